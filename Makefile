@@ -1,0 +1,52 @@
+# One BLAS thread: parallelism here is over processes, and timings stay comparable.
+export OMP_NUM_THREADS := 1
+export OPENBLAS_NUM_THREADS := 1
+export MKL_NUM_THREADS := 1
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip --disable-pip-version-check -q
+SOURCES := pyproject.toml constraints.txt
+
+.PHONY: help demo test lint format benchmarks clean
+
+help:
+	@echo "make demo        install, then certify, run, audit and report one algorithm on real data"
+	@echo "make test        install with the development extras and run every test"
+	@echo "make lint        ruff, mypy --strict and the import contracts"
+	@echo "make benchmarks  the timings (not part of the tests)"
+
+$(BIN)/python:
+	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "dpaudit needs Python 3.11 or newer; call make PYTHON=python3.11")'
+	$(PYTHON) -m venv $(VENV)
+
+$(VENV)/.core: $(BIN)/python $(SOURCES)
+	$(PIP) install -c constraints.txt -e .
+	@touch $@
+
+$(VENV)/.dev: $(BIN)/python $(SOURCES)
+	$(PIP) install -c constraints.txt -e '.[dev]'
+	@touch $@ $(VENV)/.core
+
+demo: $(VENV)/.core
+	$(BIN)/dpaudit demo
+
+test: $(VENV)/.dev
+	$(BIN)/python -m pytest -n auto
+
+lint: $(VENV)/.dev
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports --no-cache
+
+format: $(VENV)/.dev
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+benchmarks: $(VENV)/.dev
+	$(BIN)/python -m pytest benchmarks -n 0 --benchmark-only
+
+clean:
+	rm -rf $(VENV) dist out .pytest_cache .mypy_cache .ruff_cache
