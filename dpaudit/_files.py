@@ -1,0 +1,159 @@
+"""Reading and writing files so that bad input is one sentence and no file is ever half-written."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import tempfile
+import tomllib
+from pathlib import Path
+from typing import Any, NoReturn
+
+from dpaudit.errors import InputError
+
+__all__ = [
+    "canonical_json",
+    "digest",
+    "load_json",
+    "parse_json",
+    "pretty_json",
+    "read_text",
+    "read_toml",
+    "write",
+]
+
+MAX_BYTES = 4_000_000
+"""Plans are small; a larger file is a mistake, not a plan."""
+
+
+def canonical_json(value: Any) -> str:
+    """The one JSON text of a value: sorted keys, no spaces, no NaN."""
+    return json.dumps(
+        value, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False
+    )
+
+
+def digest(value: Any) -> str:
+    """SHA-256 of the canonical JSON, as 64 hexadecimal digits."""
+    return hashlib.sha256(canonical_json(value).encode()).hexdigest()
+
+
+def read_text(path: Path | str, *, what: str, limit: int = MAX_BYTES) -> str:
+    """The text of a file.
+
+    Raises:
+        InputError: if it is missing, too large, or not UTF-8 text.
+    """
+    path = Path(path)
+    try:
+        if path.is_dir():
+            raise InputError(f"{what} {str(path)!r} is a folder; give a file.")
+        size = path.stat().st_size
+        if size > limit:
+            raise InputError(f"{what} {str(path)!r} has {size} bytes; at most {limit} are read.")
+        return path.read_text(encoding="utf-8")
+    except InputError:
+        raise
+    except FileNotFoundError:
+        raise InputError(f"{what} {str(path)!r} does not exist; check the path.") from None
+    except UnicodeDecodeError:
+        raise InputError(f"{what} {str(path)!r} is not UTF-8 text; save it as UTF-8.") from None
+    except OSError as error:
+        raise InputError(f"{what} {str(path)!r} cannot be read: {error.strerror}.") from None
+    except ValueError:  # a path with a NUL byte
+        raise InputError(f"{what} {str(path)!r} is not a valid path; check it.") from None
+
+
+def parse_json(text: str, *, what: str) -> Any:
+    """JSON without duplicate keys, NaN, or unreasonable depth.
+
+    Raises:
+        InputError: if the text is anything else.
+    """
+
+    def unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        record: dict[str, Any] = {}
+        for key, value in pairs:
+            if key in record:
+                raise InputError(f"{what} has the key {key!r} twice; keep one of them.")
+            record[key] = value
+        return record
+
+    def refuse(constant: str) -> NoReturn:
+        raise InputError(f"{what} has the number {constant}; JSON numbers must be finite.")
+
+    def number(literal: str) -> float:
+        value = float(literal)
+        if value in (float("inf"), float("-inf")):
+            raise InputError(f"{what} has the number {literal[:40]}; it is too large for a float.")
+        return value
+
+    try:
+        return json.loads(text, object_pairs_hook=unique, parse_constant=refuse, parse_float=number)
+    except InputError:
+        raise
+    except json.JSONDecodeError as error:
+        raise InputError(
+            f"{what} is not JSON: {error.msg} at line {error.lineno}, column {error.colno}."
+        ) from None
+    except RecursionError:
+        raise InputError(f"{what} is nested too deeply; flatten it.") from None
+    except ValueError:  # an integer of more digits than Python converts
+        raise InputError(f"{what} has a number of too many digits; shorten it.") from None
+
+
+def load_json(path: Path | str, *, what: str, limit: int = 16 * MAX_BYTES) -> Any:
+    """The JSON value of a file.
+
+    Raises:
+        InputError: if it is missing, too large or not JSON.
+    """
+    return parse_json(read_text(path, what=what, limit=limit), what=f"{what} {str(path)!r}")
+
+
+def read_toml(path: Path | str, *, what: str) -> dict[str, Any]:
+    """The table of a TOML file.
+
+    Raises:
+        InputError: if it is missing, too large or not TOML.
+    """
+    try:
+        return tomllib.loads(read_text(path, what=what))
+    except tomllib.TOMLDecodeError as error:
+        raise InputError(f"{what} {str(path)!r} is not TOML: {error}.") from None
+    except RecursionError:
+        raise InputError(f"{what} {str(path)!r} is nested too deeply; flatten it.") from None
+
+
+def write(path: Path | str, content: str | bytes) -> Path:
+    """Write a whole file or none: a temporary neighbour, then an atomic rename.
+
+    Raises:
+        InputError: if the folder does not exist or cannot be written.
+    """
+    path = Path(path)
+    data = content.encode() if isinstance(content, str) else content
+    temporary = ""
+    try:
+        descriptor, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name[:60]}.")
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        umask = os.umask(0)
+        os.umask(umask)
+        Path(temporary).chmod(0o666 & ~umask)
+        Path(temporary).replace(path)
+    except OSError as error:
+        if temporary:
+            Path(temporary).unlink(missing_ok=True)
+        raise InputError(
+            f"output {str(path)!r} cannot be written: {error.strerror}; give a writable path."
+        ) from None
+    return path
+
+
+def pretty_json(value: Any) -> str:
+    """JSON for people and diffs: sorted keys, two spaces, one line break at the end."""
+    return json.dumps(value, sort_keys=True, indent=2, ensure_ascii=False, allow_nan=False) + "\n"

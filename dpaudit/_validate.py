@@ -1,0 +1,140 @@
+"""Checks of single values, each with a sentence that names field, value and remedy.
+
+Every check takes one keyword argument, the field's name with its value, and returns the value::
+
+    >>> positive(scale=2)
+    2.0
+    >>> positive(scale=-1)
+    Traceback (most recent call last):
+        ...
+    dpaudit.errors.InputError: scale is -1; it must be a finite number above 0.
+"""
+
+from __future__ import annotations
+
+import math
+from numbers import Integral, Real
+from typing import Any
+
+import numpy as np
+
+from dpaudit.errors import InputError
+
+__all__ = [
+    "finite",
+    "fraction",
+    "integer_at_least",
+    "interval",
+    "non_negative",
+    "open_fraction",
+    "positive",
+    "probability",
+    "real_array",
+    "text",
+]
+
+
+def _only(fields: dict[str, Any]) -> tuple[str, Any]:
+    ((name, value),) = fields.items()
+    return name, value
+
+
+def _shown(value: object) -> str:
+    shown = repr(value)
+    return shown if len(shown) <= 60 else shown[:57] + "..."
+
+
+def _number(name: str, value: object, wanted: str) -> float:
+    """The value as a finite float, refusing booleans, text, NaN and infinities."""
+    if isinstance(value, bool | np.bool_) or not isinstance(value, Real):
+        raise InputError(f"{name} is {_shown(value)}; it must be {wanted}.")
+    try:
+        number = float(value)
+    except OverflowError:
+        number = math.inf
+    if not math.isfinite(number):
+        raise InputError(f"{name} is {_shown(value)}; it must be {wanted}.")
+    return number
+
+
+def _within(fields: dict[str, Any], wanted: str, accept: Any) -> float:
+    name, value = _only(fields)
+    number = _number(name, value, wanted)
+    if not accept(number):
+        raise InputError(f"{name} is {_shown(value)}; it must be {wanted}.")
+    return number
+
+
+def finite(**field: Any) -> float:
+    """A finite real number."""
+    return _within(field, "a finite number", lambda _: True)
+
+
+def positive(**field: Any) -> float:
+    """A finite number above 0."""
+    return _within(field, "a finite number above 0", lambda number: number > 0)
+
+
+def non_negative(**field: Any) -> float:
+    """A finite number of at least 0."""
+    return _within(field, "a finite number of at least 0", lambda number: number >= 0)
+
+
+def probability(**field: Any) -> float:
+    """A number in [0, 1)."""
+    return _within(field, "a number in [0, 1)", lambda number: 0 <= number < 1)
+
+
+def open_fraction(**field: Any) -> float:
+    """A number in (0, 1)."""
+    return _within(field, "a number in (0, 1)", lambda number: 0 < number < 1)
+
+
+def fraction(**field: Any) -> float:
+    """A number in (0, 1]."""
+    return _within(field, "a number in (0, 1]", lambda number: 0 < number <= 1)
+
+
+def integer_at_least(minimum: int, **field: Any) -> int:
+    """An integer (not a float, not a boolean) of at least ``minimum``."""
+    name, value = _only(field)
+    wanted = f"an integer of at least {minimum}"
+    if isinstance(value, bool | np.bool_) or not isinstance(value, Integral) or value < minimum:
+        raise InputError(f"{name} is {_shown(value)}; it must be {wanted}.")
+    return int(value)
+
+
+def text(**field: Any) -> str:
+    """A non-empty string."""
+    name, value = _only(field)
+    if not isinstance(value, str) or not value:
+        raise InputError(f"{name} is {_shown(value)}; it must be a non-empty text.")
+    return value
+
+
+def interval(**field: Any) -> tuple[float, float]:
+    """A pair (lower, upper) of finite numbers with lower < upper."""
+    name, value = _only(field)
+    wanted = "a pair of finite numbers (lower, upper) with lower < upper"
+    if not isinstance(value, tuple | list) or len(value) != 2:
+        raise InputError(f"{name} is {_shown(value)}; it must be {wanted}.")
+    lower, upper = (_number(name, end, wanted) for end in value)
+    if not lower < upper:
+        raise InputError(f"{name} is {_shown(value)}; it must be {wanted}.")
+    return lower, upper
+
+
+def real_array(**field: Any) -> np.ndarray[Any, np.dtype[np.float64]]:
+    """A float array without NaN or infinities, of any shape (a number is an array of shape ())."""
+    name, value = _only(field)
+    wanted = "a number or an array of finite numbers"
+    try:
+        array = np.asarray(value)
+    except ValueError:
+        raise InputError(f"{name} is {_shown(value)}; it must be {wanted}.") from None
+    if array.dtype.kind not in "iuf":
+        raise InputError(f"{name} is {_shown(value)}; it must be {wanted}.")
+    array = array.astype(np.float64)
+    if not np.isfinite(array).all():
+        raise InputError(f"{name} has a value that is NaN or infinite; it must be {wanted}.")
+    return array

@@ -1,0 +1,42 @@
+"""The exceptions of dpaudit.
+
+::
+
+    DpAuditError
+    ├── InputError               a value from outside is wrong: field, value, remedy
+    │   ├── UnsupportedError     the input is sound, but no theorem or library covers the wish
+    │   └── TamperedError        a ledger or certificate does not match its own hashes
+    ├── PlanMismatchError        what ran differs from what was declared
+    ├── BudgetExceededError      a release would exceed the budget; nothing was drawn
+    └── ClosedLedgerError        a release was asked of a ledger that is closed
+"""
+
+from __future__ import annotations
+
+
+class DpAuditError(Exception):
+    """Base of every exception that dpaudit raises on purpose."""
+
+
+class InputError(DpAuditError, ValueError):
+    """A parameter, file or datum is wrong; the message is one sentence with the remedy."""
+
+
+class UnsupportedError(InputError):
+    """The input is sound, but no accountant, theorem or library covers it."""
+
+
+class TamperedError(InputError):
+    """A ledger or certificate does not match its own hashes."""
+
+
+class PlanMismatchError(DpAuditError):
+    """What ran is not what was declared; the message names the invocation."""
+
+
+class BudgetExceededError(DpAuditError):
+    """The release would exceed the budget; it was refused before any noise was drawn."""
+
+
+class ClosedLedgerError(DpAuditError):
+    """The ledger has been closed and takes no more releases."""

@@ -1,0 +1,49 @@
+import math
+
+import numpy as np
+import pytest
+from mechanism_conformance import MechanismConformance, grid_delta
+
+from dpaudit.errors import InputError
+from dpaudit.mechanisms import Mechanism, RandomizedResponse
+
+
+class TestRandomizedResponse(MechanismConformance):
+    mechanism = RandomizedResponse(p=0.5, k=3)
+    value = 0
+    neighbour = 2
+    bad_parameters = ({"p": 0}, {"p": 1.5}, {"k": 1}, {"k": 2.0}, {"p": math.nan})
+    bad_values = (math.nan, 3, -1, 0.5, "a", None)
+
+    def mean(self):
+        return 0.5
+
+    def variance(self):
+        return (1 + 4) / 6 - 0.25
+
+    def exact_delta(self, epsilon):
+        answers = np.arange(3)
+        return grid_delta(
+            self.mechanism.log_density(answers, 0), self.mechanism.log_density(answers, 2), epsilon
+        )
+
+    def test_partial_sensitivity_is_refused(self):
+        with pytest.raises(InputError, match="0 or 1"):
+            self.mechanism.pair(0.5)
+
+
+def test_known_epsilon():
+    assert float(RandomizedResponse(p=0.5, k=2).pair(1).pure_epsilon) == pytest.approx(math.log(3))
+
+
+@pytest.mark.parametrize(("epsilon", "k"), [(0.1, 2), (1.0, 2), (3.0, 10)])
+def test_calibration(epsilon, k):
+    mechanism = RandomizedResponse.calibrated(epsilon=epsilon, k=k)
+    assert epsilon * (1 - 1e-9) < float(mechanism.pair(1).pure_epsilon) <= epsilon
+
+
+def test_missing_field_is_named():
+    with pytest.raises(InputError, match="lacks the field 'p'"):
+        Mechanism.from_dict({"kind": "randomized-response"})
+    with pytest.raises(InputError, match="must be one of"):
+        Mechanism.from_dict({"kind": "magic"})

@@ -1,0 +1,48 @@
+import os
+
+import pytest
+
+from dpaudit import _files
+from dpaudit.errors import InputError
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ('{"a": 1, "a": 2}', "key 'a' twice"),
+        ("[NaN]", "number NaN"),
+        ("[1e999]", "too large"),
+        ("[-Infinity]", "number -Infinity"),
+        ("[1", "not JSON"),
+        ("[" * 200_000, "nested too deeply"),
+        ("1" * 5000, "too many digits"),
+    ],
+)
+def test_bad_json_is_one_sentence(text, message):
+    with pytest.raises(InputError, match=message):
+        _files.parse_json(text, what="pair")
+
+
+def test_canonical_json_does_not_depend_on_order():
+    assert _files.digest({"a": 1, "b": [2]}) == _files.digest({"b": [2], "a": 1})
+    with pytest.raises(ValueError, match="JSON"):
+        _files.canonical_json(float("nan"))
+
+
+def test_write_is_whole_or_nothing(tmp_path, monkeypatch):
+    path = tmp_path / "out.json"
+    _files.write(path, "first")
+
+    def fail(descriptor):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", fail)
+    with pytest.raises(InputError, match="No space left"):
+        _files.write(path, "second")
+    assert path.read_text() == "first"
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_write_to_a_missing_folder(tmp_path):
+    with pytest.raises(InputError, match="cannot be written"):
+        _files.write(tmp_path / "no" / "file", "x")
