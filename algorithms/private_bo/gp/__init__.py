@@ -1,0 +1,34 @@
+"""Gaussian processes on finite domains: kernels, exact and Nyström posteriors, information gain."""
+
+from __future__ import annotations
+
+from private_bo.gp.domains import FiniteDomain
+from private_bo.gp.information import InformationGain, greedy_information_gain
+from private_bo.gp.kernels import Kernel, Matern, SquaredExponential, TableKernel
+from private_bo.gp.nystrom import (
+    Coordinates,
+    NystromEmbedder,
+    NystromEmbedding,
+    NystromPosterior,
+    oversampling,
+    variance_ratio,
+)
+from private_bo.gp.posterior import FinitePosterior, Storage
+
+__all__ = [
+    "Coordinates",
+    "FiniteDomain",
+    "FinitePosterior",
+    "InformationGain",
+    "Kernel",
+    "Matern",
+    "NystromEmbedder",
+    "NystromEmbedding",
+    "NystromPosterior",
+    "SquaredExponential",
+    "Storage",
+    "TableKernel",
+    "greedy_information_gain",
+    "oversampling",
+    "variance_ratio",
+]

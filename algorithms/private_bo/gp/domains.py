@@ -1,0 +1,121 @@
+"""Finite domains: the points an algorithm may query, and their kernel matrices."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from dpaudit._validate import integer_at_least
+from dpaudit.errors import InputError
+from private_bo.gp._types import Array, Indices, point_set, read_only
+from private_bo.gp.kernels import Kernel
+
+__all__ = ["FiniteDomain"]
+
+_LARGEST_KEPT_MATRIX = 1024
+
+
+@dataclass(frozen=True, eq=False)
+class FiniteDomain:
+    """A finite set of points, addressed by row number.
+
+    Attributes:
+        points: the points, (n, d), n >= 1; a read-only copy is kept.
+
+    Raises:
+        InputError: if ``points`` is empty, not two-dimensional or not finite.
+
+    >>> FiniteDomain.grid(4).points.ravel()
+    array([0.25, 0.5 , 0.75, 1.  ])
+    >>> FiniteDomain.grid(2, dimensions=2).points.tolist()
+    [[0.5, 0.5], [0.5, 1.0], [1.0, 0.5], [1.0, 1.0]]
+    """
+
+    points: Array
+    _hash: int = field(init=False, repr=False)
+    _matrices: dict[Kernel, Array] = field(init=False, repr=False, default_factory=dict)
+
+    def __post_init__(self) -> None:
+        points = point_set(points=self.points)
+        if points.size == 0:
+            raise InputError(
+                f"points has shape {points.shape}; it must hold at least one point "
+                "of at least one coordinate."
+            )
+        object.__setattr__(self, "points", read_only(points))
+        object.__setattr__(self, "_hash", hash((points.shape, points.tobytes())))
+
+    @classmethod
+    def grid(cls, per_axis: int, dimensions: int = 1) -> FiniteDomain:
+        """The uniform grid {1/m, 2/m, ..., 1}^d in the unit cube, last coordinate fastest.
+
+        ``grid(100)`` is 0.01, 0.02, ..., 1.00, the domain of Zhou & Tan 2021, Section 6.
+
+        Args:
+            per_axis: m >= 1, the number of values of each coordinate.
+            dimensions: d >= 1; the grid has m^d points.
+
+        Raises:
+            InputError: if an argument is not a positive integer.
+        """
+        count = integer_at_least(1, per_axis=per_axis)
+        depth = integer_at_least(1, dimensions=dimensions)
+        axis = np.arange(1, count + 1, dtype=np.float64) / count
+        mesh = np.meshgrid(*[axis] * depth, indexing="ij")
+        return cls(np.stack([coordinate.ravel() for coordinate in mesh], axis=1))
+
+    @classmethod
+    def indices(cls, size: int) -> FiniteDomain:
+        """The row numbers 0, ..., size - 1 as points, for a :class:`TableKernel`.
+
+        Raises:
+            InputError: if ``size`` is not a positive integer.
+        """
+        count = integer_at_least(1, size=size)
+        return cls(np.arange(count, dtype=np.float64)[:, np.newaxis])
+
+    @property
+    def size(self) -> int:
+        """The number of points n."""
+        return int(self.points.shape[0])
+
+    @property
+    def dimension(self) -> int:
+        """The number of coordinates d."""
+        return int(self.points.shape[1])
+
+    def __len__(self) -> int:
+        return self.size
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, FiniteDomain):
+            return NotImplemented
+        return self is other or np.array_equal(self.points, other.points)
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    def __reduce__(self) -> tuple[type[FiniteDomain], tuple[Array]]:
+        return FiniteDomain, (self.points,)
+
+    def kernel_matrix(self, kernel: Kernel) -> Array:
+        """The prior covariance K (n, n) of all points, read-only; kept for later calls."""
+        matrix = self._matrices.get(kernel)
+        if matrix is None:
+            matrix = kernel(self.points, self.points)
+            matrix = read_only((matrix + matrix.T) / 2.0)
+            self._matrices[kernel] = matrix
+        return matrix
+
+    def kernel_columns(self, kernel: Kernel, columns: Sequence[int] | Indices) -> Array:
+        """The columns K[:, columns] (n, m), without forming K on a domain above 1024 points.
+
+        Args:
+            kernel: the covariance function.
+            columns: row numbers of points.
+        """
+        if self.size <= _LARGEST_KEPT_MATRIX or kernel in self._matrices:
+            return self.kernel_matrix(kernel)[:, columns]
+        return kernel(self.points, self.points[columns])

@@ -1,0 +1,70 @@
+"""Finite domains."""
+
+from __future__ import annotations
+
+import pickle
+
+import numpy as np
+import pytest
+
+from dpaudit.errors import InputError
+from private_bo.gp import FiniteDomain, SquaredExponential
+
+
+def test_grid_of_the_paper() -> None:
+    points = FiniteDomain.grid(100).points
+    assert points.shape == (100, 1)
+    assert points[[0, 28, 99], 0].tolist() == [0.01, 0.29, 1.0]
+
+
+def test_grid_has_every_combination_once() -> None:
+    domain = FiniteDomain.grid(3, dimensions=3)
+    assert len(domain) == 27
+    assert domain.dimension == 3
+    assert len({tuple(point) for point in domain.points}) == 27
+
+
+def test_domains_compare_by_content_and_cannot_be_changed() -> None:
+    source = np.array([[0.0, 1.0], [2.0, 3.0]])
+    domain = FiniteDomain(source)
+    source[0, 0] = 9.0
+    same = FiniteDomain(np.array([[0.0, 1.0], [2.0, 3.0]]))
+    assert domain == same
+    assert hash(domain) == hash(same)
+    assert domain != FiniteDomain(source)
+    assert pickle.loads(pickle.dumps(domain)) == domain
+    with pytest.raises(ValueError, match="read-only"):
+        domain.points[0, 0] = 1.0
+
+
+def test_kernel_matrix_is_kept_and_read_only() -> None:
+    domain = FiniteDomain.grid(5)
+    matrix = domain.kernel_matrix(SquaredExponential(0.2))
+    assert domain.kernel_matrix(SquaredExponential(0.2)) is matrix
+    assert domain.kernel_matrix(SquaredExponential(0.3)) is not matrix
+    with pytest.raises(ValueError, match="read-only"):
+        matrix[0, 0] = 0.0
+
+
+@pytest.mark.parametrize("size", [20, 1100])
+def test_kernel_columns_are_columns_of_the_matrix(size: int) -> None:
+    kernel = SquaredExponential(0.2)
+    domain = FiniteDomain.grid(size)
+    columns = domain.kernel_columns(kernel, [7, 3])
+    assert np.array_equal(columns, kernel(domain.points, domain.points)[:, [7, 3]])
+
+
+@pytest.mark.parametrize(
+    "build",
+    [
+        lambda: FiniteDomain(np.empty((0, 2))),
+        lambda: FiniteDomain(np.zeros(3)),
+        lambda: FiniteDomain(np.array([[np.nan]])),
+        lambda: FiniteDomain.grid(0),
+        lambda: FiniteDomain.grid(2, dimensions=0),
+        lambda: FiniteDomain.indices(0),
+    ],
+)
+def test_domains_refuse_bad_input(build: object) -> None:
+    with pytest.raises(InputError):
+        build()

@@ -1,0 +1,205 @@
+"""The incremental posterior against fresh solves, scikit-learn and a naive GP-UCB."""
+
+from __future__ import annotations
+
+import copy
+import math
+
+import numpy as np
+import pytest
+from scipy.linalg import cho_factor, cho_solve
+
+from dpaudit.errors import InputError
+from private_bo.gp import (
+    FiniteDomain,
+    FinitePosterior,
+    Kernel,
+    Matern,
+    SquaredExponential,
+    Storage,
+    greedy_information_gain,
+)
+
+STORAGES = [Storage.COVARIANCE, Storage.ROWS]
+LINE = FiniteDomain.grid(100)
+
+
+def refit(
+    matrix: np.ndarray, chosen: list[int], ys: list[float], noise: float
+) -> tuple[np.ndarray, np.ndarray, float]:
+    """Equations (2) and (3) as written, and ½ ln det(I + K_t/λ)."""
+    if not chosen:
+        return np.zeros(len(matrix)), matrix.diagonal().copy(), 0.0
+    gram = matrix[np.ix_(chosen, chosen)] + noise * np.eye(len(chosen))
+    factor = cho_factor(gram, lower=True)
+    cross = matrix[chosen]
+    mean = cross.T @ cho_solve(factor, np.array(ys))
+    variance = matrix.diagonal() - np.einsum("ij,ij->j", cross, cho_solve(factor, cross))
+    gain = np.log(factor[0].diagonal()).sum() - 0.5 * len(chosen) * math.log(noise)
+    return mean, variance, float(gain)
+
+
+def by_counts(
+    matrix: np.ndarray, chosen: np.ndarray, ys: np.ndarray, noise: float
+) -> tuple[np.ndarray, np.ndarray]:
+    """The same through the averages of repeated plays: one observation of noise λ/c a point."""
+    points, place, counts = np.unique(chosen, return_inverse=True, return_counts=True)
+    averages = np.bincount(place, ys) / counts
+    gram = matrix[np.ix_(points, points)] + np.diag(noise / counts)
+    cross = matrix[points]
+    solved = np.linalg.solve(gram, np.column_stack([averages, cross]))
+    variance = matrix.diagonal() - np.einsum("ij,ij->j", cross, solved[:, 1:])
+    return cross.T @ solved[:, 0], variance
+
+
+@pytest.mark.parametrize("storage", STORAGES)
+@pytest.mark.parametrize("kernel", [SquaredExponential(0.2), Matern(0.2, 2.5), Matern(0.1, 0.5)])
+@pytest.mark.parametrize("noise", [1.0, 1e-3])
+def test_every_step_is_the_textbook_posterior(
+    storage: Storage, kernel: Kernel, noise: float
+) -> None:
+    rng = np.random.default_rng(5)
+    domain = FiniteDomain.grid(6, dimensions=2)
+    matrix = domain.kernel_matrix(kernel)
+    posterior = FinitePosterior.of(domain, kernel, noise, storage)
+    chosen: list[int] = []
+    ys: list[float] = []
+    for _ in range(80):
+        mean, variance, gain = refit(matrix, chosen, ys, noise)
+        assert posterior.mean == pytest.approx(mean, abs=1e-9)
+        assert posterior.variance == pytest.approx(variance, abs=1e-10)
+        assert posterior.information_gain == pytest.approx(gain, abs=1e-9)
+        assert posterior.observations == len(chosen)
+        chosen.append(int(rng.integers(domain.size)))
+        ys.append(float(rng.normal()))
+        posterior.update(chosen[-1], ys[-1])
+
+
+@pytest.mark.parametrize("storage", STORAGES)
+def test_agrees_with_scikit_learn(storage: Storage) -> None:
+    from sklearn.gaussian_process import GaussianProcessRegressor
+    from sklearn.gaussian_process.kernels import Matern as SklearnMatern
+
+    rng = np.random.default_rng(2)
+    chosen, ys = rng.integers(100, size=40), rng.normal(size=40)
+    model = GaussianProcessRegressor(SklearnMatern(0.3, nu=1.5), alpha=0.25, optimizer=None)
+    mean, deviation = model.fit(LINE.points[chosen], ys).predict(LINE.points, return_std=True)
+    posterior = FinitePosterior.of(LINE, Matern(0.3, 1.5), 0.25, storage)
+    for point, y in zip(chosen, ys, strict=True):
+        posterior.update(point, y)
+    assert posterior.mean == pytest.approx(mean, abs=1e-10)
+    assert np.sqrt(posterior.variance) == pytest.approx(deviation, abs=1e-10)
+
+
+@pytest.mark.parametrize("noise", [1.0, 1e-2, 1e-5])
+def test_twenty_thousand_updates_do_not_drift(noise: float) -> None:
+    rng = np.random.default_rng(8)
+    kernel = SquaredExponential(0.2)
+    # Half the plays at one point: the hardest case for repeated conditioning.
+    chosen = np.where(rng.random(20_000) < 0.5, 31, rng.integers(100, size=20_000))
+    ys = np.sin(5 * LINE.points[chosen, 0]) + math.sqrt(noise) * rng.normal(size=20_000)
+    posterior = FinitePosterior.of(LINE, kernel, noise)
+    for point, y in zip(chosen.tolist(), ys.tolist(), strict=True):
+        posterior.update(point, y)
+    mean, variance = by_counts(LINE.kernel_matrix(kernel), chosen, ys, noise)
+    assert posterior.variance.min() >= 0.0
+    assert posterior.variance == pytest.approx(variance, abs=1e-8)
+    assert posterior.mean == pytest.approx(mean, abs=1e-8)
+
+
+@pytest.mark.parametrize("storage", STORAGES)
+def test_gp_ucb_chooses_as_with_a_refit_every_round(storage: Storage) -> None:
+    rng = np.random.default_rng(3)
+    kernel = Matern(0.2, 2.5)
+    matrix = LINE.kernel_matrix(kernel)
+    f = matrix @ rng.uniform(-1.0, 1.0, 100)
+    noise = rng.uniform(-1.0, 1.0, 300)
+    posterior = FinitePosterior.of(LINE, kernel, 1.0, storage)
+    chosen: list[int] = []
+    ys: list[float] = []
+    for step in range(300):
+        mean, variance, _ = refit(matrix, chosen, ys, 1.0)
+        point = posterior.argmax_upper_confidence(2.0)
+        assert point == int(np.argmax(mean + 2.0 * np.sqrt(variance)))
+        chosen.append(point)
+        ys.append(float(f[point] + noise[step]))
+        posterior.update(point, ys[-1])
+    assert len(set(chosen)) > 10
+
+
+def test_the_first_of_equal_bounds_is_chosen() -> None:
+    posterior = FinitePosterior.of(LINE, SquaredExponential(0.2), 1.0)
+    assert posterior.argmax_upper_confidence(1.0) == 0
+    assert np.array_equal(posterior.upper_confidence(3.0), np.full(100, 3.0))
+
+
+@pytest.mark.parametrize("storage", STORAGES)
+def test_a_copy_is_independent(storage: Storage) -> None:
+    posterior = FinitePosterior.of(LINE, SquaredExponential(0.2), 1.0, storage)
+    posterior.update(10, 1.0)
+    before = posterior.mean.copy(), posterior.variance.copy()
+    other = copy.deepcopy(posterior)
+    other.update(50, 2.0)
+    assert np.array_equal(posterior.mean, before[0])
+    assert np.array_equal(posterior.variance, before[1])
+    posterior.update(50, 2.0)
+    assert np.array_equal(posterior.mean, other.mean)
+    assert np.array_equal(posterior.variance, other.variance)
+
+
+def test_views_are_read_only() -> None:
+    posterior = FinitePosterior.of(LINE, SquaredExponential(0.2), 1.0)
+    for view in (posterior.mean, posterior.variance):
+        with pytest.raises(ValueError, match="read-only"):
+            view[0] = 1.0
+
+
+def test_large_domains_keep_rows_and_small_ones_the_covariance() -> None:
+    kernel = SquaredExponential(0.2)
+    large = FinitePosterior.of(FiniteDomain.grid(1025), kernel, 1.0)
+    small = FinitePosterior.of(FiniteDomain.grid(1024), kernel, 1.0)
+    assert type(large) is type(FinitePosterior.of(LINE, kernel, 1.0, Storage.ROWS))
+    assert type(small) is type(FinitePosterior.of(LINE, kernel, 1.0, Storage.COVARIANCE))
+
+
+@pytest.mark.parametrize(("index", "y"), [(-1, 0.0), (100, 0.0), (0, math.nan), (0, math.inf)])
+def test_bad_observations_change_nothing(index: int, y: float) -> None:
+    posterior = FinitePosterior.of(LINE, SquaredExponential(0.2), 1.0)
+    with pytest.raises(InputError):
+        posterior.update(index, y)
+    assert posterior.observations == 0
+    assert posterior.variance.min() == 1.0
+
+
+def test_the_noise_variance_must_be_positive() -> None:
+    with pytest.raises(InputError, match="noise_variance is 0"):
+        FinitePosterior.of(LINE, SquaredExponential(0.2), 0)
+
+
+def test_information_gain_is_bracketed_by_exhaustion() -> None:
+    """Every multiset of t of five points is tried."""
+    from itertools import combinations_with_replacement
+
+    domain, kernel, noise = FiniteDomain.grid(5), Matern(0.4, 1.5), 0.1
+    matrix = domain.kernel_matrix(kernel)
+    bounds = greedy_information_gain(domain, kernel, noise, steps=5)
+    for size in range(1, 6):
+        best = max(
+            refit(matrix, list(points), [0.0] * size, noise)[2]
+            for points in combinations_with_replacement(range(5), size)
+        )
+        assert bounds.greedy[size - 1] <= best + 1e-12
+        assert best <= bounds.upper[size - 1] + 1e-12
+        assert bounds.upper[size - 1] <= bounds.greedy[size - 1] * math.e / (math.e - 1) + 1e-12
+
+
+def test_greedy_gain_is_the_realised_gain_of_pure_exploration() -> None:
+    kernel = SquaredExponential(0.2)
+    bounds = greedy_information_gain(LINE, kernel, 1.0, steps=200)
+    posterior = FinitePosterior.of(LINE, kernel, 1.0)
+    for _ in range(200):
+        posterior.update(int(posterior.variance.argmax()), 0.0)
+    assert bounds.greedy[-1] == pytest.approx(posterior.information_gain, rel=1e-13)
+    assert np.all(np.diff(bounds.upper) > 0.0)
+    with pytest.raises(InputError, match="steps is 0"):
+        greedy_information_gain(LINE, kernel, 1.0, steps=0)
