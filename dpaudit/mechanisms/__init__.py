@@ -6,6 +6,15 @@ from dpaudit.mechanisms.black_box import (
     ConcentratedBlackBox,
     PureBlackBox,
 )
+from dpaudit.mechanisms.continual import (
+    BinaryTree,
+    BufferedToeplitz,
+    ContinualGaussian,
+    ContinualLaplace,
+    HonakerTree,
+    SquareRootToeplitz,
+)
+from dpaudit.mechanisms.exponential import ExponentialMechanism
 from dpaudit.mechanisms.gaussian import DiscreteGaussian, Gaussian
 from dpaudit.mechanisms.laplace import DiscreteLaplace, Laplace
 from dpaudit.mechanisms.opaque import Opaque
@@ -20,13 +29,19 @@ from dpaudit.mechanisms.randomized_response import RandomizedResponse
 
 __all__ = [
     "ApproximateBlackBox",
+    "BinaryTree",
+    "BufferedToeplitz",
     "ConcentratedBlackBox",
+    "ContinualGaussian",
+    "ContinualLaplace",
     "DiscreteGaussian",
     "DiscreteLaplace",
     "DominatingPair",
+    "ExponentialMechanism",
     "FinitePair",
     "Gaussian",
     "GaussianPair",
+    "HonakerTree",
     "Laplace",
     "LaplacePair",
     "Mechanism",
@@ -34,5 +49,6 @@ __all__ = [
     "Opaque",
     "PureBlackBox",
     "RandomizedResponse",
+    "SquareRootToeplitz",
     "approximate_pair",
 ]

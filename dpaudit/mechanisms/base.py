@@ -39,6 +39,8 @@ class Mechanism(ABC):
 
     kind: ClassVar[str] = ""
     norm: ClassVar[Norm]
+    real_valued: ClassVar[bool] = False
+    """Whether the proof speaks of real-valued noise, which floats only approximate."""
     _kinds: ClassVar[dict[str, type[Mechanism]]] = {}
 
     def __init_subclass__(cls) -> None:

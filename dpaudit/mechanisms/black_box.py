@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from dpaudit import _validate
 from dpaudit.errors import InputError, UnsupportedError
 from dpaudit.mechanisms.base import Mechanism, Norm, checked_sensitivity
-from dpaudit.mechanisms.pairs import DominatingPair, FinitePair, Floats, approximate_pair
+from dpaudit.mechanisms.pairs import DominatingPair, Floats, approximate_pair
 
 __all__ = ["ApproximateBlackBox", "ConcentratedBlackBox", "ConcentratedPair", "PureBlackBox"]
 
@@ -150,4 +150,3 @@ class ConcentratedPair(DominatingPair):
     def zcdp_rho(self) -> float:
         """ρ itself."""
         return self.rho
-

@@ -40,6 +40,7 @@ class Gaussian(Mechanism):
 
     kind: ClassVar[str] = "gaussian"
     norm: ClassVar[Norm] = Norm.L2
+    real_valued: ClassVar[bool] = True
     sigma: float
     clip_norm: float | None = None
 

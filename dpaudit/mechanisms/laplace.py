@@ -41,6 +41,7 @@ class Laplace(Mechanism):
 
     kind: ClassVar[str] = "laplace"
     norm: ClassVar[Norm] = Norm.L1
+    real_valued: ClassVar[bool] = True
     scale: float
     clip: tuple[float, float] | None = None
 

@@ -22,8 +22,8 @@ class MechanismConformance:
 
     mechanism: Mechanism
     sensitivity: float = 1.0
-    value: float | list[float] = 0.0
-    neighbour: float | list[float] = 1.0
+    value: float | tuple[float, ...] = 0.0
+    neighbour: float | tuple[float, ...] = 1.0
     bad_parameters: tuple[dict[str, object], ...] = ()
     bad_values: tuple[object, ...] = (math.nan, math.inf, -math.inf, "a", None, [1.0, math.nan])
 

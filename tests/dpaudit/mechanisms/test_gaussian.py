@@ -31,8 +31,8 @@ class TestGaussian(MechanismConformance):
 class TestGaussianVector(TestGaussian):
     """Isotropic noise: only the L2 distance counts."""
 
-    value = [0.0, 0.0, 0.0]
-    neighbour = [0.6, 0.0, 0.8]
+    value = (0.0, 0.0, 0.0)
+    neighbour = (0.6, 0.0, 0.8)
 
 
 class TestDiscreteGaussian(MechanismConformance):

@@ -43,8 +43,8 @@ class TestLaplace(MechanismConformance):
 class TestLaplaceVector(TestLaplace):
     """A vector is dominated by one coordinate with the whole L1 distance."""
 
-    value = [0.0, 0.0]
-    neighbour = [1.0, 0.0]
+    value = (0.0, 0.0)
+    neighbour = (1.0, 0.0)
 
 
 class TestDiscreteLaplace(MechanismConformance):

@@ -1,0 +1,175 @@
+"""Buffered linear Toeplitz matrices: the square root's error with a handful of buffers."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import pairwise
+from typing import Any, ClassVar
+
+import numpy as np
+
+from dpaudit import _validate
+from dpaudit.errors import InputError
+from dpaudit.mechanisms.continual.noise import NodeNoise, NoiseStream
+from dpaudit.mechanisms.continual.toeplitz import Toeplitz
+from dpaudit.mechanisms.pairs import Floats
+
+__all__ = ["BufferedToeplitz"]
+
+_MOST_BUFFERS = 16
+
+
+@dataclass(frozen=True)
+class BufferedToeplitz(Toeplitz):
+    """C and B = A C⁻¹ are rational in the shift, so that d buffers sample B z exactly.
+
+    Dvijotham, McMahan, Pillutla, Steinke and Thakurta 2024, "Efficient and near-optimal noise
+    generation for streaming differential privacy". With θ_j = 1/(1 + p_j) and λ_i = 1/(1 + q_i),
+
+        C(x) = ∏_{i<d} (1 − λ_i x) / ∏_{j≤d} (1 − θ_j x),     B(x) = 1/((1 − x) C(x)).
+
+    Both are then sums of geometric series: C of the d rates p, B of the rates 0 and q and one
+    coefficient for the fresh noise. Because the rates interlace, 0 < p₁ < q₁ < p₂ < … < p_d, all
+    weights are positive, and the columns of B and C are non-negative and decreasing: the
+    sensitivity is exact (see :class:`~dpaudit.mechanisms.continual.toeplitz.Toeplitz`).
+
+    Rates are fields, not results of a fit: a certificate states them.
+
+    Attributes:
+        steps: length T of the stream.
+        pole_rates: the d rates p; the series of C decay by 1/(1 + p) a step.
+        zero_rates: the d − 1 rates q; the buffers of B decay by 1/(1 + q) a step.
+    """
+
+    kind: ClassVar[str] = "buffered-toeplitz"
+    pole_rates: tuple[float, ...]
+    zero_rates: tuple[float, ...] = ()
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        for name in ("pole_rates", "zero_rates"):
+            object.__setattr__(self, name, _rates(name, getattr(self, name)))
+        poles, zeros = self.pole_rates, self.zero_rates
+        if not 1 <= len(poles) <= _MOST_BUFFERS or len(zeros) != len(poles) - 1:
+            raise InputError(
+                f"pole_rates has {len(poles)} numbers and zero_rates {len(zeros)}; the first takes "
+                f"1 to {_MOST_BUFFERS} and the second one fewer."
+            )
+        merged = [*(rate for pair in zip(poles, zeros, strict=False) for rate in pair), poles[-1]]
+        if any(low >= high for low, high in pairwise(merged)):
+            raise InputError(
+                f"pole_rates and zero_rates are {merged} in turns; they must interlace, so that "
+                "this list increases."
+            )
+
+    @classmethod
+    def fitted(
+        cls, steps: int, buffers: int = 5, participations: int = 1, min_separation: int = 1
+    ) -> BufferedToeplitz:
+        """The rates of the least largest error at a given privacy cost.
+
+        Starts from Zolotarev's rational approximation of 1/√(1 − x), in closed form, and descends
+        on the product of sensitivity and largest error. Results are cached.
+
+        Args:
+            steps: length T of the stream.
+            buffers: number d of buffers, 1 to 16.
+            participations: of one participant, at most.
+            min_separation: of two participations, at least.
+
+        Raises:
+            InputError: if an argument is invalid.
+
+        >>> fitted = BufferedToeplitz.fitted(1024, buffers=4)
+        >>> round(fitted.max_error(fitted.sensitivity()), 3)
+        3.274
+        """
+        from dpaudit.mechanisms.continual._fit import fitted_rates
+
+        steps = _validate.integer_at_least(1, steps=steps)
+        buffers = _validate.integer_at_least(1, buffers=buffers)
+        if buffers > _MOST_BUFFERS:
+            raise InputError(f"buffers is {buffers}; it must be at most {_MOST_BUFFERS}.")
+        gap = _validate.integer_at_least(1, min_separation=min_separation)
+        count = _validate.integer_at_least(1, participations=participations)
+        count = min(count, 1 + (steps - 1) // gap)
+        poles, zeros = fitted_rates(steps, buffers, count, gap)
+        return cls(steps, poles, zeros)
+
+    @cached_property
+    def _weights(self) -> tuple[Floats, Floats, float]:
+        return series_weights(np.array(self.pole_rates), np.array(self.zero_rates))
+
+    def encoder_column(self) -> Floats:
+        """Sums of geometric series, one for each pole."""
+        return _geometric(self._weights[0], np.array(self.pole_rates), self.steps)
+
+    def decoder_column(self) -> Floats:
+        """Sums of geometric series, one for each buffer, and the fresh noise's own weight."""
+        column = _geometric(self._weights[1], np.array([0.0, *self.zero_rates]), self.steps)
+        column[0] += self._weights[2]
+        return column
+
+    def _stream(self, noise: NodeNoise) -> NoiseStream:
+        return _BufferedStream(self, noise)
+
+
+class _BufferedStream(NoiseStream):
+    """One exponentially decaying sum of node noise for each buffer; the first does not decay."""
+
+    def __init__(self, factorization: BufferedToeplitz, noise: NodeNoise) -> None:
+        super().__init__(factorization.steps, noise)
+        self._weights, self._fresh = factorization._weights[1:]
+        self._decay = 1 / (1 + np.array([0.0, *factorization.zero_rates]))[:, None]
+        self._buffers = np.zeros((len(self._decay), noise.size))
+
+    def _advance(self, step: int) -> Floats:
+        fresh = self._noise.draw(1)[0]
+        self._buffers *= self._decay
+        self._buffers += fresh
+        flat: Floats = self._weights @ self._buffers + self._fresh * fresh
+        return flat
+
+    @property
+    def state_arrays(self) -> int:
+        """The number of buffers."""
+        return len(self._buffers)
+
+
+def series_weights(poles: Floats, zeros: Floats) -> tuple[Floats, Floats, float]:
+    """Partial fractions of C and of B, and B's weight of the fresh noise; all are positive.
+
+    C(x) = Σ_j α_j/(1 − θ_j x) with α_j = ∏_i (q_i − p_j)/(1 + q_i) ∏_{i≠j} (1 + p_i)/(p_i − p_j);
+    B(x) = c + Σ_j β_j/(1 − λ_j x) likewise, with λ_0 = 1. Written in the rates, nothing cancels.
+    """
+    buffers = np.concatenate([[0.0], zeros])
+    encoder = _residues(poles, zeros)
+    decoder = _residues(buffers, poles)
+    fresh = math.exp(float(np.log1p(buffers).sum() - np.log1p(poles).sum()))
+    return encoder, decoder, fresh
+
+
+def _residues(own: Floats, other: Floats) -> Floats:
+    """Weight of each series with rates ``own`` where the numerator has the rates ``other``."""
+    above = (other - own[:, None]) / (1 + other)
+    below = (own - own[:, None]) / (1 + own)
+    np.fill_diagonal(below, 1.0)
+    weights: Floats = above.prod(axis=1) / below.prod(axis=1)
+    return weights
+
+
+def _geometric(weights: Floats, rates: Floats, length: int) -> Floats:
+    """Σ_j w_j (1 + r_j)^−k for k below length."""
+    column = np.zeros(length)
+    lags = np.arange(length)
+    for weight, rate in zip(weights, rates, strict=True):
+        column += weight * np.exp(-math.log1p(rate) * lags)
+    return column
+
+
+def _rates(name: str, value: Any) -> tuple[float, ...]:
+    if not isinstance(value, tuple | list):
+        raise InputError(f"{name} is {value!r}; it must be a list of numbers above 0.")
+    return tuple(_validate.positive(**{name: rate}) for rate in value)

@@ -1,0 +1,207 @@
+"""Factorisations A = B C of the prefix-sum matrix: noise is added to C x, then B is applied."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import MISSING, dataclass, fields
+from typing import Any, ClassVar
+
+import numpy as np
+
+from dpaudit import _validate
+from dpaudit.errors import InputError
+from dpaudit.mechanisms.base import Norm
+from dpaudit.mechanisms.continual.noise import NodeNoise, NoiseLaw, NoiseStream
+from dpaudit.mechanisms.pairs import Floats
+
+__all__ = ["Factorization"]
+
+
+@dataclass(frozen=True)
+class Factorization(ABC):
+    """Prefix sums of a stream x_1 … x_T released as A x + B z, with node noise z and A = B C.
+
+    A is lower triangular with ones. What is published is a function of C x + z, so one stream's
+    privacy is that of one release of C x. For Gaussian z this holds for streams chosen adaptively
+    too (Denisov, McMahan, Rush, Smith and Thakurta 2022, Theorem 2.1), and for Laplace z on a tree
+    by composing the nodes.
+
+    A subclass is its fields, ``kind``, the two matrices, and a stream that samples B z.
+
+    Attributes:
+        steps: length T of the stream; no more prefix sums can be released.
+    """
+
+    kind: ClassVar[str] = ""
+    _kinds: ClassVar[dict[str, type[Factorization]]] = {}
+    steps: int
+
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        if cls.__dict__.get("kind"):
+            Factorization._kinds[cls.kind] = cls
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "steps", _validate.integer_at_least(1, steps=self.steps))
+
+    # -- privacy ---------------------------------------------------------------------------------
+
+    def sensitivity(
+        self, participations: int = 1, min_separation: int = 1, norm: Norm = Norm.L2
+    ) -> float:
+        """How far C x moves, in ``norm``, when one participant's contributions move by 1 each.
+
+        All matrices C here are non-negative, so that contributions in the same direction are the
+        worst: ‖Σ_i C e_i ⊗ u_i‖² = Σ_ij (CᵀC)_ij ⟨u_i, u_j⟩ for unit vectors u_i, so vectors and
+        matrices move C x no further than numbers do (Choquette-Choo, McMahan, Rush and Thakurta
+        2023, "Multi-epoch matrix factorization mechanisms").
+
+        Args:
+            participations: at how many steps one participant may contribute, at most.
+            min_separation: how many steps lie from one of them to the next, at least.
+            norm: L2 for Gaussian noise (Frobenius for matrices), L1 for Laplace noise.
+
+        Returns:
+            The sensitivity, rounded up. In L1, or for one participation, it is exact; in L2 for
+            several see the subclass.
+
+        Raises:
+            InputError: if a number is not a positive integer, or the norm is neither L1 nor L2.
+        """
+        count, gap = self._pattern(participations, min_separation)
+        if norm is Norm.L1:
+            return self._rounded_up(_heaviest_pattern(self._column_sums(), count, gap))
+        if norm is Norm.L2:
+            return self._rounded_up(self._l2_sensitivity(count, gap))
+        raise InputError(f"norm is {norm!r}; a factorisation has an L1 and an L2 sensitivity.")
+
+    def _pattern(self, participations: int, min_separation: int) -> tuple[int, int]:
+        """The pattern, without the participations for which the stream is too short."""
+        count = _validate.integer_at_least(1, participations=participations)
+        gap = _validate.integer_at_least(1, min_separation=min_separation)
+        return min(count, 1 + (self.steps - 1) // gap), gap
+
+    def _rounded_up(self, sensitivity: float) -> float:
+        """Covers the rounding of sums of T positive terms and of T-fold products."""
+        return sensitivity * (1 + self.steps * 2.0**-50)
+
+    @abstractmethod
+    def _column_sums(self) -> Floats:
+        """Sums of the columns of C, shape (T,)."""
+
+    @abstractmethod
+    def _l2_sensitivity(self, count: int, gap: int) -> float:
+        """The L2 sensitivity for a pattern that fits into the stream."""
+
+    # -- accuracy --------------------------------------------------------------------------------
+
+    def error(self, noise_sigma: float) -> Floats:
+        """Exact standard deviation of every entry of every released prefix sum, shape (T,).
+
+        Args:
+            noise_sigma: standard deviation of the node noise; for symmetric matrices that off the
+                diagonal (the diagonal of the release has √2 times the error).
+        """
+        sigma = _validate.positive(noise_sigma=noise_sigma)
+        return sigma * np.sqrt(self._row_energy())
+
+    def max_error(self, noise_sigma: float) -> float:
+        """The largest entry of :meth:`error`."""
+        return float(self.error(noise_sigma).max())
+
+    @abstractmethod
+    def _row_energy(self) -> Floats:
+        """Squared norms of the rows of B, shape (T,)."""
+
+    # -- matrices --------------------------------------------------------------------------------
+
+    @abstractmethod
+    def encoder(self) -> Floats:
+        """The matrix C, shape (nodes, T); dense, so for checks and short streams."""
+
+    @abstractmethod
+    def decoder(self) -> Floats:
+        """The matrix B, shape (T, nodes); dense, so for checks and short streams."""
+
+    @property
+    def is_square(self) -> bool:
+        """Whether there are as many nodes as steps, so that the outputs determine the noise."""
+        return True
+
+    def noise_root(self) -> Floats:
+        """A lower-triangular L of shape (T, T) with L Lᵀ = B Bᵀ: B itself where it is square."""
+        return self.decoder()
+
+    # -- sampling --------------------------------------------------------------------------------
+
+    def sampler(
+        self,
+        shape: Sequence[int],
+        sigma: float,
+        rng: np.random.Generator,
+        symmetric: bool = False,
+        law: NoiseLaw = NoiseLaw.NORMAL,
+    ) -> NoiseStream:
+        """A stream whose ``step()`` is the noise of the next prefix sum.
+
+        Args:
+            shape: shape of one prefix sum.
+            sigma: standard deviation of the node noise.
+            rng: source of the noise.
+            symmetric: whether nodes are symmetric matrices (σ off the diagonal, √2σ on it).
+            law: of the node noise.
+
+        Raises:
+            InputError: if a field is invalid.
+        """
+        return self._stream(NodeNoise(shape, sigma, rng, symmetric=symmetric, law=law))
+
+    @abstractmethod
+    def _stream(self, noise: NodeNoise) -> NoiseStream:
+        """The stream on that noise."""
+
+    # -- serialisation ---------------------------------------------------------------------------
+
+    def to_dict(self) -> dict[str, Any]:
+        """``kind`` and the fields, as plain JSON values."""
+        values = {field.name: getattr(self, field.name) for field in fields(self)}
+        return {"kind": self.kind} | {
+            name: list(value) if isinstance(value, tuple) else value
+            for name, value in values.items()
+        }
+
+    @staticmethod
+    def parse(value: object) -> Factorization:
+        """A factorisation, or the mapping that :meth:`to_dict` writes.
+
+        Raises:
+            InputError: if the kind or a field is unknown, missing or invalid.
+        """
+        if isinstance(value, Factorization):
+            return value
+        given: dict[str, Any] = dict(value) if isinstance(value, Mapping) else {"kind": value}
+        kind = given.pop("kind", None)
+        factorization = Factorization._kinds.get(kind) if isinstance(kind, str) else None
+        if factorization is None:
+            names = ", ".join(sorted(Factorization._kinds))
+            raise InputError(f"factorization is {kind!r}; it must be one of {names}.")
+        known = {field.name: field for field in fields(factorization)}
+        for name in given.keys() - known.keys():
+            raise InputError(f"{kind} has an unknown field {name!r}; it takes {list(known)}.")
+        for name, field in known.items():
+            if field.default is MISSING and name not in given:
+                raise InputError(f"{kind} lacks the field {name!r}, which it needs.")
+        return factorization(**given)
+
+
+def _heaviest_pattern(weights: Floats, count: int, gap: int) -> float:
+    """Largest total weight of at most ``count`` steps that are ``gap`` apart, exactly.
+
+    best[t] is the largest total of j such steps among the first t; one pass for each j.
+    """
+    best = np.zeros(len(weights) + 1)
+    for _ in range(count):
+        earlier = np.concatenate([np.zeros(gap), best])[1 : len(weights) + 1]
+        best = np.concatenate([[0.0], np.maximum.accumulate(weights + earlier)])
+    return float(best[-1])

@@ -1,0 +1,117 @@
+"""Continual release with Gaussian node noise."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from dpaudit import _validate
+from dpaudit.errors import InputError
+from dpaudit.mechanisms.base import Norm, checked_sensitivity
+from dpaudit.mechanisms.continual.factorization import Factorization
+from dpaudit.mechanisms.continual.noise import NoiseLaw, packed_scale
+from dpaudit.mechanisms.continual.release import Continual
+from dpaudit.mechanisms.gaussian import Gaussian
+from dpaudit.mechanisms.pairs import DominatingPair, Floats, GaussianPair
+
+__all__ = ["ContinualGaussian"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class ContinualGaussian(Continual):
+    """All prefix sums of a stream of T vectors or symmetric matrices, with Gaussian node noise.
+
+    In a plan it is *one* invocation. Its sensitivity is the L2 distance (Frobenius for matrices) by
+    which one contribution of a participant can move one step under the relation; the mechanism
+    itself counts the nodes and the participations.
+
+    Attributes:
+        sigma: standard deviation of the node noise; for symmetric matrices σ off the diagonal and
+            √2σ on it, the law of (V + Vᵀ)/√2.
+        factorization: how noise is correlated over the steps.
+        participations: at how many steps one participant may contribute, at most.
+        min_separation: how many steps lie from one of them to the next, at least.
+        symmetric: whether the steps are symmetric matrices.
+
+    >>> from dpaudit.mechanisms.continual import BinaryTree
+    >>> tree = ContinualGaussian(sigma=2.0, factorization=BinaryTree(16))
+    >>> round(tree.pair(1.0).mu, 9)
+    1.0
+    """
+
+    kind: ClassVar[str] = "continual-gaussian"
+    norm: ClassVar[Norm] = Norm.L2
+    sigma: float
+    symmetric: bool = False
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        object.__setattr__(self, "sigma", _validate.positive(sigma=self.sigma))
+        if not isinstance(self.symmetric, bool):
+            raise InputError(f"symmetric is {self.symmetric!r}; it must be true or false.")
+
+    @classmethod
+    def calibrated(
+        cls,
+        *,
+        epsilon: float,
+        delta: float,
+        sensitivity: float,
+        factorization: Factorization,
+        participations: int = 1,
+        min_separation: int = 1,
+        symmetric: bool = False,
+    ) -> ContinualGaussian:
+        """The least σ for (ε, δ): the analytic Gaussian mechanism on the nodes."""
+        factor = factorization.sensitivity(participations, min_separation)
+        shift = _validate.positive(sensitivity=sensitivity) * factor
+        sigma = Gaussian.calibrated(epsilon=epsilon, delta=delta, sensitivity=shift).sigma
+        return cls(
+            sigma=sigma / math.sqrt(2) * (1 + 1e-15) if symmetric else sigma,
+            factorization=factorization,
+            participations=participations,
+            min_separation=min_separation,
+            symmetric=symmetric,
+        )
+
+    def pair(self, sensitivity: float) -> DominatingPair:
+        """N(Δs/σ, 1) against N(0, 1), with s the factorisation's sensitivity.
+
+        For symmetric matrices the node noise is isotropic in Frobenius norm with deviation √2σ.
+        """
+        deviation = math.sqrt(2) * self.sigma if self.symmetric else self.sigma
+        return GaussianPair(checked_sensitivity(sensitivity) * self.sensitivity_factor / deviation)
+
+    @property
+    def noise_sigma(self) -> float:
+        """σ."""
+        return self.sigma
+
+    @property
+    def _is_symmetric(self) -> bool:
+        return self.symmetric
+
+    @property
+    def _law(self) -> NoiseLaw:
+        return NoiseLaw.NORMAL
+
+    def log_density(self, outputs: ArrayLike, value: ArrayLike) -> Floats:
+        """Joint normal log-density of all prefix sums (of the upper triangles, if symmetric).
+
+        Outputs that are not symmetric where they must be have density 0.
+        """
+        outputs = np.asarray(outputs, dtype=np.float64)
+        nodes, log_determinant = self._whitened(outputs, value)
+        entries = nodes.shape[1] * nodes.shape[2]
+        logs = -0.5 * (nodes / self.sigma) ** 2 - math.log(self.sigma * math.sqrt(2 * math.pi))
+        joint: Floats = logs.sum(axis=(1, 2)) - log_determinant
+        if not self.symmetric:
+            return joint
+        side, steps = outputs.shape[-1], outputs.shape[1]
+        joint -= entries // len(packed_scale(side)) * float(np.log(packed_scale(side)).sum())
+        mirrored = (outputs == np.swapaxes(outputs, -1, -2)).reshape(len(outputs), steps, -1)
+        return np.where(mirrored.all(axis=(1, 2)), joint, -np.inf)

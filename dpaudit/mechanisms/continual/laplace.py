@@ -1,0 +1,100 @@
+"""Continual release with Laplace node noise."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import ClassVar
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from dpaudit import _validate
+from dpaudit.errors import UnsupportedError
+from dpaudit.mechanisms.base import Norm, checked_sensitivity
+from dpaudit.mechanisms.continual.factorization import Factorization
+from dpaudit.mechanisms.continual.noise import NoiseLaw
+from dpaudit.mechanisms.continual.release import Continual
+from dpaudit.mechanisms.laplace import Laplace
+from dpaudit.mechanisms.pairs import DominatingPair, Floats, LaplacePair
+
+__all__ = ["ContinualLaplace"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class ContinualLaplace(Continual):
+    """All prefix sums of a stream with Laplace noise in the nodes: pure differential privacy.
+
+    Its sensitivity is in L1. Trees are the factorisations that are good for it: one contribution
+    moves ``levels`` nodes.
+
+    Attributes:
+        scale: scale b of the node noise.
+        factorization: how noise is correlated over the steps.
+        participations: at how many steps one participant may contribute, at most.
+        min_separation: how many steps lie from one of them to the next, at least.
+
+    >>> from dpaudit.mechanisms.continual import BinaryTree
+    >>> ContinualLaplace(scale=10.0, factorization=BinaryTree(1024)).pair(1.0).pure_epsilon
+    Fraction(1, 1)
+    """
+
+    kind: ClassVar[str] = "continual-laplace"
+    norm: ClassVar[Norm] = Norm.L1
+    scale: float
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        object.__setattr__(self, "scale", _validate.positive(scale=self.scale))
+
+    @classmethod
+    def calibrated(
+        cls,
+        *,
+        epsilon: float,
+        sensitivity: float,
+        factorization: Factorization,
+        participations: int = 1,
+        min_separation: int = 1,
+    ) -> ContinualLaplace:
+        """The least scale whose ε does not exceed the wish, up to rounding."""
+        factor = factorization.sensitivity(participations, min_separation, Norm.L1)
+        shift = math.nextafter(_validate.positive(sensitivity=sensitivity) * factor, math.inf)
+        return cls(
+            scale=Laplace.calibrated(epsilon=epsilon, sensitivity=shift).scale,
+            factorization=factorization,
+            participations=participations,
+            min_separation=min_separation,
+        )
+
+    def pair(self, sensitivity: float) -> DominatingPair:
+        """A Laplace pair of ε = Δs/b in exact arithmetic, s the factorisation's L1 sensitivity."""
+        shift = Fraction(checked_sensitivity(sensitivity)) * Fraction(self.sensitivity_factor)
+        return LaplacePair(shift / Fraction(self.scale))
+
+    @property
+    def noise_sigma(self) -> float:
+        """√2 b."""
+        return math.sqrt(2) * self.scale
+
+    @property
+    def _law(self) -> NoiseLaw:
+        return NoiseLaw.LAPLACE
+
+    def log_density(self, outputs: ArrayLike, value: ArrayLike) -> Floats:
+        """Joint log-density of all prefix sums.
+
+        Raises:
+            UnsupportedError: if there are more nodes than prefix sums, as in Honaker's tree: the
+                density is then an integral without a closed form.
+        """
+        if not self.factorization.is_square:
+            raise UnsupportedError(
+                f"{self.kind} on a {self.factorization.kind} has no closed density; use a "
+                "factorisation with as many nodes as steps."
+            )
+        nodes, log_determinant = self._whitened(outputs, value)
+        logs = -np.abs(nodes) / self.scale - math.log(2 * self.scale)
+        joint: Floats = logs.sum(axis=(1, 2)) - log_determinant
+        return joint

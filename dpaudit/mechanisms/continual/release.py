@@ -1,0 +1,171 @@
+"""Continual release as a mechanism: one declaration, one invocation, for a whole stream."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from dpaudit import _validate
+from dpaudit.errors import InputError
+from dpaudit.mechanisms.base import Mechanism
+from dpaudit.mechanisms.continual.factorization import Factorization
+from dpaudit.mechanisms.continual.noise import (
+    NoiseLaw,
+    NoiseStream,
+    pack,
+    packed_scale,
+    require_mirrored,
+    require_step_left,
+)
+from dpaudit.mechanisms.pairs import Floats
+
+__all__ = ["Continual", "PrefixSums"]
+
+
+class PrefixSums:
+    """A running release: add a private value, receive the noisy sum of all so far.
+
+    Attributes:
+        noise: the stream of noise; it says how many steps are taken and left.
+    """
+
+    def __init__(self, shape: Sequence[int], noise: NoiseStream, symmetric: bool) -> None:
+        self.noise = noise
+        self._symmetric = symmetric
+        self._sum = np.zeros(tuple(shape))
+
+    def add(self, value: ArrayLike) -> Floats:
+        """Count one more value and release the prefix sum.
+
+        Args:
+            value: shape of one step.
+
+        Returns:
+            A new array of the same shape.
+
+        Raises:
+            InputError: if all declared steps have been released, or the value has another shape,
+                is not finite, or not symmetric where it must be. Nothing is drawn or counted then.
+        """
+        require_step_left(self.noise.taken, self.noise.steps)
+        array = _validate.real_array(value=value)
+        if array.shape != self._sum.shape:
+            raise InputError(f"value has shape {array.shape}; it must be {self._sum.shape}.")
+        if self._symmetric:
+            require_mirrored(array)
+        self._sum += array
+        released: Floats = self._sum + self.noise.step()
+        return released
+
+
+@dataclass(frozen=True, kw_only=True)
+class Continual(Mechanism):
+    """What Gaussian and Laplace continual release share.
+
+    Attributes:
+        factorization: how noise is correlated over the steps.
+        participations: at how many steps one participant may contribute, at most.
+        min_separation: how many steps lie from one of them to the next, at least.
+    """
+
+    real_valued: ClassVar[bool] = True
+    factorization: Factorization
+    participations: int = 1
+    min_separation: int = 1
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "factorization", Factorization.parse(self.factorization))
+        for name in ("participations", "min_separation"):
+            value = _validate.integer_at_least(1, **{name: getattr(self, name)})
+            object.__setattr__(self, name, value)
+
+    @cached_property
+    def sensitivity_factor(self) -> float:
+        """How far the noisy nodes move, in ``norm``, if each contribution moves by 1."""
+        return self.factorization.sensitivity(self.participations, self.min_separation, self.norm)
+
+    @property
+    @abstractmethod
+    def noise_sigma(self) -> float:
+        """Standard deviation of the node noise (off the diagonal, for symmetric matrices)."""
+
+    def error(self) -> Floats:
+        """Exact standard deviation of each released prefix sum, shape (T,)."""
+        return self.factorization.error(self.noise_sigma)
+
+    @property
+    def _is_symmetric(self) -> bool:
+        return False
+
+    @property
+    @abstractmethod
+    def _law(self) -> NoiseLaw:
+        """The law of an entry of node noise."""
+
+    def start(self, shape: Sequence[int], rng: np.random.Generator) -> PrefixSums:
+        """A running release of the same law as :meth:`release` of the whole stream.
+
+        Args:
+            shape: shape of one step; () for numbers.
+            rng: source of the noise.
+        """
+        return PrefixSums(shape, self._noise(shape, rng), self._is_symmetric)
+
+    def _noise(self, shape: Sequence[int], rng: np.random.Generator) -> NoiseStream:
+        return self.factorization.sampler(
+            shape, self.noise_sigma, rng, symmetric=self._is_symmetric, law=self._law
+        )
+
+    def _prepare(self, value: ArrayLike) -> NDArray[Any]:
+        """A stream of 1 to T steps along the first axis."""
+        array: NDArray[Any] = _validate.real_array(value=value)
+        steps = self.factorization.steps
+        if array.ndim == 0 or not 1 <= len(array) <= steps:
+            raise InputError(
+                f"value has shape {array.shape}; its first axis must be 1 to {steps} steps."
+            )
+        if self._is_symmetric:
+            require_mirrored(array)
+        return array
+
+    def _sample(self, values: NDArray[Any], rng: np.random.Generator) -> NDArray[Any]:
+        stream = self._noise((len(values), *values.shape[2:]), rng)
+        released = np.cumsum(values, axis=1)
+        for step in range(values.shape[1]):
+            released[:, step] += stream.step()
+        return released
+
+    def _whitened(self, outputs: ArrayLike, value: ArrayLike) -> tuple[Floats, float]:
+        """Independent node noise that explains the outputs, shape (n, T', entries), and ln |det|.
+
+        The residual y − A x has the law of L z, with L the root of the noise's covariance.
+        """
+        from scipy.linalg import solve_triangular
+
+        prefix = np.cumsum(self._prepare(value), axis=0)
+        released = np.asarray(outputs, dtype=np.float64)
+        if released.shape[1:] != prefix.shape:
+            raise InputError(
+                f"outputs has shape {released.shape}; it must be that of the value, "
+                f"{prefix.shape}, after an axis of runs."
+            )
+        residual = released - prefix
+        if self._is_symmetric:
+            residual = pack(residual) / packed_scale(residual.shape[-1])
+        runs, steps = residual.shape[:2]
+        columns = np.moveaxis(residual.reshape(runs, steps, -1), 1, 0)
+        root = self.factorization.noise_root()[:steps, :steps]
+        nodes = solve_triangular(root, columns.reshape(steps, -1), lower=True)
+        entries = columns.shape[2]
+        log_determinant = entries * float(np.log(np.diag(root)).sum())
+        return np.moveaxis(nodes.reshape(steps, runs, entries), 0, 1), log_determinant
+
+    def to_dict(self) -> dict[str, Any]:
+        """``kind`` and the fields, as plain JSON values; the factorisation is a record in it."""
+        return super().to_dict() | {"factorization": self.factorization.to_dict()}

@@ -1,0 +1,160 @@
+"""Tree aggregation: dyadic intervals with noise, and the binary mechanism."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from dpaudit.errors import InputError
+from dpaudit.mechanisms.continual.factorization import Factorization
+from dpaudit.mechanisms.continual.noise import NodeNoise, NoiseStream
+from dpaudit.mechanisms.pairs import Floats
+
+__all__ = ["BinaryTree", "Tree"]
+
+
+@dataclass(frozen=True)
+class Tree(Factorization):
+    """Noisy sums of dyadic intervals; a prefix is put together from at most ``levels`` of them.
+
+    Attributes:
+        steps: length T of the stream.
+        release_root: whether the node over all T steps gets noise of its own. It exists if T is a
+            power of two above 1, and serves the last prefix alone; without it that prefix is the
+            sum of the two halves, and every other prefix costs one level less.
+    """
+
+    release_root: bool = False
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not isinstance(self.release_root, bool):
+            raise InputError(f"release_root is {self.release_root!r}; it must be true or false.")
+
+    @property
+    def levels(self) -> int:
+        """In how many nodes the first step is counted; no other step is in more.
+
+        ⌊log₂T⌋ + 1 with the root and max(1, ⌈log₂T⌉) without: the two differ for powers of two.
+        """
+        if self.release_root:
+            return self.steps.bit_length()
+        return max(1, (self.steps - 1).bit_length())
+
+    def _rounded_up(self, sensitivity: float) -> float:
+        """Whole numbers are exact, and so is the next float above a correctly rounded root."""
+        whole = sensitivity == int(sensitivity)
+        return sensitivity if whole else math.nextafter(sensitivity, math.inf)
+
+    def _nodes(self, prefix: int) -> list[tuple[int, int]]:
+        """The (level, number) of the nodes that make up a prefix, largest first."""
+        top = self.levels - 1
+        largest = [(top, number) for number in range(prefix >> top)]
+        digits = [level for level in reversed(range(top)) if prefix >> level & 1]
+        return largest + [(level, (prefix >> level) - 1) for level in digits]
+
+    def _weighted_nodes(self, weights: Floats) -> Floats:
+        """Sum of ``weights[level]`` over the nodes of every prefix, shape (T,)."""
+        prefixes = np.arange(1, self.steps + 1)
+        top = self.levels - 1
+        total: Floats = weights[top] * (prefixes >> top).astype(np.float64)
+        for level in range(top):
+            total += weights[level] * (prefixes >> level & 1)
+        return total
+
+    def _fill(self, nodes: list[int], count: int, gap: int) -> int:
+        """At least the squared norm of C u for the indicator u of any pattern.
+
+        At level l the pattern puts n_i steps into node i; Σ n_i² is largest when as few nodes as
+        possible hold as many steps as fit, ⌈2^l/gap⌉.
+        """
+        total = 0
+        for level, available in enumerate(nodes):
+            fits = -(-(1 << level) // gap)
+            full = min(count // fits, available)
+            rest = min(fits, count - full * fits) if full < available else 0
+            total += full * fits**2 + rest**2
+        return total
+
+
+@dataclass(frozen=True)
+class BinaryTree(Tree):
+    """The binary mechanism (Dwork, Naor, Pitassi and Rothblum 2010; Chan, Shi and Song 2011).
+
+    Prefix t is the sum of the disjoint dyadic intervals of its binary digits; nodes that no prefix
+    needs are never drawn. B is then square and lower triangular with ones on the diagonal.
+
+    The L2 sensitivity is the root of the number of levels for one participation. For several it
+    is an upper bound: level by level, the participations fill as few nodes as they can.
+
+    The stream keeps the noise of the nodes of the current prefix: at most ``levels`` arrays (two,
+    for two steps without the root).
+
+    >>> BinaryTree(1024).levels, BinaryTree(1024, release_root=True).levels, BinaryTree(1000).levels
+    (10, 11, 10)
+    """
+
+    kind: ClassVar[str] = "binary-tree"
+
+    def _used(self) -> list[int]:
+        """How many nodes of each level appear in any prefix: the left children, and the top."""
+        complete = [self.steps >> level for level in range(self.levels)]
+        return [(number + 1) // 2 for number in complete[:-1]] + complete[-1:]
+
+    def _l2_sensitivity(self, count: int, gap: int) -> float:
+        return math.sqrt(self._fill(self._used(), count, gap))
+
+    def _column_sums(self) -> Floats:
+        steps = np.arange(self.steps)
+        sums = np.zeros(self.steps)
+        for level, used in enumerate(self._used()):
+            node = steps >> level
+            stride = 1 if level == self.levels - 1 else 2
+            sums += (node % stride == 0) & (node // stride < used)
+        return sums
+
+    def _row_energy(self) -> Floats:
+        return self._weighted_nodes(np.ones(self.levels))
+
+    def encoder(self) -> Floats:
+        """C: row t has ones over the node that prefix t is the first to need."""
+        matrix = np.zeros((self.steps, self.steps))
+        for prefix in range(1, self.steps + 1):
+            level, number = self._nodes(prefix)[-1]
+            matrix[prefix - 1, number << level : (number + 1) << level] = 1.0
+        return matrix
+
+    def decoder(self) -> Floats:
+        """B: row t has ones at the prefixes that first needed its nodes."""
+        matrix = np.zeros((self.steps, self.steps))
+        for prefix in range(1, self.steps + 1):
+            for level, number in self._nodes(prefix):
+                matrix[prefix - 1, ((number + 1) << level) - 1] = 1.0
+        return matrix
+
+    def _stream(self, noise: NodeNoise) -> NoiseStream:
+        return _BinaryStream(self, noise)
+
+
+class _BinaryStream(NoiseStream):
+    """A stack of partial sums over the nodes of the current prefix, largest node first."""
+
+    def __init__(self, tree: BinaryTree, noise: NodeNoise) -> None:
+        super().__init__(tree.steps, noise)
+        self._top = tree.levels - 1
+        self._sums: list[Floats] = []
+
+    def _advance(self, step: int) -> Floats:
+        nodes = (step >> self._top) + (step & ((1 << self._top) - 1)).bit_count()
+        del self._sums[nodes - 1 :]
+        fresh = self._noise.draw(1)[0]
+        self._sums.append(self._sums[-1] + fresh if self._sums else fresh)
+        return self._sums[-1]
+
+    @property
+    def state_arrays(self) -> int:
+        """At most the number of levels, and two for two steps."""
+        return len(self._sums)

@@ -1,0 +1,101 @@
+"""The exponential mechanism: a private choice."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from dpaudit import _validate
+from dpaudit.errors import InputError
+from dpaudit.mechanisms.base import Mechanism, Norm, checked_sensitivity
+from dpaudit.mechanisms.pairs import DominatingPair, FinitePair, Floats, approximate_pair
+
+__all__ = ["ExponentialMechanism"]
+
+
+@dataclass(frozen=True)
+class ExponentialMechanism(Mechanism):
+    """Chooses an index with probability proportional to exp(ε u / 2Δ) (McSherry and Talwar 2007).
+
+    The private value is the vector of utilities, one for each candidate; the release is an index.
+
+    Attributes:
+        epsilon: the pure ε of one choice.
+        utility_sensitivity: Δ, the most by which any one utility differs between neighbours.
+
+    >>> choice = ExponentialMechanism(epsilon=2.0, utility_sensitivity=1.0)
+    >>> choice.release([0.0, 1000.0, 0.0], np.random.default_rng(0))
+    1
+    """
+
+    kind: ClassVar[str] = "exponential"
+    norm: ClassVar[Norm] = Norm.CHANGE
+    epsilon: float
+    utility_sensitivity: float = 1.0
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "epsilon", _validate.positive(epsilon=self.epsilon))
+        width = _validate.positive(utility_sensitivity=self.utility_sensitivity)
+        object.__setattr__(self, "utility_sensitivity", width)
+
+    def pair(self, sensitivity: float) -> DominatingPair:
+        """Randomised response with the same ε, which dominates it, and its own better ρ = ε²/8.
+
+        The losses span at most ε (bounded range), from which Cesar and Rogers 2021, Lemma 3.2,
+        prove ρ.
+
+        Raises:
+            InputError: if the sensitivity, 1 where the utilities change at all, is not 0 or 1.
+        """
+        changed = checked_sensitivity(sensitivity)
+        if changed not in (0.0, 1.0):
+            raise InputError(f"sensitivity is {sensitivity}; exponential takes 0 or 1.")
+        whole = approximate_pair(self.epsilon * changed)
+        if not changed:
+            return whole
+        return _BoundedRangePair(whole.losses, whole.p, whole.q, 0.0, Fraction(self.epsilon))
+
+    def _prepare(self, value: ArrayLike) -> NDArray[Any]:
+        utilities = _validate.real_array(value=value)
+        if utilities.ndim != 1 or utilities.size == 0:
+            raise InputError("value must be a vector of utilities, one for each candidate.")
+        return utilities
+
+    def _sample(self, values: NDArray[Any], rng: np.random.Generator) -> NDArray[Any]:
+        """The largest of utilities with Gumbel noise, which has just this law."""
+        scaled = values * (self.epsilon / (2 * self.utility_sensitivity))
+        chosen: NDArray[Any] = np.argmax(scaled + rng.gumbel(size=values.shape), axis=-1)
+        return chosen
+
+    def log_density(self, outputs: ArrayLike, value: ArrayLike) -> Floats:
+        """Ln of the softmax of ε u / 2Δ at each index."""
+        from scipy.special import log_softmax
+
+        chosen = np.asarray(outputs)
+        utilities = self._prepare(value)
+        log_mass = log_softmax(utilities * (self.epsilon / (2 * self.utility_sensitivity)))
+        possible = (chosen >= 0) & (chosen < utilities.size) & (chosen == np.floor(chosen))
+        index = np.where(possible, chosen, 0).astype(np.int64)
+        density: Floats = np.where(possible, log_mass[index], -np.inf)
+        return density
+
+
+@dataclass(frozen=True, eq=False)
+class _BoundedRangePair(FinitePair):
+    """Randomised response with the concentration of a mechanism of bounded range."""
+
+    def renyi(self, orders: ArrayLike) -> Floats:
+        """At most α ε²/8, and at most that of randomised response."""
+        orders = np.asarray(orders, dtype=np.float64)
+        return np.minimum(super().renyi(orders), orders * self.zcdp_rho)
+
+    @property
+    def zcdp_rho(self) -> float:
+        """ε²/8, rounded up."""
+        epsilon = float(self.losses[-1])
+        return math.nextafter(epsilon * epsilon / 8, math.inf)
