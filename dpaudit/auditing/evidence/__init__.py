@@ -1,0 +1,1 @@
+"""Evidence from samples: bounds, tests and e-values with finite-sample error rates."""

@@ -1,0 +1,244 @@
+"""Sequential tests of a privacy claim that may be stopped at any time.
+
+**Theorem** (Ville 1939; Shafer, Shen, Vereshchagin and Vovk 2011). Let ``E_0 = 1`` and let ``E_t``
+be a non-negative process with ``E[E_t | past] <= E_{t-1}`` under every distribution of the null
+hypothesis. Then ``P(sup_t E_t >= 1 / alpha) <= alpha``.
+
+*Why it applies.* The null is that for every epsilon and every event S, in both directions,
+``P(x in S) <= exp(epsilon) P(x' in S) + delta(epsilon)``. Every bet of :mod:`.bets` multiplies its
+wealth by a non-negative factor whose mean, given the past, is at most 1 under the null, whatever
+the dependence between the two runs of a pair; so its wealth is a supermartingale. An average of
+supermartingales with fixed weights is one too, which pays for looking at many events, stakes,
+values of epsilon and both directions. The edges come from a pilot of the first pairs, on which
+nothing is staked, and so do the weights: each bet's prior mass times what it would have won there,
+so that both are known before the first bet. *Proof of Ville's inequality*: stop
+at the first ``t`` with ``E_t >= 1 / alpha``; by optional stopping and Markov's inequality
+``P(stopped) / alpha <= E[E_stopped] <= 1``. Looking only at the ends of batches can only miss
+crossings, never add any.
+
+The pairs must be independent of each other; the two runs within a pair need not be.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from dpaudit._validate import integer_at_least, open_fraction, probability, real_array
+from dpaudit.auditing.evidence.bets import NullPoint
+from dpaudit.auditing.evidence.types import (
+    LowerBound,
+    confidence_failure,
+    json_number,
+)
+from dpaudit.auditing.evidence.wealth import PILOT_PAIRS, Wealth
+from dpaudit.errors import InputError
+
+__all__ = ["CurveEProcess", "EpsilonEProcess", "curve_points"]
+
+Floats = NDArray[np.float64]
+Curve = Callable[[Floats], ArrayLike]
+
+_LARGEST_EPSILON = 64.0
+
+
+def _deltas(curve: Curve, epsilons: Floats) -> Floats:
+    """The curve's values, checked, and capped at 1, where the claim is void."""
+    values: Floats = real_array(curve=np.asarray(curve(epsilons)))
+    if values.shape != epsilons.shape or (values < 0).any():
+        raise InputError(
+            f"curve has shape {values.shape} and minimum {values.min(initial=0.0)}; "
+            f"it must give one delta of at least 0 for each of {epsilons.size} epsilons."
+        )
+    capped: Floats = np.minimum(values, 1.0)
+    return capped
+
+
+def _curve_end(curve: Curve) -> float:
+    """The smallest epsilon (to 1e-9) at which the curve has come down to 1e-6."""
+    low, high = 0.0, 1.0
+    while _deltas(curve, np.array([high]))[0] > 1e-6 and high < _LARGEST_EPSILON:
+        low, high = high, 2 * high
+    if _deltas(curve, np.array([0.0]))[0] <= 1e-6:
+        return 0.0
+    while high - low > 1e-9 * max(1.0, high):
+        middle = (low + high) / 2
+        if _deltas(curve, np.array([middle]))[0] > 1e-6:
+            low = middle
+        else:
+            high = middle
+    return high
+
+
+def curve_points(
+    curve: Curve, backward: Curve | None = None, epsilons: ArrayLike | None = None
+) -> list[NullPoint]:
+    """Points of a claimed curve to bet against, the first with half of the wealth.
+
+    Unless ``epsilons`` are given they run from 0, where most of a too-small noise shows, to the
+    first value at which delta is practically 0 (for a pure claim: its epsilon).
+
+    Args:
+        curve: delta as a function of an array of epsilons of at least 0, with x on the large side
+            (or in both directions, if ``backward`` is not given).
+        backward: the same with x' on the large side.
+        epsilons: the values to use.
+
+    Raises:
+        InputError: if a delta or an epsilon is negative or not finite, or a shape is wrong.
+    """
+    if epsilons is None:
+        end = max(_curve_end(curve), _curve_end(backward or curve))
+        values = np.unique(np.linspace(0.0, end, 6))
+    else:
+        values = np.unique(real_array(epsilons=epsilons))
+        if values.size == 0 or values[0] < 0:
+            raise InputError("epsilons is empty or has a negative value; all must be at least 0.")
+    forward = _deltas(curve, values)
+    other = forward if backward is None else _deltas(backward, values)
+    weights = [1.0, *([1.0 / max(1, values.size - 1)] * (values.size - 1))]
+    return [
+        NullPoint(float(epsilon), float(there), float(back), weight)
+        for epsilon, there, back, weight in zip(values, forward, other, weights, strict=True)
+    ]
+
+
+class CurveEProcess:
+    """Anytime-valid test of a whole claimed privacy curve on one pair of neighbours.
+
+    The null hypothesis is the curve at *every* epsilon and in both directions. Refutation at level
+    ``alpha`` means that an e-value has reached ``1 / alpha``; a mechanism that satisfies its claim
+    is refuted with probability at most ``alpha``, however often one looks and whenever one stops.
+
+    Args:
+        curve: claimed delta for an array of epsilons (rounded up).
+        backward: the curve with x' on the large side, if it differs.
+        epsilons: points of the curve to bet against; by default :func:`curve_points` chooses.
+        edges: thresholds on the score fixed in advance; by default quantiles of the pilot.
+        pilot_pairs: first pairs used for the thresholds only. They count as runs.
+
+    Raises:
+        InputError: if the curve, the epsilons or the edges are out of range.
+    """
+
+    def __init__(
+        self,
+        curve: Curve,
+        *,
+        backward: Curve | None = None,
+        epsilons: ArrayLike | None = None,
+        edges: ArrayLike | None = None,
+        pilot_pairs: int = PILOT_PAIRS,
+    ) -> None:
+        integer_at_least(1, pilot_pairs=pilot_pairs)
+        self._wealth = Wealth([curve_points(curve, backward, epsilons)], edges, pilot_pairs)
+        self._curve = curve
+
+    def update(self, scores_x: ArrayLike, scores_x_prime: ArrayLike) -> float:
+        """Add pairs of scores, shape ``(n,)`` each, and return the e-value.
+
+        Raises:
+            InputError: if a score is NaN or the lengths differ.
+        """
+        self._wealth.update(scores_x, scores_x_prime)
+        return self.e_value
+
+    @property
+    def pairs(self) -> int:
+        """Pairs seen so far, the pilot included."""
+        return self._wealth.pairs
+
+    @property
+    def e_value(self) -> float:
+        """The present e-value (``inf`` beyond the range of floats)."""
+        return float(np.exp(np.minimum(self._wealth.log_wealth[0], 709.0)))
+
+    @property
+    def log_peak(self) -> float:
+        """Logarithm of the largest e-value so far, at least 0."""
+        return float(self._wealth.log_peak[0])
+
+    @property
+    def p_value(self) -> float:
+        """``1 / max e-value``: an anytime-valid p-value (Ville)."""
+        return math.exp(-self.log_peak)
+
+    def refuted(self, alpha: float) -> bool:
+        """Whether the claim is refuted at error rate ``alpha``.
+
+        Raises:
+            InputError: if ``alpha`` is not in (0, 1).
+        """
+        return self.log_peak >= -math.log(open_fraction(alpha=alpha))
+
+    def to_dict(self) -> dict[str, Any]:
+        """The evidence as JSON values."""
+        return {
+            "kind": "e-value",
+            "pairs": self.pairs,
+            "e_value": json_number(self.e_value),
+            "log_peak": self.log_peak,
+            "p_value": self.p_value,
+        }
+
+
+class EpsilonEProcess:
+    """Anytime-valid lower bound on epsilon at a given delta.
+
+    One e-process per null (epsilon_j, delta) on a grid. The bound is the largest grid value up to
+    which *every* null has been refuted: if it exceeded the true epsilon, the first grid value at or
+    above the truth, whose null is true, would have been refuted, which happens with probability at
+    most ``1 - confidence``. So one error rate pays for the whole grid.
+
+    Args:
+        delta: the delta in [0, 1) at which epsilon is bounded.
+        epsilons: grid of null values.
+        edges: thresholds on the score fixed in advance; by default quantiles of the pilot.
+        pilot_pairs: first pairs used for the thresholds only. They count as runs.
+
+    Raises:
+        InputError: if delta, the epsilons or the edges are out of range.
+    """
+
+    def __init__(
+        self,
+        delta: float,
+        *,
+        epsilons: ArrayLike | None = None,
+        edges: ArrayLike | None = None,
+        pilot_pairs: int = PILOT_PAIRS,
+    ) -> None:
+        self.delta = probability(delta=delta)
+        integer_at_least(1, pilot_pairs=pilot_pairs)
+        grid = np.linspace(0.0, 5.0, 51) if epsilons is None else real_array(epsilons=epsilons)
+        nulls = [curve_points(lambda e: np.full_like(e, delta), epsilons=[e]) for e in grid]
+        self.epsilons = np.unique(grid)
+        self._wealth = Wealth(nulls, edges, pilot_pairs)
+
+    def update(self, scores_x: ArrayLike, scores_x_prime: ArrayLike) -> None:
+        """Add pairs of scores, shape ``(n,)`` each.
+
+        Raises:
+            InputError: if a score is NaN or the lengths differ.
+        """
+        self._wealth.update(scores_x, scores_x_prime)
+
+    @property
+    def pairs(self) -> int:
+        """Pairs seen so far, the pilot included."""
+        return self._wealth.pairs
+
+    def lower_bound(self, confidence: float = 0.95) -> LowerBound:
+        """The bound so far; valid at any stopping time.
+
+        Raises:
+            InputError: if ``confidence`` is not in (0, 1).
+        """
+        threshold = -math.log(confidence_failure(confidence))
+        refuted = np.logical_and.accumulate(self._wealth.log_peak >= threshold)
+        epsilon = float(self.epsilons[refuted].max(initial=0.0))
+        return LowerBound(epsilon, self.delta, confidence, "e-process", self.pairs)

@@ -1,0 +1,229 @@
+"""Choosing what to test on a pilot, so that the test itself can be exact on fresh runs.
+
+A threshold that is picked on the data it is tested on makes an auditor refute correct mechanisms.
+Here a pilot picks event and direction, fresh runs test them, and no multiplicity is left to pay.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from itertools import combinations
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from dpaudit._validate import integer_at_least, probability
+from dpaudit.auditing.evidence.joint import joint_lower_bound
+from dpaudit.auditing.evidence.tilt import smoothed_rates
+from dpaudit.auditing.evidence.types import (
+    Direction,
+    Event,
+    LowerBound,
+    as_scores,
+    confidence_failure,
+)
+from dpaudit.errors import InputError
+
+__all__ = ["choose_event", "expected_lower_bound", "pilot_size", "split_lower_bound"]
+
+Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
+
+_THRESHOLDS = 200  # cuts for one-sided events
+_COARSE = 16  # cuts for intervals and two-sided events, which are quadratic in number
+# Standard errors deducted from raw pilot frequencies, of which there are hundreds to be lucky;
+# from smoothed ones; and (added) from raw ones that only have to agree with smoothed ones.
+_RAW, _SMOOTH, _AGREE = 3.5, 0.0, -1.0
+
+
+@dataclass(frozen=True)
+class _Pilot:
+    """Pilot counts of the cells ``cuts[i] <= score < cuts[i + 1]``, and the events made of them.
+
+    Event i consists of the cells ``start[i] .. stop[i] - 1``, or of all others (``outside``).
+    """
+
+    cuts: Floats
+    first: Floats
+    second: Floats
+    start: Integers
+    stop: Integers
+    outside: NDArray[np.bool_]
+
+    @classmethod
+    def of(cls, first: Floats, second: Floats) -> _Pilot:
+        pooled = np.sort(np.concatenate([first, second]))
+        values, counts = np.unique(pooled, return_counts=True)
+        atoms = values[counts >= max(2.0, 0.002 * pooled.size)]
+        tails = _cuts(pooled, _THRESHOLDS)
+        finite = np.isfinite(values)
+        after = np.nextafter(atoms[np.isfinite(atoms)], np.inf)
+        # The least finite score is a cut, so that -inf has a cell of its own.
+        cuts = np.unique(np.concatenate([tails, atoms, after, values[finite][:1]]))
+        every, single = np.arange(cuts.size), np.searchsorted(cuts, atoms)
+        ends = np.append(np.searchsorted(cuts, _cuts(pooled, _COARSE)), cuts.size)
+        pairs = np.array(list(combinations(np.unique(ends), 2)))
+        start = np.concatenate([every, every, single, pairs[:, 0], pairs[:, 0]])
+        to_end = np.full(cuts.size, cuts.size)
+        stop = np.concatenate([to_end, to_end, single + 1, pairs[:, 1], pairs[:, 1]])
+        lengths = [cuts.size, cuts.size, single.size, len(pairs), len(pairs)]
+        outside = np.repeat([False, True, False, False, True], lengths)
+        return cls(cuts, _cells(cuts, first), _cells(cuts, second), start, stop, outside)
+
+    def rates(self, cells: Floats, runs: float) -> Floats:
+        """The events' shares of ``runs``, shrunk by half an occurrence either way."""
+        sums = np.concatenate([[0.0], np.cumsum(cells)])
+        inside = sums[self.stop] - sums[self.start]
+        held = np.where(self.outside, sums[-1] - inside, inside)
+        shares: Floats = (np.clip(held, 0.0, runs) + 0.5) / (runs + 1.0)
+        return shares
+
+    def event(self, index: int, direction: Direction) -> Event:
+        stop = self.stop[index]
+        upper = np.inf if stop == self.cuts.size else np.nextafter(self.cuts[stop], -np.inf)
+        lower = float(self.cuts[self.start[index]])
+        return Event(lower, float(upper), bool(self.outside[index]), direction)
+
+
+def _cells(cuts: Floats, scores: Floats) -> Floats:
+    places = np.searchsorted(cuts, scores, side="right") - 1
+    return np.bincount(places, minlength=cuts.size).astype(np.float64)
+
+
+def _cuts(pooled: Floats, number: int) -> Floats:
+    """Distinct sorted scores, the least included, about evenly spaced in logits of their rank."""
+    logits = np.linspace(-1.0, 1.0, number) * math.log(pooled.size)
+    places = np.rint((pooled.size - 1) / (1.0 + np.exp(-logits))).astype(int)
+    return np.unique(pooled[np.append(0, places)])
+
+
+def expected_lower_bound(p: ArrayLike, q: ArrayLike, delta: float, margin: float) -> Floats:
+    """Normal approximation of the certified epsilon of events with probabilities p and q.
+
+    The epsilon at which ``p - exp(epsilon) q - delta`` equals ``margin`` times the standard
+    deviation of one pair's ``1_S(x) - exp(epsilon) 1_S(x')``. Used to rank candidates and to plan
+    runs, never as evidence.
+
+    Args:
+        p: probabilities on the large side.
+        q: probabilities on the small side, same shape, positive.
+        delta: in [0, 1).
+        margin: standard errors of margin, divided by the root of the number of pairs.
+
+    Returns:
+        The epsilons; ``-inf`` where nothing can be certified.
+    """
+    large, small = np.asarray(p, dtype=np.float64), np.asarray(q, dtype=np.float64)
+    excess = large - delta
+    # (excess - k q)^2 = margin^2 (p (1 - p) + k^2 q (1 - q)): the smaller root k.
+    square = small * small - margin * margin * small * (1 - small)
+    middle = excess * small
+    constant = excess * excess - margin * margin * large * (1 - large)
+    root = np.sqrt(np.maximum(middle * middle - square * constant, 0.0))
+    possible = (excess > 0) & (constant > 0)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        epsilon: Floats = np.where(possible, np.log(constant / (middle + root)), -np.inf)
+    return epsilon
+
+
+def choose_event(
+    pilot_scores_x: ArrayLike,
+    pilot_scores_x_prime: ArrayLike,
+    delta: float,
+    *,
+    test_runs: int,
+    confidence: float = 0.95,
+) -> Event:
+    """The event and direction with the largest lower bound to be expected on fresh runs.
+
+    Candidates are both tails at some 200 thresholds, atoms, intervals and two-sided events, each
+    in both directions. They are ranked by the bound that ``test_runs`` would give, from the pilot's
+    frequencies less several standard errors (so that a lucky rare event does not win) or from
+    frequencies smoothed by :mod:`.tilt`, where the raw ones agree.
+
+    Args:
+        pilot_scores_x: scores of pilot runs on x, shape ``(n,)``. The pilot is spent.
+        pilot_scores_x_prime: scores of pilot runs on x', shape ``(m,)``.
+        delta: the delta at which epsilon will be bounded.
+        test_runs: fresh runs a side that will follow.
+        confidence: the confidence of the test that will follow.
+
+    Raises:
+        InputError: if there are no scores, a score is NaN, or a number is out of range.
+    """
+    first = np.sort(as_scores(pilot_scores_x=pilot_scores_x))
+    second = np.sort(as_scores(pilot_scores_x_prime=pilot_scores_x_prime))
+    probability(delta=delta)
+    integer_at_least(1, test_runs=test_runs)
+    if min(first.size, second.size) == 0:
+        raise InputError("the pilot has 0 runs on one side; it needs at least 1 on each.")
+    from scipy.special import ndtri
+
+    quantile = -float(ndtri(confidence_failure(confidence)))
+    pilot = _Pilot.of(first, second)
+    raw = pilot.rates(pilot.first, first.size), pilot.rates(pilot.second, second.size)
+    smooth_cells = smoothed_rates(pilot.cuts, pilot.first, pilot.second)
+    smooth = tuple(
+        pilot.rates(cells * size, size)
+        for cells, size in zip(smooth_cells, (first.size, second.size), strict=True)
+    )
+    test_error = quantile / math.sqrt(test_runs)
+    pilot_error = math.sqrt(2.0 / (first.size + second.size))
+    best, chosen = -math.inf, Event()
+    for direction, order in ((Direction.FORWARD, (0, 1)), (Direction.BACKWARD, (1, 0))):
+
+        def promise(rates: tuple[Floats, ...], caution: float, order: tuple[int, int]) -> Floats:
+            margin = max(0.0, test_error + caution * pilot_error)
+            return expected_lower_bound(rates[order[0]], rates[order[1]], delta, margin)
+
+        agreed = np.minimum(promise(smooth, _SMOOTH, order), promise(raw, _AGREE, order))
+        promises = np.maximum(promise(raw, _RAW, order), agreed)
+        index = int(promises.argmax())
+        if promises[index] > best:
+            best, chosen = float(promises[index]), pilot.event(index, direction)
+    return chosen
+
+
+def pilot_size(runs: int) -> int:
+    """How many of a side's runs to spend on the pilot: a tenth, or up to 50 if there are few.
+
+    Example:
+        >>> pilot_size(10_000), pilot_size(300), pilot_size(20)
+        (1000, 50, 5)
+
+    Raises:
+        InputError: if there are fewer than 2 runs, which cannot be split.
+    """
+    integer_at_least(2, runs=runs)
+    return max(1, runs // 10, min(50, runs // 4))
+
+
+def split_lower_bound(
+    scores_x: ArrayLike, scores_x_prime: ArrayLike, delta: float, confidence: float = 0.95
+) -> LowerBound:
+    """Lower bound on epsilon from independent runs: the first are the pilot, the rest the test.
+
+    Args:
+        scores_x: scores of runs on x, shape ``(n,)``, in the order in which they were drawn.
+        scores_x_prime: scores of runs on x', shape ``(m,)``.
+        delta: in [0, 1).
+        confidence: the probability that the bound is not above the truth.
+
+    Returns:
+        The bound; its ``runs`` are the test runs on the event's likelier side.
+
+    Raises:
+        InputError: if a side has fewer than 2 runs, a score is NaN, or a number is out of range.
+    """
+    first, second = as_scores(scores_x=scores_x), as_scores(scores_x_prime=scores_x_prime)
+    cut, other_cut = pilot_size(first.size), pilot_size(second.size)
+    event = choose_event(
+        first[:cut],
+        second[:other_cut],
+        delta,
+        test_runs=min(first.size - cut, second.size - other_cut),
+        confidence=confidence,
+    )
+    counts = event.count(first[cut:], second[other_cut:])
+    return joint_lower_bound(counts, delta, confidence, event=event)

@@ -1,0 +1,209 @@
+"""One exact test of ``p <= exp(epsilon) q + delta`` from two counts, and its lower bound.
+
+Auditors commonly put a Clopper-Pearson bound on p and another on q, which pays twice. Here the null
+is tested as a whole, unconditionally (as Barnard 1947 and Boschloo 1970 do for ``p = q``): outcomes
+are ordered by a statistic, and the p-value is the largest probability, over the null, of an outcome
+at least as extreme. The statistic is the profile likelihood ratio
+
+    W(a, b) = min over q of  n KL(a/n || k q + delta) + m KL(b/m || q),    k = exp(epsilon),
+
+and 0 where ``a/n <= k b/m + delta``. It grows with a and shrinks with b (move the minimiser of the
+more extreme outcome towards the less extreme one: no term grows), so the supremum over the null is
+on its boundary. The supremum over q is bounded from above by :mod:`.nuisance`, within
+Clopper-Pearson intervals for p and q whose error is added (Berger and Boos 1994).
+
+The lower bound orders outcomes by ``T(a, b)``, the epsilon at which ``W = z^2 / 2``. This order
+does not depend on the null that is tested, so p-values grow with epsilon and inverting them gives
+the one-sided confidence bound that is largest for this order (Buehler 1957).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpaudit._validate import non_negative, open_fraction, probability
+from dpaudit.auditing.evidence.nuisance import Box, Region, null_supremum
+from dpaudit.auditing.evidence.types import Event, LowerBound, PairCounts, confidence_failure
+
+__all__ = ["joint_lower_bound", "joint_p_value", "likelihood_ratio", "likelihood_region"]
+
+Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
+
+_TIE = 1e-9  # outcomes this close to the observed one count as equally extreme
+_PRECISION = 1e-4  # of the bound on epsilon; the lower end is reported
+
+
+def likelihood_ratio(a: Floats, b: Floats, n: int, m: int, epsilon: float, delta: float) -> Floats:
+    """The statistic W for arrays of counts of equal shape, in nats."""
+    from scipy.special import rel_entr
+
+    k = math.exp(epsilon)
+    p_hat, q_hat = a / n, b / m
+    violated = p_hat > k * q_hat + delta
+    # The minimiser lies between the q that fits b and the q whose p fits a.
+    low, high = q_hat.copy(), np.where(violated, (p_hat - delta) / k, q_hat)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        for _ in range(48):
+            q = (low + high) / 2
+            p = k * q + delta
+            slope = k * n * (p_hat - p) / (p * (1 - p)) + m * (q_hat - q) / (q * (1 - q))
+            low, high = np.where(slope > 0, q, low), np.where(slope > 0, high, q)
+    q = (low + high) / 2
+    p = np.clip(k * q + delta, 0.0, 1.0)
+    value = n * (rel_entr(p_hat, p) + rel_entr(1 - p_hat, 1 - p))
+    value += m * (rel_entr(q_hat, q) + rel_entr(1 - q_hat, 1 - q))
+    return np.where(violated, value, 0.0)
+
+
+def likelihood_region(n: int, m: int, epsilon: float, delta: float, level: float) -> Region:
+    """The outcomes with ``W >= level > 0``, as a monotone region."""
+
+    def least(b: Integers) -> Integers:
+        other = b.astype(np.float64)
+        low = np.clip(np.floor(n * (math.exp(epsilon) * other / m + delta)), -1, n)
+        high = np.full_like(low, n + 1)
+        while (high - low > 1).any():
+            a = np.floor((low + high) / 2)
+            inside = likelihood_ratio(a, other, n, m, epsilon, delta) >= level
+            done = high - low <= 1
+            high = np.where(inside & ~done, a, high)
+            low = np.where(inside | done, low, a)
+        smallest: Integers = np.minimum.accumulate(high[::-1])[::-1].astype(np.int64)
+        return smallest
+
+    return Region(n, m, least)
+
+
+def _memorised(region: Region) -> Region:
+    """The same region, remembering one range of b (searches ask for nearly the same again)."""
+    start, values = 0, np.empty(0, dtype=np.int64)
+
+    def least(b: Integers) -> Integers:
+        nonlocal start, values
+        if values.size == 0 or b[0] < start or b[-1] >= start + values.size:
+            margin = b.size // 4 + 8
+            first = max(0, int(b[0]) - margin)
+            last = min(region.other_runs, int(b[-1]) + margin)
+            start, values = first, region.least(np.arange(first, last + 1))
+        return values[b - start]
+
+    return Region(region.runs, region.other_runs, least)
+
+
+def joint_p_value(
+    counts: PairCounts, epsilon: float, delta: float, *, nuisance_error: float = 1e-6
+) -> float:
+    """Exact p-value of the null ``p <= exp(epsilon) q + delta``.
+
+    Args:
+        counts: hits of an event fixed before these runs were drawn.
+        epsilon: claimed epsilon, at least 0.
+        delta: claimed delta, in [0, 1).
+        nuisance_error: error rate of the intervals for p and q, which is added to the p-value.
+
+    Returns:
+        A number that is at most alpha with probability at most alpha, for every alpha, whenever
+        the null is true.
+
+    Raises:
+        InputError: if a number is out of its range.
+
+    Example:
+        >>> counts = PairCounts(hits=90, runs=100, other_hits=10, other_runs=100)
+        >>> joint_p_value(counts, epsilon=1.0, delta=0.0) < 1e-5
+        True
+    """
+    non_negative(epsilon=epsilon)
+    probability(delta=delta)
+    open_fraction(nuisance_error=nuisance_error)
+    n, m = counts.runs, counts.other_runs
+    observed = np.array([float(counts.hits)]), np.array([float(counts.other_hits)])
+    level = float(likelihood_ratio(*observed, n, m, epsilon, delta)[0]) * (1 - _TIE)
+    if level <= 0:
+        return 1.0
+    region = likelihood_region(n, m, epsilon, delta, level)
+    box = Box.around(counts, nuisance_error)
+    return min(1.0, null_supremum(region, epsilon, delta, box) + nuisance_error)
+
+
+def joint_lower_bound(
+    counts: PairCounts,
+    delta: float,
+    confidence: float = 0.95,
+    *,
+    event: Event | None = None,
+) -> LowerBound:
+    """Exact lower confidence bound on epsilon at ``delta``.
+
+    Args:
+        counts: hits of an event fixed before these runs were drawn.
+        delta: in [0, 1).
+        confidence: the probability that the bound is not above the truth, in (0, 1).
+        event: the event behind the counts, for the record.
+
+    Raises:
+        InputError: if a number is out of its range.
+
+    Example:
+        >>> counts = PairCounts(hits=5000, runs=10_000, other_hits=1839, other_runs=10_000)
+        >>> round(joint_lower_bound(counts, delta=0.0).epsilon, 2)
+        0.96
+    """
+    probability(delta=delta)
+    error = confidence_failure(confidence)
+    epsilon = _largest_refuted(counts, delta, error)
+    return LowerBound(epsilon, delta, confidence, "exact joint test", counts.runs, event)
+
+
+def _largest_refuted(counts: PairCounts, delta: float, error: float) -> float:
+    """The largest epsilon (rounded down) whose null is rejected at level ``error``."""
+    from scipy.special import ndtri
+
+    n, m = counts.runs, counts.other_runs
+    observed = np.array([float(counts.hits)]), np.array([float(counts.other_hits)])
+    level = max(float(ndtri(error)) ** 2 / 2, 0.01)
+
+    def statistic(epsilon: float) -> float:
+        return float(likelihood_ratio(*observed, n, m, epsilon, delta)[0])
+
+    if statistic(0.0) < level:
+        return 0.0
+    # T(a, b): the lower end, so that the observed outcome itself is in the region.
+    order = _bisect(lambda epsilon: statistic(epsilon) >= level, 0.0, 1.0, 1e-12)
+    region = _memorised(likelihood_region(n, m, order, delta, level * (1 - _TIE)))
+    nuisance_error = error / 1000
+    box = Box.around(counts, nuisance_error)
+
+    def rejected(epsilon: float) -> bool:
+        return null_supremum(region, epsilon, delta, box) + nuisance_error <= error
+
+    if not rejected(0.0):
+        return 0.0
+    step = max(_PRECISION, 0.02 * order)
+    start = order
+    while start > 0 and not rejected(start):
+        start = max(0.0, start - step)
+        step *= 2
+    return _bisect(rejected, start, max(_PRECISION, 0.01 * start), _PRECISION)
+
+
+def _bisect(accept: Callable[[float], bool], low: float, step: float, precision: float) -> float:
+    """The last accepted value, from an accepted ``low`` upwards, for a monotone ``accept``."""
+    while accept(low + step):
+        low += step
+        step *= 2
+    high = low + step
+    while high - low > precision:
+        middle = (low + high) / 2
+        if middle in (low, high):
+            break
+        if accept(middle):
+            low = middle
+        else:
+            high = middle
+    return low

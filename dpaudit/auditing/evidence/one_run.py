@@ -1,0 +1,90 @@
+"""Auditing with one run of the algorithm (Steinke, Nasr and Jagielski 2023).
+
+Each of ``m`` canaries is included with probability 1/2, independently. The algorithm runs once; the
+auditor, who sees its output, guesses for ``r`` canaries of its choice whether they were included,
+and ``v`` guesses are right. Under (epsilon, delta)-DP with add-remove (or zero-out) neighbours, v
+is hardly larger than Bin(r, 1 / (1 + exp(-epsilon))).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from dpaudit._validate import integer_at_least, non_negative, probability
+from dpaudit.auditing.evidence.types import LowerBound, confidence_failure
+from dpaudit.errors import InputError
+
+__all__ = ["one_run_lower_bound", "one_run_p_value"]
+
+_STEP = 0.005  # of the grid of epsilons
+
+
+def _check(canaries: int, guesses: int, correct: int) -> None:
+    integer_at_least(1, canaries=canaries)
+    if integer_at_least(0, guesses=guesses) > canaries:
+        raise InputError(f"guesses is {guesses}; it must be at most the {canaries} canaries.")
+    if integer_at_least(0, correct=correct) > guesses:
+        raise InputError(f"correct is {correct}; it must be at most the {guesses} guesses.")
+
+
+def one_run_p_value(
+    canaries: int, guesses: int, correct: int, epsilon: float, delta: float
+) -> float:
+    """Bound on the chance of so many right guesses under (epsilon, delta)-DP.
+
+    Steinke, Nasr and Jagielski 2023, Theorem 5.2: with ``B ~ Bin(r, 1 / (1 + exp(-epsilon)))``,
+    ``P(V >= v) <= P(B >= v) + 2 m delta max_i P(v > B >= v - i) / i``.
+
+    Args:
+        canaries: m, included independently with probability 1/2.
+        guesses: r, fixed in advance (the others are abstentions).
+        correct: v, the right ones.
+        epsilon: claimed epsilon, at least 0.
+        delta: claimed delta, in [0, 1).
+
+    Raises:
+        InputError: if not ``correct <= guesses <= canaries``, or a number is out of range.
+
+    Example:
+        >>> round(one_run_p_value(10, 10, 10, epsilon=0.0, delta=0.0) * 2**10, 6)
+        1.0
+    """
+    _check(canaries, guesses, correct)
+    non_negative(epsilon=epsilon)
+    probability(delta=delta)
+    if correct == 0:
+        return 1.0
+    from scipy.stats import binom
+
+    accuracy = 1.0 / (1.0 + np.exp(-epsilon))
+    chance = float(binom.sf(correct - 1, guesses, accuracy))
+    if delta > 0:
+        steps = np.arange(1, correct + 1)
+        near = np.cumsum(binom.pmf(correct - steps, guesses, accuracy))
+        chance += 2.0 * canaries * delta * float((near / steps).max())
+    return min(1.0, chance)
+
+
+def one_run_lower_bound(
+    canaries: int, guesses: int, correct: int, delta: float, confidence: float = 0.95
+) -> LowerBound:
+    """Lower bound on epsilon at ``delta`` from one run.
+
+    Walks up a fixed grid of epsilons until the p-value exceeds ``1 - confidence``, and returns the
+    last value before. If that exceeded the truth, the first grid value at or above the truth, for
+    which the theorem's null holds, would have been rejected; so no monotonicity is needed.
+
+    Raises:
+        InputError: if not ``correct <= guesses <= canaries``, or a number is out of range.
+
+    Example:
+        >>> one_run_lower_bound(1000, 100, 95, delta=0.0).epsilon
+        2.17
+    """
+    _check(canaries, guesses, correct)
+    error = confidence_failure(confidence)
+    steps = 0
+    while one_run_p_value(canaries, guesses, correct, steps * _STEP, delta) <= error:
+        steps += 1
+    epsilon = max(0, steps - 1) * _STEP
+    return LowerBound(round(epsilon, 3), delta, confidence, "one-run audit", guesses)

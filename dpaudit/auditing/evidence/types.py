@@ -1,0 +1,279 @@
+"""What an audit can conclude from samples: events, lower bounds and mere estimates."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from dpaudit._validate import integer_at_least, non_negative, open_fraction, probability, text
+from dpaudit.errors import InputError
+
+__all__ = [
+    "Direction",
+    "Estimate",
+    "Event",
+    "LowerBound",
+    "PairCounts",
+    "as_scores",
+    "confidence_failure",
+    "json_number",
+]
+
+Floats = NDArray[np.float64]
+
+
+class Direction(Enum):
+    """Which of the two neighbours is put on the large side of ``p <= exp(epsilon) q + delta``."""
+
+    FORWARD = "x to x'"
+    BACKWARD = "x' to x"
+
+
+def json_number(value: float) -> float | str:
+    """A number as strict JSON has it: infinities become the texts ``"inf"`` and ``"-inf"``."""
+    return value if math.isfinite(value) else str(value)
+
+
+def confidence_failure(confidence: float) -> float:
+    """The error rate ``1 - confidence`` of a confidence in (0, 1).
+
+    Raises:
+        InputError: if ``confidence`` is not in (0, 1).
+    """
+    return 1.0 - open_fraction(confidence=confidence)
+
+
+def as_scores(**field: ArrayLike) -> Floats:
+    """A one-dimensional array of scores; infinities are welcome, NaN is not.
+
+    Raises:
+        InputError: if the scores are not numbers, not one-dimensional, or contain NaN.
+    """
+    ((name, value),) = field.items()
+    array = np.asarray(value)
+    if array.dtype.kind not in "biuf" or array.ndim != 1:
+        raise InputError(
+            f"{name} has type {array.dtype} and shape {array.shape}; "
+            "it must be a one-dimensional array of numbers."
+        )
+    scores = array.astype(np.float64)
+    if np.isnan(scores).any():
+        raise InputError(f"{name} contains NaN; every run must be given a score (or an infinity).")
+    return scores
+
+
+@dataclass(frozen=True)
+class Event:
+    r"""A set of scores, and the direction in which it is to be tested.
+
+    The set is the closed interval ``[lower, upper]``, or its complement. A threshold event leaves
+    one end infinite; an atom has ``lower == upper``; a two-sided event is a complement.
+
+    Example:
+        >>> event = Event(lower=1.37)
+        >>> event.describe()
+        "score ≥ 1.37 (x to x')"
+        >>> event.indicator([0.0, 1.37, 2.0]).tolist()
+        [False, True, True]
+
+    Attributes:
+        lower: the lower end, ``-inf`` for none.
+        upper: the upper end, ``inf`` for none.
+        complement: whether the event is everything outside the interval.
+        direction: FORWARD if the event is expected to be more likely under x than under x'.
+
+    Raises:
+        InputError: if an end is NaN or ``lower > upper``.
+    """
+
+    lower: float = -math.inf
+    upper: float = math.inf
+    complement: bool = False
+    direction: Direction = Direction.FORWARD
+
+    def __post_init__(self) -> None:
+        """Refuse an empty interval."""
+        if not self.lower <= self.upper:
+            raise InputError(
+                f"lower is {self.lower} and upper is {self.upper}; lower must not exceed upper."
+            )
+
+    def indicator(self, scores: ArrayLike) -> NDArray[np.bool_]:
+        """Whether each score of a one-dimensional array lies in the event."""
+        values = as_scores(scores=scores)
+        inside: NDArray[np.bool_] = (values >= self.lower) & (values <= self.upper)
+        return ~inside if self.complement else inside
+
+    def count(self, scores_x: ArrayLike, scores_x_prime: ArrayLike) -> PairCounts:
+        """The counts of the event, with the side that :attr:`direction` names first."""
+        first, second = scores_x, scores_x_prime
+        if self.direction is Direction.BACKWARD:
+            first, second = second, first
+        hits, other = self.indicator(first), self.indicator(second)
+        return PairCounts(int(hits.sum()), hits.size, int(other.sum()), other.size)
+
+    def describe(self) -> str:
+        """The event as a reader would write it, with its direction."""
+        low, high = f"{self.lower:.6g}", f"{self.upper:.6g}"
+        bounded_below, bounded_above = self.lower > -math.inf, self.upper < math.inf
+        if self.lower == self.upper:
+            words = f"score {'≠' if self.complement else '='} {low}"
+        elif bounded_below and bounded_above:
+            words = (
+                f"score < {low} or score > {high}" if self.complement else f"{low} ≤ score ≤ {high}"
+            )
+        elif bounded_below:
+            words = f"score {'<' if self.complement else '≥'} {low}"
+        elif bounded_above:
+            words = f"score {'>' if self.complement else '≤'} {high}"
+        else:
+            words = "no score" if self.complement else "any score"
+        return f"{words} ({self.direction.value})"
+
+    def to_dict(self) -> dict[str, Any]:
+        """The event as strict JSON values."""
+        return {
+            "lower": json_number(self.lower),
+            "upper": json_number(self.upper),
+            "complement": self.complement,
+            "direction": self.direction.value,
+        }
+
+    @classmethod
+    def from_dict(cls, values: dict[str, Any]) -> Event:
+        """The event that :meth:`to_dict` wrote.
+
+        Raises:
+            InputError: if a value is missing or cannot be read.
+        """
+        try:
+            return cls(
+                lower=float(values["lower"]),
+                upper=float(values["upper"]),
+                complement=bool(values["complement"]),
+                direction=Direction(values["direction"]),
+            )
+        except (KeyError, TypeError, ValueError) as error:
+            raise InputError(
+                f"event is {values!r}; it must have lower, upper, complement and direction."
+            ) from error
+
+
+@dataclass(frozen=True)
+class PairCounts:
+    """How often an event occurred in independent runs on two neighbours.
+
+    Attributes:
+        hits: occurrences ``a`` on the side that is expected to be more likely.
+        runs: runs ``n`` on that side.
+        other_hits: occurrences ``b`` on the other side.
+        other_runs: runs ``m`` on the other side.
+
+    Raises:
+        InputError: if a count is not an integer in ``0 .. runs``, or there are no runs.
+    """
+
+    hits: int
+    runs: int
+    other_hits: int
+    other_runs: int
+
+    def __post_init__(self) -> None:
+        """Check that occurrences do not exceed runs."""
+        integer_at_least(1, runs=self.runs)
+        integer_at_least(1, other_runs=self.other_runs)
+        for name, hits, runs in (
+            ("hits", self.hits, self.runs),
+            ("other_hits", self.other_hits, self.other_runs),
+        ):
+            if integer_at_least(0, **{name: hits}) > runs:
+                raise InputError(f"{name} is {hits}; it must be at most the {runs} runs.")
+
+    def to_dict(self) -> dict[str, Any]:
+        """The counts as JSON values."""
+        return {
+            "hits": self.hits,
+            "runs": self.runs,
+            "other_hits": self.other_hits,
+            "other_runs": self.other_runs,
+        }
+
+
+@dataclass(frozen=True)
+class LowerBound:
+    """A statement that holds with probability ``confidence``: no smaller epsilon fits ``delta``.
+
+    Attributes:
+        epsilon: the bound; 0 means that nothing was shown.
+        delta: the delta at which it holds.
+        confidence: the probability, over the runs, that the bound is not above the truth.
+        method: the statistical method, in words.
+        runs: the runs a side (or, for one-run audits, the guesses) that it rests on.
+        event: the tested event, where there is one.
+
+    Raises:
+        InputError: if a number is out of its range.
+    """
+
+    epsilon: float
+    delta: float
+    confidence: float
+    method: str
+    runs: int
+    event: Event | None = None
+
+    def __post_init__(self) -> None:
+        """Check the ranges."""
+        non_negative(epsilon=self.epsilon)
+        probability(delta=self.delta)
+        open_fraction(confidence=self.confidence)
+        text(method=self.method)
+        integer_at_least(0, runs=self.runs)
+
+    def refutes(self, epsilon: float) -> bool:
+        """Whether a claim of ``epsilon`` at this bound's delta is refuted."""
+        return self.epsilon > epsilon
+
+    def to_dict(self) -> dict[str, Any]:
+        """The bound as JSON values, labelled ``"lower bound"``."""
+        return {
+            "kind": "lower bound",
+            "epsilon": self.epsilon,
+            "delta": self.delta,
+            "confidence": self.confidence,
+            "method": self.method,
+            "runs": self.runs,
+            "event": None if self.event is None else self.event.to_dict(),
+        }
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """A number that rests on an assumption; it is *not* a bound and refutes nothing.
+
+    Attributes:
+        epsilon: the estimated epsilon at ``delta``.
+        delta: the delta at which it was evaluated.
+        assumption: what was assumed, in words.
+        parameters: the fitted parameters by name.
+    """
+
+    epsilon: float
+    delta: float
+    assumption: str
+    parameters: tuple[tuple[str, float], ...] = ()
+
+    def to_dict(self) -> dict[str, Any]:
+        """The estimate as JSON values, labelled ``"estimate"``."""
+        return {
+            "kind": "estimate",
+            "epsilon": json_number(self.epsilon),
+            "delta": self.delta,
+            "assumption": self.assumption,
+            "parameters": {name: json_number(value) for name, value in self.parameters},
+        }

@@ -1,0 +1,192 @@
+from __future__ import annotations
+
+import math
+import time
+
+import numpy as np
+import pytest
+from scipy.special import ndtr
+from scipy.stats import binom
+
+from dpaudit.auditing.evidence.bets import NullPoint, quantile_edges, tail_bets
+from dpaudit.auditing.evidence.eprocess import CurveEProcess, EpsilonEProcess, curve_points
+from dpaudit.errors import InputError
+
+SIGMA = 3.7306
+
+
+def laplace_curve(epsilons):
+    return np.maximum(0.0, -np.expm1((epsilons - 1) / 2))
+
+
+def gaussian_curve(epsilons, mu=1 / SIGMA):
+    return ndtr(mu / 2 - epsilons / mu) - np.exp(epsilons) * ndtr(-mu / 2 - epsilons / mu)
+
+
+def point(epsilons):
+    return np.full_like(epsilons, 1e-5)
+
+
+def pairs_to_refute(sampler, curve, seeds, most, **options):
+    """Pairs until refutation at 5 %, the pilot included; inf if there was none."""
+    needed = []
+    for seed in range(seeds):
+        generator = np.random.default_rng(seed)
+        process, pairs = CurveEProcess(curve, **options), math.inf
+        while process.pairs < most:
+            size = 64 if process.pairs == 0 else max(32, process.pairs // 16)
+            process.update(sampler(generator, 1.0, size), sampler(generator, 0.0, size))
+            if process.refuted(0.05):
+                pairs = process.pairs
+                break
+        needed.append(pairs)
+    return np.array(needed)
+
+
+def laplace(scale):
+    return lambda generator, centre, size: generator.laplace(centre, scale, size)
+
+
+def normal(scale):
+    return lambda generator, centre, size: generator.normal(centre, scale, size)
+
+
+@pytest.mark.parametrize(
+    ("sampler", "curve", "target", "options"),
+    [
+        (laplace(0.5), laplace_curve, 300, {}),
+        (laplace(0.9), laplace_curve, 6000, {}),
+        (normal(SIGMA / 2), gaussian_curve, 700, {}),
+        (normal(SIGMA / 2), point, 15_000, {"epsilons": [1.0]}),
+    ],
+)
+def test_wrong_mechanisms_are_refuted_in_time(sampler, curve, target, options):
+    needed = pairs_to_refute(sampler, curve, 30, 20 * target, **options)
+    assert np.isfinite(needed).all()
+    assert np.median(needed) <= target
+
+
+@pytest.mark.parametrize(
+    ("sampler", "curve"), [(laplace(1.0), laplace_curve), (normal(SIGMA), gaussian_curve)]
+)
+def test_correct_mechanisms_are_refuted_no_more_often_than_stated(sampler, curve):
+    # 40 trials at 5 %: more than the limit has probability at most 1e-6.
+    needed = pairs_to_refute(sampler, curve, 40, 2000)
+    assert np.isfinite(needed).sum() <= binom.isf(1e-6, 40, 0.05)
+
+
+def test_every_bet_is_fair_or_worse_under_the_null_and_never_ruinous():
+    points = [NullPoint(0.0, 0.3, 0.2), NullPoint(0.8, 0.05, 0.1, weight=0.5)]
+    bets = tail_bets(points, 5)
+    factors = np.exp(bets.log_factors)
+    assert factors.min() > 0
+    assert np.exp(bets.log_prior).sum() == pytest.approx(1.0)
+    half = len(factors) // 2
+    generator = np.random.default_rng(0)
+    for null, family in zip(points, (factors[:half], factors[half:]), strict=True):
+        for _ in range(200):
+            p, q = generator.dirichlet(np.ones(5), 2)
+            # Mix towards equality until every event obeys the null in both directions.
+            share = 1.0
+            while True:
+                x, y = q + share * (p - q), q
+                k = math.exp(null.epsilon)
+                there = np.maximum(x - k * y, 0).sum() <= null.forward
+                if there and np.maximum(y - k * x, 0).sum() <= null.backward:
+                    break
+                share *= 0.9
+            assert np.einsum("kij,i,j->k", family, x, y).max() <= 1 + 1e-12
+
+
+def test_a_null_on_its_boundary_makes_a_fair_bet():
+    bets = tail_bets([NullPoint(0.0, 0.25, 0.25)], 2)
+    factors = np.exp(bets.log_factors)
+    x, y = np.array([0.25, 0.75]), np.array([0.5, 0.5])
+    assert np.einsum("kij,i,j->k", factors, x, y).max() == pytest.approx(1.0)
+
+
+def test_batching_changes_nothing_but_when_one_looks():
+    generator = np.random.default_rng(5)
+    x, y = generator.laplace(1, 0.7, 900), generator.laplace(0, 0.7, 900)
+    whole, parts = CurveEProcess(laplace_curve), CurveEProcess(laplace_curve)
+    whole.update(x, y)
+    for start in range(0, 900, 77):
+        parts.update(x[start : start + 77], y[start : start + 77])
+    assert whole.pairs == parts.pairs == 900
+    assert whole.e_value == pytest.approx(parts.e_value, rel=1e-9)
+
+
+def test_nothing_is_staked_on_the_pilot():
+    process = CurveEProcess(laplace_curve, pilot_pairs=500)
+    assert process.update(np.full(500, 9.0), np.zeros(500)) == 1.0
+    assert process.update(np.full(50, 9.0), np.zeros(50)) > 1e6
+
+
+def test_a_peak_stays_a_refutation():
+    process = CurveEProcess(laplace_curve, edges=[0.5])
+    process.update(np.ones(60), np.zeros(60))
+    assert process.refuted(0.001)
+    process.update(np.zeros(500), np.zeros(500))
+    assert process.refuted(0.001)
+    assert process.e_value < math.exp(process.log_peak)
+    assert process.p_value == pytest.approx(math.exp(-process.log_peak))
+
+
+def test_asymmetric_curves_bind_each_direction():
+    rates = {"edges": [0.5], "epsilons": [0.0]}
+    generator = np.random.default_rng(2)
+    x, y = generator.random(3000) < 0.6, generator.random(3000) < 0.3
+    lenient, strict = (lambda e: np.full_like(e, 0.5)), (lambda e: np.full_like(e, 0.1))
+    both = CurveEProcess(lenient, **rates)
+    both.update(x, y)
+    assert not both.refuted(0.05)
+    # At epsilon 0 total variation is symmetric: being strict in one direction is enough.
+    one = CurveEProcess(lenient, backward=strict, **rates)
+    one.update(x, y)
+    assert one.refuted(0.05)
+
+
+def test_points_of_a_pure_claim_end_at_its_epsilon():
+    points = curve_points(laplace_curve)
+    assert points[0].epsilon == 0.0
+    assert points[-1].epsilon == pytest.approx(1.0, abs=1e-5)
+
+
+def test_a_million_pairs_are_audited_within_three_seconds():
+    generator = np.random.default_rng(0)
+    x, y = generator.normal(1, SIGMA, 10**6), generator.normal(0, SIGMA, 10**6)
+    process, start = CurveEProcess(gaussian_curve), time.process_time()
+    process.update(x, y)
+    assert time.process_time() - start < 3.0
+
+
+def test_lower_bound_is_sound_and_informative():
+    exceeded, found = 0, []
+    for seed in range(15):
+        generator = np.random.default_rng(seed)
+        process = EpsilonEProcess(0.0, epsilons=np.linspace(0, 1.5, 16))
+        process.update(generator.laplace(1, 1, 4000), generator.laplace(0, 1, 4000))
+        bound = process.lower_bound(0.95)
+        found.append(bound.epsilon)
+        exceeded += bound.epsilon > 1.0
+    assert exceeded <= binom.isf(1e-6, 15, 0.05)
+    assert np.median(found) >= 0.8
+
+
+def test_edges_isolate_atoms_and_ignore_minus_infinity():
+    edges = quantile_edges([-np.inf, 0.0, 0.0, 0.0, 1.0, 2.0, np.inf])
+    assert np.isin([0.0, np.nextafter(0.0, 1.0)], edges).all()
+    assert edges[0] > -np.inf
+
+
+def test_bad_input_is_named():
+    with pytest.raises(InputError, match="pairs"):
+        CurveEProcess(laplace_curve).update([1.0, 2.0], [1.0])
+    with pytest.raises(InputError, match="at least 0"):
+        CurveEProcess(lambda e: e - 5)
+    with pytest.raises(InputError, match="epsilons"):
+        CurveEProcess(laplace_curve, epsilons=[-1.0])
+    with pytest.raises(InputError, match="alpha is 0"):
+        CurveEProcess(laplace_curve).refuted(0)
+    with pytest.raises(InputError, match="edges is empty"):
+        CurveEProcess(laplace_curve, edges=[])

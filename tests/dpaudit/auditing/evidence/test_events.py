@@ -1,0 +1,112 @@
+from __future__ import annotations
+
+import json
+import math
+
+import numpy as np
+import pytest
+from scipy.stats import binom
+
+from dpaudit.auditing.evidence.events import choose_event, pilot_size, split_lower_bound
+from dpaudit.auditing.evidence.types import Direction, Estimate, Event, LowerBound
+from dpaudit.errors import InputError
+
+
+def bounds(sample_x, sample_x_prime, delta, seeds, n):
+    results = []
+    for seed in range(seeds):
+        generator = np.random.default_rng(seed)
+        x, x_prime = sample_x(generator, n), sample_x_prime(generator, n)
+        results.append(split_lower_bound(x, x_prime, delta).epsilon)
+    return np.array(results)
+
+
+def test_laplace_and_gaussian_reach_their_targets():
+    sigma = 3.7306
+    laplace = bounds(
+        lambda r, n: r.laplace(1, 1, n), lambda r, n: r.laplace(0, 1, n), 0.0, 20, 10_000
+    )
+    gaussian = bounds(
+        lambda r, n: r.normal(1, sigma, n), lambda r, n: r.normal(0, sigma, n), 1e-5, 20, 10_000
+    )
+    assert np.median(laplace) >= 0.94
+    assert np.median(gaussian) >= 0.44
+
+
+def test_a_correct_mechanism_exceeds_its_epsilon_no_more_often_than_stated():
+    # 40 trials at 5 %: more than the limit has probability at most 1e-6.
+    limit = binom.isf(1e-6, 40, 0.05)
+    found = bounds(lambda r, n: r.laplace(1, 1, n), lambda r, n: r.laplace(0, 1, n), 0.0, 40, 800)
+    assert (found > 1.0).sum() <= limit
+    identical = bounds(lambda r, n: r.normal(size=n), lambda r, n: r.normal(size=n), 0.0, 40, 300)
+    assert (identical > 0.0).sum() <= limit
+
+
+def test_choice_finds_two_sided_interval_and_atom_events():
+    generator = np.random.default_rng(1)
+    narrow, wide = generator.normal(0, 1, 2000), generator.normal(0, 3, 2000)
+    outside = choose_event(narrow, wide, 0.0, test_runs=8000)
+    assert outside.direction is Direction.BACKWARD
+    assert outside.complement
+    assert math.isfinite(outside.lower)
+    assert math.isfinite(outside.upper)
+    atom = choose_event(np.where(narrow > 1, 0.25, narrow), narrow, 0.0, test_runs=8000)
+    assert (atom.lower, atom.upper) == (0.25, 0.25)
+    assert atom.describe() == "score = 0.25 (x to x')"
+
+
+def test_infinite_and_constant_scores_are_scores():
+    infinite = split_lower_bound(np.full(200, np.inf), np.full(200, -np.inf), 0.0)
+    assert infinite.epsilon > 3
+    assert split_lower_bound(np.zeros(50), np.zeros(50), 0.0).epsilon == 0.0
+    assert split_lower_bound(np.full(200, 1e308), np.full(200, -1e308), 0.0).epsilon > 3
+
+
+def test_pilot_is_not_tested():
+    n = 1000
+    scores = np.zeros(n)
+    scores[: pilot_size(n)] = 1.0  # the pilot alone looks like a violation
+    assert split_lower_bound(scores, np.zeros(n), 0.0).epsilon == 0.0
+
+
+@pytest.mark.parametrize(
+    ("event", "words"),
+    [
+        (Event(lower=1.37), "score ≥ 1.37 (x to x')"),
+        (Event(upper=2, direction=Direction.BACKWARD), "score ≤ 2 (x' to x)"),
+        (Event(lower=1, upper=2), "1 ≤ score ≤ 2 (x to x')"),
+        (Event(lower=1, upper=2, complement=True), "score < 1 or score > 2 (x to x')"),
+        (Event(lower=1, complement=True), "score < 1 (x to x')"),
+        (Event(lower=3, upper=3), "score = 3 (x to x')"),
+        (Event(), "any score (x to x')"),
+    ],
+)
+def test_events_describe_and_serialise_themselves(event, words):
+    assert event.describe() == words
+    assert Event.from_dict(json.loads(json.dumps(event.to_dict(), allow_nan=False))) == event
+
+
+def test_events_count_in_their_direction():
+    event = Event(lower=0.5, direction=Direction.BACKWARD)
+    counts = event.count([0.0, 1.0, 0.0], [1.0, 1.0])
+    assert (counts.hits, counts.runs, counts.other_hits, counts.other_runs) == (2, 2, 1, 3)
+
+
+def test_bounds_and_estimates_label_themselves():
+    bound = LowerBound(1.0, 0.0, 0.95, "method", 10, Event(lower=0))
+    estimate = Estimate(math.inf, 0.0, "assumed")
+    for evidence, kind in ((bound, "lower bound"), (estimate, "estimate")):
+        assert json.loads(json.dumps(evidence.to_dict(), allow_nan=False))["kind"] == kind
+    assert bound.refutes(0.9)
+    assert not bound.refutes(1.0)
+
+
+def test_bad_input_is_named():
+    with pytest.raises(InputError, match="scores_x contains NaN"):
+        split_lower_bound([0.0, np.nan], [0.0, 1.0], 0.0)
+    with pytest.raises(InputError, match="runs is 1"):
+        split_lower_bound([0.0], [0.0, 1.0], 0.0)
+    with pytest.raises(InputError, match="lower must not exceed upper"):
+        Event(lower=2, upper=1)
+    with pytest.raises(InputError, match="direction"):
+        Event.from_dict({"lower": 0})
