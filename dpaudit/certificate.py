@@ -1,0 +1,346 @@
+"""Certificates: what was claimed, what is proved, what was attacked, what is left open."""
+
+from __future__ import annotations
+
+import math
+import platform
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+from dpaudit import _files
+from dpaudit.accounting import AccountantName, Guarantee, guarantee
+from dpaudit.claim import Claim, Finding, Severity, Verdict
+from dpaudit.errors import InputError, TamperedError, UnsupportedError
+from dpaudit.findings import plan_findings
+from dpaudit.plan import Plan
+from dpaudit.schema import SCHEMA_VERSION, validate_certificate
+
+__all__ = ["AuditRecord", "Certificate", "SubjectRecord", "certify", "load_certificate", "verify"]
+
+TOLERANCE = 1e-9
+"""Relative difference of a recomputed ε that versions of the numerical libraries may cause."""
+
+
+@dataclass(frozen=True)
+class SubjectRecord:
+    """What the certificate speaks of.
+
+    Attributes:
+        name: ``module:object``, or the path of a plan file.
+        configuration: the public fields, as JSON values.
+        code_hash: SHA-256 of the code, or None for a plan without code.
+        location: file of the code relative to its source root, with a line, or empty.
+    """
+
+    name: str
+    configuration: Mapping[str, Any] = field(default_factory=dict)
+    code_hash: str | None = None
+    location: str = ""
+
+
+@dataclass(frozen=True)
+class AuditRecord:
+    """One audit: an experiment with a stated error rate.
+
+    Attributes:
+        refuted: whether it rejects the claim.
+        method: how the evidence was made.
+        claim_epsilon: the ε under test.
+        delta: the δ under test.
+        epsilon_lower: with probability ``confidence`` the true ε at ``delta`` is at least this.
+        confidence: of the lower bound; None in exact mode, where nothing is sampled.
+        runs: runs of the mechanism on each side.
+        event: the distinguishing event in words, or None.
+        seed: of the whole experiment; replays it.
+        pair: the neighbours, as JSON values.
+        power: what the audit would have found, in words.
+        details: further facts of the method, JSON values.
+    """
+
+    refuted: bool
+    method: str
+    claim_epsilon: float
+    delta: float
+    epsilon_lower: float | None
+    confidence: float | None
+    runs: int
+    event: str | None
+    seed: int | None
+    pair: Any
+    power: str = ""
+    details: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def verdict(self) -> str:
+        """``refuted`` or ``not-refuted``."""
+        return "refuted" if self.refuted else "not-refuted"
+
+    def to_dict(self) -> dict[str, Any]:
+        """A JSON record. An unbounded lower bound (disjoint supports) is written as text."""
+        lower: float | str | None = self.epsilon_lower
+        return {
+            "verdict": self.verdict,
+            "method": self.method,
+            "claim_epsilon": self.claim_epsilon,
+            "delta": self.delta,
+            "epsilon_lower": "infinity" if lower == math.inf else lower,
+            "confidence": self.confidence,
+            "runs": self.runs,
+            "event": self.event,
+            "seed": self.seed,
+            "pair": self.pair,
+            "power": self.power,
+            "details": dict(self.details),
+        }
+
+    @classmethod
+    def from_dict(cls, record: Mapping[str, Any]) -> AuditRecord:
+        """The record that :meth:`to_dict` wrote."""
+        given = dict(record)
+        refuted = given.pop("verdict") == "refuted"
+        if given["epsilon_lower"] == "infinity":
+            given["epsilon_lower"] = math.inf
+        return cls(refuted=refuted, **given)
+
+
+@dataclass(frozen=True)
+class Certificate:
+    """Everything known of one claim. Written as JSON, and valid against the shipped schema.
+
+    Attributes:
+        subject: what it speaks of.
+        claim: what was stated, if anything.
+        verdict: what is known of it.
+        plan: the declared invocations.
+        guarantee: what the accountant proves; None where no accountant can.
+        audits: what was attacked.
+        findings: what a reader must know.
+        not_covered: what is left open, one sentence each.
+        run: results of a run, if there was one.
+        seed: seed of the run, if it was seeded.
+        versions: of dpaudit and what it computes with.
+    """
+
+    subject: SubjectRecord
+    claim: Claim | None
+    verdict: Verdict
+    plan: Plan
+    guarantee: Guarantee | None
+    audits: tuple[AuditRecord, ...] = ()
+    findings: tuple[Finding, ...] = ()
+    not_covered: tuple[str, ...] = ()
+    run: Mapping[str, Any] | None = None
+    seed: int | None = None
+    versions: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def claim_exceeded(self) -> bool:
+        """Whether the proved ε is above the claimed one."""
+        return any(finding.rule == "claim-exceeded" for finding in self.findings)
+
+    def with_audits(self, audits: Sequence[AuditRecord]) -> Certificate:
+        """The certificate after further audits; one refutation makes the verdict."""
+        refuted = any(audit.refuted for audit in audits)
+        verdict = Verdict.REFUTED if refuted else self.verdict
+        return replace(self, audits=(*self.audits, *audits), verdict=verdict)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The JSON record, with the digest of all the rest."""
+        record = {
+            "schema": SCHEMA_VERSION,
+            "subject": {
+                "name": self.subject.name,
+                "configuration": dict(self.subject.configuration),
+                "code_hash": self.subject.code_hash,
+                "location": self.subject.location,
+            },
+            "claim": None if self.claim is None else self.claim.to_dict(),
+            "verdict": str(self.verdict),
+            "plan": self.plan.to_dict(),
+            "plan_hash": self.plan.hash,
+            "guarantee": None if self.guarantee is None else self.guarantee.to_dict(),
+            "audits": [audit.to_dict() for audit in self.audits],
+            "findings": [finding.to_dict() for finding in self.findings],
+            "not_covered": list(self.not_covered),
+            "run": self.run,
+            "seed": self.seed,
+            "versions": dict(self.versions),
+        }
+        return record | {"digest": _files.digest(record)}
+
+    @classmethod
+    def from_dict(cls, record: Mapping[str, Any]) -> Certificate:
+        """The certificate that :meth:`to_dict` wrote. Runs no code of the subject.
+
+        Raises:
+            InputError: if it does not follow the schema.
+            TamperedError: if a hash does not match.
+        """
+        validate_certificate(record)
+        _check_hashes(record)
+        return cls(
+            subject=SubjectRecord(**record["subject"]),
+            claim=None if record["claim"] is None else Claim.from_dict(record["claim"]),
+            verdict=Verdict(record["verdict"]),
+            plan=Plan.from_dict(record["plan"]),
+            guarantee=None
+            if record["guarantee"] is None
+            else Guarantee.from_dict(record["guarantee"]),
+            audits=tuple(AuditRecord.from_dict(audit) for audit in record["audits"]),
+            findings=tuple(Finding.from_dict(finding) for finding in record["findings"]),
+            not_covered=tuple(record["not_covered"]),
+            run=record["run"],
+            seed=record["seed"],
+            versions=record["versions"],
+        )
+
+    def save(self, path: Path | str) -> Path:
+        """Write the JSON file, whole or not at all."""
+        text = _files.pretty_json(self.to_dict())
+        return _files.write(path, text)
+
+
+def _check_hashes(record: Mapping[str, Any]) -> None:
+    rest = {name: value for name, value in record.items() if name != "digest"}
+    if _files.digest(rest) != record["digest"]:
+        raise TamperedError("certificate was edited: its digest does not match its content.")
+    if Plan.from_dict(record["plan"]).hash != record["plan_hash"]:
+        raise TamperedError("certificate was edited: plan_hash does not match the plan.")
+
+
+def certify(
+    plan: Plan,
+    *,
+    subject: SubjectRecord,
+    claim: Claim | None = None,
+    delta: float | None = None,
+    accountant: AccountantName | str = AccountantName.BEST,
+    findings: Sequence[Finding] = (),
+    not_covered: Sequence[str] = (),
+) -> Certificate:
+    """Prove what can be proved of a plan.
+
+    Args:
+        plan: the declared invocations.
+        subject: what the plan belongs to.
+        claim: what is stated; without it the certificate states the guarantee alone.
+        delta: δ of the guarantee; the claim's where not given, and 0 where a pure ε exists.
+        accountant: whose proof is wanted.
+        findings: known to the subject's author.
+        not_covered: known to the subject's author.
+
+    Raises:
+        InputError: if δ is missing where there is no pure guarantee, or is invalid.
+    """
+    accountant = AccountantName.parse(accountant)
+    delta = _chosen_delta(plan, claim, delta)
+    proved: Guarantee | None = None
+    reasons: list[Finding] = []
+    try:
+        proved = guarantee(plan, delta, accountant)
+    except UnsupportedError as error:
+        reasons.append(
+            Finding(
+                "unproven",
+                Severity.WARNING,
+                str(error),
+                "Declare a mechanism with a proof, or rest the claim on audits alone.",
+            )
+        )
+    if proved is not None and proved.epsilon == math.inf:
+        reason = proved.native.get("reason", f"no finite ε is proved at δ = {delta:g}")
+        reasons.append(Finding("unproven", Severity.WARNING, f"{reason}.", "Choose another δ."))
+    if proved is not None and claim is not None and math.inf > proved.epsilon > claim.epsilon:
+        reasons.append(_exceeded(claim, proved))
+    certified = not reasons
+    return Certificate(
+        subject=subject,
+        claim=claim,
+        verdict=Verdict.CERTIFIED if certified else Verdict.UNPROVEN,
+        plan=plan,
+        guarantee=proved,
+        findings=(*reasons, *plan_findings(plan), *findings),
+        not_covered=tuple(not_covered),
+        versions=versions(),
+    )
+
+
+def _chosen_delta(plan: Plan, claim: Claim | None, delta: float | None) -> float:
+    if delta is not None:
+        return Claim(0.0, delta).delta
+    if claim is not None:
+        return claim.delta
+    try:
+        pure = guarantee(plan, 0.0, AccountantName.PURE)
+    except UnsupportedError as error:
+        if "without a proof" in str(error):
+            return 0.0
+        raise InputError(
+            f"delta is missing, and {error} Give a delta above 0, such as 1e-5."
+        ) from None
+    if pure.epsilon == math.inf:
+        raise InputError(
+            "delta is missing, and the plan has no pure guarantee; give one, such as 1e-5."
+        )
+    return 0.0
+
+
+def _exceeded(claim: Claim, proved: Guarantee) -> Finding:
+    return Finding(
+        "claim-exceeded",
+        Severity.ERROR,
+        f"The claim is {claim}; what is proved of the plan is ε = {proved.epsilon:.6g} at "
+        f"δ = {proved.delta:g}.",
+        "Add noise, release less often, or state what is proved.",
+    )
+
+
+def versions() -> dict[str, str]:
+    """Versions of what a certificate is computed with."""
+    libraries = ("dpaudit", "numpy", "scipy", "dp-accounting")
+    return {"python": platform.python_version()} | {
+        name: metadata.version(name) for name in libraries
+    }
+
+
+def load_certificate(path: Path | str) -> Certificate:
+    """Read a certificate file; reading imports and runs nothing of the subject.
+
+    Raises:
+        InputError: if it is missing or does not follow the schema.
+        TamperedError: if a hash does not match.
+    """
+    record = _files.load_json(path, what="certificate")
+    if not isinstance(record, dict):
+        raise InputError(f"certificate {str(path)!r} must be a JSON object.")
+    return Certificate.from_dict(record)
+
+
+def verify(certificate: Certificate) -> None:
+    """Recompute the guarantee and the verdict from the plan, offline.
+
+    Raises:
+        TamperedError: naming what does not follow from the plan.
+    """
+    again = certify(
+        certificate.plan,
+        subject=certificate.subject,
+        claim=certificate.claim,
+        delta=None if certificate.guarantee is None else certificate.guarantee.delta,
+        accountant=AccountantName.BEST
+        if certificate.guarantee is None
+        else certificate.guarantee.accountant,
+    ).with_audits(certificate.audits)
+    stated = math.inf if certificate.guarantee is None else certificate.guarantee.epsilon
+    proved = math.inf if again.guarantee is None else again.guarantee.epsilon
+    if proved > stated * (1 + TOLERANCE):
+        raise TamperedError(
+            f"guarantee.epsilon is {stated:.9g}; the plan proves no less than {proved:.9g}."
+        )
+    if certificate.verdict is not again.verdict:
+        raise TamperedError(
+            f"verdict is {certificate.verdict}; plan, claim and audits make it {again.verdict}."
+        )
