@@ -90,9 +90,16 @@ def parse_json(text: str, *, what: str) -> Any:
         return value
 
     try:
-        return json.loads(text, object_pairs_hook=unique, parse_constant=refuse, parse_float=number)
+        value = json.loads(
+            text, object_pairs_hook=unique, parse_constant=refuse, parse_float=number
+        )
+        if "\\ud" in text.lower():
+            canonical_json(value).encode()  # half a surrogate pair is no text
+        return value
     except InputError:
         raise
+    except UnicodeEncodeError:
+        raise InputError(f"{what} has half of a surrogate pair; write whole characters.") from None
     except json.JSONDecodeError as error:
         raise InputError(
             f"{what} is not JSON: {error.msg} at line {error.lineno}, column {error.colno}."

@@ -236,6 +236,7 @@ def certify(
         InputError: if δ is missing where there is no pure guarantee, or is invalid.
     """
     accountant = AccountantName.parse(accountant)
+    _refuse_reserved(findings)
     delta = _chosen_delta(plan, claim, delta)
     proved: Guarantee | None = None
     reasons: list[Finding] = []
@@ -253,8 +254,12 @@ def certify(
     if proved is not None and proved.epsilon == math.inf:
         reason = proved.native.get("reason", f"no finite ε is proved at δ = {delta:g}")
         reasons.append(Finding("unproven", Severity.WARNING, f"{reason}.", "Choose another δ."))
-    if proved is not None and claim is not None and math.inf > proved.epsilon > claim.epsilon:
-        reasons.append(_exceeded(claim, proved))
+    if proved is not None and claim is not None and not reasons:
+        # A claim is judged at its own δ, whatever δ the guarantee is wanted at.
+        same = claim.delta == proved.delta
+        judged = proved if same else guarantee(plan, claim.delta, accountant)
+        if judged.epsilon > claim.epsilon:
+            reasons.append(_exceeded(claim, judged))
     certified = not reasons
     return Certificate(
         subject=subject,
@@ -266,6 +271,15 @@ def certify(
         not_covered=tuple(not_covered),
         versions=versions(),
     )
+
+
+def _refuse_reserved(findings: Sequence[Finding]) -> None:
+    """Rules that decide the verdict belong to the proof, not to the subject's author."""
+    for finding in findings:
+        if finding.rule in ("claim-exceeded", "unproven"):
+            raise InputError(
+                f"finding has the rule {finding.rule!r}, which is reserved; rename it."
+            )
 
 
 def _chosen_delta(plan: Plan, claim: Claim | None, delta: float | None) -> float:
@@ -292,10 +306,14 @@ def _exceeded(claim: Claim, proved: Guarantee) -> Finding:
     return Finding(
         "claim-exceeded",
         Severity.ERROR,
-        f"The claim is {claim}; what is proved of the plan is ε = {proved.epsilon:.6g} at "
+        f"The claim is {claim}; what is proved of the plan is ε = {_shown(proved.epsilon)} at "
         f"δ = {proved.delta:g}.",
         "Add noise, release less often, or state what is proved.",
     )
+
+
+def _shown(epsilon: float) -> str:
+    return f"{epsilon:.6g}" if epsilon < math.inf else "infinity"
 
 
 def versions() -> dict[str, str]:

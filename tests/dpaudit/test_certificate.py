@@ -4,7 +4,7 @@ from dataclasses import replace
 import pytest
 from examples import Answers, gaussian_invocation, response_plan
 
-from dpaudit import Claim, Opaque, Plan, Verdict
+from dpaudit import Claim, Finding, Opaque, Plan, Severity, Verdict
 from dpaudit.certificate import (
     AuditRecord,
     Certificate,
@@ -43,6 +43,27 @@ def test_claim_exceeded_is_unproven_and_named():
     assert certificate.verdict is Verdict.UNPROVEN
     assert certificate.claim_exceeded
     assert certificate.findings[0].rule == "claim-exceeded"
+
+
+def test_a_claim_is_judged_at_its_own_delta():
+    plan = Plan.of(gaussian_invocation(sigma=3.7307))
+    held = certify(plan, subject=SUBJECT, claim=Claim(1.0, 1e-5), delta=1e-9)
+    assert held.verdict is Verdict.CERTIFIED
+    assert held.guarantee.epsilon > 1
+    broken = certify(plan, subject=SUBJECT, claim=Claim(1.0, 1e-9), delta=0.1)
+    assert broken.guarantee.epsilon < 1
+    assert broken.claim_exceeded
+    pure = certify(plan, subject=SUBJECT, claim=Claim(1.0), delta=0.1)
+    assert pure.claim_exceeded
+    assert "infinity" in pure.findings[0].message
+    for certificate in (held, broken, pure):
+        verify(certificate)
+
+
+def test_rules_that_decide_are_reserved():
+    mine = Finding("claim-exceeded", Severity.NOTE, "mine")
+    with pytest.raises(InputError, match="reserved"):
+        certify(response_plan(), subject=SUBJECT, findings=[mine])
 
 
 def test_opaque_is_unproven_and_an_audit_refutes():

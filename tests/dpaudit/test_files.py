@@ -16,6 +16,7 @@ from dpaudit.errors import InputError
         ("[1", "not JSON"),
         ("[" * 200_000, "nested too deeply"),
         ("1" * 5000, "too many digits"),
+        ('["\\ud800"]', "half of a surrogate pair"),
     ],
 )
 def test_bad_json_is_one_sentence(text, message):

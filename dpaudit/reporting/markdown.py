@@ -1,0 +1,237 @@
+"""The report as Markdown, for pull requests and terminals."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from dpaudit.reporting._text import compact, down, percent, plain, up, visible
+from dpaudit.reporting.base import Renderer
+from dpaudit.reporting.headline import confidence
+from dpaudit.reporting.tables import InvocationRow, facts
+from dpaudit.reporting.view import view
+
+if TYPE_CHECKING:
+    from dpaudit.certificate import AuditRecord, Certificate
+    from dpaudit.claim import Finding
+
+__all__ = ["MarkdownRenderer"]
+
+_SPECIAL = re.compile(r"[\\`*_\[\]|~$]|^(?:[#+=-]|\d+(?=[.)](?:\s|$)))")
+_ENTITIES = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;", "@": "&#64;"})
+
+
+class MarkdownRenderer(Renderer):
+    """The facts of the report without its figures."""
+
+    name: ClassVar[str] = "markdown"
+    suffix: ClassVar[str] = ".md"
+
+    def render(self, certificate: Certificate) -> str:
+        """Headings, lists and tables, one line break at the end."""
+        shown = view(certificate)
+        parts = (
+            _verdict(shown),
+            _invocations(shown),
+            _accountants(shown),
+            _audits(shown),
+            _findings(shown),
+            _open_ends(certificate),
+            _run(shown),
+            _reproduction(shown),
+        )
+        return "\n".join(line for part in parts for line in part).rstrip() + "\n"
+
+
+def escaped(value: Any) -> str:
+    """Foreign text on one line, in which no character means anything to Markdown or HTML."""
+    text = visible(" ".join(str(value).split())) or "–"
+    text = _SPECIAL.sub(_backslashed, text).translate(_ENTITIES)
+    text = text.replace("://", "&#58;//")
+    return re.sub(r"www\.", "www&#46;", text, flags=re.IGNORECASE)
+
+
+def _backslashed(match: re.Match[str]) -> str:
+    """A digit cannot be escaped, but the dot or bracket after it can."""
+    found = match[0]
+    return f"{found}\\" if found[0].isdigit() else f"\\{found}"
+
+
+def _command(line: str) -> str:
+    """A line of code to copy; one that could end the code, or looks like HTML, is escaped."""
+    return f"- {escaped(line)}" if re.search(r"[`<>&\n]", visible(line)) else f"- `{visible(line)}`"
+
+
+def _table(heads: Iterable[str], rows: Iterable[Iterable[Any]]) -> Iterator[str]:
+    names = list(heads)
+    yield f"| {' | '.join(names)} |"
+    yield f"|{' --- |' * len(names)}"
+    for row in rows:
+        yield f"| {' | '.join(map(escaped, row))} |"
+    yield ""
+
+
+def _terms(entries: Iterable[tuple[str, Any]]) -> Iterator[str]:
+    for name, value in entries:
+        yield f"- {escaped(name)}: {escaped(value)}"
+    yield ""
+
+
+def _verdict(shown: dict[str, Any]) -> Iterator[str]:
+    certificate, head = shown["certificate"], shown["headline"]
+    claim, proved, plan = certificate.claim, certificate.guarantee, certificate.plan
+    yield f"# Privacy report of {escaped(certificate.subject.name)}"
+    yield ""
+    yield f"**{head.label}.** {escaped(head.sentence)}"
+    yield ""
+    yield from (f"{escaped(detail)}\n" for detail in head.details)
+    if head.open_points:
+        yield f"{escaped(head.open_points)}\n"
+    odds = head.odds
+    source = f" ({claim.source})" if claim is not None and claim.source else ""
+    yield from _table(
+        ("", "ε", "δ", "best guess, at most"),
+        (
+            ("claimed", "–", "–", "–")
+            if claim is None
+            else (
+                f"claimed{source}",
+                plain(claim.epsilon),
+                plain(claim.delta),
+                percent(odds.claimed),
+            ),
+            ("proved", "nothing", "–", "–")
+            if proved is None
+            else (
+                f"proved ({proved.accountant})",
+                up(proved.epsilon),
+                plain(proved.delta),
+                "–" if odds.proved is None else percent(odds.proved),
+            ),
+        ),
+    )
+    yield from _terms(
+        [("Privacy unit", plan.unit), ("Relation", f"{plan.relation}. {shown['neighbours']}")]
+        + [("Trust model", line) for line in shown["trust"]]
+        + [("Published", "; ".join(shown["published"]))]
+        + [("The proof rests on", line) for line in shown["assumptions"]]
+    )
+
+
+def _invocations(shown: dict[str, Any]) -> Iterator[str]:
+    yield "## Invocations"
+    yield ""
+    heads = ("label", "mechanism", "sensitivity", "per unit", "total", "sampling", "group", "trust")
+    yield from _table(heads, map(_invocation, shown["rows"]))
+
+
+def _invocation(row: InvocationRow) -> tuple[Any, ...]:
+    mechanism = f"{row.mechanism} ({row.parameters})" if row.parameters else row.mechanism
+    labels = ", ".join(row.labels)
+    return (
+        labels,
+        mechanism,
+        row.sensitivity,
+        row.count,
+        row.total,
+        row.sampling,
+        row.group,
+        row.trust,
+    )
+
+
+def _accountants(shown: dict[str, Any]) -> Iterator[str]:
+    proved = shown["certificate"].guarantee
+    if proved is None:
+        return
+    yield "## Accountants"
+    yield ""
+    rows = ((f"{r.name}{' (chosen)' if r.chosen else ''}", r.epsilon) for r in shown["compared"])
+    yield from _table(("accountant", f"ε at δ = {escaped(plain(proved.delta))}"), rows)
+    bound = "none given" if proved.error_bound is None else up(proved.error_bound)
+    yield from _terms((("Error bound", bound), *shown["native"]))
+
+
+def _audits(shown: dict[str, Any]) -> Iterator[str]:
+    yield "## Audits"
+    yield ""
+    if not shown["audits"]:
+        yield "None: nothing was attacked.\n"
+    for number, (audit, command) in enumerate(shown["audits"], 1):
+        yield f"### Audit {number}: {audit.verdict}"
+        yield ""
+        yield from _terms(_audit(audit))
+        if command is not None:
+            yield f"To repeat it:\n\n{_command(command)}\n"
+
+
+def _audit(audit: AuditRecord) -> Iterator[tuple[str, Any]]:
+    lower = "none" if audit.epsilon_lower is None else down(audit.epsilon_lower)
+    sure = "computed exactly" if audit.confidence is None else confidence(audit.confidence)
+    yield "Method", audit.method
+    yield "Under test", f"ε = {plain(audit.claim_epsilon)} at δ = {plain(audit.delta)}"
+    yield "Lower bound on ε", f"{lower} (confidence: {sure})"
+    yield "Runs on each side", audit.runs
+    yield "Neighbours", compact(audit.pair)
+    yield "Event", audit.event or "none"
+    yield "Power", audit.power or "not stated"
+    yield "Seed", "none" if audit.seed is None else audit.seed
+    yield from facts(audit.details)
+
+
+def _findings(shown: dict[str, Any]) -> Iterator[str]:
+    yield "## Findings"
+    yield ""
+    if not shown["findings"]:
+        yield "None."
+    yield from map(_finding, shown["findings"])
+    yield ""
+
+
+def _finding(finding: Finding) -> str:
+    place = f" At: {escaped(finding.at)}." if finding.at else ""
+    remedy = f" *Remedy:* {escaped(finding.remedy)}" if finding.remedy else ""
+    said = f"{escaped(finding.rule)}: {escaped(finding.message)}"
+    return f"- **{finding.severity}**, {said}{remedy}{place}"
+
+
+def _open_ends(certificate: Certificate) -> Iterator[str]:
+    yield "## What is not covered"
+    yield ""
+    if not certificate.not_covered:
+        yield "The certificate names nothing. What is not named is not thereby covered."
+    yield from (f"- {escaped(line)}" for line in certificate.not_covered)
+    yield ""
+
+
+def _run(shown: dict[str, Any]) -> Iterator[str]:
+    if shown["certificate"].run is None:
+        return
+    yield "## Run"
+    yield ""
+    yield from _terms(shown["summary"])
+    if shown["series_rows"]:
+        rows = ((r.name, r.rounds, r.first, r.last, r.least, r.most) for r in shown["series_rows"])
+        yield from _table(("curve", "rounds", "first", "last", "least", "most"), rows)
+
+
+def _reproduction(shown: dict[str, Any]) -> Iterator[str]:
+    certificate = shown["certificate"]
+    subject = certificate.subject
+    yield "## Reproduction"
+    yield ""
+    yield from (_command(line) for line in shown["commands"])
+    yield ""
+    yield from _terms(
+        (
+            ("Code", subject.location),
+            ("Code hash", subject.code_hash or "none"),
+            ("Plan hash", certificate.plan.hash),
+            ("Certificate digest", shown["digest"]),
+            ("Schema", shown["schema"]),
+            ("Seed of the run", "none" if certificate.seed is None else certificate.seed),
+            *((f"Configuration, {name}", value) for name, value in shown["configuration"]),
+            *((f"Version of {name}", value) for name, value in shown["versions"]),
+        )
+    )

@@ -1,0 +1,137 @@
+"""The terms of a plan in words that a non-expert understands."""
+
+from __future__ import annotations
+
+from dpaudit.accounting.guarantee import AccountantName
+from dpaudit.claim import Severity
+from dpaudit.plan import Plan
+from dpaudit.relations import (
+    AddRemove,
+    MetricBall,
+    PrivacyUnit,
+    Relation,
+    ReplaceOne,
+    TrustModel,
+    ZeroOut,
+)
+from dpaudit.reporting._text import plain
+
+__all__ = [
+    "ACCOUNTANTS",
+    "SEVERITIES",
+    "TRUST",
+    "adversary",
+    "assumptions",
+    "neighbours",
+    "published",
+    "secret",
+]
+
+TRUST = {
+    TrustModel.LOCAL: "Local: nobody has to be trusted. Noise is added on the user’s own device, "
+    "and the adversary sees everything that leaves it.",
+    TrustModel.CENTRAL: "Central: one server sees the raw data and is trusted to keep them. The "
+    "adversary sees everything that the server publishes.",
+    TrustModel.JOINT: "Joint: one server sees the raw data and is trusted to keep them. The "
+    "adversary sees everything that is sent to others, not what is sent to the protected party.",
+    TrustModel.CURATOR: "Curator: the owner of the data publishes a noisy release of them and "
+    "keeps the data. The adversary sees the release and all that is computed from it.",
+}
+"""Who has to be trusted, and what the adversary sees."""
+
+_ADVERSARIES = {
+    TrustModel.LOCAL: "Someone who sees everything that leaves your device",
+    TrustModel.CENTRAL: "Someone who sees everything this system publishes",
+    TrustModel.JOINT: "Someone who sees everything this system sends to all others",
+    TrustModel.CURATOR: "Someone who sees everything the owner of the data publishes",
+}
+
+ACCOUNTANTS = {
+    AccountantName.PURE: "pure ε, added over the invocations",
+    AccountantName.GAUSSIAN: "Gaussian mechanisms composed into one, exactly",
+    AccountantName.ZCDP: "zero-concentrated DP (ρ)",
+    AccountantName.RDP: "Rényi DP",
+    AccountantName.MOMENTS: "moments accountant, classic conversion",
+    AccountantName.PLD: "privacy loss distribution",
+}
+"""What each accountant composes."""
+
+SEVERITIES = {
+    Severity.ERROR: "the claim, or the declaration behind it, does not hold",
+    Severity.WARNING: "holds only under an assumption that needs a decision",
+    Severity.NOTE: "worth knowing",
+}
+"""How much a finding matters."""
+
+
+def adversary(trust: TrustModel) -> str:
+    """Who is guessing: the start of a sentence."""
+    return _ADVERSARIES[trust]
+
+
+def secret(relation: Relation) -> str:
+    """What is being guessed, as it follows on "a guess about"."""
+    if isinstance(relation, AddRemove):
+        return "whether you took part"
+    if isinstance(relation, ZeroOut):
+        return "whether your data were used"
+    if isinstance(relation, MetricBall):
+        return (
+            f"which of two answers you gave that differ by at most {plain(relation.radius)} "
+            "(in the data's own units)"
+        )
+    return "which of two answers you gave"
+
+
+def neighbours(relation: Relation, unit: PrivacyUnit) -> str:
+    """Which data sets the guarantee makes hard to tell apart."""
+    if isinstance(relation, AddRemove):
+        return f"Two data sets that differ by the presence of one {unit} are hard to tell apart."
+    if isinstance(relation, ReplaceOne):
+        return (
+            f"Two data sets in which one {unit} has different data are hard to tell apart; how "
+            "many there are is public."
+        )
+    if isinstance(relation, ZeroOut):
+        return (
+            f"A data set and the same with the contribution of one {unit} set to zero are hard to "
+            "tell apart; how many there are is public."
+        )
+    if isinstance(relation, MetricBall):
+        return (
+            f"Two data sets in which the data of one {unit} lie at most {plain(relation.radius)} "
+            "apart are hard to tell apart; data further apart are protected less."
+        )
+    return f"Data sets that are neighbours under {relation} in one {unit} are hard to tell apart."
+
+
+def published(plan: Plan) -> tuple[str, ...]:
+    """What the adversary sees, one line for each kind of mechanism."""
+    releases: dict[str, int] = {}
+    for invocation in plan.invocations:
+        kind = invocation.mechanism.kind
+        releases[kind] = releases.get(kind, 0) + invocation.releases
+    return tuple(
+        f"{number} {'release' if number == 1 else 'releases'} by the mechanism {kind}"
+        for kind, number in releases.items()
+    )
+
+
+def assumptions(plan: Plan) -> tuple[str, ...]:
+    """What the proof rests on; without it the number does not hold."""
+    resting = [
+        "Neighbouring values differ by no more than the declared sensitivity at every invocation; "
+        "if they differ by more, the loss is greater.",
+        f"No {plan.unit} is touched more often than the declared count; every further time costs "
+        "more.",
+        "The noise is fresh, independent and secret; known or repeated noise protects nothing.",
+    ]
+    if any(invocation.sampling is not None for invocation in plan.invocations):
+        resting.append(
+            "Who was sampled stays secret; if it is known, the gain from sampling is lost."
+        )
+    if any(invocation.group is not None for invocation in plan.invocations):
+        resting.append(
+            f"No {plan.unit} belongs to two groups; if one does, the losses of its groups add up."
+        )
+    return tuple(resting)
