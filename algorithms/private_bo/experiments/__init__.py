@@ -1,0 +1,1 @@
+"""Experiments of the papers, each one command that writes its figure and tables."""
