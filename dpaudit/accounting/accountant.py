@@ -1,0 +1,108 @@
+"""The interface of every accountant."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from dpaudit.accounting.proved import AccountantName
+from dpaudit.plan import Invocation
+
+__all__ = ["Accountant", "Composition", "Interval"]
+
+
+@dataclass(frozen=True)
+class Interval:
+    """A number that is proved to lie between two others.
+
+    Attributes:
+        lower: rounded down; None where the accountant gives no lower end.
+        upper: rounded up; the end that a guarantee states.
+    """
+
+    lower: float | None
+    upper: float
+
+    @property
+    def width(self) -> float | None:
+        """``upper − lower``."""
+        if self.lower is None:
+            return None
+        return 0.0 if self.upper == self.lower else self.upper - self.lower
+
+
+class Composition(ABC):
+    """The privacy of invocations that all touch the same unit, one after the other."""
+
+    @abstractmethod
+    def epsilon(self, delta: float) -> Interval:
+        """The least ε at that δ in [0, 1); the upper end is infinity where there is none."""
+
+    @abstractmethod
+    def delta(self, epsilon: float) -> Interval:
+        """The least δ at that ε ≥ 0."""
+
+    def epsilons(self, deltas: ArrayLike) -> NDArray[np.float64]:
+        """Upper ends of :meth:`epsilon`, of any shape."""
+        asked = np.asarray(deltas, dtype=np.float64)
+        found = [self.epsilon(float(value)).upper for value in asked.ravel()]
+        return np.array(found, dtype=np.float64).reshape(asked.shape)
+
+    def deltas(self, epsilons: ArrayLike) -> NDArray[np.float64]:
+        """Upper ends of :meth:`delta`, of any shape."""
+        asked = np.asarray(epsilons, dtype=np.float64)
+        found = [self.delta(float(value)).upper for value in asked.ravel()]
+        return np.array(found, dtype=np.float64).reshape(asked.shape)
+
+    @property
+    @abstractmethod
+    def native(self) -> Mapping[str, Any]:
+        """The accountant's own parameters, as JSON values."""
+
+
+class Accountant(ABC):
+    """Turns invocations on one unit into a :class:`Composition`.
+
+    Subclasses inherit the conformance suite of the accounting tests: monotone in δ and ε, order
+    does not matter, ``count=n`` equals n invocations, more invocations never cost less, and no
+    accountant is below the lower end of another.
+    """
+
+    name: ClassVar[AccountantName]
+
+    @abstractmethod
+    def compose(self, invocations: Sequence[Invocation]) -> Composition:
+        """Compose sequentially, all on one unit.
+
+        Raises:
+            UnsupportedError: if the accountant has no theorem for one of them; it names which.
+        """
+
+    def epsilon_after_rounds(
+        self, invocations: Sequence[Invocation], delta: float, rounds: ArrayLike
+    ) -> NDArray[np.float64]:
+        """Upper ends of ε after each number of rounds, all rounds alike.
+
+        Args:
+            invocations: one round.
+            delta: δ of every guarantee.
+            rounds: whole numbers of rounds of at least 1, shape (n,).
+
+        Returns:
+            Shape (n,).
+
+        Raises:
+            UnsupportedError: if the accountant has no theorem for one of them; it names which.
+        """
+        found = []
+        for number in np.asarray(rounds):
+            repeated = [
+                replace(each, count=each.count * int(number), total=None) for each in invocations
+            ]
+            found.append(self.compose(repeated).epsilon(delta).upper)
+        return np.array(found, dtype=np.float64)

@@ -1,0 +1,135 @@
+"""One direction of a relation: intervals for ε and δ, with composed laws kept for reuse."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from functools import cached_property
+
+import numpy as np
+
+from dpaudit.accounting.accountant import Interval
+from dpaudit.accounting.pld.cumulants import Cumulants, Term
+from dpaudit.accounting.pld.engine import LARGEST_LOSS, compose_on, plan_grid
+from dpaudit.accounting.pld.law import ComposedLaw
+
+__all__ = ["Direction"]
+
+_TOLERANCE = 5e-4
+_COARSE = 16.0
+_REFINABLE = 2**17
+_SMALLEST_DELTA = 1e-280
+
+
+class Direction:
+    """The composition of one directed pair after another.
+
+    One law is computed for each decade of δ that is asked for, so that answers within a decade come
+    from one curve and are exactly monotone.
+    """
+
+    def __init__(self, terms: Sequence[Term]) -> None:
+        self._terms = [term for term in terms if term.pair.max_loss > 0]
+        self._laws: dict[tuple[int, bool], ComposedLaw | None] = {}
+        finite = math.fsum(
+            term.count * math.log1p(-min(term.pair.infinite, 1 - 1e-16)) for term in self._terms
+        )
+        self._infinite = -math.expm1(finite)
+        self._largest = math.fsum(term.count * term.pair.max_loss for term in self._terms)
+
+    def epsilon(self, delta: float, *, coarse: bool = False) -> Interval:
+        """The least ε at δ, more quickly and less tightly if ``coarse``."""
+        if delta < self._infinite * (1 - 1e-12):
+            return Interval(math.inf, math.inf)
+        if not self._terms or self._total_variation <= delta:
+            return Interval(0.0, 0.0)
+        upper, lower = self._largest * (1 + 1e-14), 0.0
+        if delta == 0 and self._infinite == 0:
+            return Interval(self._largest * (1 - 1e-14), upper)
+        rest = delta - self._infinite * (1 + 1e-12)
+        if rest < _SMALLEST_DELTA:
+            return Interval(lower, upper)
+        law = self._law(math.log10(rest), coarse=coarse)
+        if law is not None:
+            upper = min(upper, max(law.epsilon_upper(delta), 0.0))
+            lower = min(max(law.epsilon_lower(delta, upper), 0.0), upper)
+        return Interval(lower, upper)
+
+    def delta(self, epsilon: float) -> Interval:
+        """The least δ at ε."""
+        least = self._infinite * (1 - 1e-12)
+        if not self._terms or epsilon >= self._largest * (1 + 1e-14):
+            return Interval(least, min(self._infinite * (1 + 1e-12), 1.0))
+        if not _within_reach(self._terms):
+            return Interval(least, 1.0)
+        # Of the Chernoff bound, about what is left of it in fact.
+        _, log_delta = Cumulants.of(self._terms, 1e-18).tilt_for_epsilon(epsilon)
+        if not math.isfinite(log_delta):
+            return Interval(least, 1.0)
+        smallest = math.log10(_SMALLEST_DELTA)
+        guess = min(max((log_delta - 2.0) / math.log(10), smallest), -0.05)
+        lower, upper = least, 1.0
+        for _ in range(2):
+            law = self._law(guess)
+            if law is not None:
+                upper = min(upper, law.delta_upper(epsilon))
+                lower = min(max(lower, law.delta_lower(epsilon)), upper)
+            # A law for quite another δ may be loose: what it has found points to a better one.
+            better = min(max(math.log10(max(upper, 1e-300)), smallest), -0.05)
+            if upper - lower <= 1e-2 * upper or math.floor(better) == math.floor(guess):
+                break
+            guess = better
+        return Interval(lower, upper)
+
+    def native(self) -> dict[str, object]:
+        """Grids that were used, by decade of δ."""
+        return {
+            f"1e{decade}": {
+                "spacing": law.spacing,
+                "size": law.size,
+                "tilt": law.theta,
+                "truncation": law.budget.displaced,
+                "wrap_around": law.budget.above + law.budget.below,
+            }
+            for (decade, _), law in sorted(self._laws.items())
+            if law is not None
+        }
+
+    @cached_property
+    def _total_variation(self) -> float:
+        """A bound on δ(0): that of a sum is at most the sum of the parts."""
+        return math.fsum(
+            term.count * min(float(term.pair.delta(0.0)) * (1 + 1e-9) + 1e-17, 1.0)
+            for term in self._terms
+        )
+
+    def _law(self, log10_delta: float, *, coarse: bool = False) -> ComposedLaw | None:
+        decade = math.floor(log10_delta)
+        if (decade, coarse) not in self._laws:
+            delta = min(10.0 ** (decade + 0.5), 0.9)
+            with np.errstate(under="ignore"):
+                law = self._rough(delta) if coarse else self._fine(delta)
+            self._laws[decade, coarse] = law
+        return self._laws[decade, coarse]
+
+    def _rough(self, delta: float) -> ComposedLaw | None:
+        grid = plan_grid(self._terms, delta, _COARSE * _TOLERANCE)
+        return None if grid is None else compose_on(grid, self._terms)
+
+    def _fine(self, delta: float) -> ComposedLaw | None:
+        """A law whose interval at δ has about the wanted width, refined if a first one has not."""
+        grid = plan_grid(self._terms, delta, _TOLERANCE)
+        if grid is None:
+            return None
+        law = compose_on(grid, self._terms)
+        upper = law.epsilon_upper(delta + self._infinite)
+        width = upper - law.epsilon_lower(delta + self._infinite, upper)
+        if width <= 5 * _TOLERANCE * max(upper, 1e-3) or grid.size > _REFINABLE:
+            return law
+        finer = plan_grid(self._terms, delta, _TOLERANCE / 16)
+        return law if finer is None else compose_on(finer, self._terms)
+
+
+def _within_reach(terms: Sequence[Term]) -> bool:
+    """Whether losses are small enough for a grid at all."""
+    return all(float(np.abs(term.pair.nodes(1e-18, 2)).max()) < LARGEST_LOSS for term in terms)

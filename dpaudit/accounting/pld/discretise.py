@@ -1,0 +1,218 @@
+"""A privacy loss on a grid: from above, with bounds on how far above.
+
+Within a cell (x, x + h] an outcome of loss L is moved to one of the two ends at random, up with
+probability (1 − e^(x−L)) / (1 − e^(−h)). This is the one rule that keeps both the P-mass and the
+Q-mass of the cell; the curve δ(ε) then connects the dots of the exact curve at the grid points
+(Doroshenko, Ghazi, Kamath, Kumar and Manurangsi 2022, *Connect the dots*, Theorem 3.2), so that it
+is an upper bound everywhere and exact on the grid for a single use.
+
+Write D for the step from L to its grid point. Given L it has two values h apart, E[e^(−D)] = 1, and
+0 ≤ E[D] ≤ κ(h) (:func:`drift`). The lower end of an interval follows from these three facts alone,
+see :mod:`dpaudit.accounting.pld.law`.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from dpaudit.accounting.directed import DirectedPair
+from dpaudit.mechanisms.pairs import Floats
+
+__all__ = ["UNIT", "GridLoss", "connect", "discretise", "drift", "split_atoms"]
+
+UNIT = 2.0**-53
+"""The unit roundoff of a double."""
+
+_TAIL_ERROR = 8 * UNIT
+"""Relative error that is allowed for in a tail t of a pair, times 1 + ln(1/t).
+
+A threshold rounded by a unit moves a normal tail by about 2 ln(1/t) units, other tails by less.
+"""
+
+_LARGEST_EXPONENT = 600.0
+
+
+@dataclass(frozen=True, eq=False)
+class GridLoss:
+    """One privacy loss on the grid, dominating the exact one up to ``lift``.
+
+    Attributes:
+        first: index of the first grid point; the point of index k is k h.
+        masses: P-mass of each grid point, shape (n,).
+        infinite: P-mass of infinite loss, truncation included.
+        truly_infinite: P-mass of infinite loss in the exact law.
+        displaced: P-mass that truncation moved further than one cell, infinity included.
+        moved: P-mass of each cell that was moved up a cell against rounding errors, shape (n,).
+        lift: the exact loss is within this of one that obeys the three facts above.
+        variance: sub-Gaussian variance proxy of D, h²/4 where anything was moved.
+        drift: bound on the mean of D.
+        excess: tilted mass, relative to the whole and under the tilt of the composition, by which
+            the masses may differ from exact ones; not 0 only for a loss that was itself composed.
+        carried: the same times the distance that it was moved up.
+        relative: relative rounding error of the masses.
+        chernoff: ln of the moment generating function, at the two exponents that bound the window
+            of the composition, without the excess; None where there is no excess.
+    """
+
+    first: int
+    masses: Floats
+    infinite: float
+    truly_infinite: float
+    displaced: float
+    moved: Floats
+    lift: float
+    variance: float
+    drift: float
+    excess: float = 0.0
+    carried: float = 0.0
+    relative: float = 0.0
+    chernoff: tuple[float, float] | None = None
+
+    def points(self, spacing: float) -> Floats:
+        """The losses of the grid points, shape (n,)."""
+        return spacing * np.arange(self.first, self.first + len(self.masses), dtype=np.float64)
+
+
+def drift(spacing: float) -> float:
+    """κ(h): the largest mean step h (1 − e^(−y)) / (1 − e^(−h)) − y over y in [0, h].
+
+    The maximum is at y = ln(h / (1 − e^(−h))); it is about h²/8 for small h.
+    """
+    if spacing < 1e-2:
+        return spacing * spacing / 8 * (1 + spacing)
+    slope = spacing / -math.expm1(-spacing)
+    return (slope - 1 - math.log(slope)) * (1 + 1e-9)
+
+
+def connect(pair: DirectedPair, losses: Floats) -> tuple[Floats, Floats, Floats]:
+    """P-mass, Q-mass of each cell (losses[k], losses[k+1]], and the tails they come from.
+
+    Each mass is a difference of the smaller of the two tails, so that it is as accurate as that.
+
+    Returns:
+        P-masses and Q-masses, shape (n − 1,), and a bound on the rounding errors of P-mass and
+        e^loss Q-mass together.
+    """
+    p_split, q_split = _medians(pair, losses)
+    start, end = min(p_split, q_split), max(p_split, q_split)
+    above = pair.above(losses[start:])
+    below = pair.below(losses[: end + 1])
+    p, p_tail = _differences(above[0], below[0], start, p_split)
+    q, q_tail = _differences(above[1], below[1], start, q_split)
+    with np.errstate(over="ignore"):
+        scale = np.exp(np.minimum(losses[:-1], _LARGEST_EXPONENT))
+    return p, q, _tail_error(p_tail) + scale * _tail_error(q_tail)
+
+
+def discretise(pair: DirectedPair, spacing: float, tail: float) -> GridLoss:
+    """The loss of a pair on the grid of that spacing, cut where P-tails fall to about ``tail``."""
+    atoms = pair.atoms()
+    if atoms is not None:
+        return _discretise_atoms(pair, *atoms, spacing, tail)
+    nodes = pair.nodes(tail, 2)
+    # One cell more at either end, for atoms that lie on the ends up to rounding.
+    first, last = math.floor(nodes[0] / spacing) - 1, math.ceil(nodes[-1] / spacing) + 1
+    losses = spacing * np.arange(first, last + 1, dtype=np.float64)
+    p, q, error = connect(pair, losses)
+    lower, width = losses[:-1], -math.expm1(-spacing)
+    error = error * (1 / width + 2)
+    usable = (lower < _LARGEST_EXPONENT) & ((q > 1e-280) | (p < 1e-300))
+    with np.errstate(over="ignore"):
+        exact = (p - q * np.exp(np.minimum(lower, _LARGEST_EXPONENT))) / width
+    up = np.clip(np.where(usable, exact + error, p), 0.0, p)
+    masses = np.zeros(len(losses))
+    masses[:-1] = p - up
+    masses[1:] += up
+    truly = pair.infinite
+    infinite = float(pair.above(losses[-1])[0]) * (1 + 1e-12)
+    low = float(pair.below(losses[0])[0])
+    masses[0] += low
+    # A cell whose Q-mass is beyond floats is moved up whole: a rounding of at most one cell more.
+    coarse = float(p[~usable].sum())
+    lift = _threshold_error(losses) + (spacing if coarse > tail else 0.0)
+    displaced = low + max(infinite - truly, 0.0) + (coarse if coarse <= tail else 0.0)
+    moved = np.append(np.minimum(2 * error, p), 0.0)
+    return GridLoss(
+        first, masses, infinite, truly, displaced, moved, lift, spacing**2 / 4, drift(spacing)
+    )
+
+
+def _discretise_atoms(
+    pair: DirectedPair, losses: Floats, p: Floats, spacing: float, tail: float
+) -> GridLoss:
+    """Atoms one by one: those that lie on the grid stay, the others are split exactly."""
+    nodes = pair.nodes(tail, 2)
+    kept = (losses >= nodes[0]) & (losses <= nodes[-1]) & (p > 0)
+    truly = pair.infinite
+    infinite = truly + float(p[losses > nodes[-1]].sum()) * (1 + 1e-12)
+    low = float(p[losses < nodes[0]].sum())
+    displaced = low + max(infinite - truly, 0.0)
+    first, masses, moved, snap = split_atoms(losses[kept], p[kept], spacing)
+    masses[0] += low
+    lift = _threshold_error(losses[kept]) + max(snap, 0.0)
+    on_grid = snap >= 0
+    return GridLoss(
+        first,
+        masses,
+        infinite,
+        truly,
+        displaced,
+        moved,
+        lift,
+        0.0 if on_grid else spacing**2 / 4,
+        0.0 if on_grid else drift(spacing),
+    )
+
+
+def split_atoms(losses: Floats, p: Floats, spacing: float) -> tuple[int, Floats, Floats, float]:
+    """Atoms on the grid: kept where they lie on it, else split between their neighbours.
+
+    Returns:
+        Index of the first grid point, masses, masses moved up by rounding, and the largest distance
+        that an atom was shifted to lie on the grid, or −1 if any was split.
+    """
+    nearest = np.rint(losses / spacing)
+    offset = losses - nearest * spacing
+    snapped = np.abs(offset) <= 64 * UNIT * np.abs(losses)
+    cell = np.where(snapped, nearest, np.floor(losses / spacing))
+    within = np.where(snapped, 0.0, np.clip(losses - cell * spacing, 0.0, spacing))
+    share = np.expm1(-within) / math.expm1(-spacing)
+    first = int(cell.min())
+    index = (cell - first).astype(np.int64)
+    size = int(index.max()) + 2
+    masses: Floats = np.bincount(index, p * (1 - share), size).astype(np.float64)
+    masses += np.bincount(index + 1, p * share, size)
+    moved: Floats = np.bincount(index, 8 * UNIT * p * (~snapped), size).astype(np.float64)
+    shift = float(np.abs(offset).max(initial=0.0)) if snapped.all() else -1.0
+    return first, masses, moved, shift
+
+
+def _medians(pair: DirectedPair, losses: Floats) -> tuple[int, int]:
+    """Indices from which on the upper tails of P and of Q are the smaller ones, about."""
+    sample = np.append(np.arange(0, len(losses) - 1, max(len(losses) // 48, 1)), len(losses) - 1)
+    p, q = pair.above(losses[sample])
+    p_split, q_split = (min(int((tail > 0.5).sum()), len(sample) - 1) for tail in (p, q))
+    return int(sample[p_split]), int(sample[q_split])
+
+
+def _differences(above: Floats, below: Floats, start: int, split: int) -> tuple[Floats, Floats]:
+    """Masses of the cells, from lower tails before ``split`` and upper tails after it.
+
+    ``above`` begins at index ``start`` ≤ split, ``below`` ends at an index ≥ split.
+    """
+    rest = above[split - start :]
+    masses = np.concatenate([np.diff(below[: split + 1]), rest[:-1] - rest[1:]])
+    return np.maximum(masses, 0.0), np.concatenate([below[1 : split + 1], rest[:-1]])
+
+
+def _tail_error(tail: Floats) -> Floats:
+    bound: Floats = _TAIL_ERROR * tail * (1 - np.log(np.maximum(tail, 1e-300)))
+    return bound
+
+
+def _threshold_error(losses: Floats) -> float:
+    """How far a threshold may be off by rounding: a few units in its last place."""
+    return 8 * UNIT * float(np.abs(losses).max(initial=0.0))

@@ -1,0 +1,86 @@
+from __future__ import annotations
+
+import math
+
+import pytest
+from accounting_builders import plan, poisson, use
+
+from dpaudit.accounting import at_radius, for_group, for_users, guarantee
+from dpaudit.errors import InputError, UnsupportedError
+from dpaudit.mechanisms import (
+    ApproximateBlackBox,
+    ConcentratedBlackBox,
+    DiscreteLaplace,
+    Gaussian,
+    Laplace,
+    RandomizedResponse,
+)
+from dpaudit.plan import Plan
+from dpaudit.relations import MetricBall
+
+
+def epsilon(found: Plan, delta: float = 0.0, accountant: str = "best") -> float:
+    return guarantee(found, delta, accountant).epsilon
+
+
+def test_shifts_scale_with_the_group() -> None:
+    rows = plan(use(Laplace(10.0)), use(DiscreteLaplace(10.0)))
+    assert epsilon(for_group(rows, 3)) == pytest.approx(0.6, abs=1e-15)
+    trained = plan(use(Gaussian(10.0), count=4))
+    direct = plan(use(Gaussian(10.0), 3.0, count=4))
+    assert epsilon(for_group(trained, 3), 1e-6) == epsilon(direct, 1e-6)
+
+
+def test_a_group_of_one_is_the_plan() -> None:
+    rows = plan(use(RandomizedResponse(0.5)), use(Laplace(3.0), sampling=poisson(0.5)))
+    assert epsilon(for_group(rows, 1)) == epsilon(rows)
+
+
+def test_others_get_what_is_proved_of_any_mechanism() -> None:
+    answer = plan(use(RandomizedResponse(0.5)))
+    assert epsilon(for_group(answer, 2)) == pytest.approx(2 * math.log(3), rel=1e-12)
+    sampled = plan(use(Laplace(1.0), sampling=poisson(0.1)))
+    assert epsilon(for_group(sampled, 2)) == pytest.approx(
+        2 * math.log1p(0.1 * math.expm1(1)), rel=1e-12
+    )
+    box = for_group(plan(use(ApproximateBlackBox(0.5, 1e-6))), 2).invocations[0].mechanism
+    assert isinstance(box, ApproximateBlackBox)
+    assert box.epsilon == 1.0
+    assert box.delta == pytest.approx(1e-6 * math.expm1(1.0) / math.expm1(0.5))
+    concentrated = for_group(plan(use(ConcentratedBlackBox(0.1))), 3).invocations[0].mechanism
+    assert isinstance(concentrated, ConcentratedBlackBox)
+    assert concentrated.rho == pytest.approx(0.9)
+
+
+def test_a_sampled_gaussian_has_no_theorem_for_groups() -> None:
+    sampled = plan(use(Gaussian(1.0), sampling=poisson(0.1), at="sgd"))
+    with pytest.raises(UnsupportedError, match="gaussian at 'sgd' has no theorem for groups"):
+        for_group(sampled, 2)
+
+
+def test_a_group_may_be_spread_over_disjoint_sets() -> None:
+    same = plan(use(Laplace(2.0), group="a"), use(Laplace(2.0), group="b"))
+    assert epsilon(for_group(same, 4)) == 2.0
+    differ = plan(use(Laplace(2.0), group="a"), use(Gaussian(2.0), group="b"))
+    with pytest.raises(UnsupportedError, match="treats disjoint sets of units differently"):
+        for_group(differ, 2)
+
+
+def test_users_are_named() -> None:
+    users = for_users(plan(use(Laplace(2.0))), 5)
+    assert str(users.unit) == "user"
+    assert epsilon(users) == 2.5
+
+
+def test_a_ball_may_grow_and_shrink() -> None:
+    near = plan(use(Laplace(2.0), 1.0, MetricBall(1.0)))
+    assert epsilon(at_radius(near, 3.0)) == 1.5
+    assert epsilon(at_radius(near, 0.5)) == 0.25
+    assert at_radius(near, 3.0).relation == MetricBall(3.0)
+
+
+def test_a_ball_needs_its_relation_and_a_lipschitz_query() -> None:
+    with pytest.raises(InputError, match="needs a metric-ball"):
+        at_radius(plan(use(Laplace(2.0))), 2.0)
+    with pytest.raises(UnsupportedError, match="discrete-laplace"):
+        at_radius(plan(use(DiscreteLaplace(2.0), relation=MetricBall(1.0))), 2.0)

@@ -1,0 +1,62 @@
+"""Short ways to write plans in the tests of the accounting layer."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from hypothesis import strategies as st
+
+from dpaudit.mechanisms import (
+    DiscreteLaplace,
+    Gaussian,
+    Laplace,
+    Mechanism,
+    PureBlackBox,
+    RandomizedResponse,
+)
+from dpaudit.plan import Invocation, Plan
+from dpaudit.relations import AddRemove, PrivacyUnit, Relation, TrustModel
+from dpaudit.sampling import PoissonSampling
+
+ROW = PrivacyUnit("row")
+
+
+def use(
+    mechanism: Mechanism, sensitivity: float = 1.0, relation: Relation | None = None, **fields: Any
+) -> Invocation:
+    return Invocation(
+        mechanism, sensitivity, ROW, relation or AddRemove(), TrustModel.CENTRAL, **fields
+    )
+
+
+def plan(*invocations: Invocation) -> Plan:
+    return Plan.of(*invocations)
+
+
+def poisson(rate: float) -> PoissonSampling:
+    return PoissonSampling(rate)
+
+
+_noise = st.floats(0.5, 20.0)
+_counts = st.integers(1, 20)
+
+
+def pure_invocations() -> st.SearchStrategy[Invocation]:
+    return st.one_of(
+        st.builds(lambda b, n: use(Laplace(b), count=n), _noise, _counts),
+        st.builds(lambda b, n: use(DiscreteLaplace(b), count=n), _noise, _counts),
+        st.builds(lambda p, n: use(RandomizedResponse(p), count=n), st.floats(0.1, 1.0), _counts),
+        st.builds(lambda e, n: use(PureBlackBox(e), count=n), st.floats(0.01, 2.0), _counts),
+    )
+
+
+def gaussian_invocations() -> st.SearchStrategy[Invocation]:
+    return st.builds(lambda s, n: use(Gaussian(s), count=n), _noise, _counts)
+
+
+def sampled_invocations() -> st.SearchStrategy[Invocation]:
+    mechanisms = st.one_of(st.builds(Gaussian, _noise), st.builds(Laplace, _noise))
+    rates = st.floats(0.001, 0.9)
+    return st.builds(
+        lambda m, q, n: use(m, count=n, sampling=poisson(q)), mechanisms, rates, _counts
+    )
