@@ -1,0 +1,77 @@
+"""A time limit for foreign code that may hang.
+
+In the main thread of a process (also of a worker process) an interval timer interrupts the code
+itself. In any other thread, or where there are no such timers, the code runs in a helper thread
+that is given up. Compiled code that never returns to the interpreter can be stopped in neither way.
+"""
+
+from __future__ import annotations
+
+import signal
+import threading
+import time
+from collections.abc import Callable
+from typing import NoReturn, TypeVar
+
+__all__ = ["TrialTimeoutError", "within_time"]
+
+T = TypeVar("T")
+
+
+class TrialTimeoutError(BaseException):
+    """The limit has passed. Not an ``Exception``, so that foreign code does not swallow it."""
+
+
+def within_time(limit: float | None, call: Callable[[], T]) -> T:
+    """The result of a call that may take at most ``limit`` seconds (None for any time).
+
+    Raises:
+        TrialTimeoutError: if it takes longer.
+    """
+    if limit is None:
+        return call()
+    if threading.current_thread() is threading.main_thread() and hasattr(signal, "setitimer"):
+        return _interrupted(limit, call)
+    return _given_up(limit, call)
+
+
+def _interrupted(limit: float, call: Callable[[], T]) -> T:
+    def stop(*_: object) -> NoReturn:
+        raise TrialTimeoutError
+
+    before = signal.signal(signal.SIGALRM, stop)
+    # An outer timer, such as a test runner's, is put back with what it had left.
+    started = time.monotonic()
+    left, interval = signal.setitimer(signal.ITIMER_REAL, limit)
+    try:
+        return call()
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+        if left:
+            signal.setitimer(signal.ITIMER_REAL, _rest(left, started), interval)
+
+
+def _rest(left: float, started: float) -> float:
+    """What an outer timer still has; never 0, which would switch it off."""
+    return max(left - (time.monotonic() - started), 1e-3)
+
+
+def _given_up(limit: float, call: Callable[[], T]) -> T:
+    outcome: list[T] = []
+    failure: list[BaseException] = []
+
+    def work() -> None:
+        try:
+            outcome.append(call())
+        except BaseException as error:  # noqa: BLE001 - carried over to the caller's thread
+            failure.append(error)
+
+    thread = threading.Thread(target=work, daemon=True)
+    thread.start()
+    thread.join(limit)
+    if failure:
+        raise failure[0]
+    if not outcome:
+        raise TrialTimeoutError
+    return outcome[0]

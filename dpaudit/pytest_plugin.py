@@ -1,0 +1,198 @@
+"""Privacy claims as tests: ``assert_private``, the marker ``dp_audit`` and ``--dp-runs``.
+
+pytest finds this plugin by itself once dpaudit is installed. A test calls the helper, as an import
+or as the fixture of the same name::
+
+    from dpaudit import AuditPair
+    from dpaudit.pytest_plugin import assert_private
+
+    def test_noisy_sum_is_private():
+        assert_private(noisy_sum, claim=1.0, pair=AuditPair([1, 1], [1]))
+
+The runs of an audit are, in this order: those that the call gives, ``--dp-runs``, those of the
+marker (``@pytest.mark.dp_audit(runs=50_000)``), 10 000. Nothing but pytest is imported before the
+first audit, so that other test suites start no slower.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+if TYPE_CHECKING:
+    from dpaudit.certificate import AuditRecord
+    from dpaudit.claim import Claim
+    from dpaudit.mechanisms import Mechanism
+    from dpaudit.subject import AuditPair, Subject
+
+__all__ = ["PrivacyViolationError", "assert_private"]
+
+DEFAULT_RUNS = 10_000
+OPTION = "--dp-runs"
+
+_runs: dict[str, int | None] = {"option": None, "marker": None}
+
+
+class PrivacyViolationError(AssertionError):
+    """An audit refuted the claim.
+
+    Attributes:
+        record: the audit.
+    """
+
+    def __init__(self, record: AuditRecord) -> None:
+        super().__init__(explain(record))
+        self.record = record
+
+
+def assert_private(
+    target: Mechanism | Subject | Callable[..., Any],
+    claim: Claim | float | tuple[float, float],
+    pair: AuditPair | tuple[Any, Any] | None = None,
+    *,
+    runs: int | None = None,
+    seed: int = 0,
+    confidence: float = 0.99,
+    **settings: Any,
+) -> AuditRecord:
+    """Attack a claim; fail the test if it is refuted.
+
+    With a fixed seed the test gives the same answer every time. A true claim fails it with
+    probability at most 1 − ``confidence``, over the choice of the seed.
+
+    Args:
+        target: a mechanism, a subject, or a function ``f(data, rng)`` or ``f(data, rng, size)``.
+        claim: the claim, or its ε, or (ε, δ).
+        pair: two neighbours; a subject may do without.
+        runs: on each side.
+        seed: of the audit.
+        confidence: of the verdict.
+        settings: further arguments of :func:`dpaudit.auditing.audit_release`.
+
+    Returns:
+        The audit, if it refutes nothing.
+
+    Raises:
+        PrivacyViolationError: if the claim is refuted.
+        InputError: if an argument is wrong or the target cannot be audited.
+    """
+    __tracebackhide__ = True
+    from dpaudit.subject import Subject
+
+    settings |= {"runs": _chosen(runs), "seed": seed, "confidence": confidence}
+    stated, given = _claim(claim), _pair(pair)
+    if isinstance(target, Subject):
+        from dpaudit.auditing import audit_subject
+
+        record = audit_subject(target, given, claim=stated, **settings)
+    else:
+        record = _audit_code(target, stated, given, settings)
+    if record.refuted:
+        raise PrivacyViolationError(record)
+    return record
+
+
+def _audit_code(
+    target: Mechanism | Callable[..., Any],
+    claim: Claim,
+    pair: AuditPair | None,
+    settings: dict[str, Any],
+) -> AuditRecord:
+    from dpaudit.auditing import BlackBox, WhiteBox, audit_release
+    from dpaudit.errors import InputError
+    from dpaudit.mechanisms import Mechanism
+
+    if pair is None:
+        raise InputError("pair is missing; give two neighbouring data sets.")
+    if not isinstance(target, Mechanism):
+        release: Any = BlackBox(target)
+    else:
+        release = target.release_many
+        settings = {"score": WhiteBox.of(target, pair), "learn": True} | settings
+    return audit_release(release, pair, epsilon=claim.epsilon, delta=claim.delta, **settings)
+
+
+def _chosen(runs: int | None) -> int:
+    for choice in (runs, _runs["option"], _runs["marker"]):
+        if choice is not None:
+            return choice
+    return DEFAULT_RUNS
+
+
+def _claim(claim: Claim | float | tuple[float, float]) -> Claim:
+    from dpaudit.claim import Claim
+
+    if isinstance(claim, Claim):
+        return claim
+    return Claim(*claim) if isinstance(claim, tuple) else Claim(claim)
+
+
+def _pair(pair: AuditPair | tuple[Any, Any] | None) -> AuditPair | None:
+    from dpaudit.subject import AuditPair
+
+    return AuditPair(*pair) if isinstance(pair, tuple) else pair
+
+
+def explain(record: AuditRecord) -> str:
+    """A refutation in a few lines, with what replays it."""
+    claimed = f"ε = {record.claim_epsilon:g}, δ = {record.delta:g}"
+    lines = [
+        f"the claim {claimed} is refuted.",
+        f"  lower bound  ε ≥ {record.epsilon_lower:.4g} with confidence {record.confidence:g}",
+        f"  event        {record.event}",
+        f"  method       {record.method}",
+        f"  pair         x = {record.pair['x']!r:.200}",
+        f"               x' = {record.pair['x_prime']!r:.200}",
+        f"  replay       seed {record.seed}, {record.runs} runs on each side",
+    ]
+    counts = record.details.get("counts")
+    if counts:
+        seen = "{hits} of {runs} runs against {other_hits} of {other_runs}".format(**counts)
+        lines.insert(3, f"  seen in      {seen}")
+    return "\n".join(lines)
+
+
+# -- hooks ----------------------------------------------------------------------------------------
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """The option ``--dp-runs``."""
+    group = parser.getgroup("dpaudit", "privacy audits")
+    group.addoption(
+        OPTION,
+        type=int,
+        default=None,
+        metavar="N",
+        help="Runs on each side of every privacy audit that does not state its own.",
+    )
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """The marker, and a check of the option."""
+    config.addinivalue_line(
+        "markers", "dp_audit(runs): a privacy audit; runs on each side where the call states none."
+    )
+    runs = config.getoption("dp_runs")
+    if runs is not None and runs < 2:
+        raise pytest.UsageError(f"{OPTION} is {runs}; it must be an integer of at least 2.")
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_protocol(item: pytest.Item) -> Any:
+    """Set the runs of the test that is about to begin, and put back those of an outer session."""
+    outer = dict(_runs)
+    marker = item.get_closest_marker("dp_audit")
+    _runs["option"] = item.config.getoption("dp_runs")
+    _runs["marker"] = None if marker is None else marker.kwargs.get("runs")
+    try:
+        return (yield)
+    finally:
+        _runs.update(outer)
+
+
+@pytest.fixture(name="assert_private")
+def _assert_private_fixture() -> Callable[..., AuditRecord]:
+    """The helper :func:`assert_private`."""
+    return assert_private

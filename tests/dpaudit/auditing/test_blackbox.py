@@ -1,0 +1,129 @@
+"""Code that cannot be audited is refused in one sentence."""
+
+import time
+
+import numpy as np
+import pytest
+
+from dpaudit import AuditPair, InputError
+from dpaudit.auditing import BlackBox, audit_release
+
+PAIR = AuditPair(0.0, 1.0)
+
+
+def audit(function, **settings):
+    settings = {"epsilon": 1.0, "runs": 60, "seed": 3, **settings}
+    return audit_release(BlackBox(function), PAIR, **settings)
+
+
+def rare(data, rng):
+    if rng.random() < 0.05:
+        raise KeyError("no such row")
+    return data + rng.laplace()
+
+
+class TestOutputs:
+    def test_one_run_or_a_batch_a_call(self):
+        one = BlackBox(lambda data, rng: data + rng.laplace())
+        many = BlackBox(lambda data, rng, size: data + rng.laplace(size=size))
+        for box in (one, many):
+            assert box(0.0, 5, np.random.default_rng(0)).shape == (5,)
+        assert [one.batched, many.batched] == [False, True]
+        rng = np.random.default_rng
+        assert (one(0.0, 5, rng(0)) == many(0.0, 5, rng(0))).all()
+
+    @pytest.mark.parametrize(
+        ("function", "message"),
+        [
+            (lambda d, r: float("nan"), "NaN"),
+            (lambda d, r: "yes", "number"),
+            (lambda d, r: None, "returned nothing"),
+            (lambda d, r: {"a": 1}, "number"),
+            (lambda d, r: [[1.0], [1.0, 2.0]], "ragged"),
+            (lambda d, r: np.zeros(r.integers(1, 9)), "shape"),
+            (lambda d, r: np.zeros(1 + int(d)), "shapes"),
+            (lambda d, r: np.zeros(0), "nothing"),
+            (lambda d, r, size: r.laplace(size=size + 1), "first axis"),
+            (lambda d, r, size: r.laplace(), "first axis"),
+            (lambda d, r, size: [[1.0]] * (size - 1) + [[1.0, 2.0]], "ragged"),
+            (lambda d, r, size: np.full(size, r.laplace()), "repeated one draw"),
+            (lambda d, r: 1 / 0, "ZeroDivisionError"),
+        ],
+    )
+    def test_what_cannot_be_tested(self, function, message):
+        with pytest.raises(InputError, match=message) as caught:
+            audit(function)
+        assert str(caught.value).count("\n") == 0
+
+    def test_an_exception_names_the_runs(self):
+        with pytest.raises(InputError, match=r"raised KeyError in runs \d+ to \d+ on x"):
+            audit(rare)
+
+    def test_own_errors_are_passed_on(self):
+        def refusing(data, rng):
+            raise InputError("value is 1; it must be 0.")
+
+        with pytest.raises(InputError, match="value is 1; it must be 0"):
+            audit(refusing)
+
+    def test_rows_of_equal_discrete_outputs_are_fine(self):
+        assert not audit(lambda d, r, size: np.full(size, r.integers(2))).refuted
+
+
+class TestRandomness:
+    def test_code_that_draws_elsewhere_is_refused(self):
+        fresh = np.random.default_rng(1)
+        with pytest.raises(InputError, match="ignores its rng"):
+            audit(lambda data, rng: data + fresh.laplace())
+
+    def test_deterministic_code_is_not(self):
+        assert audit(lambda data, rng: data).refuted
+        assert not audit(lambda data, rng: 0.0).refuted
+
+
+class TestSignature:
+    @pytest.mark.parametrize(
+        "function",
+        [lambda data: data, lambda a, b, c, d: a, 3, lambda *, data, rng: data],
+    )
+    def test_of_another_shape(self, function):
+        with pytest.raises(InputError, match=r"f\(data, rng\)"):
+            BlackBox(function)
+
+    def test_defaults_do_not_count_against_it(self):
+        assert not BlackBox(lambda data, rng, *, scale=1.0: data).batched
+
+
+class TestTimeout:
+    def test_a_hang_is_interrupted(self):
+        def hangs(data, rng):
+            while True:
+                time.sleep(0.01)
+
+        started = time.perf_counter()
+        with pytest.raises(InputError, match=r"took more than 0\.05 s"):
+            audit(hangs, timeout=0.05)
+        assert time.perf_counter() - started < 5
+
+    def test_one_that_swallows_exceptions_too(self):
+        def stubborn(data, rng):
+            while True:
+                try:
+                    time.sleep(0.01)
+                except Exception:  # noqa: BLE001
+                    continue
+
+        with pytest.raises(InputError, match="took more than"):
+            audit(stubborn, timeout=0.05)
+
+    def test_a_single_slow_run_among_many(self):
+        def sometimes(data, rng):
+            if rng.random() < 0.02:
+                time.sleep(30)
+            return data + rng.laplace()
+
+        started = time.perf_counter()
+        with pytest.raises(InputError, match="took more than"):
+            audit(sometimes, timeout=0.5, runs=4000)
+        # One run is stopped, not its whole chunk of 63 after 30 s.
+        assert time.perf_counter() - started < 10
