@@ -1,0 +1,217 @@
+"""The commands. Each parses its words, calls the library and prints; nothing is decided here."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+
+def _number(text: str) -> float:
+    """A float, or an error that shows what was given."""
+    try:
+        return float(text)
+    except ValueError:
+        raise typer.BadParameter(f"{text!r} is not a number") from None
+
+
+def _whole(text: str) -> int:
+    """An integer of at least 0, or an error that shows what was given."""
+    try:
+        number = int(text)
+    except ValueError:
+        raise typer.BadParameter(f"{text!r} is not a whole number") from None
+    if number < 0:
+        raise typer.BadParameter(f"{text!r} is below 0")
+    return number
+
+
+Json = Annotated[bool, typer.Option("--json", help="Print JSON on stdout.")]
+Settings = Annotated[
+    list[str] | None,
+    typer.Option("--set", metavar="KEY=VALUE", help="Set a public field of the subject."),
+]
+Delta = Annotated[
+    float | None,
+    typer.Option("--delta", parser=_number, metavar="NUMBER", help="δ of the guarantee."),
+]
+Seed = Annotated[
+    int | None,
+    typer.Option(
+        "--seed",
+        parser=_whole,
+        metavar="N",
+        help="Seed of the whole experiment; without it, fresh entropy.",
+    ),
+]
+
+
+def list_subjects(as_json: Json = False) -> None:
+    """List the installed subjects, mechanisms and accountants."""
+    from dpaudit.cli import show
+    from dpaudit.cli.inventory import inventory
+
+    show.inventory(inventory(), as_json=as_json)
+
+
+def certify(
+    subject: Annotated[
+        str, typer.Argument(metavar="SUBJECT|PLAN.toml", help="module:Object, or a plan file.")
+    ],
+    settings: Settings = None,
+    delta: Delta = None,
+    accountant: Annotated[
+        str,
+        typer.Option(
+            "--accountant", metavar="NAME", help="best, pure, gaussian, zcdp, rdp, moments or pld."
+        ),
+    ] = "best",
+    output: Annotated[
+        Path | None, typer.Option("-o", "--output", help="Write the certificate (JSON).")
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Prove what can be proved of a plan, before any data exist."""
+    from dpaudit.cli import show
+    from dpaudit.cli.exits import exit_of
+    from dpaudit.workflow.certifying import certify_target
+
+    certificate = certify_target(subject, settings or (), delta, accountant)
+    if output is not None:
+        certificate.save(output)
+    show.certificate(certificate, as_json=as_json)
+    raise typer.Exit(exit_of(certificate))
+
+
+def run(
+    subject: Annotated[str, typer.Argument(metavar="SUBJECT", help="module:Object.")],
+    data: Annotated[
+        str, typer.Option("--data", metavar="NAME|PATH", help="What to run on.")
+    ] = "synthetic",
+    settings: Settings = None,
+    seed: Seed = None,
+    output: Annotated[
+        Path, typer.Option("-o", "--output", help="Folder for ledger, certificate and report.")
+    ] = Path("out"),
+    as_json: Json = False,
+) -> None:
+    """Run a subject on data through a ledger; writes ledger, certificate and report."""
+    from dpaudit.cli import show
+    from dpaudit.cli.exits import exit_of
+    from dpaudit.workflow.running import run_subject
+
+    certificate, files = run_subject(subject, settings or (), data, seed, output)
+    show.certificate(certificate, as_json=as_json, files=files)
+    raise typer.Exit(exit_of(certificate))
+
+
+def audit(
+    subject: Annotated[
+        str,
+        typer.Argument(
+            metavar="SUBJECT|FILE.py:function",
+            help="A subject, or a function f(data, rng) or f(data, rng, size).",
+        ),
+    ],
+    pair: Annotated[
+        tuple[str, str] | None,
+        typer.Option("--pair", metavar="JSON JSON", help="Two neighbouring data sets."),
+    ] = None,
+    epsilon: Annotated[
+        float | None,
+        typer.Option(
+            "--epsilon",
+            parser=_number,
+            metavar="NUMBER",
+            help="Claimed ε; the subject's own by default.",
+        ),
+    ] = None,
+    delta: Annotated[
+        float | None,
+        typer.Option(
+            "--delta",
+            parser=_number,
+            metavar="NUMBER",
+            help="Claimed δ; the subject's own, or 0.",
+        ),
+    ] = None,
+    runs: Annotated[
+        int, typer.Option("--runs", parser=_whole, metavar="N", help="Runs on each side.")
+    ] = 10_000,
+    confidence: Annotated[
+        float,
+        typer.Option(
+            "--confidence", parser=_number, metavar="NUMBER", help="Of the lower bound, in (0, 1)."
+        ),
+    ] = 0.95,
+    settings: Settings = None,
+    seed: Seed = None,
+    output: Annotated[
+        Path | None,
+        typer.Option("-o", "--output", help="Write the certificate with this audit (JSON)."),
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Attack running code on neighbouring data, with a stated error rate."""
+    from dpaudit.cli import show
+    from dpaudit.workflow.attacking import AuditRequest, audit_target
+
+    outcome = audit_target(
+        AuditRequest(
+            target=subject,
+            settings=tuple(settings or ()),
+            pair=pair,
+            epsilon=epsilon,
+            delta=delta,
+            runs=runs,
+            confidence=confidence,
+            seed=seed,
+        )
+    )
+    if output is not None:
+        outcome.certificate().save(output)
+    show.audit(outcome, as_json=as_json)
+    raise typer.Exit(outcome.exit_code)
+
+
+def report(
+    certificate: Annotated[Path, typer.Argument(metavar="CERT.json")],
+    output: Annotated[Path, typer.Option("-o", "--output", help="File to write: .html, .md or .json.")],
+) -> None:
+    """Render a certificate for people."""
+    from dpaudit.certificate import load_certificate
+    from dpaudit.cli import show
+    from dpaudit.reporting import render_to
+
+    show.written(render_to(load_certificate(certificate), output))
+
+
+def verify(
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="A certificate or a ledger.")],
+    as_json: Json = False,
+) -> None:
+    """Recompute a certificate's guarantee, or check a ledger's chain."""
+    from dpaudit.cli import show
+    from dpaudit.workflow.verifying import verify_file
+
+    show.verification(verify_file(file), as_json=as_json)
+
+
+def demo(
+    output: Annotated[
+        Path, typer.Option("-o", "--output", help="Folder for ledger, certificate and report.")
+    ] = Path("out/demo"),
+    seed: Annotated[
+        int, typer.Option("--seed", parser=_whole, metavar="N", help="Seed of the experiment.")
+    ] = 1,
+    as_json: Json = False,
+) -> None:
+    """Certify, run, audit and report one algorithm on real house prices."""
+    from dpaudit.cli import show
+    from dpaudit.cli.exits import exit_of
+    from dpaudit.workflow.demo import run_demo
+
+    certificate, files = run_demo(output, seed)
+    show.certificate(certificate, as_json=as_json, files=files)
+    raise typer.Exit(exit_of(certificate))

@@ -1,0 +1,29 @@
+"""Exit codes."""
+
+from __future__ import annotations
+
+from enum import IntEnum
+
+from dpaudit.certificate import Certificate
+from dpaudit.claim import Verdict
+
+__all__ = ["Exit", "exit_of"]
+
+
+class Exit(IntEnum):
+    """What the command found, for pipelines."""
+
+    CERTIFIED = 0
+    REFUTED = 1
+    UNPROVEN = 2
+    INPUT = 3
+    INTERRUPTED = 130
+
+
+def exit_of(certificate: Certificate) -> Exit:
+    """The exit code of a certificate: the worst that it says."""
+    if certificate.verdict is Verdict.REFUTED or certificate.claim_exceeded:
+        return Exit.REFUTED
+    if certificate.verdict is Verdict.UNPROVEN:
+        return Exit.UNPROVEN
+    return Exit.CERTIFIED

@@ -1,0 +1,41 @@
+"""What is installed: subjects, mechanisms, accountants, relations."""
+
+from __future__ import annotations
+
+from dataclasses import MISSING, fields
+from typing import Any
+
+from dpaudit.accounting import AccountantName
+from dpaudit.mechanisms import Mechanism
+from dpaudit.project import configuration, registered_subjects
+from dpaudit.relations import Relation
+
+__all__ = ["inventory"]
+
+
+def inventory() -> dict[str, Any]:
+    """Everything that a user can name, as JSON values."""
+    return {
+        "subjects": [
+            {"name": name, "about": _first_line(kind.__doc__), "defaults": configuration(kind())}
+            for name, kind in registered_subjects().items()
+        ],
+        "mechanisms": [
+            {"name": name, "about": _first_line(kind.__doc__), "fields": _fields(kind)}
+            for name, kind in sorted(Mechanism.kinds().items())
+        ],
+        "accountants": [str(name) for name in AccountantName],
+        "relations": sorted(Relation.kinds()),
+    }
+
+
+def _first_line(text: str | None) -> str:
+    return (text or "").strip().split("\n")[0]
+
+
+def _fields(kind: type[Mechanism]) -> list[str]:
+    return [
+        field.name if field.default is MISSING else f"{field.name}={field.default}"
+        for field in fields(kind)
+        if field.compare
+    ]

@@ -1,0 +1,74 @@
+"""Entry point: turns every outcome into an exit code, and every bad input into one sentence."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+
+import typer
+
+from dpaudit.cli import commands
+from dpaudit.cli.exits import Exit
+from dpaudit.errors import DpAuditError, InputError
+
+__all__ = ["app", "main"]
+
+app = typer.Typer(
+    name="dpaudit",
+    help="Certify, audit and report the privacy claims of differentially private algorithms.",
+    epilog="Exit codes: 0 certified and not refuted, 1 refuted or claim exceeded, "
+    "2 unproven or inconclusive, 3 usage or input error.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode="rich",
+)
+app.command("list")(commands.list_subjects)
+app.command("certify")(commands.certify)
+app.command("run")(commands.run)
+app.command("audit")(commands.audit)
+app.command("report")(commands.report)
+app.command("verify")(commands.verify)
+app.command("demo")(commands.demo)
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Run the command line and leave with its exit code."""
+    sys.exit(_outcome(sys.argv[1:] if arguments is None else list(arguments)))
+
+
+def _outcome(arguments: list[str]) -> int:
+    command = typer.main.get_command(app)
+    try:
+        code = command.main(arguments, prog_name="dpaudit", standalone_mode=False)
+    except InputError as error:
+        return _say(str(error), Exit.INPUT)
+    except DpAuditError as error:
+        return _say(str(error), Exit.REFUTED)
+    except (KeyboardInterrupt, typer.Abort):
+        return _say("interrupted", Exit.INTERRUPTED)
+    except BrokenPipeError:
+        # The reader of our output has left; there is nobody to tell.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return Exit.INPUT
+    except Exception as error:
+        if hasattr(error, "format_message"):  # the option parser's usage errors
+            return _say(error.format_message(), Exit.INPUT)
+        if os.environ.get("DPAUDIT_DEBUG"):
+            raise
+        return _say(
+            f"unexpected {type(error).__name__}: {error} "
+            "(this is a fault of dpaudit; DPAUDIT_DEBUG=1 shows where)",
+            Exit.INPUT,
+        )
+    return code if isinstance(code, int) else Exit.CERTIFIED
+
+
+def _say(message: str, code: Exit) -> int:
+    sys.stderr.write(f"dpaudit: {message}\n")
+    return code
+
+
+if __name__ == "__main__":
+    main()

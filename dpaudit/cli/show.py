@@ -1,0 +1,177 @@
+"""What the commands print: JSON for pipelines, short tables for people."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+from dpaudit.claim import Severity, Verdict
+
+if TYPE_CHECKING:
+    from dpaudit.certificate import AuditRecord, Certificate
+    from dpaudit.workflow.attacking import AuditOutcome
+    from dpaudit.workflow.verifying import Verification
+
+__all__ = ["audit", "certificate", "inventory", "verification", "written"]
+
+_COLOURS = {
+    Verdict.CERTIFIED: "green",
+    Verdict.UNPROVEN: "yellow",
+    Verdict.REFUTED: "red",
+    Severity.ERROR: "red",
+    Severity.WARNING: "yellow",
+    Severity.NOTE: "cyan",
+}
+
+
+def _console() -> Console:
+    return Console(highlight=False, soft_wrap=False)
+
+
+def _print_json(value: Any) -> None:
+    sys.stdout.write(json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False) + "\n")
+
+
+def certificate(certificate: Certificate, *, as_json: bool, files: Sequence[Path] = ()) -> None:
+    """Print a certificate: verdict, numbers, run, audits, findings, files."""
+    if as_json:
+        shown = certificate.to_dict()
+        _print_json(shown | {"files": [str(path) for path in files]} if files else shown)
+        return
+    console = _console()
+    facts = _grid()
+    colour = _COLOURS[certificate.verdict]
+    facts.add_row("subject", escape(certificate.subject.name))
+    facts.add_row("verdict", f"[bold {colour}]{certificate.verdict}[/]")
+    facts.add_row("claim", "none stated" if certificate.claim is None else str(certificate.claim))
+    facts.add_row("guarantee", _guarantee(certificate))
+    plan = certificate.plan
+    facts.add_row("protects", f"one {escape(str(plan.unit))} ({plan.relation}, {plan.trust})")
+    for invocation in plan.invocations[:5]:
+        facts.add_row("invocation", escape(_invocation(invocation)))
+    if len(plan.invocations) > 5:
+        facts.add_row("", f"… and {len(plan.invocations) - 5} more")
+    if certificate.run is not None:
+        for name, value in certificate.run["summary"].items():
+            facts.add_row(escape(name), escape(_value(value)))
+    for record in certificate.audits:
+        facts.add_row("audit", _audit_line(record))
+    console.print(facts)
+    for finding in certificate.findings:
+        colour = _COLOURS[finding.severity]
+        console.print(f"[{colour}]{finding.severity}[/] {finding.rule}: {escape(finding.message)}")
+    for path in files:
+        console.print(f"wrote {escape(str(path))}", soft_wrap=True)
+
+
+def _grid() -> Table:
+    grid = Table.grid(padding=(0, 2))
+    grid.add_column(style="dim", no_wrap=True)
+    grid.add_column()
+    return grid
+
+
+def _guarantee(certificate: Certificate) -> str:
+    proved = certificate.guarantee
+    if proved is None or proved.epsilon == float("inf"):
+        return "none"
+    width = f", at most {proved.error_bound:.2g} loose" if proved.error_bound else ""
+    return f"ε = {proved.epsilon:.6g}, δ = {proved.delta:g} ({proved.accountant}{width})"
+
+
+def _invocation(invocation: Any) -> str:
+    parameters = ", ".join(
+        f"{name}={_value(value)}"
+        for name, value in invocation.mechanism.to_dict().items()
+        if name != "kind"
+    )
+    times = f"{invocation.count} × for one unit, {invocation.releases} in all"
+    text = f"{invocation.describe()}: {parameters}; sensitivity {invocation.sensitivity:g}; {times}"
+    sampling = invocation.sampling
+    return text if sampling is None else f"{text}; {_value(sampling.to_dict())}"
+
+
+def _value(value: Any) -> str:
+    if isinstance(value, float):
+        return f"{value:.6g}"
+    if isinstance(value, list):
+        return "[" + ", ".join(map(_value, value)) + "]"
+    if isinstance(value, dict):
+        return ", ".join(f"{name} {_value(item)}" for name, item in value.items())
+    return str(value)
+
+
+def _audit_line(record: AuditRecord) -> str:
+    colour = "red" if record.refuted else "green"
+    bound = "none" if record.epsilon_lower is None else f"{record.epsilon_lower:.3g}"
+    pair = escape(_pair(record.pair))
+    return f"[{colour}]{record.verdict}[/]: ε ≥ {bound} on {pair}, {record.runs} runs a side"
+
+
+def _pair(pair: Any) -> str:
+    ends = (pair["x"], pair["x_prime"]) if isinstance(pair, dict) and "x" in pair else (pair, "")
+    return " against ".join(f"{_value(end):.30}" for end in ends if end != "")
+
+
+def audit(outcome: AuditOutcome, *, as_json: bool) -> None:
+    """Print one audit."""
+    if as_json:
+        _print_json(outcome.to_dict())
+        return
+    record = outcome.record
+    colour = "red" if record.refuted else "green"
+    confidence = "exact" if record.confidence is None else f"{record.confidence:.0%} confidence"
+    bound = "none" if record.epsilon_lower is None else f"{record.epsilon_lower:.4g}"
+    facts = _grid()
+    facts.add_row("subject", escape(outcome.name))
+    facts.add_row("verdict", f"[bold {colour}]{record.verdict}[/]")
+    facts.add_row("claim", f"ε = {record.claim_epsilon:g}, δ = {record.delta:g}")
+    facts.add_row("lower bound", f"ε ≥ {bound} ({confidence})")
+    facts.add_row("pair", escape(_pair(record.pair)))
+    facts.add_row("method", escape(record.method))
+    facts.add_row("event", escape(record.event or "none"))
+    facts.add_row("runs", f"{record.runs} a side, seed {record.seed}")
+    if record.power:
+        facts.add_row("power", escape(record.power))
+    _console().print(facts)
+
+
+def inventory(content: dict[str, Any], *, as_json: bool) -> None:
+    """Print what is installed."""
+    if as_json:
+        _print_json(content)
+        return
+    console = _console()
+    for heading in ("subjects", "mechanisms"):
+        console.print(f"[bold]{heading}[/]")
+        for item in content[heading]:
+            console.print(f"  [cyan]{escape(item['name'])}[/]")
+            console.print(f"    {escape(item['about'])}")
+    for heading in ("accountants", "relations"):
+        console.print(f"[bold]{heading}[/]\n  {', '.join(content[heading])}")
+
+
+def verification(found: Verification, *, as_json: bool) -> None:
+    """Print what a verified file says; remarks go to stderr."""
+    if as_json:
+        _print_json({"kind": found.kind, "valid": True, **found.facts, "remarks": found.remarks})
+        return
+    facts = _grid()
+    facts.add_row(found.kind, "[green]valid[/]")
+    for name, value in found.facts.items():
+        facts.add_row(name.replace("_", " "), escape(_value(value)))
+    _console().print(facts)
+    for remark in found.remarks:
+        sys.stderr.write(f"dpaudit: {remark}\n")
+
+
+def written(path: Path) -> None:
+    """Print the path of a written file."""
+    _console().print(f"wrote {escape(str(path))}", soft_wrap=True)

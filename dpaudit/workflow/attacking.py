@@ -1,0 +1,162 @@
+"""Attacking a subject or a bare function."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from dpaudit import _files, _validate
+from dpaudit.certificate import AuditRecord, Certificate, SubjectRecord
+from dpaudit.claim import Claim, Finding
+from dpaudit.errors import InputError
+from dpaudit.mechanisms import Opaque
+from dpaudit.plan import Invocation, Plan
+from dpaudit.project import (
+    Target,
+    find_subject,
+    find_target,
+    is_subject,
+    load_function,
+    parse_settings,
+)
+from dpaudit.relations import PrivacyUnit, ReplaceOne, TrustModel
+from dpaudit.subject import AuditPair
+from dpaudit.workflow.certifying import certified
+
+__all__ = ["AuditOutcome", "AuditRequest", "audit_target"]
+
+
+@dataclass(frozen=True)
+class AuditRequest:
+    """What is to be attacked, and how hard.
+
+    Attributes:
+        target: a subject, or a function in a file.
+        settings: ``key=value`` texts for a subject.
+        pair: two neighbours as JSON texts; a subject's own pairs where not given.
+        epsilon: the ε under test; the subject's claim where not given.
+        delta: the δ under test; the subject's claim, or 0.
+        runs: runs on each side.
+        confidence: of the lower bound.
+        seed: of the experiment.
+    """
+
+    target: str
+    settings: tuple[str, ...] = ()
+    pair: tuple[str, str] | None = None
+    epsilon: float | None = None
+    delta: float | None = None
+    runs: int = 10_000
+    confidence: float = 0.95
+    seed: int | None = None
+
+
+@dataclass(frozen=True)
+class AuditOutcome:
+    """An audit and what it was made of.
+
+    Attributes:
+        record: the evidence.
+        target: the subject, or None for a bare function.
+        name: what was attacked.
+    """
+
+    record: AuditRecord
+    target: Target | None
+    name: str
+    findings: tuple[Finding, ...] = field(default_factory=tuple)
+
+    @property
+    def exit_code(self) -> int:
+        """1 if the audit refutes, else 0."""
+        return int(self.record.refuted)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The JSON answer."""
+        findings = [finding.to_dict() for finding in self.findings]
+        return {"subject": self.name, **self.record.to_dict(), "findings": findings}
+
+    def certificate(self) -> Certificate:
+        """The subject's certificate with this audit; a function's, as an opaque claim."""
+        target = self.target or _function_target(self.name, self.record)
+        return certified(target, delta=None).with_audits((self.record,))
+
+
+def _function_target(name: str, record: AuditRecord) -> Target:
+    """A bare function as an opaque mechanism that claims what was tested."""
+    opaque = Opaque(name, record.claim_epsilon, record.delta)
+    invocation = Invocation(
+        opaque, 1.0, PrivacyUnit("data set"), ReplaceOne(), TrustModel.CENTRAL, at="release"
+    )
+    claim = Claim(record.claim_epsilon, record.delta)
+    return Target(SubjectRecord(name), Plan.of(invocation), claim, (), ())
+
+
+def audit_target(request: AuditRequest) -> AuditOutcome:
+    """Attack a subject or a function.
+
+    Raises:
+        InputError: if the target, the pair or a number is wrong.
+    """
+    _validate.integer_at_least(1, runs=request.runs)
+    _validate.open_fraction(confidence=request.confidence)
+    pair = None if request.pair is None else _pair(request.pair)
+    if request.target.endswith(".toml"):
+        raise InputError("a plan file has no code to attack; audit its subject or function.")
+    if ".py:" in request.target and not request.settings:
+        return _audit_function(request, pair)
+    return _audit_subject(request, pair)
+
+
+def _pair(texts: tuple[str, str]) -> AuditPair:
+    x, x_prime = (
+        _files.parse_json(text, what=f"--pair {name}")
+        for text, name in zip(texts, ("x", "x'"), strict=True)
+    )
+    return AuditPair(x, x_prime, "given")
+
+
+def _audit_function(request: AuditRequest, pair: AuditPair | None) -> AuditOutcome:
+    from dpaudit.auditing import BlackBox, audit_release
+
+    function = load_function(request.target)
+    if is_subject(function):
+        return _audit_subject(request, pair)
+    if pair is None:
+        raise InputError("--pair is missing; give two neighbouring data sets as JSON.")
+    if request.epsilon is None:
+        raise InputError("--epsilon is missing; give the claimed ε that is to be tested.")
+    record = audit_release(
+        BlackBox(function),
+        pair,
+        epsilon=Claim(request.epsilon).epsilon,
+        delta=Claim(0.0, request.delta or 0.0).delta,
+        runs=request.runs,
+        confidence=request.confidence,
+        seed=request.seed,
+    )
+    return AuditOutcome(record, None, request.target)
+
+
+def _audit_subject(request: AuditRequest, pair: AuditPair | None) -> AuditOutcome:
+    from dpaudit.auditing import audit_subject
+
+    settings = parse_settings(request.settings)
+    target = find_target(request.target, settings)
+    subject = find_subject(request.target, settings)
+    claim = target.claim
+    if request.epsilon is not None:
+        claim = Claim(request.epsilon, request.delta or 0.0)
+    elif claim is None:
+        raise InputError("--epsilon is missing, and the subject states no claim; give one.")
+    elif request.delta is not None:
+        claim = Claim(claim.epsilon, request.delta)
+    record = audit_subject(
+        subject,
+        pair,
+        claim=claim,
+        runs=request.runs,
+        confidence=request.confidence,
+        seed=request.seed,
+    )
+    return AuditOutcome(record, replace(target, claim=claim), request.target)

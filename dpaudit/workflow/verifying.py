@@ -1,0 +1,78 @@
+"""Checking a file that claims something."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from dpaudit import _files
+from dpaudit.certificate import load_certificate, verify
+from dpaudit.journal import FORMAT as JOURNAL_FORMAT
+from dpaudit.journal import read_journal
+
+__all__ = ["Verification", "verify_file"]
+
+
+@dataclass(frozen=True)
+class Verification:
+    """What a file was found to be.
+
+    Attributes:
+        kind: ``certificate`` or ``ledger``.
+        facts: what it says, JSON values.
+        remarks: what a reader must know, such as a line that was cut off.
+    """
+
+    kind: str
+    facts: Mapping[str, Any]
+    remarks: tuple[str, ...] = ()
+
+
+def verify_file(path: Path) -> Verification:
+    """Check a certificate or a ledger. Imports and runs nothing that the file names.
+
+    Raises:
+        TamperedError: if it does not match its own hashes or its guarantee does not follow.
+        InputError: if it is neither.
+    """
+    first = _files.read_text(path, what="file", limit=2_000_000_000)[:200]
+    if f'"format":"{JOURNAL_FORMAT}"' in first or path.suffix == ".jsonl":
+        return _verify_ledger(path)
+    certificate = load_certificate(path)
+    verify(certificate)
+    proved = certificate.guarantee
+    facts = {
+        "subject": certificate.subject.name,
+        "verdict": str(certificate.verdict),
+        "epsilon": None if proved is None or proved.epsilon == math.inf else proved.epsilon,
+        "delta": None if proved is None else proved.delta,
+        "plan_hash": certificate.plan.hash,
+    }
+    return Verification("certificate", facts)
+
+
+def _verify_ledger(path: Path) -> Verification:
+    content = read_journal(path)
+    remarks = []
+    if content.cut:
+        remarks.append("the last line was cut off while being written; all lines before it hold.")
+    if not content.closed:
+        remarks.append("the ledger was not closed: lines at its end may be missing.")
+    charges = content.charges()
+    most = {at: max(counter.values(), default=0) for at, counter in charges.items()}
+    facts = {
+        "plan_hash": content.plan.hash,
+        "releases": len(content.entries),
+        "closed": content.closed,
+        "most_for_one_unit": most,
+    }
+    over = [
+        i
+        for i in content.plan.invocations
+        if most[i.at] > i.count or charges[i.at].total() > i.releases
+    ]
+    remarks += [f"{i.describe()} ran more often than its plan declares." for i in over]
+    return Verification("ledger", facts, tuple(remarks))
