@@ -193,7 +193,7 @@ def _curve(whole: Composition, delta: float) -> tuple[CurvePoint, ...]:
         if math.isfinite(epsilon):
             points[float(epsilon)] = min(float(at), points.get(float(epsilon), 1.0))
     if points and min(points) > 0:
-        points[0.0] = float(whole.deltas(0.0))
+        points[0.0] = float(whole.deltas([0.0])[0])
     return tuple(CurvePoint(epsilon, points[epsilon]) for epsilon in sorted(points))
 
 

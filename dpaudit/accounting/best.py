@@ -64,7 +64,7 @@ class BestComposition(Composition):
         asked = np.asarray(deltas, dtype=np.float64)
         found: Floats = np.minimum.reduce([each.epsilons(asked) for each in self._closed])
         pld = self.compositions.get(AccountantName.PLD)
-        if pld is None or (self.uses > _CURVE_USES and asked.size > 1):
+        if pld is None or (self.uses > _CURVE_USES and asked.ndim > 0):
             return found
         flat, floor = found.reshape(-1).copy(), 0.0
         for at in np.argsort(-asked, axis=None):
@@ -81,7 +81,7 @@ class BestComposition(Composition):
         asked = np.asarray(epsilons, dtype=np.float64)
         found: Floats = np.minimum.reduce([each.deltas(asked) for each in self._closed])
         pld = self.compositions.get(AccountantName.PLD)
-        if pld is None or (self.uses > _CURVE_USES and asked.size > 1):
+        if pld is None or (self.uses > _CURVE_USES and asked.ndim > 0):
             return found
         flat = found.reshape(-1).copy()
         for at in np.flatnonzero(flat > _SMALL_DELTA):

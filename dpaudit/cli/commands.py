@@ -177,7 +177,9 @@ def audit(
 
 def report(
     certificate: Annotated[Path, typer.Argument(metavar="CERT.json")],
-    output: Annotated[Path, typer.Option("-o", "--output", help="File to write: .html, .md or .json.")],
+    output: Annotated[
+        Path, typer.Option("-o", "--output", help="File to write: .html, .md or .json.")
+    ],
 ) -> None:
     """Render a certificate for people."""
     from dpaudit.certificate import load_certificate

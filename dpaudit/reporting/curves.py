@@ -9,7 +9,7 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from dpaudit.accounting.guarantee import CurvePoint, Guarantee
+from dpaudit.accounting.proved import CurvePoint, Guarantee
 from dpaudit.reporting._text import probability
 
 __all__ = ["best_odds", "densified", "proved_points", "thinned", "trade_off"]

@@ -16,7 +16,7 @@ from dpaudit.reporting.curves import best_odds, densified, proved_points, thinne
 from dpaudit.reporting.svg import Ink
 
 if TYPE_CHECKING:
-    from dpaudit.accounting.guarantee import CurvePoint, Guarantee
+    from dpaudit.accounting.proved import CurvePoint, Guarantee
     from dpaudit.certificate import Certificate
 
 __all__ = ["Figure", "Key", "Mark", "figures", "series_figures"]
@@ -147,7 +147,7 @@ def _in_words(certificate: Certificate) -> str:
 
 
 def _trade_off_curve(certificate: Certificate, points: Sequence[CurvePoint]) -> Figure:
-    from dpaudit.accounting.guarantee import CurvePoint
+    from dpaudit.accounting.proved import CurvePoint
 
     claim, attacks = certificate.claim, _attacks(certificate)
     rates = np.unique(np.concatenate([[0.0], np.logspace(-4, 0, 120), np.linspace(0, 1, 81)]))

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from dpaudit import _files
-from dpaudit.accounting.guarantee import AccountantName
+from dpaudit.accounting.proved import AccountantName
 from dpaudit.claim import Finding, Severity
 from dpaudit.mechanisms.base import Norm
 from dpaudit.plan import Invocation, Plan

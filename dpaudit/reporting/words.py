@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dpaudit.accounting.guarantee import AccountantName
+from dpaudit.accounting.proved import AccountantName
 from dpaudit.claim import Severity
 from dpaudit.plan import Plan
 from dpaudit.relations import (
