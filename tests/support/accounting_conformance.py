@@ -117,9 +117,9 @@ class AccountantLaws:
             self.accountant.compose([sampled])
 
     def test_a_billion_uses_are_answered_in_a_second(self) -> None:
-        from time import perf_counter
+        from time import process_time
 
-        start = perf_counter()
+        start = process_time()
         epsilon = self.epsilon([self.big], 1e-6)
-        assert perf_counter() - start < 1
+        assert process_time() - start < 1
         assert epsilon > 0

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
-from time import perf_counter
+from time import process_time
 
 import numpy as np
 import pytest
@@ -110,10 +110,10 @@ def test_cost_does_not_grow_with_the_history() -> None:
     budget.admit(step)
     times = []
     for _ in range(3):
-        start = perf_counter()
+        start = process_time()
         for _ in range(300):
             budget.admit(step)
-        times.append(perf_counter() - start)
+        times.append(process_time() - start)
     assert times[-1] < 5 * times[0] + 0.05
 
 

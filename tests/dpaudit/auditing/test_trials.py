@@ -164,7 +164,7 @@ class TestWorkers:
 
         alone = audit_release(noisy, PAIR, **SETTINGS)
         with LocalCluster(
-            n_workers=2, threads_per_worker=1, processes=False, dashboard_address=None
+            n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None
         ) as cluster:
             address = cluster.scheduler_address
             assert audit_release(noisy, PAIR, dask=address, **SETTINGS) == alone

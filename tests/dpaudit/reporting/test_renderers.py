@@ -121,9 +121,9 @@ class RendererConformance:
 
     def test_thousand_invocations_are_quick_and_small(self, certificates):
         self.renderer().render(certificates["bare"])
-        start = time.perf_counter()
+        start = time.process_time()
         rendered = self.renderer().render(certificates["thousand"])
-        assert time.perf_counter() - start < 2
+        assert time.process_time() - start < 2
         assert len(rendered.encode()) < 2_000_000
 
     def test_is_found_by_its_suffix(self, tmp_path, certificates):
