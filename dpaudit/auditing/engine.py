@@ -27,7 +27,7 @@ from dpaudit.auditing.experiment import Chunk, Experiment, Release, Side, Stage
 from dpaudit.auditing.forecast import Forecast, Sample, power_statement, require_enough_runs
 from dpaudit.auditing.learned import choose_score, first_scores, score_outputs
 from dpaudit.auditing.nulls import AnytimeNull, CurveNull, Null, PointNull
-from dpaudit.auditing.scores import Identity, Score
+from dpaudit.auditing.scores import Identity, Score, WhiteBox
 from dpaudit.auditing.trials import Both, Execution, Progress, Runner
 from dpaudit.certificate import AuditRecord
 from dpaudit.claim import Claim
@@ -266,9 +266,10 @@ class _Found:
         return words
 
     def _power(self, design: _Design) -> str:
-        # Where the score is the output itself, the test runs are a larger sample than the pilot.
-        plain = isinstance(self.score, Identity) or self.pilot_outputs is None
-        outputs = self.point.scores if plain else self.pilot_outputs
+        # Where the score is the output itself, the test runs are a larger sample than the pilot;
+        # a declared mechanism draws a sample of its own. Other scores without a pilot have none.
+        sampled = isinstance(self.score, Identity | WhiteBox)
+        outputs = self.point.scores if sampled else self.pilot_outputs
         forecast = Forecast(
             self.score,
             None if outputs is None else Sample.of(self.score, outputs),

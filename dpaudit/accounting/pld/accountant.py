@@ -7,9 +7,9 @@ from typing import Any, ClassVar
 
 from dpaudit.accounting.accountant import Accountant, Composition, Interval
 from dpaudit.accounting.directed import directed
-from dpaudit.accounting.proved import AccountantName
 from dpaudit.accounting.pld.cumulants import Term
 from dpaudit.accounting.pld.direction import Direction
+from dpaudit.accounting.proved import AccountantName
 from dpaudit.plan import Invocation
 
 __all__ = ["PLDAccountant", "PLDComposition", "compose_terms", "merged"]

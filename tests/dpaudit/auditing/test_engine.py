@@ -9,6 +9,7 @@ import pytest
 
 from dpaudit import AuditPair, Gaussian, InputError, Laplace, RandomizedResponse
 from dpaudit.auditing import BlackBox, WhiteBox, audit_release
+from dpaudit.auditing.scores import LinearScore
 from dpaudit.mechanisms import LaplacePair
 from dpaudit.mechanisms.pairs import GaussianPair
 
@@ -165,6 +166,14 @@ class TestPower:
         record = audit(Laplace(1.0), AuditPair(0.0, 1.0), stop_early=True, curve=curve)
         noise = float(record.power.split(" %")[0].split()[-1]) / 100
         assert 0.05 < noise < 0.4
+
+    def test_a_fixed_score_of_vectors_forecasts_no_noise_without_a_pilot(self):
+        """Only scores were kept, and a weighted sum cannot be undone."""
+        score = LinearScore((1.0, 1.0))
+        pair = AuditPair([0.0, 0.0], [0.5, 0.5])
+        record = audit(Laplace(1.0), pair, score=score, stop_early=True, runs=500)
+        assert not record.refuted
+        assert "%" not in record.power
 
     def test_refutations_need_none(self):
         assert audit(Laplace(0.5), AuditPair(0.0, 1.0)).power == ""

@@ -1,0 +1,31 @@
+"""Right and wrong mechanisms with known losses, on which the auditors are measured.
+
+Each module holds one family: small releases, their claims, neighbours and true losses. From the
+project's root, ``python -m audits.catalogue`` prints the whole table and ``dpaudit audit
+--catalogue`` the same through the installed command.
+"""
+
+from __future__ import annotations
+
+from . import additive, gaussian, local, papers, randomness, selection, sparse_vector, tree
+from .floats import FLOATS
+
+ENTRIES = (
+    *additive.WRONG,
+    *gaussian.WRONG,
+    *selection.WRONG,
+    *sparse_vector.WRONG,
+    *tree.WRONG,
+    *local.WRONG,
+    *papers.WRONG,
+    *randomness.WRONG,
+    *additive.RIGHT,
+    *gaussian.RIGHT,
+    *selection.RIGHT,
+    *sparse_vector.RIGHT,
+    *tree.RIGHT,
+    *local.RIGHT,
+    *papers.RIGHT,
+)
+
+__all__ = ["ENTRIES", "FLOATS"]

@@ -1,0 +1,103 @@
+"""Gaussian noise: calibration, norms, composition and subsampling."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpaudit import AuditPair, Claim, DiscreteGaussian
+from dpaudit.auditing.catalogue import Entry, FixedScore
+from dpaudit.auditing.exact_mode import audit_closed_form
+from dpaudit.auditing.scores import Identity, LinearScore
+from dpaudit.mechanisms import GaussianPair
+
+from ._claims import (
+    APPROXIMATE,
+    DELTA,
+    SIGMA,
+    claimed,
+    curve_of,
+    epsilon_of,
+    gaussian_epsilon,
+    sampled_plan,
+)
+
+Floats = NDArray[np.float64]
+CURVE = GaussianPair(1 / SIGMA).delta
+CLASSIC = math.sqrt(2 * math.log(1.25 / DELTA)) / 10
+NEVER, STEPS = sampled_plan(1.0, 0.1), sampled_plan(1.0, 0.1, steps=5)
+NEVER_STATED = Claim(1.6845, DELTA)
+DISCRETE = DiscreteGaussian(4.0)
+
+
+def noisy(
+    sigma: float, steps: int | None = None
+) -> Callable[[Any, int, np.random.Generator], Floats]:
+    """The value plus normal noise, once or ``steps`` times."""
+
+    def release(value: Any, size: int, rng: np.random.Generator) -> Floats:
+        shape = (size, steps) if steps else (size, *np.shape(value))
+        return np.asarray(value) + rng.normal(scale=sigma, size=shape)
+
+    return release
+
+
+def sampled(rate: float, steps: int) -> Callable[[Any, int, np.random.Generator], Floats]:
+    """Gradients of one record (norm = data) on Poisson samples, σ = 1."""
+
+    def release(data: Any, size: int, rng: np.random.Generator) -> Floats:
+        taken = rng.random((size, steps)) < rate
+        return data * taken + rng.normal(size=(size, steps))
+
+    return release
+
+
+def _mixture(outputs: Floats) -> Floats:
+    """Log ratio of 0.9 N(0, 1) + 0.1 N(1, 1) to N(0, 1), summed over steps."""
+    return np.asarray(np.log(0.9 + 0.1 * np.exp(outputs - 0.5)).sum(axis=1))
+
+
+def _classic() -> Any:
+    return audit_closed_form(
+        GaussianPair(1 / CLASSIC),
+        AuditPair(0.0, 1.0, "sensitivity 1"),
+        epsilon=10.0,
+        delta=DELTA,
+    )
+
+
+WRONG = (
+    Entry("Gaussian, half of σ", False, APPROXIMATE, 0.0, 1.0, gaussian_epsilon(2 / SIGMA), 10_000,
+          noisy(SIGMA / 2), CURVE, Identity()),
+    Entry("Gaussian, add-remove σ for replace-one data", False, APPROXIMATE, -1.0, 1.0,
+          gaussian_epsilon(2 / SIGMA), 10_000, noisy(SIGMA), CURVE, Identity()),
+    Entry("Gaussian, L∞ sensitivity in 16 dimensions", False, APPROXIMATE, [0.0] * 16, [1.0] * 16,
+          gaussian_epsilon(4 / SIGMA), 5_000, noisy(SIGMA), CURVE, LinearScore((-1.0,) * 16)),
+    Entry("classic Gaussian calibration at ε = 10", False, Claim(10.0, DELTA), 0.0, 1.0,
+          gaussian_epsilon(1 / CLASSIC), exact=_classic),
+    Entry("10 rounds accounted as 1", False, APPROXIMATE, 0.0, 1.0,
+          gaussian_epsilon(math.sqrt(10) / SIGMA), 5_000, noisy(SIGMA, 10), CURVE,
+          LinearScore((-1.0,) * 10)),
+    Entry("subsampled Gaussian that never samples", False, NEVER_STATED, 1.0, 0.0,
+          gaussian_epsilon(1.0), 3_000, noisy(1.0), curve_of(NEVER), Identity()),
+)  # fmt: skip
+
+RIGHT = (
+    Entry("analytic Gaussian", True, APPROXIMATE, 0.0, 1.0, 1.0, 10_000, noisy(SIGMA), CURVE,
+          Identity()),
+    Entry("Gaussian, vector", True, APPROXIMATE, [0.0] * 4, [0.5] * 4, 1.0, 10_000, noisy(SIGMA),
+          CURVE, LinearScore((-1.0,) * 4)),
+    Entry("discrete Gaussian", True, Claim(epsilon_of(DISCRETE.pair(1)), DELTA), 0, 1,
+          epsilon_of(DISCRETE.pair(1)), 10_000, DISCRETE.release_many, DISCRETE.pair(1).delta,
+          Identity()),
+    Entry("subsampled Gaussian, remove", True, claimed(NEVER), 1.0, 0.0, claimed(NEVER).epsilon,
+          10_000, sampled(0.1, 1), curve_of(NEVER), Identity()),
+    Entry("subsampled Gaussian, add", True, claimed(NEVER), 0.0, 1.0, claimed(NEVER).epsilon,
+          10_000, sampled(0.1, 1), curve_of(NEVER), Identity()),
+    Entry("5-step DP-SGD", True, claimed(STEPS), 1.0, 0.0, claimed(STEPS).epsilon, 10_000,
+          sampled(0.1, 5), curve_of(STEPS), FixedScore(_mixture)),
+)  # fmt: skip

@@ -1,0 +1,101 @@
+"""Private choices: noisy max, the exponential mechanism, permute-and-flip."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from itertools import permutations
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpaudit import AuditPair, Claim
+from dpaudit.auditing.catalogue import Entry
+from dpaudit.auditing.exact_mode import audit_exact, audit_exact_zcdp
+from dpaudit.auditing.scores import AtomScore, Identity
+from dpaudit.certificate import AuditRecord
+from dpaudit.mechanisms import ExponentialMechanism
+
+from ._claims import PURE
+
+Floats = NDArray[np.float64]
+Sampler = Callable[..., Floats]
+ZEROS, ONES = [0.0] * 10, [1.0] * 10
+UNEVEN, EVEN = [1.0] + [-1.0] * 49, [0.0] * 50
+FLAT, STEEP = [0.0, 0.0, 0.0], [1.0, -1.0, -1.0]
+INDEX = AtomScore(((0.0,), (1.0,), (2.0,)), (0.0, 1.0, 1.0))
+
+
+def noisy_max(noise: str, *, value: bool) -> Callable[[Any, int, np.random.Generator], Floats]:
+    """The largest of queries with noise of scale 2/ε, or its index."""
+
+    def release(queries: Any, size: int, rng: np.random.Generator) -> Floats:
+        noisy = np.asarray(queries) + getattr(rng, noise)(scale=2.0, size=(size, len(queries)))
+        return noisy.max(axis=1) if value else noisy.argmax(axis=1).astype(float)
+
+    return release
+
+
+class SteepChoice:
+    """The exponential mechanism with exp(ε u), which is right for monotone utilities only."""
+
+    def probabilities(self, data: Any) -> list[float]:
+        """Softmax of the utilities."""
+        weights = np.exp(np.asarray(data))
+        return [float(weight) for weight in weights / weights.sum()]
+
+
+class PermuteAndFlip:
+    """Permute-and-flip at ε = 2 (McKenna and Sheldon 2020), by enumeration of the orders.
+
+    In random order, candidate r is accepted with probability exp(ε (u_r − max u)/2).
+    """
+
+    def probabilities(self, data: Any) -> list[float]:
+        """The probability of each candidate."""
+        accept = np.exp(np.asarray(data) - max(data))
+        chosen = np.zeros(len(accept))
+        for order in permutations(range(len(accept))):
+            left = 1.0
+            for candidate in order:
+                chosen[candidate] += left * accept[candidate]
+                left *= 1 - accept[candidate]
+        return [float(mass) for mass in chosen / math.factorial(len(accept))]
+
+
+def _steep() -> AuditRecord:
+    return audit_exact(SteepChoice(), AuditPair(UNEVEN, EVEN), epsilon=1.0)
+
+
+def _concentrated() -> AuditRecord:
+    return audit_exact_zcdp(PermuteAndFlip(), AuditPair([0.0, 0.0], [1.0, -1.0]), rho=0.5)
+
+
+def _permute_and_flip() -> AuditRecord:
+    return audit_exact(PermuteAndFlip(), AuditPair([0.0, 0.0], [1.0, -1.0]), epsilon=2.0)
+
+
+_FLIP_RHO = math.log(0.25 / (1 - math.exp(-2) / 2) + 0.25 / (math.exp(-2) / 2)) / 2
+"""Half of the Rényi divergence of order 2 of (1/2, 1/2) from (1 − e⁻²/2, e⁻²/2)."""
+_FLIP_STATED = Claim(0.5 + 2 * math.sqrt(0.5 * math.log(1e5)), 1e-5)
+
+WRONG = (
+    Entry("noisy max that returns the value", False, PURE, ZEROS, ONES, 5.0, 5_000,
+          noisy_max("laplace", value=True), None, Identity()),
+    Entry("noisy max with exponential noise that returns the value", False, PURE, ZEROS, ONES,
+          math.inf, 60_000, noisy_max("exponential", value=True), None, Identity()),
+    Entry("exponential mechanism exp(εu), utility not monotone", False, PURE, UNEVEN, EVEN,
+          math.log(50 * math.e**2 / (math.e**2 + 49)), exact=_steep),
+    Entry("permute-and-flip stated as ρ = ε²/8", False, _FLIP_STATED, [0.0, 0.0], [1.0, -1.0],
+          2.0, exact=_concentrated, rho=(0.5, _FLIP_RHO)),
+)  # fmt: skip
+
+RIGHT = (
+    Entry("noisy max index", True, PURE, FLAT, STEEP, 1.0, 10_000,
+          noisy_max("laplace", value=False), None, INDEX),
+    Entry("exponential mechanism", True, PURE, FLAT, STEEP, 1.0, 10_000,
+          ExponentialMechanism(1.0).release_many, None, INDEX),
+    Entry("permute-and-flip", True, Claim(2.0), [0.0, 0.0], [1.0, -1.0], 2.0,
+          exact=_permute_and_flip),
+)  # fmt: skip

@@ -1,0 +1,91 @@
+"""Continual release: trees, and what is forgotten in them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpaudit import Mechanism
+from dpaudit.auditing.catalogue import Entry, FixedScore
+from dpaudit.auditing.scores import LinearScore, WhiteBox
+from dpaudit.mechanisms import GaussianPair, LaplacePair
+from dpaudit.mechanisms.continual import (
+    BinaryTree,
+    ContinualGaussian,
+    ContinualLaplace,
+    SquareRootToeplitz,
+)
+
+from ._claims import APPROXIMATE, DELTA, PURE, SIGMA, gaussian_epsilon
+
+Floats = NDArray[np.float64]
+LEAVES, LEVELS = 8, 4
+STREAM, OTHER = [0.0] * LEAVES, [1.0] + [0.0] * (LEAVES - 1)
+CANARY = LinearScore.tree(0, LEAVES)
+
+
+def node_sums(leaves: Any) -> Floats:
+    """Sums of all nodes of the complete tree, the root first (as in a heap)."""
+    level, levels = np.asarray(leaves, dtype=np.float64), []
+    while True:
+        levels.append(level)
+        if level.size == 1:
+            return np.concatenate(levels[::-1])
+        level = level[::2] + level[1::2]
+
+
+def noisy_tree(
+    noise: str, scale: float, *, shared: bool = False
+) -> Callable[[Any, int, np.random.Generator], Floats]:
+    """All nodes, each with noise of this scale, or all with the same noise."""
+
+    def release(leaves: Any, size: int, rng: np.random.Generator) -> Floats:
+        sums = node_sums(leaves)
+        shape = (size, 1) if shared else (size, sums.size)
+        return sums + getattr(rng, noise)(0.0, scale, size=shape)
+
+    return release
+
+
+def _difference(outputs: Floats) -> Floats:
+    """The root less its right child: without noise, if both have the same."""
+    return np.asarray(outputs[:, 2] - outputs[:, 0])
+
+
+def _laplace_canary(outputs: Floats) -> Floats:
+    """Log ratio of the nodes over the canary's leaf, each with Lap(1)."""
+    held = outputs[:, [0, 1, 3, 7]]
+    return np.asarray((np.abs(held - 1) - np.abs(held)).sum(axis=1))
+
+
+def _right(name: str, mechanism: Mechanism, pure: bool) -> Entry:
+    claim = PURE if pure else APPROXIMATE
+    pair = mechanism.pair(1.0)
+    return Entry(name, True, claim, STREAM, OTHER, 1.0, 10_000, mechanism.release_many, pair.delta,
+                 WhiteBox(mechanism, STREAM, OTHER))  # fmt: skip
+
+
+WRONG = (
+    Entry("tree that ignores its levels, Laplace", False, PURE, STREAM, OTHER, float(LEVELS), 3_000,
+          noisy_tree("laplace", 1.0), LaplacePair(Fraction(1)).delta, FixedScore(_laplace_canary)),
+    Entry("tree that ignores its levels, Gaussian", False, APPROXIMATE, STREAM, OTHER,
+          gaussian_epsilon(math.sqrt(LEVELS) / SIGMA), 10_000, noisy_tree("normal", SIGMA),
+          GaussianPair(1 / SIGMA).delta, CANARY),
+    Entry("tree with the same noise in every node", False, PURE, STREAM, OTHER, math.inf, 1_000,
+          noisy_tree("laplace", float(LEVELS), shared=True), None, FixedScore(_difference)),
+)  # fmt: skip
+
+RIGHT = (
+    _right("tree aggregation, Laplace", ContinualLaplace.calibrated(
+        epsilon=1.0, sensitivity=1.0, factorization=BinaryTree(LEAVES)), True),
+    _right("tree aggregation, Gaussian", ContinualGaussian.calibrated(
+        epsilon=1.0, delta=DELTA, sensitivity=1.0, factorization=BinaryTree(LEAVES)), False),
+    _right("square-root factorisation", ContinualGaussian.calibrated(
+        epsilon=1.0, delta=DELTA, sensitivity=1.0, factorization=SquareRootToeplitz(LEAVES)),
+        False),
+)  # fmt: skip
