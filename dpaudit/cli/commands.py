@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, NoReturn
 
 import typer
 
@@ -108,12 +108,12 @@ def run(
 
 def audit(
     subject: Annotated[
-        str,
+        str | None,
         typer.Argument(
             metavar="SUBJECT|FILE.py:function",
             help="A subject, or a function f(data, rng) or f(data, rng, size).",
         ),
-    ],
+    ] = None,
     pair: Annotated[
         tuple[str, str] | None,
         typer.Option("--pair", metavar="JSON JSON", help="Two neighbouring data sets."),
@@ -137,8 +137,11 @@ def audit(
         ),
     ] = None,
     runs: Annotated[
-        int, typer.Option("--runs", parser=_whole, metavar="N", help="Runs on each side.")
-    ] = 10_000,
+        int | None,
+        typer.Option(
+            "--runs", parser=_whole, metavar="N", help="Runs on each side; 10 000 by default."
+        ),
+    ] = None,
     confidence: Annotated[
         float,
         typer.Option(
@@ -147,6 +150,31 @@ def audit(
     ] = 0.95,
     settings: Settings = None,
     seed: Seed = None,
+    workers: Annotated[
+        int, typer.Option("--workers", parser=_whole, metavar="N", help="Worker processes.")
+    ] = 1,
+    dask: Annotated[
+        str | None,
+        typer.Option("--dask", metavar="ADDRESS", help="Run on this dask scheduler instead."),
+    ] = None,
+    journal: Annotated[
+        Path | None,
+        typer.Option(
+            "--journal", help="Keep finished runs here, and go on from them (needs --seed)."
+        ),
+    ] = None,
+    catalogue: Annotated[
+        bool,
+        typer.Option(
+            "--catalogue",
+            help="Measure the auditors on a folder of right and wrong mechanisms "
+            "(the argument, or audits/catalogue).",
+        ),
+    ] = False,
+    seeds: Annotated[
+        int,
+        typer.Option("--seeds", parser=_whole, metavar="N", help="Audits of each catalogue row."),
+    ] = 1,
     output: Annotated[
         Path | None,
         typer.Option("-o", "--output", help="Write the certificate with this audit (JSON)."),
@@ -154,6 +182,10 @@ def audit(
     as_json: Json = False,
 ) -> None:
     """Attack running code on neighbouring data, with a stated error rate."""
+    if catalogue:
+        _audit_catalogue(subject, runs, seed, seeds, as_json=as_json)
+    if subject is None:
+        raise typer.BadParameter("give a subject or FILE.py:function, or --catalogue")
     from dpaudit.cli import show
     from dpaudit.workflow.attacking import AuditRequest, audit_target
 
@@ -164,15 +196,36 @@ def audit(
             pair=pair,
             epsilon=epsilon,
             delta=delta,
-            runs=runs,
+            runs=10_000 if runs is None else runs,
             confidence=confidence,
             seed=seed,
+            workers=workers,
+            dask=dask,
+            journal=journal,
         )
     )
     if output is not None:
         outcome.certificate().save(output)
     show.audit(outcome, as_json=as_json)
     raise typer.Exit(outcome.exit_code)
+
+
+def _audit_catalogue(
+    folder: str | None, runs: int | None, seed: int | None, seeds: int, *, as_json: bool
+) -> NoReturn:
+    """The table of a catalogue, row by row as they are done."""
+    from dpaudit.cli import show
+    from dpaudit.workflow.catalogue import DEFAULT_CATALOGUE, audit_catalogue
+
+    table = audit_catalogue(
+        folder or DEFAULT_CATALOGUE,
+        seed=seed,
+        seeds=seeds,
+        runs=runs,
+        progress=None if as_json else show.catalogue_row,
+    )
+    show.catalogue(table, as_json=as_json)
+    raise typer.Exit(0 if table.as_it_should else 1)
 
 
 def report(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any
 
 from dpaudit import _files, _validate
@@ -39,6 +40,9 @@ class AuditRequest:
         runs: runs on each side.
         confidence: of the lower bound.
         seed: of the experiment.
+        workers: worker processes; the result does not depend on them.
+        dask: address of a dask scheduler to run on instead.
+        journal: file of finished runs, from which a killed audit goes on; needs a seed.
     """
 
     target: str
@@ -49,6 +53,20 @@ class AuditRequest:
     runs: int = 10_000
     confidence: float = 0.95
     seed: int | None = None
+    workers: int = 1
+    dask: str | None = None
+    journal: Path | None = None
+
+    def execution(self) -> dict[str, Any]:
+        """How the runs are drawn: the same for functions and subjects."""
+        return {
+            "runs": self.runs,
+            "confidence": self.confidence,
+            "seed": self.seed,
+            "workers": self.workers,
+            "dask": self.dask,
+            "journal": self.journal,
+        }
 
 
 @dataclass(frozen=True)
@@ -100,6 +118,7 @@ def audit_target(request: AuditRequest) -> AuditOutcome:
     """
     _validate.integer_at_least(1, runs=request.runs)
     _validate.open_fraction(confidence=request.confidence)
+    _validate.integer_at_least(1, workers=request.workers)
     pair = None if request.pair is None else _pair(request.pair)
     if request.target.endswith(".toml"):
         raise InputError("a plan file has no code to attack; audit its subject or function.")
@@ -118,6 +137,7 @@ def _pair(texts: tuple[str, str]) -> AuditPair:
 
 def _audit_function(request: AuditRequest, pair: AuditPair | None) -> AuditOutcome:
     from dpaudit.auditing import BlackBox, audit_release
+    from dpaudit.auditing.progress import progress_bar
 
     function = load_function(request.target)
     if is_subject(function):
@@ -126,20 +146,21 @@ def _audit_function(request: AuditRequest, pair: AuditPair | None) -> AuditOutco
         raise InputError("--pair is missing; give two neighbouring data sets as JSON.")
     if request.epsilon is None:
         raise InputError("--epsilon is missing; give the claimed ε that is to be tested.")
-    record = audit_release(
-        BlackBox(function),
-        pair,
-        epsilon=Claim(request.epsilon).epsilon,
-        delta=Claim(0.0, request.delta or 0.0).delta,
-        runs=request.runs,
-        confidence=request.confidence,
-        seed=request.seed,
-    )
+    with progress_bar(request.target) as progress:
+        record = audit_release(
+            BlackBox(function),
+            pair,
+            epsilon=Claim(request.epsilon).epsilon,
+            delta=Claim(0.0, request.delta or 0.0).delta,
+            progress=progress,
+            **request.execution(),
+        )
     return AuditOutcome(record, None, request.target)
 
 
 def _audit_subject(request: AuditRequest, pair: AuditPair | None) -> AuditOutcome:
     from dpaudit.auditing import audit_subject
+    from dpaudit.auditing.progress import progress_bar
 
     settings = parse_settings(request.settings)
     target = find_target(request.target, settings)
@@ -151,12 +172,12 @@ def _audit_subject(request: AuditRequest, pair: AuditPair | None) -> AuditOutcom
         raise InputError("--epsilon is missing, and the subject states no claim; give one.")
     elif request.delta is not None:
         claim = Claim(claim.epsilon, request.delta)
-    record = audit_subject(
-        subject,
-        pair,
-        claim=claim,
-        runs=request.runs,
-        confidence=request.confidence,
-        seed=request.seed,
-    )
+    with progress_bar(request.target) as progress:
+        record = audit_subject(
+            subject,
+            pair,
+            claim=claim,
+            progress=progress,
+            **request.execution(),
+        )
     return AuditOutcome(record, replace(target, claim=claim), request.target)
