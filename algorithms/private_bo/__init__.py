@@ -17,14 +17,21 @@ if TYPE_CHECKING:
     from private_bo.local import LDPATAGPUCB as LDPATAGPUCB
     from private_bo.local import LDPTGPUCB as LDPTGPUCB
     from private_bo.local import LDPMoMAGPUCB as LDPMoMAGPUCB
+    from private_bo.outsourced import CertifiedCurator as CertifiedCurator
+    from private_bo.outsourced import Curator as Curator
+    from private_bo.outsourced import Modeller as Modeller
+    from private_bo.outsourced import Release as Release
+    from private_bo.outsourced import RowNoise as RowNoise
 
     SUBJECTS: tuple[type[Subject], ...]
 
 _SUBJECT_HOMES = {
     "private_bo.local": ("LDPATAGPUCB", "LDPMoMAGPUCB", "LDPTGPUCB"),
+    "private_bo.outsourced": ("CertifiedCurator", "Curator"),
 }
 _HOMES = _SUBJECT_HOMES | {
     "private_bo.baselines": ("ATAGPUCB", "GPUCB", "MoMAGPUCB", "TGPUCB"),
+    "private_bo.outsourced": ("CertifiedCurator", "Curator", "Modeller", "Release", "RowNoise"),
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 

@@ -1,0 +1,112 @@
+"""Command line: refute the claim, or replay a counterexample from its certificate."""
+
+from __future__ import annotations
+
+import argparse
+import math
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from audits.outsourced.counterexample import DIMENSIONS, attacked, differences, replayed
+from audits.outsourced.untold import curators, pairs, untold_audit
+from dpaudit import AuditRecord
+from dpaudit.certificate import load_certificate
+from dpaudit.errors import DpAuditError
+from private_bo import outsourced
+
+EPSILONS = (math.exp(1.1), 0.1)
+REPORTS = Path(__file__).parents[2] / "reports" / "outsourced"
+
+
+def refute(options: argparse.Namespace) -> int:
+    """Attack both curators; 1 if a claim is refuted, as it should be for the paper's."""
+    refuted = False
+    for curator in options.curator:
+        for problem in options.problem:
+            for epsilon in EPSILONS:
+                certificate = attacked(curator, problem, epsilon, seed=options.seed)
+                name = f"{curator.lower()}-{problem}-epsilon-{epsilon:.4g}.json"
+                options.folder.mkdir(parents=True, exist_ok=True)
+                path = certificate.save(options.folder / name)
+                _say(f"{path}: {certificate.verdict}")
+                for audit in certificate.audits:
+                    _say(f"  {_line(audit)}")
+                refuted |= any(audit.refuted for audit in certificate.audits)
+    return int(refuted)
+
+
+def untold(options: argparse.Namespace) -> int:
+    """Let the generic engine attack without being told how; 1 if it refutes a certified curator."""
+    wrong = False
+    for curator in curators(options.epsilon):
+        for pair in pairs(curator):
+            audit = untold_audit(curator, pair, runs=options.runs, seed=options.seed)
+            _say(f"{type(curator).__name__} ({curator.mechanism.kind}), {pair.why}:")
+            _say(f"  {_line(audit)} {audit.power}")
+            wrong |= audit.refuted and not isinstance(curator, outsourced.Curator)
+    return int(wrong)
+
+
+def replay(options: argparse.Namespace) -> int:
+    """Draw every audit of a certificate again; 0 if each gives what is stated."""
+    same = True
+    for stated, found in replayed(load_certificate(options.file)):
+        apart = differences(stated, found)
+        same = same and not apart
+        _say(f"{'same' if not apart else 'DIFFERENT'}: {_line(found)}")
+        for difference in apart:
+            _say(f"  {difference.field}: stated {difference.stated}, found {difference.found}")
+    return 0 if same else 1
+
+
+def _line(audit: AuditRecord) -> str:
+    bound = "unknown" if audit.epsilon_lower is None else f"{audit.epsilon_lower:.3g}"
+    words = f"{audit.verdict}, {audit.method}, {audit.runs} releases: ε >= {bound}"
+    facts = {k: v for k, v in audit.details.items() if k in ("p_value", "sine_of_largest_angle")}
+    facts |= {
+        f"residual on {side} of {origin}": "{least:.2g} to {largest:.2g}".format(**spread)
+        for origin, sides in (
+            ("x", audit.details.get("residuals_on_x", {})),
+            ("x'", audit.details.get("residuals_on_x_prime", {})),
+        )
+        for side, spread in sides.items()
+    }
+    shown = (f"{k} {v:.3g}" if isinstance(v, float) else f"{k} {v}" for k, v in facts.items())
+    return "; ".join([words, *shown])
+
+
+def _say(line: str) -> None:
+    sys.stdout.write(line + "\n")
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run a command; the exit code is that of dpaudit (3 for wrong input)."""
+    parser = argparse.ArgumentParser(prog="python -m audits.outsourced", description=__doc__)
+    commands = parser.add_subparsers(required=True)
+    first = commands.add_parser("refute", help="attack both curators and write certificates")
+    first.add_argument("--problem", nargs="+", choices=list(DIMENSIONS), default=["grid", "taipei"])
+    curators = ["Curator", "CertifiedCurator"]
+    first.add_argument("--curator", nargs="+", choices=curators, default=curators)
+    first.add_argument("--seed", type=int, default=0)
+    first.add_argument("--folder", type=Path, default=REPORTS)
+    first.set_defaults(command=refute)
+    third = commands.add_parser("untold", help="attack both curators with the generic engine")
+    third.add_argument("--epsilon", type=float, default=EPSILONS[0])
+    third.add_argument("--runs", type=int, default=10_000)
+    third.add_argument("--seed", type=int, default=0)
+    third.set_defaults(command=untold)
+    second = commands.add_parser("replay", help="draw a certificate's attacks again")
+    second.add_argument("file", type=Path)
+    second.set_defaults(command=replay)
+    options = parser.parse_args(arguments)
+    command: Callable[[argparse.Namespace], int] = options.command
+    try:
+        return command(options)
+    except DpAuditError as error:
+        sys.stderr.write(f"{error}\n")
+        return 3
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,155 @@
+"""Certificates of the refutation, and their replay."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from audits.outsourced.branch import METHOD as BRANCH
+from audits.outsourced.branch import branch_audit
+from audits.outsourced.canaries import METHOD as CANARIES
+from audits.outsourced.canaries import canary_audit
+from audits.outsourced.column_space import (
+    EXACT_METHOD,
+    METHOD,
+    column_space_audit,
+    disjoint_supports,
+)
+from audits.outsourced.neighbours import Neighbours, problem_rows
+from dpaudit import AuditRecord, Certificate
+from dpaudit.errors import InputError
+from dpaudit.project import find_target
+from dpaudit.workflow.certifying import certified
+from private_bo import outsourced
+
+__all__ = ["DIMENSIONS", "Difference", "attacked", "differences", "replayed"]
+
+DIMENSIONS = {"grid": 10, "taipei": 15, "loans": 15}
+"""r of the paper's experiment on each problem."""
+
+_BRANCH_NORM = 1e5
+_RELATIVE = 1e-6  # of residuals that are not zero
+_ZERO = 1e-6  # below this a residual counts as rounding
+
+
+def attacked(
+    curator: str, problem: str, epsilon: float, *, releases: int = 20, seed: int = 0
+) -> Certificate:
+    """The certificate of a curator after every attack of this package on one problem.
+
+    Args:
+        curator: ``Curator`` or ``CertifiedCurator``.
+        problem: ``grid``, ``taipei`` or ``loans``.
+        epsilon: claimed ε.
+        releases: on each side of the column-space attack.
+        seed: of all attacks.
+
+    Raises:
+        InputError: if there is no such problem or curator.
+    """
+    columns = problem_rows(problem).shape[1]
+    settings = {"epsilon": epsilon, "columns": columns, "dimension": DIMENSIONS.get(problem, 15)}
+    target = find_target(f"private_bo.outsourced:{curator}", settings)
+    subject = target.subject
+    assert isinstance(subject, outsourced.Curator | outsourced.CertifiedCurator)
+    neighbours = Neighbours.of(problem)
+    audits = [
+        column_space_audit(subject, neighbours, releases=releases, seed=seed),
+        canary_audit(subject, problem, seed=seed),
+    ]
+    if isinstance(subject, outsourced.Curator):
+        audits.insert(0, disjoint_supports(subject, neighbours))
+        if columns == 2:
+            audits.append(branch_audit(_at_branch(subject), seed=seed))
+    return certified(target).with_audits(audits)
+
+
+def _at_branch(curator: outsourced.Curator) -> outsourced.Curator:
+    """The same curator with a bound that admits rows at the branch."""
+    return outsourced.Curator(
+        curator.epsilon, curator.delta, curator.dimension, curator.columns, _BRANCH_NORM
+    )
+
+
+@dataclass(frozen=True)
+class Difference:
+    """Where a replay does not give what the certificate states.
+
+    Attributes:
+        method: of the audit.
+        field: what differs.
+        stated: in the certificate.
+        found: by the replay.
+    """
+
+    method: str
+    field: str
+    stated: Any
+    found: Any
+
+
+def replayed(certificate: Certificate) -> Iterator[tuple[AuditRecord, AuditRecord]]:
+    """Every audit of a certificate, as stated and drawn again from its seed.
+
+    Raises:
+        InputError: if the certificate is not of a curator of this project, or an audit is not one
+            of this package.
+    """
+    target = find_target(certificate.subject.name, dict(certificate.subject.configuration))
+    subject = target.subject
+    if not isinstance(subject, outsourced.Curator | outsourced.CertifiedCurator):
+        raise InputError(f"{certificate.subject.name} is no curator; replay another certificate.")
+    for audit in certificate.audits:
+        yield audit, _again(subject, audit)
+
+
+def _again(
+    curator: outsourced.Curator | outsourced.CertifiedCurator, audit: AuditRecord
+) -> AuditRecord:
+    seed, paper = audit.seed or 0, isinstance(curator, outsourced.Curator)
+    if audit.method == EXACT_METHOD and isinstance(curator, outsourced.Curator):
+        return disjoint_supports(curator, Neighbours.from_dict(audit.pair))
+    alpha = 1 - (audit.confidence or 0.0)
+    if audit.method == METHOD:
+        neighbours = Neighbours.from_dict(audit.pair)
+        return column_space_audit(curator, neighbours, releases=audit.runs, alpha=alpha, seed=seed)
+    if audit.method == CANARIES:
+        problem, number = audit.pair["problem"], audit.pair["canaries"]
+        return canary_audit(
+            curator, problem, canaries=number, releases=audit.runs, alpha=alpha, seed=seed
+        )
+    if audit.method == BRANCH and isinstance(curator, outsourced.Curator):
+        return branch_audit(_at_branch(curator), runs=audit.runs, alpha=alpha, seed=seed)
+    kind = "the paper's curator" if paper else "a certified curator"
+    raise InputError(f"method is {audit.method!r}; it is no attack on {kind} that can be replayed.")
+
+
+def differences(stated: AuditRecord, found: AuditRecord) -> list[Difference]:
+    """Where two records of one attack disagree, up to rounding."""
+    left, right = stated.to_dict(), found.to_dict()
+    pairs = [(name, left[name], right[name]) for name in ("verdict", "claim_epsilon", "runs")]
+    pairs += [("epsilon_lower", left["epsilon_lower"], right["epsilon_lower"])]
+    pairs += _leaves("details", left["details"], right["details"])
+    return [
+        Difference(stated.method, name, one, other)
+        for name, one, other in pairs
+        if not _alike(one, other)
+    ]
+
+
+def _leaves(name: str, one: Any, other: Any) -> list[tuple[str, Any, Any]]:
+    if isinstance(one, dict) and isinstance(other, dict):
+        keys = sorted(one.keys() | other.keys())
+        return [leaf for k in keys for leaf in _leaves(f"{name}.{k}", one.get(k), other.get(k))]
+    return [(name, one, other)]
+
+
+def _alike(one: Any, other: Any) -> bool:
+    """Equal; numbers up to rounding, and residuals that are rounding only in being so."""
+    if isinstance(one, float) and isinstance(other, int | float):
+        if abs(one) < _ZERO and abs(other) < _ZERO:
+            return True
+        return math.isclose(one, other, rel_tol=_RELATIVE)
+    return bool(one == other)

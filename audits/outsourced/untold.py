@@ -1,0 +1,56 @@
+"""What the generic engine finds when nobody tells it where to look.
+
+It is given releases and neighbours, no score. On a pilot it trains classifiers on the entries of
+the release and their squares, and tests the best one on fresh runs.
+"""
+
+from __future__ import annotations
+
+from audits.outsourced.neighbours import inward
+from dpaudit import AuditPair, AuditRecord
+from dpaudit.auditing import audit_release
+from private_bo import outsourced
+from private_bo._outsourced_problems import grid_rows
+
+__all__ = ["curators", "lattice_pair", "pairs", "untold_audit"]
+
+
+def lattice_pair(per_axis: int = 10) -> AuditPair:
+    """The synthetic grid in small: its corner moves by 1 towards the origin."""
+    rows = grid_rows(per_axis)
+    moved = rows.copy()
+    moved[0] += inward(rows[:1])[0]
+    return AuditPair(rows.tolist(), moved.tolist(), f"corner of a {per_axis} × {per_axis} grid")
+
+
+def untold_audit(
+    curator: outsourced.Curator | outsourced.CertifiedCurator,
+    pair: AuditPair,
+    *,
+    runs: int = 10_000,
+    confidence: float = 0.95,
+    seed: int = 0,
+) -> AuditRecord:
+    """The engine's own attack on a pair, at the curator's (ε, δ)."""
+    return audit_release(
+        curator.audit_release,
+        pair,
+        epsilon=curator.epsilon,
+        delta=curator.delta,
+        runs=runs,
+        confidence=confidence,
+        seed=seed,
+    )
+
+
+def pairs(curator: outsourced.Curator | outsourced.CertifiedCurator) -> tuple[AuditPair, ...]:
+    """The curator's own pairs, and the corner of a small grid where it has two columns."""
+    lattice = (lattice_pair(),) if curator.columns == 2 else ()
+    return (*curator.audit_pairs(), *lattice)
+
+
+def curators(epsilon: float) -> tuple[outsourced.Curator | outsourced.CertifiedCurator, ...]:
+    """The paper's curator, and certified ones with either noise."""
+    noises = (outsourced.RowNoise.LAPLACE, outsourced.RowNoise.GAUSSIAN)
+    certified = (outsourced.CertifiedCurator(epsilon, noise=noise) for noise in noises)
+    return (outsourced.Curator(epsilon), *certified)
