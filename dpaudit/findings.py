@@ -6,7 +6,10 @@ from dpaudit.claim import Finding, Severity
 from dpaudit.mechanisms import Opaque
 from dpaudit.plan import Plan
 
-__all__ = ["plan_findings"]
+__all__ = ["FLOAT_NOISE", "plan_findings"]
+
+FLOAT_NOISE = "float-noise"
+"""Rule of the finding that a noise backend with exact samplers removes."""
 
 
 def plan_findings(plan: Plan) -> tuple[Finding, ...]:
@@ -36,7 +39,7 @@ def plan_findings(plan: Plan) -> tuple[Finding, ...]:
 def _float_noise(kinds: str) -> Finding:
     """The guarantee speaks of real numbers, the samples are floats (Mironov 2012)."""
     return Finding(
-        "float-noise",
+        FLOAT_NOISE,
         Severity.WARNING,
         f"The guarantee holds for real-valued noise ({kinds}); samples drawn in floating point can "
         "reveal the value through their least significant bits.",

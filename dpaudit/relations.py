@@ -152,10 +152,10 @@ class ZeroOut(Relation):
 
 @dataclass(frozen=True)
 class MetricBall(Relation):
-    """One unit's data move by at most ``radius`` in the norm of the mechanism.
+    """One unit's data move by at most ``radius`` in Euclidean norm.
 
     Attributes:
-        radius: largest distance of neighbours, in the data's own units.
+        radius: largest Euclidean distance of neighbours, in the data's own units.
     """
 
     kind: ClassVar[str] = "metric-ball"

@@ -164,21 +164,21 @@ def require_neighbours(plan: Plan, pair: AuditPair) -> None:
         return
     if x.shape != x_prime.shape:
         return
-    distance = _distance(mechanism, x, x_prime)
-    allowed = invocation.sensitivity
+    limits = [(mechanism.norm, invocation.sensitivity)]
     if isinstance(relation, MetricBall):
-        allowed = min(allowed, relation.radius)
-    if distance > allowed * (1 + 1e-9):
-        raise InputError(
-            f"x and x' are at {mechanism.norm.value.upper()} distance {distance:.6g}, and the "
-            f"mechanism does not clip them; neighbours under {relation} differ by at most "
-            f"{allowed:g}."
-        )
+        limits.append((Norm.L2, relation.radius))
+    for norm, allowed in limits:
+        distance = _distance(norm, x, x_prime)
+        if distance > allowed * (1 + 1e-9):
+            raise InputError(
+                f"x and x' are at {norm.value.upper()} distance {distance:.6g}, and the mechanism "
+                f"does not clip them; neighbours under {relation} differ by at most {allowed:g}."
+            )
 
 
-def _distance(mechanism: Mechanism, x: NDArray[Any], x_prime: NDArray[Any]) -> float:
+def _distance(norm: Norm, x: NDArray[Any], x_prime: NDArray[Any]) -> float:
     difference = np.asarray(x - x_prime, dtype=np.float64).ravel()
-    return float(np.linalg.norm(difference, ord=1 if mechanism.norm is Norm.L1 else 2))
+    return float(np.linalg.norm(difference, ord=1 if norm is Norm.L1 else 2))
 
 
 def unrefused(

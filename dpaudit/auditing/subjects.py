@@ -91,7 +91,7 @@ def audit_subject(
         confidence=confidence,
         seed=seed,
         curve=curve,
-        score=_scores(plan, pair),
+        score=_scores(subject, plan, pair),
         learn=True,
         stop_early=stop_early,
         workers=workers,
@@ -124,9 +124,20 @@ def claimed_curve(plan: Plan, claim: Claim) -> tuple[Callable[[ArrayLike], Any] 
     return (None, True) if looser else (curve, False)
 
 
-def _scores(plan: Plan, pair: AuditPair) -> tuple[Score, ...]:
-    """The declared likelihood ratio, where there is one; a pilot compares it with others."""
+def _scores(subject: Subject, plan: Plan, pair: AuditPair) -> tuple[Score, ...]:
+    """The declared likelihood ratio, where there is one; a pilot compares it with others.
+
+    A subject may transform the data before its mechanism sees them. Where its outputs then have
+    another shape than the data, the density given the data says nothing and is left out.
+    """
     if len(plan.invocations) != 1:
         return ()
-    score = WhiteBox.of(plan.invocations[0].mechanism, pair)
-    return () if score is None else (score,)
+    mechanism = plan.invocations[0].mechanism
+    score = WhiteBox.of(mechanism, pair)
+    if score is None:
+        return ()
+    if type(subject).audit_release is not Subject.audit_release:
+        shown = np.shape(subject.audit_release(pair.x, 1, np.random.default_rng(0)))
+        if shown[1:] != np.shape(mechanism.checked(pair.x)):
+            return ()
+    return (score,)

@@ -94,6 +94,10 @@ def run(
     output: Annotated[
         Path, typer.Option("-o", "--output", help="Folder for ledger, certificate and report.")
     ] = Path("out"),
+    secure: Annotated[
+        bool,
+        typer.Option("--secure", help="Draw the noise from exact samplers (dpaudit[secure])."),
+    ] = False,
     as_json: Json = False,
 ) -> None:
     """Run a subject on data through a ledger; writes ledger, certificate and report."""
@@ -101,7 +105,7 @@ def run(
     from dpaudit.cli.exits import exit_of
     from dpaudit.workflow.running import run_subject
 
-    certificate, files = run_subject(subject, settings or (), data, seed, output)
+    certificate, files = run_subject(subject, settings or (), data, seed, output, secure=secure)
     show.certificate(certificate, as_json=as_json, files=files)
     raise typer.Exit(exit_of(certificate))
 

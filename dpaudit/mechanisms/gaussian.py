@@ -72,7 +72,8 @@ class Gaussian(Mechanism):
         for _ in range(64):
             middle = (low + high) / 2
             low, high = (middle, high) if excess(middle) > 0 else (low, middle)
-        return cls(math.exp(high) * (1 + 1e-14), clip_norm)
+        # The margin covers the rounding of the accountant, which inverts the same curve.
+        return cls(math.exp(high) * (1 + 1e-12), clip_norm)
 
     def pair(self, sensitivity: float) -> DominatingPair:
         """N(Δ/σ, 1) against N(0, 1): the noise is isotropic, so only the L2 distance counts."""

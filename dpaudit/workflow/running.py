@@ -11,7 +11,9 @@ import numpy as np
 from dpaudit.certificate import Certificate
 from dpaudit.claim import Finding, Severity
 from dpaudit.errors import InputError
+from dpaudit.findings import FLOAT_NOISE
 from dpaudit.ledger import Ledger
+from dpaudit.noise import SecureNoise
 from dpaudit.project import find_target, parse_settings
 from dpaudit.workflow.certifying import certified
 
@@ -19,7 +21,13 @@ __all__ = ["run_subject", "save"]
 
 
 def run_subject(
-    name: str, settings: Sequence[str], data: str, seed: int | None, folder: Path
+    name: str,
+    settings: Sequence[str],
+    data: str,
+    seed: int | None,
+    folder: Path,
+    *,
+    secure: bool = False,
 ) -> tuple[Certificate, tuple[Path, ...]]:
     """Run a subject through a ledger; write ledger, certificate and report.
 
@@ -29,6 +37,7 @@ def run_subject(
         data: name or path of the data, as the subject understands it.
         seed: of noise and algorithm; None draws fresh entropy, as a deployment must.
         folder: where the files go; made if need be.
+        secure: draw the noise from exact samplers (extra ``secure``), which take no seed.
 
     Returns:
         The certificate with the results of the run, and the files.
@@ -42,12 +51,16 @@ def run_subject(
         raise InputError(f"{name} is a plan; only a subject can be run.")
     problem_seed, algorithm_seed, noise_seed = np.random.SeedSequence(seed).spawn(3)
     problem = target.subject.load(data, np.random.default_rng(problem_seed))
-    certificate = certified(target, extra=_seed_finding(seed))
+    certificate = certified(target, extra=() if secure else _seed_finding(seed))
+    if secure:
+        kept = tuple(each for each in certificate.findings if each.rule != FLOAT_NOISE)
+        certificate = replace(certificate, findings=kept)
     journal = _fresh(folder, "ledger.jsonl")
     ledger = Ledger(
         target.plan,
-        rng=None if seed is None else np.random.default_rng(noise_seed),
+        rng=None if secure or seed is None else np.random.default_rng(noise_seed),
         journal=journal,
+        noise=SecureNoise() if secure else None,
     )
     try:
         with ledger:

@@ -118,6 +118,21 @@ def test_run_writes_ledger_certificate_and_report(call):
     assert "exists already" in err
 
 
+def test_secure_noise_has_no_float_finding_and_no_seed(call):
+    pytest.importorskip("opendp", reason="the extra 'secure' is not installed")
+    runs = []
+    for to in ("a", "b"):
+        code, out, _ = call(
+            "run", "examples:Answers", "--data", "numbers", "--seed", 3, "--secure", "-o", to,
+            "--json",
+        )  # fmt: skip
+        assert code == 0
+        runs.append(json.loads(out))
+        assert runs[-1]["findings"] == []
+        assert call("verify", f"{to}/certificate.json")[0] == 0
+    assert runs[0]["run"] != runs[1]["run"]
+
+
 def test_the_same_seed_gives_the_same_run(call):
     runs = [
         json.loads(
