@@ -14,9 +14,11 @@ if TYPE_CHECKING:
     from private_bo.baselines import GPUCB as GPUCB
     from private_bo.baselines import TGPUCB as TGPUCB
     from private_bo.baselines import MoMAGPUCB as MoMAGPUCB
+    from private_bo.joint import JointGPUCB as JointGPUCB
     from private_bo.local import LDPATAGPUCB as LDPATAGPUCB
     from private_bo.local import LDPTGPUCB as LDPTGPUCB
     from private_bo.local import LDPMoMAGPUCB as LDPMoMAGPUCB
+    from private_bo.local_joint import LocalJointGPUCB as LocalJointGPUCB
     from private_bo.outsourced import CertifiedCurator as CertifiedCurator
     from private_bo.outsourced import Curator as Curator
     from private_bo.outsourced import Modeller as Modeller
@@ -26,7 +28,9 @@ if TYPE_CHECKING:
     SUBJECTS: tuple[type[Subject], ...]
 
 _SUBJECT_HOMES = {
+    "private_bo.joint": ("JointGPUCB",),
     "private_bo.local": ("LDPATAGPUCB", "LDPMoMAGPUCB", "LDPTGPUCB"),
+    "private_bo.local_joint": ("LocalJointGPUCB",),
     "private_bo.outsourced": ("CertifiedCurator", "Curator"),
 }
 _HOMES = _SUBJECT_HOMES | {

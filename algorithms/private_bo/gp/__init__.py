@@ -3,6 +3,16 @@
 from __future__ import annotations
 
 from private_bo.gp.domains import FiniteDomain
+from private_bo.gp.features import (
+    AdditiveFeatures,
+    AdditiveKernel,
+    Ball,
+    Box,
+    FeatureDomain,
+    FeatureMap,
+)
+from private_bo.gp.features_eigen import EigenFeatures
+from private_bo.gp.features_fourier import QuadratureFeatures, RandomFourierFeatures
 from private_bo.gp.information import InformationGain, greedy_information_gain
 from private_bo.gp.kernels import Kernel, Matern, SquaredExponential, TableKernel
 from private_bo.gp.nystrom import (
@@ -16,7 +26,14 @@ from private_bo.gp.nystrom import (
 from private_bo.gp.posterior import FinitePosterior, Storage
 
 __all__ = [
+    "AdditiveFeatures",
+    "AdditiveKernel",
+    "Ball",
+    "Box",
     "Coordinates",
+    "EigenFeatures",
+    "FeatureDomain",
+    "FeatureMap",
     "FiniteDomain",
     "FinitePosterior",
     "InformationGain",
@@ -25,6 +42,8 @@ __all__ = [
     "NystromEmbedder",
     "NystromEmbedding",
     "NystromPosterior",
+    "QuadratureFeatures",
+    "RandomFourierFeatures",
     "SquaredExponential",
     "Storage",
     "TableKernel",

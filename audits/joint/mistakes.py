@@ -1,0 +1,49 @@
+"""Known mistakes of tree aggregation, built into this implementation: controls for its audits."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpaudit import Plan
+from dpaudit.mechanisms.continual import ContinualGaussian
+from private_bo.joint import JointGPUCB
+
+__all__ = ["ForgottenLevels", "SharedNoise"]
+
+
+@dataclass(frozen=True)
+class ForgottenLevels(JointGPUCB):
+    """Noise for one node where a user is in many: μ is √levels times the declared one."""
+
+    def _mechanism(self, steps: int) -> ContinualGaussian:
+        right = super()._mechanism(steps)
+        return replace(right, sigma=right.sigma / right.sensitivity_factor)
+
+    def plan(self) -> Plan:
+        """As declared by who made the mistake: the right noise."""
+        return JointGPUCB(
+            epsilon=self.epsilon,
+            delta=self.delta,
+            steps=self.steps,
+            feature_map=self.feature_map,
+            continual_noise=self.continual_noise,
+        ).plan()
+
+
+@dataclass(frozen=True)
+class SharedNoise(JointGPUCB):
+    """The same noise in every node: differences of parameters show a user without noise."""
+
+    def audit_release(self, data: Any, size: int, rng: np.random.Generator) -> NDArray[Any]:
+        """First two prefix sums, with the canary in the second round; their difference."""
+        phi, reward = self._canary(data)
+        contribution = self._narrow(len(phi)).encode(phi, reward)
+        sigma = self.periods[0].mechanism.sigma * math.sqrt(2)
+        noise = rng.normal(scale=sigma, size=(size, *contribution.shape))
+        first, second = noise, contribution + noise
+        return np.asarray(second - first)
