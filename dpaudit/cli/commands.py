@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import sys
+from contextlib import redirect_stdout
 from pathlib import Path
-from typing import Annotated, NoReturn
+from typing import Annotated, NoReturn, TextIO
 
 import typer
 
@@ -25,6 +27,11 @@ def _whole(text: str) -> int:
     if number < 0:
         raise typer.BadParameter(f"{text!r} is below 0")
     return number
+
+
+def foreign_code() -> redirect_stdout[TextIO]:
+    """While a user's code runs, what it prints goes to stderr: stdout is for the answer."""
+    return redirect_stdout(sys.stderr)
 
 
 Json = Annotated[bool, typer.Option("--json", help="Print JSON on stdout.")]
@@ -77,7 +84,8 @@ def certify(
     from dpaudit.cli.exits import exit_of
     from dpaudit.workflow.certifying import certify_target
 
-    certificate = certify_target(subject, settings or (), delta, accountant)
+    with foreign_code():
+        certificate = certify_target(subject, settings or (), delta, accountant)
     if output is not None:
         certificate.save(output)
     show.certificate(certificate, as_json=as_json)
@@ -105,7 +113,8 @@ def run(
     from dpaudit.cli.exits import exit_of
     from dpaudit.workflow.running import run_subject
 
-    certificate, files = run_subject(subject, settings or (), data, seed, output, secure=secure)
+    with foreign_code():
+        certificate, files = run_subject(subject, settings or (), data, seed, output, secure=secure)
     show.certificate(certificate, as_json=as_json, files=files)
     raise typer.Exit(exit_of(certificate))
 
@@ -193,21 +202,22 @@ def audit(
     from dpaudit.cli import show
     from dpaudit.workflow.attacking import AuditRequest, audit_target
 
-    outcome = audit_target(
-        AuditRequest(
-            target=subject,
-            settings=tuple(settings or ()),
-            pair=pair,
-            epsilon=epsilon,
-            delta=delta,
-            runs=10_000 if runs is None else runs,
-            confidence=confidence,
-            seed=seed,
-            workers=workers,
-            dask=dask,
-            journal=journal,
+    with foreign_code():
+        outcome = audit_target(
+            AuditRequest(
+                target=subject,
+                settings=tuple(settings or ()),
+                pair=pair,
+                epsilon=epsilon,
+                delta=delta,
+                runs=10_000 if runs is None else runs,
+                confidence=confidence,
+                seed=seed,
+                workers=workers,
+                dask=dask,
+                journal=journal,
+            )
         )
-    )
     if output is not None:
         outcome.certificate().save(output)
     show.audit(outcome, as_json=as_json)

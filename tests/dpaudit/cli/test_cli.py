@@ -193,6 +193,10 @@ def batch(data, rng, size):
 def half(data, rng, size):
     return data + rng.laplace(scale=0.5, size=size)
 
+def talks(data, rng, size):
+    print("hello")
+    return half(data, rng, size)
+
 def raises(data, rng):
     raise ValueError("no such thing")
 
@@ -232,6 +236,12 @@ def test_audit_of_a_correct_function(call, functions):
         assert answer["seed"] == 1
         assert answer["event"]
         assert answer["power"]
+
+
+def test_what_a_function_prints_does_not_spoil_the_answer(call, functions):
+    code, out, err = attack(call, f"{functions}:talks")
+    assert json.loads(out)["verdict"] == "refuted"
+    assert "hello" in err
 
 
 def test_audit_of_a_wrong_function(call, functions):
