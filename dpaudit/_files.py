@@ -50,9 +50,11 @@ def read_text(path: Path | str, *, what: str, limit: int = MAX_BYTES) -> str:
         if path.is_dir():
             raise InputError(f"{what} {str(path)!r} is a folder; give a file.")
         size = path.stat().st_size
+        if not path.is_file():
+            raise InputError(f"{what} {str(path)!r} is no regular file; give a file.")
         if size > limit:
             raise InputError(f"{what} {str(path)!r} has {size} bytes; at most {limit} are read.")
-        return path.read_text(encoding="utf-8")
+        return path.read_text(encoding="utf-8-sig")
     except InputError:
         raise
     except FileNotFoundError:

@@ -14,7 +14,7 @@ from dpaudit import _files
 from dpaudit.accounting import AccountantName, Guarantee, guarantee
 from dpaudit.claim import Claim, Finding, Severity, Verdict
 from dpaudit.errors import InputError, TamperedError, UnsupportedError
-from dpaudit.findings import plan_findings
+from dpaudit.findings import FLOAT_NOISE, plan_findings
 from dpaudit.plan import Plan
 from dpaudit.schema import SCHEMA_VERSION, validate_certificate
 
@@ -251,15 +251,17 @@ def certify(
                 "Declare a mechanism with a proof, or rest the claim on audits alone.",
             )
         )
-    if proved is not None and proved.epsilon == math.inf:
-        reason = proved.native.get("reason", f"no finite ε is proved at δ = {delta:g}")
-        reasons.append(Finding("unproven", Severity.WARNING, f"{reason}.", "Choose another δ."))
-    if proved is not None and claim is not None and not reasons:
+    notes: list[Finding] = []
+    if proved is not None:
         # A claim is judged at its own δ, whatever δ the guarantee is wanted at.
-        same = claim.delta == proved.delta
-        judged = proved if same else guarantee(plan, claim.delta, accountant)
-        if judged.epsilon > claim.epsilon:
+        same = claim is None or claim.delta == proved.delta
+        judged = proved if same or claim is None else guarantee(plan, claim.delta, accountant)
+        if judged.epsilon == math.inf:
+            reasons.append(_unbounded(judged))
+        elif claim is not None and judged.epsilon > claim.epsilon:
             reasons.append(_exceeded(claim, judged))
+        if judged is not proved and proved.epsilon == math.inf:
+            notes.append(_unbounded(proved))
     certified = not reasons
     return Certificate(
         subject=subject,
@@ -267,7 +269,7 @@ def certify(
         verdict=Verdict.CERTIFIED if certified else Verdict.UNPROVEN,
         plan=plan,
         guarantee=proved,
-        findings=(*reasons, *plan_findings(plan), *findings),
+        findings=(*reasons, *notes, *plan_findings(plan), *findings),
         not_covered=tuple(not_covered),
         versions=versions(),
     )
@@ -302,18 +304,25 @@ def _chosen_delta(plan: Plan, claim: Claim | None, delta: float | None) -> float
     return 0.0
 
 
+def _unbounded(proved: Guarantee) -> Finding:
+    reason = proved.native.get("reason", f"no finite ε is proved at δ = {proved.delta:g}")
+    return Finding("unproven", Severity.WARNING, f"{reason}.", "Choose another δ.")
+
+
 def _exceeded(claim: Claim, proved: Guarantee) -> Finding:
     return Finding(
         "claim-exceeded",
         Severity.ERROR,
-        f"The claim is {claim}; what is proved of the plan is ε = {_shown(proved.epsilon)} at "
-        f"δ = {proved.delta:g}.",
+        f"The claim is {claim}; what is proved of the plan is ε = "
+        f"{_shown(proved.epsilon, claim.epsilon)} at δ = {proved.delta:g}.",
         "Add noise, release less often, or state what is proved.",
     )
 
 
-def _shown(epsilon: float) -> str:
-    return f"{epsilon:.6g}" if epsilon < math.inf else "infinity"
+def _shown(epsilon: float, beside: float) -> str:
+    """Enough digits to tell two numbers apart."""
+    short = f"{epsilon:.6g}"
+    return repr(epsilon) if short == f"{beside:.6g}" else short
 
 
 def versions() -> dict[str, str]:
@@ -338,27 +347,72 @@ def load_certificate(path: Path | str) -> Certificate:
 
 
 def verify(certificate: Certificate) -> None:
-    """Recompute the guarantee and the verdict from the plan, offline.
+    """Recompute guarantee, findings and verdict from the plan, offline.
+
+    Facts that no plan implies (the subject, the seed, the run, the audits' samples) are taken as
+    stated; an audit must at least agree with itself.
 
     Raises:
         TamperedError: naming what does not follow from the plan.
     """
+    proved = certificate.guarantee
+    alone = proved is not None and len(proved.compared) == 1
     again = certify(
         certificate.plan,
         subject=certificate.subject,
         claim=certificate.claim,
-        delta=None if certificate.guarantee is None else certificate.guarantee.delta,
-        accountant=AccountantName.BEST
-        if certificate.guarantee is None
-        else certificate.guarantee.accountant,
+        delta=None if proved is None else proved.delta,
+        accountant=proved.accountant if alone and proved is not None else AccountantName.BEST,
     ).with_audits(certificate.audits)
-    stated = math.inf if certificate.guarantee is None else certificate.guarantee.epsilon
-    proved = math.inf if again.guarantee is None else again.guarantee.epsilon
-    if proved > stated * (1 + TOLERANCE):
-        raise TamperedError(
-            f"guarantee.epsilon is {stated:.9g}; the plan proves no less than {proved:.9g}."
-        )
+    _check_guarantee(proved, again.guarantee, certificate.versions == again.versions)
+    kept = {(each.rule, each.message) for each in certificate.findings}
+    for finding in again.findings:
+        # Exact samplers remove the finding on floats; nothing else removes one.
+        if (finding.rule, finding.message) not in kept and finding.rule != FLOAT_NOISE:
+            raise TamperedError(f"findings lack {finding.rule!r}, which follows from the plan.")
+    for audit in certificate.audits:
+        if not audit.refuted and (audit.epsilon_lower or 0.0) > audit.claim_epsilon:
+            raise TamperedError(
+                f"an audit shows ε ≥ {audit.epsilon_lower:g} against {audit.claim_epsilon:g} and "
+                "is recorded as not refuting it."
+            )
     if certificate.verdict is not again.verdict:
         raise TamperedError(
             f"verdict is {certificate.verdict}; plan, claim and audits make it {again.verdict}."
         )
+
+
+def _check_guarantee(stated: Guarantee | None, proved: Guarantee | None, same: bool) -> None:
+    """The stated guarantee follows from the plan; to the digit, if the same versions made it."""
+    if (stated is None) != (proved is None):
+        raise TamperedError(
+            f"guarantee is {'missing' if stated is None else 'stated'}; the plan proves "
+            f"{'none' if proved is None else 'one'}."
+        )
+    if stated is None or proved is None:
+        return
+    if not _close(stated.epsilon, proved.epsilon) and (same or proved.epsilon > stated.epsilon):
+        raise TamperedError(
+            f"guarantee.epsilon is {stated.epsilon:.9g}; the plan proves {proved.epsilon:.9g}."
+        )
+    if same:
+        record, again = stated.to_dict(), proved.to_dict()
+        for name in record:
+            if not _alike(record[name], again[name]):
+                raise TamperedError(f"guarantee.{name} does not follow from the plan.")
+
+
+def _close(first: float, second: float) -> bool:
+    return first == second or math.isclose(first, second, rel_tol=TOLERANCE, abs_tol=1e-300)
+
+
+def _alike(first: Any, second: Any) -> bool:
+    """Equal JSON values, but for the last digits of numbers."""
+    if isinstance(first, Mapping) and isinstance(second, Mapping):
+        return first.keys() == second.keys() and all(_alike(first[k], second[k]) for k in first)
+    if isinstance(first, list | tuple) and isinstance(second, list | tuple):
+        return len(first) == len(second) and all(map(_alike, first, second))
+    if isinstance(first, float) or isinstance(second, float):
+        numbers = isinstance(first, float | int) and isinstance(second, float | int)
+        return numbers and math.isclose(first, second, rel_tol=1e-6, abs_tol=1e-12)
+    return bool(first == second)

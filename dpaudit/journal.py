@@ -7,12 +7,12 @@ breaks the chain; a last line that was cut off (a crash while writing) is recogn
 from __future__ import annotations
 
 import hashlib
-import json
 import os
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from types import NoneType
 from typing import Any
 
 from dpaudit import _files
@@ -151,7 +151,7 @@ def read_journal(path: Path | str) -> JournalContent:
 def _chained(line: str, number: int, previous: str) -> dict[str, Any]:
     """One line, if it is whole and follows the line before."""
     try:
-        record: dict[str, Any] = json.loads(line)
+        record: dict[str, Any] = _files.parse_json(line, what="line")
         claimed = record.pop("hash")
         unbroken = record["number"] == number and record["previous"] == previous
         intact = claimed == _hash_of(record)
@@ -177,5 +177,6 @@ def _check_entries(entries: tuple[Mapping[str, Any], ...], plan: Plan) -> None:
         line = entry["number"] + 1
         if "closed" in entry:
             raise TamperedError(f"line {line + 1} follows the closing line of the journal.")
-        if entry.get("at") not in labels or "unit" not in entry:
+        named = isinstance(entry.get("unit", 0), str | NoneType)
+        if entry.get("at") not in labels or not named:
             raise TamperedError(f"line {line} names no invocation of the journal's plan.")

@@ -24,12 +24,14 @@ from typing import Protocol, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
+from dpaudit import _validate
 from dpaudit.errors import ClosedLedgerError, InputError, PlanMismatchError
 from dpaudit.journal import Journal
 from dpaudit.mechanisms import Mechanism
 from dpaudit.mechanisms.base import Released
 from dpaudit.mechanisms.continual.release import Continual, PrefixSums
 from dpaudit.plan import Invocation, Plan
+from dpaudit.relations import TrustModel
 
 __all__ = ["Budget", "Entry", "Ledger", "NoiseBackend"]
 
@@ -95,6 +97,10 @@ class Ledger:
         budget: Budget | None = None,
         noise: NoiseBackend | None = None,
     ) -> None:
+        if not isinstance(plan, Plan):
+            raise InputError(f"plan is {plan!r:.60}; it must be a Plan.")
+        if rng is not None and not isinstance(rng, np.random.Generator):
+            raise InputError(f"rng is {rng!r:.60}; it must be a numpy.random.Generator.")
         if noise is not None:
             if rng is not None:
                 raise InputError("rng and noise are both given; the noise comes from one of them.")
@@ -105,6 +111,7 @@ class Ledger:
         self._rng = np.random.default_rng() if rng is None else rng
         self._declared = {invocation.at: invocation for invocation in plan.invocations}
         self._charges: dict[str, Counter[Hashable]] = {at: Counter() for at in self._declared}
+        self._most = dict.fromkeys(self._declared, 0)  # releases that one named unit has had
         self._entries: list[Entry] = []
         self._budget = budget
         self._closed = False
@@ -143,6 +150,7 @@ class Ledger:
         """
         invocation = self._admissible(mechanism, unit, at)
         mechanism.checked(value)
+        _require_covered(invocation, value)
         if self._budget is not None:
             self._budget.admit(replace(invocation, count=1, total=1))
         released = self._sample(invocation, value)
@@ -179,6 +187,10 @@ class Ledger:
         """The declared invocation, if one more use of it is within the plan."""
         if self._closed:
             raise ClosedLedgerError("the ledger is closed; open a new one for further releases.")
+        if not isinstance(mechanism, Mechanism):
+            raise InputError(f"mechanism is {mechanism!r:.60}; it must be a Mechanism.")
+        if unit is not None:
+            _require_name(unit)
         if not at and len(self._declared) == 1:
             at = next(iter(self._declared))
         invocation = self._declared.get(at)
@@ -192,7 +204,9 @@ class Ledger:
                 f"the plan declares {invocation.mechanism!r} at {at!r}, but {mechanism!r} ran."
             )
         charges = self._charges[at]
-        if charges[unit] >= invocation.count and (unit is not None or invocation.group is None):
+        # A release that touches everybody charges every unit, named or not.
+        own = self._most[at] if unit is None else charges[unit]
+        if own + charges[None] >= invocation.count:
             whom = f"{invocation.unit} {unit!r}" if unit is not None else "any one unit"
             raise PlanMismatchError(
                 f"{invocation.describe()} is declared {invocation.count} times for one "
@@ -215,7 +229,10 @@ class Ledger:
         if self._journal is not None:
             self._journal.append(entry.invocation.at, entry.unit, entry.source)
         self._entries.append(entry)
-        self._charges[entry.invocation.at][entry.unit] += 1
+        at, unit = entry.invocation.at, entry.unit
+        self._charges[at][unit] += 1
+        if unit is not None:
+            self._most[at] = max(self._most[at], self._charges[at][unit])
 
     def __len__(self) -> int:
         return len(self._entries)
@@ -266,6 +283,31 @@ class Ledger:
         self.close()
         if error is None:
             self.check()
+
+
+def _require_name(unit: object) -> None:
+    """Refuse names that a journal could not keep apart, before anything is drawn."""
+    try:
+        name = _validate.text(unit=unit)
+        name.encode()
+    except UnicodeEncodeError:
+        raise InputError(f"unit is {unit!r}; it must be a text of whole characters.") from None
+
+
+def _require_covered(invocation: Invocation, value: ArrayLike) -> None:
+    """Refuse an array whose every entry its owner may change, if one entry's worth is declared."""
+    if np.size(value) == 0:
+        raise InputError("value is empty; a release needs at least one number.")
+    if invocation.trust is not TrustModel.LOCAL:
+        return
+    factor = invocation.relation.contribution_factor
+    moved = invocation.mechanism.implied_sensitivity(factor, np.size(value))
+    if moved is not None and moved > invocation.sensitivity * (1 + 1e-9):
+        raise InputError(
+            f"value has {np.size(value)} entries, which can move by {moved:g} in "
+            f"{invocation.mechanism.norm}; {invocation.describe()} declares a sensitivity of "
+            f"{invocation.sensitivity:g}, so declare what is released."
+        )
 
 
 def _charged(declared: dict[str, Invocation], charges: dict[str, Counter[Hashable]]) -> Plan:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
+from io import TextIOWrapper
 
 import typer
 
@@ -40,6 +42,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 def _outcome(arguments: list[str]) -> int:
     command = typer.main.get_command(app)
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, TextIOWrapper):  # a terminal without our letters gets escapes
+            stream.reconfigure(errors="backslashreplace")
     try:
         code = command.main(arguments, prog_name="dpaudit", standalone_mode=False)
     except InputError as error:
@@ -48,10 +53,6 @@ def _outcome(arguments: list[str]) -> int:
         return _say(str(error), Exit.REFUTED)
     except (KeyboardInterrupt, typer.Abort):
         return _say("interrupted", Exit.INTERRUPTED)
-    except BrokenPipeError:
-        # The reader of our output has left; there is nobody to tell.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return Exit.INPUT
     except Exception as error:
         if hasattr(error, "format_message"):  # the option parser's usage errors
             return _say(error.format_message(), Exit.INPUT)
@@ -66,7 +67,8 @@ def _outcome(arguments: list[str]) -> int:
 
 
 def _say(message: str, code: Exit) -> int:
-    sys.stderr.write(f"dpaudit: {message}\n")
+    with suppress(OSError, ValueError, AttributeError):  # stderr may be closed
+        sys.stderr.write(f"dpaudit: {message}\n")
     return code
 
 

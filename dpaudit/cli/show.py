@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,6 +15,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from dpaudit.claim import Severity, Verdict
+from dpaudit.errors import InputError
 
 if TYPE_CHECKING:
     from dpaudit.auditing.catalogue import Row
@@ -22,6 +25,7 @@ if TYPE_CHECKING:
     from dpaudit.workflow.verifying import Verification
 
 __all__ = [
+    "answering",
     "audit",
     "catalogue",
     "catalogue_row",
@@ -41,6 +45,31 @@ _COLOURS = {
 }
 
 
+@contextmanager
+def answering() -> Iterator[None]:
+    """Print an answer whose reader may leave at any time: that changes no exit code.
+
+    Raises:
+        InputError: if stdout cannot be written for another reason, such as a full disk.
+    """
+    try:
+        yield
+        sys.stdout.flush()
+    except BrokenPipeError:
+        _nobody_listens()
+    except SystemExit:  # how rich says that the pipe is closed
+        _nobody_listens()
+    except OSError as error:
+        _nobody_listens()
+        raise InputError(f"stdout cannot be written: {error.strerror}.") from None
+
+
+def _nobody_listens() -> None:
+    """Let what is left in the buffers go nowhere."""
+    with suppress(OSError, ValueError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
 def _console() -> Console:
     return Console(highlight=False, soft_wrap=False)
 
@@ -49,6 +78,7 @@ def _print_json(value: Any) -> None:
     sys.stdout.write(json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False) + "\n")
 
 
+@answering()
 def certificate(certificate: Certificate, *, as_json: bool, files: Sequence[Path] = ()) -> None:
     """Print a certificate: verdict, numbers, run, audits, findings, files."""
     if as_json:
@@ -130,6 +160,7 @@ def _pair(pair: Any) -> str:
     return " against ".join(f"{_value(end):.30}" for end in ends if end != "")
 
 
+@answering()
 def audit(outcome: AuditOutcome, *, as_json: bool) -> None:
     """Print one audit."""
     if as_json:
@@ -137,7 +168,9 @@ def audit(outcome: AuditOutcome, *, as_json: bool) -> None:
         return
     record = outcome.record
     colour = "red" if record.refuted else "green"
-    confidence = "exact" if record.confidence is None else f"{record.confidence:.0%} confidence"
+    confidence = (
+        "exact" if record.confidence is None else f"{100 * record.confidence:.6g} % confidence"
+    )
     bound = "none" if record.epsilon_lower is None else f"{record.epsilon_lower:.4g}"
     facts = _grid()
     facts.add_row("subject", escape(outcome.name))
@@ -153,6 +186,7 @@ def audit(outcome: AuditOutcome, *, as_json: bool) -> None:
     _console().print(facts)
 
 
+@answering()
 def catalogue_row(row: Row) -> None:
     """Print one row of a catalogue: what, true ε, bound, verdict, runs, time."""
     entry = row.entry
@@ -164,6 +198,7 @@ def catalogue_row(row: Row) -> None:
     )
 
 
+@answering()
 def catalogue(table: CatalogueTable, *, as_json: bool) -> None:
     """Print what follows the rows of a catalogue: float findings and false alarms."""
     if as_json:
@@ -178,6 +213,7 @@ def catalogue(table: CatalogueTable, *, as_json: bool) -> None:
     console.print(f"false alarms: {alarms['refuted']} of {alarms['audits']} audits of right rows")
 
 
+@answering()
 def inventory(content: dict[str, Any], *, as_json: bool) -> None:
     """Print what is installed."""
     if as_json:
@@ -193,6 +229,7 @@ def inventory(content: dict[str, Any], *, as_json: bool) -> None:
         console.print(f"[bold]{heading}[/]\n  {', '.join(content[heading])}")
 
 
+@answering()
 def verification(found: Verification, *, as_json: bool) -> None:
     """Print what a verified file says; remarks go to stderr."""
     if as_json:
@@ -207,6 +244,7 @@ def verification(found: Verification, *, as_json: bool) -> None:
         sys.stderr.write(f"dpaudit: {remark}\n")
 
 
+@answering()
 def written(path: Path) -> None:
     """Print the path of a written file."""
     _console().print(f"wrote {escape(str(path))}", soft_wrap=True)

@@ -65,8 +65,13 @@ class Mechanism(ABC):
             UnsupportedError: if there is no proof to build on.
         """
 
-    def implied_sensitivity(self, contribution_factor: float) -> float | None:
-        """The sensitivity that follows from the mechanism's own clip, for one scalar; or None."""
+    def implied_sensitivity(self, contribution_factor: float, entries: int = 1) -> float | None:
+        """The sensitivity that follows from the mechanism's own clip, or None if nothing does.
+
+        Args:
+            contribution_factor: of the relation.
+            entries: numbers in the value, all of which its owner may change.
+        """
         return None
 
     # -- release ---------------------------------------------------------------------------------

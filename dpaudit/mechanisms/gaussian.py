@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import Any, ClassVar
 
 import numpy as np
@@ -20,7 +21,15 @@ from dpaudit.mechanisms.base import (
     integer_sensitivity,
     sum_over_entries,
 )
-from dpaudit.mechanisms.pairs import DominatingPair, FinitePair, Floats, GaussianPair
+from dpaudit.mechanisms.pairs import (
+    DominatingPair,
+    FinitePair,
+    Floats,
+    GaussianPair,
+    concentration,
+    exceeds_floats,
+    vast_pair,
+)
 
 __all__ = ["DiscreteGaussian", "Gaussian"]
 
@@ -77,9 +86,11 @@ class Gaussian(Mechanism):
 
     def pair(self, sensitivity: float) -> DominatingPair:
         """N(Δ/σ, 1) against N(0, 1): the noise is isotropic, so only the L2 distance counts."""
-        return GaussianPair(checked_sensitivity(sensitivity) / self.sigma)
+        distance = checked_sensitivity(sensitivity)
+        # Where the quotient underflows, a float above it stands for it.
+        return GaussianPair(max(distance / self.sigma, 1e-300) if distance else 0.0)
 
-    def implied_sensitivity(self, contribution_factor: float) -> float | None:
+    def implied_sensitivity(self, contribution_factor: float, entries: int = 1) -> float | None:
         """The clip norm, doubled where one value may replace another."""
         return None if self.clip_norm is None else self.clip_norm * contribution_factor
 
@@ -130,13 +141,16 @@ class DiscreteGaussian(Mechanism):
             )
         if shift == 0:
             return FinitePair(np.zeros(1), np.ones(1), np.ones(1))
+        largest = Fraction(2 * reach * shift + shift**2) / (2 * Fraction(self.sigma) ** 2)
+        if exceeds_floats(largest):
+            return vast_pair()
         k = np.arange(shift - reach, reach + 1, dtype=np.float64)
         log_mass = -log_normaliser(self.sigma)
         q = np.exp(log_mass - (k / self.sigma) ** 2 / 2)
         p = np.exp(log_mass - ((k - shift) / self.sigma) ** 2 / 2)
         losses = (2 * k - shift) * shift / (2 * self.sigma**2)
         return _DiscreteNormalPair(
-            losses, p, q, p_infinite=1e-300, rho=(shift / self.sigma) ** 2 / 2
+            losses, p, q, p_infinite=1e-300, rho=concentration(shift / self.sigma, 0.5)
         )
 
     def _prepare(self, value: ArrayLike) -> NDArray[Any]:
@@ -167,7 +181,8 @@ class _DiscreteNormalPair(FinitePair):
 
     def renyi(self, orders: ArrayLike) -> Floats:
         """At most α ρ (Canonne et al. 2020, Theorem 4)."""
-        return np.asarray(orders, dtype=np.float64) * self.rho
+        with np.errstate(over="ignore"):
+            return np.asarray(orders, dtype=np.float64) * self.rho
 
     @property
     def zcdp_rho(self) -> float:

@@ -20,7 +20,14 @@ from dpaudit.mechanisms.base import (
     integer_sensitivity,
     sum_over_entries,
 )
-from dpaudit.mechanisms.pairs import DominatingPair, FinitePair, Floats, LaplacePair
+from dpaudit.mechanisms.pairs import (
+    DominatingPair,
+    FinitePair,
+    Floats,
+    LaplacePair,
+    exceeds_floats,
+    vast_pair,
+)
 
 __all__ = ["DiscreteLaplace", "Laplace"]
 
@@ -66,12 +73,13 @@ class Laplace(Mechanism):
         """A Laplace pair whose ε is the exact quotient of sensitivity and scale."""
         return LaplacePair(Fraction(checked_sensitivity(sensitivity)) / Fraction(self.scale))
 
-    def implied_sensitivity(self, contribution_factor: float) -> float | None:
+    def implied_sensitivity(self, contribution_factor: float, entries: int = 1) -> float | None:
         """Width of the clip where one value may replace another, else its largest magnitude."""
         if self.clip is None:
             return None
         lower, upper = self.clip
-        return upper - lower if contribution_factor == 2 else max(abs(lower), abs(upper))
+        width = upper - lower if contribution_factor == 2 else max(abs(lower), abs(upper))
+        return width * entries
 
     def _prepare(self, value: ArrayLike) -> NDArray[Any]:
         array: NDArray[Any] = _validate.real_array(value=value)
@@ -117,6 +125,9 @@ class DiscreteLaplace(Mechanism):
             raise InputError(f"sensitivity is {sensitivity}; discrete-laplace takes at most 1e6.")
         if shift == 0:
             return FinitePair(np.zeros(1), np.ones(1), np.ones(1), bound=Fraction(0))
+        bound = Fraction(shift) / Fraction(self.scale)
+        if exceeds_floats(bound):
+            return vast_pair(bound)
         ratio = math.exp(-1 / self.scale)
         k = np.arange(shift + 1)
         q = np.exp(-k / self.scale) * (-math.expm1(-1 / self.scale) / (1 + ratio))
@@ -124,7 +135,7 @@ class DiscreteLaplace(Mechanism):
         q[-1] = math.exp(-shift / self.scale) / (1 + ratio)
         losses = (2 * k - shift) / self.scale
         # P is the mirror image of Q: its mass at k is that of Q at s − k.
-        return FinitePair(losses, q[::-1].copy(), q, bound=Fraction(shift) / Fraction(self.scale))
+        return FinitePair(losses, q[::-1].copy(), q, bound=bound)
 
     def _prepare(self, value: ArrayLike) -> NDArray[Any]:
         return integer_array(value)

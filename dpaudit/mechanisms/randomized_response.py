@@ -72,9 +72,9 @@ class RandomizedResponse(Mechanism):
             np.array([truth, (self.k - 2) * lie, lie]),
         )
 
-    def implied_sensitivity(self, contribution_factor: float) -> float | None:
-        """Always 1: any answer may become any other."""
-        return 1.0
+    def implied_sensitivity(self, contribution_factor: float, entries: int = 1) -> float | None:
+        """1 for each answer: any may become any other."""
+        return float(entries)
 
     def _prepare(self, value: ArrayLike) -> NDArray[Any]:
         answers = integer_array(value)

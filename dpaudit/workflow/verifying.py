@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,6 +11,7 @@ from typing import Any
 
 from dpaudit import _files
 from dpaudit.certificate import load_certificate, verify
+from dpaudit.errors import PlanMismatchError
 from dpaudit.journal import FORMAT as JOURNAL_FORMAT
 from dpaudit.journal import read_journal
 
@@ -37,6 +39,7 @@ def verify_file(path: Path) -> Verification:
     Raises:
         TamperedError: if it does not match its own hashes or its guarantee does not follow.
         InputError: if it is neither.
+        PlanMismatchError: if a ledger holds more than its plan declares.
     """
     first = _files.read_text(path, what="file", limit=2_000_000_000)[:200]
     if f'"format":"{JOURNAL_FORMAT}"' in first or path.suffix == ".jsonl":
@@ -62,17 +65,23 @@ def _verify_ledger(path: Path) -> Verification:
     if not content.closed:
         remarks.append("the ledger was not closed: lines at its end may be missing.")
     charges = content.charges()
-    most = {at: max(counter.values(), default=0) for at, counter in charges.items()}
+    most = {at: _most_for_one(counter) for at, counter in charges.items()}
     facts = {
         "plan_hash": content.plan.hash,
         "releases": len(content.entries),
         "closed": content.closed,
         "most_for_one_unit": most,
     }
-    over = [
-        i
-        for i in content.plan.invocations
-        if most[i.at] > i.count or charges[i.at].total() > i.releases
-    ]
-    remarks += [f"{i.describe()} ran more often than its plan declares." for i in over]
+    for i in content.plan.invocations:
+        ran = charges[i.at].total()
+        if most[i.at] > i.count or ran > i.releases:
+            raise PlanMismatchError(f"{i.describe()} ran more often than its plan declares.")
+        if content.closed and ran < i.releases:
+            remarks.append(f"{i.describe()} ran {ran} of {i.releases} declared times.")
     return Verification("ledger", facts, tuple(remarks))
+
+
+def _most_for_one(charges: Counter[str | None]) -> int:
+    """What any one unit was charged: its own releases and those that touch everybody."""
+    own = max((count for unit, count in charges.items() if unit is not None), default=0)
+    return own + charges[None]

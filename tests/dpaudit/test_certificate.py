@@ -54,8 +54,11 @@ def test_a_claim_is_judged_at_its_own_delta():
     assert broken.guarantee.epsilon < 1
     assert broken.claim_exceeded
     pure = certify(plan, subject=SUBJECT, claim=Claim(1.0), delta=0.1)
-    assert pure.claim_exceeded
-    assert "infinity" in pure.findings[0].message
+    assert pure.verdict is Verdict.UNPROVEN
+    assert not pure.claim_exceeded
+    wanted = certify(plan, subject=SUBJECT, claim=Claim(1.0, 1e-5), delta=0.0)
+    assert wanted.verdict is Verdict.CERTIFIED
+    verify(wanted)
     for certificate in (held, broken, pure):
         verify(certificate)
 
@@ -93,7 +96,7 @@ def test_delta_comes_from_the_claim_or_must_be_given():
 def test_json_round_trip_and_schema(tmp_path):
     certificate = certify(
         response_plan(), subject=SUBJECT, claim=Claim(1.0), not_covered=["timing"]
-    ).with_audits([replace(AUDIT, refuted=False, epsilon_lower=float("inf"))])
+    ).with_audits([replace(AUDIT, epsilon_lower=float("inf"))])
     path = certificate.save(tmp_path / "c.json")
     again = load_certificate(path)
     assert again.to_dict() == certificate.to_dict()
@@ -130,6 +133,31 @@ def test_a_guarantee_that_does_not_follow_is_detected():
     record = resealed(tampered(verdict="unproven"))
     with pytest.raises(TamperedError, match="verdict is unproven"):
         verify(Certificate.from_dict(record))
+
+
+def forged_guarantee(**changes):
+    record = tampered()
+    return {"guarantee": record["guarantee"] | changes}
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"guarantee": None}, "guarantee is missing"),
+        (forged_guarantee(epsilon=None), "guarantee.epsilon is inf"),
+        (forged_guarantee(curve=[[0, 1e-30]]), "guarantee.curve"),
+        (forged_guarantee(curve=[]), "guarantee.curve"),
+        (forged_guarantee(native={}), "guarantee.native"),
+        (forged_guarantee(error_bound=0.3), "guarantee.error_bound"),
+        (forged_guarantee(compared={"pure": 0.1}), "guarantee.compared"),
+        ({"claim": {"epsilon": 0.5, "delta": 0.0}}, "findings lack 'claim-exceeded'"),
+        ({"audits": [replace(AUDIT, refuted=False).to_dict()]}, "recorded as not refuting"),
+        ({"audits": [AUDIT.to_dict()]}, "verdict is certified"),
+    ],
+)
+def test_forgeries_with_a_fitting_digest_are_detected(change, message):
+    with pytest.raises(TamperedError, match=message):
+        verify(Certificate.from_dict(resealed(tampered() | change)))
 
 
 @pytest.mark.parametrize(

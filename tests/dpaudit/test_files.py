@@ -24,6 +24,14 @@ def test_bad_json_is_one_sentence(text, message):
         _files.parse_json(text, what="pair")
 
 
+def test_special_files_are_refused_and_a_byte_order_mark_is_not(tmp_path):
+    with pytest.raises(InputError, match="no regular file"):
+        _files.read_text("/dev/zero", what="file")
+    path = tmp_path / "bom.json"
+    path.write_bytes(b"\xef\xbb\xbf[1]")
+    assert _files.load_json(path, what="file") == [1]
+
+
 def test_canonical_json_does_not_depend_on_order():
     assert _files.digest({"a": 1, "b": [2]}) == _files.digest({"b": [2], "a": 1})
     with pytest.raises(ValueError, match="JSON"):

@@ -67,6 +67,13 @@ def test_a_swap_is_detected(path):
         read_journal(path)
 
 
+def test_duplicate_keys_and_foreign_units_are_refused(path):
+    lines = path.read_text().splitlines(keepends=True)
+    path.write_text("".join([lines[0], lines[1].replace("{", '{"unit":"mallory",', 1), *lines[2:]]))
+    with pytest.raises(TamperedError, match="line 2"):
+        read_journal(path)
+
+
 def test_a_cut_last_line_is_tolerated_and_told(path):
     text = path.read_text()
     for length in range(1, 40, 7):

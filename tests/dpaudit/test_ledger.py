@@ -143,3 +143,43 @@ def test_a_stream_is_one_invocation_and_ends_where_declared():
     ledger.check()
     with pytest.raises(PlanMismatchError, match="charged that often"):
         ledger.stream(mechanism, (2,), at="sums")
+
+
+def test_releases_that_touch_everybody_count_for_every_unit():
+    """One after the other, in any order, nobody is charged more than is declared."""
+    ledger = open_ledger()
+    ledger.release(LAPLACE, 1.0)
+    with pytest.raises(PlanMismatchError, match="response 'ann'"):
+        ledger.release(LAPLACE, 1.0, unit="ann")
+    ledger = open_ledger()
+    ledger.release(LAPLACE, 1.0, unit="ann")
+    with pytest.raises(PlanMismatchError, match="any one unit"):
+        ledger.release(LAPLACE, 1.0)
+    assert guarantee(ledger.spent()).epsilon == 1.0
+
+
+def test_a_local_value_of_more_entries_than_declared_is_refused():
+    ledger = open_ledger()
+    with pytest.raises(InputError, match="value has 2000 entries, which can move by 8000"):
+        ledger.release(LAPLACE, np.full(2000, 1.0), unit="ann")
+    with pytest.raises(InputError, match="value is empty"):
+        ledger.release(LAPLACE, [], unit="ann")
+    assert len(ledger) == 0
+
+
+@pytest.mark.parametrize("unit", [3, np.int64(3), ("a", 1), [1], "", "\ud800", 1.5, True])
+def test_units_are_names(unit, tmp_path):
+    ledger = open_ledger(journal=tmp_path / "ledger.jsonl")
+    state = ledger._rng.bit_generator.state
+    with pytest.raises(InputError, match="unit"):
+        ledger.release(LAPLACE, 1.0, unit=unit)
+    ledger.close()
+    assert ledger._rng.bit_generator.state == state
+    assert len(ledger) == 0
+
+
+def test_ledgers_are_of_plans_and_generators():
+    with pytest.raises(InputError, match="plan is None"):
+        Ledger(None)
+    with pytest.raises(InputError, match="rng is 5"):
+        Ledger(response_plan(), rng=5)

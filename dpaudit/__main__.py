@@ -1,0 +1,6 @@
+"""``python -m dpaudit``: the command line."""
+
+from dpaudit.cli.main import main
+
+if __name__ == "__main__":
+    main()
