@@ -17,6 +17,9 @@ from dpaudit.sampling import Sampling
 __all__ = ["Invocation", "Plan"]
 
 
+_KINDS = {"unit": PrivacyUnit, "relation": Relation, "trust": TrustModel, "sampling": Sampling}
+
+
 @dataclass(frozen=True)
 class Invocation:
     """One declared use of a mechanism.
@@ -50,6 +53,10 @@ class Invocation:
     def __post_init__(self) -> None:
         if not isinstance(self.mechanism, Mechanism):
             raise InputError(f"mechanism is {self.mechanism!r}; it must be a Mechanism.")
+        for name, kind in _KINDS.items():
+            value = getattr(self, name)
+            if not isinstance(value, kind) and not (name == "sampling" and value is None):
+                raise InputError(f"{name} is {value!r:.60}; it must be a {kind.__name__}.")
         sensitivity = _validate.non_negative(sensitivity=self.sensitivity)
         object.__setattr__(self, "sensitivity", sensitivity)
         count = _validate.integer_at_least(1, count=self.count)

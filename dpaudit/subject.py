@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -59,6 +59,9 @@ class Subject(ABC):
     Only :meth:`plan` must be written. Every field has a default, so that the algorithm can be
     certified with no more than a privacy parameter.
     """
+
+    default_data: ClassVar[str] = "synthetic"
+    """Name of the data that :meth:`load` gives where the user names none."""
 
     @abstractmethod
     def plan(self) -> Plan:

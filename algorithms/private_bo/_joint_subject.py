@@ -76,6 +76,8 @@ class PrivateApproximateGPUCB(Subject):
         InputError: if a field is out of its range.
     """
 
+    default_data: ClassVar[str] = "bump"
+
     paper_place: ClassVar[str] = ""
 
     epsilon: float = 1.0

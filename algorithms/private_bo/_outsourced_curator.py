@@ -55,6 +55,8 @@ class OutsourcingCurator(Subject):
         InputError: if a field is outside its range.
     """
 
+    default_data: ClassVar[str] = "grid"
+
     public_scale: ClassVar[bool]
     """Whether :meth:`load` scales recorded rows by public constants or by their own statistics."""
 

@@ -95,8 +95,11 @@ def certify(
 def run(
     subject: Annotated[str, typer.Argument(metavar="SUBJECT", help="module:Object.")],
     data: Annotated[
-        str, typer.Option("--data", metavar="NAME|PATH", help="What to run on.")
-    ] = "synthetic",
+        str | None,
+        typer.Option(
+            "--data", metavar="NAME|PATH", help="What to run on; the subject's own by default."
+        ),
+    ] = None,
     settings: Settings = None,
     seed: Seed = None,
     output: Annotated[
@@ -170,6 +173,10 @@ def audit(
         str | None,
         typer.Option("--dask", metavar="ADDRESS", help="Run on this dask scheduler instead."),
     ] = None,
+    timeout: Annotated[
+        float,
+        typer.Option("--timeout", parser=_number, metavar="SECONDS", help="That one run may take."),
+    ] = 60.0,
     journal: Annotated[
         Path | None,
         typer.Option(
@@ -216,6 +223,7 @@ def audit(
                 workers=workers,
                 dask=dask,
                 journal=journal,
+                timeout=timeout,
             )
         )
     if output is not None:

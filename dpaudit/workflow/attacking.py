@@ -42,6 +42,7 @@ class AuditRequest:
         seed: of the experiment.
         workers: worker processes; the result does not depend on them.
         dask: address of a dask scheduler to run on instead.
+        timeout: seconds that one run may take.
         journal: file of finished runs, from which a killed audit goes on; needs a seed.
     """
 
@@ -56,6 +57,7 @@ class AuditRequest:
     workers: int = 1
     dask: str | None = None
     journal: Path | None = None
+    timeout: float = 60.0
 
     def execution(self) -> dict[str, Any]:
         """How the runs are drawn: the same for functions and subjects."""
@@ -66,6 +68,7 @@ class AuditRequest:
             "workers": self.workers,
             "dask": self.dask,
             "journal": self.journal,
+            "timeout": self.timeout,
         }
 
 

@@ -23,7 +23,7 @@ __all__ = ["run_subject", "save"]
 def run_subject(
     name: str,
     settings: Sequence[str],
-    data: str,
+    data: str | None,
     seed: int | None,
     folder: Path,
     *,
@@ -34,7 +34,7 @@ def run_subject(
     Args:
         name: ``module:Object``.
         settings: ``key=value`` texts.
-        data: name or path of the data, as the subject understands it.
+        data: name or path of the data, as the subject understands it; its default for None.
         seed: of noise and algorithm; None draws fresh entropy, as a deployment must.
         folder: where the files go; made if need be.
         secure: draw the noise from exact samplers (extra ``secure``), which take no seed.
@@ -50,6 +50,7 @@ def run_subject(
     if target.subject is None:
         raise InputError(f"{name} is a plan; only a subject can be run.")
     problem_seed, algorithm_seed, noise_seed = np.random.SeedSequence(seed).spawn(3)
+    data = target.subject.default_data if data is None else data
     problem = target.subject.load(data, np.random.default_rng(problem_seed))
     certificate = certified(target, extra=() if secure else _seed_finding(seed))
     if secure:

@@ -71,6 +71,10 @@ def test_groups_are_disjoint_and_ungrouped_invocations_touch_all():
         ({"count": 5, "total": 4}, "total is 4"),
         ({"group": ""}, "group"),
         ({"mechanism": "gaussian"}, "mechanism is 'gaussian'"),
+        ({"unit": "row"}, "unit is 'row'; it must be a PrivacyUnit"),
+        ({"relation": "add-remove"}, "it must be a Relation"),
+        ({"trust": "central"}, "it must be a TrustModel"),
+        ({"sampling": "poisson"}, "it must be a Sampling"),
     ],
 )
 def test_bad_invocations(change, message):

@@ -43,7 +43,7 @@ def light_sensors(path: str | Path | None = None) -> BanditProblem:
         data = loadmat(file, squeeze_me=True, struct_as_record=False, mat_dtype=True)["data"]
         train = np.asarray(data.train.sensordata, dtype=np.float64)
         test = np.asarray(data.test.sensordata, dtype=np.float64)
-    except (OSError, ValueError, KeyError, AttributeError, TypeError, NotImplementedError) as wrong:
+    except Exception as wrong:
         raise InputError(
             f"path is {str(file)!r}, which has no data.train.sensordata and data.test.sensordata "
             "matrices; it must be the light sensor file iw_data_all.mat."
@@ -70,7 +70,7 @@ def stocks(path: str | Path | None = None) -> BanditProblem:
         with file.open(newline="", encoding="utf-8") as stream:
             header, *days = [line for line in csv.reader(stream) if line]
         prices = np.array([[float(price) for price in day[1:]] for day in days])
-    except (OSError, ValueError) as wrong:
+    except (OSError, ValueError, csv.Error) as wrong:
         raise InputError(
             f"path is {str(file)!r}, which is not a table of prices; it must have a header "
             "Date,TICKER,... and one line of numbers a day."
