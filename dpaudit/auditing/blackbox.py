@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpaudit.auditing.experiment import Chunk, Experiment, Release, Side, Stage
+from dpaudit.auditing.experiment import Chunk, Experiment, Release, Side, Stage, copies
 from dpaudit.auditing.limits import within_time
 from dpaudit.errors import InputError
 
@@ -60,16 +60,19 @@ class BlackBox:
     def __call__(self, data: Any, size: int, rng: np.random.Generator) -> NDArray[Any]:
         """``size`` outputs, one after the other unless the function makes them at once.
 
+        Every call is given a copy of the data, so that code may change them.
+
         Raises:
             InputError: if an output is missing or differs in shape from the first one.
             TrialTimeoutError: if a call takes longer than the timeout.
         """
+        fresh = copies(data)
         if self.batched:
             limit = None if self.timeout is None else self.timeout * size
-            return self._array(within_time(limit, lambda: self.function(data, rng, size)))
+            return self._array(within_time(limit, lambda: self.function(fresh(), rng, size)))
         outputs: list[NDArray[Any]] = []
         for run in range(size):
-            output = within_time(self.timeout, lambda: self.function(data, rng))
+            output = within_time(self.timeout, lambda: self.function(fresh(), rng))
             if output is None:
                 raise InputError(f"{self.name} returned nothing in run {run + 1}; it must return.")
             array = self._array(output)

@@ -80,9 +80,11 @@ class _Design:
             return False
         return point.lower_bound(1 - self.point_error) > self.claim.epsilon
 
-    def pilot(self, shown: Preflight) -> int:
-        """Runs a side on which the event (and, for arrays, the score) is chosen."""
-        plain = pilot_size(self.runs)
+    def pilot(self, shown: Preflight, runs: int) -> int:
+        """Of ``runs`` a side, those on which event (and, for arrays, score) are chosen."""
+        if _immediate(self, shown):
+            return 0
+        plain = pilot_size(runs)
         vectors = math.prod(shown.shape) > 1
         return round(LEARNING * plain) if self.learn and vectors else plain
 
@@ -147,7 +149,7 @@ def audit_release(
     """
     design = _Design(
         Claim(epsilon, delta),
-        _validate.integer_at_least(2, runs=runs),
+        _validate.integer_at_least(1, runs=runs),
         _validate.open_fraction(confidence=confidence),
         curve,
         _as_scores(score),
@@ -164,14 +166,14 @@ def audit_release(
     shown = preflight(experiment)
     if shown.repeats:
         experiment = replace(experiment, release=OneByOne(release))
-    pilot = 0 if _immediate(design, shown) else design.pilot(shown)
     require_enough_runs(
         design.claim,
         design.runs,
-        design.runs - pilot,
+        lambda runs: runs - design.pilot(shown, runs),
         design.point_error,
         design.curve_null(),
     )
+    pilot = design.pilot(shown, design.runs)
     runner = Runner(experiment, Execution(workers, dask, journal, progress), design.runs)
     with runner.opened(_identity(experiment, design)):
         if pilot == 0:

@@ -18,7 +18,7 @@ from dpaudit.auditing.limits import TrialTimeoutError, within_time
 from dpaudit.errors import DpAuditError, InputError
 from dpaudit.subject import AuditPair
 
-__all__ = ["Chunk", "Experiment", "Release", "Side", "Stage", "chunks"]
+__all__ = ["Chunk", "Experiment", "Release", "Side", "Stage", "chunks", "copies"]
 
 Release = Callable[[Any, int, np.random.Generator], Any]
 """``release(data, size, rng)``: ``size`` independent outputs, shape (size, …)."""
@@ -26,6 +26,9 @@ Release = Callable[[Any, int, np.random.Generator], Any]
 CHUNKS = 64
 """Chunks of a stage, about: enough for any number of workers and a fine journal."""
 LARGEST_CHUNK = 16_384
+
+
+_FLAT = frozenset({int, float, bool, str, bytes, type(None)})
 
 
 class Stage(IntEnum):
@@ -96,13 +99,13 @@ class Experiment:
         Raises:
             InputError: if the code raises, hangs, or returns what cannot be tested.
         """
-        data = self.pair.x if side is Side.X else self.pair.x_prime
+        fresh = copies(self.pair.x if side is Side.X else self.pair.x_prime)
         rng = self.generator(chunk.stage, side, chunk.number)
         where = f"on {'x' if side is Side.X else chr(120) + chr(39)}"
         runs = f"in runs {chunk.start + 1} to {chunk.start + chunk.size} {where}"
         limit = None if self.timeout is None else self.timeout * chunk.size
         try:
-            raw = within_time(limit, lambda: self.release(data, chunk.size, rng))
+            raw = within_time(limit, lambda: self.release(fresh(), chunk.size, rng))
         except TrialTimeoutError:
             raise InputError(
                 f"the mechanism took more than {self.timeout:g} s a run {runs}; it hangs, or needs "
@@ -110,11 +113,40 @@ class Experiment:
             ) from None
         except DpAuditError as error:
             raise InputError(f"the mechanism failed {where}: {_sentence(error)}") from None
-        except Exception as error:  # noqa: BLE001 - foreign code may raise anything
+        except KeyboardInterrupt:
+            raise
+        except BaseException as error:  # noqa: BLE001 - foreign code may raise even SystemExit
             raise InputError(
                 f"the mechanism raised {type(error).__name__} {runs}: {_sentence(error)}"
             ) from None
         return checked_outputs(raw, chunk.size, runs)
+
+
+def copies(data: Any) -> Callable[[], Any]:
+    """A maker of copies of data as they are now, so that code may change what it is given.
+
+    Containers and arrays are copied, whatever else they hold is shared.
+
+    >>> fresh = copies({"rows": [1, 2]})
+    >>> fresh()["rows"].append(3)
+    >>> fresh()
+    {'rows': [1, 2]}
+    """
+    kept = _copied(data)
+    return lambda: _copied(kept)
+
+
+def _copied(data: Any) -> Any:
+    kind = type(data)
+    if kind is list or kind is tuple:
+        if _FLAT.issuperset(map(type, data)):  # quick, and most data are
+            return kind(data)
+        return kind([_copied(item) for item in data])
+    if kind is dict:
+        return {key: _copied(item) for key, item in data.items()}
+    if kind is set or isinstance(data, np.ndarray):
+        return data.copy()
+    return data
 
 
 def _sentence(error: BaseException) -> str:

@@ -37,18 +37,23 @@ MANY = 5  # expected hits from which the normal law serves for a forecast
 _QUANTILE = 1.2815515655446004  # of the standard normal at WANTED_POWER
 _SAMPLE = 20_000
 _MOST_RUNS = 10**7
+_STEPS = 64
 _NEVER = 2**63  # e^30 runs and more
 
 
 def require_enough_runs(
-    claim: Claim, runs: int, test_runs: int, error: float, curve: CurveNull | None
+    claim: Claim,
+    runs: int,
+    test_runs: Callable[[int], int],
+    error: float,
+    curve: CurveNull | None,
 ) -> None:
     """Refuse an audit that could not refute the claim whatever it saw.
 
     Args:
         claim: under test.
         runs: runs a side, all stages.
-        test_runs: of these, those that the joint test sees.
+        test_runs: how many of so many runs (at least 2) the joint test sees.
         error: of the joint test, 0 where it decides nothing.
         curve: an unused test of the claimed curve, if there is one; it is used up.
 
@@ -57,9 +62,9 @@ def require_enough_runs(
     """
     possible = error > 0 and claim.epsilon <= 30
     fewest = fewest_runs(claim.epsilon, claim.delta, error) if possible else _NEVER
-    if test_runs >= fewest:
+    needed = _runs_in_all(fewest, test_runs) if fewest < _NEVER else _NEVER
+    if runs >= needed:
         return
-    needed = math.ceil(fewest * runs / test_runs) if fewest < _NEVER else fewest
     if curve is not None:
         while not curve.refuted and curve.pairs < _MOST_RUNS and curve.pairs < needed:
             more = max(64, curve.pairs // 4)
@@ -71,6 +76,20 @@ def require_enough_runs(
             f"runs is {runs}; even outputs that never coincide could not refute {claim} with so "
             f"few: {wanted}."
         )
+
+
+def _runs_in_all(fewest: int, test_runs: Callable[[int], int]) -> int:
+    """The least number of runs from which on at least ``fewest`` are always left for the test."""
+    low, high = 1, max(2, fewest)
+    while test_runs(high) < fewest:
+        low, high = high, 2 * high
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if test_runs(middle) >= fewest else (middle, high)
+    # A pilot that grows in steps takes a few test runs back, so the last shortage counts.
+    nearby = range(high + _STEPS, max(2, high) - 1, -1)
+    short = (runs for runs in nearby if test_runs(runs) < fewest)
+    return next(short, high - 1) + 1
 
 
 @dataclass(frozen=True)
@@ -298,7 +317,9 @@ def _normal_quantile(error: float) -> float:
 
 
 def _continuous(outputs: Floats) -> bool:
-    """Whether most outputs differ from each other."""
+    """Whether there are several outputs, and most differ from each other."""
+    if len(outputs) < 2:
+        return False
     return len(np.unique(outputs.reshape(len(outputs), -1), axis=0)) > 0.9 * len(outputs)
 
 

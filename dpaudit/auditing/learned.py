@@ -168,7 +168,7 @@ def choose_score(
     half = len(x) // 2
     held = x[half:], x_prime[half:]
     chosen: Choice | None = None
-    learned = _trained(x[:half], x_prime[:half], vectors=not _scalar(x)) if learn else ()
+    learned = _trained(x[:half], x_prime[:half], vectors=not _scalar(x)) if learn and half else ()
     for score in (*fixed, *learned):
         # A score that needed no training may be judged on the whole pilot.
         pilot = (x, x_prime) if score in fixed or not half else held

@@ -202,6 +202,13 @@ def _alike(one: Sequence[float], other: Sequence[float], lines: int) -> bool:
     return lines < _LINES_A_FIGURE and len(one) == len(other) and sizes[1] <= 20 * sizes[0]
 
 
+def _cut(names: Sequence[str], series: Mapping[str, Sequence[float]]) -> str:
+    """What to say where values are too large to be drawn."""
+    if max(abs(value) for name in names for value in series[name]) <= svg.LARGEST:
+        return ""
+    return f" Values beyond ±{svg.LARGEST:g} are drawn as ±{svg.LARGEST:g}; the table has them."
+
+
 def _series_figure(
     number: int, names: Sequence[str], series: Mapping[str, Sequence[float]]
 ) -> Figure:
@@ -215,7 +222,7 @@ def _series_figure(
     return Figure(
         f"series-{number}",
         f"Run: {', '.join(names)}",
-        f"After {len(series[names[0]])} rounds, {'; '.join(spoken)}.",
+        f"After {len(series[names[0]])} rounds, {'; '.join(spoken)}.{_cut(names, series)}",
         chart.markup(f"series-{number}"),
         tuple(legend),
     )

@@ -12,9 +12,12 @@ from enum import StrEnum
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
-__all__ = ["Chart", "Ink", "drawing"]
+__all__ = ["LARGEST", "Chart", "Ink", "drawing"]
+
+LARGEST = 1e100
+"""Larger values are drawn here, as axes cannot span them."""
 
 _SUPERSCRIPTS = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 
@@ -95,13 +98,15 @@ class Chart:
         """A curve; a single value becomes a point."""
         style = (0, dashes) if dashes else "-"
         marker = "o" if np.size(x) == 1 else ""
-        self.axes.plot(x, y, color=ink, linestyle=style, linewidth=1.9, marker=marker)
+        self.axes.plot(
+            _drawable(x), _drawable(y), color=ink, linestyle=style, linewidth=1.9, marker=marker
+        )
 
     def point(self, x: float, y: float, ink: Ink, marker: str, *, hollow: bool = False) -> None:
         """Mark one point; a hollow mark is larger, so that it shows around a full one."""
         self.axes.plot(
-            [x],
-            [y],
+            _drawable([x]),
+            _drawable([y]),
             linestyle="none",
             marker=marker,
             markersize=12 if hollow else 7,
@@ -137,6 +142,12 @@ class Chart:
         metadata = dict.fromkeys(("Date", "Creator", "Format", "Type"))
         self._figure.savefig(buffer, format="svg", transparent=True, metadata=metadata)
         return _inlined(buffer.getvalue(), name)
+
+
+def _drawable(values: ArrayLike) -> NDArray[np.float64]:
+    """Values that axes can span without overflow."""
+    drawn: NDArray[np.float64] = np.clip(np.asarray(values, np.float64), -LARGEST, LARGEST)
+    return drawn
 
 
 def _power(power: int) -> str:

@@ -151,9 +151,18 @@ def test_missing_files_are_named(
 
 def test_a_file_that_is_no_sensor_file_is_refused(tmp_path: Path) -> None:
     file = tmp_path / "iw_data_all.mat"
-    file.write_bytes(b"not a matlab file at all" * 20)
-    with pytest.raises(InputError, match="light sensor file"):
-        light_sensors(file)
+    for junk in (b"not a matlab file at all" * 20, b"junk\n", b"", b"MATLAB 5.0 MAT-file" * 30):
+        file.write_bytes(junk)
+        with pytest.raises(InputError, match=r"iw_data_all\.mat.*light sensor file"):
+            light_sensors(file)
+
+
+@pytest.mark.parametrize("junk", [b"junk\n", b"", b"\0\0\n\0", b"\xff\xfe", b'"' + b"x" * 200_000])
+def test_a_file_that_is_no_table_of_prices_is_refused(tmp_path: Path, junk: bytes) -> None:
+    file = tmp_path / "fin.csv"
+    file.write_bytes(junk)
+    with pytest.raises(InputError, match=r"fin\.csv"):
+        stocks(file)
 
 
 def test_recorded_sales_are_the_published_ones() -> None:

@@ -27,11 +27,37 @@ __all__ = [
 Floats = NDArray[np.float64]
 
 
+_LEAST = math.ulp(0.0)
+
+
 class Direction(Enum):
     """Which of the two neighbours is put on the large side of ``p <= exp(epsilon) q + delta``."""
 
     FORWARD = "x to x'"
     BACKWARD = "x' to x"
+
+
+_OUTSIDE = {"≥": "<", ">": "≤", "≤": ">", "<": "≥"}
+_SWAPPED = {"≥": "≤", ">": "<"}
+
+
+def _before(lower: float) -> tuple[str, str]:
+    """``score ≥ lower`` as sign and number; ``score > 0`` for the float that follows 0."""
+    previous = math.nextafter(lower, -math.inf) + 0.0
+    opened = not _simple(lower) and _simple(previous)
+    return (">", f"{previous:.6g}") if opened else ("≥", f"{lower:.6g}")
+
+
+def _after(upper: float) -> tuple[str, str]:
+    """``score ≤ upper`` as sign and number; ``score < 1`` for the float that precedes 1."""
+    following = math.nextafter(upper, math.inf) + 0.0
+    opened = not _simple(upper) and _simple(following)
+    return ("<", f"{following:.6g}") if opened else ("≤", f"{upper:.6g}")
+
+
+def _simple(value: float) -> bool:
+    """Whether the six digits that are shown are the whole number."""
+    return math.isfinite(value) and abs(value) != _LEAST and float(f"{value:.6g}") == value
 
 
 def json_number(value: float) -> float | str:
@@ -119,18 +145,21 @@ class Event:
 
     def describe(self) -> str:
         """The event as a reader would write it, with its direction."""
-        low, high = f"{self.lower:.6g}", f"{self.upper:.6g}"
+        below, low = _before(self.lower)
+        above, high = _after(self.upper)
         bounded_below, bounded_above = self.lower > -math.inf, self.upper < math.inf
         if self.lower == self.upper:
-            words = f"score {'≠' if self.complement else '='} {low}"
+            words = f"score {'≠' if self.complement else '='} {self.lower:.6g}"
         elif bounded_below and bounded_above:
             words = (
-                f"score < {low} or score > {high}" if self.complement else f"{low} ≤ score ≤ {high}"
+                f"score {_OUTSIDE[below]} {low} or score {_OUTSIDE[above]} {high}"
+                if self.complement
+                else f"{low} {_SWAPPED[below]} score {above} {high}"
             )
         elif bounded_below:
-            words = f"score {'<' if self.complement else '≥'} {low}"
+            words = f"score {_OUTSIDE[below] if self.complement else below} {low}"
         elif bounded_above:
-            words = f"score {'>' if self.complement else '≤'} {high}"
+            words = f"score {_OUTSIDE[above] if self.complement else above} {high}"
         else:
             words = "no score" if self.complement else "any score"
         return f"{words} ({self.direction.value})"

@@ -1,6 +1,8 @@
 """Code that cannot be audited is refused in one sentence."""
 
+import sys
 import time
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -20,6 +22,66 @@ def rare(data, rng):
     if rng.random() < 0.05:
         raise KeyError("no such row")
     return data + rng.laplace()
+
+
+def leaves(data, rng):
+    if rng.random() < 0.05:
+        sys.exit(0)
+    return data + rng.laplace()
+
+
+class TestExits:
+    def test_are_failures_of_the_mechanism(self):
+        with pytest.raises(InputError, match=r"raised SystemExit in runs \d+ to \d+ on x"):
+            audit(leaves)
+
+    def test_in_worker_processes(self):
+        with pytest.raises(InputError, match="raised SystemExit"):
+            audit(leaves, workers=2)
+
+    def test_in_threads(self):
+        with (
+            ThreadPoolExecutor(1) as pool,
+            pytest.raises(InputError, match="raised SystemExit"),
+        ):
+            pool.submit(audit, leaves).result()
+
+    def test_an_interrupt_by_the_user_is_none(self):
+        def interrupted(data, rng):
+            raise KeyboardInterrupt
+
+        with pytest.raises(KeyboardInterrupt):
+            audit(interrupted)
+
+
+class TestData:
+    @pytest.mark.parametrize("batched", [False, True])
+    @pytest.mark.parametrize(
+        ("data", "change"),
+        [
+            ([1.0], lambda data: data.append(1.0)),
+            ({"rows": [[1.0]]}, lambda data: data["rows"][0].append(1.0)),
+            (([1.0],), lambda data: data[0].append(1.0)),
+            ({1.0}, lambda data: data.add(5.0)),
+            (np.ones(3), lambda data: np.add(data, 1, out=data)),
+        ],
+    )
+    def test_code_may_change_what_it_is_given(self, data, change, batched):
+        seen = []
+
+        def one(data, rng):
+            seen.append(repr(data))
+            change(data)
+            return rng.laplace()
+
+        def many(data, rng, size):
+            one(data, rng)
+            return rng.laplace(size=size)
+
+        before = repr(data)
+        function = many if batched else one
+        audit_release(BlackBox(function), AuditPair(data, data), epsilon=1.0, runs=60, seed=3)
+        assert set(seen) == {before} == {repr(data)}
 
 
 class TestOutputs:

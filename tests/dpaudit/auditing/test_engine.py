@@ -2,6 +2,7 @@
 
 import json
 import math
+import re
 from functools import partial
 
 import numpy as np
@@ -9,6 +10,8 @@ import pytest
 
 from dpaudit import AuditPair, Gaussian, InputError, Laplace, RandomizedResponse
 from dpaudit.auditing import BlackBox, WhiteBox, audit_release
+from dpaudit.auditing.evidence.events import pilot_size
+from dpaudit.auditing.evidence.power import fewest_runs
 from dpaudit.auditing.scores import LinearScore
 from dpaudit.mechanisms import LaplacePair
 from dpaudit.mechanisms.pairs import GaussianPair
@@ -183,10 +186,38 @@ class TestPower:
         assert "noise" not in record.power.lower()
         assert "true ε" in record.power
 
+    @pytest.mark.parametrize("shape", [(), (3,)])
+    @pytest.mark.parametrize("learn", [None, False])
+    def test_the_least_number_of_runs_is_one_number(self, shape, learn):
+        def release(data, size, rng):
+            return data + rng.laplace(size=(size, *shape))
+
+        score = LinearScore((1.0,) * math.prod(shape)) if learn is False else None
+        settings = {"epsilon": 0.5, "score": score, "learn": learn, "seed": 1}
+        stated = set()
+        for runs in range(1, 24):
+            try:
+                assert audit_release(release, AuditPair(0.0, 1.0), runs=runs, **settings)
+                assert min(stated) <= runs
+            except InputError as refused:
+                stated.add(int(re.search(r"at least (\d+) are needed", str(refused))[1]))
+                assert runs < min(stated)
+        assert len(stated) == 1
+
+    def test_the_least_number_of_runs_can_refute(self):
+        # All outputs differ: the fewest runs that are accepted refute, if the pilot helps at all.
+        for epsilon in (0.5, 1.0, 3.0):
+            with pytest.raises(InputError, match="at least") as refused:
+                audit(Laplace(1e-3), AuditPair(0.0, 1.0), epsilon=epsilon, runs=1)
+            least = int(re.search(r"at least (\d+)", str(refused.value))[1])
+            tested = least - pilot_size(least)
+            assert tested >= fewest_runs(epsilon, 0.0, 0.05)
+            assert tested - 1 < fewest_runs(epsilon, 0.0, 0.05)
+
     def test_too_few_runs_say_how_many_are_needed(self):
         with pytest.raises(InputError, match=r"runs is 5;.*at least (\d+) are needed"):
             audit(Laplace(1.0), AuditPair(0.0, 1.0), runs=5)
-        with pytest.raises(InputError, match="at least 73316 are needed"):
+        with pytest.raises(InputError, match="at least 73315 are needed"):
             audit(Laplace(1.0), AuditPair(0.0, 1.0), epsilon=10.0)
         with pytest.raises(InputError, match="no number of runs could"):
             audit(Laplace(1.0), AuditPair(0.0, 1.0), epsilon=100.0)

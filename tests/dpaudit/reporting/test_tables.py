@@ -1,7 +1,10 @@
 """Rows and commands."""
 
+import math
 import shlex
 from dataclasses import replace
+
+import pytest
 
 from dpaudit import Claim, Severity
 from dpaudit.project import parse_settings
@@ -93,3 +96,13 @@ def test_figures_show_claim_proof_and_attack(certificates):
 def test_no_figures_where_nothing_is_known(certificates):
     assert figures(certificates["opaque"]) == ()
     assert figures(replace(certificates["unbounded"], claim=Claim(1.0))) == ()
+
+
+@pytest.mark.parametrize(
+    "values",
+    [[1e308, -1e308], [1e308] * 3, [0.0, 1e308, 5e-324], [-1e308], [math.inf, 1.0], [1e-310, 0.0]],
+)
+def test_extreme_series_are_drawn_in_silence(values):
+    (figure,) = series_figures({"regret": values})
+    assert "<svg" in figure.markup
+    assert ("Values beyond" in figure.description) == (max(map(abs, values)) > 1e100)

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 
 import numpy as np
 import pytest
@@ -69,6 +70,17 @@ def test_pilot_is_not_tested():
     assert split_lower_bound(scores, np.zeros(n), 0.0).epsilon == 0.0
 
 
+TINY = math.ulp(0.0)
+
+
+@pytest.mark.parametrize("sign", [1, -1])
+def test_events_of_zeros_and_ones_speak_of_zeros_and_ones(sign):
+    rng = np.random.default_rng(0)
+    x, x_prime = (sign * (rng.random(500) < p) for p in (0.2, 0.8))
+    words = choose_event(x + 0.0, x_prime + 0.0, 0.0, test_runs=1000).describe()
+    assert re.fullmatch(r"score [<=>≤≥≠] (0|-?1) .*", words)
+
+
 @pytest.mark.parametrize(
     ("event", "words"),
     [
@@ -79,6 +91,17 @@ def test_pilot_is_not_tested():
         (Event(lower=1, complement=True), "score < 1 (x to x')"),
         (Event(lower=3, upper=3), "score = 3 (x to x')"),
         (Event(), "any score (x to x')"),
+        (Event(lower=TINY), "score > 0 (x to x')"),
+        (Event(lower=TINY, complement=True), "score ≤ 0 (x to x')"),
+        (Event(upper=-TINY), "score < 0 (x to x')"),
+        (Event(upper=-TINY, complement=True), "score ≥ 0 (x to x')"),
+        (Event(lower=math.nextafter(1, 2)), "score > 1 (x to x')"),
+        (Event(lower=math.nextafter(1, 2), complement=True), "score ≤ 1 (x to x')"),
+        (Event(lower=0, upper=math.nextafter(1, 0)), "0 ≤ score < 1 (x to x')"),
+        (
+            Event(lower=TINY, upper=math.nextafter(1, 0), complement=True),
+            "score ≤ 0 or score ≥ 1 (x to x')",
+        ),
     ],
 )
 def test_events_describe_and_serialise_themselves(event, words):
