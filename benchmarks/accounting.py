@@ -18,7 +18,15 @@ import numpy as np
 
 from dpaudit.accounting import epsilon_after_rounds, guarantee
 from dpaudit.interchange import to_dp_event
-from dpaudit.mechanisms import Gaussian, Laplace, RandomizedResponse
+from dpaudit.mechanisms import (
+    BinaryTree,
+    BufferedToeplitz,
+    Gaussian,
+    HonakerTree,
+    Laplace,
+    RandomizedResponse,
+    SquareRootToeplitz,
+)
 from dpaudit.plan import Invocation, Plan
 from dpaudit.relations import AddRemove, PrivacyUnit, Relation, ReplaceOne, TrustModel
 from dpaudit.sampling import PoissonSampling
@@ -276,6 +284,19 @@ def line(case: str, who: str, seconds: float, result: Result | str, ratio: float
     return f"{case:44} {who:36} {seconds:9.4f} {result.epsilon:12.6g} {bound:>11} {share:>9}"
 
 
+def prefix_sums(steps: int = 1024, rho: float = 0.5) -> Iterator[str]:
+    """Largest deviation of continually released prefix sums at equal ρ."""
+    for name, factorization in (
+        ("tree, root released (reference)", BinaryTree(steps, release_root=True)),
+        ("Honaker, root released (reference)", HonakerTree(steps, release_root=True)),
+        ("square root", SquareRootToeplitz(steps)),
+        ("4 buffers", BufferedToeplitz.fitted(steps, buffers=4)),
+    ):
+        sigma = factorization.sensitivity() / math.sqrt(2 * rho)
+        largest = factorization.max_error(sigma)
+        yield f"{f'prefix sums T={steps}, ρ={rho:g}':44} {name:36} max std {largest:.4f}"
+
+
 def main() -> None:
     """Print the page."""
     import logging
@@ -303,6 +324,8 @@ def main() -> None:
             kind = next((name for name in own if name in who.split()), next(iter(own)))
             ratio = seconds / own[kind]
             print(line(row.case, who, seconds, result, ratio), flush=True)
+    if arguments.only in "prefix sums":
+        print("\n".join(prefix_sums()))
 
 
 if __name__ == "__main__":
