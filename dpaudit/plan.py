@@ -177,12 +177,16 @@ class Plan:
 
     def by_unit(self) -> tuple[tuple[Invocation, ...], ...]:
         """The invocations that touch one unit, for each group of units that there is."""
-        groups = dict.fromkeys(i.group for i in self.invocations if i.group is not None)
+        groups: dict[str, list[Invocation]] = {
+            i.group: [] for i in self.invocations if i.group is not None
+        }
         if not groups:
             return (self.invocations,)
-        return tuple(
-            tuple(i for i in self.invocations if i.group in (None, group)) for group in groups
-        )
+        for invocation in self.invocations:
+            touched = groups.values() if invocation.group is None else [groups[invocation.group]]
+            for group in touched:
+                group.append(invocation)
+        return tuple(map(tuple, groups.values()))
 
     def to_dict(self) -> dict[str, Any]:
         """A JSON record."""

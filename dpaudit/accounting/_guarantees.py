@@ -5,22 +5,28 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dpaudit import _validate
-from dpaudit.accounting._terms import use_of
+from dpaudit.accounting._parallel import undominated
 from dpaudit.accounting.accountant import Composition, Interval
 from dpaudit.accounting.best import BestComposition, accountant_of
 from dpaudit.accounting.proved import AccountantName, CurvePoint, Guarantee
 from dpaudit.errors import InputError
 from dpaudit.plan import Invocation, Plan
 
+if TYPE_CHECKING:
+    from dpaudit.accounting.pld import PLDComposition
+
 __all__ = ["compose", "epsilon_after_rounds", "guarantee", "privacy_curve"]
 
 Floats = NDArray[np.float64]
+
+_MANY_DISTINCT = 64
+"""Up to so many distinct mechanisms each decade of a curve has a law of its own."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,14 +74,7 @@ def compose(plan: Plan, accountant: AccountantName | str = AccountantName.BEST) 
         UnsupportedError: if the accountant has no theorem for an invocation; it names which.
     """
     chosen = accountant_of(AccountantName.parse(accountant))
-    distinct: dict[frozenset[tuple[Any, int]], Sequence[Invocation]] = {}
-    for group in plan.by_unit():
-        counts: dict[Any, int] = {}
-        for invocation in group:
-            use = use_of(invocation)
-            counts[use] = counts.get(use, 0) + invocation.count
-        distinct.setdefault(frozenset(counts.items()), group)
-    composed = tuple(chosen.compose(group) for group in distinct.values())
+    composed = tuple(chosen.compose(group) for group in undominated(plan.by_unit()))
     return composed[0] if len(composed) == 1 else ParallelComposition(composed)
 
 
@@ -189,12 +188,49 @@ def _curve(whole: Composition, delta: float) -> tuple[CurvePoint, ...]:
     """Some thirty points of δ(ε), by increasing ε, and the pure one where there is one."""
     wanted = np.unique(np.append(np.geomspace(1e-12, 0.1, 31), [0.0, delta]))
     points: dict[float, float] = {}
-    for epsilon, at in zip(whole.epsilons(wanted), wanted, strict=True):
+    for epsilon, at in zip(_epsilons(whole, wanted, delta), wanted, strict=True):
         if math.isfinite(epsilon):
             points[float(epsilon)] = min(float(at), points.get(float(epsilon), 1.0))
     if points and min(points) > 0:
-        points[0.0] = float(whole.deltas([0.0])[0])
+        points[0.0] = _delta_at_zero(whole, delta)
     return tuple(CurvePoint(epsilon, points[epsilon]) for epsilon in sorted(points))
+
+
+def _epsilons(whole: Composition, deltas: Floats, delta: float) -> Floats:
+    """Upper ends of ε at each δ; of very many distinct mechanisms from the one law for ``delta``.
+
+    A law for each decade would take far longer than the guarantee itself.
+    """
+    if isinstance(whole, ParallelComposition):
+        groups = [_epsilons(group, deltas, delta) for group in whole.groups]
+        return np.asarray(np.maximum.reduce(groups), dtype=np.float64)
+    numerical, closed = _numerical(whole)
+    if numerical is None:
+        return whole.epsilons(deltas)
+    found = [numerical.epsilons_near(delta, deltas), *(each.epsilons(deltas) for each in closed)]
+    return np.asarray(np.minimum.reduce(found), dtype=np.float64)
+
+
+def _delta_at_zero(whole: Composition, delta: float) -> float:
+    """The upper end of δ at ε = 0, from the same law."""
+    if isinstance(whole, ParallelComposition):
+        return max(_delta_at_zero(group, delta) for group in whole.groups)
+    numerical, closed = _numerical(whole)
+    if numerical is None:
+        return float(whole.deltas([0.0])[0])
+    return min(numerical.delta_near(delta, 0.0), *(each.delta(0.0).upper for each in closed), 1.0)
+
+
+def _numerical(whole: Composition) -> tuple[PLDComposition | None, list[Composition]]:
+    """The PLD of very many distinct mechanisms, if it is one, and the closed forms beside it."""
+    from dpaudit.accounting.pld import PLDComposition
+
+    together = list(whole.compositions.values()) if isinstance(whole, BestComposition) else [whole]
+    closed = [one for one in together if not isinstance(one, PLDComposition)]
+    for one in together:
+        if isinstance(one, PLDComposition) and one.distinct > _MANY_DISTINCT:
+            return one, closed
+    return None, closed
 
 
 def _reason(plan: Plan, delta: float) -> str:

@@ -127,7 +127,10 @@ def _log_moment(orders: Floats, log_ratio: Floats, log_base: Floats) -> Floats:
     series = c * l * l / 2 * (c + 1 + l * ((c * c - 1) / 3 + l * (c**3 + 1) / 12))
     small = np.maximum(np.abs(step), np.abs(l)) < 1e-3
     term = np.maximum(np.where(small, series, plain), 1e-320)
-    exponents = np.where(step > 30, step, np.log(term)) + l + log_base
+    with np.errstate(over="ignore"):
+        log_term = np.where(step > 30, step, np.log(term))
+    # Below e^-30 the part c e^-l is nearly all of the term, and at least it.
+    exponents = np.where(l < -30, np.log(c), log_term + l) + log_base
     top = exponents.max(axis=1)
     total = top + np.log(np.exp(exponents - top[:, None]).sum(axis=1))
     moments: Floats = np.logaddexp(0.0, total) * (1 + _SAFETY)
@@ -143,8 +146,7 @@ def _nodes(pair: DominatingPair, top: float, *, split: bool) -> tuple[Floats, Fl
         split: whether the integrand has a kink at loss 0.
     """
     if isinstance(pair, FinitePair) and pair.p_infinite == 0 and pair.losses.size <= 20_000:
-        held = pair.q > 0
-        return pair.losses[held], np.log(pair.q[held])
+        return pair.losses, pair.log_masses()[1]
     if isinstance(pair, GaussianPair) and 0 < pair.mu * top <= 320:
         return _gaussian_panels(pair.mu, top) if split else _gaussian_trapezia(pair.mu, top)
     if isinstance(pair, LaplacePair) and pair.epsilon * top <= 2000:

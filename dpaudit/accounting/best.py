@@ -10,6 +10,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike
 
+from dpaudit.accounting._terms import Term, as_float, terms
 from dpaudit.accounting.accountant import Accountant, Composition, Interval
 from dpaudit.accounting.proved import AccountantName
 from dpaudit.errors import InputError, UnsupportedError
@@ -138,6 +139,9 @@ class BestAccountant(Accountant):
             if name is AccountantName.PLD and any(map(_is_exact, composed.values())):
                 refused[name] = "a closed form is exact."
                 continue
+            if name is AccountantName.PLD and any(map(_is_beyond_floats, terms(invocations))):
+                refused[name] = "no float holds its losses."
+                continue
             try:
                 composed[name] = accountant_of(name).compose(invocations)
             except UnsupportedError as error:
@@ -145,6 +149,12 @@ class BestAccountant(Accountant):
         if not composed:
             raise UnsupportedError(next(iter(refused.values())))
         return BestComposition(composed, refused, sum(each.count for each in invocations))
+
+
+def _is_beyond_floats(part: Term) -> bool:
+    """Whether the largest loss is finite, yet above all floats, so that no grid holds it."""
+    exact = part.pair.pure_epsilon
+    return exact < math.inf and as_float(exact) == math.inf
 
 
 def _is_exact(composition: Composition) -> bool:

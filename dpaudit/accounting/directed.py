@@ -367,5 +367,8 @@ def _with_end(nodes: Floats, base: DominatingPair, end: float) -> Floats:
 def _rounded_up(base: DominatingPair) -> float:
     """The pure ε as a float that is not below it."""
     exact = base.pure_epsilon
-    value = float(exact)
+    try:
+        value = float(exact)
+    except OverflowError:
+        return math.inf
     return math.nextafter(value, math.inf) if value < exact else value

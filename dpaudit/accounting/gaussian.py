@@ -89,7 +89,9 @@ def _root(parts: Sequence[Term]) -> float:
             return math.inf
         total += part.count * Fraction(up(mu)) ** 2
     try:
-        return up(math.sqrt(total), 2)
+        # Scaled where the square would underflow.
+        scale = 2**600 if total < Fraction(1e-200) else 1
+        return up(math.sqrt(total * scale**2) / scale, 2)
     except OverflowError:
         return math.inf
 
@@ -110,6 +112,8 @@ def _delta(mu: float, epsilon: float) -> tuple[float, float]:
     from scipy.special import erfcx, ndtr
 
     a, b = epsilon / mu - mu / 2, epsilon / mu + mu / 2
+    if a > 40:
+        return 0.0, 5e-324  # the tail is below e^-800
     if a > -5:
         scale = math.exp(-a * a / 2) / 2
         first = scale * float(erfcx(a / math.sqrt(2.0)))

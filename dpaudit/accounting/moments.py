@@ -79,8 +79,9 @@ class MomentsAccountant(Accountant):
         with np.errstate(over="ignore"):
             for part in parts:
                 total += part.count * _log_moments(part)
+            total *= 1 + 1e-15 * (len(parts) + 2)
         slack = round_up(sum((part.slack for part in parts), Fraction(0)))
-        return MomentsComposition(total * (1 + 1e-15 * (len(parts) + 2)), slack)
+        return MomentsComposition(total, slack)
 
 
 def _log_moments(part: Term) -> Floats:

@@ -67,7 +67,8 @@ class PureComposition(Composition):
         if self.single is None or self.total <= Fraction(epsilon):
             return Interval(0.0, 0.0)
         own = float(self.single.pair.delta(epsilon))
-        error = own * 1e-14 + 4e-16
+        # The loss, as a float, is off by a unit in its last place.
+        error = own * 1e-14 + 4e-16 * (1 + epsilon)
         return Interval(max(0.0, own - error), min(1.0, own + error))
 
     @property

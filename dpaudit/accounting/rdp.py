@@ -77,11 +77,9 @@ class RdpComposition(Composition):
         """Upper ends for an array of ε."""
         epsilons = np.asarray(epsilons, dtype=np.float64)
         order = ORDERS - 1
-        exponent = (
-            order * (self.divergences - epsilons[..., None])
-            - np.log(order)
-            + ORDERS * np.log1p(-1 / ORDERS)
-        )
+        with np.errstate(over="ignore"):
+            gain = order * (self.divergences - epsilons[..., None])
+        exponent = gain - np.log(order) + ORDERS * np.log1p(-1 / ORDERS)
         own = np.exp(np.minimum(exponent.min(axis=-1), 0.0)) * (1 + 1e-12)
         own = np.where(epsilons >= self.cap, 0.0, own)
         found: Floats = np.minimum(own + self.slack, 1.0)
@@ -121,8 +119,9 @@ class RdpAccountant(Accountant):
         with np.errstate(over="ignore"):
             for part in parts:
                 total += part.count * renyi_curve(part)
+            total *= 1 + 1e-15 * (len(parts) + 2)
         slack = round_up(sum((part.slack for part in parts), Fraction(0)))
-        return RdpComposition(total * (1 + 1e-15 * (len(parts) + 2)), pure_sum(parts), slack)
+        return RdpComposition(total, pure_sum(parts), slack)
 
     def epsilon_after_rounds(
         self, invocations: Sequence[Invocation], delta: float, rounds: ArrayLike
@@ -143,7 +142,8 @@ class RdpAccountant(Accountant):
         found = np.full(counts.shape, np.inf)
         held = left >= 0
         for chunk in np.array_split(np.flatnonzero(held), max(1, counts.size // 2000)):
-            grown = counts[chunk, None] * one.divergences
+            with np.errstate(over="ignore"):
+                grown = counts[chunk, None] * one.divergences
             found[chunk] = (grown + _penalty(left[chunk])).min(axis=-1)
         capped = np.minimum(_round_up(np.maximum(found, 0.0)), _round_up(counts * one.cap))
         return np.where(held, capped, np.inf)
@@ -180,7 +180,7 @@ def _curve(
         base = pair.renyi(ORDERS)
         if np.isnan(base).any():
             base = np.where(np.isnan(base), np.inf, base)
-        curve = base if drawn is None else np.minimum(base, _sampled(pair, drawn, base))
+        curve = base if drawn is None else np.fmin(base, _sampled(pair, drawn, base))
         # Curves near order 1 are quotients of two small numbers; the slack covers their rounding.
         curve = curve * (1 + 1e-12) + 2.0**-50 / (ORDERS - 1)
     curve = np.minimum(curve, up(as_float(pair.pure_epsilon)))
@@ -243,4 +243,5 @@ def _penalty(deltas: Floats) -> Floats:
 
 def _round_up(values: Floats) -> Floats:
     """A few units in the last place above."""
-    return values * (1 + 2.0**-49)
+    with np.errstate(over="ignore"):
+        return values * (1 + 2.0**-49)

@@ -8,11 +8,12 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, ClassVar
 
-from dpaudit.accounting._terms import Term, as_float, round_up, terms, up
+from dpaudit.accounting._terms import Term, round_up, terms, up
 from dpaudit.accounting.accountant import Accountant, Composition, Interval
 from dpaudit.accounting.proved import AccountantName
 from dpaudit.accounting.pure import pure_sum
 from dpaudit.errors import UnsupportedError
+from dpaudit.mechanisms.pairs import GaussianPair, VastPair, concentration
 from dpaudit.plan import Invocation
 
 __all__ = ["ZcdpAccountant", "ZcdpComposition", "rho_of", "zcdp_delta", "zcdp_epsilon"]
@@ -83,9 +84,10 @@ def rho_of(part: Term) -> float:
         UnsupportedError: if there is none.
     """
     rho = part.pair.zcdp_rho
-    epsilon = as_float(part.sampled_epsilon)
-    rho = min(rho, up(epsilon * epsilon / 2)) if part.amplification is not None else rho
-    if math.isnan(rho) or (rho == math.inf and part.pair.gaussian_mu is None):
+    if part.amplification is not None:
+        rho = min(rho, concentration(part.sampled_epsilon, 0.5))
+    vast = isinstance(part.pair, GaussianPair | VastPair)
+    if math.isnan(rho) or (rho == math.inf and not vast):
         raise UnsupportedError(f"{part.invocation.describe()} is not zero-concentrated.")
     return rho
 
@@ -136,7 +138,7 @@ def zcdp_delta(rho: float, epsilon: float) -> float:
 
 def _root(slope: Callable[[float], float], high: float) -> float:
     """An x = α − 1 > 0 next to the root of an increasing slope, by bisection of ln x."""
-    top = max(high, 1e-12)
+    top = min(max(high, 1e-12), 1e300)
     while slope(top) < 0 and top < 1e300:
         top *= 2
     low, up_to = math.log(top) - 1, math.log(top)

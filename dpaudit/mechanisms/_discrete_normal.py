@@ -22,6 +22,8 @@ def log_normaliser(sigma: float) -> float:
             + math.log(2 * math.pi) / 2
             + math.log1p(2 * math.exp(-2 * (math.pi * sigma) ** 2))
         )
+    if sigma < 0.02:
+        return 0.0  # the neighbours of 0 weigh less than e^-1250
     return math.log1p(2 * sum(math.exp(-((k / sigma) ** 2) / 2) for k in range(1, 41)))
 
 

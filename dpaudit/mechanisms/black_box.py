@@ -139,7 +139,8 @@ class ConcentratedPair(DominatingPair):
 
     def renyi(self, orders: ArrayLike) -> Floats:
         """α ρ (Bun and Steinke 2016, Definition 1.1)."""
-        return np.asarray(orders, dtype=np.float64) * self.rho
+        with np.errstate(over="ignore"):
+            return np.asarray(orders, dtype=np.float64) * self.rho
 
     @property
     def pure_epsilon(self) -> Fraction | float:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, ClassVar
@@ -13,7 +12,13 @@ from numpy.typing import ArrayLike, NDArray
 from dpaudit import _validate
 from dpaudit.errors import InputError
 from dpaudit.mechanisms.base import Mechanism, Norm, checked_sensitivity
-from dpaudit.mechanisms.pairs import DominatingPair, FinitePair, Floats, approximate_pair
+from dpaudit.mechanisms.pairs import (
+    DominatingPair,
+    FinitePair,
+    Floats,
+    approximate_pair,
+    concentration,
+)
 
 __all__ = ["ExponentialMechanism"]
 
@@ -92,10 +97,10 @@ class _BoundedRangePair(FinitePair):
     def renyi(self, orders: ArrayLike) -> Floats:
         """At most α ε²/8, and at most that of randomised response."""
         orders = np.asarray(orders, dtype=np.float64)
-        return np.minimum(super().renyi(orders), orders * self.zcdp_rho)
+        with np.errstate(over="ignore"):
+            return np.minimum(super().renyi(orders), orders * self.zcdp_rho)
 
     @property
     def zcdp_rho(self) -> float:
         """ε²/8, rounded up."""
-        epsilon = float(self.losses[-1])
-        return math.nextafter(epsilon * epsilon / 8, math.inf)
+        return concentration(self.pure_epsilon, 0.125)

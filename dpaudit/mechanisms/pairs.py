@@ -12,6 +12,7 @@ the accounting layer.
 from __future__ import annotations
 
 import math
+import sys
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from fractions import Fraction
@@ -29,6 +30,9 @@ __all__ = [
 ]
 
 Floats = NDArray[np.float64]
+
+_NORMAL = 1e-290
+"""Masses below may have lost precision."""
 
 
 class DominatingPair(ABC):
@@ -65,15 +69,18 @@ class DominatingPair(ABC):
 
         A pure ε gives ρ = ε²/2 (Bun and Steinke 2016, Proposition 1.4).
         """
-        epsilon = float(self.pure_epsilon)
-        return _up(epsilon * epsilon / 2)
+        return concentration(self.pure_epsilon, 0.5)
 
     def delta(self, epsilon: ArrayLike) -> Floats:
         """Hockey-stick divergence P[L > ε] − e^ε Q[L > ε], for any real ε."""
         epsilon = np.asarray(epsilon, dtype=np.float64)
         p, q = self.above(epsilon)
+        # A subnormal q may be above the truth by half, so beyond e^700 it counts as nothing.
+        held = q > np.where(epsilon > 700, _NORMAL, 0.0)
+        exponent = np.where(held, epsilon + np.log(np.where(held, q, 1.0)), -np.inf)
+        scaled = np.exp(np.minimum(exponent, 1.0))
         with np.errstate(over="ignore", invalid="ignore"):
-            scaled = np.where(q > 0, np.exp(epsilon) * q, 0.0)
+            scaled = np.where(held & (epsilon <= 700), np.exp(epsilon) * q, scaled)
         clipped: Floats = np.clip(p - scaled, 0.0, 1.0)
         return clipped
 
@@ -90,7 +97,11 @@ class GaussianPair(DominatingPair):
 
         if self.mu == 0:
             return _point_above(loss)
-        z = np.asarray(loss, dtype=np.float64) / self.mu
+        if self.mu == math.inf:
+            whole = np.ones(np.shape(loss))
+            return whole, 0 * whole
+        with np.errstate(over="ignore"):
+            z = np.asarray(loss, dtype=np.float64) / self.mu
         return ndtr(self.mu / 2 - z), ndtr(-self.mu / 2 - z)
 
     def below(self, loss: ArrayLike) -> tuple[Floats, Floats]:
@@ -99,7 +110,11 @@ class GaussianPair(DominatingPair):
 
         if self.mu == 0:
             return _point_below(loss)
-        z = np.asarray(loss, dtype=np.float64) / self.mu
+        if self.mu == math.inf:
+            whole = np.ones(np.shape(loss))
+            return 0 * whole, whole
+        with np.errstate(over="ignore"):
+            z = np.asarray(loss, dtype=np.float64) / self.mu
         return ndtr(z - self.mu / 2), ndtr(z + self.mu / 2)
 
     def delta(self, epsilon: ArrayLike) -> Floats:
@@ -114,21 +129,21 @@ class GaussianPair(DominatingPair):
         if self.mu == 0:
             trivial: Floats = np.maximum(-np.expm1(epsilon), 0.0)
             return trivial
-        a = epsilon / self.mu - self.mu / 2
-        b = epsilon / self.mu + self.mu / 2
-        safe = np.maximum(a, -5.0)
         root = math.sqrt(2.0)
-        tail = (
-            np.exp(-safe * safe / 2) / 2 * (erfcx(safe / root) - erfcx(np.maximum(b, safe) / root))
-        )
         with np.errstate(over="ignore", invalid="ignore"):
+            a = epsilon / self.mu - self.mu / 2
+            b = epsilon / self.mu + self.mu / 2
+            safe = np.maximum(a, -5.0)
+            mills = erfcx(safe / root) - erfcx(np.maximum(b, safe) / root)
+            tail = np.exp(-safe * safe / 2) / 2 * mills
             bulk = ndtr(-a) - np.exp(epsilon) * ndtr(-b)
         curve: Floats = np.clip(np.where(a > -5.0, tail, bulk), 0.0, 1.0)
         return curve
 
     def renyi(self, orders: ArrayLike) -> Floats:
         """α μ²/2 (Mironov 2017, Corollary 3)."""
-        curve: Floats = np.asarray(orders, dtype=np.float64) * (self.mu * self.mu / 2)
+        with np.errstate(over="ignore"):
+            curve: Floats = np.asarray(orders, dtype=np.float64) * (self.mu * self.mu / 2)
         return curve
 
     @property
@@ -139,7 +154,7 @@ class GaussianPair(DominatingPair):
     @property
     def zcdp_rho(self) -> float:
         """μ²/2 (Bun and Steinke 2016, Proposition 1.6)."""
-        return _up(self.mu * self.mu / 2)
+        return concentration(self.mu, 0.5)
 
     @property
     def gaussian_mu(self) -> float | None:
@@ -161,8 +176,11 @@ class LaplacePair(DominatingPair):
 
     @property
     def epsilon(self) -> float:
-        """Sensitivity over scale, as a float."""
-        return float(self.ratio)
+        """Sensitivity over scale, as the nearest float; infinity beyond all floats."""
+        try:
+            return float(self.ratio)
+        except OverflowError:
+            return math.inf
 
     def above(self, loss: ArrayLike) -> tuple[Floats, Floats]:
         """An atom of P-mass 1/2 at ε, of e^-ε/2 at −ε, and an exponential between."""
@@ -204,7 +222,7 @@ class LaplacePair(DominatingPair):
             return np.zeros_like(a)
         first = np.log(a / (2 * a - 1)) + (a - 1) * e
         second = np.log((a - 1) / (2 * a - 1)) - a * e
-        return np.minimum(np.logaddexp(first, second) / (a - 1), e)
+        return np.clip(np.logaddexp(first, second) / (a - 1), 0.0, e)
 
     @property
     def pure_epsilon(self) -> Fraction | float:
@@ -244,15 +262,40 @@ class FinitePair(DominatingPair):
         q = np.append(0.0, np.cumsum(self.q))
         return np.minimum(p[at], 1.0), np.minimum(q[at] + self.p_infinite, 1.0)
 
+    def log_masses(self) -> tuple[Floats, Floats]:
+        """Ln p and ln q, also where the masses are below the floats.
+
+        The larger of the two masses of a loss gives the smaller by the loss itself; a mass that
+        no float holds is the smallest float at most, which is then added.
+        """
+        least = 5e-324
+        log_p, log_q = np.log(self.p + least), np.log(self.q + least)
+        low_p = (self.losses < 0) & (self.p < _NORMAL)
+        low_q = (self.losses > 0) & (self.q < _NORMAL)
+        return np.where(low_p, log_q + self.losses, log_p), np.where(
+            low_q, log_p - self.losses, log_q
+        )
+
+    def delta(self, epsilon: ArrayLike) -> Floats:
+        """Σ p (1 − e^(ε − L)) over losses above ε: nothing cancels, overflows or needs q."""
+        epsilon = np.asarray(epsilon, dtype=np.float64)
+        starts = np.searchsorted(self.losses, epsilon, side="right")
+        curve = np.empty(epsilon.shape)
+        for at in np.ndindex(epsilon.shape):
+            start = starts[at]
+            gaps = -np.expm1(epsilon[at] - self.losses[start:])
+            curve[at] = (self.p[start:] * gaps).sum() + self.p_infinite
+        capped: Floats = np.minimum(curve, 1.0)
+        return capped
+
     def renyi(self, orders: ArrayLike) -> Floats:
-        """Ln Σ q e^(αL) / (α − 1); infinite where P has mass outside Q."""
+        """Ln Σ p e^((α − 1)L) / (α − 1); infinite where P has mass outside Q."""
         from scipy.special import logsumexp
 
         orders = np.asarray(orders, dtype=np.float64)
         if self.p_infinite > 0:
             return np.full_like(orders, np.inf)
-        held = self.q > 0
-        exponents = np.multiply.outer(orders, self.losses[held]) + np.log(self.q[held])
+        exponents = np.multiply.outer(orders - 1, self.losses) + self.log_masses()[0]
         value = logsumexp(exponents, axis=-1) / (orders - 1)
         capped: Floats = np.clip(value, 0.0, float(self.losses[-1]))
         return capped
@@ -283,6 +326,46 @@ def approximate_pair(epsilon: float, delta: float = 0.0) -> FinitePair:
         delta,
         Fraction(epsilon),
     )
+
+
+@dataclass(frozen=True, eq=False)
+class VastPair(FinitePair):
+    """Two laws so far apart that no float holds their loss: all mass is of infinite loss.
+
+    Only ``bound``, where there is one, still tells the exact largest loss.
+    """
+
+    @property
+    def pure_epsilon(self) -> Fraction | float:
+        """The bound, or infinity."""
+        return math.inf if self.bound is None else self.bound
+
+
+def vast_pair(bound: Fraction | None = None) -> VastPair:
+    """The pair of disjoint laws."""
+    return VastPair(np.zeros(1), np.zeros(1), np.zeros(1), 1.0, bound)
+
+
+def exceeds_floats(value: Fraction) -> bool:
+    """Whether an exact number is above all floats."""
+    return value > Fraction(sys.float_info.max)
+
+
+def concentration(epsilon: Fraction | float, share: float) -> float:
+    """``share`` times a square, rounded up: positive where the number is, infinite on overflow.
+
+    A float counts as the nearest one to the number that is meant.
+    """
+    if epsilon == 0:
+        return 0.0
+    if isinstance(epsilon, Fraction):
+        if exceeds_floats(epsilon):
+            return math.inf
+        nearest = float(epsilon)
+        epsilon = math.nextafter(nearest, math.inf) if Fraction(nearest) < epsilon else nearest
+    else:
+        epsilon = math.nextafter(epsilon, math.inf)
+    return math.nextafter(share * (epsilon * epsilon), math.inf)
 
 
 def _point_above(loss: ArrayLike) -> tuple[Floats, Floats]:

@@ -79,15 +79,11 @@ class Cumulants:
     def of(cls, terms: Sequence[Term], tail: float) -> Cumulants:
         """Of terms whose P-tails of that size are left out; a sample of them if they are many."""
         sample = _sample(terms, tail)
-        losses = np.zeros((len(sample), _POINTS))
-        masses = np.zeros((len(sample), _POINTS))
-        for row, term in enumerate(sample):
-            atoms = term.pair.atoms()
-            if atoms is not None and len(atoms[0]) <= _POINTS:
-                points, mass = atoms
-            else:
-                nodes = term.pair.nodes(tail, _NODES)
-                points, mass = _coarse(term.pair, nodes)
+        coarse = [_points(term.pair, tail) for term in sample]
+        # Nodes of a pair may be a few more than were asked for: the longest row decides.
+        width = max(len(points) for points, _ in coarse)
+        losses, masses = np.zeros((len(sample), width)), np.zeros((len(sample), width))
+        for row, (points, mass) in enumerate(coarse):
             losses[row, : len(points)] = points
             losses[row, len(points) :] = points[-1]
             masses[row, : len(points)] = mass
@@ -186,6 +182,14 @@ def _sample(terms: Sequence[Term], tail: float) -> Sequence[WeightedTerm]:
 def _log_factor(theta: float) -> float:
     """Ln of θ^θ / (1 + θ)^(1 + θ)."""
     return -theta * math.log1p(1 / theta) - math.log1p(theta)
+
+
+def _points(pair: DirectedPair, tail: float) -> tuple[Floats, Floats]:
+    """Losses and P-masses that stand for the law: its atoms where they are few."""
+    atoms = pair.atoms()
+    if atoms is not None and len(atoms[0]) <= _POINTS:
+        return atoms
+    return _coarse(pair, pair.nodes(tail, _NODES))
 
 
 def _coarse(pair: DirectedPair, nodes: Floats) -> tuple[Floats, Floats]:

@@ -12,6 +12,7 @@ from dpaudit.accounting.accountant import Interval
 from dpaudit.accounting.pld.cumulants import Cumulants, Term
 from dpaudit.accounting.pld.engine import LARGEST_LOSS, compose_on, plan_grid
 from dpaudit.accounting.pld.law import ComposedLaw
+from dpaudit.mechanisms.pairs import Floats
 
 __all__ = ["Direction"]
 
@@ -19,6 +20,8 @@ _TOLERANCE = 5e-4
 _COARSE = 16.0
 _REFINABLE = 2**17
 _SMALLEST_DELTA = 1e-280
+_USUAL_DELTA = 1e-6
+"""Where a curve is centred that has no δ of its own."""
 
 
 class Direction:
@@ -37,23 +40,60 @@ class Direction:
         self._infinite = -math.expm1(finite)
         self._largest = math.fsum(term.count * term.pair.max_loss for term in self._terms)
 
+    @property
+    def distinct(self) -> int:
+        """How many terms there are."""
+        return len(self._terms)
+
     def epsilon(self, delta: float, *, coarse: bool = False) -> Interval:
         """The least ε at δ, more quickly and less tightly if ``coarse``."""
+        settled = self._settled(delta)
+        if settled is not None:
+            return settled
+        law = self._law_for(delta, coarse=coarse)
+        lower, upper = 0.0, self._upper(law, delta)
+        if law is not None:
+            lower = min(max(law.epsilon_lower(delta, upper), 0.0), upper)
+        return Interval(lower, upper)
+
+    def epsilons_near(self, delta: float, deltas: Floats, *, coarse: bool) -> Floats:
+        """Upper ends of ε at any δ, from the one law for ``delta``."""
+        law = self._law_for(delta if delta > self._infinite else _USUAL_DELTA, coarse=coarse)
+        found = []
+        for one in deltas:
+            settled = self._settled(float(one))
+            found.append(self._upper(law, float(one)) if settled is None else settled.upper)
+        return np.array(found, dtype=np.float64)
+
+    def delta_near(self, delta: float, epsilon: float, *, coarse: bool) -> float:
+        """The upper end of δ at ``epsilon``, from the one law for ``delta``."""
+        if not self._terms:
+            return 0.0
+        law = self._law_for(delta if delta > self._infinite else _USUAL_DELTA, coarse=coarse)
+        return 1.0 if law is None else law.delta_upper(epsilon)
+
+    def _settled(self, delta: float) -> Interval | None:
+        """The least ε at δ where no law is needed to tell."""
         if delta < self._infinite * (1 - 1e-12):
             return Interval(math.inf, math.inf)
         if not self._terms or self._total_variation <= delta:
             return Interval(0.0, 0.0)
-        upper, lower = self._largest * (1 + 1e-14), 0.0
         if delta == 0 and self._infinite == 0:
-            return Interval(self._largest * (1 - 1e-14), upper)
+            return Interval(self._largest * (1 - 1e-14), self._largest * (1 + 1e-14))
+        return None
+
+    def _upper(self, law: ComposedLaw | None, delta: float) -> float:
+        """The upper end of ε at δ from a law, and from the largest loss."""
+        largest = self._largest * (1 + 1e-14)
+        if law is None or delta - self._infinite * (1 + 1e-12) < _SMALLEST_DELTA:
+            return largest
+        return min(largest, max(law.epsilon_upper(delta), 0.0))
+
+    def _law_for(self, delta: float, *, coarse: bool) -> ComposedLaw | None:
         rest = delta - self._infinite * (1 + 1e-12)
-        if rest < _SMALLEST_DELTA:
-            return Interval(lower, upper)
-        law = self._law(math.log10(rest), coarse=coarse)
-        if law is not None:
-            upper = min(upper, max(law.epsilon_upper(delta), 0.0))
-            lower = min(max(law.epsilon_lower(delta, upper), 0.0), upper)
-        return Interval(lower, upper)
+        if rest < _SMALLEST_DELTA or not self._terms:
+            return None
+        return self._law(math.log10(rest), coarse=coarse)
 
     def delta(self, epsilon: float) -> Interval:
         """The least δ at ε."""

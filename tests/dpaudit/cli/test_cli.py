@@ -240,6 +240,7 @@ def test_audit_of_a_correct_function(call, functions):
 
 def test_what_a_function_prints_does_not_spoil_the_answer(call, functions):
     code, out, err = attack(call, f"{functions}:talks")
+    assert code == 1
     assert json.loads(out)["verdict"] == "refuted"
     assert "hello" in err
 
