@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+import warnings
 from collections.abc import Sequence
 from contextlib import suppress
 from io import TextIOWrapper
@@ -37,7 +38,8 @@ app.command("demo")(commands.demo)
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command line and leave with its exit code."""
-    sys.exit(_outcome(sys.argv[1:] if arguments is None else list(arguments)))
+    with warnings.catch_warnings():
+        sys.exit(_outcome(sys.argv[1:] if arguments is None else list(arguments)))
 
 
 def _outcome(arguments: list[str]) -> int:
@@ -45,6 +47,8 @@ def _outcome(arguments: list[str]) -> int:
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, TextIOWrapper):  # a terminal without our letters gets escapes
             stream.reconfigure(errors="backslashreplace")
+    if not os.environ.get("DPAUDIT_DEBUG"):
+        warnings.simplefilter("ignore")  # of libraries: what matters is raised, or a finding
     try:
         code = command.main(arguments, prog_name="dpaudit", standalone_mode=False)
     except InputError as error:

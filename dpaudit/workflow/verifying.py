@@ -10,10 +10,11 @@ from pathlib import Path
 from typing import Any
 
 from dpaudit import _files
-from dpaudit.certificate import load_certificate, verify
+from dpaudit.certificate import load_certificate
 from dpaudit.errors import PlanMismatchError
 from dpaudit.journal import FORMAT as JOURNAL_FORMAT
 from dpaudit.journal import read_journal
+from dpaudit.verification import verify
 
 __all__ = ["Verification", "verify_file"]
 

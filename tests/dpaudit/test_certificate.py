@@ -11,10 +11,10 @@ from dpaudit.certificate import (
     SubjectRecord,
     certify,
     load_certificate,
-    verify,
 )
 from dpaudit.errors import InputError, TamperedError
 from dpaudit.schema import certificate_schema
+from dpaudit.verification import verify
 
 SUBJECT = SubjectRecord("tests:Answers")
 AUDIT = AuditRecord(

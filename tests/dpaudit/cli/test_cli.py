@@ -3,6 +3,7 @@
 import json
 import subprocess
 import sys
+import warnings
 from pathlib import Path
 
 import pytest
@@ -32,7 +33,8 @@ def call(capsys, tmp_path, monkeypatch):
     monkeypatch.syspath_prepend(str(Path(__file__).parents[2] / "support"))
 
     def run(*arguments):
-        code = _outcome([str(argument) for argument in arguments])
+        with warnings.catch_warnings():
+            code = _outcome([str(argument) for argument in arguments])
         captured = capsys.readouterr()
         assert "Traceback" not in captured.err
         return code, captured.out, captured.err
