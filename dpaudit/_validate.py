@@ -13,8 +13,9 @@ Every check takes one keyword argument, the field's name with its value, and ret
 from __future__ import annotations
 
 import math
+from enum import StrEnum
 from numbers import Integral, Real
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -25,6 +26,7 @@ __all__ = [
     "fraction",
     "integer_at_least",
     "interval",
+    "member",
     "non_negative",
     "open_fraction",
     "positive",
@@ -32,6 +34,9 @@ __all__ = [
     "real_array",
     "text",
 ]
+
+
+_Member = TypeVar("_Member", bound=StrEnum)
 
 
 def _only(fields: dict[str, Any]) -> tuple[str, Any]:
@@ -122,6 +127,16 @@ def interval(**field: Any) -> tuple[float, float]:
     if not lower < upper:
         raise InputError(f"{name} is {_shown(value)}; it must be {wanted}.")
     return lower, upper
+
+
+def member(kind: type[_Member], **field: Any) -> _Member:
+    """A member of a text enumeration, given as itself or by its value."""
+    name, value = _only(field)
+    try:
+        return kind(value)
+    except ValueError:
+        names = ", ".join(kind)
+        raise InputError(f"{name} is {value!r}; it must be one of {names}.") from None
 
 
 def real_array(**field: Any) -> np.ndarray[Any, np.dtype[np.float64]]:

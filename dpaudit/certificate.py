@@ -15,6 +15,7 @@ from dpaudit.accounting import AccountantName, Guarantee, guarantee
 from dpaudit.claim import Claim, Finding, Severity, Verdict
 from dpaudit.errors import InputError, TamperedError, UnsupportedError
 from dpaudit.findings import plan_findings
+from dpaudit.mechanisms import Opaque
 from dpaudit.plan import Plan
 from dpaudit.schema import SCHEMA_VERSION, validate_certificate
 
@@ -289,8 +290,8 @@ def _chosen_delta(plan: Plan, claim: Claim | None, delta: float | None) -> float
     try:
         pure = guarantee(plan, 0.0, AccountantName.PURE)
     except UnsupportedError as error:
-        if "without a proof" in str(error):
-            return 0.0
+        if any(isinstance(each.mechanism, Opaque) for each in plan.invocations):
+            return 0.0  # no δ could help: there is no proof at any
         raise InputError(
             f"delta is missing, and {error} Give a delta above 0, such as 1e-5."
         ) from None

@@ -45,11 +45,7 @@ class TrustModel(StrEnum):
         Raises:
             InputError: if there is none of that name.
         """
-        try:
-            return cls(value)  # type: ignore[arg-type]
-        except ValueError:
-            names = ", ".join(cls)
-            raise InputError(f"trust is {value!r}; it must be one of {names}.") from None
+        return _validate.member(cls, trust=value)
 
 
 @dataclass(frozen=True)

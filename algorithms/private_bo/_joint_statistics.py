@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 
 import numpy as np
@@ -38,7 +39,7 @@ class Sums:
 
 
 @dataclass(frozen=True)
-class Statistics:
+class Statistics(ABC):
     """Base: m features and the range of rewards, which is public.
 
     A contribution is a symmetric matrix of side m + 1, or a vector where no matrix is released.
@@ -74,18 +75,18 @@ class Statistics:
         """Least and largest v."""
         return self.value(self.reward_range[0]), self.value(self.reward_range[1])
 
+    @abstractmethod
     def encode(self, phi: Array, reward: float) -> Array:
         """The contribution of a user with features φ and that reward."""
-        raise NotImplementedError
 
     @property
+    @abstractmethod
     def sensitivity(self) -> float:
         """Largest Frobenius distance of the contributions of two users, rounded up."""
-        raise NotImplementedError
 
+    @abstractmethod
     def decode(self, total: Array, rounds: int, deviation: float) -> Sums:
         """The sums in a noisy total; ``deviation`` is that of its noise per unit of norm."""
-        raise NotImplementedError
 
 
 @dataclass(frozen=True)

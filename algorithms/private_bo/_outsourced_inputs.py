@@ -9,8 +9,7 @@ from enum import StrEnum
 
 import numpy as np
 
-from dpaudit._validate import non_negative, positive
-from dpaudit.errors import InputError
+from dpaudit._validate import member, non_negative, positive
 from private_bo._outsourced_clipped import ClippedPosterior
 from private_bo._outsourced_protocol import Release
 from private_bo.gp import FiniteDomain, FinitePosterior, Kernel, SquaredExponential, Storage
@@ -36,10 +35,7 @@ class InputModel(StrEnum):
         Raises:
             InputError: if there is none of that name.
         """
-        try:
-            return cls(value)  # type: ignore[arg-type]
-        except ValueError:
-            raise InputError(f"inputs is {value!r}; it must be one of {', '.join(cls)}.") from None
+        return member(cls, inputs=value)
 
     def read(self, release: Release) -> Inputs:
         """The released rows under this model."""

@@ -204,11 +204,7 @@ class CertifiedCurator(OutsourcingCurator):
     def __post_init__(self) -> None:
         super().__post_init__()
         _validate.integer_at_least(0, public_seed=self.public_seed)
-        try:
-            object.__setattr__(self, "noise", RowNoise(self.noise))
-        except ValueError:
-            names = ", ".join(RowNoise)
-            raise InputError(f"noise is {self.noise!r}; it must be one of {names}.") from None
+        object.__setattr__(self, "noise", _validate.member(RowNoise, noise=self.noise))
         if self.rows is not None:
             _validate.integer_at_least(2, rows=self.rows)
         if self.noise is RowNoise.GAUSSIAN and self.delta == 0:

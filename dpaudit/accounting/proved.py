@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
-from dpaudit.errors import InputError
+from dpaudit import _validate
 
 __all__ = ["AccountantName", "CurvePoint", "Guarantee"]
 
@@ -30,11 +30,7 @@ class AccountantName(StrEnum):
         Raises:
             InputError: if there is none of that name.
         """
-        try:
-            return cls(value)  # type: ignore[arg-type]
-        except ValueError:
-            names = ", ".join(cls)
-            raise InputError(f"accountant is {value!r}; it must be one of {names}.") from None
+        return _validate.member(cls, accountant=value)
 
 
 @dataclass(frozen=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from abc import abstractmethod
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, ClassVar, NoReturn
@@ -35,8 +36,9 @@ class _BlackBox(Mechanism):
             raise InputError(f"sensitivity is {sensitivity}; {self.kind} takes 0 or 1.")
         return self._changed() if changed else approximate_pair(0.0)
 
+    @abstractmethod
     def _changed(self) -> DominatingPair:
-        raise NotImplementedError
+        """The pair of a changed input."""
 
     def _refuse(self) -> NoReturn:
         raise UnsupportedError(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from abc import abstractmethod
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -27,12 +28,14 @@ class _FourierMap(FeatureMap):
     """
 
     @property
+    @abstractmethod
     def _frequencies(self) -> Array:
-        raise NotImplementedError
+        """ω, one a row."""
 
     @property
+    @abstractmethod
     def _weights(self) -> Array:
-        raise NotImplementedError
+        """w, one for each frequency."""
 
     @property
     def size(self) -> int:
