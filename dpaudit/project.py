@@ -175,11 +175,12 @@ def _load_module(name: str) -> Any:
     if name.endswith(".py"):
         _files.read_text(name, what="file")
         path = Path(name).resolve()
-        spec = importlib.util.spec_from_file_location(path.stem, path)
+        known_as = _module_name(path)
+        spec = importlib.util.spec_from_file_location(known_as, path)
         if spec is None or spec.loader is None:
             raise InputError(f"file {name!r} cannot be imported; it must be Python code.")
         module = importlib.util.module_from_spec(spec)
-        sys.modules.setdefault(path.stem, module)
+        sys.modules.setdefault(known_as, module)
         _importing(name, partial(spec.loader.exec_module, module))
         return module
     here = str(Path.cwd())
@@ -188,6 +189,14 @@ def _load_module(name: str) -> Any:
     if not all(part.isidentifier() for part in name.split(".")):
         raise InputError(f"module is {name!r:.80}; it must be a dotted name or a .py file.")
     return _importing(name, lambda: importlib.import_module(name))
+
+
+def _module_name(path: Path) -> str:
+    """The file's stem, unless another module has that name: two files may share theirs."""
+    other = getattr(sys.modules.get(path.stem), "__file__", None)
+    if path.stem not in sys.modules or other == str(path):
+        return path.stem
+    return f"{path.stem}_{hashlib.sha256(str(path).encode()).hexdigest()[:8]}"
 
 
 def _importing(name: str, load: Callable[[], Any]) -> Any:
@@ -211,8 +220,14 @@ def subject_record(name: str, subject: Subject) -> SubjectRecord:
         name=name,
         configuration=configuration(subject),
         code_hash=_code_hash(kind, file),
-        location=f"{'/'.join(kind.__module__.split('.'))}.py:{inspect.getsourcelines(kind)[1]}",
+        location=f"{_module_path(kind, file)}:{inspect.getsourcelines(kind)[1]}",
     )
+
+
+def _module_path(kind: type, file: Path) -> str:
+    """The file below its source root."""
+    root, _, rest = kind.__module__.partition(".")
+    return f"{root}/{rest.replace('.', '/')}.py" if rest else file.name
 
 
 def _code_hash(kind: type, file: Path) -> str:

@@ -11,7 +11,7 @@ from io import TextIOWrapper
 
 import typer
 
-from dpaudit.cli import commands
+from dpaudit.cli import commands, project_commands
 from dpaudit.cli.exits import Exit
 from dpaudit.errors import DpAuditError, InputError
 
@@ -34,6 +34,8 @@ app.command("audit")(commands.audit)
 app.command("report")(commands.report)
 app.command("verify")(commands.verify)
 app.command("demo")(commands.demo)
+app.command("check")(project_commands.check)
+app.command("init")(project_commands.init)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

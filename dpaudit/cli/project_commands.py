@@ -1,0 +1,70 @@
+"""The commands of a project: ``check`` and ``init``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from dpaudit.cli.commands import Json, foreign_code
+from dpaudit.cli.exits import Exit
+
+if TYPE_CHECKING:
+    from dpaudit.workflow.outcomes import ProjectOutcome
+
+__all__ = ["check", "exit_of_project", "init"]
+
+
+def check(
+    project: Annotated[
+        Path, typer.Argument(metavar="[dpaudit.toml]", help="The project file, or its folder.")
+    ] = Path("dpaudit.toml"),
+    since: Annotated[
+        Path | None,
+        typer.Option(
+            "--since",
+            metavar="CERT",
+            help="Say what changed since a certificate, or a folder of them; worse is exit 1.",
+        ),
+    ] = None,
+    output: Annotated[
+        Path | None,
+        typer.Option(
+            "-o", "--output", help="Folder of the reports, in place of the project file's."
+        ),
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Certify, attack and report every subject of a project, and sum its budgets."""
+    from dpaudit.cli import show_project
+    from dpaudit.workflow.checking import check_project
+
+    with foreign_code():
+        outcome, files = check_project(project, since=since, reports=output)
+    show_project.checked(outcome, files, as_json=as_json)
+    raise typer.Exit(exit_of_project(outcome))
+
+
+def exit_of_project(outcome: ProjectOutcome) -> Exit:
+    """The worst row makes the exit code; less privacy than before is never better than 1."""
+    from dpaudit.workflow.outcomes import Status
+
+    code = {
+        Status.CERTIFIED: Exit.CERTIFIED,
+        Status.UNPROVEN: Exit.UNPROVEN,
+        Status.EXCEEDED: Exit.REFUTED,
+        Status.REFUTED: Exit.REFUTED,
+        Status.ERROR: Exit.INPUT,
+    }[outcome.status]
+    return Exit.REFUTED if outcome.is_worse and code is not Exit.INPUT else code
+
+
+def init(
+    name: Annotated[str, typer.Argument(metavar="NAME", help="Folder to make, such as my-study.")],
+) -> None:
+    """Start a project: an algorithm, a plan, a project file, a test and a workflow."""
+    from dpaudit.cli import show_project
+    from dpaudit.workflow.scaffolding import scaffold
+
+    show_project.scaffolded(name, scaffold(name))

@@ -1,0 +1,72 @@
+"""What ``dpaudit check`` and ``dpaudit init`` print."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+from dpaudit import _files
+from dpaudit.cli.show import answering
+from dpaudit.reporting._text import visible
+from dpaudit.workflow import summary
+from dpaudit.workflow.outcomes import ProjectOutcome, Status
+
+__all__ = ["checked", "scaffolded"]
+
+_COLOURS = {
+    Status.CERTIFIED: "green",
+    Status.UNPROVEN: "yellow",
+    Status.EXCEEDED: "red",
+    Status.REFUTED: "red",
+    Status.ERROR: "red",
+}
+
+
+@answering()
+def checked(outcome: ProjectOutcome, files: Sequence[Path], *, as_json: bool) -> None:
+    """Print the table of a project, what no cell holds, and where the reports are."""
+    if as_json:
+        answer = outcome.to_dict() | {"files": [str(path) for path in files]}
+        sys.stdout.write(_files.pretty_json(answer))
+        return
+    console = Console(highlight=False)
+    rows = [(row.status, summary.subject_cells(row)) for row in outcome.subjects]
+    console.print(_table(summary.SUBJECT_HEADS, rows))
+    if outcome.budgets:
+        rows = [(row.status, summary.budget_cells(row)) for row in outcome.budgets]
+        console.print(_table(summary.BUDGET_HEADS, rows))
+    for name, text in summary.remarks(outcome):
+        console.print(f"[bold]{escape(visible(name))}[/]: {escape(visible(text))}")
+    console.print(summary.headline(outcome))
+    index = next(path for path in files if path.name == "index.html")
+    console.print(f"wrote {len(files)} files; begin with {escape(_near(index))}", soft_wrap=True)
+
+
+def _near(path: Path) -> str:
+    """The path as seen from here, where it is below."""
+    here = Path.cwd()
+    return str(path.relative_to(here) if path.is_relative_to(here) else path)
+
+
+def _table(heads: Sequence[str], rows: Sequence[tuple[Status, Sequence[str]]]) -> Table:
+    table = Table(box=None, padding=(0, 2, 0, 0), header_style="dim", pad_edge=False)
+    for head in heads:
+        table.add_column(head, overflow="fold")
+    for status, cells in rows:
+        name, verdict, *rest = (escape(visible(cell)) for cell in cells)
+        table.add_row(name, f"[{_COLOURS[status]}]{verdict}[/]", *rest)
+    return table
+
+
+@answering()
+def scaffolded(name: str, files: Sequence[Path]) -> None:
+    """Print what was made, and what to do next."""
+    console = Console(highlight=False)
+    for path in files:
+        console.print(f"wrote {escape(str(path))}", soft_wrap=True)
+    console.print(f"next: cd {escape(name)} && dpaudit check", soft_wrap=True)

@@ -1,0 +1,88 @@
+"""Older certificates, to compare new ones with."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from dpaudit import _files, _tables
+from dpaudit.certificate import Certificate, SubjectRecord, load_certificate
+from dpaudit.errors import InputError
+from dpaudit.schema import SCHEMA_VERSION
+
+__all__ = ["Baseline", "read_baseline"]
+
+
+@dataclass(frozen=True)
+class Baseline:
+    """Older certificates by the names of their files, without the ending.
+
+    Attributes:
+        certificates: by name.
+    """
+
+    certificates: Mapping[str, Certificate] = field(default_factory=dict)
+
+    def match(self, name: str, subject: SubjectRecord, *, alone: bool) -> str | None:
+        """The older certificate of a subject, or None.
+
+        It is the one of that file name; else the only one of the same target and fields; else the
+        only one of the same target.
+
+        Args:
+            name: of the subject in its project.
+            subject: what its new certificate speaks of.
+            alone: whether it is the only subject of its target, without which fields must agree.
+        """
+        if name in self.certificates:
+            return name
+        same = {key: old for key, old in self.certificates.items() if _speaks_of(old, subject.name)}
+        fields = dict(subject.configuration)
+        alike = [key for key, old in same.items() if dict(old.subject.configuration) == fields]
+        if len(alike) == 1:
+            return alike[0]
+        return next(iter(same)) if alone and len(same) == 1 else None
+
+    def without(self, matched: Collection[str], targets: Collection[str]) -> tuple[str, ...]:
+        """The certificates that are neither matched nor of these targets, in alphabetical order."""
+        left = self.certificates.keys() - set(matched)
+        spoken = {key for key in left if self.certificates[key].subject.name in targets}
+        return tuple(sorted(left - spoken))
+
+
+def _speaks_of(certificate: Certificate, target: str) -> bool:
+    return certificate.subject.name == target
+
+
+def read_baseline(path: Path | str) -> Baseline:
+    """Read a certificate, or every certificate in a folder.
+
+    Other JSON files in a folder, such as reports for machines, are passed over.
+
+    Raises:
+        InputError: if there is none, or one does not follow its schema or hashes; it names which.
+    """
+    path = Path(path)
+    if not path.is_dir():
+        return Baseline({path.stem: _load(path)})
+    found = {
+        file.stem: _load(file)
+        for file in sorted(path.glob("*.json"))
+        if not file.name.startswith(".") and _is_certificate(file)
+    }
+    if not found:
+        raise InputError(f"--since {str(path)!r} holds no certificate; give a folder that does.")
+    return Baseline(found)
+
+
+def _is_certificate(path: Path) -> bool:
+    """Whether a JSON file says that it is a certificate, of whatever version."""
+    record = _files.load_json(path, what="certificate")
+    family = SCHEMA_VERSION.partition("/")[0]
+    return isinstance(record, dict) and str(record.get("schema", "")).startswith(family)
+
+
+def _load(path: Path) -> Certificate:
+    with _tables.within(f"--since {str(path)!r}"):
+        return load_certificate(path)

@@ -1,0 +1,74 @@
+"""Budgets: what several subjects release together, against the largest allowed (ε, δ)."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from itertools import product
+
+from dpaudit.errors import InputError
+from dpaudit.plan import Invocation, Plan
+
+__all__ = ["in_sequence"]
+
+MOST_COMBINATIONS = 4096
+"""Groups of one plan meet those of every other; more combinations than that are refused."""
+
+
+def in_sequence(plans: Mapping[str, Plan]) -> Plan:
+    """One plan of all that several plans release about the same units.
+
+    Within a plan its groups of units are disjoint, and compose in parallel. Nothing is known of how
+    the groups of two plans overlap, so every group of one may meet every group of the other: a unit
+    may be in any combination of them, and each combination composes sequentially.
+
+    Args:
+        plans: by name; the labels of their invocations get it as a prefix.
+
+    Raises:
+        InputError: if units or relations differ, or there are too many combinations of groups.
+    """
+    grouped = {name: _groups(plan) for name, plan in plans.items() if _groups(plan)}
+    if len(grouped) < 2:  # the groups of a single plan stay what they are
+        return Plan(tuple(each for name, plan in plans.items() for each in _prefixed(name, plan)))
+    combinations = list(product(*_within_reason(grouped).values()))
+    places = {name: place for place, name in enumerate(grouped)}
+    invocations: list[Invocation] = []
+    for name, plan in plans.items():
+        for each in _prefixed(name, plan):
+            if each.group is None:
+                invocations.append(each)
+            else:
+                invocations += _spread(each, places[name], combinations)
+    return Plan(tuple(invocations))
+
+
+def _groups(plan: Plan) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(i.group for i in plan.invocations if i.group is not None))
+
+
+def _prefixed(name: str, plan: Plan) -> Iterator[Invocation]:
+    for number, invocation in enumerate(plan.invocations, start=1):
+        yield replace(invocation, at=f"{name}: {invocation.at or f'invocation {number}'}")
+
+
+def _within_reason(grouped: dict[str, tuple[str, ...]]) -> dict[str, tuple[str, ...]]:
+    combinations = math.prod(map(len, grouped.values()))
+    if combinations > MOST_COMBINATIONS:
+        raise InputError(
+            f"the groups of {', '.join(grouped)} meet in {combinations} combinations; at most "
+            f"{MOST_COMBINATIONS} can be accounted, so give the subjects budgets of their own."
+        )
+    return grouped
+
+
+def _spread(
+    invocation: Invocation, place: int, combinations: Sequence[tuple[str, ...]]
+) -> Iterator[Invocation]:
+    """The invocation in every combination of groups that holds its own."""
+    for number, combination in enumerate(combinations, start=1):
+        if combination[place] == invocation.group:
+            label = f"{invocation.at} ({number})"
+            group = f"{number}: {' × '.join(combination)}"
+            yield replace(invocation, group=group, at=label)

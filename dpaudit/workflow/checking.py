@@ -1,0 +1,148 @@
+"""Checking a whole project: every subject certified, attacked and compared; every budget summed."""
+
+from __future__ import annotations
+
+import contextlib
+import math
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from dpaudit.accounting import guarantee
+from dpaudit.certificate import Certificate
+from dpaudit.errors import InputError, UnsupportedError
+from dpaudit.plan import Plan
+from dpaudit.project import find_target
+from dpaudit.project_entries import BudgetEntry, SubjectEntry
+from dpaudit.project_file import ProjectFile, read_project_file
+from dpaudit.reporting import suffixes
+from dpaudit.workflow.baselines import Baseline, read_baseline
+from dpaudit.workflow.budgets import in_sequence
+from dpaudit.workflow.certifying import certified
+from dpaudit.workflow.comparing import changes
+from dpaudit.workflow.outcomes import BudgetRow, ProjectOutcome, Status, SubjectRow
+from dpaudit.workflow.planned_audits import with_planned_audits
+from dpaudit.workflow.publishing import publish, refuse_unwritable, rendered
+
+__all__ = ["check_project"]
+
+
+def check_project(
+    path: Path | str, *, since: Path | str | None = None, reports: Path | None = None
+) -> tuple[ProjectOutcome, tuple[Path, ...]]:
+    """Check a project and write its reports.
+
+    The project file, the folder of the reports and the older certificates are validated before any
+    work is done, and files are written when all work is done. A subject that fails becomes a row
+    that says so; the others are not affected. This imports and runs the code of the subjects.
+
+    Args:
+        path: the project file, or its folder.
+        since: an older certificate, or a folder of them.
+        reports: folder to write, in place of the project file's.
+
+    Returns:
+        What was found, and the files.
+
+    Raises:
+        InputError: if the project file, the older certificates or the folder are wrong.
+    """
+    project = read_project_file(path, suffixes())
+    if reports is not None:
+        project = replace(project, reports=reports.absolute())
+    baseline = None if since is None else read_baseline(since)
+    refuse_unwritable(project.reports)
+    subjects = tuple(_subject_row(entry, project, baseline) for entry in project.subjects)
+    rows = {row.name: row for row in subjects}
+    budgets = tuple(_budget_row(entry, rows) for entry in project.budgets)
+    outcome = ProjectOutcome(subjects, budgets, _gone(baseline, subjects))
+    return outcome, publish(outcome, project)
+
+
+def _gone(baseline: Baseline | None, rows: Sequence[SubjectRow]) -> tuple[str, ...]:
+    """Older certificates that belong to no subject of the project, not even to a failed one."""
+    if baseline is None:
+        return ()
+    failed = [row for row in rows if row.certificate is None]
+    matched = {*(row.since for row in rows), *(row.name for row in failed)}
+    return baseline.without(matched, {_recorded(row.target) for row in failed})
+
+
+def _recorded(target: str) -> str:
+    """What certificates call a target: a plan file goes by its name without folders."""
+    return Path(target).name if target.endswith(".toml") else target
+
+
+def _subject_row(
+    entry: SubjectEntry, project: ProjectFile, baseline: Baseline | None
+) -> SubjectRow:
+    """Certify, attack, compare and render; whatever foreign code raises becomes one sentence."""
+    row = SubjectRow(entry.name, entry.target)
+    try:
+        with contextlib.chdir(project.root):
+            certificate = _certificate(entry)
+            row = _compared(replace(row, certificate=certificate), project, baseline)
+            return replace(row, files=rendered(entry.name, certificate, project.formats))
+    except KeyboardInterrupt:
+        raise
+    except InputError as error:
+        return replace(row, certificate=None, error=str(error))
+    except BaseException as error:
+        if os.environ.get("DPAUDIT_DEBUG"):
+            raise
+        detail = " ".join(f"{type(error).__name__}: {error}".split())
+        sentence = f"{entry.target} raised {detail:.300} (DPAUDIT_DEBUG=1 shows where)."
+        return replace(row, certificate=None, error=sentence)
+
+
+def _certificate(entry: SubjectEntry) -> Certificate:
+    target = find_target(entry.target, entry.settings)
+    if entry.claim is not None:
+        target = replace(target, claim=entry.claim)
+    certificate = certified(target, entry.delta, entry.accountant)
+    return with_planned_audits(certificate, target, entry)
+
+
+def _compared(row: SubjectRow, project: ProjectFile, baseline: Baseline | None) -> SubjectRow:
+    if baseline is None or row.certificate is None:
+        return row
+    targets = [_recorded(entry.target) for entry in project.subjects]
+    alone = targets.count(_recorded(row.target)) == 1
+    since = baseline.match(row.name, row.certificate.subject, alone=alone)
+    if since is None:
+        return row
+    found = changes(baseline.certificates[since], row.certificate)
+    return replace(row, since=since, changes=found)
+
+
+def _budget_row(entry: BudgetEntry, rows: Mapping[str, SubjectRow]) -> BudgetRow:
+    """Compose the plans by the accountants: the sum of their ε would be far larger."""
+    row = BudgetRow(entry.name, entry.subjects, entry.limit, Status.ERROR)
+    plans: dict[str, Plan] = {}
+    for name in entry.subjects:
+        certificate = rows[name].certificate
+        if certificate is None:
+            return replace(row, note=f"{name} could not be certified.")
+        plans[name] = certificate.plan
+    try:
+        plan = in_sequence(plans)
+        proved = guarantee(plan, entry.limit.delta)
+    except UnsupportedError as error:
+        return replace(row, status=Status.UNPROVEN, note=str(error))
+    except InputError as error:
+        return replace(row, note=str(error))
+    row = replace(row, guarantee=proved, status=_judged(proved.epsilon, entry.limit.epsilon))
+    if proved.epsilon == math.inf:
+        return replace(row, note=f"{proved.native.get('reason', 'no finite ε is proved')}.")
+    refuted = [name for name in entry.subjects if rows[name].status is Status.REFUTED]
+    if refuted and row.status is Status.CERTIFIED:
+        note = f"it rests on the plan of {', '.join(refuted)}, which an audit refutes."
+        return replace(row, status=Status.UNPROVEN, note=note)
+    return row
+
+
+def _judged(proved: float, allowed: float) -> Status:
+    if proved == math.inf:
+        return Status.UNPROVEN
+    return Status.CERTIFIED if proved <= allowed else Status.EXCEEDED

@@ -1,0 +1,84 @@
+"""The first page of a folder of reports: one table, as HTML and as Markdown."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from functools import cache
+from typing import TYPE_CHECKING
+from urllib.parse import quote
+
+from dpaudit.reporting._text import visible
+from dpaudit.reporting.markdown import escaped
+from dpaudit.workflow import summary
+from dpaudit.workflow.outcomes import ProjectOutcome, SubjectRow
+
+if TYPE_CHECKING:
+    from jinja2 import Template
+
+__all__ = ["index_html", "index_markdown"]
+
+TITLE = "Privacy reports"
+
+
+def index_html(outcome: ProjectOutcome) -> str:
+    """One page without scripts; nothing is loaded from elsewhere."""
+    return _template().render(
+        title=TITLE,
+        headline=summary.headline(outcome),
+        subject_heads=summary.SUBJECT_HEADS,
+        subjects=[(row, summary.subject_cells(row), _links(row)) for row in outcome.subjects],
+        budget_heads=summary.BUDGET_HEADS,
+        budgets=[(row, summary.budget_cells(row)) for row in outcome.budgets],
+        remarks=list(summary.remarks(outcome)),
+    )
+
+
+def index_markdown(outcome: ProjectOutcome) -> str:
+    """The same for pull requests and job summaries."""
+    return "\n".join(_markdown(outcome)).rstrip() + "\n"
+
+
+def _markdown(outcome: ProjectOutcome) -> Iterator[str]:
+    yield f"# {TITLE}\n"
+    yield f"{escaped(summary.headline(outcome))}\n"
+    yield from _table((*summary.SUBJECT_HEADS, "files"), map(_subject_line, outcome.subjects))
+    if outcome.budgets:
+        lines = (map(escaped, summary.budget_cells(row)) for row in outcome.budgets)
+        yield from _table(summary.BUDGET_HEADS, lines)
+    for name, text in summary.remarks(outcome):
+        yield f"- {escaped(name)}: {escaped(text)}"
+
+
+def _subject_line(row: SubjectRow) -> Iterator[str]:
+    yield from map(escaped, summary.subject_cells(row))
+    yield " ".join(f"[{ending}]({target})" for ending, target in _links(row)) or summary.NOTHING
+
+
+def _table(heads: Iterable[str], lines: Iterable[Iterable[str]]) -> Iterator[str]:
+    names = list(heads)
+    yield f"| {' | '.join(names)} |"
+    yield f"|{' --- |' * len(names)}"
+    for line in lines:
+        yield f"| {' | '.join(line)} |"
+    yield ""
+
+
+def _links(row: SubjectRow) -> list[tuple[str, str]]:
+    """Ending and address of each file of a subject."""
+    return [(file.removeprefix(f"{row.name}."), quote(file)) for file in row.files]
+
+
+@cache
+def _template() -> Template:
+    from jinja2 import Environment, PackageLoader, StrictUndefined
+
+    environment = Environment(
+        loader=PackageLoader("dpaudit.workflow"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+    )
+    environment.filters["visible"] = visible
+    return environment.get_template("index.html.j2")

@@ -1,0 +1,96 @@
+"""The rows of a checked project as short texts, for the terminal and the index alike."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+
+from dpaudit.accounting import Guarantee
+from dpaudit.certificate import Certificate
+from dpaudit.claim import Claim
+from dpaudit.reporting._text import down, plain, up
+from dpaudit.workflow.outcomes import BudgetRow, ProjectOutcome, Status, SubjectRow
+
+__all__ = [
+    "BUDGET_HEADS",
+    "SUBJECT_HEADS",
+    "budget_cells",
+    "headline",
+    "remarks",
+    "subject_cells",
+]
+
+SUBJECT_HEADS = ("subject", "verdict", "claimed ε", "proved ε", "at δ", "attacked: ε ≥")
+BUDGET_HEADS = ("budget", "verdict", "allowed ε", "proved ε", "at δ", "of")
+NOTHING = "–"
+
+
+def subject_cells(row: SubjectRow) -> tuple[str, ...]:
+    """One text for each of :data:`SUBJECT_HEADS`. Guarantees are rounded up, attacks down."""
+    known = row.certificate
+    if known is None:
+        return (row.name, str(row.status), NOTHING, NOTHING, NOTHING, NOTHING)
+    return (
+        row.name,
+        str(row.status),
+        _claimed(known.claim, known.guarantee),
+        *_proved(known.guarantee),
+        _attacked(known),
+    )
+
+
+def budget_cells(row: BudgetRow) -> tuple[str, ...]:
+    """One text for each of :data:`BUDGET_HEADS`."""
+    verdict = "kept" if row.status is Status.CERTIFIED else str(row.status)
+    proved, _ = _proved(row.guarantee)
+    allowed, delta = plain(row.limit.epsilon), plain(row.limit.delta)
+    return (row.name, verdict, allowed, proved, delta, ", ".join(row.subjects))
+
+
+def _claimed(claim: Claim | None, proved: Guarantee | None) -> str:
+    if claim is None:
+        return NOTHING
+    same = proved is not None and proved.delta == claim.delta
+    return plain(claim.epsilon) if same else f"{plain(claim.epsilon)} (δ {plain(claim.delta)})"
+
+
+def _proved(proved: Guarantee | None) -> tuple[str, str]:
+    if proved is None:
+        return NOTHING, NOTHING
+    return (NOTHING if proved.epsilon == math.inf else up(proved.epsilon)), plain(proved.delta)
+
+
+def _attacked(certificate: Certificate) -> str:
+    if not certificate.audits:
+        return NOTHING
+    return down(max(audit.epsilon_lower or 0.0 for audit in certificate.audits))
+
+
+def remarks(outcome: ProjectOutcome) -> Iterator[tuple[str, str]]:
+    """Name and text of what no cell holds: errors, refused budgets, changes."""
+    comparing = bool(outcome.gone) or any(row.since for row in outcome.subjects)
+    for row in outcome.subjects:
+        if row.error:
+            yield row.name, row.error
+        for change in row.changes:
+            yield row.name, str(change)
+        if comparing and row.certificate is not None and not row.changes:
+            yield row.name, "nothing changed." if row.since else "there is no older certificate."
+    for budget in outcome.budgets:
+        if budget.note:
+            yield budget.name, budget.note
+    for name in outcome.gone:
+        yield name, "there is an older certificate, and no such subject now."
+
+
+def headline(outcome: ProjectOutcome) -> str:
+    """The whole outcome in one sentence."""
+    counts = {
+        status: sum(row.status is status for row in outcome.subjects) for status in reversed(Status)
+    }
+    names = {Status.ERROR: "in error"}
+    found = ", ".join(f"{n} {names.get(status, status)}" for status, n in counts.items() if n)
+    over = sum(row.status is not Status.CERTIFIED for row in outcome.budgets)
+    budgets = f"; {len(outcome.budgets) - over} of {len(outcome.budgets)} budgets kept"
+    worse = "; worse than before" if outcome.is_worse else ""
+    return f"{found}{budgets if outcome.budgets else ''}{worse}"

@@ -1,0 +1,250 @@
+"""``dpaudit check`` and ``dpaudit init`` as a pipeline calls them."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+import warnings
+from pathlib import Path
+
+import pytest
+
+from dpaudit.cli.main import _outcome
+
+LAPLACE = """
+[plan]
+relation = "add-remove"
+[claim]
+epsilon = {claim}
+[[invocation]]
+mechanism = "{mechanism}"
+{rest}
+sensitivity = 1
+"""
+
+
+@pytest.fixture
+def call(capsys, tmp_path, monkeypatch):
+    """Run a command in an empty folder; returns (exit code, stdout, stderr)."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "80")
+
+    def run(*arguments):
+        with warnings.catch_warnings():
+            code = _outcome([str(argument) for argument in arguments])
+        captured = capsys.readouterr()
+        assert "Traceback" not in captured.err
+        return code, captured.out, captured.err
+
+    return run
+
+
+def project(*claims, scale=2.0, more=""):
+    """Plans of ε = 1/scale with these claims, as a project in the current folder."""
+    text = more + "\n[project]\nformats = []\n"
+    for number, claim in enumerate(claims):
+        plan = LAPLACE.format(claim=claim, mechanism="laplace", rest=f"scale = {scale}")
+        Path(f"plan{number}.toml").write_text(plan)
+        text += f'[[subject]]\nname = "s{number}"\ntarget = "plan{number}.toml"\n'
+    Path("dpaudit.toml").write_text(text)
+
+
+def add(text):
+    with Path("dpaudit.toml").open("a") as file:
+        file.write(text)
+
+
+def test_certified_is_exit_0(call):
+    project(1, 2)
+    code, out, err = call("check")
+    assert code == 0
+    assert err == ""
+    assert "2 certified" in out
+    assert "reports/index.html" in out
+
+
+def test_exceeded_is_exit_1(call):
+    project(1, 0.4)
+    code, out, _ = call("check")
+    assert code == 1
+    assert "exceeded" in out
+
+
+def test_unproven_is_exit_2(call):
+    project(1)
+    opaque = LAPLACE.format(claim=1, mechanism="opaque", rest='label = "x"\nepsilon = 1')
+    Path("opaque.toml").write_text(opaque)
+    add('[[subject]]\nname = "opaque"\ntarget = "opaque.toml"\n')
+    assert call("check")[0] == 2
+
+
+def test_an_exceeded_budget_is_exit_1(call):
+    project(1, 1)
+    add("[[budget]]\nepsilon = 1\n")
+    assert call("check")[0] == 0
+    add("[[budget]]\nname = 'tight'\nepsilon = 0.9\n")
+    code, out, _ = call("check")
+    assert code == 1
+    assert "tight" in out
+
+
+def test_the_worst_is_an_error(call):
+    project(1, 0.4)
+    add('[[subject]]\nname = "gone"\ntarget = "gone.toml"\n')
+    code, out, _ = call("check")
+    assert code == 3
+    assert "gone: plan file 'gone.toml' does not exist" in " ".join(out.split())
+    assert {"s0.json", "s1.json"} < {path.name for path in Path("reports").iterdir()}
+
+
+def test_worse_than_before_is_exit_1_though_the_claim_holds(call):
+    project(1, scale=2.0)
+    call("check")
+    assert call("check", "--since", "reports")[0] == 0
+    project(1, scale=1.5)
+    code, out, _ = call("check", "--since", "reports/s0.json")
+    assert code == 1
+    assert "ε at δ = 0: 0.5 → 0.666667 (worse)" in " ".join(out.split())
+    project(1, scale=4.0)
+    code, out, _ = call("check", "--since", "reports")
+    assert code == 0
+    assert "(better)" in out
+
+
+def test_json_for_pipelines(call):
+    project(1, 0.4)
+    add("[[budget]]\nepsilon = 3\n")
+    code, out, err = call("check", "--json")
+    answer = json.loads(out)
+    assert (code, err) == (1, "")
+    assert answer["status"] == "exceeded"
+    assert [row["status"] for row in answer["subjects"]] == ["certified", "exceeded"]
+    assert answer["subjects"][0]["guarantee"] == {
+        "epsilon": 0.5, "delta": 0.0, "accountant": "pure",
+    }  # fmt: skip
+    assert answer["budgets"][0]["guarantee"]["epsilon"] == 1.0
+    assert all(Path(path).exists() for path in answer["files"])
+
+
+def test_the_table_fits_80_columns_whatever_the_names(call):
+    project(1)
+    add(
+        f'[[subject]]\nname = "{"x" * 100}"\ntarget = "plan0.toml"\n'
+        "claim = { epsilon = 1e-300 }\n"
+    )
+    add(f'[[budget]]\nname = "{"budget " * 30}"\nepsilon = 1e-300\n')
+    _, out, _ = call("check")
+    assert max(map(len, out.splitlines())) <= 80
+
+
+def test_another_folder_and_another_file(call, tmp_path, monkeypatch):
+    project(1)
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    monkeypatch.chdir(elsewhere)
+    assert call("check", tmp_path / "dpaudit.toml", "-o", "mine")[0] == 0
+    assert (elsewhere / "mine" / "s0.json").exists()
+    assert not (tmp_path / "reports").exists()
+    assert call("check", tmp_path)[0] == 0
+    assert (tmp_path / "reports" / "s0.json").exists()
+
+
+def test_what_a_subject_prints_is_not_the_answer(call):
+    Path("talkative_plan.py").write_text(
+        "from dataclasses import dataclass\nfrom dpaudit import *\nprint('hello')\n"
+        "@dataclass(frozen=True)\nclass S(Subject):\n"
+        "    def plan(self):\n        print('world')\n"
+        "        return Plan.of(Invocation(Laplace(1.0), 1, PrivacyUnit('row'), AddRemove(), "
+        "TrustModel.CENTRAL))\n"
+    )
+    Path("dpaudit.toml").write_text(
+        '[[subject]]\nname = "s"\ntarget = "talkative_plan:S"\naudit = []\n'
+    )
+    code, out, err = call("check", "--json")
+    assert code == 0
+    assert json.loads(out)["status"] == "certified"
+    assert "hello" in err
+    assert "world" in err
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (None, "does not exist"),
+        ("x = [", "is not TOML"),
+        ('[[subject]]\nname = "../x"\ntarget = "p.toml"', "name is '../x'"),
+        ('[[subject]]\nname = "x"\ntarget = "p.toml"\nclaims = 1', "did you mean 'claim'?"),
+        (
+            '[project]\nformats = ["hmtl"]\n[[subject]]\nname = "x"\ntarget = "p"',
+            "must be module:Object",
+        ),
+        (
+            '[project]\nreports = "dpaudit.toml/x"\n[[subject]]\nname = "x"\ntarget = "p.toml"',
+            "no f",
+        ),
+    ],
+)
+def test_bad_project_files_are_exit_3_and_one_sentence(call, text, message):
+    if text is not None:
+        Path("dpaudit.toml").write_text(text)
+    code, out, err = call("check")
+    assert (code, out) == (3, "")
+    assert message in err
+    assert err.count("\n") == 1
+    assert not Path("reports").exists()
+
+
+def test_bad_older_certificates_are_exit_3(call):
+    project(1)
+    Path("old.json").write_text("{")
+    code, out, err = call("check", "--since", "old.json")
+    assert (code, out) == (3, "")
+    assert "old.json" in err
+    assert not Path("reports").exists()
+
+
+def test_ctrl_c_writes_nothing(tmp_path):
+    (tmp_path / "slow.py").write_text(
+        "import time\nfrom pathlib import Path\nfrom dataclasses import dataclass\n"
+        "from dpaudit import Subject\n@dataclass(frozen=True)\nclass S(Subject):\n"
+        "    def plan(self):\n        Path('begun').touch()\n        time.sleep(60)\n"
+    )
+    (tmp_path / "plan.toml").write_text(
+        LAPLACE.format(claim=1, mechanism="laplace", rest="scale = 2")
+    )
+    (tmp_path / "dpaudit.toml").write_text(
+        '[[subject]]\nname = "first"\ntarget = "plan.toml"\n'
+        '[[subject]]\nname = "slow"\ntarget = "slow.py:S"\n'
+    )
+    process = subprocess.Popen(
+        [sys.executable, "-m", "dpaudit", "check"], cwd=tmp_path, text=True,
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=os.environ | {"OMP_NUM_THREADS": "1"},
+    )  # fmt: skip
+    deadline = time.monotonic() + 60
+    while not (tmp_path / "begun").exists() and time.monotonic() < deadline:
+        time.sleep(0.05)
+    process.send_signal(signal.SIGINT)
+    out, err = process.communicate(timeout=30)
+    assert (process.returncode, out) == (130, "")
+    assert "Traceback" not in err
+    assert not (tmp_path / "reports").exists()
+
+
+def test_init(call):
+    code, out, _ = call("init", "my-study")
+    assert code == 0
+    assert "cd my-study && dpaudit check" in out
+    assert Path("my-study/dpaudit.toml").exists()
+    code, out, err = call("init", "my-study")
+    assert (code, out) == (3, "")
+    assert "not empty" in err
+
+
+@pytest.mark.parametrize("name", ["../x", ".", "a/b", ""])
+def test_init_refuses_paths(call, name):
+    code, out, err = call("init", name)
+    assert (code, out) == (3, "")
+    assert "name is" in err
+    assert not list(Path().iterdir())

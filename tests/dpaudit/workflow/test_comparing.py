@@ -1,0 +1,174 @@
+"""What changed between two certificates, and in which direction."""
+
+from dataclasses import replace
+
+import pytest
+from examples import gaussian_invocation, response_plan
+
+from dpaudit import (
+    AddRemove,
+    Claim,
+    DiscreteGaussian,
+    Gaussian,
+    Laplace,
+    Opaque,
+    Plan,
+    PoissonSampling,
+    PrivacyUnit,
+    TrustModel,
+    certify,
+    guarantee,
+)
+from dpaudit.certificate import AuditRecord, SubjectRecord
+from dpaudit.claim import Verdict
+from dpaudit.workflow.comparing import Direction, changes
+
+SUBJECT = SubjectRecord("m:X", {"sigma": 4.0}, "a" * 64, "m.py:1")
+
+
+def certificate(*invocations, claim=None, delta=1e-6, subject=SUBJECT):
+    plan = Plan.of(*(invocations or (gaussian_invocation(),)))
+    return certify(plan, subject=subject, claim=claim, delta=delta)
+
+
+def told(old, new):
+    return {change.what: change for change in changes(old, new)}
+
+
+def test_a_certificate_has_not_changed_since_itself():
+    assert changes(certificate(), certificate()) == ()
+
+
+@pytest.mark.parametrize(
+    ("better", "worse", "what", "before", "after"),
+    [
+        (gaussian_invocation(8.0), gaussian_invocation(4.0), "mechanism sigma", "8.0", "4.0"),
+        (gaussian_invocation(), gaussian_invocation(count=3), "count", "1", "3"),
+        (gaussian_invocation(), gaussian_invocation(sensitivity=1.5), "sensitivity", "1.0", "1.5"),
+        (
+            gaussian_invocation(sampling=PoissonSampling(0.1), relation=AddRemove()),
+            gaussian_invocation(relation=AddRemove()),
+            "sampling",
+            '{"rate":0.1,"scheme":"poisson"}',
+            "none",
+        ),
+    ],
+)
+def test_the_invocation_that_makes_it_worse_is_named(better, worse, what, before, after):
+    found = told(certificate(better), certificate(worse))
+    change = found[f"invocation 'invocation 1' {what}"]
+    assert (change.before, change.after) == (before, after)
+    assert found["ε at δ = 1e-06"].direction is Direction.WORSE
+    back = told(certificate(worse), certificate(better))
+    assert back["ε at δ = 1e-06"].direction is Direction.BETTER
+    assert back["ε at δ = 1e-06"].before == found["ε at δ = 1e-06"].after
+
+
+def test_another_mechanism_and_other_labels():
+    old = certificate(gaussian_invocation(at="sum"))
+    exact = gaussian_invocation(mechanism=DiscreteGaussian(4.0), at="sum")
+    kind = told(old, certificate(exact))["invocation 'sum' mechanism kind"]
+    assert (kind.before, kind.after) == ("gaussian", "discrete-gaussian")
+    more = told(old, certificate(gaussian_invocation(at="sum"), gaussian_invocation(at="mean")))
+    assert more["invocation 'mean'"].before == "none"
+    assert more["ε at δ = 1e-06"].direction is Direction.WORSE
+
+
+def test_many_different_invocations_are_counted():
+    old = certificate(*(gaussian_invocation() for _ in range(40)))
+    new = certificate(*(gaussian_invocation(5.0) for _ in range(40)))
+    found = changes(old, new)
+    assert sum(change.what.startswith("invocation") for change in found) == 10
+    assert "30 more" in told(old, new)["plan"].after
+
+
+def test_the_order_of_invocations_is_told_too():
+    first, second = gaussian_invocation(at="a"), gaussian_invocation(5.0, at="b")
+    found = changes(certificate(first, second), certificate(second, first))
+    assert [(change.what, change.direction) for change in found] == [("plan", Direction.NEUTRAL)]
+
+
+def test_guarantees_are_compared_at_the_old_delta():
+    """At a larger δ the same plan has a smaller ε, which is no progress."""
+    assert told(certificate(delta=1e-6), certificate(delta=1e-4)) == {}
+    worse = certificate(gaussian_invocation(3.9), delta=1e-2)
+    assert worse.guarantee.epsilon < certificate().guarantee.epsilon
+    change = told(certificate(), worse)["ε at δ = 1e-06"]
+    assert change.direction is Direction.WORSE
+    assert change.after == f"{guarantee(worse.plan, 1e-6).epsilon:.6g}"
+
+
+def test_the_last_digits_of_a_library_are_no_change():
+    old = certificate()
+    moved = replace(old.guarantee, epsilon=old.guarantee.epsilon * (1 + 1e-12))
+    assert changes(old, replace(old, guarantee=moved)) == ()
+
+
+def test_a_proof_that_is_lost_or_found():
+    proved = certificate()
+    opaque = gaussian_invocation(mechanism=Opaque("sketch", 1.0, 0.0))
+    lost = told(proved, certificate(opaque))
+    assert lost["verdict"].direction is Direction.WORSE
+    assert lost["ε at δ = 1e-06"].after == "inf"
+    found = told(certificate(opaque), proved)
+    assert found["verdict"].direction is Direction.BETTER
+    assert found["guarantee"].direction is Direction.BETTER
+    pure_lost = told(certify(response_plan(), subject=SUBJECT), certificate(delta=0.0))
+    assert pure_lost["verdict"].direction is Direction.WORSE
+
+
+@pytest.mark.parametrize(
+    ("change", "what", "direction"),
+    [
+        ({"unit": PrivacyUnit("event")}, "unit", Direction.WORSE),
+        ({"relation": AddRemove()}, "relation", Direction.WORSE),
+        ({"trust": TrustModel.LOCAL}, "trust", Direction.BETTER),
+    ],
+)
+def test_a_promise_to_somebody_else_is_not_compared_by_its_epsilon(change, what, direction):
+    found = told(certificate(), certificate(gaussian_invocation(**change)))
+    assert found[what].direction is direction
+    back = told(certificate(gaussian_invocation(**change)), certificate())
+    assert back[what].direction is Direction.WORSE
+
+
+def test_verdicts_have_an_order():
+    fine = certificate(claim=Claim(9.0, 1e-6))
+    exceeded = certificate(claim=Claim(0.1, 1e-6))
+    unproven = certificate(gaussian_invocation(mechanism=Opaque("sketch", 1.0, 0.0)))
+    attack = AuditRecord(True, "m", 9.0, 1e-6, 10.0, 0.95, 100, None, 1, None)
+    refuted = fine.with_audits((attack,))
+    assert refuted.verdict is Verdict.REFUTED
+    for better, worse in [
+        (fine, unproven), (fine, exceeded), (fine, refuted),
+        (unproven, exceeded), (unproven, refuted), (exceeded, refuted),
+    ]:  # fmt: skip
+        assert told(better, worse)["verdict"].direction is Direction.WORSE
+        assert told(worse, better)["verdict"].direction is Direction.BETTER
+    assert told(fine, exceeded)["claim"].direction is Direction.NEUTRAL
+    assert told(fine, refuted)["audits"].after == "1, ε ≥ 10"
+
+
+def test_code_fields_and_versions():
+    moved = SubjectRecord("m:X", {"sigma": 4.0, "bins": 3}, "b" * 64, "m.py:1")
+    new = replace(certificate(subject=moved), versions={"dpaudit": "9"})
+    found = told(certificate(), new)
+    assert str(found["code hash"]) == f"code hash: {'a' * 12} → {'b' * 12}"
+    assert str(found["field bins"]) == "field bins: none → 3"
+    assert found["version of dpaudit"].after == "9"
+    assert {change.direction for change in found.values()} == {Direction.NEUTRAL}
+
+
+def test_numbers_that_print_alike_are_shown_apart():
+    old, new = certificate(gaussian_invocation(4.0)), certificate(gaussian_invocation(4 - 1e-7))
+    change = told(old, new)["ε at δ = 1e-06"]
+    assert change.direction is Direction.WORSE
+    assert float(change.before) < float(change.after)
+
+
+def test_laplace_by_hand():
+    """ε = count · sensitivity / scale."""
+    old = certificate(gaussian_invocation(mechanism=Laplace(4.0)), delta=0.0)
+    new = certificate(gaussian_invocation(mechanism=Laplace(2.0), count=2), delta=0.0)
+    assert str(told(old, new)["ε at δ = 0"]) == "ε at δ = 0: 0.25 → 1 (worse)"
+    assert Gaussian(2.0).kind == "gaussian"
