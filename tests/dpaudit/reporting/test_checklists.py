@@ -1,0 +1,420 @@
+"""Checklists: every answer follows from the certificate, and nothing unknown is met."""
+
+import json
+from dataclasses import replace
+from functools import cache
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import dpaudit
+import private_bo
+from dpaudit import (
+    AddRemove,
+    AuditRecord,
+    Claim,
+    Finding,
+    Gaussian,
+    Invocation,
+    Laplace,
+    MetricBall,
+    Plan,
+    PrivacyUnit,
+    ReplaceOne,
+    Severity,
+    TrustModel,
+    certify,
+)
+from dpaudit.certificate import Certificate, SubjectRecord
+from dpaudit.mechanisms import Opaque
+from dpaudit.mechanisms.black_box import ApproximateBlackBox, PureBlackBox
+from dpaudit.reporting.checklists import Status, checklists
+from dpaudit.reporting.checklists.facts import Rules
+from dpaudit.sampling import FixedSizeSampling
+
+HAZARDS = {
+    "Guarantee": (
+        "nist-large-epsilon",
+        "nist-catastrophic-failure",
+        "nist-unit-of-privacy",
+        "nist-event-level",
+        "nist-different-delta",
+        "nist-different-unit",
+        "nist-large-delta",
+        "nist-other-releases",
+    ),
+    "Algorithms": (
+        "nist-custom-implementation",
+        "nist-systemic-bias",
+        "nist-human-bias",
+        "nist-statistical-bias",
+        "nist-bounded-contribution",
+        "nist-histogram-bins",
+        "nist-machine-learning",
+        "nist-synthetic-data",
+        "nist-synthetic-quality",
+        "nist-unstructured-data",
+    ),
+    "Deployment": (
+        "nist-interactive-queries",
+        "nist-trust-assumptions",
+        "nist-side-channels",
+        "nist-data-security",
+        "nist-access-control",
+        "nist-data-collection",
+    ),
+}
+"""The 24 hazards of NIST SP 800-226: 8 in section 2, 10 in section 3, 6 in section 4."""
+REPORTING = {
+    "DP setting": ("dpfy-setting",),
+    "Instantiating the DP definition": (
+        "dpfy-data-accesses",
+        "dpfy-final-output",
+        "dpfy-unit",
+        "dpfy-adjacency",
+    ),
+    "Privacy accounting details": (
+        "dpfy-accountant",
+        "dpfy-assumptions",
+        "dpfy-formal-statement",
+    ),
+    "Transparency and verifiability": ("dpfy-recomputable", "dpfy-open-code"),
+}
+LABEL = {
+    "Label": (
+        "label-parameters",
+        "label-unit",
+        "label-utility",
+        "label-mechanism",
+        "label-hyperparameters",
+        "label-deployment",
+        "label-empirical",
+        "label-interpretation",
+        "label-other",
+    )
+}
+
+
+def answers(certificate):
+    return {item.rule: item for checklist in checklists(certificate) for item in checklist.items}
+
+
+def status(certificate, rule):
+    return answers(certificate)[rule].status
+
+
+def made(mechanism, *, claim=None, delta=None, name="a:B", findings=(), **fields):
+    facts = {
+        "sensitivity": 1.0,
+        "unit": PrivacyUnit("user"),
+        "relation": AddRemove(),
+        "trust": TrustModel.CENTRAL,
+    }
+    plan = Plan.of(Invocation(mechanism, **(facts | fields)))
+    return certify(plan, subject=SubjectRecord(name), claim=claim, delta=delta, findings=findings)
+
+
+@cache
+def simple():
+    return made(Laplace(1.0))
+
+
+def attack(**fields):
+    facts = {
+        "refuted": False,
+        "method": "m",
+        "claim_epsilon": 1.0,
+        "delta": 0.0,
+        "epsilon_lower": 0.1,
+        "confidence": 0.99,
+        "runs": 100,
+        "event": None,
+        "seed": 1,
+        "pair": None,
+    }
+    return AuditRecord(**(facts | fields))
+
+
+def finding(rule, severity=Severity.WARNING):
+    return Finding(rule, severity, "Something is wrong.")
+
+
+class TestLists:
+    def test_rules_are_those_of_the_sources(self, certificate):
+        for checklist, groups in zip(
+            checklists(certificate), (HAZARDS, REPORTING, LABEL), strict=True
+        ):
+            found = {}
+            for item in checklist.items:
+                found[item.group] = (*found.get(item.group, ()), item.rule)
+            assert found == groups
+
+    def test_rules_are_unique(self, certificate):
+        rules = [item.rule for each in checklists(certificate) for item in each.items]
+        assert len(rules) == len(set(rules)) == 24 + 10 + 9
+
+    def test_every_answer_has_one_sentence(self, certificate):
+        for item in answers(certificate).values():
+            assert isinstance(item.status, Status)
+            assert item.reason.endswith(".")
+            assert item.title
+            assert "\n" not in item.reason
+            assert len(item.reason) < 400
+
+    def test_same_answers_for_a_certificate_read_back(self, certificate):
+        again = Certificate.from_dict(json.loads(json.dumps(certificate.to_dict())))
+        assert checklists(again) == checklists(certificate)
+
+    def test_counts(self, certificates):
+        for checklist in checklists(certificates["certified"]):
+            assert sum(map(checklist.count, Status)) == len(checklist.items)
+
+    def test_every_named_finding_exists(self):
+        """A finding that is renamed must not drop out of the checklists."""
+        root = Path(dpaudit.__file__).parent
+        folders = (root, Path(private_bo.__file__).parent)
+        source = "".join(
+            path.read_text("utf-8")
+            for folder in folders
+            for path in folder.rglob("*.py")
+            if path != root / "reporting" / "checklists" / "facts.py"
+        )
+        groups = (Rules.IMPLEMENTATION, Rules.SOUNDNESS, Rules.SIDE_CHANNELS)
+        named = set().union(*groups, Rules.CONTRIBUTIONS, Rules.UNCOUNTED)
+        assert sorted(rule for rule in named if f'"{rule}"' not in source) == []
+
+
+class TestUnknownIsNeverMet:
+    NEVER_TOLD = (
+        "nist-systemic-bias",
+        "nist-human-bias",
+        "nist-statistical-bias",
+        "nist-histogram-bins",
+        "nist-synthetic-quality",
+        "nist-unstructured-data",
+        "nist-interactive-queries",
+        "nist-data-collection",
+        "label-other",
+    )
+    """What no certificate can tell."""
+
+    def test_what_a_certificate_cannot_tell(self, certificate):
+        for rule in self.NEVER_TOLD:
+            assert status(certificate, rule) is Status.UNKNOWN, rule
+
+    @pytest.mark.parametrize("name", ["opaque", "unbounded", "refuted", "hostile"])
+    def test_nothing_that_needs_a_proof_is_met_without_one(self, certificates, name):
+        """refuted and hostile: an audit exceeds the proof, or an error disputes the plan."""
+        for rule in (
+            "nist-large-epsilon",
+            "nist-catastrophic-failure",
+            "nist-large-delta",
+            "nist-bounded-contribution",
+            "nist-machine-learning",
+            "nist-synthetic-data",
+            "nist-trust-assumptions",
+            "dpfy-assumptions",
+            "dpfy-formal-statement",
+            "label-parameters",
+            "label-interpretation",
+        ):
+            assert status(certificates[name], rule) is not Status.MET, rule
+
+    @given(
+        rules=st.sets(st.sampled_from(sorted(Rules.IMPLEMENTATION | Rules.UNCOUNTED)), max_size=3),
+        severity=st.sampled_from(Severity),
+    )
+    @settings(max_examples=30, deadline=None)
+    def test_a_further_finding_never_makes_an_item_met(self, rules, severity):
+        plain = simple()
+        worse = replace(
+            plain, findings=(*plain.findings, *(finding(rule, severity) for rule in sorted(rules)))
+        )
+        before, after = answers(plain), answers(worse)
+        for rule, item in after.items():
+            assert item.status is not Status.MET or before[rule].status is Status.MET
+
+
+class TestGuarantee:
+    @pytest.mark.parametrize(
+        ("scale", "wanted"),
+        [
+            (1.0, Status.MET),
+            (0.5, Status.UNKNOWN),
+            (0.11, Status.UNKNOWN),
+            (0.1, Status.NOT_MET),
+            (0.01, Status.NOT_MET),
+        ],
+    )
+    def test_large_epsilon(self, scale, wanted):
+        assert status(made(Laplace(scale)), "nist-large-epsilon") is wanted
+
+    def test_catastrophic_failure(self):
+        assert status(made(Gaussian(5.0), delta=1e-6), "nist-catastrophic-failure") is Status.MET
+        box = made(ApproximateBlackBox(0.5, 1e-7), delta=1e-6)
+        assert status(box, "nist-catastrophic-failure") is Status.NOT_MET
+        assert status(made(PureBlackBox(0.5)), "nist-catastrophic-failure") is Status.MET
+
+    @pytest.mark.parametrize(
+        ("unit", "captures", "event"),
+        [
+            ("user", Status.MET, Status.MET),
+            ("hospital patient", Status.MET, Status.MET),
+            ("row", Status.UNKNOWN, Status.NOT_MET),
+            ("user response", Status.UNKNOWN, Status.NOT_MET),
+            ("user-day", Status.UNKNOWN, Status.UNKNOWN),
+        ],
+    )
+    def test_unit(self, unit, captures, event):
+        certificate = made(Laplace(1.0), unit=PrivacyUnit(unit))
+        assert status(certificate, "nist-unit-of-privacy") is captures
+        assert status(certificate, "nist-event-level") is event
+
+    def test_a_ball_covers_small_changes_only(self):
+        item = answers(made(Laplace(1.0), relation=MetricBall(0.25)))["nist-unit-of-privacy"]
+        assert item.status is Status.NOT_MET
+        assert "0.25" in item.reason
+
+    def test_different_delta(self):
+        same = made(Gaussian(5.0), claim=Claim(1.0, 1e-6))
+        assert status(same, "nist-different-delta") is Status.MET
+        other = made(Gaussian(5.0), claim=Claim(1.0, 1e-6), delta=1e-9)
+        assert status(other, "nist-different-delta") is Status.NOT_MET
+        attacked = same.with_audits([attack(delta=0.01)])
+        assert status(attacked, "nist-different-delta") is Status.NOT_MET
+        assert status(made(Laplace(1.0)), "nist-different-delta") is Status.NOT_APPLICABLE
+
+    @pytest.mark.parametrize(
+        ("delta", "wanted"), [(1e-6, Status.MET), (1e-5, Status.MET), (1e-4, Status.NOT_MET)]
+    )
+    def test_large_delta(self, delta, wanted):
+        assert status(made(Gaussian(5.0), delta=delta), "nist-large-delta") is wanted
+
+    def test_delta_is_held_against_the_population(self):
+        """δ of 1/n or more allows one of n units to be published whole."""
+        for population, wanted in ((50_000, Status.MET), (200_000, Status.NOT_MET)):
+            sampling = FixedSizeSampling(100, population)
+            relation = ReplaceOne()
+            certificate = made(Gaussian(5.0), delta=5e-6, sampling=sampling, relation=relation)
+            assert status(certificate, "nist-large-delta") is wanted
+
+    def test_other_releases(self):
+        assert status(made(Laplace(1.0)), "nist-other-releases") is Status.UNKNOWN
+        leaking = made(Laplace(1.0), findings=[finding("result-not-from-releases")])
+        assert status(leaking, "nist-other-releases") is Status.NOT_MET
+        assert status(leaking, "dpfy-data-accesses") is Status.NOT_MET
+        assert status(leaking, "nist-machine-learning") is Status.UNKNOWN
+
+
+class TestAlgorithms:
+    def test_an_error_in_the_declaration_takes_the_proof_away(self):
+        certificate = made(Laplace(1.0), findings=[finding("wrong-range", Severity.ERROR)])
+        item = answers(certificate)["nist-large-epsilon"]
+        assert item.status is Status.NOT_MET
+        assert "wrong-range" in item.reason
+
+    def test_an_attack_beyond_the_proof_takes_it_away(self):
+        beyond = simple().with_audits([attack(refuted=True, epsilon_lower=1.5)])
+        within = simple().with_audits([attack(refuted=False, epsilon_lower=0.9)])
+        assert status(beyond, "nist-large-epsilon") is Status.NOT_MET
+        assert status(beyond, "dpfy-formal-statement") is Status.NOT_MET
+        assert status(within, "nist-large-epsilon") is Status.MET
+
+    def test_a_claim_that_is_too_strong_leaves_the_proof(self):
+        certificate = made(Laplace(1.0), claim=Claim(0.1))
+        assert certificate.claim_exceeded
+        assert status(certificate, "nist-large-epsilon") is Status.MET
+
+    def test_bounded_contribution(self):
+        plain = made(Laplace(1.0), count=3)
+        assert status(plain, "nist-bounded-contribution") is Status.UNKNOWN
+        run = replace(plain, run={"summary": {}, "series": {}})
+        assert status(run, "nist-bounded-contribution") is Status.MET
+        assert "3 releases" in answers(run)["nist-bounded-contribution"].reason
+        often = replace(run, findings=(finding("touched-too-often"),))
+        assert status(often, "nist-bounded-contribution") is Status.NOT_MET
+        event = made(Laplace(1.0), unit=PrivacyUnit("row"))
+        assert status(event, "nist-bounded-contribution") is Status.NOT_APPLICABLE
+
+    def test_code_that_is_not_the_mathematics(self):
+        for rule in sorted(Rules.IMPLEMENTATION):
+            certificate = replace(simple(), findings=(finding(rule),))
+            assert status(certificate, "nist-custom-implementation") is Status.NOT_MET
+
+
+class TestDeployment:
+    def test_local_model_has_no_store_of_raw_data(self):
+        local = made(Laplace(1.0), trust=TrustModel.LOCAL)
+        assert status(local, "nist-data-security") is Status.NOT_APPLICABLE
+        assert status(local, "nist-access-control") is Status.NOT_APPLICABLE
+        assert status(local, "nist-trust-assumptions") is Status.MET
+
+    @pytest.mark.parametrize("trust", [t for t in TrustModel if t is not TrustModel.LOCAL])
+    def test_other_models_rest_on_trust(self, trust):
+        certificate = made(Laplace(1.0), trust=trust)
+        for rule in ("nist-data-security", "nist-access-control", "nist-trust-assumptions"):
+            assert status(certificate, rule) is Status.UNKNOWN
+
+    def test_one_trusted_step_is_enough_to_need_trust(self):
+        steps = [
+            Invocation(Laplace(1.0), 1.0, PrivacyUnit("user"), AddRemove(), trust)
+            for trust in (TrustModel.LOCAL, TrustModel.CENTRAL)
+        ]
+        certificate = certify(Plan.of(*steps), subject=SubjectRecord("a:B"))
+        assert status(certificate, "nist-trust-assumptions") is Status.UNKNOWN
+
+    def test_side_channels(self):
+        assert status(made(Laplace(1.0)), "nist-side-channels") is Status.NOT_MET  # float-noise
+        exact = replace(made(Laplace(1.0)), findings=())
+        assert status(exact, "nist-side-channels") is Status.UNKNOWN
+
+
+class TestReporting:
+    def test_tuning_must_be_spoken_of(self):
+        plain = simple()
+        assert status(plain, "dpfy-data-accesses") is Status.UNKNOWN
+        other = replace(plain, not_covered=("That somebody took part.",))
+        assert status(other, "dpfy-data-accesses") is Status.UNKNOWN
+        told = replace(plain, not_covered=("Tuning of the learning rate.",))
+        assert status(told, "dpfy-data-accesses") is Status.MET
+
+    def test_formal_statement_is_rounded_up(self):
+        item = answers(made(Laplace(3.0)))["dpfy-formal-statement"]
+        assert item.status is Status.MET
+        assert "ε = 0.333334" in item.reason
+
+    def test_code(self, certificates):
+        assert status(certificates["certified"], "dpfy-open-code") is Status.UNKNOWN
+        assert status(certificates["exceeded"], "dpfy-open-code") is Status.NOT_MET
+
+
+class TestLabel:
+    def test_utility_needs_a_measured_run(self):
+        plain = simple()
+        assert status(plain, "label-utility") is Status.NOT_MET
+        run = {"summary": {"answers": 3}, "series": {}}
+        assert status(replace(plain, run=run), "label-utility") is Status.UNKNOWN
+        run = {"summary": {"mean squared error": 3}, "series": {}}
+        assert status(replace(plain, run=run), "label-utility") is Status.MET
+
+    def test_mechanism_must_be_explained(self):
+        assert status(made(Laplace(1.0)), "label-mechanism") is Status.MET
+        for mechanism in (Opaque("vendor", 1.0), PureBlackBox(1.0)):
+            certificate = made(mechanism, delta=0.0)
+            assert status(certificate, "label-mechanism") is Status.NOT_MET
+
+    def test_empirical(self):
+        plain = simple()
+        assert status(plain, "label-empirical") is Status.NOT_MET
+        attacked = plain.with_audits([attack(), attack(epsilon_lower=0.98765432)])
+        item = answers(attacked)["label-empirical"]
+        assert item.status is Status.MET
+        assert "2 attacks" in item.reason
+        assert "0.987654" in item.reason
+
+    def test_interpretation(self):
+        """ε = ln 3 lets the best guess at even odds be right three times in four."""
+        item = answers(made(Laplace(1 / 1.0986122886681098)))["label-interpretation"]
+        assert "75 %" in item.reason
