@@ -18,6 +18,14 @@ _HOMES = {
     "dpaudit.auditing.engine": ("audit_release",),
     "dpaudit.auditing.experiment": ("Release",),
     "dpaudit.auditing.learned": ("LearnedScore",),
+    "dpaudit.auditing.membership": (
+        "GradientCanary",
+        "MembershipAttack",
+        "audit_gradient_canary",
+        "audit_membership",
+        "audit_one_run",
+        "audit_scores",
+    ),
     "dpaudit.auditing.neighbours": ("candidate_pairs", "require_neighbours", "search_pairs"),
     "dpaudit.auditing.progress": ("progress_bar",),
     "dpaudit.auditing.scores": (
@@ -35,14 +43,20 @@ _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 __all__ = [
     "AtomScore",
     "BlackBox",
+    "GradientCanary",
     "Identity",
     "LearnedScore",
     "LinearScore",
+    "MembershipAttack",
     "Release",
     "Score",
     "TranscriptScore",
     "WhiteBox",
+    "audit_gradient_canary",
+    "audit_membership",
+    "audit_one_run",
     "audit_release",
+    "audit_scores",
     "audit_subject",
     "candidate_pairs",
     "progress_bar",
@@ -55,6 +69,14 @@ if TYPE_CHECKING:
     from dpaudit.auditing.engine import audit_release
     from dpaudit.auditing.experiment import Release
     from dpaudit.auditing.learned import LearnedScore
+    from dpaudit.auditing.membership import (
+        GradientCanary,
+        MembershipAttack,
+        audit_gradient_canary,
+        audit_membership,
+        audit_one_run,
+        audit_scores,
+    )
     from dpaudit.auditing.neighbours import candidate_pairs, require_neighbours, search_pairs
     from dpaudit.auditing.progress import progress_bar
     from dpaudit.auditing.scores import (

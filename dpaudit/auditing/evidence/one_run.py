@@ -9,17 +9,26 @@ is hardly larger than Bin(r, 1 / (1 + exp(-epsilon))).
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import NDArray
 
 from dpaudit._validate import integer_at_least, non_negative, probability
 from dpaudit.auditing.evidence.types import LowerBound, confidence_failure
 from dpaudit.errors import InputError
 
-__all__ = ["one_run_lower_bound", "one_run_p_value"]
+__all__ = ["check_counts", "one_run_lower_bound", "one_run_p_value"]
+
+Floats = NDArray[np.float64]
 
 _STEP = 0.005  # of the grid of epsilons
+_BLOCK = 32  # grid points that are looked at together
 
 
-def _check(canaries: int, guesses: int, correct: int) -> None:
+def check_counts(canaries: int, guesses: int, correct: int) -> None:
+    """Refuse counts unless ``correct <= guesses <= canaries``.
+
+    Raises:
+        InputError: naming the count that is too large, or is no whole number.
+    """
     integer_at_least(1, canaries=canaries)
     if integer_at_least(0, guesses=guesses) > canaries:
         raise InputError(f"guesses is {guesses}; it must be at most the {canaries} canaries.")
@@ -49,20 +58,24 @@ def one_run_p_value(
         >>> round(one_run_p_value(10, 10, 10, epsilon=0.0, delta=0.0) * 2**10, 6)
         1.0
     """
-    _check(canaries, guesses, correct)
-    non_negative(epsilon=epsilon)
-    probability(delta=delta)
+    check_counts(canaries, guesses, correct)
+    epsilons = np.array([non_negative(epsilon=epsilon)])
+    return float(_p_values(canaries, guesses, correct, epsilons, probability(delta=delta))[0])
+
+
+def _p_values(canaries: int, guesses: int, correct: int, epsilons: Floats, delta: float) -> Floats:
+    """The bound at several epsilons, shape (n,)."""
     if correct == 0:
-        return 1.0
+        return np.ones_like(epsilons)
     from scipy.stats import binom
 
-    accuracy = 1.0 / (1.0 + np.exp(-epsilon))
-    chance = float(binom.sf(correct - 1, guesses, accuracy))
+    accuracy = 1.0 / (1.0 + np.exp(-epsilons))
+    chances = np.asarray(binom.sf(correct - 1, guesses, accuracy), dtype=np.float64)
     if delta > 0:
         steps = np.arange(1, correct + 1)
-        near = np.cumsum(binom.pmf(correct - steps, guesses, accuracy))
-        chance += 2.0 * canaries * delta * float((near / steps).max())
-    return min(1.0, chance)
+        near = np.cumsum(binom.pmf(correct - steps, guesses, accuracy[:, None]), axis=1)
+        chances = chances + 2.0 * canaries * delta * (near / steps).max(axis=1)
+    return np.minimum(1.0, chances)
 
 
 def one_run_lower_bound(
@@ -81,10 +94,14 @@ def one_run_lower_bound(
         >>> one_run_lower_bound(1000, 100, 95, delta=0.0).epsilon
         2.17
     """
-    _check(canaries, guesses, correct)
+    check_counts(canaries, guesses, correct)
+    probability(delta=delta)
     error = confidence_failure(confidence)
-    steps = 0
-    while one_run_p_value(canaries, guesses, correct, steps * _STEP, delta) <= error:
-        steps += 1
+    steps, accepted = 0, False
+    while not accepted:
+        grid = _STEP * np.arange(steps, steps + _BLOCK, dtype=np.float64)
+        above = _p_values(canaries, guesses, correct, grid, delta) > error
+        accepted = bool(above.any())
+        steps += int(above.argmax()) if accepted else _BLOCK
     epsilon = max(0, steps - 1) * _STEP
     return LowerBound(round(epsilon, 3), delta, confidence, "one-run audit", guesses)
