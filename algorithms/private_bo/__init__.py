@@ -14,6 +14,11 @@ if TYPE_CHECKING:
     from private_bo.baselines import GPUCB as GPUCB
     from private_bo.baselines import TGPUCB as TGPUCB
     from private_bo.baselines import MoMAGPUCB as MoMAGPUCB
+    from private_bo.federated import DPFTS as DPFTS
+    from private_bo.federated import DPFTSDE as DPFTSDE
+    from private_bo.federated import FTS as FTS
+    from private_bo.federated import FTSDE as FTSDE
+    from private_bo.federated import PlainTS as PlainTS
     from private_bo.joint import JointGPUCB as JointGPUCB
     from private_bo.local import LDPATAGPUCB as LDPATAGPUCB
     from private_bo.local import LDPTGPUCB as LDPTGPUCB
@@ -28,6 +33,7 @@ if TYPE_CHECKING:
     SUBJECTS: tuple[type[Subject], ...]
 
 _SUBJECT_HOMES = {
+    "private_bo.federated": ("DPFTS", "DPFTSDE"),
     "private_bo.joint": ("JointGPUCB",),
     "private_bo.local": ("LDPATAGPUCB", "LDPMoMAGPUCB", "LDPTGPUCB"),
     "private_bo.local_joint": ("LocalJointGPUCB",),
@@ -35,6 +41,7 @@ _SUBJECT_HOMES = {
 }
 _HOMES = _SUBJECT_HOMES | {
     "private_bo.baselines": ("ATAGPUCB", "GPUCB", "MoMAGPUCB", "TGPUCB"),
+    "private_bo.federated": ("DPFTS", "DPFTSDE", "FTS", "FTSDE", "PlainTS"),
     "private_bo.outsourced": ("CertifiedCurator", "Curator", "Modeller", "Release", "RowNoise"),
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
