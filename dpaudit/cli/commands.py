@@ -251,17 +251,18 @@ def _audit_catalogue(
 
 
 def report(
-    certificate: Annotated[Path, typer.Argument(metavar="CERT.json")],
+    certificates: Annotated[list[Path], typer.Argument(metavar="CERT.json...")],
     output: Annotated[
-        Path, typer.Option("-o", "--output", help="File to write: .html, .md or .json.")
+        Path,
+        typer.Option("-o", "--output", help="File to write; its ending (.html, .pdf …) decides."),
     ],
 ) -> None:
-    """Render a certificate for people."""
+    """Render a certificate, or several side by side, for people or for machines."""
     from dpaudit.certificate import load_certificate
     from dpaudit.cli import show
     from dpaudit.reporting import render_to
 
-    show.written(render_to(load_certificate(certificate), output))
+    show.written(render_to([load_certificate(path) for path in certificates], output))
 
 
 def verify(

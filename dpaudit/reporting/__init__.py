@@ -1,4 +1,7 @@
-"""Views of a certificate: for people HTML and Markdown, for machines JSON.
+"""Views of a certificate.
+
+For people HTML, PDF and Markdown; for machines JSON, JUnit XML, SARIF, in-toto and the deployments
+registry.
 
 The renderer is chosen by the ending of the file::
 
@@ -9,14 +12,24 @@ A new view is one subclass of :class:`Renderer`; its tests inherit the conforman
 
 from dpaudit.reporting.base import Renderer, render_to, renderer_for, suffixes
 from dpaudit.reporting.html import HtmlRenderer
+from dpaudit.reporting.intoto import InTotoRenderer
 from dpaudit.reporting.json_text import JsonRenderer
+from dpaudit.reporting.junit import JUnitRenderer
 from dpaudit.reporting.markdown import MarkdownRenderer
+from dpaudit.reporting.pdf import PdfRenderer
+from dpaudit.reporting.registry import RegistryRenderer
+from dpaudit.reporting.sarif import SarifRenderer
 
 __all__ = [
     "HtmlRenderer",
+    "InTotoRenderer",
+    "JUnitRenderer",
     "JsonRenderer",
     "MarkdownRenderer",
+    "PdfRenderer",
+    "RegistryRenderer",
     "Renderer",
+    "SarifRenderer",
     "render_to",
     "renderer_for",
     "suffixes",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
@@ -16,14 +17,14 @@ __all__ = ["Renderer", "render_to", "renderer_for", "suffixes"]
 
 
 class Renderer(ABC):
-    """A view of a certificate.
+    """A view of one certificate, or of several side by side.
 
-    A renderer shows every fact of the certificate and nothing that does not follow from it, gives
-    the same bytes for the same certificate, and treats every text in it as hostile.
+    A renderer shows every fact of its certificates and nothing that does not follow from them,
+    gives the same bytes for the same certificates, and treats every text in them as hostile.
 
     Attributes:
         name: short name of the format.
-        suffix: ending of its files, with the dot.
+        suffix: ending of its files, with the dot; it may be compound, such as ``.sarif.json``.
     """
 
     name: ClassVar[str] = ""
@@ -36,8 +37,12 @@ class Renderer(ABC):
             Renderer._by_suffix[cls.suffix] = cls
 
     @abstractmethod
-    def render(self, certificate: Certificate) -> str | bytes:
-        """The whole content of the file."""
+    def render(self, *certificates: Certificate) -> str | bytes:
+        """The whole content of the file.
+
+        Args:
+            certificates: at least one; shown in this order.
+        """
 
 
 def suffixes() -> tuple[str, ...]:
@@ -46,28 +51,33 @@ def suffixes() -> tuple[str, ...]:
 
 
 def renderer_for(path: Path | str) -> Renderer:
-    """The renderer for a file of that name.
+    """The renderer for a file of that name: the one of the longest ending that fits.
 
     Raises:
         InputError: if the ending is none of :func:`suffixes`.
     """
-    kind = Renderer._by_suffix.get(Path(path).suffix.lower())
-    if kind is None:
+    name = Path(path).name.lower()
+    fitting = [s for s in Renderer._by_suffix if name.endswith(s) and len(name) > len(s)]
+    if not fitting:
         raise InputError(
             f"output {str(path)!r:.200} has the ending {Path(path).suffix!r:.40}; "
             f"it must end in one of {', '.join(suffixes())}."
         )
-    return kind()
+    return Renderer._by_suffix[max(fitting, key=len)]()
 
 
-def render_to(certificate: Certificate, path: Path | str) -> Path:
-    """Render a certificate into a file, whole or not at all.
+def render_to(certificates: Certificate | Sequence[Certificate], path: Path | str) -> Path:
+    """Render one certificate, or several side by side, into a file, whole or not at all.
 
     Args:
-        certificate: what to show.
+        certificates: what to show, in this order.
         path: the file; its ending chooses the format.
 
     Raises:
-        InputError: if the ending is unknown or the file cannot be written.
+        InputError: if there is no certificate, the ending is unknown or the file cannot be
+            written.
     """
-    return _files.write(path, renderer_for(path).render(certificate))
+    several = certificates if isinstance(certificates, Sequence) else (certificates,)
+    if not several:
+        raise InputError("certificates is empty; give at least one to render.")
+    return _files.write(path, renderer_for(path).render(*several))

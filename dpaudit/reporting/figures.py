@@ -1,77 +1,25 @@
-"""The figures of a report: what is drawn, what it says in words, and its legend."""
+"""The figures of what is claimed, proved and attacked: what is drawn, and what it says in words."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from enum import StrEnum
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from dpaudit.reporting import svg
 from dpaudit.reporting._text import down, percent, plain, up
-from dpaudit.reporting.curves import best_odds, densified, proved_points, thinned, trade_off
-from dpaudit.reporting.svg import Ink
+from dpaudit.reporting.curves import best_odds, densified, proved_points, trade_off
+from dpaudit.reporting.plot import Dot, Figure, Floats, Ink, Key, Line, Mark, Plot
 
 if TYPE_CHECKING:
     from dpaudit.accounting.proved import CurvePoint, Guarantee
     from dpaudit.certificate import Certificate
+    from dpaudit.reporting.composition import Growth, Step
 
-__all__ = ["Figure", "Key", "Mark", "figures", "series_figures"]
-
-_LINES_A_FIGURE = 6
-_MOST_SERIES = 24
-_PATTERNS = ((), (6, 2), (2, 2), (8, 2, 2, 2), (1, 1), (4, 4))
+__all__ = ["figures", "growth_figure", "rates"]
 
 
-class Mark(StrEnum):
-    """How an entry of a legend is drawn."""
-
-    LINE = "line"
-    CIRCLE = "circle"
-    SQUARE = "square"
-    TRIANGLE = "triangle"
-
-
-@dataclass(frozen=True)
-class Key:
-    """One entry of a legend. It stands beside the figure, as text of the page.
-
-    Attributes:
-        mark: how it is drawn.
-        ink: in which colour.
-        label: what it is.
-        dashes: lengths of dash and gap of a line; empty for a whole one.
-    """
-
-    mark: Mark
-    ink: Ink
-    label: str
-    dashes: tuple[int, ...] = ()
-
-
-@dataclass(frozen=True)
-class Figure:
-    """A figure for a page.
-
-    Attributes:
-        name: unique within the page.
-        title: what it shows.
-        description: what there is to see, for those who cannot.
-        markup: one ``<svg>`` element, free of text of the certificate.
-        legend: its keys.
-    """
-
-    name: str
-    title: str
-    description: str
-    markup: str
-    legend: tuple[Key, ...]
-
-
-@svg.drawing()
 def figures(certificate: Certificate) -> tuple[Figure, ...]:
     """The privacy and trade-off curves; none where there is neither proof nor attack."""
     proved = certificate.guarantee
@@ -79,6 +27,12 @@ def figures(certificate: Certificate) -> tuple[Figure, ...]:
     if not points and (certificate.claim is None or not _attacks(certificate)):
         return ()
     return (_privacy_curve(certificate, points), _trade_off_curve(certificate, points))
+
+
+def rates() -> Floats:
+    """Rates of false alarms at which curves of tests are drawn; closer where they are small."""
+    grid = np.concatenate([[0.0], np.logspace(-4, 0, 120), np.linspace(0, 1, 81)])
+    return np.unique(grid)
 
 
 def _attacks(certificate: Certificate) -> list[tuple[float, float]]:
@@ -92,31 +46,28 @@ def _privacy_curve(certificate: Certificate, points: Sequence[CurvePoint]) -> Fi
     deltas = [p.delta for p in points] + [d for _, d in attacks]
     deltas += [] if claim is None else [claim.delta]
     floor = _floor(deltas)
-    chart = svg.Chart("ε", "δ")
-    legend = []
+    lines, dots, legend = [], [], []
     if points:
         epsilon, delta = densified(points)
-        chart.line(epsilon, np.maximum(delta, floor), Ink.PROVED)
+        lines.append(Line(epsilon, np.maximum(delta, floor), Ink.PROVED))
         legend.append(Key(Mark.LINE, Ink.PROVED, "proved: (ε, δ) holds on and above it"))
     if proved is not None and proved.epsilon < math.inf:
-        at = max(proved.delta, floor)
-        chart.point(proved.epsilon, at, Ink.PROVED, "o")
+        dots.append(Dot(proved.epsilon, max(proved.delta, floor), Ink.PROVED, Mark.CIRCLE))
         legend.append(Key(Mark.CIRCLE, Ink.PROVED, _named("guarantee", proved)))
     if claim is not None:
-        chart.point(claim.epsilon, max(claim.delta, floor), Ink.CLAIM, "s", hollow=True)
+        at = max(claim.delta, floor)
+        dots.append(Dot(claim.epsilon, at, Ink.CLAIM, Mark.SQUARE, hollow=True))
         legend.append(Key(Mark.SQUARE, Ink.CLAIM, f"claim: {claim}"))
     for epsilon_lower, delta_at in attacks:
-        chart.point(epsilon_lower, max(delta_at, floor), Ink.ATTACK, ">")
+        dots.append(Dot(epsilon_lower, max(delta_at, floor), Ink.ATTACK, Mark.TRIANGLE))
     if attacks:
-        legend.append(
-            Key(Mark.TRIANGLE, Ink.ATTACK, "attacked: the true ε lies at or to the right of it")
-        )
-    chart.logarithmic(floor)
+        words = "attacked: the true ε lies at or to the right of it"
+        legend.append(Key(Mark.TRIANGLE, Ink.ATTACK, words))
     return Figure(
         "privacy-curve",
         "What is proved at every ε" if points else "What is claimed, and what was attacked",
         _in_words(certificate),
-        chart.markup("privacy-curve"),
+        Plot("ε", "δ", tuple(lines), tuple(dots), floor=floor),
         tuple(legend),
     )
 
@@ -139,7 +90,9 @@ def _in_words(certificate: Certificate) -> str:
     if claim is not None:
         parts.append(f"the claim is {claim}")
     attacks = _attacks(certificate)
-    if attacks:
+    if any(audit.epsilon_lower == math.inf for audit in certificate.audits):
+        parts.append("an attack, which cannot be drawn, shows that no finite ε holds")
+    elif attacks:
         epsilon, delta = attacks[-1]
         parts.append(f"the strongest attack shows ε ≥ {down(epsilon)} at δ = {plain(delta)}")
     text = "; ".join(parts)
@@ -149,80 +102,63 @@ def _in_words(certificate: Certificate) -> str:
 def _trade_off_curve(certificate: Certificate, points: Sequence[CurvePoint]) -> Figure:
     from dpaudit.accounting.proved import CurvePoint
 
-    claim, attacks = certificate.claim, _attacks(certificate)
-    rates = np.unique(np.concatenate([[0.0], np.logspace(-4, 0, 120), np.linspace(0, 1, 81)]))
-    chart = svg.Chart("false alarms", "misses", square=True)
-    chart.line([0, 1], [1, 0], Ink.MUTED, (1, 3))
+    claim, attacks, grid = certificate.claim, _attacks(certificate), rates()
+    toss = np.array([0.0, 1.0])
+    lines = [Line(toss, 1 - toss, Ink.MUTED, (1, 3))]
     legend = [Key(Mark.LINE, Ink.MUTED, "coin toss: nothing is learnt", (1, 3))]
-    misses = trade_off(points, rates)
     if points:
-        chart.axes.fill_between(rates, 0, misses, color=Ink.PROVED, alpha=0.14, linewidth=0)
-        chart.line(rates, misses, Ink.PROVED)
+        lines.append(Line(grid, trade_off(points, grid), Ink.PROVED, shaded=True))
         legend.append(Key(Mark.LINE, Ink.PROVED, "proved: no test reaches below it"))
     if claim is not None:
-        limit = trade_off([CurvePoint(claim.epsilon, claim.delta)], rates)
-        chart.line(rates, limit, Ink.CLAIM, (6, 3))
+        limit = trade_off([CurvePoint(claim.epsilon, claim.delta)], grid)
+        lines.append(Line(grid, limit, Ink.CLAIM, (6, 3)))
         legend.append(Key(Mark.LINE, Ink.CLAIM, f"claim: {claim}", (6, 3)))
     if attacks:
-        reached = trade_off([CurvePoint(*attacks[-1])], rates)
-        chart.line(rates, reached, Ink.ATTACK, (2, 2))
-        legend.append(
-            Key(Mark.LINE, Ink.ATTACK, "attacked: some test reaches it, or below", (2, 2))
-        )
+        reached = trade_off([CurvePoint(*attacks[-1])], grid)
+        lines.append(Line(grid, reached, Ink.ATTACK, (2, 2)))
+        words = "attacked: some test reaches it, or below"
+        legend.append(Key(Mark.LINE, Ink.ATTACK, words, (2, 2)))
     bound = percent(best_odds(points))
+    proof = f"By the proof a guess at even odds is right at most {bound} of the time."
     return Figure(
         "trade-off",
         "What a test can reach",
         "Rates of misses against false alarms of the best test of two neighbouring data sets. "
-        + (
-            f"By the proof a guess at even odds is right at most {bound} of the time."
-            if points
-            else ""
-        ),
-        chart.markup("trade-off"),
+        + (proof if points else ""),
+        Plot("false alarms", "misses", tuple(lines), square=True),
         tuple(legend),
     )
 
 
-@svg.drawing()
-def series_figures(series: Mapping[str, Sequence[float]]) -> tuple[Figure, ...]:
-    """Curves of a run; those of like length and size share a figure."""
-    groups: list[list[str]] = []
-    for name in [name for name, values in sorted(series.items()) if len(values) > 0][:_MOST_SERIES]:
-        home = next((g for g in groups if _alike(series[g[0]], series[name], len(g))), None)
-        if home is None:
-            groups.append([name])
-        else:
-            home.append(name)
-    return tuple(_series_figure(number, names, series) for number, names in enumerate(groups, 1))
-
-
-def _alike(one: Sequence[float], other: Sequence[float], lines: int) -> bool:
-    sizes = sorted(max(map(abs, values)) for values in (one, other))
-    return lines < _LINES_A_FIGURE and len(one) == len(other) and sizes[1] <= 20 * sizes[0]
-
-
-def _cut(names: Sequence[str], series: Mapping[str, Sequence[float]]) -> str:
-    """What to say where values are too large to be drawn."""
-    if max(abs(value) for name in names for value in series[name]) <= svg.LARGEST:
-        return ""
-    return f" Values beyond ±{svg.LARGEST:g} are drawn as ±{svg.LARGEST:g}; the table has them."
-
-
-def _series_figure(
-    number: int, names: Sequence[str], series: Mapping[str, Sequence[float]]
-) -> Figure:
-    chart = svg.Chart("round", "value")
-    legend, spoken = [], []
-    for ink, pattern, name in zip(Ink.series(), _PATTERNS, names, strict=False):
-        rounds, values = thinned(series[name])
-        chart.line(rounds, values, ink, pattern)
-        legend.append(Key(Mark.LINE, ink, name, pattern))
-        spoken.append(f"{name} ends at {plain(float(series[name][-1]))}")
+def growth_figure(certificate: Certificate, growth: Growth) -> Figure:
+    """ε against the number of uses, and beyond the plan where all of it is run again."""
+    claim = certificate.claim
+    lines, legend = [], []
+    if len(growth.within) > 1:
+        lines.append(_growth_line(growth.within, ()))
+        legend.append(Key(Mark.LINE, Ink.PROVED, "proved, in the order of the plan"))
+    lines.append(_growth_line((growth.within[-1], *growth.beyond), (4, 3)))
+    legend.append(Key(Mark.LINE, Ink.PROVED, "if the whole plan is run again", (4, 3)))
+    if claim is not None and claim.delta == growth.delta:
+        ends = np.array([0.0, lines[-1].x[-1]])
+        lines.append(Line(ends, np.full(2, claim.epsilon), Ink.CLAIM, (6, 3)))
+        legend.append(Key(Mark.LINE, Ink.CLAIM, f"claim: {claim}", (6, 3)))
+    once = growth.within[-1]
+    last = growth.beyond[-1] if growth.beyond else once
+    dot = Dot(once.uses, once.epsilon, Ink.PROVED, Mark.CIRCLE)
+    legend.insert(-1, Key(Mark.CIRCLE, Ink.PROVED, "the plan, run once"))
     return Figure(
-        f"series-{number}",
-        f"Run: {', '.join(names)}",
-        f"After {len(series[names[0]])} rounds, {'; '.join(spoken)}.{_cut(names, series)}",
-        chart.markup(f"series-{number}"),
+        "growth",
+        "How the loss grows over time",
+        f"After one run of the plan ({once.uses} {'use' if once.uses == 1 else 'uses'}) "
+        f"ε = {up(once.epsilon)}; after {last.runs} "
+        f"{'run' if last.runs == 1 else 'runs'} ε = {up(last.epsilon)}; all at "
+        f"δ = {plain(growth.delta)}, by the accountant {growth.accountant}.",
+        Plot("uses", "ε", tuple(lines), (dot,)),
         tuple(legend),
     )
+
+
+def _growth_line(steps: Sequence[Step], dashes: tuple[int, ...]) -> Line:
+    uses = np.array([float(step.uses) for step in steps])
+    return Line(uses, np.array([step.epsilon for step in steps]), Ink.PROVED, dashes)

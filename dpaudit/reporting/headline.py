@@ -18,6 +18,9 @@ if TYPE_CHECKING:
 __all__ = ["Headline", "Odds", "confidence", "headline", "strongest_refutation"]
 
 
+_SIGNS = {Verdict.CERTIFIED: "✓", Verdict.UNPROVEN: "?", Verdict.REFUTED: "✗"}
+
+
 @dataclass(frozen=True)
 class Odds:
     """Success of the best guess between two equally likely cases; 0.5 is a coin toss.
@@ -40,6 +43,7 @@ class Headline:
     Attributes:
         verdict: what colours it.
         label: the verdict in one or two words.
+        sign: a sign beside the label, so that colour is not needed to tell verdicts apart.
         sentence: what it means, in one sentence.
         details: further sentences, each of its own.
         open_points: how many findings need a decision; empty where none does.
@@ -48,6 +52,7 @@ class Headline:
 
     verdict: Verdict
     label: str
+    sign: str
     sentence: str
     details: tuple[str, ...]
     open_points: str
@@ -70,6 +75,7 @@ def headline(certificate: Certificate) -> Headline:
     return Headline(
         verdict=certificate.verdict,
         label=certificate.verdict.value.capitalize(),
+        sign=_SIGNS[certificate.verdict],
         sentence=sentence,
         details=(*details, meaning),
         open_points=_open_points(certificate),

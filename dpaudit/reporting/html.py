@@ -6,10 +6,11 @@ import math
 from functools import cache
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from dpaudit.reporting import figures, headline, tables
+from dpaudit.reporting import headline, svg, tables, words
 from dpaudit.reporting._text import compact, down, percent, plain, up, visible
 from dpaudit.reporting.base import Renderer
-from dpaudit.reporting.view import view
+from dpaudit.reporting.comparison import comparison, tally
+from dpaudit.reporting.view import answered, view
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -25,13 +26,11 @@ class HtmlRenderer(Renderer):
     name: ClassVar[str] = "html"
     suffix: ClassVar[str] = ".html"
 
-    def render(self, certificate: Certificate) -> str:
-        """The page."""
-        curves = figures.figures(certificate)
-        run = certificate.run or {}
-        series = figures.series_figures(run.get("series", {}))
+    def render(self, *certificates: Certificate) -> str:
+        """The page: one report, or a table of verdicts and the reports below it."""
+        views = [view(certificate) for certificate in certificates]
         template = environment().get_template("report.html.j2")
-        return template.render(view(certificate), curves=curves, series=series)
+        return template.render(views=views, rows=comparison(views), tally=tally(views))
 
 
 @cache
@@ -54,13 +53,15 @@ def environment() -> Environment:
         "confidence": headline.confidence,
         "down": down,
         # The only text that is not escaped: drawn by figures, from numbers and fixed words.
-        "drawn": lambda figure: Markup(figure.markup),
-        "facts": tables.facts,
+        "drawn": lambda figure, prefix: Markup(svg.markup(figure.plot, prefix + figure.name)),
+        "spaced": tables.spaced,
         "percent": percent,
         "plain": plain,
+        "answered": answered,
+        "tied": lambda text: text.replace(" %", "\u00a0%"),
         "up": up,
     }
-    made.globals["infinity"] = math.inf
+    made.globals |= {"infinity": math.inf, "severities": words.SEVERITIES}
     return made
 
 

@@ -19,6 +19,7 @@ class JsonRenderer(Renderer):
     name: ClassVar[str] = "json"
     suffix: ClassVar[str] = ".json"
 
-    def render(self, certificate: Certificate) -> str:
-        """Sorted keys, two spaces, one line break at the end."""
-        return _files.pretty_json(certificate.to_dict())
+    def render(self, *certificates: Certificate) -> str:
+        """Sorted keys, two spaces, one line break at the end; several make an array."""
+        records = [certificate.to_dict() for certificate in certificates]
+        return _files.pretty_json(records[0] if len(records) == 1 else records)

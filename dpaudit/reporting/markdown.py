@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from dpaudit.reporting._text import compact, down, percent, plain, up, visible
 from dpaudit.reporting.base import Renderer
+from dpaudit.reporting.comparison import comparison, tally
 from dpaudit.reporting.headline import confidence
-from dpaudit.reporting.tables import InvocationRow, facts
-from dpaudit.reporting.view import view
+from dpaudit.reporting.tables import InvocationRow
+from dpaudit.reporting.view import View, answered, view
 
 if TYPE_CHECKING:
     from dpaudit.certificate import AuditRecord, Certificate
@@ -28,20 +29,41 @@ class MarkdownRenderer(Renderer):
     name: ClassVar[str] = "markdown"
     suffix: ClassVar[str] = ".md"
 
-    def render(self, certificate: Certificate) -> str:
+    def render(self, *certificates: Certificate) -> str:
         """Headings, lists and tables, one line break at the end."""
-        shown = view(certificate)
-        parts = (
-            _verdict(shown),
-            _invocations(shown),
-            _accountants(shown),
-            _audits(shown),
-            _findings(shown),
-            _open_ends(certificate),
-            _run(shown),
-            _reproduction(shown),
-        )
-        return "\n".join(line for part in parts for line in part).rstrip() + "\n"
+        views = [view(certificate) for certificate in certificates]
+        lines = list(_report(views[0])) if len(views) == 1 else list(_reports(views))
+        return "\n".join(lines).rstrip() + "\n"
+
+
+def _reports(views: Sequence[View]) -> Iterator[str]:
+    """The table of verdicts, then each report one level of headings deeper."""
+    yield "# Privacy reports"
+    yield ""
+    yield f"{tally(views)} Each speaks of its own subject."
+    yield ""
+    heads = ("", "subject", "verdict", "claimed", "proved", "attacked", "best guess", "protects")
+    rows = (
+        (r.number, r.name, r.verdict, r.claimed, r.proved, r.attacked, r.guess, r.protects)
+        for r in comparison(views)
+    )
+    yield from _table(heads, rows)
+    for shown in views:
+        yield from (f"#{line}" if line.startswith("#") else line for line in _report(shown))
+
+
+def _report(shown: View) -> Iterator[str]:
+    yield from _verdict(shown)
+    yield from _statement(shown)
+    yield from _growth(shown)
+    yield from _invocations(shown)
+    yield from _accountants(shown)
+    yield from _audits(shown)
+    yield from _findings(shown)
+    yield from _open_ends(shown)
+    yield from _checklists(shown)
+    yield from _run(shown)
+    yield from _reproduction(shown)
 
 
 def escaped(value: Any) -> str:
@@ -78,12 +100,12 @@ def _terms(entries: Iterable[tuple[str, Any]]) -> Iterator[str]:
     yield ""
 
 
-def _verdict(shown: dict[str, Any]) -> Iterator[str]:
-    certificate, head = shown["certificate"], shown["headline"]
+def _verdict(shown: View) -> Iterator[str]:
+    certificate, head = shown.certificate, shown.headline
     claim, proved, plan = certificate.claim, certificate.guarantee, certificate.plan
     yield f"# Privacy report of {escaped(certificate.subject.name)}"
     yield ""
-    yield f"**{head.label}.** {escaped(head.sentence)}"
+    yield f"**{head.sign} {head.label}.** {escaped(head.sentence)}"
     yield ""
     yield from (f"{escaped(detail)}\n" for detail in head.details)
     if head.open_points:
@@ -99,7 +121,7 @@ def _verdict(shown: dict[str, Any]) -> Iterator[str]:
                 f"claimed{source}",
                 plain(claim.epsilon),
                 plain(claim.delta),
-                percent(odds.claimed),
+                percent(odds.claimed or 1.0),
             ),
             ("proved", "nothing", "–", "–")
             if proved is None
@@ -112,18 +134,41 @@ def _verdict(shown: dict[str, Any]) -> Iterator[str]:
         ),
     )
     yield from _terms(
-        [("Privacy unit", plan.unit), ("Relation", f"{plan.relation}. {shown['neighbours']}")]
-        + [("Trust model", line) for line in shown["trust"]]
-        + [("Published", "; ".join(shown["published"]))]
-        + [("The proof rests on", line) for line in shown["assumptions"]]
+        [("Privacy unit", plan.unit), ("Relation", f"{plan.relation}. {shown.neighbours}")]
+        + [("Trust model", line) for line in shown.trust]
+        + [("Published", "; ".join(shown.published))]
     )
 
 
-def _invocations(shown: dict[str, Any]) -> Iterator[str]:
+def _statement(shown: View) -> Iterator[str]:
+    yield "## What is proved"
+    yield ""
+    yield f"{escaped(shown.statement.promise)}\n"
+    yield from (f"{escaped(line)}\n" for line in shown.statement.setting)
+    proved = shown.certificate.guarantee
+    if shown.statement.assumptions and proved is not None:
+        heads = ("assumed", "if instead", f"then, at δ = {plain(proved.delta)}")
+        yield from _table(heads, ((a.holds, a.fails, a.left) for a in shown.statement.assumptions))
+
+
+def _growth(shown: View) -> Iterator[str]:
+    grown = shown.growth
+    if grown is None:
+        return
+    yield "## Composition over time"
+    yield ""
+    yield f"Proved at δ = {plain(grown.delta)}, by the accountant {grown.accountant}.\n"
+    steps = (*grown.within, *grown.beyond)
+    yield from _table(
+        ("uses", "of the plan", "ε"), ((s.uses, s.part, up(s.epsilon)) for s in steps)
+    )
+
+
+def _invocations(shown: View) -> Iterator[str]:
     yield "## Invocations"
     yield ""
     heads = ("label", "mechanism", "sensitivity", "per unit", "total", "sampling", "group", "trust")
-    yield from _table(heads, map(_invocation, shown["rows"]))
+    yield from _table(heads, map(_invocation, shown.rows))
 
 
 def _invocation(row: InvocationRow) -> tuple[Any, ...]:
@@ -141,29 +186,31 @@ def _invocation(row: InvocationRow) -> tuple[Any, ...]:
     )
 
 
-def _accountants(shown: dict[str, Any]) -> Iterator[str]:
-    proved = shown["certificate"].guarantee
+def _accountants(shown: View) -> Iterator[str]:
+    proved = shown.certificate.guarantee
     if proved is None:
         return
     yield "## Accountants"
     yield ""
-    rows = ((f"{r.name}{' (chosen)' if r.chosen else ''}", r.epsilon) for r in shown["compared"])
+    rows = ((f"{r.name}{' (chosen)' if r.chosen else ''}", r.epsilon) for r in shown.compared)
     yield from _table(("accountant", f"ε at δ = {escaped(plain(proved.delta))}"), rows)
     bound = "none given" if proved.error_bound is None else up(proved.error_bound)
-    yield from _terms((("Error bound", bound), *shown["native"]))
+    yield from _terms((("Error bound", bound), *shown.native))
 
 
-def _audits(shown: dict[str, Any]) -> Iterator[str]:
+def _audits(shown: View) -> Iterator[str]:
     yield "## Audits"
     yield ""
-    if not shown["audits"]:
+    if not shown.audits:
         yield "None: nothing was attacked.\n"
-    for number, (audit, command) in enumerate(shown["audits"], 1):
-        yield f"### Audit {number}: {audit.verdict}"
+    for number, audit in enumerate(shown.audits, 1):
+        yield f"### Audit {number}: {audit.record.verdict}"
         yield ""
-        yield from _terms(_audit(audit))
-        if command is not None:
-            yield f"To repeat it:\n\n{_command(command)}\n"
+        yield from _terms((*_audit(audit.record), *audit.facts))
+        if audit.figure is not None:
+            yield f"{escaped(audit.figure.description)}\n"
+        if audit.command is not None:
+            yield f"To repeat it:\n\n{_command(audit.command)}\n"
 
 
 def _audit(audit: AuditRecord) -> Iterator[tuple[str, Any]]:
@@ -177,15 +224,14 @@ def _audit(audit: AuditRecord) -> Iterator[tuple[str, Any]]:
     yield "Event", audit.event or "none"
     yield "Power", audit.power or "not stated"
     yield "Seed", "none" if audit.seed is None else audit.seed
-    yield from facts(audit.details)
 
 
-def _findings(shown: dict[str, Any]) -> Iterator[str]:
+def _findings(shown: View) -> Iterator[str]:
     yield "## Findings"
     yield ""
-    if not shown["findings"]:
+    if not shown.findings:
         yield "None."
-    yield from map(_finding, shown["findings"])
+    yield from map(_finding, shown.findings)
     yield ""
 
 
@@ -196,7 +242,8 @@ def _finding(finding: Finding) -> str:
     return f"- **{finding.severity}**, {said}{remedy}{place}"
 
 
-def _open_ends(certificate: Certificate) -> Iterator[str]:
+def _open_ends(shown: View) -> Iterator[str]:
+    certificate = shown.certificate
     yield "## What is not covered"
     yield ""
     if not certificate.not_covered:
@@ -205,33 +252,47 @@ def _open_ends(certificate: Certificate) -> Iterator[str]:
     yield ""
 
 
-def _run(shown: dict[str, Any]) -> Iterator[str]:
-    if shown["certificate"].run is None:
+def _checklists(shown: View) -> Iterator[str]:
+    if not shown.checklists:
+        return
+    yield "## Checklists"
+    yield ""
+    yield "Filled from the certificate alone. Unknown is not met.\n"
+    for checklist in shown.checklists:
+        yield f"### {escaped(checklist.title)}"
+        yield ""
+        yield f"{answered(checklist)} Source: {escaped(checklist.source)}\n"
+        rows = ((i.title, i.rule, i.group, i.status, i.reason) for i in checklist.items)
+        yield from _table(("item", "rule", "group", "status", "reason"), rows)
+
+
+def _run(shown: View) -> Iterator[str]:
+    if shown.certificate.run is None:
         return
     yield "## Run"
     yield ""
-    yield from _terms(shown["summary"])
-    if shown["series_rows"]:
-        rows = ((r.name, r.rounds, r.first, r.last, r.least, r.most) for r in shown["series_rows"])
+    yield from _terms(shown.summary)
+    if shown.series_rows:
+        rows = ((r.name, r.rounds, r.first, r.last, r.least, r.most) for r in shown.series_rows)
         yield from _table(("curve", "rounds", "first", "last", "least", "most"), rows)
 
 
-def _reproduction(shown: dict[str, Any]) -> Iterator[str]:
-    certificate = shown["certificate"]
+def _reproduction(shown: View) -> Iterator[str]:
+    certificate = shown.certificate
     subject = certificate.subject
     yield "## Reproduction"
     yield ""
-    yield from (_command(line) for line in shown["commands"])
+    yield from (_command(line) for line in shown.commands)
     yield ""
     yield from _terms(
         (
             ("Code", subject.location),
             ("Code hash", subject.code_hash or "none"),
             ("Plan hash", certificate.plan.hash),
-            ("Certificate digest", shown["digest"]),
-            ("Schema", shown["schema"]),
+            ("Certificate digest", shown.digest),
+            ("Schema", shown.schema),
             ("Seed of the run", "none" if certificate.seed is None else certificate.seed),
-            *((f"Configuration, {name}", value) for name, value in shown["configuration"]),
-            *((f"Version of {name}", value) for name, value in shown["versions"]),
+            *((f"Configuration, {name}", value) for name, value in shown.configuration),
+            *((f"Version of {name}", value) for name, value in shown.versions),
         )
     )

@@ -1,4 +1,4 @@
-"""Charts as inline SVG that takes its colours and its font from the page around it."""
+"""Plots as inline SVG that takes its colours and its font from the page around it."""
 
 from __future__ import annotations
 
@@ -8,49 +8,47 @@ import math
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
-from enum import StrEnum
 from typing import Any
 
-import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from dpaudit.reporting.plot import Dot, Ink, Line, Mark, Plot, drawable
 
-__all__ = ["LARGEST", "Chart", "Ink", "drawing"]
-
-LARGEST = 1e100
-"""Larger values are drawn here, as axes cannot span them."""
+__all__ = ["decades", "markup", "power_of_ten"]
 
 _SUPERSCRIPTS = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
+_MARKERS = {Mark.CIRCLE: "o", Mark.SQUARE: "s", Mark.TRIANGLE: ">"}
 
 
-class Ink(StrEnum):
-    """Colours by role. Each is a mark that :meth:`Chart.markup` replaces by a CSS variable."""
+def markup(plot: Plot, name: str) -> str:
+    """The ``<svg>`` element; byte-identical for the same plot.
 
-    TEXT = "#010101"
-    MUTED = "#020202"
-    GRID = "#030303"
-    PROVED = "#040404"
-    CLAIM = "#050505"
-    ATTACK = "#060606"
-    FIRST = "#070707"
-    SECOND = "#080808"
-    THIRD = "#090909"
-    FOURTH = "#0a0a0a"
-    FIFTH = "#0b0b0b"
-    SIXTH = "#0c0c0c"
+    Only numbers and fixed words are drawn, never text of a certificate: names stand in the legend,
+    which is part of the page. So no name can break the drawing, and every script is shown.
 
-    @property
-    def css(self) -> str:
-        """The CSS variable that the page defines for light and for dark."""
-        return f"var(--ink-{self.name.lower()})"
+    Args:
+        plot: what is drawn.
+        name: unique within the page, put before every id.
+    """
+    from matplotlib.figure import Figure
 
-    @classmethod
-    def series(cls) -> tuple[Ink, ...]:
-        """Colours of the lines of a run, in order."""
-        return (cls.FIRST, cls.SECOND, cls.THIRD, cls.FOURTH, cls.FIFTH, cls.SIXTH)
+    with _drawing():
+        # Small, so that its text is readable when the page scales it to the width of a phone.
+        figure = Figure(figsize=(4.4, 3.4), layout="constrained")
+        axes: Any = figure.add_subplot()
+        _frame(axes, plot)
+        for line in plot.lines:
+            _line(axes, line)
+        for dot in plot.dots:
+            _dot(axes, dot)
+        if plot.floor is not None:
+            _logarithmic(axes, plot.floor)
+        buffer = io.StringIO()
+        metadata = dict.fromkeys(("Date", "Creator", "Format", "Type"))
+        figure.savefig(buffer, format="svg", transparent=True, metadata=metadata)
+    return _inlined(buffer.getvalue(), name)
 
 
 @contextmanager
-def drawing() -> Iterator[None]:
+def _drawing() -> Iterator[None]:
     """Draw with matplotlib's own defaults, whatever style the user has set."""
     import matplotlib as mpl
 
@@ -67,90 +65,73 @@ def drawing() -> Iterator[None]:
         log.setLevel(level)
 
 
-class Chart:
-    """One pair of axes on a transparent ground.
+def _frame(axes: Any, plot: Plot) -> None:
+    axes.set_xlabel(plot.horizontal, color=Ink.TEXT, fontsize=11)
+    axes.set_ylabel(plot.vertical, color=Ink.TEXT, fontsize=11)
+    axes.grid(visible=True, color=Ink.GRID, linewidth=0.7)
+    axes.set_axisbelow(True)
+    axes.spines[["top", "right"]].set_visible(False)
+    axes.spines[["left", "bottom"]].set_color(Ink.MUTED)
+    axes.tick_params(colors=Ink.MUTED, labelcolor=Ink.TEXT, labelsize=10)
+    if plot.square:
+        axes.set(xlim=(0, 1), ylim=(0, 1))
 
-    Only numbers and fixed words are drawn, never text of a certificate: names stand in the legend,
-    which is part of the page. So no name can break the drawing, and every script is shown.
 
-    Attributes:
-        axes: where matplotlib draws.
+def _line(axes: Any, line: Line) -> None:
+    """A curve; a single value becomes a point."""
+    x, y = drawable(line.x), drawable(line.y)
+    if line.shaded:
+        axes.fill_between(x, 0, y, color=line.ink, alpha=0.14, linewidth=0)
+    style = (0, line.dashes) if line.dashes else "-"
+    marker = "o" if x.size == 1 else ""
+    axes.plot(x, y, color=line.ink, linestyle=style, linewidth=1.9, marker=marker)
+
+
+def _dot(axes: Any, dot: Dot) -> None:
+    axes.plot(
+        drawable([dot.x]),
+        drawable([dot.y]),
+        linestyle="none",
+        marker=_MARKERS[dot.mark],
+        markersize=12 if dot.hollow else 7,
+        markerfacecolor="none" if dot.hollow else dot.ink,
+        markeredgecolor=dot.ink,
+        markeredgewidth=1.8,
+        clip_on=False,
+        zorder=5,
+    )
+
+
+def _logarithmic(axes: Any, floor: float) -> None:
+    """A logarithmic vertical axis from 1 down to the floor, which stands for 0."""
+    ticks = decades(floor)
+    axes.set_yscale("log")
+    axes.set_ylim(floor, 1)
+    axes.set_yticks(
+        [10.0**power for power in ticks] + [floor],
+        labels=[power_of_ten(power) for power in ticks] + ["0"],
+    )
+    axes.set_yticks([], minor=True)
+    axes.set_xlim(left=0)
+
+
+def decades(floor: float) -> tuple[int, ...]:
+    """Powers of ten to mark on a logarithmic axis from 1 down to the floor, which is left out.
+
+    >>> decades(1e-7)
+    (0, -1, -2, -3, -4, -5, -6)
     """
-
-    def __init__(self, horizontal: str, vertical: str, *, square: bool = False) -> None:
-        from matplotlib.figure import Figure
-
-        # Small, so that its text is readable when the page scales it to the width of a phone.
-        self._figure = Figure(figsize=(4.4, 3.4), layout="constrained")
-        self.axes: Any = self._figure.add_subplot()
-        axes = self.axes
-        axes.set_xlabel(horizontal, color=Ink.TEXT, fontsize=11)
-        axes.set_ylabel(vertical, color=Ink.TEXT, fontsize=11)
-        axes.grid(visible=True, color=Ink.GRID, linewidth=0.7)
-        axes.set_axisbelow(True)
-        axes.spines[["top", "right"]].set_visible(False)
-        axes.spines[["left", "bottom"]].set_color(Ink.MUTED)
-        axes.tick_params(colors=Ink.MUTED, labelcolor=Ink.TEXT, labelsize=10)
-        if square:
-            axes.set(xlim=(0, 1), ylim=(0, 1))
-
-    def line(self, x: ArrayLike, y: ArrayLike, ink: Ink, dashes: tuple[int, ...] = ()) -> None:
-        """A curve; a single value becomes a point."""
-        style = (0, dashes) if dashes else "-"
-        marker = "o" if np.size(x) == 1 else ""
-        self.axes.plot(
-            _drawable(x), _drawable(y), color=ink, linestyle=style, linewidth=1.9, marker=marker
-        )
-
-    def point(self, x: float, y: float, ink: Ink, marker: str, *, hollow: bool = False) -> None:
-        """Mark one point; a hollow mark is larger, so that it shows around a full one."""
-        self.axes.plot(
-            _drawable([x]),
-            _drawable([y]),
-            linestyle="none",
-            marker=marker,
-            markersize=12 if hollow else 7,
-            markerfacecolor="none" if hollow else ink,
-            markeredgecolor=ink,
-            markeredgewidth=1.8,
-            clip_on=False,
-            zorder=5,
-        )
-
-    def logarithmic(self, floor: float) -> None:
-        """A logarithmic vertical axis from 1 down to the floor, which stands for 0."""
-        lowest = round(math.log10(floor))
-        step = max(1, math.ceil(-lowest / 7))
-        decades = [power for power in range(0, lowest, -step) if power - lowest >= step / 2]
-        axes = self.axes
-        axes.set_yscale("log")
-        axes.set_ylim(floor, 1)
-        axes.set_yticks(
-            [10.0**power for power in decades] + [floor],
-            labels=[_power(power) for power in decades] + ["0"],
-        )
-        axes.set_yticks([], minor=True)
-        axes.set_xlim(left=0)
-
-    def markup(self, name: str) -> str:
-        """The ``<svg>`` element; byte-identical for the same drawing.
-
-        Args:
-            name: unique within the page, put before every id.
-        """
-        buffer = io.StringIO()
-        metadata = dict.fromkeys(("Date", "Creator", "Format", "Type"))
-        self._figure.savefig(buffer, format="svg", transparent=True, metadata=metadata)
-        return _inlined(buffer.getvalue(), name)
+    lowest = round(math.log10(floor))
+    step = max(1, math.ceil(-lowest / 7))
+    return tuple(power for power in range(0, lowest, -step) if power - lowest >= step / 2)
 
 
-def _drawable(values: ArrayLike) -> NDArray[np.float64]:
-    """Values that axes can span without overflow."""
-    drawn: NDArray[np.float64] = np.clip(np.asarray(values, np.float64), -LARGEST, LARGEST)
-    return drawn
+def power_of_ten(power: int) -> str:
+    """As text.
 
-
-def _power(power: int) -> str:
+    >>> power_of_ten(-5), power_of_ten(0)
+    ('10⁻⁵', '1')
+    """
     return "1" if power == 0 else f"10{str(power).translate(_SUPERSCRIPTS)}"
 
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
+import re
 import shlex
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -28,12 +29,17 @@ __all__ = [
     "compared_rows",
     "facts",
     "invocation_rows",
+    "nested_facts",
     "replay_command",
     "series_rows",
     "sorted_findings",
+    "spaced",
 ]
 
 _LONGEST_PAIR = 1000
+_SIDES = ("x", "x_prime")
+_LONGEST_ROW = 100
+_DEEPEST = 6
 _NORMS = {Norm.L1: "L1 norm", Norm.L2: "L2 norm", Norm.CHANGE: "any change is 1"}
 _ORDER = {severity: place for place, severity in enumerate(Severity)}
 
@@ -176,6 +182,40 @@ def facts(values: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:
     return tuple((str(name), _value(value)) for name, value in sorted(values.items()))
 
 
+def nested_facts(values: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:
+    """Named JSON values, those inside of others under joined names; in alphabetical order.
+
+    >>> nested_facts({"test_runs": 3, "counts": {"hits": [2, 1], "p_value": 0.25}})
+    (('counts, hits', '2, 1'), ('counts, p value', '0.25'), ('test runs', '3'))
+    """
+    return tuple(_nested((), values))
+
+
+def _nested(path: tuple[str, ...], value: Any) -> Iterator[tuple[str, str]]:
+    if isinstance(value, Mapping) and value and len(path) < _DEEPEST:
+        for name, inner in sorted(value.items()):
+            yield from _nested((*path, spaced(str(name))), inner)
+    elif _is_row(value):
+        yield ", ".join(path), ", ".join(map(_value, value))
+    else:
+        yield ", ".join(path), _value(value)
+
+
+def _is_row(value: Any) -> bool:
+    """Whether it is a short list of simple values."""
+    simple = isinstance(value, list | tuple) and 0 < len(value) <= _LONGEST_ROW
+    return simple and not any(isinstance(item, list | tuple | Mapping) for item in value)
+
+
+def spaced(name: str) -> str:
+    """The name of a field as words; other text stays as it is.
+
+    >>> spaced("p_value"), spaced("__main__"), spaced("ε_0 of x")
+    ('p value', '__main__', 'ε_0 of x')
+    """
+    return name.replace("_", " ") if re.fullmatch(r"[a-z][a-z0-9]*(?:_[a-z0-9]+)+", name) else name
+
+
 def commands(certificate: Certificate) -> tuple[str, ...]:
     """What recomputes the certificate, as lines for a shell."""
     subject, proved = certificate.subject, certificate.guarantee
@@ -190,7 +230,7 @@ def commands(certificate: Certificate) -> tuple[str, ...]:
 def replay_command(certificate: Certificate, audit: AuditRecord) -> str | None:
     """The command that repeats an audit; None where its pair does not fit a command line."""
     pair = audit.pair
-    sides = [pair.get("x"), pair.get("x_prime")] if isinstance(pair, Mapping) else pair
+    sides = [pair[side] for side in _SIDES if side in pair] if isinstance(pair, Mapping) else pair
     if not isinstance(sides, list | tuple) or len(sides) != 2:
         return None
     texts = [_files.canonical_json(side) for side in sides]

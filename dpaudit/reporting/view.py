@@ -2,41 +2,134 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from dpaudit.reporting import headline, tables, words
+from dpaudit.reporting import composition, figures, headline, roc, run_figures, tables, words
+from dpaudit.reporting.checklists import Checklist, Status, checklists
+from dpaudit.reporting.plot import Figure
+from dpaudit.reporting.statement import Statement, statement
 
 if TYPE_CHECKING:
-    from dpaudit.certificate import Certificate
+    from dpaudit.certificate import AuditRecord, Certificate
+    from dpaudit.claim import Finding
 
-__all__ = ["view"]
+__all__ = ["AuditView", "View", "answered", "view"]
 
 
-def view(certificate: Certificate) -> dict[str, Any]:
-    """What the templates of every format show."""
-    record = certificate.to_dict()
-    plan = certificate.plan
-    trusted = dict.fromkeys(invocation.trust for invocation in plan.invocations)
-    return {
-        "certificate": certificate,
-        "digest": record["digest"],
-        "schema": record["schema"],
-        "headline": headline.headline(certificate),
-        "trust": tuple(words.TRUST[trust] for trust in trusted),
-        "neighbours": words.neighbours(plan.relation, plan.unit),
-        "published": words.published(plan),
-        "assumptions": words.assumptions(plan),
-        "rows": tables.invocation_rows(plan),
-        "compared": tables.compared_rows(certificate),
-        "native": tables.facts(
-            {} if record["guarantee"] is None else record["guarantee"]["native"]
-        ),
-        "audits": tuple((a, tables.replay_command(certificate, a)) for a in certificate.audits),
-        "findings": tables.sorted_findings(certificate.findings),
-        "severities": words.SEVERITIES,
-        "configuration": tables.facts(certificate.subject.configuration),
-        "summary": tables.facts((certificate.run or {}).get("summary", {})),
-        "series_rows": tables.series_rows((certificate.run or {}).get("series", {})),
-        "versions": sorted(certificate.versions.items()),
-        "commands": tables.commands(certificate),
-    }
+@dataclass(frozen=True, eq=False)
+class AuditView:
+    """One audit.
+
+    Attributes:
+        record: the audit.
+        facts: its further facts, nested ones under joined names.
+        command: what repeats it; None where it does not fit a command line.
+        figure: its operating curve, if it recorded one.
+    """
+
+    record: AuditRecord
+    facts: tuple[tuple[str, str], ...]
+    command: str | None
+    figure: Figure | None
+
+
+@dataclass(frozen=True, eq=False)
+class View:
+    """A certificate in the words, rows and figures that all formats share.
+
+    Attributes:
+        certificate: what is shown.
+        digest: of the certificate.
+        schema: version of its schema.
+        headline: the verdict in words.
+        statement: the guarantee in words.
+        trust: who is trusted, one sentence for each model of the plan.
+        neighbours: which data sets are hard to tell apart.
+        published: what the adversary sees.
+        curves: privacy and trade-off curves.
+        growth: the loss over time, if it is finite.
+        growth_figure: the same, drawn.
+        rows: the invocations.
+        compared: the accountants.
+        native: parameters of the chosen one.
+        audits: what was attacked.
+        findings: worst first.
+        checklists: what the certificate answers of published checklists.
+        configuration: public fields of the subject.
+        summary: results of a run.
+        series: curves of a run, drawn.
+        series_rows: curves of a run, in numbers.
+        versions: of what it was computed with.
+        commands: what recomputes the certificate.
+    """
+
+    certificate: Certificate
+    digest: str
+    schema: str
+    headline: headline.Headline
+    statement: Statement
+    trust: tuple[str, ...]
+    neighbours: str
+    published: tuple[str, ...]
+    curves: tuple[Figure, ...]
+    growth: composition.Growth | None
+    growth_figure: Figure | None
+    rows: tuple[tables.InvocationRow, ...]
+    compared: tuple[tables.ComparedRow, ...]
+    native: tuple[tuple[str, str], ...]
+    audits: tuple[AuditView, ...]
+    findings: tuple[Finding, ...]
+    checklists: tuple[Checklist, ...]
+    configuration: tuple[tuple[str, str], ...]
+    summary: tuple[tuple[str, str], ...]
+    series: tuple[Figure, ...]
+    series_rows: tuple[tables.SeriesRow, ...]
+    versions: tuple[tuple[str, str], ...]
+    commands: tuple[str, ...]
+
+
+def view(certificate: Certificate) -> View:
+    """What the formats for people show of a certificate."""
+    record, plan, run = certificate.to_dict(), certificate.plan, certificate.run or {}
+    grown = composition.growth(certificate)
+    native = {} if record["guarantee"] is None else record["guarantee"]["native"]
+    return View(
+        certificate=certificate,
+        digest=record["digest"],
+        schema=record["schema"],
+        headline=headline.headline(certificate),
+        statement=statement(certificate),
+        trust=tuple(words.TRUST[i] for i in dict.fromkeys(i.trust for i in plan.invocations)),
+        neighbours=words.neighbours(plan.relation, plan.unit),
+        published=words.published(plan),
+        curves=figures.figures(certificate),
+        growth=grown,
+        growth_figure=None if grown is None else figures.growth_figure(certificate, grown),
+        rows=tables.invocation_rows(plan),
+        compared=tables.compared_rows(certificate),
+        native=tables.nested_facts(native),
+        audits=tuple(_audit(certificate, n, a) for n, a in enumerate(certificate.audits, 1)),
+        findings=tables.sorted_findings(certificate.findings),
+        checklists=checklists(certificate),
+        configuration=tables.facts(certificate.subject.configuration),
+        summary=tables.facts(run.get("summary", {})),
+        series=run_figures.series_figures(run.get("series", {})),
+        series_rows=tables.series_rows(run.get("series", {})),
+        versions=tuple(sorted(certificate.versions.items())),
+        commands=tables.commands(certificate),
+    )
+
+
+def _audit(certificate: Certificate, number: int, record: AuditRecord) -> AuditView:
+    figure = roc.roc_figure(record, number)
+    drawn = set() if figure is None else {"roc"}
+    told = {name: value for name, value in record.details.items() if name not in drawn}
+    command = tables.replay_command(certificate, record)
+    return AuditView(record, tables.nested_facts(told), command, figure)
+
+
+def answered(checklist: Checklist) -> str:
+    """How the items of a checklist were answered, in a sentence."""
+    counts = (f"{checklist.count(status)} {status.value.replace('-', ' ')}" for status in Status)
+    return f"Of {len(checklist.items)} items: {', '.join(counts)}."

@@ -21,7 +21,6 @@ __all__ = [
     "SEVERITIES",
     "TRUST",
     "adversary",
-    "assumptions",
     "neighbours",
     "published",
     "secret",
@@ -115,23 +114,3 @@ def published(plan: Plan) -> tuple[str, ...]:
         f"{number} {'release' if number == 1 else 'releases'} by the mechanism {kind}"
         for kind, number in releases.items()
     )
-
-
-def assumptions(plan: Plan) -> tuple[str, ...]:
-    """What the proof rests on; without it the number does not hold."""
-    resting = [
-        "Neighbouring values differ by no more than the declared sensitivity at every invocation; "
-        "if they differ by more, the loss is greater.",
-        f"No {plan.unit} is touched more often than the declared count; every further time costs "
-        "more.",
-        "The noise is fresh, independent and secret; known or repeated noise protects nothing.",
-    ]
-    if any(invocation.sampling is not None for invocation in plan.invocations):
-        resting.append(
-            "Who was sampled stays secret; if it is known, the gain from sampling is lost."
-        )
-    if any(invocation.group is not None for invocation in plan.invocations):
-        resting.append(
-            f"No {plan.unit} belongs to two groups; if one does, the losses of its groups add up."
-        )
-    return tuple(resting)

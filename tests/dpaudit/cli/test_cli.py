@@ -182,6 +182,16 @@ def test_report(call):
     assert "<html" in Path("c.html").read_text()
 
 
+def test_report_of_several(call):
+    for epsilon in ("1.0", "2.0"):
+        settings = ("--set", f"epsilon={epsilon}", "-o", f"{epsilon}.json")
+        call("certify", "examples:Answers", *settings)
+    code, out, _ = call("report", "1.0.json", "2.0.json", "-o", "all.pdf")
+    assert code == 0
+    assert "wrote all.pdf" in out
+    assert Path("all.pdf").read_bytes().startswith(b"%PDF")
+
+
 FUNCTIONS = """
 import time
 import numpy as np

@@ -21,9 +21,10 @@ from dpaudit import (
     Severity,
     TrustModel,
     Verdict,
+    ZeroOut,
     certify,
 )
-from dpaudit.accounting import AccountantName, CurvePoint, Guarantee
+from dpaudit.accounting import AccountantName, CurvePoint, Guarantee, guarantee
 from dpaudit.certificate import Certificate, SubjectRecord
 
 HOSTILE = (
@@ -170,14 +171,40 @@ def thousand():
     invocations = (
         invocation(Laplace(40.0 + i), unit=unit, at=f"statistic number {i}") for i in range(1000)
     )
-    proved = Guarantee(9.5, 0.0, AccountantName.PURE, None, curve=(CurvePoint(9.5, 0.0),))
-    claim = Claim(10.0)
-    return Certificate(SUBJECT, claim, Verdict.CERTIFIED, Plan(tuple(invocations)), proved)
+    plan = Plan(tuple(invocations))
+    proved = guarantee(plan, 0.0, AccountantName.PURE)
+    return Certificate(SUBJECT, Claim(10.0), Verdict.CERTIFIED, plan, proved)
+
+
+def scripts():
+    """Names from all over the world, and operating curves of an attack."""
+    names = (
+        "Опрос Žižkov",
+        "大安區調查",
+        "东京とうきょう",
+        "여론조사",
+        "סקר (3.5) פרטי",
+        "استطلاع 12",
+        "सर्वेक्षण 🙂",
+    )
+    step = {"unit": PrivacyUnit("家庭"), "relation": ZeroOut(), "trust": TrustModel.CENTRAL}
+    plan = Plan.of(*(invocation(Laplace(9.0, clip=(-0.5, 0.5)), at=name, **step) for name in names))
+    rates = [i / 400 for i in range(401)]
+    details = {
+        "roc": {"fpr": rates, "tpr": [rate**0.7 for rate in rates]},
+        "auc": 0.588235,
+        "tpr_at_fpr": {"0.01": 0.0398, "0.001": 0.0079},
+        "counts": {"hits": [3, 1, 4], "runs": 20},
+    }
+    attack = audit(refuted=False, epsilon_lower=0.3, method=names[1], details=details)
+    made = certify(plan, subject=SubjectRecord("・".join(names)), claim=Claim(1.0, 0.0, names[4]))
+    lines = tuple(f"{name}: {name}." for name in names)
+    return replace(made.with_audits([attack]), not_covered=lines)
 
 
 KINDS = {
     made.__name__: made
-    for made in (certified, refuted, exceeded, opaque, unbounded, bare, hostile, thousand)
+    for made in (certified, refuted, exceeded, opaque, unbounded, bare, hostile, scripts, thousand)
 }
 
 

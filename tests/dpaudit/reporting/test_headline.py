@@ -7,7 +7,6 @@ import pytest
 from dpaudit import (
     AddRemove,
     Claim,
-    Laplace,
     MetricBall,
     Plan,
     PrivacyUnit,
@@ -129,13 +128,3 @@ def test_every_trust_model_has_words(certificates, trust):
     changed = Plan(tuple(replace(i, trust=trust) for i in plan.invocations))
     assert words.adversary(trust) in headline(replace(certificates["bare"], plan=changed)).sentence
     assert words.TRUST[trust].lower().startswith(trust.value)
-
-
-def test_assumptions_follow_from_the_plan(certificates):
-    plain = words.assumptions(certificates["bare"].plan)
-    assert len(plain) == 3
-    sampled = words.assumptions(certificates["exceeded"].plan)
-    assert len(sampled) == 4
-    assert "sampled" in sampled[3]
-    first = replace(certificates["bare"].plan.invocations[0], group="east", mechanism=Laplace(1))
-    assert "two groups" in words.assumptions(Plan((first,)))[3]

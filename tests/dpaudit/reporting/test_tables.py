@@ -8,7 +8,9 @@ import pytest
 
 from dpaudit import Claim, Severity
 from dpaudit.project import parse_settings
-from dpaudit.reporting.figures import figures, series_figures
+from dpaudit.reporting import svg
+from dpaudit.reporting.figures import figures
+from dpaudit.reporting.run_figures import series_figures
 from dpaudit.reporting.tables import (
     commands,
     compared_rows,
@@ -63,6 +65,7 @@ def test_replay(certificates):
     huge = replace(certificate.audits[0], pair=[list(range(1000)), []])
     assert replay_command(certificate, huge) is None
     assert replay_command(certificate, replace(huge, pair="unknown")) is None
+    assert replay_command(certificate, replace(huge, pair={"row": 0, "move": [1.0]})) is None
 
 
 def test_series(certificates):
@@ -80,7 +83,7 @@ def test_series(certificates):
 
 def test_long_series_are_thinned():
     (figure,) = series_figures({"noise": [float(i * 7919 % 1000) for i in range(100_000)]})
-    assert len(figure.markup) < 40_000
+    assert len(svg.markup(figure.plot, figure.name)) < 40_000
 
 
 def test_figures_show_claim_proof_and_attack(certificates):
@@ -104,5 +107,5 @@ def test_no_figures_where_nothing_is_known(certificates):
 )
 def test_extreme_series_are_drawn_in_silence(values):
     (figure,) = series_figures({"regret": values})
-    assert "<svg" in figure.markup
+    assert "<svg" in svg.markup(figure.plot, figure.name)
     assert ("Values beyond" in figure.description) == (max(map(abs, values)) > 1e100)

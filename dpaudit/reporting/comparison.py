@@ -1,0 +1,91 @@
+"""Several certificates side by side: the first page of a report on more than one."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from dpaudit.claim import Verdict
+from dpaudit.reporting._text import down, percent, plain, up
+from dpaudit.reporting.view import View
+
+__all__ = ["ComparisonRow", "comparison", "tally"]
+
+_NONE = "–"
+
+
+@dataclass(frozen=True)
+class ComparisonRow:
+    """One certificate in a line.
+
+    Attributes:
+        number: its place, from 1.
+        name: of its subject.
+        verdict: what is known of its claim.
+        protects: the unit, the relation and the trust model.
+        claimed: the claim.
+        proved: the guarantee.
+        attacked: the largest lower bound of its audits.
+        guess: the best guess at even odds, by what is proved.
+        open_points: how many findings need a decision.
+    """
+
+    number: int
+    name: str
+    verdict: Verdict
+    protects: str
+    claimed: str
+    proved: str
+    attacked: str
+    guess: str
+    open_points: str
+
+
+def comparison(views: Sequence[View]) -> tuple[ComparisonRow, ...]:
+    """A row for each, in their order."""
+    return tuple(_row(number, shown) for number, shown in enumerate(views, 1))
+
+
+def _row(number: int, shown: View) -> ComparisonRow:
+    certificate, odds = shown.certificate, shown.headline.odds
+    claim, proved, plan = certificate.claim, certificate.guarantee, certificate.plan
+    finite = proved is not None and proved.epsilon < math.inf
+    return ComparisonRow(
+        number=number,
+        name=certificate.subject.name,
+        verdict=certificate.verdict,
+        protects=f"one {plan.unit}, {plan.relation}, {plan.trust}",
+        claimed=_NONE if claim is None else _pair(plain(claim.epsilon), claim.delta),
+        proved=_pair(up(proved.epsilon), proved.delta) if proved and finite else "nothing",
+        attacked=_attacked(shown),
+        guess=_NONE if odds.proved is None else f"≤ {percent(odds.proved)}",
+        open_points=shown.headline.open_points or "none",
+    )
+
+
+def _pair(epsilon: str, delta: float) -> str:
+    return f"ε = {epsilon}, δ = {plain(delta)}"
+
+
+def _attacked(shown: View) -> str:
+    audits = shown.certificate.audits
+    if not audits:
+        return "not attacked"
+    bounds = [audit for audit in audits if audit.epsilon_lower is not None]
+    if not bounds:
+        return f"{len(audits)} audits, no bound"
+    best = max(bounds, key=lambda audit: audit.epsilon_lower or 0.0)
+    return f"ε ≥ {down(best.epsilon_lower or 0.0)} at δ = {plain(best.delta)}"
+
+
+def tally(views: Sequence[View]) -> str:
+    """How many have which verdict, worst first.
+
+    The verdicts of several certificates are not added up: each speaks of its own subject.
+    """
+    counts = [
+        f"{sum(shown.certificate.verdict is verdict for shown in views)} {verdict}"
+        for verdict in (Verdict.REFUTED, Verdict.UNPROVEN, Verdict.CERTIFIED)
+    ]
+    return f"{len(views)} reports: {', '.join(counts)}."

@@ -1,0 +1,125 @@
+"""How the proved loss grows: over the uses of a plan, and where the plan is run again."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from dpaudit import _files
+from dpaudit.accounting.proved import AccountantName
+from dpaudit.errors import UnsupportedError
+from dpaudit.plan import Invocation, Plan
+
+if TYPE_CHECKING:
+    from dpaudit.certificate import Certificate
+
+__all__ = ["Growth", "Step", "growth", "quick_accountant"]
+
+_RUNS = (2, 3, 5, 10)
+_POINTS = 16
+_POINTS_OF_MANY = 8
+_MANY = 64
+"""With more distinct invocations than this, fewer points are computed."""
+_FEW = 4
+"""Up to so many distinct invocations a privacy loss distribution is quick."""
+
+
+@dataclass(frozen=True)
+class Step:
+    """The loss at one time.
+
+    Attributes:
+        uses: mechanisms used until then, each time that one counts.
+        runs: complete runs of the plan until then.
+        epsilon: proved ε, rounded up.
+    """
+
+    uses: int
+    runs: int
+    epsilon: float
+
+    @property
+    def part(self) -> str:
+        """Which part of the plan, or how many runs of it."""
+        if self.runs == 0:
+            return "a part"
+        return "all of it" if self.runs == 1 else f"{self.runs} runs"
+
+
+@dataclass(frozen=True)
+class Growth:
+    """ε over time, all of it at one δ and by one accountant.
+
+    Attributes:
+        delta: the δ of every step.
+        accountant: who proves them.
+        within: after a growing part of the plan, in its order; the last is the whole.
+        beyond: after further runs of the whole plan.
+    """
+
+    delta: float
+    accountant: AccountantName
+    within: tuple[Step, ...]
+    beyond: tuple[Step, ...]
+
+
+def quick_accountant(plan: Plan, name: AccountantName) -> AccountantName:
+    """That accountant, or the Rényi one where its loss distribution would take long."""
+    slow = name in (AccountantName.PLD, AccountantName.BEST) and _distinct(plan) > _FEW
+    return AccountantName.RDP if slow else name
+
+
+def _distinct(plan: Plan) -> int:
+    alike = {"at": "", "count": 1, "total": 1}
+    return len({_files.canonical_json(each.to_dict() | alike) for each in plan.invocations})
+
+
+def growth(certificate: Certificate) -> Growth | None:
+    """ε after a growing number of uses; None where nothing finite is proved of the whole."""
+    from dpaudit.accounting import compose, epsilon_after_rounds
+
+    plan, proved = certificate.plan, certificate.guarantee
+    if proved is None or proved.epsilon == math.inf:
+        return None
+    name = quick_accountant(plan, proved.accountant)
+    uses = sum(each.count for each in plan.invocations)
+    try:
+        parts = [
+            Step(number, 0, compose(_first(plan, number), name).epsilon(proved.delta).upper)
+            for number in _checkpoints(uses, len(plan.invocations))
+        ]
+        again = epsilon_after_rounds(plan, proved.delta, np.array(_RUNS), name)
+    except UnsupportedError:
+        return None
+    beyond = tuple(
+        Step(uses * runs, runs, float(epsilon))
+        for runs, epsilon in zip(_RUNS, again, strict=True)
+        if epsilon < math.inf
+    )
+    whole = Step(uses, 1, proved.epsilon if name is proved.accountant else parts[-1].epsilon)
+    return Growth(proved.delta, name, (*parts[:-1], whole), beyond)
+
+
+def _checkpoints(uses: int, invocations: int) -> list[int]:
+    """At which numbers of uses the loss is computed; always at the last."""
+    points = _POINTS if invocations <= _MANY else _POINTS_OF_MANY
+    return sorted({round(part) for part in np.linspace(1, uses, min(points, uses))})
+
+
+def _first(plan: Plan, uses: int) -> Plan:
+    """The part of a plan that holds its first so many uses."""
+    return Plan(tuple(_cut(plan, uses)))
+
+
+def _cut(plan: Plan, left: int) -> Iterator[Invocation]:
+    for each in plan.invocations:
+        if left < each.count:
+            if left:
+                yield replace(each, count=left, total=None)
+            return
+        yield each
+        left -= each.count

@@ -1,0 +1,205 @@
+"""The suite that every renderer inherits: a subclass names the renderer and how it is read."""
+
+import json
+import os
+import subprocess
+import sys
+import time
+
+from dpaudit.certificate import Certificate
+from dpaudit.reporting import Renderer, render_to
+from dpaudit.reporting._text import down, plain, up, visible
+from dpaudit.reporting.view import view
+
+_RENDERED, _VIEWS = {}, {}
+"""By identity: the certificates live as long as the session."""
+
+
+def squeezed(text):
+    """Words with single spaces."""
+    return " ".join(text.split())
+
+
+def leaves(value):
+    """Every name and value of a JSON record, as text."""
+    if isinstance(value, dict):
+        for name, item in value.items():
+            yield name
+            yield from leaves(item)
+    elif isinstance(value, list):
+        for item in value:
+            yield from leaves(item)
+    elif isinstance(value, str):
+        yield "null" if value == "infinity" else value
+    else:
+        yield json.dumps(value)
+
+
+def as_bytes(rendered):
+    """What stands in the file."""
+    return rendered if isinstance(rendered, bytes) else rendered.encode()
+
+
+class RendererConformance:
+    """A subclass gives the renderer and how a reader sees its output."""
+
+    renderer: type[Renderer]
+
+    def read(self, rendered):
+        """The text that a reader sees, with single spaces."""
+        raise NotImplementedError
+
+    def number(self, value, shown):
+        return shown
+
+    def test_every_fact_appears(self, certificate):
+        assert self.missing(self.rendered(certificate), certificate) == []
+
+    def rendered(self, certificate):
+        """Once for each certificate of the session: rendering takes time."""
+        key = (self.renderer, id(certificate))
+        if key not in _RENDERED:
+            _RENDERED[key] = self.renderer().render(certificate)
+        return _RENDERED[key]
+
+    def test_every_fact_of_several_appears(self, certificates):
+        several = [certificates[name] for name in ("refuted", "certified", "hostile")]
+        rendered = self.renderer().render(*several)
+        assert [self.missing(rendered, certificate) for certificate in several] == [[], [], []]
+
+    def missing(self, rendered, certificate):
+        text = self.read(rendered).casefold()
+        return [fact for fact in self.facts(certificate) if fact.casefold() not in text]
+
+    def facts(self, certificate):
+        record = certificate.to_dict()
+        yield self.seen(certificate.subject.name)
+        yield str(certificate.verdict)
+        yield from (record["digest"], record["plan_hash"])
+        if certificate.subject.code_hash:
+            yield certificate.subject.code_hash
+        yield self.seen(certificate.subject.location)
+        yield from self.numbers_of(certificate)
+        for invocation in certificate.plan.invocations:
+            yield from (self.seen(invocation.at), invocation.mechanism.kind)
+        yield from (str(certificate.plan.unit), str(certificate.plan.relation))
+        for audit in certificate.audits:
+            yield from map(self.seen, (audit.method, audit.event or "", audit.power))
+            yield from (audit.verdict, str(audit.runs))
+        for finding in certificate.findings:
+            yield from map(self.seen, (finding.rule, finding.message, finding.remedy, finding.at))
+            yield str(finding.severity)
+        yield from map(self.seen, certificate.not_covered)
+        for name, version in certificate.versions.items():
+            yield from (self.seen(name), self.seen(version))
+        run = certificate.run or {"summary": {}, "series": {}}
+        for name in (*run["summary"], *run["series"], *certificate.subject.configuration):
+            yield self.seen(name)
+
+    def numbers_of(self, certificate):
+        claim, proved = certificate.claim, certificate.guarantee
+        if claim is not None:
+            yield self.number(claim.epsilon, plain(claim.epsilon))
+            yield self.seen(claim.source)
+        if proved is not None:
+            yield self.number(proved.epsilon, up(proved.epsilon))
+            yield str(proved.accountant)
+            yield from proved.compared
+        for audit in certificate.audits:
+            yield self.number(audit.epsilon_lower, down(audit.epsilon_lower))
+
+    def seen(self, text):
+        """How a text of the certificate looks in the output of :meth:`read`."""
+        return squeezed(visible(text))
+
+    def test_same_bytes_for_same_certificate(self, certificate):
+        text = json.dumps(certificate.to_dict(), sort_keys=True)  # a file does not keep the order
+        again = Certificate.from_dict(json.loads(text))
+        assert self.rendered(certificate) == self.renderer().render(again)
+
+    def test_same_bytes_in_another_process(self, certificates, tmp_path):
+        """Whatever the time, the folder, the user, the language and the order of sets."""
+        path = certificates["certified"].save(tmp_path / "c.json")
+        target = tmp_path / f"c{self.renderer.suffix}"
+        code = (
+            "import sys; from dpaudit.certificate import load_certificate as load;"
+            "from dpaudit.reporting import render_to; render_to(load(sys.argv[1]), sys.argv[2])"
+        )
+        other = {"PYTHONHASHSEED": "42", "TZ": "Asia/Taipei", "LC_ALL": "C", "USER": "somebody"}
+        subprocess.run(
+            [sys.executable, "-c", code, path, target],
+            check=True,
+            cwd=tmp_path,
+            env=os.environ | other,
+        )
+        assert target.read_bytes() == as_bytes(self.rendered(certificates["certified"]))
+
+    def test_nothing_of_another_certificate_appears(self, certificates):
+        self.renderer().render(certificates["certified"])
+        text = self.read(self.renderer().render(certificates["bare"])).casefold()
+        foreign = (
+            *certificates["certified"].not_covered,
+            *(audit.event for audit in certificates["certified"].audits),
+            "B was read off the data.",
+            "dearest place",
+            certificates["certified"].to_dict()["digest"],
+            certificates["certified"].subject.name,
+        )
+        assert [fact for fact in foreign if self.seen(fact).casefold() in text] == []
+
+    def test_thousand_invocations_are_quick_and_small(self, certificates):
+        self.renderer().render(certificates["bare"])
+        start = time.process_time()
+        rendered = self.renderer().render(certificates["thousand"])
+        assert time.process_time() - start < 2
+        assert len(as_bytes(rendered)) < 2_000_000
+
+    def test_is_found_by_its_suffix(self, tmp_path, certificates):
+        path = tmp_path / f"REPORT{self.renderer.suffix.upper()}"
+        assert render_to(certificates["bare"], path) == path
+        assert path.read_bytes() == as_bytes(self.rendered(certificates["bare"]))
+        assert list(tmp_path.iterdir()) == [path]
+
+
+class PeopleConformance(RendererConformance):
+    """What a format for people shows beyond the certificate's own fields, and follows from it."""
+
+    def facts(self, certificate):
+        yield from super().facts(certificate)
+        if id(certificate) not in _VIEWS:
+            _VIEWS[id(certificate)] = view(certificate)
+        shown = _VIEWS[id(certificate)]
+        yield from map(self.seen, (shown.headline.sentence, *shown.headline.details))
+        yield from map(self.seen, (shown.statement.promise, *shown.statement.setting))
+        for row in shown.statement.assumptions:
+            yield from map(self.seen, (row.holds, row.fails, row.left))
+        for step in () if shown.growth is None else (*shown.growth.within, *shown.growth.beyond):
+            yield up(step.epsilon)
+        for audit in shown.audits:
+            for name, value in audit.facts:
+                yield from map(self.seen, (name, value))
+            yield self.seen("" if audit.figure is None else audit.figure.description)
+        for checklist in shown.checklists:
+            yield self.seen(checklist.title)
+            for item in checklist.items:
+                yield from map(self.seen, (item.title, item.rule, item.status, item.reason))
+
+    def test_verdicts_are_told_apart_without_colour(self, certificates):
+        kinds = {"certified": "certified", "opaque": "unproven", "refuted": "refuted"}
+        starts = {self.read(self.rendered(certificates[kind])).casefold()[:900] for kind in kinds}
+        assert len(starts) == 3
+        for verdict in kinds.values():
+            assert sum(verdict in start for start in starts) == 1
+
+    def test_several_begin_with_a_table_of_verdicts(self, certificates):
+        several = [certificates[kind] for kind in ("refuted", "opaque", "certified")]
+        text = self.read(self.renderer().render(*several))
+        start = text[text.index(self.seen("Privacy reports")) :][:1500]
+        assert self.seen("3 reports: 1 refuted, 1 unproven, 1 certified.") in start
+        for certificate in several:
+            assert self.seen(certificate.subject.name) in start
+
+    def test_missing_optional_parts(self, certificates):
+        text = self.read(self.rendered(certificates["bare"]))
+        assert self.seen("nothing was attacked") in text
+        assert self.seen("The certificate names nothing.") in text
