@@ -1,0 +1,195 @@
+"""The running server in the game: as it is, and with a mistake in it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from enum import Enum
+from functools import cached_property
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpaudit import Gaussian, Ledger, Plan, PoissonSampling
+from private_bo._federated_server import Release, drawn
+from private_bo.federated import DPFTSDE, Broadcast, Report, Server
+
+__all__ = [
+    "ClippedToWhole",
+    "EveryoneSampled",
+    "ForgottenLargestWeight",
+    "Others",
+    "Served",
+    "SilentWhenEmpty",
+]
+
+Floats = NDArray[np.float64]
+
+
+class Others(Enum):
+    """What all agents but the canary do. To a right server it makes no difference."""
+
+    ZEROS = "send zeros"
+    SILENCE = "send nothing"
+
+
+class _Everyone(Server):
+    """Takes every agent, but divides by the stated rate."""
+
+    def __init__(self, *public: Any, **private: Any) -> None:
+        super().__init__(*public, **private)
+        self._stated = super().rate
+        self._sampling = PoissonSampling(1.0)
+
+    @property
+    def rate(self) -> float:
+        """q, as stated."""
+        return self._stated
+
+
+class _Silent(Server):
+    """Releases nothing where it has nothing to release."""
+
+    def round(self, turn: int, reports: Iterable[object]) -> Broadcast:
+        """As in the base class, but for empty rounds."""
+        vectors = self.accepted(turn, reports)
+        sample = drawn(self._sampling, self._agents, self._rng).tolist()
+        value = self.aggregate(turn, {n: vectors[n] for n in sample if n in vectors})
+        if vectors.keys().isdisjoint(sample):
+            return Broadcast(turn, value)
+        release = self._releases[turn]
+        noisy = self._ledger.release(release.mechanism, value.ravel(), at=release.at)
+        return Broadcast(turn, np.asarray(noisy).reshape(value.shape))
+
+
+class _ClippedToWhole(Server):
+    """Clips to S instead of S/√P."""
+
+    def __init__(self, *public: Any, **private: Any) -> None:
+        super().__init__(*public, **private)
+        self._limit *= math.sqrt(self._weights.regions)
+
+
+@dataclass(frozen=True)
+class Served(DPFTSDE):
+    """The algorithm, whose audit runs its server with a real ledger, one run after the other.
+
+    Attributes:
+        others: what all agents but the canary do. Among agents that send nothing, a canary that
+            takes no part sends nothing too.
+    """
+
+    server_class: ClassVar[type[Server]] = Server
+
+    features: int = 2
+    others: Others = Others.ZEROS
+
+    def server(self, ledger: Ledger, rng: np.random.Generator) -> Server:
+        """Of the class under attack."""
+        return self.server_class(
+            self.public_weights,
+            self.releases,
+            self.scheme,
+            clip=self.clip,
+            features=self.features,
+            ledger=ledger,
+            rng=rng,
+        )
+
+    def audit_release(self, data: Any, size: int, rng: np.random.Generator) -> Floats:
+        """Broadcasts (size, T, P, M), with the canary's vectors along the first entry.
+
+        The canary sends vectors of norm S: clipping is the server's task.
+        """
+        agent, present = self._canary(data)
+        messages = [self._reports(turn, agent, present) for turn in range(self.exchanges)]
+        return np.array([self._transcript(messages, rng) for _ in range(size)])
+
+    def _reports(self, turn: int, agent: int, present: bool) -> list[Report]:
+        own = np.zeros(self.features)
+        own[0] = self.clip if present else 0.0
+        canary = Report(turn, agent, own)
+        if self.others is Others.SILENCE:
+            return [canary] if present else []
+        zero = np.zeros(self.features)
+        return [Report(turn, n, zero) if n != agent else canary for n in range(self.agents)]
+
+    def _transcript(self, messages: list[list[Report]], rng: np.random.Generator) -> Floats:
+        # The ledger is not closed: it would find out by itself which releases were left out.
+        server = self.server(Ledger(self.running_plan(), rng=rng), rng)
+        return np.array(
+            [server.round(turn, reports).vectors for turn, reports in enumerate(messages)]
+        )
+
+    def running_plan(self) -> Plan:
+        """What the ledger lets through: the plan, unless the noise is wrong."""
+        return self.plan()
+
+    def true_plan(self) -> Plan | None:
+        """A plan of what really runs; None where no noise hides it."""
+        return self.plan()
+
+
+@dataclass(frozen=True)
+class EveryoneSampled(Served):
+    """States Poisson sampling, and takes every agent in every round."""
+
+    server_class: ClassVar[type[Server]] = _Everyone
+
+    def true_plan(self) -> Plan:
+        """The same noise on sums of all agents."""
+        return Plan.of(*(replace(part, sampling=None) for part in self.plan().invocations))
+
+
+@dataclass(frozen=True)
+class SilentWhenEmpty(Served):
+    """Adds no noise where none of the sampled agents has sent anything.
+
+    Among agents that send nothing, the noise then shows that the canary takes part.
+    """
+
+    server_class: ClassVar[type[Server]] = _Silent
+
+    others: Others = Others.SILENCE
+
+    def true_plan(self) -> None:
+        """None."""
+
+
+@dataclass(frozen=True)
+class ForgottenLargestWeight(Served):
+    """Noise z S/(qN), as for equal weights: φ_max is taken for 1/N."""
+
+    @cached_property
+    def _wrong(self) -> Gaussian:
+        return Gaussian(self.noise_multiplier * self.clip / (self.rate * self.agents))
+
+    @cached_property
+    def releases(self) -> tuple[Release, ...]:
+        """The same noise in every round, and less than declared."""
+        labels = [release.at for release in super().releases]
+        return tuple(Release(self._wrong, at) for at in labels)
+
+    def running_plan(self) -> Plan:
+        """With that noise."""
+        parts = self.plan().invocations
+        return Plan.of(*(replace(part, mechanism=self._wrong) for part in parts))
+
+    def true_plan(self) -> Plan:
+        """What the ledger let through."""
+        return self.running_plan()
+
+
+@dataclass(frozen=True)
+class ClippedToWhole(Served):
+    """Clips to S where P vectors of norm S/√P go into the joint one."""
+
+    server_class: ClassVar[type[Server]] = _ClippedToWhole
+
+    def true_plan(self) -> Plan:
+        """√P times the sensitivity."""
+        factor = math.sqrt(self.regions)
+        parts = self.plan().invocations
+        return Plan.of(*(replace(p, sensitivity=p.sensitivity * factor) for p in parts))
