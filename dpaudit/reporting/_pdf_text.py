@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from functools import cache
+from importlib.util import find_spec
 from itertools import groupby
 from pathlib import Path
 from typing import Any
@@ -11,7 +12,6 @@ from xml.sax.saxutils import escape
 
 import matplotlib as mpl
 from reportlab.pdfbase import pdfmetrics
-from reportlab.pdfbase.cidfonts import UnicodeCIDFont
 from reportlab.pdfbase.ttfonts import TTFont
 
 from dpaudit.reporting._pdf_bidi import visual
@@ -32,16 +32,14 @@ __all__ = [
 SANS, BOLD, MONO = "dpaudit-sans", "dpaudit-bold", "dpaudit-mono"
 _FILES = {SANS: "DejaVuSans.ttf", BOLD: "DejaVuSans-Bold.ttf", MONO: "DejaVuSansMono.ttf"}
 _TIED = re.compile(r"(?<=\d) (?=%)|(?<=[εδ]) (?=[=≥] )|(?<=[εδ] [=≥]) ")
-_FALLBACKS = (SANS, MONO)
 _MISSING = "missing"
 
-# Fonts that every PDF reader knows by name; those for what a character set of theirs encodes.
-_KANA, _HANGUL = (
-    re.compile("[\u3040-\u30ff\u31f0-\u31ff]"),
-    re.compile("[\u1100-\u11ff\uac00-\ud7a3]"),
-)
-_JAPANESE, _KOREAN = ("HeiseiKakuGo-W5", "cp932"), ("HYSMyeongJo-Medium", "cp949")
-_CHINESE = ("STSong-Light", "gbk")  # reportlab names a wrong encoding for the font of Taiwan
+# East Asian fonts (SIL Open Font License), which other distributions carry.
+_HAN, _HANGUL = "dpaudit-han", "dpaudit-hangul"
+_CARRIED = {
+    _HAN: ("zhplot", "NotoSansSC-Regular.ttf"),
+    _HANGUL: ("koreanize_matplotlib", "NanumGothic.ttf"),
+}
 
 
 @cache
@@ -50,13 +48,24 @@ def register_fonts() -> None:
     folder = Path(mpl.get_data_path(), "fonts", "ttf")
     for name, file in _FILES.items():
         pdfmetrics.registerFont(TTFont(name, str(folder / file)))
-    for name, _ in (_CHINESE, _JAPANESE, _KOREAN):
-        pdfmetrics.registerFont(UnicodeCIDFont(name))
+
+
+@cache
+def _register_carried(name: str) -> bool:
+    """Make an East Asian font known, at first use, as it is large; False where it is absent."""
+    distribution, file = _CARRIED[name]
+    found = find_spec(distribution)  # looks for the files, and imports nothing
+    if found is None or found.origin is None:
+        return False
+    pdfmetrics.registerFont(TTFont(name, str(Path(found.origin).parent / "fonts" / file)))
+    return True
 
 
 @cache
 def _coverage(font: str) -> Any:
     register_fonts()
+    if font in _CARRIED and not _register_carried(font):
+        return {}
     return pdfmetrics.getFont(font).face.charToGlyph
 
 
@@ -91,7 +100,7 @@ def marked(text: object, font: str = SANS) -> str:
     >>> marked("a < b & ε")
     'a &lt; b &amp; ε'
     >>> marked("大安 नि")
-    '<font name="STSong-Light">大安</font> ⟨U+0928⟩⟨U+093F⟩'
+    '<font name="dpaudit-han">大安</font> ⟨U+0928⟩⟨U+093F⟩'
     """
     shown = drawn(text)
     covered = _coverage(font)
@@ -101,38 +110,12 @@ def marked(text: object, font: str = SANS) -> str:
 
 
 def _runs(text: str, font: str) -> groupby[str, str]:
-    others = _east_asian(text)
-    return groupby(text, key=lambda character: _font_of(character, font, others))
+    return groupby(text, key=lambda character: _font_of(character, font))
 
 
-def _font_of(character: str, font: str, others: tuple[tuple[str, str], ...]) -> str:
-    for name in (font, *_FALLBACKS):
-        if ord(character) in _coverage(name):
-            return name
-    for name, charset in others:
-        if _encodes(charset, character):
-            return name
-    return _MISSING
-
-
-def _east_asian(text: str) -> tuple[tuple[str, str], ...]:
-    """Fonts for East Asian text, the one of its language first.
-
-    Han characters are shared between languages; kana and Hangul beside them tell which it is.
-    """
-    if _KANA.search(text):
-        return (_JAPANESE, _CHINESE, _KOREAN)
-    if _HANGUL.search(text):
-        return (_KOREAN, _CHINESE, _JAPANESE)
-    return (_CHINESE, _JAPANESE, _KOREAN)
-
-
-def _encodes(charset: str, character: str) -> bool:
-    try:
-        character.encode(charset)
-    except UnicodeEncodeError:
-        return False
-    return True
+def _font_of(character: str, font: str) -> str:
+    names = (font, SANS, MONO, *_CARRIED)
+    return next((name for name in names if ord(character) in _coverage(name)), _MISSING)
 
 
 def _run(name: str, text: str, font: str) -> str:
