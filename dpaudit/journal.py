@@ -11,6 +11,7 @@ import os
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from types import NoneType
 from typing import Any
@@ -29,6 +30,11 @@ def _hash_of(record: Mapping[str, Any]) -> str:
     return hashlib.sha256(_files.canonical_json(record).encode()).hexdigest()
 
 
+@lru_cache(maxsize=256)
+def _quoted(text: str) -> str:
+    return _files.canonical_json(text)
+
+
 class Journal:
     """An append-only file of releases. It never holds private values, noise or seeds."""
 
@@ -36,7 +42,7 @@ class Journal:
         self._path = path
         self._previous = previous
         self._number = number
-        self._file = path.open("a", encoding="utf-8")
+        self._file = path.open("ab", buffering=0)  # a line is in the file once it is written
 
     @classmethod
     def create(cls, path: Path | str, plan: Plan) -> Journal:
@@ -73,9 +79,15 @@ class Journal:
             os.truncate(path, content.whole_bytes)
         return cls(Path(path), content.last_hash, len(content.entries) + 1)
 
-    def append(self, at: str, unit: str | None, source: str) -> None:
-        """Record one release."""
-        self._write({"at": at, "unit": unit, "source": source})
+    def append(self, at: str, unit: str | None, source: str, sampler: str | None = None) -> None:
+        """Record one release; ``sampler`` names who drew the noise, if not the ledger."""
+        # Canonical JSON written out, as the general encoder takes most of the time of an entry.
+        drawn = "" if sampler is None else f'"sampler":{_quoted(sampler)},'
+        named = "null" if unit is None else _quoted(unit)
+        self._write_text(
+            f'{{"at":{_quoted(at)},"number":{self._number},"previous":"{self._previous}",{drawn}'
+            f'"source":{_quoted(source)},"unit":{named}}}'
+        )
 
     def close(self) -> None:
         """Write the closing line and close the file."""
@@ -84,10 +96,14 @@ class Journal:
             self._file.close()
 
     def _write(self, record: dict[str, Any]) -> None:
-        record |= {"number": self._number, "previous": self._previous}
-        self._previous = record["hash"] = _hash_of(record)
-        self._file.write(_files.canonical_json(record) + "\n")
-        self._file.flush()
+        numbered = record | {"number": self._number, "previous": self._previous}
+        self._write_text(_files.canonical_json(numbered))
+
+    def _write_text(self, text: str) -> None:
+        """One line: canonical JSON, to which its own hash is added."""
+        content = text.encode()
+        self._previous = hashlib.sha256(content).hexdigest()
+        self._file.write(content[:-1] + f',"hash":"{self._previous}"}}\n'.encode())
         self._number += 1
 
 

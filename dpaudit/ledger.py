@@ -25,15 +25,17 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from dpaudit import _validate
+from dpaudit._charges import charged, require_covered
 from dpaudit.errors import ClosedLedgerError, InputError, PlanMismatchError
-from dpaudit.journal import Journal
+from dpaudit.journal import Journal, read_journal
 from dpaudit.mechanisms import Mechanism
 from dpaudit.mechanisms.base import Released
 from dpaudit.mechanisms.continual.release import Continual, PrefixSums
 from dpaudit.plan import Invocation, Plan
-from dpaudit.relations import TrustModel
 
-__all__ = ["Budget", "Entry", "Ledger", "NoiseBackend"]
+__all__ = ["Budget", "Entry", "ExternalDraw", "Ledger", "NoiseBackend"]
+
+_PASSED_OVER = ("dpaudit.ledger", "dpaudit.auditing", "dpaudit.integrations", "opacus.", "torch.")
 
 
 class Budget(Protocol):
@@ -53,6 +55,17 @@ class NoiseBackend(Protocol):
         """One release, with a guarantee of at most that of the declared mechanism."""
 
 
+class ExternalDraw(Protocol):
+    """Noise that another library is about to add to a private value of its own."""
+
+    @property
+    def sampler(self) -> str:
+        """The library and its version."""
+
+    def draw(self) -> None:
+        """Add the noise; if this raises, nothing has been released."""
+
+
 @dataclass(frozen=True)
 class Entry:
     """One release that happened.
@@ -61,11 +74,13 @@ class Entry:
         invocation: as declared, with ``count`` and ``total`` of the whole plan.
         unit: the unit that was touched; None where every unit was.
         source: module and line that asked for the release.
+        sampler: the library that drew the noise; None where the ledger did.
     """
 
     invocation: Invocation
     unit: str | None
     source: str
+    sampler: str | None = None
 
 
 class Ledger:
@@ -117,6 +132,41 @@ class Ledger:
         self._closed = False
         self._journal = None if journal is None else Journal.create(journal, plan)
 
+    @classmethod
+    def resume(
+        cls,
+        journal: Path | str,
+        *,
+        rng: np.random.Generator | None = None,
+        budget: Budget | None = None,
+        noise: NoiseBackend | None = None,
+    ) -> Self:
+        """Go on where a run was interrupted: the same plan, and what was charged stays charged.
+
+        Args:
+            journal: file of a ledger that was not closed; its plan is taken up, its chain goes on.
+            rng: as for a new ledger.
+            budget: a fresh privacy filter; it is charged with what the journal holds.
+            noise: as for a new ledger.
+
+        Raises:
+            TamperedError: if the chain is broken.
+            InputError: if the journal is closed, or is none.
+            BudgetExceededError: if the journal holds more than the budget admits.
+        """
+        content = read_journal(journal)
+        ledger = cls(content.plan, rng=rng, noise=noise)
+        for entry in content.entries:
+            invocation = ledger._declared[entry["at"]]
+            if budget is not None:
+                budget.admit(replace(invocation, count=1, total=1))
+            ledger._append(
+                Entry(invocation, entry["unit"], entry.get("source", ""), entry.get("sampler"))
+            )
+        ledger._budget = budget
+        ledger._journal = Journal.resume(journal)
+        return ledger
+
     def within(self, budget: Budget) -> Self:
         """Put every further release under a privacy filter.
 
@@ -150,7 +200,7 @@ class Ledger:
         """
         invocation = self._admissible(mechanism, unit, at)
         mechanism.checked(value)
-        _require_covered(invocation, value)
+        require_covered(invocation, value)
         if self._budget is not None:
             self._budget.admit(replace(invocation, count=1, total=1))
         released = self._sample(invocation, value)
@@ -182,6 +232,32 @@ class Ledger:
         stream = mechanism.start(shape, self._rng)
         self._append(Entry(invocation, unit, _caller()))
         return stream
+
+    def observe(
+        self, mechanism: Mechanism, external: ExternalDraw, *, unit: str | None = None, at: str = ""
+    ) -> None:
+        """Let another library draw the noise of a declared release, and record that it did.
+
+        The door is the same as for :meth:`release`: nothing is drawn that the plan or the budget
+        refuses. Nothing is recorded if drawing fails (a budget stays charged). The ledger cannot
+        know what was drawn, so the entry names the sampler.
+
+        Args:
+            mechanism: must equal the one declared at ``at``.
+            external: draws the noise.
+            unit: as for :meth:`release`.
+            at: label of the declared invocation; may be left out if the plan has only one.
+
+        Raises:
+            PlanMismatchError: if the plan does not declare it, or not so often.
+            BudgetExceededError: if the budget refuses it.
+            ClosedLedgerError: if the ledger is closed.
+        """
+        invocation = self._admissible(mechanism, unit, at)
+        if self._budget is not None:
+            self._budget.admit(replace(invocation, count=1, total=1))
+        self._draw(invocation, external)
+        self._append(Entry(invocation, unit, _caller(), external.sampler))
 
     def _admissible(self, mechanism: Mechanism, unit: str | None, at: str) -> Invocation:
         """The declared invocation, if one more use of it is within the plan."""
@@ -225,9 +301,13 @@ class Ledger:
             return self.noise.release(invocation, value)
         return invocation.mechanism.release(value, self._rng)
 
+    def _draw(self, invocation: Invocation, external: ExternalDraw) -> None:
+        """The one place where noise of another library meets a private value."""
+        external.draw()
+
     def _append(self, entry: Entry) -> None:
         if self._journal is not None:
-            self._journal.append(entry.invocation.at, entry.unit, entry.source)
+            self._journal.append(entry.invocation.at, entry.unit, entry.source, entry.sampler)
         self._entries.append(entry)
         at, unit = entry.invocation.at, entry.unit
         self._charges[at][unit] += 1
@@ -248,7 +328,7 @@ class Ledger:
         """
         if not self._entries:
             raise PlanMismatchError("nothing has been released yet, so nothing has been spent.")
-        return _charged(self._declared, self._charges)
+        return charged(self._declared, self._charges)
 
     def check(self) -> None:
         """Compare what ran with what was declared.
@@ -294,52 +374,9 @@ def _require_name(unit: object) -> None:
         raise InputError(f"unit is {unit!r}; it must be a text of whole characters.") from None
 
 
-def _require_covered(invocation: Invocation, value: ArrayLike) -> None:
-    """Refuse an array whose every entry its owner may change, if one entry's worth is declared."""
-    if np.size(value) == 0:
-        raise InputError("value is empty; a release needs at least one number.")
-    if invocation.trust is not TrustModel.LOCAL:
-        return
-    factor = invocation.relation.contribution_factor
-    moved = invocation.mechanism.implied_sensitivity(factor, np.size(value))
-    if moved is not None and moved > invocation.sensitivity * (1 + 1e-9):
-        raise InputError(
-            f"value has {np.size(value)} entries, which can move by {moved:g} in "
-            f"{invocation.mechanism.norm}; {invocation.describe()} declares a sensitivity of "
-            f"{invocation.sensitivity:g}, so declare what is released."
-        )
-
-
-def _charged(declared: dict[str, Invocation], charges: dict[str, Counter[Hashable]]) -> Plan:
-    """Merge units that were charged alike, so that the plan stays small for a million units."""
-    by_unit: dict[Hashable, list[tuple[str, int]]] = {}
-    for at, counter in charges.items():
-        for unit, count in counter.items():
-            by_unit.setdefault(unit, []).append((at, count))
-    everyone = by_unit.pop(None, [])
-    alike = Counter(tuple(charged) for charged in by_unit.values())
-    invocations = [
-        replace(declared[at], count=count, total=count, group=None) for at, count in everyone
-    ]
-    for number, (charged, units) in enumerate(sorted(alike.items()), start=1):
-        invocations += [
-            replace(
-                declared[at],
-                count=count,
-                total=count * units,
-                group=f"{units} units charged alike ({number})",
-                at=f"{at} ({number})",
-            )
-            for at, count in charged
-        ]
-    return Plan.of(*invocations)
-
-
 def _caller() -> str:
-    """Module and line outside this package that asked for the release."""
+    """Module and line outside this package, and outside what it observes, that asked for it."""
     frame = sys._getframe(2)
-    while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith(
-        ("dpaudit.ledger", "dpaudit.auditing")
-    ):
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith(_PASSED_OVER):
         frame = frame.f_back
     return f"{frame.f_globals.get('__name__', '?')}:{frame.f_lineno}"

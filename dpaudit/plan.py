@@ -160,6 +160,17 @@ class Plan:
         """A plan of these invocations; those without a label are numbered."""
         return cls(tuple(_labelled(invocations)))
 
+    @classmethod
+    def dp_sgd(cls, **settings: Any) -> Plan:
+        """The plan of a DP-SGD training; the settings are those of :func:`~dp_sgd.dp_sgd_plan`.
+
+        >>> Plan.dp_sgd(noise_multiplier=1.1, sample_rate=0.01, epochs=2).invocations[0].count
+        200
+        """
+        from dpaudit.dp_sgd import dp_sgd_plan
+
+        return dp_sgd_plan(**settings)
+
     @property
     def unit(self) -> PrivacyUnit:
         """The unit that the guarantee protects."""

@@ -4,17 +4,26 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, NoReturn, Protocol
+from typing import Any, NoReturn, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dpaudit.ledger import Entry, Ledger
+from dpaudit.errors import UnsupportedError
+from dpaudit.ledger import Entry, ExternalDraw, Ledger
 from dpaudit.mechanisms import Mechanism
 from dpaudit.mechanisms.base import Released
 from dpaudit.plan import Invocation, Plan
 
-__all__ = ["DivergedError", "RecordingLedger", "ReplayingLedger", "Routine", "Runnable", "Step"]
+__all__ = [
+    "DivergedError",
+    "RecordingLedger",
+    "ReplayableDraw",
+    "ReplayingLedger",
+    "Routine",
+    "Runnable",
+    "Step",
+]
 
 
 class Runnable(Protocol):
@@ -25,6 +34,20 @@ class Runnable(Protocol):
 
     def run(self, data: Any, ledger: Ledger, rng: np.random.Generator) -> Any:
         """Run on data, which leave only through the ledger."""
+
+
+@runtime_checkable
+class ReplayableDraw(ExternalDraw, Protocol):
+    """Noise of another library that can be looked at, and replaced by an earlier release."""
+
+    def value(self) -> NDArray[Any]:
+        """The private value before noise."""
+
+    def released(self) -> NDArray[Any]:
+        """What came out of :meth:`draw`."""
+
+    def impose(self, released: ArrayLike) -> None:
+        """Put an earlier release in place of the one just drawn."""
 
 
 @dataclass(frozen=True)
@@ -101,6 +124,20 @@ class RecordingLedger(Ledger):
     def _drawn(self, invocation: Invocation, value: ArrayLike) -> Released:
         return super()._sample(invocation, value)
 
+    def _draw(self, invocation: Invocation, external: ExternalDraw) -> None:
+        if not isinstance(external, ReplayableDraw):
+            raise UnsupportedError(
+                f"{invocation.describe()} draws its noise in {external.sampler}, which cannot be "
+                "recorded; give what draws it the methods of ReplayableDraw."
+            )
+        value = prepared(invocation.mechanism, external.value())
+        external.draw()
+        self._settle(external)
+        self._pending = value, external.released()
+
+    def _settle(self, external: ReplayableDraw) -> None:
+        """A first run keeps what was drawn."""
+
     def _append(self, entry: Entry) -> None:
         super()._append(entry)
         assert self._pending is not None
@@ -122,6 +159,13 @@ class ReplayingLedger(RecordingLedger):
     def _drawn(self, invocation: Invocation, value: ArrayLike) -> Released:
         turn = len(self.steps)
         return self._first[turn].released if turn < len(self._first) else np.nan
+
+    def _settle(self, external: ReplayableDraw) -> None:
+        turn = len(self.steps)
+        if turn < len(self._first):
+            earlier = np.asarray(self._first[turn].released)
+            if earlier.shape == external.released().shape:
+                external.impose(earlier)
 
     def _append(self, entry: Entry) -> None:
         super()._append(entry)
