@@ -1,0 +1,129 @@
+"""One noisy step of an opacus optimizer."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+from numpy.typing import ArrayLike, NDArray
+from opacus import __version__
+from opacus.optimizers import AdaClipDPOptimizer, DPOptimizer, DPOptimizerFastGradientClipping
+
+from dpaudit.errors import InputError, UnsupportedError
+
+__all__ = [
+    "SAMPLER",
+    "GradientNoise",
+    "ObservedStep",
+    "counts_units",
+    "first_parameter",
+    "require_supported",
+    "units_of",
+]
+
+SAMPLER = f"opacus {__version__}"
+
+
+class ObservedStep(NamedTuple):
+    """A noisy step that happened. It never leaves the process: the actual batch size is private.
+
+    Attributes:
+        at: label of the declared invocation.
+        unit: the batch of the epoch, where batches are disjoint; else None.
+        noise_multiplier: noise in units of the clip norm.
+        max_grad_norm: the clip norm.
+        expected_batch_size: what the sum is divided by; None for a sum.
+        actual_batch_size: units that contributed; None where it could not be told.
+        physical_batches: parts in which the batch was processed.
+        epoch: passes over the loader that were begun, this one included; 0 without a loader.
+        secure_mode: whether opacus drew the noise in its secure mode.
+    """
+
+    at: str
+    unit: str | None
+    noise_multiplier: float
+    max_grad_norm: float
+    expected_batch_size: float | None
+    actual_batch_size: int | None
+    physical_batches: int
+    epoch: int
+    secure_mode: bool
+
+
+class GradientNoise:
+    """The noise that an optimizer is about to add to its sum of clipped gradients."""
+
+    sampler = SAMPLER
+
+    def __init__(self, optimizer: Any, add_noise: Callable[[], None]) -> None:
+        self._optimizer = optimizer
+        self._add_noise = add_noise
+
+    def draw(self) -> None:
+        """Let opacus add its noise."""
+        self._add_noise()
+
+    def value(self) -> NDArray[Any]:
+        """The sum of clipped gradients, flat; private."""
+        return _flat([p.summed_grad for p in self._optimizer.params])
+
+    def released(self) -> NDArray[Any]:
+        """The noisy sum, flat."""
+        return _flat([p.grad for p in self._optimizer.params])
+
+    def impose(self, released: ArrayLike) -> None:
+        """Put a noisy sum in place of the one just drawn, as a replay does."""
+        values = torch.as_tensor(np.asarray(released, dtype=np.float64))
+        sizes = [p.numel() for p in self._optimizer.params]
+        if values.ndim != 1 or values.numel() != sum(sizes):
+            raise InputError(
+                f"released has shape {tuple(values.shape)}; the gradient has {sum(sizes)} entries."
+            )
+        for p, part in zip(self._optimizer.params, values.split(sizes), strict=True):
+            p.grad = part.to(dtype=p.dtype, device=p.device, copy=True).view_as(p)
+
+
+def _flat(tensors: list[Any]) -> NDArray[Any]:
+    parts = [t.detach().reshape(-1).to(device="cpu", dtype=torch.float64) for t in tensors]
+    return np.array(torch.cat(parts).numpy())  # a copy: gradients are scaled in place
+
+
+def require_supported(optimizer: Any) -> None:
+    """Refuse what is no opacus optimizer, or one whose noise this module does not account for.
+
+    Raises:
+        InputError: if it is no opacus optimizer.
+        UnsupportedError: if it clips adaptively or is distributed.
+    """
+    if not isinstance(optimizer, DPOptimizer):
+        raise InputError(
+            f"optimizer is {optimizer!r:.60}; it must be a PrivacyEngine before make_private, or "
+            "an optimizer that make_private returned."
+        )
+    # A distributed optimizer knows the number of its processes, and only one of them adds noise.
+    if isinstance(optimizer, AdaClipDPOptimizer) or hasattr(optimizer, "world_size"):
+        raise UnsupportedError(
+            f"optimizer is a {type(optimizer).__name__}; supported are flat, per-layer and ghost "
+            "clipping in one process."
+        )
+
+
+def counts_units(optimizer: Any) -> bool:
+    """Whether the optimizer sees gradients of single units; with ghost clipping it does not."""
+    return not isinstance(optimizer, DPOptimizerFastGradientClipping)
+
+
+def first_parameter(optimizer: Any) -> Any:
+    """The first trained parameter; all of them have gradients of the same units."""
+    for group in optimizer.param_groups:
+        for parameter in group["params"]:
+            if parameter.requires_grad:
+                return parameter
+    raise InputError("the optimizer has no parameter that is trained; there is nothing to release.")
+
+
+def units_of(gradients: Any) -> int:
+    """How many units gradients belong to: one tensor, or one for each accumulated batch."""
+    return sum(map(len, gradients)) if isinstance(gradients, list) else len(gradients)
