@@ -1,0 +1,37 @@
+"""``python -m audits.opacus``: which method finds which defect, and what it costs."""
+
+from __future__ import annotations
+
+import argparse
+import logging
+import sys
+
+import torch
+
+from audits.opacus.defects import CHECKS, run_checks
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Print the table; 0 if every method finds what it should and nothing else, else 1."""
+    parser = argparse.ArgumentParser(prog="python -m audits.opacus", description=__doc__)
+    parser.add_argument("--seed", type=int, default=0, help="seed of every check")
+    parser.add_argument("--only", default="", help="rows whose subject or method has this text")
+    given = parser.parse_args(arguments)
+    logging.getLogger("opacus").setLevel(logging.ERROR)  # empty first batches are expected here
+    torch.set_num_threads(1)
+    chosen = tuple(check for check in CHECKS if given.only in f"{check.subject} {check.method}")
+    wrong = 0
+    sys.stdout.write(f"{'subject':<46} {'method':<20} {'runs':>5} {'seconds':>8}  found\n")
+    for check, outcome, seconds in run_checks(chosen, given.seed):
+        late = bool(outcome.found) is not check.finds
+        wrong += late
+        sys.stdout.write(
+            f"{check.subject:<46} {check.method:<20} {outcome.runs:>5} {seconds:>8.2f}  "
+            f"{outcome.found or 'nothing'}{'  UNEXPECTED' if late else ''}\n"
+        )
+        sys.stdout.flush()
+    return int(wrong > 0)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
