@@ -117,6 +117,7 @@ class ObservedOptimizer:
         if self._counts:
             held = parameter.grad_sample
             units, self._batches = units_of(held), len(held) if isinstance(held, list) else 1
+            del held  # the optimizer is about to free these gradients, which are large
         self._sum()
         self._units += units
         self._parts += 1
