@@ -9,12 +9,13 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check -q
 SOURCES := pyproject.toml constraints.txt
 
-.PHONY: help demo test lint format benchmarks clean
+.PHONY: help demo test lint format reports benchmarks clean
 
 help:
 	@echo "make demo        install, then certify, run, audit and report one algorithm on real data"
 	@echo "make test        install with the development extras and run every test"
 	@echo "make lint        ruff, mypy --strict and the import contracts"
+	@echo "make reports     certifies and attacks the algorithms of the four papers into reports/"
 	@echo "make benchmarks  the timings (not part of the tests)"
 
 $(BIN)/python:
@@ -44,6 +45,9 @@ lint: $(VENV)/.dev
 format: $(VENV)/.dev
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
+
+reports: $(VENV)/.core
+	$(BIN)/python -m audits.papers
 
 benchmarks: $(VENV)/.dev
 	$(BIN)/python -m pytest benchmarks -n 0 --benchmark-only

@@ -25,7 +25,7 @@ from dpaudit.workflow.outcomes import BudgetRow, ProjectOutcome, Status, Subject
 from dpaudit.workflow.planned_audits import with_planned_audits
 from dpaudit.workflow.publishing import publish, refuse_unwritable, rendered
 
-__all__ = ["check_project"]
+__all__ = ["check_project", "checked_certificate"]
 
 
 def check_project(
@@ -81,7 +81,7 @@ def _subject_row(
     row = SubjectRow(entry.name, entry.target)
     try:
         with contextlib.chdir(project.root):
-            certificate = _certificate(entry)
+            certificate = checked_certificate(entry)
             row = _compared(replace(row, certificate=certificate), project, baseline)
             return replace(row, files=rendered(entry.name, certificate, project.formats))
     except KeyboardInterrupt:
@@ -96,7 +96,15 @@ def _subject_row(
         return replace(row, certificate=None, error=sentence)
 
 
-def _certificate(entry: SubjectEntry) -> Certificate:
+def checked_certificate(entry: SubjectEntry) -> Certificate:
+    """The certificate of one subject of a project file, after the attacks that it plans.
+
+    Paths are seen from the current folder, which should be that of the project file. This imports
+    and runs the code of the subject.
+
+    Raises:
+        InputError: if the subject cannot be found or certified, or an attack cannot be made.
+    """
     target = find_target(entry.target, entry.settings)
     if entry.claim is not None:
         target = replace(target, claim=entry.claim)

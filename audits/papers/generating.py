@@ -1,0 +1,80 @@
+"""From the project file to a folder of certificates, reports and an index."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+
+from audits.papers.attacks import attacks
+from audits.papers.index import index_html, index_markdown
+from dpaudit import _files
+from dpaudit.certificate import Certificate
+from dpaudit.project import find_target
+from dpaudit.project_entries import SubjectEntry
+from dpaudit.project_file import ProjectFile, read_project_file
+from dpaudit.reporting import suffixes
+from dpaudit.workflow.checking import checked_certificate
+from dpaudit.workflow.publishing import refuse_unwritable, rendered
+
+__all__ = ["PROJECT", "REPORTS", "generate"]
+
+PROJECT = Path(__file__).parents[1] / "dpaudit.toml"
+REPORTS = Path(__file__).parents[2] / "reports"
+
+
+def generate(
+    project: Path = PROJECT,
+    folder: Path = REPORTS,
+    *,
+    progress: Callable[[str, Certificate], object] = lambda name, certificate: None,
+) -> Mapping[str, Certificate]:
+    """Certify, attack and report every subject of a project; write all files, or none on an error.
+
+    Reports of subjects that are no longer listed are removed; other files stay.
+
+    Args:
+        project: the project file.
+        folder: of the reports; made if need be.
+        progress: told each certificate when it is done.
+
+    Returns:
+        The certificates by the subject's name.
+
+    Raises:
+        DpAuditError: if anything cannot be certified, attacked or written.
+    """
+    listed = read_project_file(project, suffixes())
+    refuse_unwritable(folder)
+    certificates = {}
+    for entry in listed.subjects:
+        certificates[entry.name] = _certificate(entry, listed)
+        progress(entry.name, certificates[entry.name])
+    contents: dict[str, str | bytes] = {
+        "index.html": index_html(certificates, listed.formats),
+        "index.md": index_markdown(certificates, listed.formats),
+    }
+    for name, certificate in certificates.items():
+        contents |= rendered(name, certificate, listed.formats)
+    folder.mkdir(parents=True, exist_ok=True)
+    for path in list(_gone(folder, listed)):
+        path.unlink(missing_ok=True)
+    for name, content in contents.items():
+        _files.write(folder / name, content)
+    return certificates
+
+
+def _certificate(entry: SubjectEntry, project: ProjectFile) -> Certificate:
+    """What ``dpaudit check`` makes of it, after the attacks of its own."""
+    with contextlib.chdir(project.root):
+        certificate = checked_certificate(entry)
+        subject = find_target(entry.target, entry.settings).subject
+    return certificate if subject is None else certificate.with_audits(attacks(subject))
+
+
+def _gone(folder: Path, project: ProjectFile) -> Iterator[Path]:
+    """Certificates, with their reports, that belong to no subject now."""
+    names = {entry.name for entry in project.subjects}
+    for path in folder.glob("*.json"):
+        if path.stem not in names:
+            yield from (path.with_suffix(ending) for ending in project.formats)

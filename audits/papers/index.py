@@ -1,0 +1,246 @@
+"""The index: published claim, what is proved, what was attacked, verdict."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from audits.papers.entries import PAPERS, Paper
+from dpaudit.certificate import AuditRecord, Certificate
+from dpaudit.errors import InputError
+from dpaudit.reporting._text import down, plain, up, visible
+from dpaudit.reporting.headline import confidence
+from dpaudit.reporting.markdown import escaped
+from dpaudit.reporting.words import ACCOUNTANTS
+from dpaudit.workflow.outcomes import Status, status_of
+
+if TYPE_CHECKING:
+    from jinja2 import Template
+
+__all__ = ["HEADS", "Row", "index_html", "index_markdown", "row_of"]
+
+TITLE = "Four papers on private Bayesian optimisation, audited"
+HEADS = ("algorithm", "published claim", "proved at that δ", "strongest attack", "verdict", "files")
+_SIGN = re.compile(r" ([=≥]) ")
+LOOSE = 0.9
+"""A claim is called loose where at most this share of its ε is proved to be enough."""
+
+NOTES = (
+    "A claim is certified where an accountant proves it, and refuted where an attack on the code "
+    "rejects it at the stated confidence. Guarantees are rounded up, attacks down. An attack "
+    "bounds the true ε from below; what is between it and the proof is not known.",
+    "Every report says what it does not cover. All of them are made by “make reports” from fixed "
+    "seeds, so that they change where something has changed. Other formats: “dpaudit report "
+    "reports/curator.json -o report.pdf”.",
+)
+SEE_ALSO = (
+    ("outsourced.md", "Outsourced Bayesian optimisation: a privacy theorem that does not hold"),
+)
+
+
+@dataclass(frozen=True)
+class Row:
+    """One certificate in words. Where two texts go together, the second is the smaller print.
+
+    Attributes:
+        name: of its files.
+        status: what it says in one word.
+        algorithm: title, remark.
+        claim: ε and δ, where they are published.
+        proved: ε, accountant.
+        attack: lower bound on ε, by what attack.
+        verdict: in one word, what it means.
+    """
+
+    name: str
+    status: Status
+    algorithm: tuple[str, str]
+    claim: tuple[str, str]
+    proved: tuple[str, str]
+    attack: tuple[str, str]
+    verdict: tuple[str, str]
+
+    @property
+    def cells(self) -> tuple[tuple[str, str], ...]:
+        """In the order of :data:`HEADS`, without the files."""
+        return (self.algorithm, self.claim, self.proved, self.attack, self.verdict)
+
+    def links(self, endings: Sequence[str]) -> list[tuple[str, str]]:
+        """Ending and address of each file."""
+        return [(ending.removeprefix("."), f"{self.name}{ending}") for ending in endings]
+
+
+def row_of(name: str, algorithm: tuple[str, str], certificate: Certificate) -> Row:
+    """What a certificate says, in words.
+
+    Raises:
+        InputError: if it states no claim.
+    """
+    claim = certificate.claim
+    if claim is None:
+        raise InputError(f"subject {name!r} states no claim; give it one.")
+    return Row(
+        name=name,
+        status=status_of(certificate),
+        algorithm=algorithm,
+        claim=(f"ε = {plain(claim.epsilon)}, δ = {plain(claim.delta)}", claim.source),
+        proved=_proved(certificate),
+        attack=_attack(certificate.audits),
+        verdict=_verdict(certificate),
+    )
+
+
+def _proved(certificate: Certificate) -> tuple[str, str]:
+    proved = certificate.guarantee
+    if proved is None or proved.epsilon == math.inf:
+        return "nothing", ""
+    return f"ε = {up(proved.epsilon)}", ACCOUNTANTS[proved.accountant]
+
+
+def _attack(audits: Sequence[AuditRecord]) -> tuple[str, str]:
+    """The audit of the largest bound."""
+    if not audits:
+        return "none", ""
+    # Attacks of our own come last, and are named where none finds more than another.
+    best = max(reversed(audits), key=lambda audit: (audit.epsilon_lower or 0.0, audit.refuted))
+    bound = best.epsilon_lower or 0.0
+    sure = "" if best.confidence is None else f", at {confidence(best.confidence)}"
+    of = "" if len(audits) == 1 else f"; the best of {len(audits)} attacks"
+    return _bound(bound), f"{best.method}{sure}{of}"
+
+
+def _bound(epsilon: float) -> str:
+    if epsilon == 0:
+        return "found nothing"
+    return "no ε holds" if epsilon == math.inf else f"ε ≥ {down(epsilon)}"
+
+
+def _verdict(certificate: Certificate) -> tuple[str, str]:
+    status = status_of(certificate)
+    meaning = {
+        Status.REFUTED: "the claim is false",
+        Status.EXCEEDED: "more is proved than claimed, and not yet shown by an attack",
+        Status.UNPROVEN: "no proof, no refutation",
+    }.get(status, "the claim holds")
+    return str(status), f"{meaning}, and is loose" if _is_loose(certificate) else meaning
+
+
+def _is_loose(certificate: Certificate) -> bool:
+    claim, proved = certificate.claim, certificate.guarantee
+    if claim is None or proved is None or status_of(certificate) is not Status.CERTIFIED:
+        return False
+    return proved.delta <= claim.delta and proved.epsilon <= LOOSE * claim.epsilon
+
+
+@dataclass(frozen=True)
+class _Section:
+    """The rows of one paper."""
+
+    paper: Paper
+    rows: tuple[Row, ...]
+
+
+def _sections(certificates: Mapping[str, Certificate]) -> tuple[_Section, ...]:
+    """By paper, in the order of the papers; every certificate must have its place."""
+    known = {name for paper in PAPERS for name in paper.algorithms}
+    for name in certificates.keys() - known:
+        raise InputError(f"subject {name!r} has no place among the papers; add it to PAPERS.")
+    sections = (
+        _Section(
+            paper,
+            tuple(
+                row_of(name, words, certificates[name])
+                for name, words in paper.algorithms.items()
+                if name in certificates
+            ),
+        )
+        for paper in PAPERS
+    )
+    return tuple(section for section in sections if section.rows)
+
+
+def _headlines(sections: Sequence[_Section]) -> Iterator[str]:
+    """The outcome in sentences."""
+    rows = [row for section in sections for row in section.rows]
+    counts = {status: sum(row.status is status for row in rows) for status in reversed(Status)}
+    found = ", ".join(f"{n} {status}" for status, n in counts.items() if n)
+    yield f"{len(rows)} certificates: {found}."
+    false = [row.algorithm[0] for row in rows if row.status is Status.REFUTED]
+    loose = [row.algorithm[0] for row in rows if row.verdict[1].endswith("loose")]
+    if false:
+        yield f"False: {'; '.join(false)}."
+    if loose:
+        share = f"{100 * LOOSE:g} %"
+        yield f"True, but loose ({share} of the claimed ε is enough): {'; '.join(loose)}."
+
+
+def index_markdown(certificates: Mapping[str, Certificate], endings: Sequence[str]) -> str:
+    """The page for a code host.
+
+    Args:
+        certificates: by the subject's name.
+        endings: of the files of each, with the dot.
+
+    Raises:
+        InputError: if a certificate has no place among the papers, or states no claim.
+    """
+    sections = _sections(certificates)
+    lines = [f"# {TITLE}", ""]
+    for text in (*_headlines(sections), *NOTES):
+        lines += [escaped(text), ""]
+    for section in sections:
+        lines += [f"## {escaped(section.paper.reference)}", "", escaped(section.paper.summary), ""]
+        lines += [f"| {' | '.join(HEADS)} |", f"|{' --- |' * len(HEADS)}"]
+        lines += [f"| {' | '.join(_markdown_cells(row, endings))} |" for row in section.rows]
+        lines += [""]
+    lines += ["## More", "", *(f"- [{escaped(text)}]({file})" for file, text in SEE_ALSO)]
+    return "\n".join(lines) + "\n"
+
+
+def _markdown_cells(row: Row, endings: Sequence[str]) -> Iterator[str]:
+    for number, (main, small) in enumerate(row.cells):
+        strong = f"**{escaped(main)}**" if number in (0, len(row.cells) - 1) else escaped(main)
+        yield f"{strong}<br>{escaped(small)}" if small else strong
+    yield " ".join(f"[{ending}]({file})" for ending, file in row.links(endings))
+
+
+def index_html(certificates: Mapping[str, Certificate], endings: Sequence[str]) -> str:
+    """The same as one page without scripts, in the looks of any project's index."""
+    sections = _sections(certificates)
+    return _template().render(
+        title=TITLE,
+        headlines=list(_headlines(sections)),
+        notes=NOTES,
+        heads=HEADS,
+        sections=sections,
+        endings=endings,
+        see_also=SEE_ALSO,
+    )
+
+
+def _shown(text: str) -> str:
+    """The text, with formulas and numbers kept on one line."""
+    kept = _SIGN.sub("\N{NO-BREAK SPACE}\\1\N{NO-BREAK SPACE}", visible(text))
+    return kept.replace(" %", "\N{NO-BREAK SPACE}%")
+
+
+@cache
+def _template() -> Template:
+    from jinja2 import ChoiceLoader, Environment, FileSystemLoader, PackageLoader, StrictUndefined
+
+    here = Path(__file__).parent / "templates"
+    environment = Environment(
+        loader=ChoiceLoader([FileSystemLoader(here), PackageLoader("dpaudit.workflow")]),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+    )
+    environment.filters |= {"visible": visible, "shown": _shown}
+    return environment.get_template("papers.html.j2")
