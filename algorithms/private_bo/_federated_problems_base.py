@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from abc import ABC, abstractmethod
 from collections.abc import Iterable
 from dataclasses import dataclass, field
@@ -225,9 +226,11 @@ class FederatedProblem:
     def table(self) -> Array:
         """All objectives, (N, G), read-only: for evaluation only; no party of the protocol has it.
 
-        The first use evaluates every point of every agent: see :meth:`evaluated`.
+        The first use evaluates every point of every agent, in as many processes as there are
+        processors where that is costly.
         """
-        return read_only(np.stack([objective.values() for objective in self.objectives]))
+        costly = any(isinstance(each, EvaluatedObjective) for each in self.objectives)
+        return read_only(np.stack(self._rows((os.cpu_count() or 1) if costly else 1)))
 
     @cached_property
     def optimum(self) -> Array:
@@ -243,11 +246,13 @@ class FederatedProblem:
         Raises:
             InputError: if ``workers`` is not a positive integer.
         """
+        jobs = _validate.integer_at_least(1, workers=workers)
+        return self.tabled(self.name, self.domain, self._rows(jobs), self.noise)
+
+    def _rows(self, workers: int) -> list[Array]:
         from joblib import Parallel, delayed
 
-        jobs = _validate.integer_at_least(1, workers=workers)
-        rows = Parallel(n_jobs=jobs)(delayed(_all_of)(objective) for objective in self.objectives)
-        return self.tabled(self.name, self.domain, rows, self.noise)
+        return list(Parallel(n_jobs=workers)(delayed(_all_of)(each) for each in self.objectives))
 
     def _objective(self, agent: int) -> Objective:
         if not 0 <= agent < self.agents:

@@ -59,16 +59,32 @@ class _LandmineField(_Tuning):
 
     def evaluate(self, index: int) -> float:
         """On the field's held-out half."""
-        from sklearn.metrics import roc_auc_score
+        from sklearn import config_context
         from sklearn.svm import SVC
 
         split = self._split
         penalty, gamma = self._domain[index]
         machine = SVC(C=_between(*_C, penalty), gamma=_between(*_GAMMA, gamma))
-        machine.fit(split.inputs, split.labels)
-        # The order of the decision function is all that the area depends on.
-        score = machine.decision_function(split.held_inputs)
-        return float(roc_auc_score(split.held_labels, score))
+        # Checks of data that were checked when they were read take as long as a fit.
+        with config_context(assume_finite=True, skip_parameter_validation=True):
+            machine.fit(split.inputs, split.labels)
+            # The order of the decision function is all that the area depends on.
+            score = machine.decision_function(split.held_inputs)
+        return area_under_roc(score, split.held_labels)
+
+
+def area_under_roc(scores: Array, positive: Indices) -> float:
+    """Probability that a positive has a larger score than a negative, equal scores counting half.
+
+    >>> area_under_roc(np.array([0.1, 0.4, 0.4, 0.8]), np.array([0, 0, 1, 1]))
+    0.875
+    """
+    from scipy.stats import rankdata
+
+    chosen = positive == 1
+    hits, others = int(chosen.sum()), int((~chosen).sum())
+    above = float(rankdata(scores)[chosen].sum()) - hits * (hits + 1) / 2
+    return above / (hits * others)
 
 
 class _Writer(_Tuning):

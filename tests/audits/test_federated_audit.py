@@ -37,7 +37,7 @@ from dpaudit.mechanisms import GaussianPair
 from private_bo.federated import DPFTSDE
 
 ALPHA = 1e-6
-SEEDS = 30
+SEEDS = 10  # the command python -m audits.federated runs 30
 WRONG = (EveryoneSampled, SilentWhenEmpty, ForgottenLargestWeight, ClippedToWhole)
 
 
