@@ -14,12 +14,25 @@ from dpaudit import _files
 from dpaudit.accounting import AccountantName, Guarantee, guarantee
 from dpaudit.claim import Claim, Finding, Severity, Verdict
 from dpaudit.errors import InputError, TamperedError, UnsupportedError
-from dpaudit.findings import plan_findings
+from dpaudit.findings import delta_findings, plan_findings
 from dpaudit.mechanisms import Opaque
 from dpaudit.plan import Plan
 from dpaudit.schema import SCHEMA_VERSION, validate_certificate
+from dpaudit.verdicts import (
+    CLAIM_EXCEEDED,
+    NOT_DECLARED,
+    UNPROVEN,
+    audit_findings,
+    beyond_proof,
+    contradicting,
+    decided,
+    disputes,
+)
 
 __all__ = ["AuditRecord", "Certificate", "SubjectRecord", "certify", "load_certificate"]
+
+RESERVED = frozenset({CLAIM_EXCEEDED, UNPROVEN, NOT_DECLARED})
+"""Rules of findings that only the proof and the audits make."""
 
 
 @dataclass(frozen=True)
@@ -137,13 +150,36 @@ class Certificate:
     @property
     def claim_exceeded(self) -> bool:
         """Whether the proved ε is above the claimed one."""
-        return any(finding.rule == "claim-exceeded" for finding in self.findings)
+        return any(finding.rule == CLAIM_EXCEEDED for finding in self.findings)
+
+    @property
+    def disputed(self) -> tuple[str, ...]:
+        """Rules of the errors that concern the declaration, on which every proof rests."""
+        return disputes(self.findings)
+
+    def is_contradicted_by(self, audit: AuditRecord) -> bool:
+        """Whether an audit contradicts what is claimed or proved; of a stronger statement none."""
+        against = contradicting(self.claim, self.guarantee, (audit,))
+        return bool(against) or beyond_proof(self.guarantee, audit) is not None
 
     def with_audits(self, audits: Sequence[AuditRecord]) -> Certificate:
-        """The certificate after further audits; one refutation makes the verdict."""
-        refuted = any(audit.refuted for audit in audits)
-        verdict = Verdict.REFUTED if refuted else self.verdict
-        return replace(self, audits=(*self.audits, *audits), verdict=verdict)
+        """The certificate after further audits, judged by :func:`~dpaudit.verdicts.decided`.
+
+        An audit that shows more than is proved becomes a finding.
+        """
+        every = (*self.audits, *audits)
+        kept = (finding for finding in self.findings if finding.rule != NOT_DECLARED)
+        findings = (*audit_findings(self.guarantee, every), *kept)
+        verdict = decided(
+            proved=self.verdict is Verdict.CERTIFIED,
+            claim=self.claim,
+            guarantee=self.guarantee,
+            audits=every,
+            findings=findings,
+        )
+        if self.verdict is Verdict.REFUTED:
+            verdict = self.verdict
+        return replace(self, audits=every, findings=findings, verdict=verdict)
 
     def to_dict(self) -> dict[str, Any]:
         """The JSON record, with the digest of all the rest."""
@@ -221,6 +257,9 @@ def certify(
 ) -> Certificate:
     """Prove what can be proved of a plan.
 
+    A finding of the author that is an error says that the plan or the claim does not hold, so the
+    verdict is then at best *unproven*.
+
     Args:
         plan: the declared invocations.
         subject: what the plan belongs to.
@@ -243,7 +282,7 @@ def certify(
     except UnsupportedError as error:
         reasons.append(
             Finding(
-                "unproven",
+                UNPROVEN,
                 Severity.WARNING,
                 str(error),
                 "Declare a mechanism with a proof, or rest the claim on audits alone.",
@@ -260,14 +299,22 @@ def certify(
             reasons.append(_exceeded(claim, judged))
         if judged is not proved and proved.epsilon == math.inf:
             notes.append(_unbounded(proved))
-    certified = not reasons
+    every = (
+        *reasons,
+        *notes,
+        *delta_findings(claim, delta),
+        *plan_findings(plan),
+        *findings,
+    )
     return Certificate(
         subject=subject,
         claim=claim,
-        verdict=Verdict.CERTIFIED if certified else Verdict.UNPROVEN,
+        verdict=decided(
+            proved=not reasons, claim=claim, guarantee=proved, audits=(), findings=every
+        ),
         plan=plan,
         guarantee=proved,
-        findings=(*reasons, *notes, *plan_findings(plan), *findings),
+        findings=every,
         not_covered=tuple(not_covered),
         versions=versions(),
     )
@@ -276,7 +323,7 @@ def certify(
 def _refuse_reserved(findings: Sequence[Finding]) -> None:
     """Rules that decide the verdict belong to the proof, not to the subject's author."""
     for finding in findings:
-        if finding.rule in ("claim-exceeded", "unproven"):
+        if finding.rule in RESERVED:
             raise InputError(
                 f"finding has the rule {finding.rule!r}, which is reserved; rename it."
             )
@@ -304,12 +351,12 @@ def _chosen_delta(plan: Plan, claim: Claim | None, delta: float | None) -> float
 
 def _unbounded(proved: Guarantee) -> Finding:
     reason = proved.native.get("reason", f"no finite ε is proved at δ = {proved.delta:g}")
-    return Finding("unproven", Severity.WARNING, f"{reason}.", "Choose another δ.")
+    return Finding(UNPROVEN, Severity.WARNING, f"{reason}.", "Choose another δ.")
 
 
 def _exceeded(claim: Claim, proved: Guarantee) -> Finding:
     return Finding(
-        "claim-exceeded",
+        CLAIM_EXCEEDED,
         Severity.ERROR,
         f"The claim is {claim}; what is proved of the plan is ε = "
         f"{_shown(proved.epsilon, claim.epsilon)} at δ = {proved.delta:g}.",

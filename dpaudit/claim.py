@@ -19,7 +19,7 @@ class Verdict(StrEnum):
     CERTIFIED = "certified"
     """An accountant proves it."""
     UNPROVEN = "unproven"
-    """No accountant can prove it."""
+    """No accountant can prove it, or an error in a finding takes the ground from the proof."""
     REFUTED = "refuted"
     """An audit rejects it at its stated error rate."""
 

@@ -2,14 +2,42 @@
 
 from __future__ import annotations
 
-from dpaudit.claim import Finding, Severity
+from dpaudit.claim import Claim, Finding, Severity
 from dpaudit.mechanisms import Opaque
 from dpaudit.plan import Plan
 
-__all__ = ["FLOAT_NOISE", "plan_findings"]
+__all__ = ["FLOAT_NOISE", "LARGE_DELTA", "delta_findings", "plan_findings"]
 
 FLOAT_NOISE = "float-noise"
 """Rule of the finding that a noise backend with exact samplers removes."""
+
+LARGE_DELTA = 0.1
+"""From this δ on a statement is near to trivial: whoever publishes the whole data set with
+probability δ keeps (0, δ). NIST SP 800-226 asks for δ below 1/n, which from here on fails for every
+data set of ten units or more."""
+
+
+def delta_findings(claim: Claim | None, delta: float) -> tuple[Finding, ...]:
+    """A warning if the claim, or the guarantee at ``delta``, has a δ that protects hardly anybody.
+
+    >>> delta_findings(Claim(1.0, 1e-6), 1e-6)
+    ()
+    >>> [finding.rule for finding in delta_findings(Claim(0.0, 0.999), 0.999)]
+    ['large-delta']
+    """
+    stated = {} if claim is None else {claim.delta: "The claim"}
+    stated.setdefault(delta, "The guarantee")
+    return tuple(
+        Finding(
+            "large-delta",
+            Severity.WARNING,
+            f"{what} has δ = {value:g}: an algorithm that publishes the whole data set with "
+            f"probability {value:g}, and else nothing, keeps ε = 0 at this δ.",
+            "State a δ well below 1/n for n units.",
+        )
+        for value, what in stated.items()
+        if value >= LARGE_DELTA
+    )
 
 
 def plan_findings(plan: Plan) -> tuple[Finding, ...]:

@@ -35,8 +35,13 @@ class Invocation:
         total: how many releases there are over all units; ``count`` where not given.
         group: name of a set of units, disjoint from the sets of other names, that alone is touched
             (different groups compose in parallel); None where every unit is touched.
-        sampling: how the participating units are drawn, if they are.
+        sampling: how the participating units are drawn, if they are. It amplifies privacy only
+            while the draw stays secret, which under local trust it does not: the adversary sees
+            whether anything left a device.
         at: label of the place in the algorithm, unique within a plan.
+
+    Raises:
+        InputError: if a field is invalid, or sampling is declared under local trust.
     """
 
     mechanism: Mechanism
@@ -57,6 +62,12 @@ class Invocation:
             value = getattr(self, name)
             if not isinstance(value, kind) and not (name == "sampling" and value is None):
                 raise InputError(f"{name} is {value!r:.60}; it must be a {kind.__name__}.")
+        if self.sampling is not None and self.trust is TrustModel.LOCAL:
+            raise InputError(
+                f"sampling is {self.sampling.scheme!r} under local trust, where the adversary sees "
+                "who sends nothing; leave sampling out, or name the server that hides who took "
+                "part with the trust model central."
+            )
         sensitivity = _validate.non_negative(sensitivity=self.sensitivity)
         object.__setattr__(self, "sensitivity", sensitivity)
         count = _validate.integer_at_least(1, count=self.count)
@@ -183,8 +194,8 @@ class Plan:
 
     @property
     def trust(self) -> TrustModel:
-        """The trust model of the first invocation."""
-        return self.invocations[0].trust
+        """The weakest promise of all invocations: its adversary is one that each of them allows."""
+        return TrustModel.weakest(invocation.trust for invocation in self.invocations)
 
     def by_unit(self) -> tuple[tuple[Invocation, ...], ...]:
         """The invocations that touch one unit, for each group of units that there is."""

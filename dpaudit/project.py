@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from dpaudit import _files
+from dpaudit._sources import code_hash
 from dpaudit.certificate import SubjectRecord
 from dpaudit.claim import Claim, Finding
 from dpaudit.errors import DpAuditError, InputError
@@ -219,7 +220,7 @@ def subject_record(name: str, subject: Subject) -> SubjectRecord:
     return SubjectRecord(
         name=name,
         configuration=configuration(subject),
-        code_hash=_code_hash(kind, file),
+        code_hash=code_hash(kind.__module__, file),
         location=f"{_module_path(kind, file)}:{inspect.getsourcelines(kind)[1]}",
     )
 
@@ -228,17 +229,6 @@ def _module_path(kind: type, file: Path) -> str:
     """The file below its source root."""
     root, _, rest = kind.__module__.partition(".")
     return f"{root}/{rest.replace('.', '/')}.py" if rest else file.name
-
-
-def _code_hash(kind: type, file: Path) -> str:
-    """Hash of every Python file of the subject's package, or of its one file."""
-    root, _, rest = kind.__module__.partition(".")
-    top = getattr(sys.modules.get(root), "__file__", None)
-    files = sorted(Path(top).parent.rglob("*.py")) if rest and top else [file]
-    combined = hashlib.sha256()
-    for path in files:
-        combined.update(hashlib.sha256(path.read_bytes()).digest())
-    return combined.hexdigest()
 
 
 def configuration(subject: Any) -> dict[str, Any]:

@@ -12,10 +12,25 @@ from dpaudit.claim import Claim
 from dpaudit.errors import InputError
 from dpaudit.subject import AuditPair
 
-__all__ = ["DRAWN", "AuditEntry", "BudgetEntry", "SubjectEntry"]
+__all__ = ["DRAWN", "MOST_RUNS", "AuditEntry", "BudgetEntry", "SubjectEntry", "checked_runs"]
 
 DRAWN = ("runs", "confidence", "seed", "workers", "timeout")
 """Fields of an attack that say how runs are drawn."""
+
+MOST_RUNS = 10**9
+"""Runs on each side; beyond it an audit would end neither in time nor in memory."""
+
+
+def checked_runs(runs: object, least: int) -> int:
+    """A number of runs.
+
+    Raises:
+        InputError: if it is none from ``least`` to :data:`MOST_RUNS`.
+    """
+    number = _validate.integer_at_least(least, runs=runs)
+    if number > MOST_RUNS:
+        raise InputError(f"runs is {number:.4g}; it must be at most {MOST_RUNS}.")
+    return number
 
 
 @dataclass(frozen=True)
@@ -49,7 +64,7 @@ class AuditEntry:
     delta: float | None = None
 
     def __post_init__(self) -> None:
-        _validate.integer_at_least(2, runs=self.runs)
+        checked_runs(self.runs, 2)
         _validate.open_fraction(confidence=self.confidence)
         _validate.integer_at_least(0, seed=self.seed)
         _validate.integer_at_least(1, workers=self.workers)

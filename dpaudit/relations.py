@@ -7,7 +7,7 @@ sensitivity c under add-remove and zero-out, and up to 2c under replace-one.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields
 from enum import StrEnum
 from typing import Any, ClassVar
@@ -46,6 +46,23 @@ class TrustModel(StrEnum):
             InputError: if there is none of that name.
         """
         return _validate.member(cls, trust=value)
+
+    @classmethod
+    def weakest(cls, models: Iterable[TrustModel]) -> TrustModel:
+        """What several invocations promise together, each under a model of its own.
+
+        An adversary who sees all that leaves a device sees more than one who sees the release of a
+        data owner and all that is computed from it, who sees more than one who sees only what is
+        published, who sees more than one to whom the protected party's own outputs are not sent.
+
+        Example:
+            >>> str(TrustModel.weakest([TrustModel.LOCAL, TrustModel.CENTRAL]))
+            'central'
+
+        Raises:
+            ValueError: if there is none.
+        """
+        return max(models, key=(cls.LOCAL, cls.CURATOR, cls.CENTRAL, cls.JOINT).index)
 
 
 @dataclass(frozen=True)

@@ -257,12 +257,12 @@ def report(
         typer.Option("-o", "--output", help="File to write; its ending (.html, .pdf …) decides."),
     ],
 ) -> None:
-    """Render a certificate, or several side by side, for people or for machines."""
-    from dpaudit.certificate import load_certificate
+    """Verify a certificate, or several, and render them for people or for machines."""
     from dpaudit.cli import show
     from dpaudit.reporting import render_to
+    from dpaudit.workflow.verifying import load_verified
 
-    show.written(render_to([load_certificate(path) for path in certificates], output))
+    show.written(render_to([load_verified(path) for path in certificates], output))
 
 
 def verify(

@@ -29,7 +29,7 @@ from opacus import PrivacyEngine
 from dpaudit import _validate
 from dpaudit.accounting import AccountantName
 from dpaudit.certificate import Certificate, SubjectRecord, certify
-from dpaudit.claim import Claim, Finding, Severity, Verdict
+from dpaudit.claim import Claim, Finding, Severity
 from dpaudit.errors import InputError, PlanMismatchError
 from dpaudit.integrations._opacus_batches import watch
 from dpaudit.integrations._opacus_findings import (
@@ -182,9 +182,7 @@ class Training:
         if not any(each.severity is Severity.ERROR for each in own):
             return certificate
         instead = without_amplification(self._optimizers, certificate.guarantee)
-        return replace(
-            certificate, verdict=Verdict.UNPROVEN, findings=(*certificate.findings, *instead)
-        )
+        return replace(certificate, findings=(*certificate.findings, *instead))
 
     def _configuration(self) -> dict[str, Any]:
         """Public facts of the optimizers; nothing that follows from the size of the data."""

@@ -123,7 +123,7 @@ def _audits(shown: View) -> Iterator[Any]:
 
 def _audit(number: int, audit: AuditView) -> Iterator[Any]:
     record = audit.record
-    said = "the claim is refuted" if record.refuted else "the claim is not refuted"
+    said = f"what is under test is {'' if record.refuted else 'not '}refuted"
     accent = "refuted" if record.refuted else "muted"
     yield boxed([paragraph(f"Audit {number}: {said}", "label")], accent)
     lower = "none" if record.epsilon_lower is None else down(record.epsilon_lower)

@@ -7,10 +7,11 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import TYPE_CHECKING
 
-from dpaudit.claim import Severity, Verdict
+from dpaudit.claim import Claim, Severity, Verdict
 from dpaudit.reporting import words
 from dpaudit.reporting._text import down, percent, plain, probability, up
 from dpaudit.reporting.curves import best_odds, proved_points
+from dpaudit.verdicts import beyond_proof, contradicting
 
 if TYPE_CHECKING:
     from dpaudit.certificate import AuditRecord, Certificate
@@ -26,7 +27,7 @@ class Odds:
     """Success of the best guess between two equally likely cases; 0.5 is a coin toss.
 
     Attributes:
-        proved: at most this, by the guarantee; None where nothing is proved.
+        proved: at most this, by the guarantee; None where nothing is proved of what runs.
         claimed: at most this, by the claim; None where there is none.
         contradicted: whether an attack exceeds the proof, which then is of no use to anybody.
     """
@@ -95,8 +96,9 @@ def _open_points(certificate: Certificate) -> str:
 
 def _odds(certificate: Certificate) -> Odds:
     proved, claim = certificate.guarantee, certificate.claim
-    contradicted = any(_beyond_proof(certificate, audit) for audit in certificate.audits)
-    nothing = proved is None or proved.epsilon == math.inf or contradicted
+    contradicted = any(beyond_proof(proved, audit) for audit in certificate.audits)
+    disputed = contradicted or bool(certificate.disputed)
+    nothing = proved is None or proved.epsilon == math.inf or disputed
     return Odds(
         None if proved is None or nothing else probability(proved.epsilon, proved.delta),
         None if claim is None else probability(claim.epsilon, claim.delta),
@@ -116,7 +118,16 @@ def _certified(certificate: Certificate, odds: Odds) -> tuple[str, list[str]]:
     stated = "There is no claim to compare it with; this is what is proved."
     if certificate.claim is not None:
         stated = f"The claim ({certificate.claim}) is proved."
-    return sentence, [stated, *_whole_curve(certificate, bound)]
+    rejected = [_rejected(audit) for audit in certificate.audits if audit.refuted]
+    return sentence, [stated, *_whole_curve(certificate, bound), *rejected]
+
+
+def _rejected(audit: AuditRecord) -> str:
+    """An attack on a stronger statement than the claim says nothing against the claim."""
+    return (
+        f"An attack rejects ε = {plain(audit.claim_epsilon)} at δ = {plain(audit.delta)}, which "
+        "is a stronger statement and not the one above."
+    )
 
 
 def _whole_curve(certificate: Certificate, bound: float) -> list[str]:
@@ -135,6 +146,9 @@ def _unproven(certificate: Certificate, odds: Odds) -> tuple[str, list[str]]:
     if odds.proved is None or proved is None:
         where = "" if proved is None else f" (at δ = {plain(proved.delta)})"
         details = [] if claim is None else [_promise(odds, "is a statement without a proof")]
+        if certificate.disputed and proved is not None and proved.epsilon < math.inf:
+            where, why = " of what runs", _no_ground(certificate, odds)
+            details = [why, *details]
         sentence = (
             f"Nothing is proved{where}: {who[0].lower()}{who[1:]} may be able to tell with "
             f"certainty {about}."
@@ -157,6 +171,15 @@ def _unproven(certificate: Certificate, odds: Odds) -> tuple[str, list[str]]:
     return sentence, details
 
 
+def _no_ground(certificate: Certificate, odds: Odds) -> str:
+    """Why a proof for the declared plan is none for what runs."""
+    proof = "The accountant’s proof speaks of the declared plan"
+    if odds.contradicted:
+        return f"{proof}; an attack shows more than it allows, so this is not what was attacked."
+    rules = ", ".join(certificate.disputed)
+    return f"{proof}, which the findings say is not what runs ({rules})."
+
+
 def _lower_first(sentence: str) -> str:
     return sentence[0].lower() + sentence[1:]
 
@@ -167,8 +190,8 @@ def _promise(odds: Odds, fate: str) -> str:
 
 
 def strongest_refutation(certificate: Certificate) -> AuditRecord | None:
-    """The refuting audit with the largest lower bound."""
-    refuting = [audit for audit in certificate.audits if audit.refuted]
+    """The audit that contradicts what is stated with the largest lower bound."""
+    refuting = contradicting(certificate.claim, certificate.guarantee, certificate.audits)
     return max(refuting, key=lambda audit: audit.epsilon_lower or 0.0, default=None)
 
 
@@ -182,12 +205,14 @@ def _refuted(certificate: Certificate, odds: Odds) -> tuple[str, list[str]]:
         f"about {words.secret(plan.relation)} than it allows."
     )
     how = "An exact computation" if audit.confidence is None else f"An attack of {audit.runs} runs"
-    details = [f"{how} shows {_shown(audit)}."]
-    if _beyond_proof(certificate, audit):
+    details = [f"{how} shows {_shown(audit, certificate.claim)}."]
+    if beyond_proof(proved, audit):
         details.append(
             "This is more than the accountant’s proof for the declared plan allows: what was "
             "attacked is not what the plan declares."
         )
+    elif certificate.disputed and proved is not None and proved.epsilon < math.inf:
+        details.append(_no_ground(certificate, odds))
     elif proved is not None and proved.epsilon < math.inf and audit.epsilon_lower is not None:
         details.append(
             f"What is proved of the declared plan, ε = {up(proved.epsilon)} at "
@@ -198,10 +223,11 @@ def _refuted(certificate: Certificate, odds: Odds) -> tuple[str, list[str]]:
     return sentence, details
 
 
-def _shown(audit: AuditRecord) -> str:
-    claimed, at = plain(audit.claim_epsilon), f"at δ = {plain(audit.delta)}"
+def _shown(audit: AuditRecord, claim: Claim | None) -> str:
+    tested, at = plain(audit.claim_epsilon), f"at δ = {plain(audit.delta)}"
+    claimed = tested if claim is None else plain(claim.epsilon)
     if audit.epsilon_lower is None:
-        return f"that ε = {claimed} {at} is exceeded"
+        return f"that ε = {tested} {at} is exceeded"
     unbounded = audit.epsilon_lower == math.inf
     found = "no finite ε holds" if unbounded else f"ε is at least {down(audit.epsilon_lower)}"
     sure = "" if audit.confidence is None else f" (confidence {confidence(audit.confidence)})"
@@ -215,12 +241,3 @@ def confidence(value: float) -> str:
     ('95 %', '99.9999 %')
     """
     return f"{(Decimal(repr(value)) * 100).normalize():f} %"
-
-
-def _beyond_proof(certificate: Certificate, audit: AuditRecord) -> bool:
-    """Whether the attack exceeds what is proved at the audit's δ."""
-    proved = certificate.guarantee
-    if proved is None or audit.epsilon_lower is None:
-        return False
-    bounds = [p.epsilon for p in proved_points(proved) if p.delta <= audit.delta]
-    return bool(bounds) and audit.epsilon_lower > min(bounds)

@@ -66,7 +66,7 @@ def _results(certificate: Certificate) -> Iterator[dict[str, Any]]:
     if certificate.verdict is not Verdict.CERTIFIED:
         yield _verdict(certificate)
     for audit in certificate.audits:
-        if audit.refuted:
+        if audit.refuted or certificate.is_contradicted_by(audit):
             yield _refutation(certificate, audit)
     for finding in certificate.findings:
         yield _finding(certificate, finding)
@@ -85,9 +85,11 @@ def _refutation(certificate: Certificate, audit: AuditRecord) -> dict[str, Any]:
     event = f" Event: {audit.event}." if audit.event else ""
     text = (
         f"{audit.method}: {audit.verdict}; {found}at δ = {plain(audit.delta)}, where at most "
-        f"{plain(audit.claim_epsilon)} is claimed.{event}"
+        f"{plain(audit.claim_epsilon)} is under test.{event}"
     )
-    return _result(certificate, AUDIT, text, "error")
+    # To refute a stronger statement than what is claimed and proved is worth knowing, no more.
+    level = "error" if certificate.is_contradicted_by(audit) else "note"
+    return _result(certificate, AUDIT, text, level)
 
 
 def _finding(certificate: Certificate, finding: Finding) -> dict[str, Any]:

@@ -12,6 +12,7 @@ from dpaudit.errors import InputError, UnsupportedError
 from dpaudit.mechanisms.base import Norm
 from dpaudit.plan import Invocation, Plan
 from dpaudit.relations import AddRemove, MetricBall, ReplaceOne, TrustModel, ZeroOut
+from dpaudit.reporting import words
 from dpaudit.reporting._text import plain, up
 from dpaudit.reporting.composition import quick_accountant
 
@@ -78,6 +79,8 @@ def _setting(plan: Plan) -> Iterator[str]:
         f"{plan.unit}, the algorithm, its public configuration and this report, and may compute "
         "for as long as they like."
     )
+    if len({each.trust for each in plan.invocations}) > 1:
+        yield from words.trusted(plan)
 
 
 def _times(number: int) -> str:

@@ -100,7 +100,7 @@ def view(certificate: Certificate) -> View:
         schema=record["schema"],
         headline=headline.headline(certificate),
         statement=statement(certificate),
-        trust=tuple(words.TRUST[i] for i in dict.fromkeys(i.trust for i in plan.invocations)),
+        trust=words.trusted(plan),
         neighbours=words.neighbours(plan.relation, plan.unit),
         published=words.published(plan),
         curves=figures.figures(certificate),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 from dpaudit.accounting.proved import AccountantName
 from dpaudit.claim import Severity
 from dpaudit.plan import Plan
@@ -24,6 +26,7 @@ __all__ = [
     "neighbours",
     "published",
     "secret",
+    "trusted",
 ]
 
 TRUST = {
@@ -66,6 +69,20 @@ SEVERITIES = {
 def adversary(trust: TrustModel) -> str:
     """Who is guessing: the start of a sentence."""
     return _ADVERSARIES[trust]
+
+
+def trusted(plan: Plan) -> tuple[str, ...]:
+    """Who has to be trusted for the guarantee of the whole plan, and what the adversary sees."""
+    counted = Counter(invocation.trust for invocation in plan.invocations)
+    whole = TRUST[plan.trust]
+    if len(counted) == 1:
+        return (whole,)
+    parts = ", ".join(f"{number} {trust}" for trust, number in counted.items())
+    return (
+        f"The {counted.total()} invocations have different trust models ({parts}); together they "
+        f"promise no more than the weakest of these, {plan.trust}.",
+        whole,
+    )
 
 
 def secret(relation: Relation) -> str:

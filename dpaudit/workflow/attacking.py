@@ -20,8 +20,10 @@ from dpaudit.project import (
     load_function,
     parse_settings,
 )
+from dpaudit.project_entries import checked_runs
 from dpaudit.relations import PrivacyUnit, ReplaceOne, TrustModel
 from dpaudit.subject import AuditPair
+from dpaudit.verdicts import contradicts
 from dpaudit.workflow.certifying import certified
 
 __all__ = ["AuditOutcome", "AuditRequest", "audit_target"]
@@ -89,8 +91,9 @@ class AuditOutcome:
 
     @property
     def exit_code(self) -> int:
-        """1 if the audit refutes, else 0."""
-        return int(self.record.refuted)
+        """1 if the audit refutes what it tested, or contradicts the subject's own claim; else 0."""
+        own = None if self.target is None else self.target.claim
+        return int(self.record.refuted or (own is not None and contradicts(self.record, own)))
 
     def to_dict(self) -> dict[str, Any]:
         """The JSON answer."""
@@ -119,7 +122,7 @@ def audit_target(request: AuditRequest) -> AuditOutcome:
     Raises:
         InputError: if the target, the pair or a number is wrong.
     """
-    _validate.integer_at_least(1, runs=request.runs)
+    checked_runs(request.runs, 1)
     _validate.open_fraction(confidence=request.confidence)
     _validate.integer_at_least(1, workers=request.workers)
     pair = None if request.pair is None else _pair(request.pair)
@@ -183,4 +186,6 @@ def _audit_subject(request: AuditRequest, pair: AuditPair | None) -> AuditOutcom
             progress=progress,
             **request.execution(),
         )
-    return AuditOutcome(record, replace(target, claim=claim), request.target)
+    # Other numbers under test are no other claim: the certificate speaks of the subject's own.
+    own = target if target.claim is not None else replace(target, claim=claim)
+    return AuditOutcome(record, own, request.target)

@@ -7,9 +7,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from dpaudit import _files, _tables
-from dpaudit.certificate import Certificate, SubjectRecord, load_certificate
+from dpaudit.certificate import Certificate, SubjectRecord
 from dpaudit.errors import InputError
 from dpaudit.schema import SCHEMA_VERSION
+from dpaudit.workflow.verifying import load_verified
 
 __all__ = ["Baseline", "read_baseline"]
 
@@ -61,7 +62,8 @@ def read_baseline(path: Path | str) -> Baseline:
     Other JSON files in a folder, such as reports for machines, are passed over.
 
     Raises:
-        InputError: if there is none, or one does not follow its schema or hashes; it names which.
+        InputError: if there is none, or one does not follow its schema, its hashes or its plan; it
+            names which.
     """
     path = Path(path)
     if not path.is_dir():
@@ -85,4 +87,4 @@ def _is_certificate(path: Path) -> bool:
 
 def _load(path: Path) -> Certificate:
     with _tables.within(f"--since {str(path)!r}"):
-        return load_certificate(path)
+        return load_verified(path)

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from dpaudit.accounting import guarantee
 from dpaudit.certificate import Certificate
+from dpaudit.claim import Claim, Finding, Severity
 from dpaudit.errors import InputError, UnsupportedError
 from dpaudit.plan import Plan
 from dpaudit.project import find_target
@@ -25,7 +26,7 @@ from dpaudit.workflow.outcomes import BudgetRow, ProjectOutcome, Status, Subject
 from dpaudit.workflow.planned_audits import with_planned_audits
 from dpaudit.workflow.publishing import publish, refuse_unwritable, rendered
 
-__all__ = ["check_project", "checked_certificate"]
+__all__ = ["check_project", "checked_certificate", "overridden"]
 
 
 def check_project(
@@ -107,9 +108,25 @@ def checked_certificate(entry: SubjectEntry) -> Certificate:
     """
     target = find_target(entry.target, entry.settings)
     if entry.claim is not None:
-        target = replace(target, claim=entry.claim)
+        notes = overridden(target.claim, entry.claim)
+        target = replace(target, claim=entry.claim, findings=(*target.findings, *notes))
     certificate = certified(target, entry.delta, entry.accountant)
     return with_planned_audits(certificate, target, entry)
+
+
+def overridden(own: Claim | None, claim: Claim) -> tuple[Finding, ...]:
+    """A warning if a project file claims less privacy than the subject itself does."""
+    if own is None or (claim.epsilon <= own.epsilon and claim.delta <= own.delta):
+        return ()
+    return (
+        Finding(
+            "claim-loosened",
+            Severity.WARNING,
+            f"The project file claims {claim}, which is looser than what the subject itself "
+            f"states, {own}; the verdict speaks of the former alone.",
+            "Remove the claim from the project file, or change what the subject states.",
+        ),
+    )
 
 
 def _compared(row: SubjectRow, project: ProjectFile, baseline: Baseline | None) -> SubjectRow:
@@ -143,11 +160,20 @@ def _budget_row(entry: BudgetEntry, rows: Mapping[str, SubjectRow]) -> BudgetRow
     row = replace(row, guarantee=proved, status=_judged(proved.epsilon, entry.limit.epsilon))
     if proved.epsilon == math.inf:
         return replace(row, note=f"{proved.native.get('reason', 'no finite ε is proved')}.")
-    refuted = [name for name in entry.subjects if rows[name].status is Status.REFUTED]
-    if refuted and row.status is Status.CERTIFIED:
-        note = f"it rests on the plan of {', '.join(refuted)}, which an audit refutes."
-        return replace(row, status=Status.UNPROVEN, note=note)
+    doubts = [doubt for name in entry.subjects if (doubt := _doubt(rows[name]))]
+    if doubts and row.status is Status.CERTIFIED:
+        return replace(row, status=Status.UNPROVEN, note=f"it rests on {'; '.join(doubts)}.")
     return row
+
+
+def _doubt(row: SubjectRow) -> str:
+    """Why no budget can rest on the plan of a subject; a claim that is exceeded is no reason."""
+    if row.status is Status.REFUTED:
+        return f"the plan of {row.name}, which an audit refutes"
+    disputed = () if row.certificate is None else row.certificate.disputed
+    if disputed:
+        return f"the plan of {row.name}, which is in error ({', '.join(disputed)})"
+    return ""
 
 
 def _judged(proved: float, allowed: float) -> Status:

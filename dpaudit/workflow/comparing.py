@@ -11,16 +11,18 @@ from typing import Any
 from dpaudit import _files
 from dpaudit.accounting import guarantee
 from dpaudit.certificate import AuditRecord, Certificate
-from dpaudit.claim import Claim, Verdict
+from dpaudit.claim import Claim, Finding, Severity, Verdict
 from dpaudit.errors import UnsupportedError
 from dpaudit.plan import Invocation, Plan
 from dpaudit.relations import TrustModel
+from dpaudit.verdicts import NOT_DECLARED
 from dpaudit.verification import TOLERANCE
 
 __all__ = ["Change", "Direction", "changes"]
 
 _RANK = {Verdict.CERTIFIED: 0, Verdict.UNPROVEN: 1, Verdict.REFUTED: 3}
 _EXCEEDED = 2
+_OPEN = (Severity.ERROR, Severity.WARNING)
 _MOST_INVOCATIONS = 10
 """More changed invocations than that are counted, not listed."""
 
@@ -69,14 +71,18 @@ def changes(old: Certificate, new: Certificate) -> tuple[Change, ...]:
 
     The guarantees are compared at the old certificate's δ. A promise to another unit, under another
     relation or to another adversary cannot be compared by its ε, and counts as worse unless fewer
-    parties are trusted.
+    parties are trusted. So does a claim that is looser, or gone. What an audit found wrong with
+    the same plan of the same code still stands, however it is attacked now: a verdict that hides it
+    is worse, not better.
     """
     return (
         *_verdict(old, new),
         *_promise(old.plan, new.plan),
         *_guarantee(old, new),
-        *_plain("claim", _claim(old.claim), _claim(new.claim)),
+        *_claims(old.claim, new.claim),
         *_audits(old.audits, new.audits),
+        *_findings(old.findings, new.findings),
+        *_sentences(old.not_covered, new.not_covered),
         *_plan(old.plan, new.plan),
         *_mapping("field", old.subject.configuration, new.subject.configuration),
         *_plain("code hash", _short(old.subject.code_hash), _short(new.subject.code_hash)),
@@ -91,9 +97,30 @@ def _plain(what: str, before: str, after: str) -> Iterator[Change]:
 
 def _verdict(old: Certificate, new: Certificate) -> Iterator[Change]:
     (rank, before), (new_rank, after) = _ranked(old), _ranked(new)
-    if rank != new_rank:
+    if rank == new_rank:
+        return
+    if new_rank > rank or not _found_out(old):
         direction = Direction.WORSE if new_rank > rank else Direction.BETTER
         yield Change("verdict", before, after, direction)
+    elif _same(old, new):
+        told = f"{after}, though plan and code are those that an audit found wrong"
+        yield Change("verdict", before, told, Direction.WORSE)
+    else:
+        attacked = len(new.audits) >= len(old.audits)
+        better = attacked and new_rank != _EXCEEDED
+        told = after if attacked else f"{after}, with fewer audits"
+        yield Change("verdict", before, told, Direction.BETTER if better else Direction.NEUTRAL)
+
+
+def _found_out(certificate: Certificate) -> bool:
+    """Whether an audit contradicts the claim, or the proof."""
+    disputed = any(finding.rule == NOT_DECLARED for finding in certificate.findings)
+    return disputed or certificate.verdict is Verdict.REFUTED
+
+
+def _same(old: Certificate, new: Certificate) -> bool:
+    """Whether what was attacked then is what is certified now."""
+    return old.plan.hash == new.plan.hash and old.subject.code_hash == new.subject.code_hash
 
 
 def _ranked(certificate: Certificate) -> tuple[int, str]:
@@ -111,9 +138,9 @@ def _promise(old: Plan, new: Plan) -> Iterator[Change]:
         yield Change("relation", before, after, Direction.WORSE)
     before_trust, after_trust = _trust(old), _trust(new)
     if before_trust != after_trust:
-        local = after_trust == {TrustModel.LOCAL}
+        fewer = after_trust - {TrustModel.LOCAL} < before_trust - {TrustModel.LOCAL}
         before, after = (", ".join(sorted(trust)) for trust in (before_trust, after_trust))
-        yield Change("trust", before, after, Direction.BETTER if local else Direction.WORSE)
+        yield Change("trust", before, after, Direction.BETTER if fewer else Direction.WORSE)
 
 
 def _trust(plan: Plan) -> set[TrustModel]:
@@ -123,9 +150,10 @@ def _trust(plan: Plan) -> set[TrustModel]:
 def _guarantee(old: Certificate, new: Certificate) -> Iterator[Change]:
     """ε at the old δ; versions of numerical libraries may move its last digits."""
     if old.guarantee is None:
-        if new.guarantee is not None:
-            proved = Claim(_finite(new.guarantee.epsilon), new.guarantee.delta)
-            yield Change("guarantee", "none", str(proved), Direction.BETTER)
+        proved = new.guarantee
+        if proved is not None and proved.epsilon < math.inf:
+            shown = str(Claim(proved.epsilon, proved.delta))
+            yield Change("guarantee", "none", shown, Direction.BETTER)
         return
     delta, before = old.guarantee.delta, old.guarantee.epsilon
     after = _epsilon_at(delta, new)
@@ -133,11 +161,12 @@ def _guarantee(old: Certificate, new: Certificate) -> Iterator[Change]:
         return
     direction = Direction.WORSE if after > before else Direction.BETTER
     digits = _digits(before, after)
-    yield Change(f"ε at δ = {delta:g}", f"{before:.{digits}g}", f"{after:.{digits}g}", direction)
+    what = f"ε at δ = {delta:g}"
+    yield Change(what, _bound(before, digits), _bound(after, digits), direction)
 
 
-def _finite(epsilon: float) -> float:
-    return epsilon if epsilon < math.inf else 0.0
+def _bound(epsilon: float, digits: int) -> str:
+    return f"{epsilon:.{digits}g}" if epsilon < math.inf else "unbounded"
 
 
 def _epsilon_at(delta: float, certificate: Certificate) -> float:
@@ -158,8 +187,14 @@ def _digits(first: float, second: float) -> int:
     return next((n for n in range(6, 17) if f"{first:.{n}g}" != f"{second:.{n}g}"), 17)
 
 
-def _claim(claim: Claim | None) -> str:
-    return "none" if claim is None else str(claim)
+def _claims(old: Claim | None, new: Claim | None) -> Iterator[Change]:
+    before, after = ("none" if claim is None else _stated(claim) for claim in (old, new))
+    if before == after:
+        return
+    kept = old is None or (
+        new is not None and new.epsilon <= old.epsilon and new.delta <= old.delta
+    )
+    yield Change("claim", before, after, Direction.NEUTRAL if kept else Direction.WORSE)
 
 
 def _audits(old: Sequence[AuditRecord], new: Sequence[AuditRecord]) -> Iterator[Change]:
@@ -167,9 +202,51 @@ def _audits(old: Sequence[AuditRecord], new: Sequence[AuditRecord]) -> Iterator[
     yield from _plain("audits", before, after)
 
 
+def _stated(claim: Claim) -> str:
+    """With all digits: a claim that is looser by the last of them is another one."""
+    return f"ε = {_number(claim.epsilon)}, δ = {_number(claim.delta)}"
+
+
+def _number(value: float) -> str:
+    short = f"{value:g}"
+    return short if float(short) == value else repr(value)
+
+
 def _strongest(audits: Sequence[AuditRecord]) -> str:
     bounds = [audit.epsilon_lower or 0.0 for audit in audits]
-    return f"{len(audits)}, ε ≥ {max(bounds):.4g}" if bounds else "none"
+    if not bounds:
+        return "none"
+    strongest = max(bounds)
+    shown = f"ε ≥ {strongest:.4g}" if strongest < math.inf else "no finite ε"
+    return f"{len(audits)}, {shown}"
+
+
+def _findings(old: Sequence[Finding], new: Sequence[Finding]) -> Iterator[Change]:
+    """Errors and warnings; one that is gone is told, as leaving it out proves nothing."""
+    before, after = (
+        {(each.rule, each.severity, each.at): each for each in findings if each.severity in _OPEN}
+        for findings in (old, new)
+    )
+    for key in dict.fromkeys((*after, *before)):
+        if key in before and key in after:
+            continue
+        rule, severity, at = key
+        what = f"{severity} {rule}{f' at {at}' if at else ''}"
+        if key in before:
+            yield Change(what, before[key].message, "none")
+        else:
+            worse = severity is Severity.ERROR
+            direction = Direction.WORSE if worse else Direction.NEUTRAL
+            yield Change(what, "none", after[key].message, direction)
+
+
+def _sentences(old: Sequence[str], new: Sequence[str]) -> Iterator[Change]:
+    """What is said to be not covered."""
+    for sentence in dict.fromkeys((*old, *new)):
+        if sentence not in new:
+            yield Change("not covered", sentence, "none")
+        elif sentence not in old:
+            yield Change("not covered", "none", sentence)
 
 
 def _plan(old: Plan, new: Plan) -> Iterator[Change]:

@@ -10,13 +10,13 @@ from pathlib import Path
 from typing import Any
 
 from dpaudit import _files
-from dpaudit.certificate import load_certificate
+from dpaudit.certificate import Certificate, load_certificate
 from dpaudit.errors import PlanMismatchError
 from dpaudit.journal import FORMAT as JOURNAL_FORMAT
 from dpaudit.journal import read_journal
 from dpaudit.verification import verify
 
-__all__ = ["Verification", "verify_file"]
+__all__ = ["Verification", "load_verified", "verify_file"]
 
 
 @dataclass(frozen=True)
@@ -34,6 +34,18 @@ class Verification:
     remarks: tuple[str, ...] = ()
 
 
+def load_verified(path: Path | str) -> Certificate:
+    """A certificate whose guarantee, findings and verdict follow from its plan, claim and audits.
+
+    Raises:
+        TamperedError: if they do not, or a hash does not match.
+        InputError: if it is missing or does not follow the schema.
+    """
+    certificate = load_certificate(path)
+    verify(certificate)
+    return certificate
+
+
 def verify_file(path: Path) -> Verification:
     """Check a certificate or a ledger. Imports and runs nothing that the file names.
 
@@ -45,8 +57,7 @@ def verify_file(path: Path) -> Verification:
     first = _files.read_text(path, what="file", limit=2_000_000_000)[:200]
     if f'"format":"{JOURNAL_FORMAT}"' in first or path.suffix == ".jsonl":
         return _verify_ledger(path)
-    certificate = load_certificate(path)
-    verify(certificate)
+    certificate = load_verified(path)
     proved = certificate.guarantee
     facts = {
         "subject": certificate.subject.name,
@@ -54,8 +65,12 @@ def verify_file(path: Path) -> Verification:
         "epsilon": None if proved is None or proved.epsilon == math.inf else proved.epsilon,
         "delta": None if proved is None else proved.delta,
         "plan_hash": certificate.plan.hash,
+        "audits": len(certificate.audits),
     }
-    return Verification("certificate", facts)
+    audits = len(certificate.audits)
+    it = "1 audit is" if audits == 1 else f"{audits} audits are"
+    remark = f"{it} taken as stated and compared with claim and proof, not re-run."
+    return Verification("certificate", facts, (remark,) if audits else ())
 
 
 def _verify_ledger(path: Path) -> Verification:

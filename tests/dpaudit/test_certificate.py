@@ -75,7 +75,9 @@ def test_opaque_is_unproven_and_an_audit_refutes():
     assert certificate.verdict is Verdict.UNPROVEN
     assert certificate.guarantee is None
     assert "sketch" in certificate.findings[0].message
-    refuted = certificate.with_audits([AUDIT])
+    stronger = certificate.with_audits([AUDIT])  # δ = 0 is not what is claimed
+    assert stronger.verdict is Verdict.UNPROVEN
+    refuted = certificate.with_audits([replace(AUDIT, delta=1e-5)])
     assert refuted.verdict is Verdict.REFUTED
     verify(refuted)
 
@@ -152,7 +154,7 @@ def forged_guarantee(**changes):
         (forged_guarantee(compared={"pure": 0.1}), "guarantee.compared"),
         ({"claim": {"epsilon": 0.5, "delta": 0.0}}, "findings lack 'claim-exceeded'"),
         ({"audits": [replace(AUDIT, refuted=False).to_dict()]}, "recorded as not refuting"),
-        ({"audits": [AUDIT.to_dict()]}, "verdict is certified"),
+        ({"audits": [AUDIT.to_dict()]}, "findings lack 'not-the-declared-mechanism'"),
     ],
 )
 def test_forgeries_with_a_fitting_digest_are_detected(change, message):

@@ -121,3 +121,34 @@ def test_unit_and_relation_are_checked():
     with pytest.raises(InputError, match="size is 5"):
         FixedSizeSampling(5, 4)
     assert Invocation(Laplace(1.0), 1, RESPONSE, ReplaceOne(), TrustModel.LOCAL).releases == 1
+
+
+@pytest.mark.parametrize("sampling", [PoissonSampling(0.01), FixedSizeSampling(1, 100)])
+def test_sampling_is_no_secret_under_local_trust(sampling):
+    """Who sees that nothing was sent knows who was not drawn; the noise alone protects the rest."""
+    with pytest.raises(InputError, match=r"local trust.*leave sampling out") as raised:
+        gaussian_invocation(trust=TrustModel.LOCAL, sampling=sampling)
+    assert str(raised.value).count(".") == 1
+    for trust in set(TrustModel) - {TrustModel.LOCAL}:
+        assert gaussian_invocation(trust=trust, sampling=sampling).sampling == sampling
+    declared = gaussian_invocation(sampling=sampling).to_dict()
+    with pytest.raises(InputError, match="local trust"):
+        Invocation.from_dict({**declared, "trust": "local"})
+
+
+@pytest.mark.parametrize(
+    ("models", "weakest"),
+    [
+        ("local", "local"),
+        ("local central", "central"),
+        ("local curator", "curator"),
+        ("local joint", "joint"),
+        ("central joint", "joint"),
+        ("central curator", "central"),
+        ("local local central curator joint", "joint"),
+    ],
+)
+def test_the_trust_of_a_plan_is_its_weakest_promise(models, weakest):
+    uses = [gaussian_invocation(trust=TrustModel(name)) for name in models.split()]
+    for ordered in (uses, uses[::-1]):
+        assert Plan.of(*ordered).trust is TrustModel(weakest)

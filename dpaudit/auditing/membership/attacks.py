@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 
 from dpaudit import _validate
 from dpaudit.auditing.evidence.one_run_families import CurveFamily, gaussian_family
-from dpaudit.auditing.membership.claims import Tested, tested
+from dpaudit.auditing.membership.claims import Tested, require_family, tested
 from dpaudit.auditing.membership.guessing import (
     Flags,
     Floats,
@@ -77,7 +77,8 @@ def audit_scores(
     Args:
         scores: large where the model looks as if trained on the canary, shape (m,).
         members: whether each canary was included, shape (m,).
-        epsilon: claimed ε; with a plan, what it proves where not given.
+        epsilon: claimed ε; with a plan, what it proves where not given. A claim that is tighter
+            than the plan is tested together with the plan's curve, a looser one alone.
         delta: claimed δ.
         plan: what the training declares. To leave a canary out must be its neighbouring relation:
             absent (add-remove), zeroed (zero-out), or replaced by another record (replace-one).
@@ -266,7 +267,7 @@ class _Audit:
         self._null = null
         self._rules = rules
         self._confidence = _validate.open_fraction(confidence=confidence)
-        self._family = family or gaussian_family()
+        self._family = gaussian_family() if family is None else require_family(family)
         self._seed = seed
         share = (1.0 - self._confidence) / len(rules)
         needed = int(np.ceil(-np.log2(share)))
@@ -307,6 +308,7 @@ class _Audit:
             method=method,
             claim_epsilon=claim.epsilon,
             delta=claim.delta,
+            # Beside a curve (ε, δ) has a share of the error: at that, no more than this is shown.
             epsilon_lower=lower if refuted else min(lower, claim.epsilon),
             confidence=confidence,
             runs=runs,

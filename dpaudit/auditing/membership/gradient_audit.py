@@ -12,6 +12,7 @@ import numpy as np
 
 from dpaudit import _validate
 from dpaudit.auditing.blackbox import OneByOne, preflight
+from dpaudit.auditing.engine import CURVE_SHARE
 from dpaudit.auditing.evidence.events import pilot_size
 from dpaudit.auditing.evidence.joint import joint_lower_bound
 from dpaudit.auditing.evidence.nuisance import clopper_pearson
@@ -24,7 +25,12 @@ from dpaudit.auditing.evidence.one_run_families import (
 )
 from dpaudit.auditing.evidence.types import Event, PairCounts
 from dpaudit.auditing.experiment import Experiment, Release, Stage
-from dpaudit.auditing.membership.claims import Tested, tested
+from dpaudit.auditing.membership.claims import (
+    Tested,
+    bound_as_json,
+    require_family,
+    tested,
+)
 from dpaudit.auditing.membership.gradients import GradientCanary
 from dpaudit.auditing.membership.roc import Roc
 from dpaudit.auditing.trials import Execution, Progress, Runner
@@ -72,12 +78,13 @@ def audit_gradient_canary(
     Args:
         plan: the declared training; see :meth:`GradientCanary.of`.
         delta: δ of the claim.
-        epsilon: claimed ε; what the plan proves where not given.
+        epsilon: claimed ε; what the plan proves where not given. A claim that is tighter than the
+            plan is tested together with the plan's curve, a looser one alone.
         runs: transcripts with the canary, and as many without, at least 100.
         release: ``release(present, size, rng)`` trains ``size`` times, with the canary among the
             examples if ``present`` is 1.0 and without it if 0.0, and gives the projected gradients
-            in units of the clip norm, shape (size, steps); the declared training, simulated, where
-            not given.
+            in units of the clip norm, shape (size, steps), of the canary's own group of units if
+            there are several; the declared training, simulated, where not given.
         confidence: of each bound and of the verdict.
         family: curves for the second bound.
         seed: of the whole audit; a fresh one is drawn (and recorded) where not given.
@@ -104,6 +111,7 @@ def audit_gradient_canary(
     """
     canary = GradientCanary.of(plan)
     null = tested(epsilon, delta, plan)
+    family = scaled_family(plan) if family is None else require_family(family)
     runs = _validate.integer_at_least(_FEWEST_RUNS, runs=runs)
     confidence = _validate.open_fraction(confidence=confidence)
     seed = secrets.randbits(48) if seed is None else _validate.integer_at_least(0, seed=seed)
@@ -118,7 +126,7 @@ def audit_gradient_canary(
     design = _Design(canary, seen, null, runs - pilot, pilot, confidence, seed)
     parts = list(runner.stage(Stage.TEST, design.runs, seen))
     x, x_prime = (np.concatenate(side) for side in zip(*parts, strict=True))
-    return _record(design, x, x_prime, family or scaled_family(plan))
+    return _record(design, x, x_prime, family)
 
 
 def _as_seen(canary: GradientCanary, absent: Floats) -> GradientCanary:
@@ -195,27 +203,34 @@ class _Design:
             int(np.floor(p * self.runs)), self.runs, int(np.ceil(q * self.runs)), self.runs
         )
 
-    @property
-    def decisive(self) -> Event:
-        """The event that decides on the claim."""
-        return self.tail if self.null.least is None else self.middle
+    def by_curve(self, middle: PairCounts) -> bool:
+        """Whether such counts of the middle event refute the curve, at its share of the error."""
+        least = self.null.least
+        return least is not None and curve_refuted(middle, least, self.error * CURVE_SHARE)
 
-    def refutes(self, counts: PairCounts) -> bool:
-        """Whether such counts of the decisive event refute the claim."""
-        if self.null.least is not None:
-            return curve_refuted(counts, self.null.least, self.error)
+    def by_point(self, tail: PairCounts) -> bool:
+        """Whether such counts of the tail event refute (ε, δ), at the rest of the error."""
         claim = self.null.claim
-        return joint_lower_bound(counts, claim.delta, self.confidence).epsilon > claim.epsilon
+        error = self.error * (1.0 if self.null.least is None else 1.0 - CURVE_SHARE)
+        return joint_lower_bound(tail, claim.delta, 1.0 - error).epsilon > claim.epsilon
 
     def would_find(self, strength: float) -> bool:
         """Whether counts at unfavourable 5 % quantiles refute, with the noise over ``strength``."""
         from scipy.stats import binom
 
         found = replace(self, canary=self.declared.with_noise_over(strength), most=_FEW)
-        event = found.decisive
-        p, q = (1 - np.searchsorted(side, event.lower) / side.size for side in found.sample)
-        hits, others = binom.ppf(0.05, self.runs, p), binom.ppf(0.95, self.runs, q)
-        return self.refutes(PairCounts(int(hits), self.runs, int(others), self.runs))
+
+        def unlucky(event: Event) -> PairCounts:
+            p, q = (1 - np.searchsorted(side, event.lower) / side.size for side in found.sample)
+            hits, others = binom.ppf(0.05, self.runs, p), binom.ppf(0.95, self.runs, q)
+            return PairCounts(int(hits), self.runs, int(others), self.runs)
+
+        if self.null.least is not None:
+            by_curve = self.by_curve(unlucky(found.middle))
+            # Of a claim that the curve implies, the point alone hardly ever shows more.
+            if by_curve or not self.null.tighter:
+                return by_curve
+        return self.by_point(unlucky(found.tail))
 
 
 def _ends(counts: PairCounts, error: float) -> tuple[float, float]:
@@ -234,12 +249,11 @@ def curve_refuted(counts: PairCounts, least: Least, error: float) -> bool:
 def _record(design: _Design, x: Floats, x_prime: Floats, family: CurveFamily) -> AuditRecord:
     tail, middle = (event.count(x, x_prime) for event in (design.tail, design.middle))
     null, error = design.null, design.error
-    refuted = design.refutes(middle if design.decisive is design.middle else tail)
+    by_curve = design.by_curve(middle)
+    refuted = by_curve or design.by_point(tail)
     lower = joint_lower_bound(tail, null.claim.delta, design.confidence).epsilon
     strength = largest_refuted(family, lambda least: curve_refuted(middle, least, error))
-    decisive, counts = (
-        (design.middle, middle) if refuted and null.least is not None else (design.tail, tail)
-    )
+    decisive, counts = (design.middle, middle) if by_curve else (design.tail, tail)
     scores = np.concatenate([x, x_prime])
     members = np.arange(scores.size) < x.size
     details: dict[str, Any] = {
@@ -253,7 +267,7 @@ def _record(design: _Design, x: Floats, x_prime: Floats, family: CurveFamily) ->
         "family": {
             "assumption": family.assumption,
             "strength": strength,
-            "epsilon_lower": family.epsilon(strength, null.claim.delta),
+            "epsilon_lower": bound_as_json(family.epsilon(strength, null.claim.delta)),
         },
     }
     words, _, _ = decisive.describe().rpartition(" (")
@@ -262,6 +276,7 @@ def _record(design: _Design, x: Floats, x_prime: Floats, family: CurveFamily) ->
         method=design.canary.method,
         claim_epsilon=null.claim.epsilon,
         delta=null.claim.delta,
+        # Beside a curve (ε, δ) has a share of the error: at that, no more than this is shown.
         epsilon_lower=lower if refuted else min(lower, null.claim.epsilon),
         confidence=design.confidence,
         runs=design.runs + design.pilot,

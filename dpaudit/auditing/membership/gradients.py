@@ -10,6 +10,8 @@ log-likelihood ratio is a sum over steps.
 
 from __future__ import annotations
 
+import math
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -19,7 +21,7 @@ from dpaudit import _validate
 from dpaudit.auditing.experiment import Release
 from dpaudit.errors import InputError
 from dpaudit.mechanisms import Gaussian
-from dpaudit.plan import Plan
+from dpaudit.plan import Invocation, Plan
 from dpaudit.relations import AddRemove, ZeroOut
 from dpaudit.sampling import PoissonSampling
 
@@ -62,6 +64,9 @@ class GradientCanary:
     def of(cls, plan: Plan) -> GradientCanary:
         """The canary of a declared DP-SGD training.
 
+        One example belongs to one group of units. Of several groups the canary is in the one whose
+        steps tell most of it (by their Rényi divergence of order 2; any choice is a valid attack).
+
         Args:
             plan: Gaussian invocations, Poisson-sampled or not, one use for each step.
 
@@ -80,13 +85,13 @@ class GradientCanary:
             >>> len(canary.rates), canary.rates[0], canary.noises[0]
             (50, 0.1, 2.0)
         """
+        if not isinstance(plan, Plan):
+            raise InputError(f"plan is {plan!r:.60}; it must be a Plan.")
         if not isinstance(plan.relation, AddRemove | ZeroOut):
             raise InputError(
                 f"plan has the relation {plan.relation}; a gradient canary is there or not, which "
                 "is add-remove or zero-out."
             )
-        rates: list[float] = []
-        noises: list[float] = []
         for each in plan.invocations:
             if not isinstance(each.mechanism, Gaussian) or each.sensitivity == 0:
                 raise InputError(
@@ -98,10 +103,26 @@ class GradientCanary:
                     f"{each.describe()} has {each.sampling.scheme} sampling; a gradient canary "
                     "needs Poisson sampling or none."
                 )
-            rate = 1.0 if each.sampling is None else each.sampling.rate
+        return max(map(cls._of_unit, plan.by_unit()), key=cls._divergence)
+
+    @classmethod
+    def _of_unit(cls, invocations: Iterable[Invocation]) -> GradientCanary:
+        rates: list[float] = []
+        noises: list[float] = []
+        for each in invocations:
+            rate = each.sampling.rate if isinstance(each.sampling, PoissonSampling) else 1.0
+            noise = each.mechanism.sigma if isinstance(each.mechanism, Gaussian) else math.nan
             rates += [rate] * each.count
-            noises += [each.mechanism.sigma / each.sensitivity] * each.count
+            noises += [noise / each.sensitivity] * each.count
         return cls(tuple(rates), tuple(noises))
+
+    def _divergence(self) -> float:
+        """Rényi divergence of order 2 of transcripts with the canary from those without."""
+        rates = np.array(self.rates)
+        with np.errstate(divide="ignore"):
+            absent = np.log1p(-np.square(rates))
+        steps = np.logaddexp(absent, 2 * np.log(rates) + np.array(self.noises) ** -2.0)
+        return float(steps.sum())
 
     @property
     def steps(self) -> int:

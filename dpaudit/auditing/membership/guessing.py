@@ -15,9 +15,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpaudit import _validate
+from dpaudit.auditing.engine import CURVE_SHARE
 from dpaudit.auditing.evidence.one_run import one_run_lower_bound, one_run_p_value
 from dpaudit.auditing.evidence.one_run_families import CurveFamily, Least
 from dpaudit.auditing.evidence.one_run_fdp import fdp_p_value, fdp_rejects, fdp_strength
+from dpaudit.auditing.membership.claims import bound_as_json
 from dpaudit.claim import Claim
 from dpaudit.errors import InputError
 
@@ -183,7 +185,7 @@ class OneRunEvidence:
         return {
             "assumption": family.assumption,
             "strength": strength,
-            "epsilon_lower": family.epsilon(strength, self.claim.delta),
+            "epsilon_lower": bound_as_json(family.epsilon(strength, self.claim.delta)),
         }
 
     def needed(self) -> tuple[Guesses, int | None]:
@@ -210,12 +212,22 @@ class OneRunEvidence:
 
     def _rejects(self, each: Guesses, correct: int) -> bool:
         if self.least is None:
-            return self._single(each, correct) <= self.share
-        return fdp_rejects(each.canaries, each.made, correct, self.least, self.share)
+            return self._point(each, correct) <= self.share
+        error = self.share * CURVE_SHARE
+        return (
+            fdp_rejects(each.canaries, each.made, correct, self.least, error)
+            or self._point(each, correct) <= self.share - error
+        )
 
     def _single(self, each: Guesses, correct: int) -> float:
-        if self.least is not None:
-            return fdp_p_value(each.canaries, each.made, correct, self.least)
+        """Of both tests where there is a curve: each has its share of the error rate."""
+        point = self._point(each, correct)
+        if self.least is None:
+            return point
+        curve = fdp_p_value(each.canaries, each.made, correct, self.least)
+        return min(1.0, curve / CURVE_SHARE, point / (1.0 - CURVE_SHARE))
+
+    def _point(self, each: Guesses, correct: int) -> float:
         return one_run_p_value(
             each.canaries, each.made, correct, self.claim.epsilon, self.claim.delta
         )

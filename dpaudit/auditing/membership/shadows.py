@@ -82,7 +82,7 @@ def _one(train: Train, mask: Flags, seed: int, role: Role, number: int) -> Float
         raw = train(mask.copy(), generator(seed, role, number))
     except DpAuditError as error:
         raise InputError(f"train failed in model {number}: {error}") from None
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         raise InputError(
             f"train raised {type(error).__name__} in model {number}: {_first_line(error)}"
         ) from error
@@ -95,6 +95,6 @@ def _one(train: Train, mask: Flags, seed: int, role: Role, number: int) -> Float
     return scores
 
 
-def _first_line(error: Exception) -> str:
+def _first_line(error: BaseException) -> str:
     line = (str(error) or "no message").splitlines()[0][:200].rstrip()
     return line if line.endswith(".") else f"{line}."

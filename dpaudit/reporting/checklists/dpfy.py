@@ -28,10 +28,13 @@ _TUNING = re.compile(r"\b(hyper-?parameters?|tun(e|ed|ing)|model selection)\b", 
 def _setting(facts: Facts) -> tuple[Status, str]:
     trusted = list(dict.fromkeys(i.trust for i in facts.plan.invocations))
     who = words.adversary(facts.plan.trust)
-    return Status.MET, (
-        f"The trust model is {listed([str(trust) for trust in trusted])}, against {who[0].lower()}"
-        f"{who[1:]}."
-    )
+    who = f"{who[0].lower()}{who[1:]}"
+    if len(trusted) > 1:
+        return Status.MET, (
+            f"The trust models are {listed([str(trust) for trust in trusted])}, all of them "
+            f"against {who}."
+        )
+    return Status.MET, f"The trust model is {trusted[0]}, against {who}."
 
 
 def _data_accesses(facts: Facts) -> tuple[Status, str]:

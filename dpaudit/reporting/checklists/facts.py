@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Collection
 from dataclasses import dataclass
 from enum import Enum, auto
@@ -78,6 +79,13 @@ _EVENTS = frozenset(
         "trip",
         "visit",
     }
+)
+_QUALIFIER = re.compile(
+    r"\b(?:an?|and|as|at|based|by|during|each|every|for|from|in|into|like|of|on|or|over|per|to|when"
+    r"|who|whose|with|within)\b"
+)
+_NARROWING = re.compile(
+    r"\b(?:daily|(?:day|hour|minute|month|quarter|session|week|year)(?:s|ly)?)\b"
 )
 _CLAIM_ONLY = frozenset({"claim-exceeded"})
 
@@ -212,14 +220,29 @@ class Facts:
         """Which of these rules the certificate has a finding of."""
         return tuple(dict.fromkeys(f.rule for f in self.certificate.findings if f.rule in rules))
 
+    @property
+    def statements(self) -> int:
+        """How many statements of (ε, δ) there are: claim, guarantee, and one of each audit."""
+        certificate = self.certificate
+        stated = (certificate.claim is not None) + (certificate.guarantee is not None)
+        return stated + len(certificate.audits)
+
     @cached_property
     def level(self) -> Level:
-        """What the unit stands for: the last word of its name decides."""
-        words = str(self.plan.unit).casefold().replace("_", " ").split()
-        last = words[-1] if words else ""
-        if last in _PERSONS:
-            return Level.PERSON
-        return Level.EVENT if last in _EVENTS else Level.OTHER
+        """What the unit stands for: the noun before any "of a …", "per …" or "in …" decides.
+
+        A click of a user is a click. A user per day, or a daily user, is less than a user: whatever
+        narrows a person leaves it open.
+        """
+        name = str(self.plan.unit).casefold().replace("_", " ")
+        head, *qualified = _QUALIFIER.split(name, maxsplit=1)
+        words = re.findall(r"\w+", head)
+        if not words:
+            return Level.OTHER
+        if words[-1] in _EVENTS:
+            return Level.EVENT
+        narrowed = qualified or _NARROWING.search(name) or _EVENTS.intersection(words)
+        return Level.PERSON if words[-1] in _PERSONS and not narrowed else Level.OTHER
 
     @property
     def ball(self) -> MetricBall | None:

@@ -60,7 +60,12 @@ def _hyperparameters(facts: Facts) -> tuple[Status, str]:
 def _deployment(facts: Facts) -> tuple[Status, str]:
     trusted = dict.fromkeys(i.trust for i in facts.plan.invocations)
     stated = " ".join(words.TRUST[trust].split(".")[0] + "." for trust in trusted)
-    return Status.MET, stated if len(trusted) == 1 else f"The trust models are {listed(trusted)}."
+    if len(trusted) > 1:
+        stated = (
+            f"The trust models are {listed(trusted)}; the whole promises no more than "
+            f"{facts.plan.trust}."
+        )
+    return Status.MET, stated
 
 
 def _empirical(facts: Facts) -> tuple[Status, str]:

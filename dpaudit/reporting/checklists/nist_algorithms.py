@@ -49,13 +49,13 @@ def _statistical_bias(facts: Facts) -> tuple[Status, str]:
 def _bounded_contribution(facts: Facts) -> tuple[Status, str]:
     if found := facts.found(Rules.CONTRIBUTIONS):
         return Status.NOT_MET, f"A unit contributes more than is counted ({listed(found)})."
+    if facts.proved is None:
+        return Status.UNKNOWN, f"{facts.unproved}."
     if facts.level is Level.EVENT:
         return Status.NOT_APPLICABLE, (
             f"The guarantee protects one {facts.plan.unit}, so contributions of a person are not "
             "bounded."
         )
-    if facts.proved is None:
-        return Status.UNKNOWN, f"{facts.unproved}."
     most = max(sum(i.count for i in group) for group in facts.plan.by_unit())
     bound = f"The proof counts up to {most} releases that touch one {facts.plan.unit}"
     if facts.certificate.run is None:

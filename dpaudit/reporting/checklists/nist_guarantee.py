@@ -46,6 +46,8 @@ def _catastrophic_failure(facts: Facts) -> tuple[Status, str]:
 
 def _unit_captures_harm(facts: Facts) -> tuple[Status, str]:
     unit = facts.plan.unit
+    if facts.proved is None:
+        return Status.UNKNOWN, f"{facts.unproved}, so no change of the data is covered."
     if facts.ball is not None:
         return Status.NOT_MET, (
             f"Only changes of one {unit} by at most {plain(facts.ball.radius)} are covered; an "
@@ -61,6 +63,8 @@ def _unit_captures_harm(facts: Facts) -> tuple[Status, str]:
 
 def _event_level(facts: Facts) -> tuple[Status, str]:
     unit = facts.plan.unit
+    if facts.proved is None:
+        return Status.UNKNOWN, f"{facts.unproved}, so neither persons nor events are protected."
     if facts.level is Level.PERSON:
         return Status.MET, f"The unit is one {unit}, not one event."
     if facts.level is Level.EVENT:
@@ -76,8 +80,7 @@ def _different_delta(facts: Facts) -> tuple[Status, str]:
     deltas = {audit.delta for audit in certificate.audits}
     deltas |= set() if claim is None else {claim.delta}
     deltas |= set() if guarantee is None else {guarantee.delta}
-    parts = (claim is not None) + (guarantee is not None) + len(certificate.audits)
-    if parts < 2:
+    if facts.statements < 2:
         return Status.NOT_APPLICABLE, "Nothing is compared: there is only one statement."
     if len(deltas) == 1:
         return Status.MET, f"All that is compared is stated at δ = {plain(deltas.pop())}."
@@ -88,8 +91,8 @@ def _different_delta(facts: Facts) -> tuple[Status, str]:
 
 
 def _different_unit(facts: Facts) -> tuple[Status, str]:
-    if facts.certificate.claim is None and not facts.certificate.audits:
-        return Status.NOT_APPLICABLE, "Nothing is compared: there is neither claim nor audit."
+    if facts.statements < 2:
+        return Status.NOT_APPLICABLE, "Nothing is compared: there is only one statement."
     return Status.MET, (
         f"Claim, guarantee and audits are all read for one {facts.plan.unit} under the relation "
         f"{facts.plan.relation}, and the plan has no other."

@@ -285,6 +285,35 @@ def test_workers_do_not_change_the_scores():
     np.testing.assert_array_equal(alone, together)
 
 
+# --- a claim beside a plan
+
+
+@pytest.mark.parametrize("shift", [1.0, 3.0])
+def test_a_claim_that_is_tighter_than_its_plan_is_tested_too(shift):
+    """What the plan allows refutes a claim that it does not prove."""
+    options = {"epsilon": 0.1, "delta": DELTA, "seed": 0}
+    beside = audit_one_run(Shifted(shift), 2000, plan=gaussian_plan(1 / shift), **options)
+    alone = audit_one_run(Shifted(shift), 2000, **options)
+    assert beside.refuted
+    assert alone.refuted
+    assert beside.epsilon_lower == alone.epsilon_lower > 0.1
+    assert beside.details["null"].endswith("and the tighter (ε, δ) of the claim")
+    proved = audit_one_run(Shifted(shift), 2000, plan=gaussian_plan(1 / shift), delta=DELTA, seed=0)
+    assert not proved.refuted
+    assert proved.details["null"] == "the plan's whole curve δ(ε)"
+
+
+def test_a_tighter_claim_that_is_true_is_not_refuted():
+    """At 1 - 10⁻⁸ for each of 40 audits, false alarms have probability 4·10⁻⁷."""
+    true = gdp_epsilon(0.3, DELTA)
+    options = {"epsilon": true * (1 + 1e-6), "delta": DELTA, "confidence": 1 - 1e-8}
+    for seed in range(40):
+        plan = gaussian_plan(1.0)
+        record = audit_one_run(Shifted(0.3), 500, plan=plan, seed=seed, **options)
+        assert not record.refuted
+        assert record.epsilon_lower <= true
+
+
 # --- bad input
 
 
@@ -323,6 +352,8 @@ def test_bad_scores_are_named(change, words):
         ({"epsilon": 1.0, "guesses": (0, 0)}, "at least one guess"),
         ({"epsilon": 1.0, "guesses": 5}, "it must be two numbers"),
         ({"epsilon": 1.0, "seed": -1}, "seed is -1"),
+        ({"plan": "x"}, "plan is 'x'; it must be a Plan"),
+        ({"epsilon": 1.0, "delta": DELTA, "family": "x"}, "family is 'x'; it must be a CurveFam"),
         ({"plan": gaussian_plan(1.0)}, "proves no finite epsilon"),
         ({"plan": gaussian_plan(1.0, MetricBall()), "delta": DELTA}, "relation metric-ball"),
     ],
@@ -342,6 +373,7 @@ def raising(mask, rng):
         (lambda mask, rng: mask[:-1] * 1.0, "train returned 99 scores"),
         (lambda mask, rng: np.where(mask, np.nan, 0.0), "scores contains NaN"),
         (lambda mask, rng: None, "scores has type object"),
+        (lambda mask, rng: sys.exit(3), r"train raised SystemExit in model 0: 3\.$"),
         (raising, r"train raised ZeroDivisionError in model 0: one\.$"),
     ],
 )

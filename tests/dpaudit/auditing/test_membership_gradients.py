@@ -9,7 +9,7 @@ from scipy.stats import binom, norm
 from dpaudit.auditing.evidence.gdp_estimate import gdp_epsilon
 from dpaudit.auditing.evidence.one_run_families import gaussian_family
 from dpaudit.auditing.membership import GradientCanary, audit_gradient_canary
-from dpaudit.certificate import AuditRecord
+from dpaudit.certificate import AuditRecord, SubjectRecord, certify, load_certificate
 from dpaudit.errors import InputError
 from dpaudit.mechanisms import Gaussian, Laplace
 from dpaudit.plan import Invocation, Plan
@@ -157,12 +157,61 @@ def test_workers_do_not_change_the_record():
     assert first == second
 
 
+def grouped(*groups, shared=()):
+    """A plan of disjoint groups of units, each with its own standard deviations of noise."""
+
+    def use(sigma, group):
+        return Invocation(
+            Gaussian(sigma), 1, PrivacyUnit("row"), AddRemove(), TrustModel.CENTRAL, group=group
+        )
+
+    uses = [use(sigma, f"group {n}") for n, noises in enumerate(groups) for sigma in noises]
+    return Plan.of(*uses, *(use(sigma, None) for sigma in shared))
+
+
+def test_a_canary_belongs_to_one_group():
+    assert GradientCanary.of(grouped([1.0], [1.0])).noises == (1.0,)
+    assert GradientCanary.of(grouped([2.0, 2.0], [1.0])).noises == (1.0,)
+    assert GradientCanary.of(grouped([2.0] * 5, [1.0])).noises == (2.0,) * 5
+    assert GradientCanary.of(grouped([3.0], [2.0], shared=[1.0])).noises == (2.0, 1.0)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_a_correct_plan_of_groups_is_not_refuted(seed):
+    """At 1 - 10⁻⁸ for each of 5 audits, false alarms have probability 5·10⁻⁸."""
+    plan = grouped([1.0], [1.0])
+    record = audit_gradient_canary(plan, delta=1e-2, runs=3000, confidence=1 - 1e-8, seed=seed)
+    assert not record.refuted
+    assert record.epsilon_lower > 0.5
+
+
+def test_a_claim_that_is_tighter_than_its_plan_is_tested_too():
+    record = audit_gradient_canary(training(4.0), delta=DELTA, epsilon=0.1, runs=20_000, seed=0)
+    assert record.refuted
+    assert record.epsilon_lower > 0.1
+    assert record.details["null"].endswith("and the tighter (ε, δ) of the claim")
+    quiet = GradientCanary.of(training(4.0)).simulate(0.1)
+    true = gdp_epsilon(0.1, DELTA)
+    kept = audit_gradient_canary(
+        training(4.0), delta=DELTA, epsilon=1.01 * true, runs=5000, release=quiet, seed=0
+    )
+    assert not kept.refuted
+
+
+def test_an_unbounded_family_is_written_as_text(tmp_path):
+    record = audit_gradient_canary(training(1.0), delta=0.0, epsilon=1.0, runs=500, seed=0)
+    assert record.details["family"]["epsilon_lower"] == "infinity"
+    made = certify(training(1.0), subject=SubjectRecord("x"), delta=DELTA).with_audits([record])
+    assert load_certificate(made.save(tmp_path / "made.json")) == made
+
+
 @pytest.mark.parametrize(
     ("plan", "words"),
     [
         (training(mechanism=Laplace(1.0)), "is not Gaussian noise on gradients"),
         (training(relation=ReplaceOne()), "relation replace-one"),
         (training(sampling=FixedSizeSampling(1, 10)), "fixed-size sampling"),
+        ("x", "plan is 'x'; it must be a Plan"),
     ],
 )
 def test_other_plans_are_refused(plan, words):
@@ -176,6 +225,7 @@ def test_other_plans_are_refused(plan, words):
         ({"delta": 0.0}, "delta is 0; the plan proves no finite epsilon there"),
         ({"runs": 99}, "runs is 99; it must be an integer of at least 100"),
         ({"confidence": 0.0}, "confidence is 0"),
+        ({"family": "x"}, "family is 'x'; it must be a CurveFamily"),
         ({"release": lambda present, size, rng: rng.normal(size=(size, 3))}, "they need 16 steps"),
         ({"release": lambda present, size, rng: np.full((size, 16), np.nan)}, "returned NaN"),
     ],

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from dpaudit._files import digest
 from dpaudit.cli.main import _outcome
 
 GAUSSIAN = """
@@ -182,6 +183,37 @@ def test_report(call):
     assert "<html" in Path("c.html").read_text()
 
 
+def forge(name, **changes):
+    """Edit the guarantee and name other versions; the digest fits."""
+    record = json.loads(Path(name).read_text())
+    record["guarantee"] |= changes
+    record["versions"] = {"dpaudit": "0.0.1"}
+    record.pop("digest")
+    Path(name).write_text(json.dumps(record | {"digest": digest(record)}))
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [({"curve": [[0.0, 1e-9]]}, "guarantee.curve"), ({"epsilon": 0.1}, "guarantee.epsilon")],
+)
+def test_a_forged_certificate_is_neither_verified_nor_reported(call, changes, message):
+    call("certify", plan(), "-o", "c.json")
+    forge("c.json", **changes)
+    for words in (["verify", "c.json"], ["report", "c.json", "-o", "c.html"]):
+        code, _, err = call(*words)
+        assert code == 3
+        assert message in err
+    assert not Path("c.html").exists()
+
+
+def test_verify_says_that_audits_are_not_run_again(call):
+    call("audit", "examples:Answers", "--runs", 500, "--seed", 1, "-o", "c.json")
+    code, out, err = call("verify", "c.json")
+    assert code == 0
+    assert "valid" in out
+    assert "1 audit is taken as stated and compared with claim and proof, not re-run" in err
+
+
 def test_report_of_several(call):
     for epsilon in ("1.0", "2.0"):
         settings = ("--set", f"epsilon={epsilon}", "-o", f"{epsilon}.json")
@@ -274,9 +306,14 @@ def test_audit_of_a_subject_uses_its_own_claim_and_pairs(call):
     assert answer["claim_epsilon"] == 1.0
     assert answer["pair"] == {"x": 2.0, "x_prime": -2.0}
     code, out, _ = call(
-        "audit", "examples:Answers", "--epsilon", 0.3, "--runs", 2000, "--seed", 1, "--json"
-    )
+        "audit", "examples:Answers", "--epsilon", 0.3, "--runs", 2000, "--seed", 1, "--json",
+        "-o", "c.json",
+    )  # fmt: skip
     assert code == 1
+    kept = json.loads(Path("c.json").read_text())
+    assert kept["claim"]["epsilon"] == 1.0
+    assert kept["verdict"] == "certified"  # the subject does not claim ε = 0.3
+    assert kept["audits"][0]["verdict"] == "refuted"
 
 
 @pytest.mark.parametrize(
@@ -338,6 +375,7 @@ def test_bad_functions_and_pairs(call, functions, name, pair, message):
     "options",
     [
         ["--runs", "0"],
+        ["--runs", "1000000001"],
         ["--epsilon", "nan"],
         ["--epsilon", "-1"],
         ["--delta", "1"],

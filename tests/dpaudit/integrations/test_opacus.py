@@ -33,6 +33,7 @@ from dpaudit.certificate import load_certificate
 from dpaudit.integrations._opacus_batches import BatchStream
 from dpaudit.integrations.opacus import attach
 from dpaudit.journal import read_journal
+from dpaudit.verification import verify
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore:Secure RNG turned off:UserWarning"),
@@ -475,6 +476,7 @@ def test_shuffled_batches_under_a_claim_of_amplification_are_unproven():
     train(model, optimizer, loader, epochs=4)
     certificate = training.certificate(1e-5)
     assert certificate.verdict is Verdict.UNPROVEN
+    verify(certificate)
     assert {"loader-not-poisson", "proved-instead"} <= {x.rule for x in certificate.findings}
     (instead,) = [x for x in certificate.findings if x.rule == "proved-instead"]
     proved = guarantee(disjoint_plan(epochs=4), 1e-5).epsilon

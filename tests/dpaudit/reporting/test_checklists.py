@@ -265,12 +265,42 @@ class TestGuarantee:
             ("row", Status.UNKNOWN, Status.NOT_MET),
             ("user response", Status.UNKNOWN, Status.NOT_MET),
             ("user-day", Status.UNKNOWN, Status.UNKNOWN),
+            ("click of a user", Status.UNKNOWN, Status.NOT_MET),
+            ("ad_click by one user", Status.UNKNOWN, Status.NOT_MET),
+            ("visit (any patient)", Status.UNKNOWN, Status.UNKNOWN),
+            ("day of a user", Status.UNKNOWN, Status.UNKNOWN),
+            ("user per day", Status.UNKNOWN, Status.UNKNOWN),
+            ("daily user", Status.UNKNOWN, Status.UNKNOWN),
+            ("click user", Status.UNKNOWN, Status.UNKNOWN),
+            ("of a user", Status.UNKNOWN, Status.UNKNOWN),
+            ("—", Status.UNKNOWN, Status.UNKNOWN),
         ],
     )
     def test_unit(self, unit, captures, event):
         certificate = made(Laplace(1.0), unit=PrivacyUnit(unit))
         assert status(certificate, "nist-unit-of-privacy") is captures
         assert status(certificate, "nist-event-level") is event
+
+    @pytest.mark.parametrize("unit", ["user", "row", "thing"])
+    @pytest.mark.parametrize("relation", [ReplaceOne(), MetricBall(0.25)])
+    def test_no_unit_is_protected_where_nothing_is_proved(self, unit, relation):
+        fields = {"unit": PrivacyUnit(unit), "relation": relation}
+        error = Finding("noise-reused", Severity.ERROR, "One draw serves twice.")
+        for certificate in (
+            made(Opaque("x", 1.0), claim=Claim(1.0), **fields),
+            made(Gaussian(5.0), delta=0.0, **fields),
+            replace(made(Laplace(1.0), **fields), findings=(error,)),
+        ):
+            for rule in ("nist-unit-of-privacy", "nist-event-level", "nist-bounded-contribution"):
+                assert status(certificate, rule) in (Status.UNKNOWN, Status.NOT_APPLICABLE)
+
+    def test_one_statement_is_compared_with_nothing(self):
+        alone = made(Opaque("x", 1.0), claim=Claim(1.0))
+        assert alone.guarantee is None
+        for rule in ("nist-different-unit", "nist-different-delta"):
+            assert status(alone, rule) is Status.NOT_APPLICABLE
+            assert status(made(Laplace(1.0)), rule) is Status.NOT_APPLICABLE
+            assert status(made(Laplace(1.0), claim=Claim(1.0)), rule) is Status.MET
 
     def test_a_ball_covers_small_changes_only(self):
         item = answers(made(Laplace(1.0), relation=MetricBall(0.25)))["nist-unit-of-privacy"]

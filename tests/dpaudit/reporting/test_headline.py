@@ -16,7 +16,9 @@ from dpaudit import (
     ZeroOut,
 )
 from dpaudit.reporting import words
+from dpaudit.reporting.checklists import Status, checklists
 from dpaudit.reporting.headline import headline, strongest_refutation
+from dpaudit.reporting.statement import statement
 
 
 def test_certified(certificates):
@@ -79,7 +81,8 @@ def test_an_attack_beyond_the_proof_takes_the_proof_off_the_first_screen(certifi
 def test_an_attack_within_the_proof_leaves_it(certificates):
     certificate = certificates["refuted"]
     audits = tuple(replace(a, epsilon_lower=0.8, claim_epsilon=0.5) for a in certificate.audits)
-    said = headline(replace(certificate, audits=audits, claim=Claim(0.5)))
+    held = replace(certificate, audits=audits, claim=Claim(0.5), findings=())
+    said = headline(held)
     assert not said.odds.contradicted
     assert said.odds.proved is not None
     assert "is not contradicted by this attack" in " ".join(said.details)
@@ -128,3 +131,25 @@ def test_every_trust_model_has_words(certificates, trust):
     changed = Plan(tuple(replace(i, trust=trust) for i in plan.invocations))
     assert words.adversary(trust) in headline(replace(certificates["bare"], plan=changed)).sentence
     assert words.TRUST[trust].lower().startswith(trust.value)
+
+
+@pytest.mark.parametrize("order", [(0, 1), (1, 0)])
+def test_mixed_trust_promises_the_weakest(certificates, order):
+    """A server that holds raw data sees more than what leaves a device."""
+    use = certificates["bare"].plan.invocations[0]
+    both = [replace(use, trust=t, at=t) for t in (TrustModel.LOCAL, TrustModel.CENTRAL)]
+    plan = Plan(tuple(both[n] for n in order))
+    mixed = replace(certificates["bare"], plan=plan)
+    said = headline(mixed).sentence
+    assert words.adversary(TrustModel.CENTRAL) in said
+    assert words.adversary(TrustModel.LOCAL) not in said
+    told = words.trusted(plan)
+    assert "no more than the weakest of these, central" in told[0]
+    assert told[1:] == (words.TRUST[TrustModel.CENTRAL],)
+    assert set(told) < set(statement(mixed).setting)
+    assert not set(told) & set(statement(certificates["bare"]).setting)
+    items = {item.rule: item for one in checklists(mixed) for item in one.items}
+    assert "publishes" in items["dpfy-setting"].reason
+    assert "device" not in items["dpfy-setting"].reason
+    assert items["label-deployment"].reason.endswith("no more than central.")
+    assert items["nist-trust-assumptions"].status is Status.UNKNOWN

@@ -86,10 +86,11 @@ class TestJUnit(RendererConformance):
             "claim ε = 1, δ = 0": "failure",
             "audit 1: black-box, event chosen on a pilot": "failure",
             "audit 2: exact": "passed",
-            "finding 1: float-noise": "skipped",
-            "finding 2: response-unit": "passed",
-            "finding 3: data-dependent-bound": "skipped",
-            "finding 4: wrong-range": "failure",
+            "finding 1: not-the-declared-mechanism": "failure",
+            "finding 2: float-noise": "skipped",
+            "finding 3: response-unit": "passed",
+            "finding 4: data-dependent-bound": "skipped",
+            "finding 5: wrong-range": "failure",
         }
 
     def test_unbounded_lower_bound_is_told(self, certificates):

@@ -32,7 +32,13 @@ def test_invocations_that_differ_in_label_alone_share_a_row(certificates):
 
 def test_findings_worst_first(certificates):
     found = [f.severity for f in sorted_findings(certificates["refuted"].findings)]
-    assert found == [Severity.ERROR, Severity.WARNING, Severity.WARNING, Severity.NOTE]
+    assert found == [
+        Severity.ERROR,
+        Severity.ERROR,
+        Severity.WARNING,
+        Severity.WARNING,
+        Severity.NOTE,
+    ]
 
 
 def test_compared_least_first_and_one_chosen(certificates):

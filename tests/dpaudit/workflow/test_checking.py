@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 from examples import response_plan
 
-from dpaudit import InputError, certify
+from dpaudit import Claim, InputError, certify
+from dpaudit._files import digest
 from dpaudit.certificate import SubjectRecord, load_certificate
 from dpaudit.reporting import suffixes
 from dpaudit.verification import verify
@@ -53,6 +54,10 @@ class Sum(Subject):
 class HalfTheNoise(Sum):
     def audit_release(self, data, size, rng):
         return Laplace(self.scale / 2).release_many(data, size, rng)
+
+class NoNoise(Sum):
+    def findings(self):
+        return (Finding("no-noise", Severity.ERROR, "The code adds no noise."),)
 
 class Twice(Sum):
     def plan(self):
@@ -121,6 +126,15 @@ def entry(name, target=None, *more):
 def budget(epsilon, *names, delta=0.0):
     listed = f"subjects = {json.dumps(names)}\n" if names else ""
     return f"[[budget]]\nepsilon = {epsilon}\ndelta = {delta}\n{listed}"
+
+
+def forged_curve(text):
+    """A certificate with a curve that nobody proved, and a digest that fits."""
+    record = json.loads(text)
+    record["guarantee"]["curve"] = [[0.0, 1e-9]]
+    record["versions"] = {"dpaudit": "0.0.1"}
+    record.pop("digest")
+    return json.dumps(record | {"digest": digest(record)})
 
 
 def rows(outcome):
@@ -264,6 +278,41 @@ def test_planned_attacks(project):
     assert exact.epsilon_lower == pytest.approx(1.0986122886681098)  # ln 3
 
 
+def test_what_an_attack_says_of_the_claim(project):
+    outcome = project(
+        entry("stronger", "code.py:Sum", "audit = [{ epsilon = 0.3, runs = 20000 }]"),
+        entry("weaker", "code.py:HalfTheNoise", "audit = [{ epsilon = 5, runs = 20000 }]"),
+        entry("beyond", "code.py:HalfTheNoise", "claim = { epsilon = 4 }"),
+        entry("NoNoise"),
+    )
+    found = {name: row.certificate for name, row in rows(outcome).items()}
+    assert found["stronger"].audits[0].refuted
+    assert {name: str(row.status) for name, row in rows(outcome).items()} == {
+        "stronger": "certified",
+        "weaker": "refuted",
+        "beyond": "unproven",
+        "NoNoise": "unproven",
+    }
+    assert [each.rule for each in found["beyond"].findings if each.severity == "error"] == [
+        "not-the-declared-mechanism"
+    ]
+    for certificate in found.values():
+        verify(certificate)
+
+
+@pytest.mark.parametrize(
+    ("claim", "warned"),
+    [("epsilon = 2", True), ("epsilon = 1, delta = 1e-6", True), ("epsilon = 0.5", False)],
+)
+def test_a_looser_claim_than_the_subjects_own_is_named(project, claim, warned):
+    row = rows(project(entry("Sum", None, f"claim = {{ {claim} }}", "audit = []")))["Sum"]
+    told = [each for each in row.certificate.findings if each.rule == "claim-loosened"]
+    assert len(told) == warned
+    if warned:
+        assert str(Claim(1.0)) in told[0].message
+        assert str(row.certificate.claim) in told[0].message
+
+
 def test_files_of_one_name_in_two_folders_are_two_modules(project):
     for folder, scale in (("a", 1.0), ("b", 2.0)):
         (project.root / folder).mkdir()
@@ -317,6 +366,18 @@ class TestBudgets:
         assert row.status is Status.UNPROVEN
         assert "which an audit refutes" in row.note
 
+    def test_a_plan_in_error_carries_no_budget(self, project):
+        loose = "claim = { epsilon = 4 }"
+        outcome = project(entry("HalfTheNoise", None, loose), entry("NoNoise"), budget(5))
+        (row,) = outcome.budgets
+        assert row.status is Status.UNPROVEN
+        assert "HalfTheNoise, which is in error (not-the-declared-mechanism)" in row.note
+        assert "NoNoise, which is in error (no-noise)" in row.note
+
+    def test_an_exceeded_claim_leaves_the_plan_what_it_is(self, project):
+        tight = entry("tight", "code.py:Sum", "claim = { epsilon = 0.5 }", "audit = []")
+        assert project(tight, budget(1.0)).budgets[0].status is Status.CERTIFIED
+
 
 class TestSince:
     def test_nothing_changed(self, project):
@@ -332,7 +393,7 @@ class TestSince:
         outcome = project(worse, since=project.root / "reports" / "Sum.json")
         told = [str(change) for change in outcome.subjects[0].changes]
         assert told[0] == "ε at δ = 0: 1 → 2 (worse)"
-        assert "claim: ε = 1, δ = 0 → ε = 3, δ = 0" in told
+        assert any(each.startswith("claim: ε = 1, δ = 0 → ε = 3, δ = 0") for each in told)
         assert "invocation 'sum' mechanism scale: 1.0 → 0.5" in told
         assert "field scale: 1.0 → 0.5" in told
         assert outcome.status is Status.CERTIFIED
@@ -375,7 +436,9 @@ class TestSince:
         (tmp_path / "list.json").write_text("[]")
         assert set(read_baseline(tmp_path).certificates) == {"x"}
 
-    @pytest.mark.parametrize("damage", ["tampered", "truncated", "version", "missing", "empty"])
+    @pytest.mark.parametrize(
+        "damage", ["tampered", "forged", "truncated", "version", "missing", "empty"]
+    )
     def test_a_bad_certificate_stops_before_any_work(self, project, tmp_path, damage):
         project(entry("a", "laplace.toml"))
         old = tmp_path / "old"
@@ -386,6 +449,7 @@ class TestSince:
                 text.replace('"count": 1', '"count": 2'),
                 "a.json.*certificate was edited",
             ),
+            "forged": (forged_curve(text), r"a.json.*guarantee\.curve does not follow"),
             "truncated": (text[:100], "a.json.*is not JSON"),
             "version": (
                 text.replace("dpaudit-certificate/1", "dpaudit-certificate/9"),

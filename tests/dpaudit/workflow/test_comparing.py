@@ -20,7 +20,7 @@ from dpaudit import (
     guarantee,
 )
 from dpaudit.certificate import AuditRecord, SubjectRecord
-from dpaudit.claim import Verdict
+from dpaudit.claim import Finding, Severity, Verdict
 from dpaudit.workflow.comparing import Direction, changes
 
 SUBJECT = SubjectRecord("m:X", {"sigma": 4.0}, "a" * 64, "m.py:1")
@@ -109,7 +109,7 @@ def test_a_proof_that_is_lost_or_found():
     opaque = gaussian_invocation(mechanism=Opaque("sketch", 1.0, 0.0))
     lost = told(proved, certificate(opaque))
     assert lost["verdict"].direction is Direction.WORSE
-    assert lost["ε at δ = 1e-06"].after == "inf"
+    assert lost["ε at δ = 1e-06"].after == "unbounded"
     found = told(certificate(opaque), proved)
     assert found["verdict"].direction is Direction.BETTER
     assert found["guarantee"].direction is Direction.BETTER
@@ -139,13 +139,34 @@ def test_verdicts_have_an_order():
     attack = AuditRecord(True, "m", 9.0, 1e-6, 10.0, 0.95, 100, None, 1, None)
     refuted = fine.with_audits((attack,))
     assert refuted.verdict is Verdict.REFUTED
+    others = SubjectRecord("m:X", {"sigma": 4.0}, "b" * 64, "m.py:1")
+    withstood = replace(attack, refuted=False, epsilon_lower=1.0)
     for better, worse in [
         (fine, unproven), (fine, exceeded), (fine, refuted),
         (unproven, exceeded), (unproven, refuted), (exceeded, refuted),
     ]:  # fmt: skip
         assert told(better, worse)["verdict"].direction is Direction.WORSE
-        assert told(worse, better)["verdict"].direction is Direction.BETTER
+        if worse is not refuted:
+            assert told(worse, better)["verdict"].direction is Direction.BETTER
     assert told(fine, exceeded)["claim"].direction is Direction.NEUTRAL
+    # Other code that withstands as many attacks is an improvement, if it keeps what it claims.
+    mended = replace(fine.with_audits((withstood,)), subject=others)
+    assert told(refuted, mended)["verdict"].direction is Direction.BETTER
+    unbroken = replace(withstood, epsilon_lower=0.05)
+    above = replace(exceeded.with_audits((unbroken,)), subject=others)
+    assert told(refuted, above)["verdict"].direction is Direction.NEUTRAL
+    unattacked = told(refuted, replace(fine, subject=others))["verdict"]
+    assert unattacked.direction is Direction.NEUTRAL
+    assert unattacked.after == "certified, with fewer audits"
+    # What was refuted is not mended by attacking it no more, or again with less luck.
+    for same in (fine, exceeded, fine.with_audits((withstood,))):
+        change = told(refuted, same)["verdict"]
+        assert change.direction is Direction.WORSE
+        assert "an audit found wrong" in change.after
+    # Nor is a proof of something else than the code, where the claim is too loose to be refuted.
+    loose = certificate(claim=Claim(50.0, 1e-6)).with_audits((attack,))
+    assert loose.verdict is Verdict.UNPROVEN
+    assert told(loose, certificate(claim=Claim(50.0, 1e-6)))["verdict"].direction is Direction.WORSE
     assert told(fine, refuted)["audits"].after == "1, ε ≥ 10"
 
 
@@ -172,3 +193,69 @@ def test_laplace_by_hand():
     new = certificate(gaussian_invocation(mechanism=Laplace(2.0), count=2), delta=0.0)
     assert str(told(old, new)["ε at δ = 0"]) == "ε at δ = 0: 0.25 → 1 (worse)"
     assert Gaussian(2.0).kind == "gaussian"
+
+
+def test_a_looser_claim_is_worse():
+    def claimed(claim):
+        return certificate(claim=claim)
+
+    stated = claimed(Claim(3.0, 1e-6))
+    for looser in (
+        Claim(3.1, 1e-6), Claim(3.0, 1e-5), Claim(2.0, 1e-5), Claim(3.0000000001, 1e-6), None,
+    ):  # fmt: skip
+        change = told(stated, claimed(looser))["claim"]
+        assert change.direction is Direction.WORSE
+        assert change.before != change.after
+    for tighter in (Claim(2.9, 1e-6), Claim(3.0, 1e-7)):
+        assert told(stated, claimed(tighter))["claim"].direction is Direction.NEUTRAL
+    assert told(claimed(None), stated)["claim"].direction is Direction.NEUTRAL
+
+
+def test_findings_and_open_points_that_come_and_go():
+    def found(*findings, not_covered=()):
+        made = certificate()
+        return replace(made, findings=findings, not_covered=not_covered)
+
+    error = Finding("noise-reused", Severity.ERROR, "One draw serves twice.", at="sum")
+    warning = Finding("data-dependent-bound", Severity.WARNING, "The bound is a statistic.")
+    note = Finding("aside", Severity.NOTE, "By the way.")
+    found_error = told(found(), found(error))["error noise-reused at sum"]
+    assert (found_error.direction, found_error.after) == (Direction.WORSE, error.message)
+    gone = told(found(error), found())["error noise-reused at sum"]
+    assert (gone.direction, gone.before, gone.after) == (
+        Direction.NEUTRAL, error.message, "none",
+    )  # fmt: skip
+    added = told(found(), found(warning, note))
+    assert list(added) == ["warning data-dependent-bound"]
+    assert added["warning data-dependent-bound"].direction is Direction.NEUTRAL
+    assert told(found(error), found(replace(error, message="Other words."))) == {}
+    milder = told(found(error), found(replace(error, severity=Severity.WARNING)))
+    assert set(milder) == {"error noise-reused at sum", "warning noise-reused at sum"}
+    silent = told(found(not_covered=("Timing.", "Tuning.")), found(not_covered=("Timing.",)))
+    assert str(silent["not covered"]) == "not covered: Tuning. → none"
+
+
+def test_nothing_proved_is_not_epsilon_zero():
+    none = certificate(gaussian_invocation(mechanism=Opaque("sketch", 1.0, 0.0)))
+    assert none.guarantee is None
+    unbounded = certificate(delta=0.0)
+    assert unbounded.guarantee.epsilon == float("inf")
+    assert "guarantee" not in told(none, unbounded)
+    assert told(unbounded, certify(response_plan(), subject=SUBJECT))["ε at δ = 0"].before == (
+        "unbounded"
+    )
+    endless = AuditRecord(False, "m", 9.0, 0.0, float("inf"), 0.95, 100, None, 1, None)
+    attacked = certificate().with_audits((endless,))
+    assert told(certificate(), attacked)["audits"].after == "1, no finite ε"
+
+
+def test_trust_that_is_asked_of_fewer_is_better():
+    local, central = (gaussian_invocation(trust=t) for t in (TrustModel.LOCAL, TrustModel.CENTRAL))
+    joint = gaussian_invocation(trust=TrustModel.JOINT)
+    mixed = certificate(local, central)
+    assert told(mixed, certificate(local, local))["trust"].direction is Direction.BETTER
+    assert told(certificate(local, local), mixed)["trust"].direction is Direction.WORSE
+    back = told(certificate(joint, central), certificate(central, central))
+    assert back["trust"].direction is Direction.BETTER
+    other = told(certificate(joint), certificate(central))
+    assert other["trust"].direction is Direction.WORSE
