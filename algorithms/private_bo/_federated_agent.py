@@ -8,21 +8,21 @@ from typing import TypeAlias
 
 import numpy as np
 
+from dpaudit.errors import InputError
 from private_bo._federated_messages import Broadcast, Report
+from private_bo._federated_own import OwnProcess
 from private_bo._federated_weights import region_of_agent, region_of_point
 from private_bo._threads import single_threaded
 from private_bo.gp._types import Array, Indices, read_only
 from private_bo.gp.features import Box
 from private_bo.gp.features_fourier import RandomFourierFeatures
-from private_bo.gp.kernels import Kernel, SquaredExponential
+from private_bo.gp.kernels import SquaredExponential
 
-__all__ = ["AgentModel", "Agents", "Observe", "kernel_root", "posterior_draws"]
+__all__ = ["AgentModel", "Agents", "Observe", "posterior_draws"]
 
 Observe: TypeAlias = Callable[[int, int, np.random.Generator], float]
 """What agent n observes at point x of the grid: (n, x, generator) to y."""
 
-_RESIDUAL = 1e-6
-_MOST_FEATURES = 1000
 _LEAST_SPREAD = 1e-6
 """Of observations: an agent that has seen one value alone is not blown up by rounding."""
 
@@ -33,7 +33,8 @@ class AgentModel:
 
     Attributes:
         shared: φ(x) of every point, (G, M): of the vectors that travel.
-        own: Ψ(x) of every point with ΨΨᵀ = K on the grid, (G, r): of an agent's own process.
+        own: candidates for an agent's own process on the grid.
+        beta: β, by which deviations of draws from the own process are multiplied.
         point_regions: i[x] of every point, (G,).
         agent_regions: i_n of every agent, (N,).
         initial: N_init.
@@ -41,11 +42,12 @@ class AgentModel:
         offset: what is taken off observations.
         scale: what observations are then divided by.
         standardise: whether each agent takes its own mean and deviation instead.
-        noise_variance: λ, in those units.
+        noise_variance: λ of the vectors that travel, in those units.
     """
 
     shared: Array
-    own: Array
+    own: OwnProcess
+    beta: float
     point_regions: Indices
     agent_regions: Indices
     initial: int
@@ -66,6 +68,8 @@ class AgentModel:
         feature_seed: int,
         shared_scale: float,
         own_scale: float,
+        refit_every: int | None,
+        beta: float,
         initial: int,
         own_share: Array,
         offset: float,
@@ -73,8 +77,19 @@ class AgentModel:
         standardise: bool,
         noise_variance: float,
     ) -> AgentModel:
-        """The model on a grid (G, d) of the unit cube, with random features and a SE kernel."""
+        """The model on a grid (G, d) of the unit cube, with random features and a SE kernel.
+
+        Raises:
+            InputError: if a sub-region holds no point of the grid.
+        """
         dimension = grid.shape[1]
+        point_regions = region_of_point(grid, regions)
+        occupied = np.unique(point_regions).size
+        if occupied < regions:
+            raise InputError(
+                f"regions is {regions}, of which {regions - occupied} hold none of the "
+                f"{len(grid)} points of the grid; it must be so small that each holds one."
+            )
         random = RandomFourierFeatures(
             SquaredExponential(shared_scale),
             Box((0.0, 1.0), dimension),
@@ -84,8 +99,9 @@ class AgentModel:
         with single_threaded():
             return cls(
                 shared=read_only(random(grid)),
-                own=read_only(kernel_root(SquaredExponential(own_scale), grid)),
-                point_regions=region_of_point(grid, regions),
+                own=OwnProcess.around(grid, own_scale, noise_variance, refit_every),
+                beta=beta,
+                point_regions=point_regions,
                 agent_regions=region_of_agent(agents, regions),
                 initial=initial,
                 own_share=read_only(own_share.copy()),
@@ -121,6 +137,7 @@ class Agents:
         self._generators = list(generators)
         self._choices: Indices = np.empty((len(self._numbers), 0), dtype=np.intp)
         self._seen: Array = np.empty((len(self._numbers), 0))
+        self._fitted: tuple[int, Indices] = (0, np.zeros((len(self._numbers), 2), dtype=np.intp))
         self.received: list[int] = []
         """How many of the agents followed the broadcast, round by round."""
 
@@ -154,7 +171,8 @@ class Agents:
     def reports(self, turn: int) -> list[Report]:
         """ω_n,t of each agent, from its posterior (2) given all it has seen (line 10)."""
         every = np.arange(len(self._numbers))
-        drawn = self._draws(self._model.shared, every)
+        variances = np.full(len(every), self._model.noise_variance)
+        drawn = self._draws(self._model.shared, every, variances)
         return [Report(turn, n, vector) for n, vector in zip(self._numbers, drawn, strict=True)]
 
     def _initial_points(self) -> Indices:
@@ -190,31 +208,49 @@ class Agents:
 
     def _own_maxima(self, places: Indices) -> Indices:
         """Argmax of a draw from the agent's own process, for the agents at these places."""
-        drawn = self._draws(self._model.own, places)
-        values = np.matmul(self._model.own, drawn[:, :, None])[:, :, 0]
-        found: Indices = values.argmax(axis=1)
+        own, found = self._model.own, np.zeros(len(places), dtype=np.intp)
+        scales, variances = self.fitted[places].T
+        for scale in np.unique(scales).tolist():
+            alike, root = np.flatnonzero(scales == scale), own.root(scale)
+            noise = np.array(own.variances)[variances[alike]]
+            drawn = self._draws(root, places[alike], noise, self._model.beta)
+            found[alike] = np.matmul(root, drawn[:, :, None])[:, :, 0].argmax(axis=1)
         return found
 
-    def _draws(self, features: Array, places: Indices) -> Array:
-        """One weight vector from each posterior, (n, m)."""
+    @property
+    def fitted(self) -> Indices:
+        """Which length scale and noise variance each agent's own process has, (n, 2). Private.
+
+        It follows from what has been seen, so that an agent that resumes has the same.
+        """
+        model = self._model
+        count = model.own.fitted_on(self._choices.shape[1], model.initial)
+        if count != self._fitted[0]:
+            targets = self._targets(np.arange(len(self._numbers)), count)
+            fitted = [
+                model.own.likeliest(model.own.grid[chosen[:count]], values)
+                for chosen, values in zip(self._choices, targets, strict=True)
+            ]
+            self._fitted = count, np.array(fitted, dtype=np.intp)
+        return self._fitted[1]
+
+    def _draws(
+        self, features: Array, places: Indices, variances: Array, beta: float = 1.0
+    ) -> Array:
+        """One weight vector from each posterior, (n, m), its deviation multiplied by beta."""
         counts = features.shape[1], self._choices.shape[1]
         normals = [
             [self._generators[place].standard_normal(count) for count in counts]
             for place in places.tolist()
         ]
-        prior = np.array([pair[0] for pair in normals]).reshape(-1, counts[0])
-        noise = np.array([pair[1] for pair in normals]).reshape(-1, counts[1])
-        return posterior_draws(
-            features[self._choices[places]],
-            self._targets(places),
-            self._model.noise_variance,
-            prior,
-            noise,
-        )
+        prior = beta * np.array([pair[0] for pair in normals]).reshape(-1, counts[0])
+        noise = beta * np.array([pair[1] for pair in normals]).reshape(-1, counts[1])
+        chosen = self._choices[places]
+        return posterior_draws(features[chosen], self._targets(places), variances, prior, noise)
 
-    def _targets(self, places: Indices) -> Array:
-        """What these agents have seen, in the units of their processes, (n, t)."""
-        seen, model = self._seen[places], self._model
+    def _targets(self, places: Indices, first: int | None = None) -> Array:
+        """What these agents have seen (the first of it), in units of their processes, (n, t)."""
+        seen, model = self._seen[places, :first], self._model
         if not model.standardise:
             return (seen - model.offset) / model.scale
         centred = seen - seen.mean(axis=1, keepdims=True)
@@ -224,7 +260,7 @@ class Agents:
 
 
 def posterior_draws(
-    features: Array, targets: Array, noise_variance: float, prior: Array, noise: Array
+    features: Array, targets: Array, noise_variances: Array, prior: Array, noise: Array
 ) -> Array:
     """Draws of N(ν, λΣ⁻¹) of equation (2), by moving a draw of the prior to the data.
 
@@ -234,7 +270,7 @@ def posterior_draws(
     Args:
         features: Φ of what each agent has seen, (n, t, m).
         targets: y, (n, t).
-        noise_variance: λ.
+        noise_variances: λ of each, (n,).
         prior: w, (n, m).
         noise: e, (n, t).
 
@@ -247,32 +283,8 @@ def posterior_draws(
     # One agent at a time within numpy: no product runs over the agents.
     gram = np.matmul(features, across)
     steps = np.arange(gram.shape[1])
-    gram[:, steps, steps] += noise_variance
+    gram[:, steps, steps] += noise_variances[:, None]
     expected = np.matmul(features, prior[:, :, None])
-    missing = targets[:, :, None] - expected - np.sqrt(noise_variance) * noise[:, :, None]
+    missing = (targets - np.sqrt(noise_variances)[:, None] * noise)[:, :, None] - expected
     moved: Array = np.matmul(across, np.linalg.solve(gram, missing))[:, :, 0]
     return prior + moved
-
-
-def kernel_root(kernel: Kernel, grid: Array) -> Array:
-    """Ψ with ΨΨᵀ = K on the grid, up to 1e-6 of the prior variance, by pivoted Cholesky.
-
-    Args:
-        kernel: k.
-        grid: (G, d).
-
-    Returns:
-        Shape (G, r), where r is as small as the accuracy allows, and at most 1000.
-    """
-    left = kernel.diagonal(grid).copy()
-    columns: list[Array] = []
-    while left.max() > _RESIDUAL and len(columns) < min(_MOST_FEATURES, len(grid)):
-        pivot = int(left.argmax())
-        column = kernel(grid, grid[pivot : pivot + 1])[:, 0]
-        for earlier in columns:
-            column -= earlier[pivot] * earlier
-        column /= np.sqrt(left[pivot])
-        columns.append(column)
-        left = np.maximum(left - np.square(column), 0.0)
-        left[pivot] = 0.0
-    return np.ascontiguousarray(np.stack(columns, axis=1))

@@ -34,29 +34,35 @@ def federated_findings(algorithm: PrivateFederation) -> tuple[Finding, ...]:
     ]
     found += _sensitivity_finding(algorithm)
     found += _broadcast_finding(algorithm)
-    if algorithm.reliance not in (Reliance.INVERSE_SQUARE, Reliance.NEVER):
-        found.append(
-            Finding(
-                "off-theorem",
-                Severity.NOTE,
-                f"The regret theorem asks for 1 − p_t = O(1/t²); here it is {algorithm.reliance}. "
-                "Privacy is not affected.",
-                "Set reliance to 1/t^2 where the regret bound matters.",
-            )
-        )
+    found.append(_theorem_finding(algorithm))
     return tuple(found)
+
+
+def _theorem_finding(algorithm: PrivateFederation) -> Finding:
+    """What the regret theorem asks for, and is not so here."""
+    message = (
+        "The regret theorem multiplies the deviation of an agent's own draws by a β_t that grows "
+        f"(Algorithm 2, line 6); here it is {algorithm.beta:g} in every round. "
+    )
+    remedy = "Set beta where the regret bound matters."
+    if algorithm.reliance not in (Reliance.INVERSE_SQUARE, Reliance.NEVER):
+        message += f"It asks for 1 − p_t = O(1/t²); here it is {algorithm.reliance}. "
+        remedy = "Set beta, and reliance to 1/t^2, where the regret bound matters."
+    if algorithm.refit_every is not None:
+        message += "Its kernel is known; here every agent fits that of its own process. "
+    return Finding("off-theorem", Severity.NOTE, message + "Privacy is not affected.", remedy)
 
 
 def _sensitivity_finding(algorithm: PrivateFederation) -> list[Finding]:
     """How much smaller the true sensitivity is than what the noise is scaled to."""
     from private_bo._federated_subject import Sensitivity
 
-    if algorithm.noise_scaled_to is Sensitivity.TRUE:
+    if algorithm.noise_scaled_to is Sensitivity.JOINT:
         return []
-    shares = algorithm.sensitivity(Sensitivity.TRUE) / algorithm.sensitivity(Sensitivity.PAPER)
+    shares = algorithm.sensitivity(Sensitivity.JOINT) / algorithm.sensitivity(Sensitivity.PAPER)
     if shares.min() > 1 - 1e-9:
         return []
-    true, paper = (algorithm.certified(kind) for kind in (Sensitivity.TRUE, Sensitivity.PAPER))
+    true, paper = (algorithm.certified(kind) for kind in (Sensitivity.JOINT, Sensitivity.PAPER))
     return [
         Finding(
             "noise-above-sensitivity",
@@ -65,7 +71,7 @@ def _sensitivity_finding(algorithm: PrivateFederation) -> list[Finding]:
             f"release by {100 * float(shares.min()):.3g} % to {100 * float(shares.max()):.3g} % of "
             f"that: ε = {true:.4g} with the true sensitivity of every round, {paper:.4g} with the "
             f"paper's bound. The plan declares the {algorithm.declared} one.",
-            "Set noise_scaled_to to true, or calibrate the noise to the certified ε.",
+            "Set noise_scaled_to to joint, or calibrate the noise to the certified ε.",
         )
     ]
 
@@ -95,6 +101,8 @@ def left_open(algorithm: PrivateFederation) -> tuple[str, ...]:
         f"agent acts on {expected:.3g} of them on average.",
         f"δ = {algorithm.target_delta:.3g} is the probability of any loss above ε; with "
         f"{algorithm.agents} agents it is not small.",
+        f"An audit tests the claim of ε = {algorithm.claim().epsilon:.4g}, and few runs cannot "
+        "refute a large one: set epsilon to the certified ε to test that, or raise the runs.",
         "The server is trusted: it sees every vector, and its samples must stay secret.",
         "That an agent takes part in the federation is not hidden, and neither is N.",
         "Agents are not authenticated: whoever can report in another agent's name replaces it.",

@@ -11,6 +11,7 @@ from typing import Protocol
 
 import numpy as np
 
+from dpaudit import _validate
 from dpaudit.errors import InputError
 from dpaudit.ledger import Ledger
 from dpaudit.mechanisms import Gaussian
@@ -164,7 +165,7 @@ class Server(Aggregator):
         Raises:
             InputError: if it is not the next round that is declared. Nothing is drawn then.
         """
-        self._require_next(turn)
+        turn = self._next(turn)
         vectors = self.accepted(turn, reports)
         sample = drawn(self._sampling, self._agents, self._rng)  # line 6
         value = self.aggregate(turn, {n: vectors[n] for n in sample.tolist() if n in vectors})
@@ -172,13 +173,16 @@ class Server(Aggregator):
         noisy = self._ledger.release(release.mechanism, value.ravel(), at=release.at)  # line 11
         return Broadcast(turn, np.asarray(noisy).reshape(value.shape))
 
-    def _require_next(self, turn: int) -> None:
+    def _next(self, turn: int) -> int:
+        """The turn, if it is the next one."""
         following = len(self.missing)
-        if turn != following or turn >= len(self._releases):
+        number = _validate.integer_at_least(0, turn=turn)
+        if number != following or number >= len(self._releases):
             raise InputError(
                 f"turn is {turn!r}; {len(self._releases)} rounds are declared, and the next one is "
                 f"{following}."
             )
+        return number
 
     def aggregate(self, turn: int, vectors: Mapping[int, Array]) -> Array:
         """Σ_n (φ_n^(i)/q) ω̂_n for every sub-region, (P, M), over the sampled (lines 7 to 10)."""

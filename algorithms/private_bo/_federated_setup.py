@@ -22,7 +22,31 @@ from private_bo._federated_streams import Streams
 from private_bo._federated_weights import Weights, contrasts
 from private_bo.gp._types import Array
 
-__all__ = ["Federation", "InProcess", "Reliance", "Selected", "WithoutAgent"]
+__all__ = ["Federation", "InProcess", "Reliance", "Selected", "WithoutAgent", "sensible"]
+
+_SMALLEST, _LARGEST = 1e-6, 1e6
+_MOST_FEATURES = 10_000
+_MOST_ROUNDS = 1_000_000
+_MOST_NUMBERS = 20_000_000
+"""In one array: 160 MB."""
+
+
+def _shown(count: int) -> str:
+    """A count in a sentence, however large."""
+    return str(count) if count < 10**15 else "above 1e15"
+
+
+def sensible(**field: Any) -> float:
+    """A number in [1e-6, 1e6]: none of its squares and quotients leaves the range of floats.
+
+    Raises:
+        InputError: if it is outside.
+    """
+    ((name, value),) = field.items()
+    number = _validate.positive(**field)
+    if not _SMALLEST <= number <= _LARGEST:
+        raise InputError(f"{name} is {value!r}; it must be from 1e-6 to 1e6.")
+    return number
 
 
 class Reliance(StrEnum):
@@ -113,7 +137,8 @@ class Federation:
     """Base: N agents that optimise objectives of their own and help each other to explore.
 
     The defaults are the setting of the synthetic experiments. Values that the paper leaves open
-    (length scales, units of observations) are public constants here, never fitted to data.
+    (length scales, units of observations) are public constants here; only an agent's own process,
+    which no other party sees, is fitted to that agent's data.
 
     Attributes:
         agents: N.
@@ -127,12 +152,20 @@ class Federation:
         fading_rounds: further rounds, in which the contrast goes evenly to 0; later ones have none.
         weights: φ_n^(i) in all rounds, P rows of N numbers; None for the schedule above.
         shared_scale: length scale of the random features φ.
-        own_scale: length scale of an agent's own process.
+        own_scale: length scale of an agent's own process; where that is refitted, the middle one
+            of the candidates, which go from a quarter to four times as much.
+        refit_every: after how many of its own observations, counted from the initial ones, an
+            agent chooses length scale and noise variance of its own process anew, the likeliest
+            among public candidates; None keeps ``own_scale`` and ``noise_variance``. Data and
+            choice stay with the agent, and so cost no privacy.
+        beta: β_t of Algorithm 2, line 6, the same in all rounds: by how much the deviation of a
+            draw from the own process is multiplied; 1 is a draw from the posterior itself.
         offset: what agents take off observations.
         scale: what they then divide by.
         standardise: whether each agent takes the mean and the deviation of its own observations
             instead. That is private to it; vectors are clipped in any case.
-        noise_variance: λ, variance of an observation in those units.
+        noise_variance: λ, variance of an observation in those units. For the own process it is
+            where refitted the largest candidate, beside a tenth and a hundredth of it.
         feature_seed: of φ.
 
     Raises:
@@ -153,6 +186,8 @@ class Federation:
     weights: tuple[tuple[float, ...], ...] | None = None
     shared_scale: float = 0.03
     own_scale: float = 0.03
+    refit_every: int | None = 5
+    beta: float = 1.0
     offset: float = 0.5
     scale: float = 0.25
     standardise: bool = False
@@ -164,10 +199,15 @@ class Federation:
             self._set(name, _validate.integer_at_least(1, **{name: getattr(self, name)}))
         for name in ("sharp_rounds", "fading_rounds", "feature_seed"):
             self._set(name, _validate.integer_at_least(0, **{name: getattr(self, name)}))
-        for name in ("shared_scale", "own_scale", "scale", "noise_variance"):
-            self._set(name, _validate.positive(**{name: getattr(self, name)}))
+        for name in ("shared_scale", "own_scale", "scale", "noise_variance", "beta"):
+            self._set(name, sensible(**{name: getattr(self, name)}))
         self._set("contrast", _validate.non_negative(contrast=self.contrast))
         self._set("offset", _validate.finite(offset=self.offset))
+        if abs(self.offset) > _LARGEST:
+            raise InputError(f"offset is {self.offset:g}; it must be from -1e6 to 1e6.")
+        if self.refit_every is not None:
+            refit = _validate.integer_at_least(1, refit_every=self.refit_every)
+            self._set("refit_every", refit)
         self._set("reliance", _validate.member(Reliance, reliance=self.reliance))
         if not isinstance(self.standardise, bool):
             raise InputError(f"standardise is {self.standardise!r}; it must be true or false.")
@@ -181,10 +221,35 @@ class Federation:
                 f"regions is {self.regions}; it must be at most the number of agents, "
                 f"{self.agents}, so that every sub-region has an agent."
             )
+        self._require_size()
         self._require_weights()
 
     def _set(self, name: str, value: object) -> None:
         object.__setattr__(self, name, value)
+
+    def _require_size(self) -> None:
+        """Refuse what no memory holds, before anything of that size is made."""
+        for name in ("sharp_rounds", "fading_rounds"):
+            if getattr(self, name) > _MOST_ROUNDS:
+                raise InputError(
+                    f"{name} is {_shown(getattr(self, name))}; it must be at most {_MOST_ROUNDS}."
+                )
+        if self.features > _MOST_FEATURES:
+            raise InputError(
+                f"features is {_shown(self.features)}; it must be at most {_MOST_FEATURES}."
+            )
+        queries = self.initial + self.rounds
+        products = {
+            "agents × regions × rounds": self.agents * self.regions * self.rounds,
+            "regions × features × rounds": self.regions * self.features * self.rounds,
+            "agents × (initial + rounds)²": self.agents * queries**2,
+            "agents × (initial + rounds) × features": self.agents * queries * self.features,
+        }
+        for product, size in products.items():
+            if size > _MOST_NUMBERS:
+                raise InputError(
+                    f"{product} is {_shown(size)}; it must be at most {_MOST_NUMBERS}."
+                )
 
     def _require_weights(self) -> None:
         found = self.public_weights
@@ -215,7 +280,11 @@ class Federation:
     # -- parties ---------------------------------------------------------------------------------
 
     def model(self, grid: Array) -> AgentModel:
-        """What every agent knows beforehand, on a public grid (G, d)."""
+        """What every agent knows beforehand, on a public grid (G, d).
+
+        Raises:
+            InputError: if a sub-region holds no point of the grid.
+        """
         return AgentModel.on(
             grid,
             agents=self.agents,
@@ -224,6 +293,8 @@ class Federation:
             feature_seed=self.feature_seed,
             shared_scale=self.shared_scale,
             own_scale=self.own_scale,
+            refit_every=self.refit_every,
+            beta=self.beta,
             initial=self.initial,
             own_share=1.0 - self.reliance.shares(self.rounds),
             offset=self.offset,

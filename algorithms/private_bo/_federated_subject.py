@@ -19,12 +19,13 @@ from dpaudit.sampling import FixedSizeSampling, PoissonSampling
 from dpaudit.subject import Subject
 from private_bo._federated_notes import federated_findings, left_open
 from private_bo._federated_server import Release
-from private_bo._federated_setup import Federation
+from private_bo._federated_setup import Federation, sensible
 from private_bo.gp._types import Array
 
 __all__ = ["PrivateFederation", "SamplingScheme", "Sensitivity"]
 
 _AGENT = PrivacyUnit("agent")
+_MOST_NOISE = 1e18
 
 
 class SamplingScheme(StrEnum):
@@ -39,7 +40,7 @@ class SamplingScheme(StrEnum):
 class Sensitivity(StrEnum):
     """How far one agent can move a round's joint release."""
 
-    TRUE = "true"
+    JOINT = "joint"
     """max_n (S/(q√P)) √(Σ_i φ_n^(i)²), from the public weights."""
     PAPER = "paper"
     """φ_max S/q, the paper's bound."""
@@ -77,7 +78,7 @@ class PrivateFederation(Federation, Subject):
     epsilon: float | None = None
     sampling: SamplingScheme = SamplingScheme.POISSON
     noise_scaled_to: Sensitivity = Sensitivity.PAPER
-    declared: Sensitivity = Sensitivity.TRUE
+    declared: Sensitivity = Sensitivity.JOINT
     last_broadcast: bool = False
 
     def __post_init__(self) -> None:
@@ -87,8 +88,13 @@ class PrivateFederation(Federation, Subject):
             )
         super().__post_init__()
         self._set("rate", _validate.fraction(rate=self.rate))
-        for name in ("noise_multiplier", "clip"):
-            self._set(name, _validate.positive(**{name: getattr(self, name)}))
+        self._set("noise_multiplier", _validate.positive(noise_multiplier=self.noise_multiplier))
+        if not 1 / _MOST_NOISE <= self.noise_multiplier <= _MOST_NOISE:
+            raise InputError(
+                f"noise_multiplier is {self.noise_multiplier:g}; it must be from "
+                f"{1 / _MOST_NOISE:g} to {_MOST_NOISE:g}."
+            )
+        self._set("clip", sensible(clip=self.clip))
         if self.delta is not None:
             self._set("delta", _validate.open_fraction(delta=self.delta))
         elif self.agents < 2:

@@ -78,7 +78,7 @@ def contrasts(rounds: int, *, contrast: float, sharp: int, fading: int) -> Array
     [15.0, 15.0, 10.0, 5.0, 0.0, 0.0]
     """
     falling = np.linspace(contrast, 0.0, fading)
-    whole = np.concatenate([np.full(sharp, contrast), falling, np.zeros(rounds)])
+    whole = np.concatenate([np.full(min(sharp, rounds), contrast), falling, np.zeros(rounds)])
     return whole[:rounds].copy()
 
 
@@ -108,7 +108,7 @@ class Weights:
         worst = float(sums.flat[int(np.abs(sums - 1).argmax())])
         if abs(worst - 1) > _ROUNDING:
             raise InputError(
-                f"weights sum to {worst:.6g} over the agents of a sub-region; they must sum to 1."
+                f"weights sum to {worst:.12g} over the agents of a sub-region; they must sum to 1."
             )
         object.__setattr__(self, "values", read_only(values.copy()))
 

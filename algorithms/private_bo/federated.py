@@ -77,6 +77,9 @@ class DPFTSDE(PrivateFederation):
     One agent is protected over the whole run: its vectors may as well have been zero. N and the
     weights are public. The claim is the privacy loss that the paper publishes: the classic moments
     accountant at T rounds. The plan declares what the public weights really allow, round by round.
+
+    ``dpaudit audit`` tests the claim, and few runs cannot refute a large one: ε = 9.91, that of the
+    defaults, takes at least 80 521. ``--set epsilon=4.1`` tests what the plan proves; 10 000 do.
     """
 
     # -- audit -----------------------------------------------------------------------------------

@@ -71,10 +71,14 @@ def require_enough_runs(
             curve.update(np.ones(more), np.zeros(more))
         needed = min(needed, curve.pairs) if curve.refuted else needed
     if runs < needed:
-        wanted = f"at least {needed} are needed" if needed < _NEVER else "no number of runs could"
+        remedy = (
+            f"at least {needed} are needed; give more, or a smaller epsilon to test"
+            if needed < _NEVER
+            else "no number of runs could; give a smaller epsilon to test"
+        )
         raise InputError(
             f"runs is {runs}; even outputs that never coincide could not refute {claim} with so "
-            f"few: {wanted}."
+            f"few: {remedy}."
         )
 
 

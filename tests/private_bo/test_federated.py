@@ -12,8 +12,9 @@ from dpaudit.accounting import compose, guarantee
 from dpaudit.auditing.replay import replay
 from dpaudit.certificate import SubjectRecord
 from dpaudit.errors import InputError
-from dpaudit.project import configuration
+from dpaudit.project import configuration, parse_settings
 from dpaudit.subject import RunResult
+from dpaudit.workflow.attacking import AuditRequest, audit_target
 from private_bo.federated import (
     DPFTS,
     DPFTSDE,
@@ -76,7 +77,7 @@ def test_what_the_noise_buys(q: float, classic: float, paper: float, true: float
     algorithm = replace(LANDMINES, rate=q)
     assert algorithm.claim().epsilon == pytest.approx(classic, abs=0.01)
     assert algorithm.certified(Sensitivity.PAPER) == pytest.approx(paper, abs=0.01)
-    found = algorithm.certified(Sensitivity.TRUE)
+    found = algorithm.certified(Sensitivity.JOINT)
     assert true - 0.03 < found <= true
 
 
@@ -106,6 +107,28 @@ def test_the_claim_is_certified_and_both_sensitivities_are_shown() -> None:
     json.dumps(certificate.to_dict())
 
 
+def test_what_is_beside_the_theorem_is_stated() -> None:
+    def message(**fields: object) -> str:
+        found = replace(SMALL, **fields).findings()  # type: ignore[arg-type]
+        return next(each.message for each in found if each.rule == "off-theorem")
+
+    assert "here it is 1 in every round" in message()
+    assert "here it is 2.5 in every round" in message(beta=2.5)
+    assert "1/sqrt(t)" in message()
+    assert "1 − p_t" not in message(reliance=Reliance.INVERSE_SQUARE)
+    assert "fits" in message()
+    assert "fits" not in message(refit_every=None)
+    assert any("few runs cannot refute" in each for each in SMALL.not_covered())
+
+
+@pytest.mark.parametrize("kind", Sensitivity)
+def test_settings_of_the_command_are_read_as_text(kind: Sensitivity) -> None:
+    """What a remedy says to set is no TOML value of another type."""
+    given = parse_settings([f"noise_scaled_to={kind}", f"declared={kind}"])
+    read = replace(SMALL, **given)
+    assert (read.noise_scaled_to, read.declared) == (kind, kind)
+
+
 def test_the_plan_has_the_true_sensitivity_of_every_round() -> None:
     plan = LANDMINES.plan()
     assert (plan.relation, str(plan.unit), plan.trust) == (ZeroOut(), "agent", "central")
@@ -124,7 +147,7 @@ def test_the_plan_has_the_true_sensitivity_of_every_round() -> None:
 def test_algorithm_1_as_printed_releases_once_more() -> None:
     printed = replace(SMALL, last_broadcast=True)
     assert printed.claim() == SMALL.claim()
-    assert printed.certified(Sensitivity.TRUE) > SMALL.certified(Sensitivity.TRUE)
+    assert printed.certified(Sensitivity.JOINT) > SMALL.certified(Sensitivity.JOINT)
     same, more = run(SMALL), run(printed)
     assert (len(same[1]), len(more[1])) == (6, 7)
     assert more[0].series == same[0].series  # nobody acts on it
@@ -136,7 +159,7 @@ def test_calibration_buys_the_claim_with_less_noise(scaled_to: Sensitivity) -> N
     found = published.calibrated()
     assert found.claim().epsilon == published.claim().epsilon
     assert found.noise_multiplier < published.noise_multiplier
-    certified = found.certified(Sensitivity.TRUE)
+    certified = found.certified(Sensitivity.JOINT)
     assert 0.995 * found.claim().epsilon <= certified <= found.claim().epsilon
     assert published.calibrated(2.0).claim().epsilon == 2.0
 
@@ -219,7 +242,7 @@ def test_one_region_is_dp_fts() -> None:
     assert run(single)[0].series == run(whole)[0].series
     assert single.claim() == whole.claim()
     # One region has the paper's sensitivity: there is nothing to gain.
-    assert single.certified(Sensitivity.TRUE) == pytest.approx(single.certified(Sensitivity.PAPER))
+    assert single.certified(Sensitivity.JOINT) == pytest.approx(single.certified(Sensitivity.PAPER))
     assert "noise-above-sensitivity" not in [finding.rule for finding in single.findings()]
 
 
@@ -276,7 +299,32 @@ def test_a_silent_agent_changes_no_other_agents_first_points() -> None:
         ({"agents": 2, "rate": 0.5, "weights": ((0.5, 0.5),)}, "weights has shape"),
         ({"agents": 2, "rate": 0.5, "weights": ((0.5,), (0.5, 0.5))}, "weights is"),
         ({"agents": 2, "rate": 0.5, "weights": 3.0}, "weights has shape"),
+        (
+            {"agents": 2, "rate": 0.5, "weights": ((0.5, 0.5 + 1e-7), (0.5, 0.5))},
+            r"1\.0000001 over",
+        ),
         ({"contrast": -1.0}, "contrast"),
+        ({"agents": 10**8}, "agents × regions × rounds is 8000000000; it must be at most 20000000"),
+        ({"rounds": 10**8}, "agents × regions × rounds is"),
+        ({"rounds": 10**400}, "agents × regions × rounds is above 1e15"),
+        ({"initial": 100_000}, "agents × .initial . rounds.² is"),
+        ({"features": 10**9}, "features is 1000000000; it must be at most 10000"),
+        ({"features": 8000}, "agents × .initial . rounds. × features is"),
+        ({"sharp_rounds": 10**9}, "sharp_rounds is 1000000000; it must be at most 1000000"),
+        ({"fading_rounds": 10**9}, "fading_rounds is"),
+        ({"own_scale": 1e-300}, "own_scale is 1e-300; it must be from 1e-6 to 1e6"),
+        ({"own_scale": 1e300}, "own_scale is"),
+        ({"shared_scale": 1e-300}, "shared_scale is"),
+        ({"scale": 1e-308}, "scale is 1e-308"),
+        ({"offset": 1e308}, "offset is 1e.308; it must be from -1e6 to 1e6"),
+        ({"offset": -1e7}, "offset is -1e.07"),
+        ({"noise_variance": 1e308}, "noise_variance is"),
+        ({"clip": 1e308}, "clip is"),
+        ({"noise_multiplier": 1e-308}, "noise_multiplier is 1e-308; it must be from 1e-18"),
+        ({"beta": 0.0}, "beta is 0"),
+        ({"refit_every": 0}, "refit_every is 0"),
+        ({"refit_every": 2.5}, "refit_every is 2.5"),
+        ({"noise_scaled_to": True}, "must be one of joint, paper"),
         ({"scale": 0.0}, "scale"),
     ],
 )
@@ -316,3 +364,8 @@ def test_public_names() -> None:
     assert private_bo.PlainTS is PlainTS
     assert DPFTSDE().load("synthetic", np.random.default_rng(0)).agents == 200
     assert DPFTSDE(agents=30, regions=4).load("digits", np.random.default_rng(0)).agents == 30
+
+
+def test_an_audit_that_could_show_nothing_says_what_to_do() -> None:
+    with pytest.raises(InputError, match="80521 are needed; give more, or a smaller epsilon"):
+        audit_target(AuditRequest("private_bo:DPFTSDE", runs=10_000))

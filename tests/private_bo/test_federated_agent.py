@@ -3,7 +3,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from private_bo._federated_agent import AgentModel, Agents, kernel_root, posterior_draws
+from dpaudit.errors import InputError
+from private_bo._federated_agent import AgentModel, Agents, posterior_draws
 from private_bo._federated_messages import Broadcast
 from private_bo._federated_problems import synthetic, unit_grid
 from private_bo._federated_setup import Federation, Reliance
@@ -34,7 +35,7 @@ def test_draws_have_the_law_of_equation_2() -> None:
     Sigma = Phi.T @ Phi + lam * np.eye(5)
 
     def draw(w: np.ndarray, e: np.ndarray) -> np.ndarray:
-        return posterior_draws(Phi[None], y[None], lam, w[None], e[None])[0]
+        return posterior_draws(Phi[None], y[None], np.array([lam]), w[None], e[None])[0]
 
     nu = draw(np.zeros(5), np.zeros(7))
     assert np.allclose(nu, np.linalg.solve(Sigma, Phi.T @ y))
@@ -43,24 +44,12 @@ def test_draws_have_the_law_of_equation_2() -> None:
     assert np.allclose(np.array(linear).T @ np.array(linear), lam * np.linalg.inv(Sigma))
 
 
-@pytest.mark.parametrize(("dimension", "scale"), [(1, 0.03), (2, 0.2), (3, 0.5)])
-def test_the_root_reproduces_the_kernel_on_the_grid(dimension: int, scale: float) -> None:
-    grid = unit_grid({1: 200, 2: 15, 3: 6}[dimension], dimension)
-    root = kernel_root(SquaredExponential(scale), grid)
-    assert root.shape[1] < len(grid)
-    assert np.abs(root @ root.T - SquaredExponential(scale)(grid, grid)).max() <= 1e-6
-
-
-def test_the_root_of_a_kernel_without_structure_is_whole() -> None:
-    grid = unit_grid(20)
-    root = kernel_root(SquaredExponential(1e-4), grid)
-    assert root.shape == (20, 20)
-    assert np.allclose(root @ root.T, np.eye(20))
-
-
 @pytest.mark.parametrize("standardise", [False, True])
-def test_an_agent_is_the_same_alone_and_among_others_bit_for_bit(standardise: bool) -> None:
-    setup = replace(SETUP, standardise=standardise)
+@pytest.mark.parametrize("refit_every", [None, 2])
+def test_an_agent_is_the_same_alone_and_among_others_bit_for_bit(
+    standardise: bool, refit_every: int | None
+) -> None:
+    setup = replace(SETUP, standardise=standardise, refit_every=refit_every)
     together = acted(setup, 5)
     last = {report.agent: report.vector for report in together.reports(5)}
     for number in range(SETUP.agents):
@@ -139,6 +128,56 @@ def test_followers_are_as_frequent_as_declared() -> None:
     agents = many.team(problem, Streams((4,)))
     agents.act(Broadcast(3, np.ones((2, 2))))
     assert abs(agents.received[0] - 1000) < 5.1 * np.sqrt(2000 / 4)
+
+
+@pytest.mark.parametrize("beta", [1e-6, 1.0])
+@pytest.mark.parametrize("refit_every", [None, 1])
+def test_beta_multiplies_the_deviation_of_own_draws(beta: float, refit_every: int | None) -> None:
+    """Without deviation an agent queries the argmax of its posterior mean; otherwise others do."""
+    setup = replace(
+        SETUP, reliance=Reliance.NEVER, refit_every=refit_every, beta=beta, own_scale=0.06,
+        noise_variance=0.3,
+    )  # fmt: skip
+    agents, own = acted(setup, 3), setup.model(PROBLEM.domain).own
+    means = []
+    for n, (scale, variance) in enumerate(agents.fitted):
+        kernel, points = SquaredExponential(own.scales[scale]), PROBLEM.domain[agents.choices[n]]
+        gram = kernel(points, points) + own.variances[variance] * np.eye(len(points))
+        weights = np.linalg.solve(gram, (agents.seen[n] - setup.offset) / setup.scale)
+        means.append(int((kernel(PROBLEM.domain, points) @ weights).argmax()))
+    candidates = len(np.unique(agents.fitted, axis=0))
+    assert candidates == 1 if refit_every is None else candidates > 2
+    agents.act(Broadcast(3, np.zeros((2, 20))))
+    assert (agents.choices[:, -1].tolist() == means) == (beta < 1)
+
+
+def test_refits_happen_at_their_time_on_own_data_and_survive_a_restart() -> None:
+    setup = replace(SETUP, reliance=Reliance.NEVER, refit_every=2, rounds=20, own_scale=0.06)
+    model = setup.model(PROBLEM.domain)
+    agents = Agents(model, PROBLEM.observe, [3], [Streams((11,)).agent(3)])
+    choices = []
+    for turn in range(-1, 12):
+        agents.act(Broadcast(turn, np.zeros((2, 20))))
+        count = 4 + 2 * ((turn + 1) // 2)
+        points = PROBLEM.domain[agents.choices[0, :count]]
+        targets = (agents.seen[0, :count] - setup.offset) / setup.scale
+        expected = model.own.likeliest(points, targets)
+        assert tuple(agents.fitted[0]) == expected
+        again = Agents(model, PROBLEM.observe, [3], [Streams((0,)).agent(3)])
+        again.resume(agents.choices, agents.seen)
+        assert again.fitted.tolist() == agents.fitted.tolist()
+        choices.append(expected)
+    assert len(set(choices)) > 1
+    fixed = acted(replace(setup, refit_every=None), 12, [3])
+    assert fixed.choices[0, :4].tolist() == agents.choices[0, :4].tolist()
+    assert fixed.choices.tolist() != agents.choices.tolist()
+    assert fixed.fitted.tolist() == [[0, 0]]
+
+
+def test_a_sub_region_without_points_is_refused() -> None:
+    many = Federation(agents=200, regions=50, features=2, rounds=1, initial=1)
+    with pytest.raises(InputError, match="regions is 50, of which 30 hold none of the 20 points"):
+        many.model(unit_grid(20))
 
 
 def test_own_draws_find_the_maximum_of_a_known_function() -> None:

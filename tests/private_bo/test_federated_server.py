@@ -228,3 +228,16 @@ def test_wrong_messages_are_refused(make: Callable[[], object], message: str) ->
     with pytest.raises(InputError, match=message) as refused:
         make()
     assert "\n" not in str(refused.value)
+
+
+@pytest.mark.parametrize("turn", [1.0, True, "1", None, np.float64(1), -1, 10**30])
+def test_a_turn_that_is_no_integer_is_refused_before_anything_happens(turn: object) -> None:
+    ledger = Ledger(SUBJECT.plan(), rng=np.random.default_rng(0))
+    server = SUBJECT.server(ledger, np.random.default_rng(0))
+    server.round(0, proper(0))
+    with pytest.raises(InputError, match="turn is") as refused:
+        server.round(turn, proper(1))  # type: ignore[arg-type]
+    assert "\n" not in str(refused.value)
+    assert (len(ledger), server.missing) == (1, [0])
+    server.round(np.int64(1), proper(1))
+    assert len(ledger) == 2

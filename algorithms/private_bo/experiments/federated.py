@@ -47,16 +47,18 @@ def document(
     curves: Curves,
     pairs: Sequence[tuple[str, str]],
 ) -> str:
-    """The tables in Markdown: regret after some rounds, and paired differences."""
+    """The tables in Markdown: regret after some rounds, its mean, and paired differences."""
     trials, columns = next(iter(curves.values())).shape
     T = columns - 1
     marks = sorted({max(1, T // 8), max(1, T // 4), max(1, T // 2), T})
     lines = [f"# {title}", "", f"Simple regret ± standard error of {trials} trials.", ""]
     heads = ["run", "ε by moments", "ε certified", *(f"t = {t}" for t in marks)]
+    heads.append(f"mean of t = 1…{T}")
     for panel, cells in shown.items():
         lines += [f"## {panel}", "", _row(heads), _row(["---"] * len(heads))]
         for label, algorithm in cells.items():
             regrets = [_number(*mean_and_error(curves[algorithm][:, t])) for t in marks]
+            regrets.append(_number(*mean_and_error(curves[algorithm][:, 1:].mean(axis=1))))
             lines.append(_row([label, *_losses(algorithm), *regrets]))
         lines.append("")
     cells = {label: each for panel in shown.values() for label, each in panel.items()}
