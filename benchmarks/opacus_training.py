@@ -57,7 +57,7 @@ def arm(
     training = None
     if watched:
         plan = Plan.dp_sgd(noise_multiplier=NOISE, sample_rate=1 / len(loader), epochs=epochs)
-        training = attach(engine, Ledger(plan, journal=journal))
+        training = attach(engine, Ledger(plan, journal=journal), expected_batch_size=BATCH)
     model: Any = network(hidden)
     model, optimizer, loader = engine.make_private(
         module=model,

@@ -12,7 +12,7 @@ from dpaudit.integrations._opacus_batches import BatchStream
 from dpaudit.integrations._opacus_step import ObservedStep
 from dpaudit.plan import Invocation, Plan
 from dpaudit.relations import AddRemove
-from dpaudit.sampling import PoissonSampling
+from dpaudit.sampling import FixedSizeSampling, PoissonSampling
 
 if TYPE_CHECKING:
     from dpaudit.integrations._opacus_optimizer import ObservedOptimizer
@@ -49,7 +49,7 @@ def divisor_finding(optimizer: ObservedOptimizer) -> list[Finding]:
     return [
         Finding(
             "expected-batch-depends-on-data",
-            Severity.WARNING,
+            Severity.ERROR,
             "opacus divides the noisy sum by an expected batch size that follows from the number "
             "of units, which add-remove protects: where neighbours get different divisors, the "
             "scale of the noise tells them apart (opacus issues 571 and 819).",
@@ -69,17 +69,8 @@ def batch_findings(
     """Whether batches were drawn as the plan says; errors break the proof."""
     if not steps:
         return []
-    if stream is None or (stream.batching is None and not stream.repeats):
-        what = "No loader was attached" if stream is None else "The loader's sampler is not known"
-        return [
-            Finding(
-                "sampling-not-observed",
-                Severity.WARNING,
-                f"{what}, so that batches are drawn as declared is an assumption.",
-                "Attach the loader that make_private returned.",
-                label,
-            )
-        ]
+    if stream is None:
+        return [_not_observed(label, "No loader was attached", Severity.WARNING)]
     if stream.repeats:
         return [
             _error(
@@ -90,26 +81,84 @@ def batch_findings(
                 label,
             )
         ]
-    first = declared[0]
-    if isinstance(first.sampling, PoissonSampling) and first.sampling.rate < 1:
-        found = _poisson(label, first, first.sampling.rate, stream)
-    elif any(each.releases > each.count for each in declared):
-        found = _disjoint(label, first, stream)
+    if stream.batching is None:
+        claimed = any(_sampled(each) or each.releases > each.count for each in declared)
+        severity = Severity.ERROR if claimed else Severity.WARNING
+        found = [_not_observed(label, "The loader's sampler is not known", severity)]
     else:
-        found = _unamplified(label, first, stream)
-    matters = first.sampling is not None or first.releases > first.count
-    if stream.strays and matters:
-        found.append(
+        found = [one for each in declared for one in _against(label, each, stream)]
+    return [*dict.fromkeys(found), *_irregular(label, stream, len(steps))]
+
+
+def _not_observed(label: str, what: str, severity: Severity) -> Finding:
+    return Finding(
+        "sampling-not-observed",
+        severity,
+        f"{what}, so that batches are drawn as declared is an assumption.",
+        "Attach the loader that make_private returned.",
+        label,
+    )
+
+
+def _sampled(each: Invocation) -> bool:
+    """Whether less than all units take part, so that amplification is claimed."""
+    match each.sampling:
+        case None:
+            return False
+        case PoissonSampling(rate=rate):
+            return rate < 1
+        case FixedSizeSampling(size=size, population=population):
+            return size < population
+    return True
+
+
+def _against(label: str, each: Invocation, stream: BatchStream) -> list[Finding]:
+    """One declared invocation against a loader whose scheme is known."""
+    if _sampled(each):
+        if isinstance(each.sampling, PoissonSampling):
+            return _poisson(label, each, each.sampling.rate, stream)
+        return [
             _error(
-                "batch-not-fresh",
-                f"{stream.strays} of {len(steps)} noisy steps used a batch that the loader did not "
-                "draw for them: a batch was used twice, or came from elsewhere.",
-                "Draw a batch from the attached loader for every step, and share it with no other "
-                "optimizer.",
+                "sampling-differs",
+                f"The plan claims amplification by {each.sampling}; the loader's batches are "
+                f"{stream.batching}, and no loader is known that draws a fresh subset every step.",
+                "Declare batching='poisson' and let make_private make the loader, or declare "
+                "batching='disjoint'.",
                 label,
             )
+        ]
+    if each.releases > each.count:
+        return _disjoint(label, each, stream)
+    return _unamplified(label, each, stream)
+
+
+def _irregular(label: str, stream: BatchStream, steps: int) -> Iterable[Finding]:
+    """What went otherwise than the scheme says; how many were left out may be private."""
+    if stream.changed:
+        yield _error(
+            "loader-changed",
+            "The loader's sampler, its rate or its number of units was changed after the loader "
+            "was attached.",
+            "Leave the sampler as it is; attach another optimizer for another scheme.",
+            label,
         )
-    return found
+    if stream.left_out and stream.batching is Batching.POISSON:
+        yield _error(
+            "batches-left-out",
+            "Batches that the loader drew were passed over and later ones used: the batches of the "
+            "steps are then chosen, not sampled. To skip empty batches is such a choice.",
+            "Make a step of every batch, empty ones too, and stop only at the end.",
+            label,
+        )
+    if stream.strays and stream.counted:
+        yield _error(
+            "batch-not-fresh",
+            f"{stream.strays} of {steps} noisy steps used a batch that the loader did not draw for "
+            "them: a batch was used twice, or came from elsewhere and may hold a unit twice.",
+            "Draw a batch from the attached loader for every step, and share it with no other "
+            "optimizer.",
+            label,
+        )
 
 
 def _poisson(label: str, first: Invocation, rate: float, stream: BatchStream) -> list[Finding]:
@@ -202,7 +251,9 @@ def without_amplification(
 def _epochs(optimizer: ObservedOptimizer) -> Plan | None:
     """Disjoint batches under zero-out, each epoch at the least noise of its steps."""
     stream = optimizer.stream
-    if stream is None or stream.batching is not Batching.DISJOINT or stream.strays:
+    if stream is None or stream.batching is not Batching.DISJOINT:
+        return None
+    if stream.strays or stream.repeats or stream.changed:
         return None
     least: dict[int, float] = {}
     for step in optimizer.steps:

@@ -11,7 +11,7 @@ from dpaudit.integrations._opacus_batches import BatchStream
 from dpaudit.integrations._opacus_step import (
     GradientNoise,
     ObservedStep,
-    counts_units,
+    clip_norm,
     first_parameter,
     units_of,
 )
@@ -68,13 +68,12 @@ class ObservedOptimizer:
         self._batches = 1  # that the loader drew for it and that accumulate
         if divisor is not None:
             optimizer.expected_batch_size = divisor
-        self._counts = counts_units(optimizer)
+        self._norms: set[float] = set()  # that its parts were clipped to
         self._noise = GradientNoise(optimizer, optimizer.add_noise)
         self._checked: tuple[Any, ...] = ()  # numbers that were found to be the declared ones
         optimizer.add_noise = self._noisy
-        summing = "clip_and_accumulate" if self._counts else "accumulate"
-        self._sum = getattr(optimizer, summing)
-        setattr(optimizer, summing, self._summed)
+        self._sum = optimizer.clip_and_accumulate
+        optimizer.clip_and_accumulate = self._summed
 
     @staticmethod
     def holds(optimizer: Any) -> bool:
@@ -113,11 +112,11 @@ class ObservedOptimizer:
         parameter = first_parameter(self._optimizer)
         if parameter.summed_grad is None:
             self._units = self._parts = 0
-        units = 0
-        if self._counts:
-            held = parameter.grad_sample
-            units, self._batches = units_of(held), len(held) if isinstance(held, list) else 1
-            del held  # the optimizer is about to free these gradients, which are large
+            self._norms.clear()
+        held = parameter.grad_sample
+        units, self._batches = units_of(held), len(held) if isinstance(held, list) else 1
+        del held  # the optimizer is about to free these gradients, which are large
+        self._norms.add(clip_norm(self._optimizer))
         self._sum()
         self._units += units
         self._parts += 1
@@ -129,14 +128,16 @@ class ObservedOptimizer:
         batches = self._batches
         if batches > 1:
             self._require_one_contribution(invocation, batches)
-        numbers = optimizer.noise_multiplier, optimizer.max_grad_norm, invocation
+        norm = clip_norm(optimizer)
+        self._require_unchanged(invocation, norm)
+        numbers = optimizer.noise_multiplier, optimizer.max_grad_norm, norm, invocation
         mechanism = invocation.mechanism
         if numbers != self._checked:
             mechanism = self._mechanism(invocation)
         self._ledger.observe(mechanism, self._noise, unit=unit, at=invocation.at)
         self._checked = numbers
         self._ran[invocation.at] += 1
-        units: int | None = self._units if self._counts else None
+        units: int | None = self._units
         if stream is not None:
             self._epoch = stream.epochs
             units = stream.use(units, batches)
@@ -145,7 +146,7 @@ class ObservedOptimizer:
                 at=invocation.at,
                 unit=unit,
                 noise_multiplier=float(numbers[0]),
-                max_grad_norm=float(numbers[1]),
+                max_grad_norm=norm,
                 expected_batch_size=float(optimizer.expected_batch_size) if self.divides else None,
                 actual_batch_size=units,
                 physical_batches=max(self._parts, batches),
@@ -180,6 +181,20 @@ class ObservedOptimizer:
         unit = f"batch {self._ran[due.at] + 1}" if due.releases > due.count else None
         return due, unit
 
+    def _require_unchanged(self, invocation: Invocation, norm: float) -> None:
+        """Refuse parts that are clipped to different norms, and another than the public divisor."""
+        if self._norms - {norm}:
+            raise PlanMismatchError(
+                f"{invocation.describe()} sums gradients clipped to {sorted(self._norms)} and the "
+                f"clip norm is now {norm:g}; keep it for all parts of a step."
+            )
+        divisor = self._optimizer.expected_batch_size
+        if self.public_divisor is not None and divisor != self.public_divisor:
+            raise PlanMismatchError(
+                f"{invocation.describe()} divides by {divisor}; attach was given the public "
+                f"expected_batch_size {self.public_divisor:g}, so leave it."
+            )
+
     def _require_one_contribution(self, invocation: Invocation, batches: int) -> None:
         """Refuse an accumulated step in which one unit may contribute several times."""
         stream = self.stream
@@ -193,8 +208,9 @@ class ObservedOptimizer:
 
     def _mechanism(self, invocation: Invocation) -> Mechanism:
         """The declared mechanism if the optimizer's numbers are its, else what would run."""
-        noise, norm = float(self._optimizer.noise_multiplier), float(self._optimizer.max_grad_norm)
-        if not (noise > 0 and norm > 0):
+        noise, norm = float(self._optimizer.noise_multiplier), clip_norm(self._optimizer)
+        sigma = noise * float(self._optimizer.max_grad_norm)
+        if not (sigma > 0 and norm > 0):
             raise PlanMismatchError(
                 f"{invocation.describe()} runs with noise multiplier {noise:g} and clip norm "
                 f"{norm:g}; both must be above 0."
@@ -206,11 +222,9 @@ class ObservedOptimizer:
                 f"{invocation.at!r}, but the clip norm {norm:g} makes it {moved:g}."
             )
         declared = invocation.mechanism
-        if isinstance(declared, Gaussian) and math.isclose(
-            noise * norm, declared.sigma, rel_tol=_SAME
-        ):
+        if isinstance(declared, Gaussian) and math.isclose(sigma, declared.sigma, rel_tol=_SAME):
             return declared
-        return Gaussian(noise * norm)
+        return Gaussian(sigma)
 
 
 def _distinct(values: Any) -> list[float]:

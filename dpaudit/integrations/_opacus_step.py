@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -17,7 +18,7 @@ __all__ = [
     "SAMPLER",
     "GradientNoise",
     "ObservedStep",
-    "counts_units",
+    "clip_norm",
     "first_parameter",
     "require_supported",
     "units_of",
@@ -62,8 +63,13 @@ class GradientNoise:
         self._add_noise = add_noise
 
     def draw(self) -> None:
-        """Let opacus add its noise."""
-        self._add_noise()
+        """Let opacus add its noise; if it fails, no gradient that has some is left behind."""
+        try:
+            self._add_noise()
+        except BaseException:
+            for p in self._optimizer.params:
+                p.grad = None
+            raise
 
     def value(self) -> NDArray[Any]:
         """The sum of clipped gradients, flat; private."""
@@ -95,7 +101,7 @@ def require_supported(optimizer: Any) -> None:
 
     Raises:
         InputError: if it is no opacus optimizer.
-        UnsupportedError: if it clips adaptively or is distributed.
+        UnsupportedError: if it clips adaptively or in the loss, or is distributed.
     """
     if not isinstance(optimizer, DPOptimizer):
         raise InputError(
@@ -103,16 +109,19 @@ def require_supported(optimizer: Any) -> None:
             "an optimizer that make_private returned."
         )
     # A distributed optimizer knows the number of its processes, and only one of them adds noise.
-    if isinstance(optimizer, AdaClipDPOptimizer) or hasattr(optimizer, "world_size"):
+    # With ghost clipping the loss clips: whether it did, and to which norm, is not to be seen here.
+    unknown = AdaClipDPOptimizer | DPOptimizerFastGradientClipping
+    if isinstance(optimizer, unknown) or hasattr(optimizer, "world_size"):
         raise UnsupportedError(
-            f"optimizer is a {type(optimizer).__name__}; supported are flat, per-layer and ghost "
-            "clipping in one process."
+            f"optimizer is a {type(optimizer).__name__}; supported are flat and per-layer clipping "
+            "of per-example gradients in one process."
         )
 
 
-def counts_units(optimizer: Any) -> bool:
-    """Whether the optimizer sees gradients of single units; with ghost clipping it does not."""
-    return not isinstance(optimizer, DPOptimizerFastGradientClipping)
+def clip_norm(optimizer: Any) -> float:
+    """The norm that one unit's gradient is clipped to, over all layers."""
+    layers = getattr(optimizer, "max_grad_norms", None)
+    return float(optimizer.max_grad_norm if layers is None else math.hypot(*layers))
 
 
 def first_parameter(optimizer: Any) -> Any:

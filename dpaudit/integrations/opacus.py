@@ -3,7 +3,7 @@
 Three lines beside the usual ones::
 
     ledger = Ledger(Plan.dp_sgd(noise_multiplier=1.1, sample_rate=1 / len(loader), epochs=3))
-    training = attach(engine, ledger)          # before engine.make_private(...)
+    training = attach(engine, ledger, expected_batch_size=64)  # before engine.make_private(...)
     ...                                        # train as always
     certificate = training.certificate(delta=1e-5)
 
@@ -22,7 +22,6 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
-from weakref import WeakValueDictionary
 
 from opacus import PrivacyEngine
 
@@ -45,13 +44,15 @@ from dpaudit.plan import Invocation
 
 __all__ = ["ObservedStep", "Training", "attach"]
 
-_TRAININGS: WeakValueDictionary[int, Training] = WeakValueDictionary()
-"""By the identity of the ledger, which a training keeps alive."""
+_HELD = "_opacus_training"
+"""Where a ledger holds its training, so that no attachment is forgotten with its result."""
 
 NOT_COVERED = (
     "Hyperparameters that were chosen by looking at other trainings on the same data.",
     "Anything computed from the data besides the noisy gradients, such as statistics of the inputs "
     "or a validation score on training rows.",
+    "Steps that do not go through the attached optimizers, such as those of the optimizer that one "
+    "of them wraps, or of another engine on the same model.",
 )
 
 
@@ -87,7 +88,7 @@ def attach(
         raise InputError(f"ledger is {ledger!r:.60}; it must be a Ledger.")
     if expected_batch_size is not None:
         _validate.positive(expected_batch_size=expected_batch_size)
-    training = _TRAININGS.get(id(ledger)) or Training(ledger)
+    training = vars(ledger).get(_HELD) or Training(ledger)
     if isinstance(target, PrivacyEngine):
         if data_loader is not None:
             raise InputError("data_loader is given; an engine brings its own, so leave it out.")
@@ -96,7 +97,7 @@ def attach(
         if not isinstance(at, str):
             raise InputError(f"at is {at!r:.60}; one optimizer has one label.")
         training._attach(target, data_loader, at, expected_batch_size)
-    _TRAININGS[id(ledger)] = training
+    vars(ledger)[_HELD] = training
     return training
 
 
@@ -124,9 +125,12 @@ class Training:
             PlanMismatchError: naming the first difference.
         """
         self.ledger.check()
+        charged = Counter(entry.invocation.at for entry in self.ledger)
         for engine, before in self._engines:
             counted = _accounted(engine) - before
-            recorded = sum(len(each.steps) for each in self._optimizers if each.engine is engine)
+            mine = [each for each in self._optimizers if each.engine is engine]
+            # With steps that were resumed: an engine's checkpoint brings their account along.
+            recorded = sum(charged[part.at] for each in mine for part in each.declared)
             if counted > recorded:
                 raise PlanMismatchError(
                     f"opacus accounted for {counted} steps and the ledger recorded {recorded}; "
@@ -139,7 +143,23 @@ class Training:
         for each in self._optimizers:
             found += batch_findings(each.label, each.declared, each.stream, each.steps)
             found += divisor_finding(each)
+        found += self._resumed()
         return tuple(dict.fromkeys(found))
+
+    def _resumed(self) -> list[Finding]:
+        """Steps of an earlier process, of which the ledger knows that they happened, not how."""
+        earlier = len(self.ledger) - len(self.steps)
+        if earlier == 0:
+            return []
+        return [
+            Finding(
+                "resumed-steps-not-observed",
+                Severity.WARNING,
+                f"{earlier} steps were taken before the ledger was resumed; that their batches "
+                "were drawn as declared is an assumption.",
+                "Certify without a break, or keep the findings of the earlier process beside this.",
+            )
+        ]
 
     def certificate(
         self,
@@ -221,19 +241,18 @@ class Training:
                 "engine has made something private already; attach it before make_private, or "
                 "attach the optimizer and its loader."
             )
-        labels = iter([at] if isinstance(at, str) else at)
-        for label in [at] if isinstance(at, str) else at:
+        labels = [at] if isinstance(at, str) else list(at)
+        for label in labels:
             _labelled(self.ledger, label)
         make_private = engine.make_private
 
         def attached(**settings: Any) -> Any:
-            label = next(labels, None)
-            if label is None:
+            if not labels:
                 raise InputError(
                     "engine makes more optimizers than it has labels; give attach one label each."
                 )
             made = make_private(**settings)
-            self._attach(made[1], made[-1], label, divisor, engine)
+            self._attach(made[1], made[-1], labels.pop(0), divisor, engine)
             return made
 
         engine.make_private = attached

@@ -1,3 +1,4 @@
+import gc
 import json
 import math
 import subprocess
@@ -11,6 +12,7 @@ from opacus.optimizers import AdaClipDPOptimizer, DPOptimizer
 from opacus.optimizers import optimizer as opacus_optimizer
 from opacus.schedulers import ExponentialNoise, StepGradClip
 from opacus.utils.batch_memory_manager import BatchMemoryManager
+from opacus.validators.errors import UnsupportedModuleError
 from sklearn.datasets import load_digits
 from torch import nn
 from torch.nn.functional import cross_entropy
@@ -136,7 +138,7 @@ def test_three_epochs_on_digits_agree_with_opacus(tmp_path):
         Plan.dp_sgd(noise_multiplier=1.1, sample_rate=1 / len(loader), epochs=3),
         journal=tmp_path / "ledger.jsonl",
     )
-    training = attach(engine, ledger)
+    training = attach(engine, ledger, expected_batch_size=64)
     model, optimizer, loader = engine.make_private(
         module=model,
         optimizer=torch.optim.SGD(model.parameters(), lr=0.5),
@@ -189,7 +191,7 @@ def test_core_and_package_import_without_torch():
 def test_virtual_steps_count_once(draws):
     engine = PrivacyEngine(accountant="rdp")
     ledger = Ledger(plan(epochs=2))
-    training = attach(engine, ledger)
+    training = attach(engine, ledger, expected_batch_size=BATCH)
     model, optimizer, loader = private(engine)
     for _ in range(2):
         with BatchMemoryManager(
@@ -322,7 +324,7 @@ def test_several_optimizers_of_one_engine():
     declared = Plan.of(*plan(at="a").invocations, *plan(at="b", epochs=2).invocations)
     ledger = Ledger(declared)
     engine = PrivacyEngine(accountant="rdp")
-    training = attach(engine, ledger, at=["a", "b"])
+    training = attach(engine, ledger, at=["a", "b"], expected_batch_size=BATCH)
     made = parts()
     one = engine.make_private(**made)
     two = engine.make_private(**parts() | {"data_loader": made["data_loader"]})
@@ -549,7 +551,7 @@ def test_no_amplification_under_add_remove_needs_whole_or_poisson_batches():
 
 def test_without_a_loader_sampling_is_an_assumption():
     model, optimizer, loader = private()
-    training = attach(optimizer, Ledger(plan()))
+    training = attach(optimizer, Ledger(plan()), expected_batch_size=BATCH)
     train(model, optimizer, loader)
     assert "sampling-not-observed" in rules(training)
     assert training.certificate(1e-5).verdict is Verdict.CERTIFIED
@@ -620,7 +622,7 @@ def test_p_value_bounds_the_exact_probability():
 # -- other optimizers, and what is refused -----------------------------------------------------
 
 
-def test_per_layer_and_ghost_clipping():
+def test_per_layer_clipping():
     made = private(clipping="per_layer", max_grad_norm=[0.6, 0.8])
     ledger = Ledger(plan())
     training = attach(made[1], ledger, made[2])
@@ -628,19 +630,88 @@ def test_per_layer_and_ghost_clipping():
     ledger.check()
     assert training.steps[0].max_grad_norm == pytest.approx(1.0)
 
+
+def test_the_norms_of_all_layers_count():
+    made = private(clipping="per_layer", max_grad_norm=[0.6, 0.8])
+    attach(made[1], Ledger(plan()), made[2])
+    made[1].max_grad_norms = [60.0, 80.0]
+    with pytest.raises(PlanMismatchError, match="clip norm 100"):
+        train(*made)
+
+
+def test_ghost_clipping_is_refused():
+    """The loss clips, and nothing tells whether it was the right loss."""
     engine = PrivacyEngine(accountant="rdp")
-    training = attach(engine, Ledger(plan()))
-    model, optimizer, criterion, loader = private(
-        engine, grad_sample_mode="ghost", criterion=nn.CrossEntropyLoss()
-    )
-    sizes = []
-    for x, y in loader:
-        sizes.append(len(x))
-        optimizer.zero_grad()
-        criterion(model(x), y).backward()
-        optimizer.step()
-    training.check()
-    assert [each.actual_batch_size for each in training.steps] == sizes
+    attach(engine, Ledger(plan()))
+    with pytest.raises(UnsupportedError, match="DPOptimizerFastGradientClipping"):
+        private(engine, grad_sample_mode="ghost", criterion=nn.CrossEntropyLoss())
+
+
+def test_parts_of_a_step_are_clipped_alike():
+    model, optimizer, loader = private()
+    ledger = Ledger(plan())
+    attach(optimizer, ledger, loader)
+    x, y = next(iter(loader))
+    for norm, skipped in ((100.0, True), (1.0, False)):
+        optimizer.max_grad_norm = norm
+        optimizer.signal_skip_step(skipped)
+        cross_entropy(model(x), y).backward()
+        if skipped:
+            optimizer.step()
+            optimizer.zero_grad()
+        else:
+            with pytest.raises(PlanMismatchError, match="keep it for all parts"):
+                optimizer.step()
+    assert len(ledger) == 0
+
+
+def test_the_public_divisor_stays():
+    model, optimizer, loader = private()
+    attach(optimizer, Ledger(plan()), loader, expected_batch_size=8)
+    optimizer.expected_batch_size = 5
+    with pytest.raises(PlanMismatchError, match="public expected_batch_size 8"):
+        train(model, optimizer, loader)
+
+
+def test_a_failure_within_the_noise_leaves_no_noisy_gradient(monkeypatch):
+    model, optimizer, loader = private()
+    ledger = Ledger(plan())
+    attach(optimizer, ledger, loader)
+    calls = []
+    real = opacus_optimizer._generate_noise
+
+    def failing(*arguments, **settings):
+        calls.append(1)
+        if len(calls) == 2:
+            raise RuntimeError
+        return real(*arguments, **settings)
+
+    monkeypatch.setattr(opacus_optimizer, "_generate_noise", failing)
+    with pytest.raises(RuntimeError):
+        train(model, optimizer, loader)
+    assert len(ledger) == 0
+    assert all(p.grad is None for p in model.parameters())
+
+
+def test_no_attachment_is_forgotten_with_its_result():
+    _, optimizer, loader = private(poisson_sampling=False)
+    ledger = Ledger(plan())
+    attach(optimizer, ledger, loader)
+    gc.collect()
+    again = attach(private()[1], Ledger(plan(at="other")), at="other")
+    assert again.ledger is not ledger
+    with pytest.raises(InputError, match="which another optimizer has"):
+        attach(private()[1], ledger, loader)
+
+
+def test_a_failed_make_private_keeps_the_label():
+    engine = PrivacyEngine(accountant="rdp")
+    attach(engine, Ledger(plan()))
+    model = nn.Sequential(nn.Linear(4, 2), nn.BatchNorm1d(2))
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    with pytest.raises(UnsupportedModuleError):
+        private(engine, module=model, optimizer=optimizer)
+    assert private(engine)
 
 
 def test_adaptive_clipping_is_refused():
