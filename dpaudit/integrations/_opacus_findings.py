@@ -36,7 +36,7 @@ def library_findings(steps: Sequence[ObservedStep], sampler: str) -> Iterable[Fi
         yield Finding(
             "noise-not-secure",
             Severity.WARNING,
-            "The noise came from torch's default generator, which is not cryptographic: who learns "
+            "The noise came from a generator of torch, which is not cryptographic: who learns "
             "its state can subtract the noise.",
             "Deploy with PrivacyEngine(secure_mode=True).",
         )
