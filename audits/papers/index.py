@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from audits.papers.entries import PAPERS, Paper
 from dpaudit.certificate import AuditRecord, Certificate
 from dpaudit.errors import InputError
+from dpaudit.reporting._templates import strict_environment
 from dpaudit.reporting._text import down, plain, up, visible
 from dpaudit.reporting.headline import confidence
 from dpaudit.reporting.markdown import escaped
@@ -231,16 +232,9 @@ def _shown(text: str) -> str:
 
 @cache
 def _template() -> Template:
-    from jinja2 import ChoiceLoader, Environment, FileSystemLoader, PackageLoader, StrictUndefined
+    from jinja2 import FileSystemLoader, PackageLoader
 
-    here = Path(__file__).parent / "templates"
-    environment = Environment(
-        loader=ChoiceLoader([FileSystemLoader(here), PackageLoader("dpaudit.workflow")]),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        keep_trailing_newline=True,
-    )
-    environment.filters |= {"visible": visible, "shown": _shown}
+    here = FileSystemLoader(Path(__file__).parent / "templates")
+    environment = strict_environment(here, PackageLoader("dpaudit.workflow"))
+    environment.filters["shown"] = _shown
     return environment.get_template("papers.html.j2")

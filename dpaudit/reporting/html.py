@@ -7,6 +7,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from dpaudit.reporting import headline, svg, tables, words
+from dpaudit.reporting._templates import strict_environment
 from dpaudit.reporting._text import compact, down, percent, plain, up, visible
 from dpaudit.reporting.base import Renderer
 from dpaudit.reporting.comparison import comparison, tally
@@ -36,18 +37,11 @@ class HtmlRenderer(Renderer):
 @cache
 def environment() -> Environment:
     """Templates with everything escaped and nothing missing in silence."""
-    from jinja2 import Environment, PackageLoader, StrictUndefined
+    from jinja2 import PackageLoader
     from markupsafe import Markup
 
-    made = Environment(
-        loader=PackageLoader("dpaudit.reporting"),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        keep_trailing_newline=True,
-        finalize=_shown,
-    )
+    made = strict_environment(PackageLoader("dpaudit.reporting"))
+    made.finalize = _shown
     made.filters |= {
         "compact": compact,
         "confidence": headline.confidence,

@@ -7,7 +7,7 @@ from functools import cache
 from typing import TYPE_CHECKING
 from urllib.parse import quote
 
-from dpaudit.reporting._text import visible
+from dpaudit.reporting._templates import strict_environment
 from dpaudit.reporting.markdown import escaped
 from dpaudit.workflow import summary
 from dpaudit.workflow.outcomes import ProjectOutcome, SubjectRow
@@ -70,15 +70,6 @@ def _links(row: SubjectRow) -> list[tuple[str, str]]:
 
 @cache
 def _template() -> Template:
-    from jinja2 import Environment, PackageLoader, StrictUndefined
+    from jinja2 import PackageLoader
 
-    environment = Environment(
-        loader=PackageLoader("dpaudit.workflow"),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        keep_trailing_newline=True,
-    )
-    environment.filters["visible"] = visible
-    return environment.get_template("index.html.j2")
+    return strict_environment(PackageLoader("dpaudit.workflow")).get_template("index.html.j2")
