@@ -468,6 +468,28 @@ def test_a_resumed_training_goes_on_with_its_ledger(tmp_path, declared):
         Ledger.resume(path)
 
 
+def test_a_checkpoint_of_opacus_brings_its_account_along(tmp_path):
+    """Its steps are in the ledger already; how their batches were drawn, nobody saw."""
+    path, declared = tmp_path / "ledger.jsonl", plan(epochs=2)
+    engine = PrivacyEngine(accountant="rdp")
+    first = attach(engine, Ledger(declared, journal=path), expected_batch_size=BATCH)
+    model, optimizer, loader = private(engine)
+    train(model, optimizer, loader)
+    assert "resumed-steps-not-observed" not in rules(first)
+    engine.save_checkpoint(path=tmp_path / "checkpoint.pt", module=model, optimizer=optimizer)
+    first.ledger._journal._file.close()
+
+    engine = PrivacyEngine(accountant="rdp")
+    ledger = Ledger.resume(path)
+    training = attach(engine, ledger, expected_batch_size=BATCH)
+    model, optimizer, loader = private(engine)
+    engine.load_checkpoint(path=tmp_path / "checkpoint.pt", module=model, optimizer=optimizer)
+    train(model, optimizer, loader)
+    ledger.close()
+    assert training.certificate(1e-5).verdict is Verdict.CERTIFIED
+    assert "resumed-steps-not-observed" in rules(training)
+
+
 # -- how batches were drawn --------------------------------------------------------------------
 
 

@@ -159,6 +159,14 @@ def test_the_rate_may_not_change_later(before):
     assert run(poisson(), train) == {"loader-changed"}
 
 
+def test_the_number_of_units_may_not_change_later():
+    def train(model, optimizer, loader):
+        loader.batch_sampler.num_samples = SIZE // 2
+        every(model, optimizer, loader)
+
+    assert run(poisson(), train) == {"loader-changed"}
+
+
 class Unknown(Sampler):
     def __iter__(self):
         return iter(range(SIZE))
