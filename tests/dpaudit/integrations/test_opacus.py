@@ -588,6 +588,14 @@ def test_a_batch_used_twice_is_found():
     assert "batch-not-fresh" in rules(training)
 
 
+def test_a_divisor_from_the_size_of_the_data_proves_nothing():
+    model, optimizer, loader = private()
+    training = attach(optimizer, Ledger(plan()), loader)
+    train(model, optimizer, loader)
+    assert "expected-batch-depends-on-data" in rules(training)
+    assert training.certificate(1e-5).verdict is Verdict.UNPROVEN
+
+
 def test_expected_batch_size_can_be_made_public():
     engine = PrivacyEngine(accountant="rdp")
     training = attach(engine, Ledger(plan()), expected_batch_size=8)
