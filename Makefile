@@ -50,7 +50,7 @@ reports: $(VENV)/.core
 	$(BIN)/python -m audits.papers
 
 benchmarks: $(VENV)/.dev
-	$(BIN)/python -m pytest benchmarks -n 0 --benchmark-only
+	$(BIN)/python -m pytest tests/benchmarks/gp_ucb.py -n 0 --benchmark-only
 
 clean:
 	rm -rf $(VENV) dist out .pytest_cache .mypy_cache .ruff_cache

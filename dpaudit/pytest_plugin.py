@@ -22,10 +22,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 if TYPE_CHECKING:
-    from dpaudit.certificate import AuditRecord
-    from dpaudit.claim import Claim
+    from dpaudit.certificate import AuditRecord, Claim
     from dpaudit.mechanisms import Mechanism
-    from dpaudit.subject import AuditPair, Subject
+    from dpaudit.project import AuditPair, Subject
 
 __all__ = ["PrivacyViolationError", "assert_private"]
 
@@ -79,7 +78,7 @@ def assert_private(
         InputError: if an argument is wrong or the target cannot be audited.
     """
     __tracebackhide__ = True
-    from dpaudit.subject import Subject
+    from dpaudit.project import Subject
 
     settings |= {"runs": _chosen(runs), "seed": seed, "confidence": confidence}
     stated, given = _claim(claim), _pair(pair)
@@ -122,7 +121,7 @@ def _chosen(runs: int | None) -> int:
 
 
 def _claim(claim: Claim | float | tuple[float, float]) -> Claim:
-    from dpaudit.claim import Claim
+    from dpaudit.certificate import Claim
 
     if isinstance(claim, Claim):
         return claim
@@ -130,7 +129,7 @@ def _claim(claim: Claim | float | tuple[float, float]) -> Claim:
 
 
 def _pair(pair: AuditPair | tuple[Any, Any] | None) -> AuditPair | None:
-    from dpaudit.subject import AuditPair
+    from dpaudit.project import AuditPair
 
     return AuditPair(*pair) if isinstance(pair, tuple) else pair
 

@@ -7,8 +7,8 @@ import json
 import sys
 from pathlib import Path
 
-from dpaudit.auditing.catalogue import Row, false_alarms, run_catalogue
-from dpaudit.auditing.float_catalogue import FloatRow, run_floats
+from dpaudit.auditing.catalogue.entries import Row, false_alarms, run_catalogue
+from dpaudit.auditing.catalogue.floats import FloatRow, run_floats
 
 from . import ENTRIES, FLOATS
 

@@ -10,9 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpaudit import AddRemove, DiscreteLaplace, Invocation, Laplace, Mechanism, TrustModel
-from dpaudit.auditing.float_catalogue import FloatEntry
+from dpaudit.auditing.catalogue import FloatEntry
 
-from ._claims import APPROXIMATE, PURE, ROW, SIGMA
+from .claims import APPROXIMATE, PURE, ROW, SIGMA
 
 Release = Callable[[Any, int, np.random.Generator], Any]
 
@@ -33,7 +33,7 @@ def secure(mechanism: Mechanism) -> Release:
     call = Invocation(mechanism, 1.0, ROW, AddRemove(), TrustModel.CENTRAL)
 
     def release(value: Any, size: int, rng: np.random.Generator) -> NDArray[np.float64]:
-        from dpaudit.noise import SecureNoise
+        from dpaudit.ledger import SecureNoise
 
         return SecureNoise().release_many(call, value, size)
 

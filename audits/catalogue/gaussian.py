@@ -11,11 +11,11 @@ from numpy.typing import NDArray
 
 from dpaudit import AuditPair, Claim, DiscreteGaussian
 from dpaudit.auditing.catalogue import Entry, FixedScore
-from dpaudit.auditing.exact_mode import audit_closed_form
-from dpaudit.auditing.scores import Identity, LinearScore
+from dpaudit.auditing.distinguishing.scores import Identity, LinearScore
+from dpaudit.auditing.subjects.exact import audit_closed_form
 from dpaudit.mechanisms import GaussianPair
 
-from ._claims import (
+from .claims import (
     APPROXIMATE,
     DELTA,
     SIGMA,

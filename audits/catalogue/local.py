@@ -10,9 +10,9 @@ from numpy.typing import NDArray
 
 from dpaudit import Laplace, RandomizedResponse
 from dpaudit.auditing.catalogue import Entry, FixedScore
-from dpaudit.auditing.scores import Identity, LinearScore
+from dpaudit.auditing.distinguishing.scores import Identity, LinearScore
 
-from ._claims import PURE
+from .claims import PURE
 
 Floats = NDArray[np.float64]
 BOUND, NOISE = 1.0, 1.0

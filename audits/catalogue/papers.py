@@ -10,11 +10,10 @@ from numpy.typing import NDArray
 
 from dpaudit import ZeroOut
 from dpaudit.auditing.catalogue import Entry, FixedScore
-from dpaudit.auditing.scores import LinearScore
-from dpaudit.mechanisms import GaussianPair
-from dpaudit.mechanisms.continual import BinaryTree, ContinualGaussian
+from dpaudit.auditing.distinguishing.scores import LinearScore
+from dpaudit.mechanisms import BinaryTree, ContinualGaussian, GaussianPair
 
-from ._claims import APPROXIMATE, DELTA, SIGMA, claimed, curve_of, gaussian_epsilon, sampled_plan
+from .claims import APPROXIMATE, DELTA, SIGMA, claimed, curve_of, gaussian_epsilon, sampled_plan
 
 Floats = NDArray[np.float64]
 _PUBLIC = np.random.default_rng(20)

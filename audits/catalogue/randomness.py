@@ -10,9 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpaudit.auditing.catalogue import Entry, FixedScore
-from dpaudit.auditing.scores import Identity
+from dpaudit.auditing.distinguishing.scores import Identity
 
-from ._claims import PURE
+from .claims import PURE
 
 Floats = NDArray[np.float64]
 SEEDS = 2**16

@@ -12,12 +12,12 @@ from numpy.typing import NDArray
 
 from dpaudit import AuditPair, Claim
 from dpaudit.auditing.catalogue import Entry
-from dpaudit.auditing.exact_mode import audit_exact, audit_exact_zcdp
-from dpaudit.auditing.scores import AtomScore, Identity
+from dpaudit.auditing.distinguishing.scores import AtomScore, Identity
+from dpaudit.auditing.subjects.exact import audit_exact, audit_exact_zcdp
 from dpaudit.certificate import AuditRecord
 from dpaudit.mechanisms import ExponentialMechanism
 
-from ._claims import PURE
+from .claims import PURE
 
 Floats = NDArray[np.float64]
 Sampler = Callable[..., Floats]

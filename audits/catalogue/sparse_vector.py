@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from dpaudit.auditing.catalogue import Entry, FixedScore
 
-from ._claims import PURE
+from .claims import PURE
 
 Floats = NDArray[np.float64]
 Release = Callable[[Any, int, np.random.Generator], Floats]

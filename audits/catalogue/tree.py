@@ -12,16 +12,17 @@ from numpy.typing import NDArray
 
 from dpaudit import Mechanism
 from dpaudit.auditing.catalogue import Entry, FixedScore
-from dpaudit.auditing.scores import LinearScore, WhiteBox
-from dpaudit.mechanisms import GaussianPair, LaplacePair
-from dpaudit.mechanisms.continual import (
+from dpaudit.auditing.distinguishing.scores import LinearScore, WhiteBox
+from dpaudit.mechanisms import (
     BinaryTree,
     ContinualGaussian,
     ContinualLaplace,
+    GaussianPair,
+    LaplacePair,
     SquareRootToeplitz,
 )
 
-from ._claims import APPROXIMATE, DELTA, PURE, SIGMA, gaussian_epsilon
+from .claims import APPROXIMATE, DELTA, PURE, SIGMA, gaussian_epsilon
 
 Floats = NDArray[np.float64]
 LEAVES, LEVELS = 8, 4

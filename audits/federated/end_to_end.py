@@ -15,7 +15,6 @@ from numpy.typing import NDArray
 
 from audits.federated.servers import Served
 from dpaudit import Ledger
-from private_bo._threads import single_threaded
 from private_bo.federated import (
     AgentModel,
     Agents,
@@ -27,6 +26,7 @@ from private_bo.federated import (
     Streams,
     synthetic,
 )
+from private_bo.threads import single_threaded
 
 __all__ = ["EndToEnd"]
 

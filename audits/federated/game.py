@@ -31,9 +31,9 @@ from dpaudit import (
     AuditRecord,
     Claim,
     InputError,
-    _validate,
     guarantee,
     privacy_curve,
+    validate,
 )
 from dpaudit.auditing import audit_release
 from dpaudit.auditing.evidence.events import expected_lower_bound, pilot_size
@@ -221,7 +221,7 @@ def white_box(
         InputError: if there are fewer than 2 runs.
     """
     score, pair = CanaryLikelihoodRatio.of(algorithm), canary_pair(algorithm)
-    _validate.integer_at_least(2, runs=runs)
+    validate.integer_at_least(2, runs=runs)
     with_canary, without = (
         _scores(algorithm, score, data, runs, np.random.default_rng([seed, side]))
         for side, data in enumerate((pair.x, pair.x_prime))

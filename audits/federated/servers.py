@@ -13,8 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpaudit import Gaussian, Ledger, Plan, PoissonSampling
-from private_bo._federated_server import Release, drawn
 from private_bo.federated import DPFTSDE, Broadcast, Report, Server
+from private_bo.federated.server import Release, drawn
 
 __all__ = [
     "ClippedToWhole",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dpaudit import AuditRecord
 from dpaudit.auditing import LinearScore, audit_release
-from private_bo.local_joint import LocalJointGPUCB
+from private_bo.joint import LocalJointGPUCB
 
 __all__ = ["audit"]
 

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpaudit import Plan
-from dpaudit.mechanisms.continual import ContinualGaussian
+from dpaudit.mechanisms import ContinualGaussian
 from private_bo.joint import JointGPUCB
 
 __all__ = ["ForgottenLevels", "SharedNoise"]

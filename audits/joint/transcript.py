@@ -17,12 +17,10 @@ from numpy.typing import NDArray
 
 from dpaudit import AuditPair, AuditRecord, InputError, Ledger, privacy_curve
 from dpaudit.auditing import audit_release
-from private_bo._joint_problems import TabledProblem
-from private_bo._joint_statistics import Sums
-from private_bo.gp.features import Ball
-from private_bo.gp.features_eigen import EigenFeatures
-from private_bo.gp.kernels import SquaredExponential
+from private_bo.gp import Ball, EigenFeatures, SquaredExponential
 from private_bo.joint import JointGPUCB, JointServer
+from private_bo.joint.problems import TabledProblem
+from private_bo.joint.statistics import Sums
 
 __all__ = ["JointTranscripts", "TranscriptLikelihoodRatio", "audit", "small"]
 

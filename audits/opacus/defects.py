@@ -26,9 +26,9 @@ from audits.opacus.optimizers import (
     routine,
 )
 from dpaudit import AuditRecord, Claim, Ledger, Plan, ZeroOut
-from dpaudit.accounting.pld import PLDAccountant
-from dpaudit.auditing.conformance import conformance
-from dpaudit.auditing.replay import replay
+from dpaudit.accounting.pld.accountant import PLDAccountant
+from dpaudit.auditing.noise.conformance import conformance
+from dpaudit.auditing.replaying.replay import replay
 from dpaudit.certificate import SubjectRecord, certify
 from dpaudit.errors import PlanMismatchError
 from dpaudit.integrations.opacus import attach

@@ -19,7 +19,7 @@ from opacus.optimizers.optimizer import _generate_noise, _mark_as_processed
 from torch import nn
 
 from dpaudit import AuditPair, Ledger, Plan, ZeroOut
-from dpaudit.auditing.recording import Routine
+from dpaudit.auditing.replaying.recording import Routine
 from dpaudit.integrations.opacus import attach
 
 __all__ = ["DIMENSION", "NEIGHBOURS", "Training", "routine"]

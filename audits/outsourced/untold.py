@@ -10,7 +10,7 @@ from audits.outsourced.neighbours import inward
 from dpaudit import AuditPair, AuditRecord
 from dpaudit.auditing import audit_release
 from private_bo import outsourced
-from private_bo._outsourced_problems import grid_rows
+from private_bo.outsourced.problems import grid_rows
 
 __all__ = ["curators", "lattice_pair", "pairs", "untold_audit"]
 

@@ -9,11 +9,10 @@ from audits.outsourced.counterexample import attacked
 from audits.papers.joint import likelihood_ratio_audit
 from dpaudit import AuditRecord
 from dpaudit.errors import InputError
-from dpaudit.project import configuration
-from dpaudit.subject import Subject
+from dpaudit.project import Subject
+from dpaudit.project.targets import configuration
 from private_bo.federated import DPFTSDE
-from private_bo.joint import JointGPUCB
-from private_bo.local_joint import LocalJointGPUCB
+from private_bo.joint import JointGPUCB, LocalJointGPUCB
 from private_bo.outsourced import CertifiedCurator, Curator
 
 __all__ = ["CONFIDENCE", "attacks"]

@@ -8,11 +8,11 @@ from pathlib import Path
 
 from audits.papers.attacks import attacks
 from audits.papers.index import index_html, index_markdown
-from dpaudit import _files
+from dpaudit import files
 from dpaudit.certificate import Certificate
-from dpaudit.project import find_target
-from dpaudit.project_entries import SubjectEntry
-from dpaudit.project_file import ProjectFile, read_project_file
+from dpaudit.project.entries import SubjectEntry
+from dpaudit.project.project_file import ProjectFile, read_project_file
+from dpaudit.project.targets import find_target
 from dpaudit.reporting import suffixes
 from dpaudit.workflow.checking import checked_certificate
 from dpaudit.workflow.publishing import refuse_unwritable, rendered
@@ -60,7 +60,7 @@ def generate(
     for path in list(_gone(folder, listed)):
         path.unlink(missing_ok=True)
     for name, content in contents.items():
-        _files.write(folder / name, content)
+        files.write(folder / name, content)
     return certificates
 
 

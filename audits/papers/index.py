@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING
 from audits.papers.entries import PAPERS, Paper
 from dpaudit.certificate import AuditRecord, Certificate
 from dpaudit.errors import InputError
-from dpaudit.reporting._templates import strict_environment
-from dpaudit.reporting._text import down, plain, up, visible
-from dpaudit.reporting.headline import confidence
+from dpaudit.reporting.html.environment import strict_environment
 from dpaudit.reporting.markdown import escaped
-from dpaudit.reporting.words import ACCOUNTANTS
+from dpaudit.reporting.text import down, plain, up, visible
+from dpaudit.reporting.wording.headline import confidence
+from dpaudit.reporting.wording.words import ACCOUNTANTS
 from dpaudit.workflow.outcomes import Status, status_of
 
 if TYPE_CHECKING:

@@ -11,8 +11,7 @@ from numpy.typing import NDArray
 
 from dpaudit import AuditPair, AuditRecord
 from dpaudit.auditing import LinearScore, audit_release
-from private_bo.joint import JointGPUCB
-from private_bo.local_joint import LocalJointGPUCB
+from private_bo.joint import JointGPUCB, LocalJointGPUCB
 
 __all__ = ["Joint", "farthest", "likelihood_ratio_audit"]
 

@@ -2,7 +2,7 @@
 
 >>> from dpaudit.mechanisms import Laplace
 >>> from dpaudit.plan import Invocation, Plan
->>> from dpaudit.relations import AddRemove, PrivacyUnit, TrustModel
+>>> from dpaudit.plan.relations import AddRemove, PrivacyUnit, TrustModel
 >>> plan = Plan.of(
 ...     Invocation(Laplace(20.0), 1, PrivacyUnit("row"), AddRemove(), TrustModel.CENTRAL, count=10)
 ... )
@@ -10,14 +10,8 @@
 0.5
 """
 
-from dpaudit.accounting._guarantees import (
-    compose,
-    epsilon_after_rounds,
-    guarantee,
-    privacy_curve,
-)
 from dpaudit.accounting.accountant import Accountant, Composition, Interval
-from dpaudit.accounting.budget import (
+from dpaudit.accounting.budgets import (
     AdaptiveFilter,
     Filter,
     Odometer,
@@ -27,6 +21,7 @@ from dpaudit.accounting.budget import (
 )
 from dpaudit.accounting.calibration import Calibration, Parameter, calibrate
 from dpaudit.accounting.group import at_radius, for_group, for_users
+from dpaudit.accounting.guarantees import compose, epsilon_after_rounds, guarantee, privacy_curve
 from dpaudit.accounting.proved import AccountantName, CurvePoint, Guarantee
 
 __all__ = [

@@ -10,9 +10,9 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike
 
-from dpaudit.accounting._terms import Term, as_float, terms
 from dpaudit.accounting.accountant import Accountant, Composition, Interval
 from dpaudit.accounting.proved import AccountantName
+from dpaudit.accounting.terms import Term, as_float, terms
 from dpaudit.errors import InputError, UnsupportedError
 from dpaudit.mechanisms.pairs import Floats
 from dpaudit.plan import Invocation
@@ -159,8 +159,8 @@ def _is_beyond_floats(part: Term) -> bool:
 
 def _is_exact(composition: Composition) -> bool:
     """Whether a closed form is the whole truth, so that no grid can be tighter."""
-    from dpaudit.accounting.gaussian import GaussianComposition
-    from dpaudit.accounting.pure import PureComposition
+    from dpaudit.accounting.closed_forms.gaussian import GaussianComposition
+    from dpaudit.accounting.closed_forms.pure import PureComposition
 
     if isinstance(composition, PureComposition):
         return composition.single is not None
@@ -172,26 +172,26 @@ def accountant_of(name: AccountantName) -> Accountant:
     if name is AccountantName.BEST:
         return BestAccountant()
     if name is AccountantName.PURE:
-        from dpaudit.accounting.pure import PureAccountant
+        from dpaudit.accounting.closed_forms.pure import PureAccountant
 
         return PureAccountant()
     if name is AccountantName.GAUSSIAN:
-        from dpaudit.accounting.gaussian import GaussianAccountant
+        from dpaudit.accounting.closed_forms.gaussian import GaussianAccountant
 
         return GaussianAccountant()
     if name is AccountantName.ZCDP:
-        from dpaudit.accounting.zcdp import ZcdpAccountant
+        from dpaudit.accounting.closed_forms.zcdp import ZcdpAccountant
 
         return ZcdpAccountant()
     if name is AccountantName.RDP:
-        from dpaudit.accounting.rdp import RdpAccountant
+        from dpaudit.accounting.closed_forms.rdp import RdpAccountant
 
         return RdpAccountant()
     if name is AccountantName.MOMENTS:
-        from dpaudit.accounting.moments import MomentsAccountant
+        from dpaudit.accounting.closed_forms.moments import MomentsAccountant
 
         return MomentsAccountant()
-    from dpaudit.accounting.pld import PLDAccountant
+    from dpaudit.accounting.pld.accountant import PLDAccountant
 
     return PLDAccountant()
 

@@ -7,12 +7,11 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from enum import Enum
 
-from dpaudit import _validate
-from dpaudit.accounting._guarantees import compose
+from dpaudit import validate
+from dpaudit.accounting.guarantees import compose
 from dpaudit.accounting.proved import AccountantName
 from dpaudit.errors import InputError
-from dpaudit.plan import Plan
-from dpaudit.sampling import PoissonSampling
+from dpaudit.plan import Plan, PoissonSampling
 
 __all__ = ["Calibration", "Parameter", "calibrate"]
 
@@ -75,14 +74,14 @@ def calibrate(
 
     >>> from dpaudit.mechanisms import Laplace
     >>> from dpaudit.plan import Invocation
-    >>> from dpaudit.relations import AddRemove, PrivacyUnit, TrustModel
+    >>> from dpaudit.plan.relations import AddRemove, PrivacyUnit, TrustModel
     >>> once = Invocation(Laplace(20.0), 1, PrivacyUnit("row"), AddRemove(), TrustModel.CENTRAL)
     >>> calibrate(Plan.of(once), Parameter.COUNT, epsilon=1.0).value
     20
     """
-    epsilon = _validate.non_negative(epsilon=epsilon)
-    delta = _validate.probability(delta=delta)
-    tolerance = _validate.open_fraction(tolerance=tolerance)
+    epsilon = validate.non_negative(epsilon=epsilon)
+    delta = validate.probability(delta=delta)
+    tolerance = validate.open_fraction(tolerance=tolerance)
     make = _with_parameter(plan, parameter, at) if isinstance(plan, Plan) else plan
 
     def cost(value: float) -> float:

@@ -6,8 +6,8 @@ import math
 from dataclasses import replace
 from fractions import Fraction
 
-from dpaudit import _validate
-from dpaudit.accounting._terms import round_up, terms, use_of
+from dpaudit import validate
+from dpaudit.accounting.terms import round_up, terms, use_of
 from dpaudit.errors import InputError, UnsupportedError
 from dpaudit.mechanisms import (
     ApproximateBlackBox,
@@ -19,8 +19,7 @@ from dpaudit.mechanisms import (
     Mechanism,
     PureBlackBox,
 )
-from dpaudit.plan import Invocation, Plan
-from dpaudit.relations import MetricBall, PrivacyUnit
+from dpaudit.plan import Invocation, MetricBall, Plan, PrivacyUnit
 
 __all__ = ["at_radius", "for_group", "for_users"]
 
@@ -44,7 +43,7 @@ def for_group(plan: Plan, size: int, *, unit: PrivacyUnit | None = None) -> Plan
         UnsupportedError: if no theorem covers an invocation, or if disjoint sets of units are
             treated differently, as the group may be spread over them.
     """
-    size = _validate.integer_at_least(1, size=size)
+    size = validate.integer_at_least(1, size=size)
     unit = unit or PrivacyUnit(f"group of {size} {plan.unit}"[:80])
     groups = plan.by_unit()
     if len({frozenset((use_of(each), each.count) for each in group) for group in groups}) > 1:
@@ -61,7 +60,7 @@ def for_users(plan: Plan, rows: int, *, unit: PrivacyUnit | None = None) -> Plan
     Raises:
         UnsupportedError: as :func:`for_group`.
     """
-    rows = _validate.integer_at_least(1, rows=rows)
+    rows = validate.integer_at_least(1, rows=rows)
     return for_group(plan, rows, unit=unit or PrivacyUnit("user"))
 
 
@@ -75,7 +74,7 @@ def at_radius(plan: Plan, radius: float) -> Plan:
         InputError: if the plan's relation is not a metric ball.
         UnsupportedError: if an invocation is sampled or is not Laplace or Gaussian noise.
     """
-    radius = _validate.positive(radius=radius)
+    radius = validate.positive(radius=radius)
     relation = plan.relation
     if not isinstance(relation, MetricBall):
         raise InputError(f"relation is {relation}; at_radius needs a metric-ball.")

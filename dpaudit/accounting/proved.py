@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
-from dpaudit import _validate
+from dpaudit import validate
 
 __all__ = ["AccountantName", "CurvePoint", "Guarantee"]
 
@@ -30,7 +30,7 @@ class AccountantName(StrEnum):
         Raises:
             InputError: if there is none of that name.
         """
-        return _validate.member(cls, accountant=value)
+        return validate.member(cls, accountant=value)
 
 
 @dataclass(frozen=True)

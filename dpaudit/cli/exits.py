@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from enum import IntEnum
 
-from dpaudit.certificate import Certificate
-from dpaudit.claim import Verdict
+from dpaudit.certificate import Certificate, Verdict
 
 __all__ = ["Exit", "exit_of"]
 

@@ -7,8 +7,8 @@ from typing import Any
 
 from dpaudit.accounting import AccountantName
 from dpaudit.mechanisms import Mechanism
-from dpaudit.project import configuration, registered_subjects
-from dpaudit.relations import Relation
+from dpaudit.plan import Relation
+from dpaudit.project.targets import configuration, registered_subjects
 
 __all__ = ["inventory"]
 

@@ -65,6 +65,6 @@ def init(
 ) -> None:
     """Start a project: an algorithm, a plan, a project file, a test and a workflow."""
     from dpaudit.cli import show_project
-    from dpaudit.workflow.scaffolding import scaffold
+    from dpaudit.project.scaffold.scaffolding import scaffold
 
     show_project.scaffolded(name, scaffold(name))

@@ -14,11 +14,11 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from dpaudit.claim import Severity, Verdict
+from dpaudit.certificate import Severity, Verdict
 from dpaudit.errors import InputError
 
 if TYPE_CHECKING:
-    from dpaudit.auditing.catalogue import Row
+    from dpaudit.auditing.catalogue.entries import Row
     from dpaudit.certificate import AuditRecord, Certificate
     from dpaudit.workflow.attacking import AuditOutcome
     from dpaudit.workflow.catalogue import CatalogueTable

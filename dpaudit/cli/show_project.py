@@ -10,9 +10,9 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from dpaudit import _files
+from dpaudit import files
 from dpaudit.cli.show import answering
-from dpaudit.reporting._text import visible
+from dpaudit.reporting.text import visible
 from dpaudit.workflow import summary
 from dpaudit.workflow.outcomes import ProjectOutcome, Status
 
@@ -28,11 +28,11 @@ _COLOURS = {
 
 
 @answering()
-def checked(outcome: ProjectOutcome, files: Sequence[Path], *, as_json: bool) -> None:
+def checked(outcome: ProjectOutcome, written: Sequence[Path], *, as_json: bool) -> None:
     """Print the table of a project, what no cell holds, and where the reports are."""
     if as_json:
-        answer = outcome.to_dict() | {"files": [str(path) for path in files]}
-        sys.stdout.write(_files.pretty_json(answer))
+        answer = outcome.to_dict() | {"files": [str(path) for path in written]}
+        sys.stdout.write(files.pretty_json(answer))
         return
     console = Console(highlight=False)
     rows = [(row.status, summary.subject_cells(row)) for row in outcome.subjects]
@@ -43,8 +43,8 @@ def checked(outcome: ProjectOutcome, files: Sequence[Path], *, as_json: bool) ->
     for name, text in summary.remarks(outcome):
         console.print(f"[bold]{escape(visible(name))}[/]: {escape(visible(text))}")
     console.print(summary.headline(outcome))
-    index = next(path for path in files if path.name == "index.html")
-    console.print(f"wrote {len(files)} files; begin with {escape(_near(index))}", soft_wrap=True)
+    index = next(path for path in written if path.name == "index.html")
+    console.print(f"wrote {len(written)} files; begin with {escape(_near(index))}", soft_wrap=True)
 
 
 def _near(path: Path) -> str:
@@ -64,9 +64,9 @@ def _table(heads: Sequence[str], rows: Sequence[tuple[Status, Sequence[str]]]) -
 
 
 @answering()
-def scaffolded(name: str, files: Sequence[Path]) -> None:
+def scaffolded(name: str, written: Sequence[Path]) -> None:
     """Print what was made, and what to do next."""
     console = Console(highlight=False)
-    for path in files:
+    for path in written:
         console.print(f"wrote {escape(str(path))}", soft_wrap=True)
     console.print(f"next: cd {escape(name)} && dpaudit check", soft_wrap=True)

@@ -1,5 +1,5 @@
-"""Trainings and services of other libraries, recorded in a ledger.
+"""Plans, trainings and services of other libraries.
 
-Each integration is a module of its own that imports its library: ``dpaudit.integrations.opacus``.
+Each library has a module or package of its own, which imports it: ``dpaudit.integrations.opacus``.
 This package imports none of them.
 """

@@ -1,11 +1,7 @@
 """Mechanisms: what may add noise, and what that costs."""
 
 from dpaudit.mechanisms.base import Mechanism, Norm
-from dpaudit.mechanisms.black_box import (
-    ApproximateBlackBox,
-    ConcentratedBlackBox,
-    PureBlackBox,
-)
+from dpaudit.mechanisms.black_box import ApproximateBlackBox, ConcentratedBlackBox, PureBlackBox
 from dpaudit.mechanisms.continual import (
     BinaryTree,
     BufferedToeplitz,

@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dpaudit import _validate
+from dpaudit import validate
 from dpaudit.errors import InputError, UnsupportedError
 from dpaudit.mechanisms.pairs import DominatingPair, Floats
 
@@ -95,7 +95,7 @@ class Mechanism(ABC):
 
     def release_many(self, value: ArrayLike, size: int, rng: np.random.Generator) -> NDArray[Any]:
         """``size`` independent releases of the same value, shape (size, *shape of value)."""
-        size = _validate.integer_at_least(0, size=size)
+        size = validate.integer_at_least(0, size=size)
         prepared = self._prepare(value)
         return self._sample(np.broadcast_to(prepared, (size, *np.shape(prepared))), rng)
 
@@ -110,7 +110,7 @@ class Mechanism(ABC):
 
     def _prepare(self, value: ArrayLike) -> NDArray[Any]:
         """Validate (and clip) the private value before any noise is drawn."""
-        return _validate.real_array(value=value)
+        return validate.real_array(value=value)
 
     @abstractmethod
     def _sample(self, values: NDArray[Any], rng: np.random.Generator) -> NDArray[Any]:
@@ -165,7 +165,7 @@ class Mechanism(ABC):
 
 def checked_sensitivity(sensitivity: float) -> float:
     """A finite sensitivity of at least 0."""
-    return _validate.non_negative(sensitivity=sensitivity)
+    return validate.non_negative(sensitivity=sensitivity)
 
 
 def integer_sensitivity(sensitivity: float, kind: str) -> int:
@@ -188,7 +188,7 @@ def integer_array(value: ArrayLike) -> NDArray[np.int64]:
     Raises:
         InputError: if it has an entry that is not a whole number within ±2^53.
     """
-    array = _validate.real_array(value=value)
+    array = validate.real_array(value=value)
     if (array != np.floor(array)).any() or (np.abs(array) > 2**53).any():
         raise InputError("value has an entry that is not a whole number within ±2^53; round it.")
     return array.astype(np.int64)

@@ -11,7 +11,7 @@ from typing import Any, ClassVar, NoReturn
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dpaudit import _validate
+from dpaudit import validate
 from dpaudit.errors import InputError, UnsupportedError
 from dpaudit.mechanisms.base import Mechanism, Norm, checked_sensitivity
 from dpaudit.mechanisms.pairs import DominatingPair, Floats, approximate_pair
@@ -72,7 +72,7 @@ class PureBlackBox(_BlackBox):
     epsilon: float
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "epsilon", _validate.non_negative(epsilon=self.epsilon))
+        object.__setattr__(self, "epsilon", validate.non_negative(epsilon=self.epsilon))
 
     def _changed(self) -> DominatingPair:
         return approximate_pair(self.epsilon)
@@ -92,8 +92,8 @@ class ApproximateBlackBox(_BlackBox):
     delta: float
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "epsilon", _validate.non_negative(epsilon=self.epsilon))
-        object.__setattr__(self, "delta", _validate.probability(delta=self.delta))
+        object.__setattr__(self, "epsilon", validate.non_negative(epsilon=self.epsilon))
+        object.__setattr__(self, "delta", validate.probability(delta=self.delta))
 
     def _changed(self) -> DominatingPair:
         return approximate_pair(self.epsilon, self.delta)
@@ -111,7 +111,7 @@ class ConcentratedBlackBox(_BlackBox):
     rho: float
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "rho", _validate.non_negative(rho=self.rho))
+        object.__setattr__(self, "rho", validate.non_negative(rho=self.rho))
 
     def _changed(self) -> DominatingPair:
         return ConcentratedPair(self.rho)

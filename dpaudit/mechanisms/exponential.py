@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dpaudit import _validate
+from dpaudit import validate
 from dpaudit.errors import InputError
 from dpaudit.mechanisms.base import Mechanism, Norm, checked_sensitivity
 from dpaudit.mechanisms.pairs import (
@@ -44,8 +44,8 @@ class ExponentialMechanism(Mechanism):
     utility_sensitivity: float = 1.0
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "epsilon", _validate.positive(epsilon=self.epsilon))
-        width = _validate.positive(utility_sensitivity=self.utility_sensitivity)
+        object.__setattr__(self, "epsilon", validate.positive(epsilon=self.epsilon))
+        width = validate.positive(utility_sensitivity=self.utility_sensitivity)
         object.__setattr__(self, "utility_sensitivity", width)
 
     def pair(self, sensitivity: float) -> DominatingPair:
@@ -66,7 +66,7 @@ class ExponentialMechanism(Mechanism):
         return _BoundedRangePair(whole.losses, whole.p, whole.q, 0.0, Fraction(self.epsilon))
 
     def _prepare(self, value: ArrayLike) -> NDArray[Any]:
-        utilities = _validate.real_array(value=value)
+        utilities = validate.real_array(value=value)
         if utilities.ndim != 1 or utilities.size == 0:
             raise InputError("value must be a vector of utilities, one for each candidate.")
         return utilities

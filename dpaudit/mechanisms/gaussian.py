@@ -10,9 +10,8 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dpaudit import _validate
+from dpaudit import validate
 from dpaudit.errors import InputError, UnsupportedError
-from dpaudit.mechanisms._discrete_normal import discrete_normal, log_normaliser
 from dpaudit.mechanisms.base import (
     Mechanism,
     Norm,
@@ -21,6 +20,7 @@ from dpaudit.mechanisms.base import (
     integer_sensitivity,
     sum_over_entries,
 )
+from dpaudit.mechanisms.discrete_normal import discrete_normal, log_normaliser
 from dpaudit.mechanisms.pairs import (
     DominatingPair,
     FinitePair,
@@ -54,9 +54,9 @@ class Gaussian(Mechanism):
     clip_norm: float | None = None
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "sigma", _validate.positive(sigma=self.sigma))
+        object.__setattr__(self, "sigma", validate.positive(sigma=self.sigma))
         if self.clip_norm is not None:
-            object.__setattr__(self, "clip_norm", _validate.positive(clip_norm=self.clip_norm))
+            object.__setattr__(self, "clip_norm", validate.positive(clip_norm=self.clip_norm))
 
     @classmethod
     def calibrated(
@@ -66,9 +66,9 @@ class Gaussian(Mechanism):
 
         Solved on the exact δ(ε) of the mechanism and rounded up. Exact for every ε ≥ 0.
         """
-        epsilon = _validate.non_negative(epsilon=epsilon)
-        delta = _validate.open_fraction(delta=delta)
-        sensitivity = _validate.positive(sensitivity=sensitivity)
+        epsilon = validate.non_negative(epsilon=epsilon)
+        delta = validate.open_fraction(delta=delta)
+        sensitivity = validate.positive(sensitivity=sensitivity)
 
         def excess(log_sigma: float) -> float:
             return float(GaussianPair(sensitivity / math.exp(log_sigma)).delta(epsilon)) - delta
@@ -95,7 +95,7 @@ class Gaussian(Mechanism):
         return None if self.clip_norm is None else self.clip_norm * contribution_factor
 
     def _prepare(self, value: ArrayLike) -> NDArray[Any]:
-        array = _validate.real_array(value=value)
+        array = validate.real_array(value=value)
         if self.clip_norm is None:
             return array
         norm = float(np.linalg.norm(array))
@@ -123,7 +123,7 @@ class DiscreteGaussian(Mechanism):
     sigma: float
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "sigma", _validate.positive(sigma=self.sigma))
+        object.__setattr__(self, "sigma", validate.positive(sigma=self.sigma))
         if self.sigma > 1e5:
             raise InputError(f"sigma is {self.sigma}; discrete-gaussian takes at most 1e5.")
 

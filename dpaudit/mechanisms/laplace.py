@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dpaudit import _validate
+from dpaudit import validate
 from dpaudit.errors import InputError
 from dpaudit.mechanisms.base import (
     Mechanism,
@@ -53,17 +53,17 @@ class Laplace(Mechanism):
     clip: tuple[float, float] | None = None
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "scale", _validate.positive(scale=self.scale))
+        object.__setattr__(self, "scale", validate.positive(scale=self.scale))
         if self.clip is not None:
-            object.__setattr__(self, "clip", _validate.interval(clip=self.clip))
+            object.__setattr__(self, "clip", validate.interval(clip=self.clip))
 
     @classmethod
     def calibrated(
         cls, *, epsilon: float, sensitivity: float, clip: tuple[float, float] | None = None
     ) -> Laplace:
         """The least scale whose ε does not exceed the wish, in exact arithmetic."""
-        wish = Fraction(_validate.positive(epsilon=epsilon))
-        distance = Fraction(_validate.positive(sensitivity=sensitivity))
+        wish = Fraction(validate.positive(epsilon=epsilon))
+        distance = Fraction(validate.positive(sensitivity=sensitivity))
         scale = float(distance / wish)
         while distance / Fraction(scale) > wish:
             scale = math.nextafter(scale, math.inf)
@@ -82,7 +82,7 @@ class Laplace(Mechanism):
         return width * entries
 
     def _prepare(self, value: ArrayLike) -> NDArray[Any]:
-        array: NDArray[Any] = _validate.real_array(value=value)
+        array: NDArray[Any] = validate.real_array(value=value)
         if self.clip is not None:
             array = np.clip(array, *self.clip)
         return array
@@ -111,7 +111,7 @@ class DiscreteLaplace(Mechanism):
     scale: float
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "scale", _validate.positive(scale=self.scale))
+        object.__setattr__(self, "scale", validate.positive(scale=self.scale))
 
     def pair(self, sensitivity: float) -> DominatingPair:
         """The pair of one integer coordinate shifted by the whole sensitivity.

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dpaudit import _validate
+from dpaudit import validate
 from dpaudit.errors import UnsupportedError
 from dpaudit.mechanisms.base import Mechanism, Norm, checked_sensitivity, require_proof
 from dpaudit.mechanisms.pairs import DominatingPair, FinitePair, Floats
@@ -39,9 +39,9 @@ class Opaque(Mechanism):
     sampler: Sampler | None = field(default=None, compare=False, repr=False)
 
     def __post_init__(self) -> None:
-        _validate.text(label=self.label)
-        object.__setattr__(self, "epsilon", _validate.non_negative(epsilon=self.epsilon))
-        object.__setattr__(self, "delta", _validate.probability(delta=self.delta))
+        validate.text(label=self.label)
+        object.__setattr__(self, "epsilon", validate.non_negative(epsilon=self.epsilon))
+        object.__setattr__(self, "delta", validate.probability(delta=self.delta))
 
     def pair(self, sensitivity: float) -> DominatingPair:
         """None but for equal data, which cost nothing whatever the mechanism.
@@ -55,7 +55,7 @@ class Opaque(Mechanism):
 
     def release_many(self, value: ArrayLike, size: int, rng: np.random.Generator) -> NDArray[Any]:
         """``size`` calls of the sampler, stacked."""
-        size = _validate.integer_at_least(0, size=size)
+        size = validate.integer_at_least(0, size=size)
         prepared = self._prepare(value)
         if self.sampler is None:
             raise UnsupportedError(f"opaque mechanism {self.label!r} has no sampler; give it one.")

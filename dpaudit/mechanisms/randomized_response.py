@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dpaudit import _validate
+from dpaudit import validate
 from dpaudit.errors import InputError
 from dpaudit.mechanisms.base import (
     Mechanism,
@@ -40,14 +40,14 @@ class RandomizedResponse(Mechanism):
     k: int = 2
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "p", _validate.fraction(p=self.p))
-        object.__setattr__(self, "k", _validate.integer_at_least(2, k=self.k))
+        object.__setattr__(self, "p", validate.fraction(p=self.p))
+        object.__setattr__(self, "k", validate.integer_at_least(2, k=self.k))
 
     @classmethod
     def calibrated(cls, *, epsilon: float, k: int = 2) -> RandomizedResponse:
         """The least p for ε, rounded up."""
-        epsilon = _validate.positive(epsilon=epsilon)
-        k = _validate.integer_at_least(2, k=k)
+        epsilon = validate.positive(epsilon=epsilon)
+        k = validate.integer_at_least(2, k=k)
         p = k / (math.expm1(epsilon) + k)
         while float(cls(p, k).pair(1).pure_epsilon) > epsilon:
             p = math.nextafter(p, 1)

@@ -11,14 +11,14 @@ A new view is one subclass of :class:`Renderer`; its tests inherit the conforman
 """
 
 from dpaudit.reporting.base import Renderer, render_to, renderer_for, suffixes
-from dpaudit.reporting.html import HtmlRenderer
-from dpaudit.reporting.intoto import InTotoRenderer
-from dpaudit.reporting.json_text import JsonRenderer
-from dpaudit.reporting.junit import JUnitRenderer
+from dpaudit.reporting.html.page import HtmlRenderer
+from dpaudit.reporting.machine.intoto import InTotoRenderer
+from dpaudit.reporting.machine.json_text import JsonRenderer
+from dpaudit.reporting.machine.junit import JUnitRenderer
+from dpaudit.reporting.machine.registry.renderer import RegistryRenderer
+from dpaudit.reporting.machine.sarif.renderer import SarifRenderer
 from dpaudit.reporting.markdown import MarkdownRenderer
-from dpaudit.reporting.pdf import PdfRenderer
-from dpaudit.reporting.registry import RegistryRenderer
-from dpaudit.reporting.sarif import SarifRenderer
+from dpaudit.reporting.pdf.renderer import PdfRenderer
 
 __all__ = [
     "HtmlRenderer",

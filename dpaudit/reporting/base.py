@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
-from dpaudit import _files
+from dpaudit import files
 from dpaudit.errors import InputError
 
 if TYPE_CHECKING:
@@ -80,4 +80,4 @@ def render_to(certificates: Certificate | Sequence[Certificate], path: Path | st
     several = certificates if isinstance(certificates, Sequence) else (certificates,)
     if not several:
         raise InputError("certificates is empty; give at least one to render.")
-    return _files.write(path, renderer_for(path).render(*several))
+    return files.write(path, renderer_for(path).render(*several))

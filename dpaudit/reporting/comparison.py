@@ -6,8 +6,8 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from dpaudit.claim import Verdict
-from dpaudit.reporting._text import down, percent, plain, up
+from dpaudit.certificate import Verdict
+from dpaudit.reporting.text import down, percent, plain, up
 from dpaudit.reporting.view import View
 
 __all__ = ["ComparisonRow", "comparison", "tally"]

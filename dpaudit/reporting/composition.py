@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from dpaudit import _files
-from dpaudit.accounting.proved import AccountantName
+from dpaudit import files
+from dpaudit.accounting import AccountantName
 from dpaudit.errors import UnsupportedError
 from dpaudit.plan import Invocation, Plan
 
@@ -75,7 +75,7 @@ def quick_accountant(plan: Plan, name: AccountantName) -> AccountantName:
 
 def _distinct(plan: Plan) -> int:
     alike = {"at": "", "count": 1, "total": 1}
-    return len({_files.canonical_json(each.to_dict() | alike) for each in plan.invocations})
+    return len({files.canonical_json(each.to_dict() | alike) for each in plan.invocations})
 
 
 def growth(certificate: Certificate) -> Growth | None:

@@ -9,8 +9,8 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from dpaudit.accounting.proved import CurvePoint, Guarantee
-from dpaudit.reporting._text import probability
+from dpaudit.accounting import CurvePoint, Guarantee
+from dpaudit.reporting.text import probability
 
 __all__ = ["best_odds", "densified", "proved_points", "thinned", "trade_off"]
 

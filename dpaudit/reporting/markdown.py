@@ -6,16 +6,15 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from dpaudit.reporting._text import compact, down, percent, plain, up, visible
 from dpaudit.reporting.base import Renderer
 from dpaudit.reporting.comparison import comparison, tally
-from dpaudit.reporting.headline import confidence
-from dpaudit.reporting.tables import InvocationRow
+from dpaudit.reporting.text import compact, down, percent, plain, up, visible
 from dpaudit.reporting.view import View, answered, view
+from dpaudit.reporting.wording.headline import confidence
+from dpaudit.reporting.wording.tables import InvocationRow
 
 if TYPE_CHECKING:
-    from dpaudit.certificate import AuditRecord, Certificate
-    from dpaudit.claim import Finding
+    from dpaudit.certificate import AuditRecord, Certificate, Finding
 
 __all__ = ["MarkdownRenderer"]
 

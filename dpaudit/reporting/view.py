@@ -5,14 +5,16 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from dpaudit.reporting import composition, figures, headline, roc, run_figures, tables, words
-from dpaudit.reporting.checklists import Checklist, Status, checklists
-from dpaudit.reporting.plot import Figure
-from dpaudit.reporting.statement import Statement, statement
+from dpaudit.reporting import composition
+from dpaudit.reporting.checklists import checklists
+from dpaudit.reporting.checklists.model import Checklist, Status
+from dpaudit.reporting.figures import privacy, roc, runs
+from dpaudit.reporting.figures.plot import Figure
+from dpaudit.reporting.wording import headline, tables, words
+from dpaudit.reporting.wording.statement import Statement, statement
 
 if TYPE_CHECKING:
-    from dpaudit.certificate import AuditRecord, Certificate
-    from dpaudit.claim import Finding
+    from dpaudit.certificate import AuditRecord, Certificate, Finding
 
 __all__ = ["AuditView", "View", "answered", "view"]
 
@@ -103,9 +105,9 @@ def view(certificate: Certificate) -> View:
         trust=words.trusted(plan),
         neighbours=words.neighbours(plan.relation, plan.unit),
         published=words.published(plan),
-        curves=figures.figures(certificate),
+        curves=privacy.figures(certificate),
         growth=grown,
-        growth_figure=None if grown is None else figures.growth_figure(certificate, grown),
+        growth_figure=None if grown is None else privacy.growth_figure(certificate, grown),
         rows=tables.invocation_rows(plan),
         compared=tables.compared_rows(certificate),
         native=tables.nested_facts(native),
@@ -114,7 +116,7 @@ def view(certificate: Certificate) -> View:
         checklists=checklists(certificate),
         configuration=tables.facts(certificate.subject.configuration),
         summary=tables.facts(run.get("summary", {})),
-        series=run_figures.series_figures(run.get("series", {})),
+        series=runs.series_figures(run.get("series", {})),
         series_rows=tables.series_rows(run.get("series", {})),
         versions=tuple(sorted(certificate.versions.items())),
         commands=tables.commands(certificate),

@@ -6,13 +6,15 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from dpaudit import _files, _validate
-from dpaudit.certificate import AuditRecord, Certificate, SubjectRecord
-from dpaudit.claim import Claim, Finding
+from dpaudit import files, validate
+from dpaudit.certificate import AuditRecord, Certificate, Claim, Finding, SubjectRecord
+from dpaudit.certificate.verdicts import contradicts
 from dpaudit.errors import InputError
 from dpaudit.mechanisms import Opaque
-from dpaudit.plan import Invocation, Plan
-from dpaudit.project import (
+from dpaudit.plan import Invocation, Plan, PrivacyUnit, ReplaceOne, TrustModel
+from dpaudit.project import AuditPair
+from dpaudit.project.entries import checked_runs
+from dpaudit.project.targets import (
     Target,
     find_subject,
     find_target,
@@ -20,10 +22,6 @@ from dpaudit.project import (
     load_function,
     parse_settings,
 )
-from dpaudit.project_entries import checked_runs
-from dpaudit.relations import PrivacyUnit, ReplaceOne, TrustModel
-from dpaudit.subject import AuditPair
-from dpaudit.verdicts import contradicts
 from dpaudit.workflow.certifying import certified
 
 __all__ = ["AuditOutcome", "AuditRequest", "audit_target"]
@@ -123,8 +121,8 @@ def audit_target(request: AuditRequest) -> AuditOutcome:
         InputError: if the target, the pair or a number is wrong.
     """
     checked_runs(request.runs, 1)
-    _validate.open_fraction(confidence=request.confidence)
-    _validate.integer_at_least(1, workers=request.workers)
+    validate.open_fraction(confidence=request.confidence)
+    validate.integer_at_least(1, workers=request.workers)
     pair = None if request.pair is None else _pair(request.pair)
     if request.target.endswith(".toml"):
         raise InputError("a plan file has no code to attack; audit its subject or function.")
@@ -135,7 +133,7 @@ def audit_target(request: AuditRequest) -> AuditOutcome:
 
 def _pair(texts: tuple[str, str]) -> AuditPair:
     x, x_prime = (
-        _files.parse_json(text, what=f"--pair {name}")
+        files.parse_json(text, what=f"--pair {name}")
         for text, name in zip(texts, ("x", "x'"), strict=True)
     )
     return AuditPair(x, x_prime, "given")
@@ -143,7 +141,7 @@ def _pair(texts: tuple[str, str]) -> AuditPair:
 
 def _audit_function(request: AuditRequest, pair: AuditPair | None) -> AuditOutcome:
     from dpaudit.auditing import BlackBox, audit_release
-    from dpaudit.auditing.progress import progress_bar
+    from dpaudit.auditing.distinguishing.progress import progress_bar
 
     function = load_function(request.target)
     if is_subject(function):
@@ -166,7 +164,7 @@ def _audit_function(request: AuditRequest, pair: AuditPair | None) -> AuditOutco
 
 def _audit_subject(request: AuditRequest, pair: AuditPair | None) -> AuditOutcome:
     from dpaudit.auditing import audit_subject
-    from dpaudit.auditing.progress import progress_bar
+    from dpaudit.auditing.distinguishing.progress import progress_bar
 
     settings = parse_settings(request.settings)
     target = find_target(request.target, settings)

@@ -6,10 +6,11 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from dpaudit import _files, _tables
+from dpaudit import files
 from dpaudit.certificate import Certificate, SubjectRecord
+from dpaudit.certificate.schema import SCHEMA_VERSION
 from dpaudit.errors import InputError
-from dpaudit.schema import SCHEMA_VERSION
+from dpaudit.project import tables
 from dpaudit.workflow.verifying import load_verified
 
 __all__ = ["Baseline", "read_baseline"]
@@ -80,11 +81,11 @@ def read_baseline(path: Path | str) -> Baseline:
 
 def _is_certificate(path: Path) -> bool:
     """Whether a JSON file says that it is a certificate, of whatever version."""
-    record = _files.load_json(path, what="certificate")
+    record = files.load_json(path, what="certificate")
     family = SCHEMA_VERSION.partition("/")[0]
     return isinstance(record, dict) and str(record.get("schema", "")).startswith(family)
 
 
 def _load(path: Path) -> Certificate:
-    with _tables.within(f"--since {str(path)!r}"):
+    with tables.within(f"--since {str(path)!r}"):
         return load_verified(path)

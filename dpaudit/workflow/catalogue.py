@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from dpaudit.auditing.catalogue import Row, false_alarms, load_catalogue, run_catalogue
-from dpaudit.auditing.float_catalogue import FloatRow, run_floats
+from dpaudit.auditing.catalogue.entries import Row, false_alarms, load_catalogue, run_catalogue
+from dpaudit.auditing.catalogue.floats import FloatRow, run_floats
 
 __all__ = ["DEFAULT_CATALOGUE", "CatalogueTable", "audit_catalogue"]
 

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from dpaudit.certificate import Certificate, certify
-from dpaudit.claim import Finding
-from dpaudit.project import Target, find_target, parse_settings
+from dpaudit.certificate import Certificate, Finding, certify
+from dpaudit.project.targets import Target, find_target, parse_settings
 
 __all__ = ["certified", "certify_target"]
 

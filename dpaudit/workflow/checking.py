@@ -10,13 +10,12 @@ from dataclasses import replace
 from pathlib import Path
 
 from dpaudit.accounting import guarantee
-from dpaudit.certificate import Certificate
-from dpaudit.claim import Claim, Finding, Severity
+from dpaudit.certificate import Certificate, Claim, Finding, Severity
 from dpaudit.errors import InputError, UnsupportedError
 from dpaudit.plan import Plan
-from dpaudit.project import find_target
-from dpaudit.project_entries import BudgetEntry, SubjectEntry
-from dpaudit.project_file import ProjectFile, read_project_file
+from dpaudit.project.entries import BudgetEntry, SubjectEntry
+from dpaudit.project.project_file import ProjectFile, read_project_file
+from dpaudit.project.targets import find_target
 from dpaudit.reporting import suffixes
 from dpaudit.workflow.baselines import Baseline, read_baseline
 from dpaudit.workflow.budgets import in_sequence

@@ -8,15 +8,13 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
-from dpaudit import _files
+from dpaudit import files
 from dpaudit.accounting import guarantee
-from dpaudit.certificate import AuditRecord, Certificate
-from dpaudit.claim import Claim, Finding, Severity, Verdict
+from dpaudit.certificate import AuditRecord, Certificate, Claim, Finding, Severity, Verdict
+from dpaudit.certificate.verdicts import NOT_DECLARED
+from dpaudit.certificate.verification import TOLERANCE
 from dpaudit.errors import UnsupportedError
-from dpaudit.plan import Invocation, Plan
-from dpaudit.relations import TrustModel
-from dpaudit.verdicts import NOT_DECLARED
-from dpaudit.verification import TOLERANCE
+from dpaudit.plan import Invocation, Plan, TrustModel
 
 __all__ = ["Change", "Direction", "changes"]
 
@@ -303,7 +301,7 @@ def _mapping(what: str, old: Mapping[str, Any], new: Mapping[str, Any]) -> Itera
 def _text(value: Any) -> str:
     if value is None:
         return "none"
-    return value if isinstance(value, str) else _files.canonical_json(value)
+    return value if isinstance(value, str) else files.canonical_json(value)
 
 
 def _short(digest: str | None) -> str:

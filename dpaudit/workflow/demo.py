@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from dpaudit.certificate import Certificate
-from dpaudit.project import find_subject, parse_settings
+from dpaudit.project.targets import find_subject, parse_settings
 from dpaudit.workflow.running import run_subject, save
 
 __all__ = ["run_demo"]

@@ -7,7 +7,7 @@ from functools import cache
 from typing import TYPE_CHECKING
 from urllib.parse import quote
 
-from dpaudit.reporting._templates import strict_environment
+from dpaudit.reporting.html.environment import strict_environment
 from dpaudit.reporting.markdown import escaped
 from dpaudit.workflow import summary
 from dpaudit.workflow.outcomes import ProjectOutcome, SubjectRow

@@ -8,8 +8,7 @@ from enum import StrEnum
 from typing import Any
 
 from dpaudit.accounting import Guarantee
-from dpaudit.certificate import Certificate
-from dpaudit.claim import Claim, Verdict
+from dpaudit.certificate import Certificate, Claim, Verdict
 from dpaudit.workflow.comparing import Change, Direction
 
 __all__ = ["BudgetRow", "ProjectOutcome", "Status", "SubjectRow", "status_of"]

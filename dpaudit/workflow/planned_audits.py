@@ -5,18 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from dpaudit import _tables
 from dpaudit.auditing import BlackBox, audit_release, audit_subject, candidate_pairs
-from dpaudit.auditing.exact_mode import audit_exact
-from dpaudit.auditing.progress import progress_bar
-from dpaudit.auditing.subjects import claimed_curve
-from dpaudit.certificate import AuditRecord, Certificate
-from dpaudit.claim import Claim
+from dpaudit.auditing.distinguishing.progress import progress_bar
+from dpaudit.auditing.subjects.declared import claimed_curve
+from dpaudit.auditing.subjects.exact import audit_exact
+from dpaudit.certificate import AuditRecord, Certificate, Claim
 from dpaudit.errors import InputError, UnsupportedError
 from dpaudit.plan import Plan
-from dpaudit.project import Target, load_function
-from dpaudit.project_entries import AuditEntry, SubjectEntry
-from dpaudit.subject import AuditPair, Subject
+from dpaudit.project import AuditPair, Subject, tables
+from dpaudit.project.entries import AuditEntry, SubjectEntry
+from dpaudit.project.targets import Target, load_function
 
 __all__ = ["with_planned_audits"]
 
@@ -44,7 +42,7 @@ def with_planned_audits(
             return replace(certificate, not_covered=missing)
     records: list[AuditRecord] = []
     for number, audit in enumerate(entry.audits, start=1):
-        with _tables.within(f"audit {number}"):
+        with tables.within(f"audit {number}"):
             if claim is None:
                 raise InputError(
                     "there is neither a claim nor a guarantee to attack; state a claim."

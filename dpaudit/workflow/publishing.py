@@ -9,10 +9,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from dpaudit import _files
+from dpaudit import files
 from dpaudit.certificate import Certificate
 from dpaudit.errors import InputError
-from dpaudit.project_file import ProjectFile
+from dpaudit.project.project_file import ProjectFile
 from dpaudit.reporting import renderer_for
 from dpaudit.workflow.index import index_html, index_markdown
 from dpaudit.workflow.outcomes import ProjectOutcome
@@ -76,7 +76,7 @@ def _write_all(folder: Path, contents: Mapping[str, str | bytes], stale: Sequenc
         beside = Path(tempfile.mkdtemp(dir=folder, prefix=".new-"))
         try:
             for name, content in contents.items():
-                _files.write(beside / name, content)
+                files.write(beside / name, content)
             _refuse_folders([*(folder / name for name in contents), *stale])
             for path in stale:
                 path.unlink(missing_ok=True)

@@ -8,13 +8,11 @@ from pathlib import Path
 
 import numpy as np
 
-from dpaudit.certificate import Certificate
-from dpaudit.claim import Finding, Severity
+from dpaudit.certificate import Certificate, Finding, Severity
+from dpaudit.certificate.findings import FLOAT_NOISE
 from dpaudit.errors import InputError
-from dpaudit.findings import FLOAT_NOISE
-from dpaudit.ledger import Ledger
-from dpaudit.noise import SecureNoise
-from dpaudit.project import find_target, parse_settings
+from dpaudit.ledger import Ledger, SecureNoise
+from dpaudit.project.targets import find_target, parse_settings
 from dpaudit.workflow.certifying import certified
 
 __all__ = ["run_subject", "save"]

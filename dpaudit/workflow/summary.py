@@ -6,9 +6,8 @@ import math
 from collections.abc import Iterator
 
 from dpaudit.accounting import Guarantee
-from dpaudit.certificate import Certificate
-from dpaudit.claim import Claim
-from dpaudit.reporting._text import down, plain, up
+from dpaudit.certificate import Certificate, Claim
+from dpaudit.reporting.text import down, plain, up
 from dpaudit.workflow.outcomes import BudgetRow, ProjectOutcome, Status, SubjectRow
 
 __all__ = [

@@ -9,12 +9,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from dpaudit import _files
-from dpaudit.certificate import Certificate, load_certificate
+from dpaudit import files
+from dpaudit.certificate import Certificate, load_certificate, verify
 from dpaudit.errors import PlanMismatchError
-from dpaudit.journal import FORMAT as JOURNAL_FORMAT
-from dpaudit.journal import read_journal
-from dpaudit.verification import verify
+from dpaudit.ledger import read_journal
+from dpaudit.ledger.journal import FORMAT as JOURNAL_FORMAT
 
 __all__ = ["Verification", "load_verified", "verify_file"]
 
@@ -54,7 +53,7 @@ def verify_file(path: Path) -> Verification:
         InputError: if it is neither.
         PlanMismatchError: if a ledger holds more than its plan declares.
     """
-    first = _files.read_text(path, what="file", limit=2_000_000_000)[:200]
+    first = files.read_text(path, what="file", limit=2_000_000_000)[:200]
     if f'"format":"{JOURNAL_FORMAT}"' in first or path.suffix == ".jsonl":
         return _verify_ledger(path)
     certificate = load_verified(path)

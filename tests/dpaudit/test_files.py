@@ -2,7 +2,7 @@ import os
 
 import pytest
 
-from dpaudit import _files
+from dpaudit import files
 from dpaudit.errors import InputError
 
 
@@ -21,37 +21,37 @@ from dpaudit.errors import InputError
 )
 def test_bad_json_is_one_sentence(text, message):
     with pytest.raises(InputError, match=message):
-        _files.parse_json(text, what="pair")
+        files.parse_json(text, what="pair")
 
 
 def test_special_files_are_refused_and_a_byte_order_mark_is_not(tmp_path):
     with pytest.raises(InputError, match="no regular file"):
-        _files.read_text("/dev/zero", what="file")
+        files.read_text("/dev/zero", what="file")
     path = tmp_path / "bom.json"
     path.write_bytes(b"\xef\xbb\xbf[1]")
-    assert _files.load_json(path, what="file") == [1]
+    assert files.load_json(path, what="file") == [1]
 
 
 def test_canonical_json_does_not_depend_on_order():
-    assert _files.digest({"a": 1, "b": [2]}) == _files.digest({"b": [2], "a": 1})
+    assert files.digest({"a": 1, "b": [2]}) == files.digest({"b": [2], "a": 1})
     with pytest.raises(ValueError, match="JSON"):
-        _files.canonical_json(float("nan"))
+        files.canonical_json(float("nan"))
 
 
 def test_write_is_whole_or_nothing(tmp_path, monkeypatch):
     path = tmp_path / "out.json"
-    _files.write(path, "first")
+    files.write(path, "first")
 
     def fail(descriptor):
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(os, "fsync", fail)
     with pytest.raises(InputError, match="No space left"):
-        _files.write(path, "second")
+        files.write(path, "second")
     assert path.read_text() == "first"
     assert list(tmp_path.iterdir()) == [path]
 
 
 def test_write_to_a_missing_folder(tmp_path):
     with pytest.raises(InputError, match="cannot be written"):
-        _files.write(tmp_path / "no" / "file", "x")
+        files.write(tmp_path / "no" / "file", "x")

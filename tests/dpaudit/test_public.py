@@ -9,7 +9,7 @@ PUBLIC = """
     Gaussian Guarantee InputError Invocation Laplace Ledger Mechanism MetricBall Opaque Plan
     PlanMismatchError PoissonSampling PrivacyUnit RandomizedResponse Relation ReplaceOne
     RunResult Sampling Severity Subject TamperedError TrustModel UnsupportedError Verdict
-    ZeroOut __version__ certify guarantee privacy_curve
+    ZeroOut certify guarantee privacy_curve
 """
 HEAVY = "{'torch', 'scipy', 'matplotlib', 'dp_accounting', 'sklearn'}"
 

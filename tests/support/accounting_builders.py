@@ -14,9 +14,15 @@ from dpaudit.mechanisms import (
     PureBlackBox,
     RandomizedResponse,
 )
-from dpaudit.plan import Invocation, Plan
-from dpaudit.relations import AddRemove, PrivacyUnit, Relation, TrustModel
-from dpaudit.sampling import PoissonSampling
+from dpaudit.plan import (
+    AddRemove,
+    Invocation,
+    Plan,
+    PoissonSampling,
+    PrivacyUnit,
+    Relation,
+    TrustModel,
+)
 
 ROW = PrivacyUnit("row")
 

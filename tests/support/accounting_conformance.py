@@ -16,8 +16,7 @@ from hypothesis import strategies as st
 from dpaudit.accounting import Accountant, guarantee
 from dpaudit.errors import UnsupportedError
 from dpaudit.mechanisms import Gaussian, Laplace, Opaque
-from dpaudit.plan import Invocation
-from dpaudit.relations import ReplaceOne
+from dpaudit.plan import Invocation, ReplaceOne
 
 LAWS = settings(
     max_examples=12,

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from dpaudit import Finding, Invocation, Laplace, Plan, PrivacyUnit, ReplaceOne, Severity, Verdict
 from dpaudit.accounting import AccountantName, Guarantee
 from dpaudit.certificate import Certificate, SubjectRecord
-from dpaudit.relations import TrustModel
+from dpaudit.plan import TrustModel
 
 NASTY = (
     "\x00\x01\x08\x0b\x0c\x0e\x1f\x7f\x85",  # control characters

@@ -8,7 +8,7 @@ import time
 
 from dpaudit.certificate import Certificate
 from dpaudit.reporting import Renderer, render_to
-from dpaudit.reporting._text import down, plain, up, visible
+from dpaudit.reporting.text import down, plain, up, visible
 from dpaudit.reporting.view import view
 
 _RENDERED, _VIEWS = {}, {}

@@ -6,13 +6,11 @@ from private_bo.gp.domains import FiniteDomain
 from private_bo.gp.features import (
     AdditiveFeatures,
     AdditiveKernel,
-    Ball,
-    Box,
-    FeatureDomain,
+    EigenFeatures,
     FeatureMap,
+    QuadratureFeatures,
+    RandomFourierFeatures,
 )
-from private_bo.gp.features_eigen import EigenFeatures
-from private_bo.gp.features_fourier import QuadratureFeatures, RandomFourierFeatures
 from private_bo.gp.information import InformationGain, greedy_information_gain
 from private_bo.gp.kernels import Kernel, Matern, SquaredExponential, TableKernel
 from private_bo.gp.nystrom import (
@@ -24,6 +22,7 @@ from private_bo.gp.nystrom import (
     variance_ratio,
 )
 from private_bo.gp.posterior import FinitePosterior, Storage
+from private_bo.gp.regions import Ball, Box, FeatureDomain
 
 __all__ = [
     "AdditiveFeatures",

@@ -7,10 +7,10 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from dpaudit._validate import integer_at_least
 from dpaudit.errors import InputError
-from private_bo.gp._types import Array, Indices, point_set, read_only
+from dpaudit.validate import integer_at_least
 from private_bo.gp.kernels import Kernel
+from private_bo.gp.types import Array, Indices, point_set, read_only
 
 __all__ = ["FiniteDomain"]
 

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dpaudit._validate import integer_at_least
-from private_bo.gp._types import Array, read_only
+from dpaudit.validate import integer_at_least
 from private_bo.gp.domains import FiniteDomain
 from private_bo.gp.kernels import Kernel
 from private_bo.gp.posterior import FinitePosterior
+from private_bo.gp.types import Array, read_only
 
 __all__ = ["InformationGain", "greedy_information_gain"]
 

@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from dpaudit._validate import positive, real_array
 from dpaudit.errors import InputError
-from private_bo.gp._types import Array, point_set, read_only
+from dpaudit.validate import positive, real_array
+from private_bo.gp.types import Array, point_set, read_only
 
 __all__ = ["Kernel", "Matern", "SquaredExponential", "TableKernel"]
 

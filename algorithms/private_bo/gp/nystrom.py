@@ -14,11 +14,11 @@ from enum import Enum
 
 import numpy as np
 
-from dpaudit._validate import integer_at_least, open_fraction, positive
 from dpaudit.errors import InputError
-from private_bo.gp._types import Array, Indices, read_only
+from dpaudit.validate import integer_at_least, open_fraction, positive
 from private_bo.gp.domains import FiniteDomain
 from private_bo.gp.kernels import Kernel
+from private_bo.gp.types import Array, Indices, read_only
 
 __all__ = [
     "Coordinates",

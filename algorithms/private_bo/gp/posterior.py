@@ -7,16 +7,18 @@ from abc import ABC, abstractmethod
 from enum import Enum
 
 import numpy as np
+from scipy.linalg.blas import dger
 
-from dpaudit._validate import positive
 from dpaudit.errors import InputError
-from private_bo.gp._types import Array, read_only
+from dpaudit.validate import positive
 from private_bo.gp.domains import FiniteDomain
 from private_bo.gp.kernels import Kernel
+from private_bo.gp.types import Array, read_only
 
 __all__ = ["FinitePosterior", "Storage"]
 
 _LARGEST_DENSE_DOMAIN = 1024
+_FIRST_CAPACITY = 64
 
 
 class Storage(Enum):
@@ -83,14 +85,12 @@ class FinitePosterior(ABC):
         Raises:
             InputError: if ``noise_variance`` is not positive or the kernel does not fit the domain.
         """
-        from private_bo.gp._stored import CovariancePosterior, RowPosterior
-
         if storage is Storage.AUTOMATIC:
             small = domain.size <= _LARGEST_DENSE_DOMAIN
             storage = Storage.COVARIANCE if small else Storage.ROWS
         if storage is Storage.COVARIANCE:
-            return CovariancePosterior(domain.kernel_matrix(kernel), noise_variance)
-        return RowPosterior(domain, kernel, noise_variance)
+            return _CovariancePosterior(domain.kernel_matrix(kernel), noise_variance)
+        return _RowPosterior(domain, kernel, noise_variance)
 
     @property
     def mean(self) -> Array:
@@ -155,3 +155,44 @@ class FinitePosterior(ABC):
     @abstractmethod
     def _condition(self, index: int, deviation: float) -> None:
         """Put cov(f, f(x_index)) / deviation into ``_row`` and take it off the covariance."""
+
+
+class _CovariancePosterior(FinitePosterior):
+    """Keeps the posterior covariance (n, n) and takes w wᵀ off it in place."""
+
+    def __init__(self, prior: Array, noise_variance: float) -> None:
+        super().__init__(prior.diagonal(), noise_variance)
+        # BLAS updates in place only what is in Fortran order.
+        self._covariance = np.array(prior, dtype=np.float64, order="F")
+
+    def _condition(self, index: int, deviation: float) -> None:
+        covariance = self._covariance
+        np.divide(covariance[:, index], deviation, out=self._row)
+        dger(-1.0, self._row, self._row, a=covariance, overwrite_a=1)
+        np.maximum(covariance.diagonal(), 0.0, out=self._variance)
+
+
+class _RowPosterior(FinitePosterior):
+    """Keeps the rows w of W, with covariance K - WᵀW; asks the kernel for one column a step."""
+
+    def __init__(self, domain: FiniteDomain, kernel: Kernel, noise_variance: float) -> None:
+        super().__init__(kernel.diagonal(domain.points), noise_variance)
+        self._domain = domain
+        self._kernel = kernel
+        self._rows = np.empty((_FIRST_CAPACITY, domain.size))
+
+    def _condition(self, index: int, deviation: float) -> None:
+        played = self._observations
+        if played == self._rows.shape[0]:
+            grown = np.empty((2 * played, self._size))
+            grown[:played] = self._rows
+            self._rows = grown
+        row = self._row
+        rows = self._rows[:played]
+        np.dot(rows[:, index], rows, out=row)
+        np.subtract(self._domain.kernel_columns(self._kernel, [index])[:, 0], row, out=row)
+        row /= deviation
+        self._rows[played] = row
+        np.square(row, out=self._scratch)
+        self._variance -= self._scratch
+        np.maximum(self._variance, 0.0, out=self._variance)

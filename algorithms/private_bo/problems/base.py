@@ -10,7 +10,7 @@ import numpy as np
 
 from dpaudit.errors import InputError
 from private_bo.gp import FiniteDomain, Kernel
-from private_bo.gp._types import Array, Indices, read_only
+from private_bo.gp.types import Array, Indices, read_only
 
 __all__ = ["BanditProblem", "RecordedRewards", "Response", "RewardSource", "fresh_user"]
 

@@ -13,10 +13,10 @@ from importlib.resources import files
 
 import numpy as np
 
-from dpaudit._validate import integer_at_least
 from dpaudit.errors import InputError
+from dpaudit.validate import integer_at_least
 from private_bo.gp import FiniteDomain, Matern
-from private_bo.gp._types import Array
+from private_bo.gp.types import Array
 from private_bo.problems.base import BanditProblem, RecordedRewards, Response, RewardSource
 
 __all__ = ["RealSellers", "Sale", "neighbourhood_prices", "price_of_reward", "recorded_sales"]

@@ -14,7 +14,7 @@ import numpy as np
 
 from dpaudit.errors import InputError
 from private_bo.gp import FiniteDomain, TableKernel
-from private_bo.gp._types import Array
+from private_bo.gp.types import Array
 from private_bo.problems.base import BanditProblem, RecordedRewards
 
 __all__ = ["light_sensors", "stocks"]

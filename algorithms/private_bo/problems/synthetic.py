@@ -8,10 +8,10 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from dpaudit._validate import positive
 from dpaudit.errors import InputError
+from dpaudit.validate import positive
 from private_bo.gp import FiniteDomain, Kernel
-from private_bo.gp._types import Array
+from private_bo.gp.types import Array
 from private_bo.problems.base import BanditProblem, Response, RewardSource, fresh_user
 
 __all__ = ["Noise", "StudentNoise", "UniformNoise", "synthetic"]

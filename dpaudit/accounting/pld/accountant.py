@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from dpaudit.accounting.accountant import Accountant, Composition, Interval
-from dpaudit.accounting.directed import directed
+from dpaudit.accounting.amplification.directed import directed
 from dpaudit.accounting.pld.cumulants import Term
 from dpaudit.accounting.pld.direction import Direction
 from dpaudit.accounting.proved import AccountantName

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dpaudit.accounting.directed import DirectedPair
+from dpaudit.accounting.amplification.directed import DirectedPair
 from dpaudit.accounting.pld.discretise import connect
 from dpaudit.mechanisms.pairs import Floats
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from dpaudit import _validate
+from dpaudit import validate
 from dpaudit.accounting.accountant import Interval
 from dpaudit.accounting.pld.accountant import merged
 from dpaudit.accounting.pld.budget import Tally
@@ -48,8 +48,8 @@ class IncrementalPLD:
             UnsupportedError: if an invocation has no dominating pair.
             InputError: if the horizon or δ is out of range.
         """
-        self.horizon = _validate.integer_at_least(1, horizon=horizon)
-        self.delta = _validate.open_fraction(delta=delta)
+        self.horizon = validate.integer_at_least(1, horizon=horizon)
+        self.delta = validate.open_fraction(delta=delta)
         remove, add = merged(invocations)
         self._round = 0
         self._leave = _Rounds(remove, self.horizon, self.delta, _TOLERANCE)

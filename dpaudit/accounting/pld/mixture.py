@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from dpaudit import _validate
-from dpaudit.accounting.directed import DirectedPair
+from dpaudit import validate
+from dpaudit.accounting.amplification.directed import DirectedPair
 from dpaudit.errors import InputError
 from dpaudit.mechanisms.pairs import Floats
 
@@ -37,11 +37,11 @@ class MixtureGaussianPair(DirectedPair):
     add: bool = False
 
     def __post_init__(self) -> None:
-        _validate.positive(sigma=self.sigma)
+        validate.positive(sigma=self.sigma)
         for value in self.sensitivities:
-            _validate.non_negative(sensitivities=value)
+            validate.non_negative(sensitivities=value)
         for value in self.probabilities:
-            _validate.fraction(probabilities=value)
+            validate.fraction(probabilities=value)
         if len(self.sensitivities) != len(self.probabilities) or not self.sensitivities:
             raise InputError(
                 f"probabilities has {len(self.probabilities)} entries; it must have one for each "

@@ -28,15 +28,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dpaudit._validate import integer_at_least, open_fraction, probability, real_array
 from dpaudit.auditing.evidence.bets import NullPoint
-from dpaudit.auditing.evidence.types import (
-    LowerBound,
-    confidence_failure,
-    json_number,
-)
+from dpaudit.auditing.evidence.types import LowerBound, confidence_failure, json_number
 from dpaudit.auditing.evidence.wealth import PILOT_PAIRS, Wealth
 from dpaudit.errors import InputError
+from dpaudit.validate import integer_at_least, open_fraction, probability, real_array
 
 __all__ = ["CurveEProcess", "EpsilonEProcess", "curve_points"]
 

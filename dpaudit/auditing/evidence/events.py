@@ -13,7 +13,6 @@ from itertools import combinations
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dpaudit._validate import integer_at_least, probability
 from dpaudit.auditing.evidence.joint import joint_lower_bound
 from dpaudit.auditing.evidence.tilt import smoothed_rates
 from dpaudit.auditing.evidence.types import (
@@ -24,6 +23,7 @@ from dpaudit.auditing.evidence.types import (
     confidence_failure,
 )
 from dpaudit.errors import InputError
+from dpaudit.validate import integer_at_least, probability
 
 __all__ = ["choose_event", "expected_lower_bound", "pilot_size", "split_lower_bound"]
 

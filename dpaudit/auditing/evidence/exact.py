@@ -11,8 +11,8 @@ import math
 from collections.abc import Sequence
 from fractions import Fraction
 
-from dpaudit._validate import non_negative, probability
 from dpaudit.errors import InputError
+from dpaudit.validate import non_negative, probability
 
 __all__ = ["exact_delta", "exact_epsilon", "hockey_stick", "loss_ratio"]
 

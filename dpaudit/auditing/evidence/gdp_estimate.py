@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import math
 
-from dpaudit._validate import non_negative, probability
 from dpaudit.auditing.evidence.types import Estimate, PairCounts
+from dpaudit.validate import non_negative, probability
 
 __all__ = ["gdp_delta", "gdp_epsilon", "gdp_estimate"]
 

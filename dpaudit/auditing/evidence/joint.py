@@ -25,9 +25,9 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
-from dpaudit._validate import non_negative, open_fraction, probability
 from dpaudit.auditing.evidence.nuisance import Box, Region, null_supremum
 from dpaudit.auditing.evidence.types import Event, LowerBound, PairCounts, confidence_failure
+from dpaudit.validate import non_negative, open_fraction, probability
 
 __all__ = ["joint_lower_bound", "joint_p_value", "likelihood_ratio", "likelihood_region"]
 

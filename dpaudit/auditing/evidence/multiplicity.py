@@ -10,10 +10,10 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 
-from dpaudit._validate import finite, integer_at_least, open_fraction, positive
 from dpaudit.auditing.evidence.joint import joint_lower_bound
 from dpaudit.auditing.evidence.types import LowerBound, PairCounts, confidence_failure
 from dpaudit.errors import InputError
+from dpaudit.validate import finite, integer_at_least, open_fraction, positive
 
 __all__ = ["best_lower_bound", "mean_log_e_value", "share_error", "split_error"]
 

@@ -11,9 +11,9 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from dpaudit._validate import integer_at_least, non_negative, probability
 from dpaudit.auditing.evidence.types import LowerBound, confidence_failure
 from dpaudit.errors import InputError
+from dpaudit.validate import integer_at_least, non_negative, probability
 
 __all__ = ["check_counts", "one_run_lower_bound", "one_run_p_value"]
 

@@ -14,12 +14,12 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dpaudit._validate import non_negative, positive, probability, real_array
 from dpaudit.accounting import guarantee, privacy_curve
 from dpaudit.auditing.evidence.gdp_estimate import gdp_epsilon
 from dpaudit.errors import InputError
 from dpaudit.mechanisms import Gaussian, Laplace
 from dpaudit.plan import Plan
+from dpaudit.validate import non_negative, positive, probability, real_array
 
 __all__ = [
     "CurveFamily",

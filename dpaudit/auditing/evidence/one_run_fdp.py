@@ -26,9 +26,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from dpaudit._validate import open_fraction
 from dpaudit.auditing.evidence.one_run import check_counts
 from dpaudit.auditing.evidence.one_run_families import CurveFamily, Floats, Least, largest_refuted
+from dpaudit.validate import open_fraction
 
 __all__ = ["fdp_p_value", "fdp_rejects", "fdp_strength"]
 

@@ -12,7 +12,11 @@ from collections.abc import Callable
 
 import numpy as np
 
-from dpaudit._validate import (
+from dpaudit.auditing.evidence.joint import likelihood_region
+from dpaudit.auditing.evidence.nuisance import Box, Region, null_supremum, region_probability
+from dpaudit.auditing.evidence.types import PairCounts
+from dpaudit.errors import InputError
+from dpaudit.validate import (
     finite,
     integer_at_least,
     interval,
@@ -20,10 +24,6 @@ from dpaudit._validate import (
     open_fraction,
     probability,
 )
-from dpaudit.auditing.evidence.joint import likelihood_region
-from dpaudit.auditing.evidence.nuisance import Box, Region, null_supremum, region_probability
-from dpaudit.auditing.evidence.types import PairCounts
-from dpaudit.errors import InputError
 
 __all__ = ["critical_region", "detectable", "fewest_runs", "power", "runs_needed"]
 

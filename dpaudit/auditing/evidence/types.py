@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dpaudit._validate import integer_at_least, non_negative, open_fraction, probability, text
 from dpaudit.errors import InputError
+from dpaudit.validate import integer_at_least, non_negative, open_fraction, probability, text
 
 __all__ = [
     "Direction",

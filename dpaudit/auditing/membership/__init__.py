@@ -6,11 +6,7 @@ a deep-learning library: a model is whatever ``train(mask, rng)`` scores its exa
 
 from __future__ import annotations
 
-from dpaudit.auditing.evidence.one_run_families import (
-    CurveFamily,
-    gaussian_family,
-    scaled_family,
-)
+from dpaudit.auditing.evidence.one_run_families import CurveFamily, gaussian_family, scaled_family
 from dpaudit.auditing.membership.attacks import (
     MembershipAttack,
     audit_membership,

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from dpaudit import _validate
+from dpaudit import validate
 from dpaudit.auditing.evidence.one_run_families import CurveFamily, gaussian_family
 from dpaudit.auditing.membership.claims import Tested, require_family, tested
 from dpaudit.auditing.membership.guessing import (
@@ -151,7 +151,7 @@ def audit_one_run(
         (True, 1.0)
     """
     null = tested(epsilon, delta, plan)
-    size = _validate.integer_at_least(2, canaries=canaries)
+    size = validate.integer_at_least(2, canaries=canaries)
     seed = _seed(seed)
     audit = _Audit(null, _rules(guesses, size), confidence, family, seed)
     masks = random_masks(1, size, seed, Role.TARGET_MASKS)
@@ -209,16 +209,16 @@ def audit_membership(
         (True, True)
     """
     null = tested(epsilon, delta, plan)
-    attack = _validate.member(MembershipAttack, attack=attack)
-    _validate.integer_at_least(2, examples=examples)
-    _validate.integer_at_least(1, targets=targets)
-    _validate.integer_at_least(1, workers=workers)
+    attack = validate.member(MembershipAttack, attack=attack)
+    validate.integer_at_least(2, examples=examples)
+    validate.integer_at_least(1, targets=targets)
+    validate.integer_at_least(1, workers=workers)
     seed = _seed(seed)
     audit = _Audit(null, _rules(guesses, targets * examples), confidence, family, seed)
     masks = random_masks(targets, examples, seed, Role.TARGET_MASKS)
     further: dict[str, Any] = {"attack": str(attack), "targets": targets}
     if attack is not MembershipAttack.THRESHOLD:
-        _validate.integer_at_least(4, shadows=shadows)
+        validate.integer_at_least(4, shadows=shadows)
         further["shadows"] = shadows
         shadow_masks = balanced_masks(shadows, examples, seed)
         shadow_scores = _finite(train_models(train, shadow_masks, seed, Role.SHADOWS, workers))
@@ -239,7 +239,7 @@ def _finite(scores: Floats) -> Floats:
 
 
 def _seed(seed: int | None) -> int:
-    return secrets.randbits(48) if seed is None else _validate.integer_at_least(0, seed=seed)
+    return secrets.randbits(48) if seed is None else validate.integer_at_least(0, seed=seed)
 
 
 def _rules(guesses: tuple[int, int] | None, canaries: int) -> tuple[Rule, ...]:
@@ -266,7 +266,7 @@ class _Audit:
     ) -> None:
         self._null = null
         self._rules = rules
-        self._confidence = _validate.open_fraction(confidence=confidence)
+        self._confidence = validate.open_fraction(confidence=confidence)
         self._family = gaussian_family() if family is None else require_family(family)
         self._seed = seed
         share = (1.0 - self._confidence) / len(rules)

@@ -14,11 +14,10 @@ from dpaudit.auditing.evidence.one_run_families import (
     approximate_least,
     curve_least,
 )
-from dpaudit.auditing.subjects import claimed_curve
-from dpaudit.claim import Claim
+from dpaudit.auditing.subjects.declared import claimed_curve
+from dpaudit.certificate import Claim
 from dpaudit.errors import InputError
-from dpaudit.plan import Plan
-from dpaudit.relations import MetricBall
+from dpaudit.plan import MetricBall, Plan
 
 __all__ = ["Tested", "bound_as_json", "require_family", "tested"]
 

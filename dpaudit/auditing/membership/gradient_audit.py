@@ -10,9 +10,11 @@ from typing import Any
 
 import numpy as np
 
-from dpaudit import _validate
-from dpaudit.auditing.blackbox import OneByOne, preflight
-from dpaudit.auditing.engine import CURVE_SHARE
+from dpaudit import validate
+from dpaudit.auditing.distinguishing.blackbox import OneByOne, preflight
+from dpaudit.auditing.distinguishing.engine import CURVE_SHARE
+from dpaudit.auditing.distinguishing.experiment import Experiment, Release, Stage
+from dpaudit.auditing.distinguishing.trials import Execution, Progress, Runner
 from dpaudit.auditing.evidence.events import pilot_size
 from dpaudit.auditing.evidence.joint import joint_lower_bound
 from dpaudit.auditing.evidence.nuisance import clopper_pearson
@@ -24,19 +26,12 @@ from dpaudit.auditing.evidence.one_run_families import (
     scaled_family,
 )
 from dpaudit.auditing.evidence.types import Event, PairCounts
-from dpaudit.auditing.experiment import Experiment, Release, Stage
-from dpaudit.auditing.membership.claims import (
-    Tested,
-    bound_as_json,
-    require_family,
-    tested,
-)
+from dpaudit.auditing.membership.claims import Tested, bound_as_json, require_family, tested
 from dpaudit.auditing.membership.gradients import GradientCanary
 from dpaudit.auditing.membership.roc import Roc
-from dpaudit.auditing.trials import Execution, Progress, Runner
 from dpaudit.certificate import AuditRecord
 from dpaudit.plan import Plan
-from dpaudit.subject import AuditPair
+from dpaudit.project import AuditPair
 
 __all__ = ["audit_gradient_canary"]
 
@@ -97,7 +92,7 @@ def audit_gradient_canary(
 
     Example:
         >>> from dpaudit import AddRemove, Gaussian, Invocation, PrivacyUnit, TrustModel
-        >>> from dpaudit.sampling import PoissonSampling
+        >>> from dpaudit.plan.sampling import PoissonSampling
         >>> steps = Invocation(
         ...     Gaussian(2.0), 1, PrivacyUnit("row"), AddRemove(), TrustModel.CENTRAL, count=10,
         ...     sampling=PoissonSampling(0.2),
@@ -112,9 +107,9 @@ def audit_gradient_canary(
     canary = GradientCanary.of(plan)
     null = tested(epsilon, delta, plan)
     family = scaled_family(plan) if family is None else require_family(family)
-    runs = _validate.integer_at_least(_FEWEST_RUNS, runs=runs)
-    confidence = _validate.open_fraction(confidence=confidence)
-    seed = secrets.randbits(48) if seed is None else _validate.integer_at_least(0, seed=seed)
+    runs = validate.integer_at_least(_FEWEST_RUNS, runs=runs)
+    confidence = validate.open_fraction(confidence=confidence)
+    seed = secrets.randbits(48) if seed is None else validate.integer_at_least(0, seed=seed)
     experiment = Experiment(release or canary.simulate(), _PAIR, seed)
     pilot = 0
     if release is not None:

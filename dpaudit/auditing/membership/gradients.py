@@ -17,13 +17,11 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from dpaudit import _validate
-from dpaudit.auditing.experiment import Release
+from dpaudit import validate
+from dpaudit.auditing.distinguishing.experiment import Release
 from dpaudit.errors import InputError
 from dpaudit.mechanisms import Gaussian
-from dpaudit.plan import Invocation, Plan
-from dpaudit.relations import AddRemove, ZeroOut
-from dpaudit.sampling import PoissonSampling
+from dpaudit.plan import AddRemove, Invocation, Plan, PoissonSampling, ZeroOut
 
 __all__ = ["GradientCanary"]
 
@@ -57,8 +55,8 @@ class GradientCanary:
                 "the same number, at least 1."
             )
         for rate, noise in zip(self.rates, self.noises, strict=True):
-            _validate.fraction(rate=rate)
-            _validate.positive(noise=noise)
+            validate.fraction(rate=rate)
+            validate.positive(noise=noise)
 
     @classmethod
     def of(cls, plan: Plan) -> GradientCanary:
@@ -76,7 +74,7 @@ class GradientCanary:
 
         Example:
             >>> from dpaudit import AddRemove, Gaussian, Invocation, PrivacyUnit, TrustModel
-            >>> from dpaudit.sampling import PoissonSampling
+            >>> from dpaudit.plan.sampling import PoissonSampling
             >>> steps = Invocation(
             ...     Gaussian(2.0), 1, PrivacyUnit("row"), AddRemove(), TrustModel.CENTRAL,
             ...     count=50, sampling=PoissonSampling(0.1),
@@ -149,7 +147,7 @@ class GradientCanary:
 
     def with_noise_over(self, strength: float) -> GradientCanary:
         """The canary of a training with its noise divided by ``strength``."""
-        divisor = _validate.positive(strength=strength)
+        divisor = validate.positive(strength=strength)
         return replace(self, noises=tuple(noise / divisor for noise in self.noises))
 
     def simulate(self, strength: float = 1.0) -> Release:

@@ -14,13 +14,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpaudit import _validate
-from dpaudit.auditing.engine import CURVE_SHARE
+from dpaudit import validate
+from dpaudit.auditing.distinguishing.engine import CURVE_SHARE
 from dpaudit.auditing.evidence.one_run import one_run_lower_bound, one_run_p_value
 from dpaudit.auditing.evidence.one_run_families import CurveFamily, Least
 from dpaudit.auditing.evidence.one_run_fdp import fdp_p_value, fdp_rejects, fdp_strength
 from dpaudit.auditing.membership.claims import bound_as_json
-from dpaudit.claim import Claim
+from dpaudit.certificate import Claim
 from dpaudit.errors import InputError
 
 __all__ = ["Guesses", "OneRunEvidence", "Rule", "default_rules", "guess", "require_fair_coins"]
@@ -46,8 +46,8 @@ class Rule:
     others: int = 0
 
     def __post_init__(self) -> None:
-        _validate.integer_at_least(0, members=self.members)
-        _validate.integer_at_least(0, others=self.others)
+        validate.integer_at_least(0, members=self.members)
+        validate.integer_at_least(0, others=self.others)
         if self.members + self.others == 0:
             raise InputError("guesses is (0, 0); at least one guess is needed.")
 

@@ -11,8 +11,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dpaudit._validate import real_array
 from dpaudit.errors import InputError
+from dpaudit.validate import real_array
 
 __all__ = ["lira_offline", "lira_online", "logit_confidence"]
 

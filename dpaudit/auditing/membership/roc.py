@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dpaudit._validate import probability
 from dpaudit.auditing.evidence.types import as_scores
 from dpaudit.errors import InputError
+from dpaudit.validate import probability
 
 __all__ = ["Roc", "as_members", "require_both_kinds"]
 

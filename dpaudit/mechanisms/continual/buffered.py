@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
@@ -10,9 +9,11 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from dpaudit import _validate
+from dpaudit import validate
 from dpaudit.errors import InputError
+from dpaudit.mechanisms.continual.fitting import fitted_rates
 from dpaudit.mechanisms.continual.noise import NodeNoise, NoiseStream
+from dpaudit.mechanisms.continual.series import geometric, series_weights
 from dpaudit.mechanisms.continual.toeplitz import Toeplitz
 from dpaudit.mechanisms.pairs import Floats
 
@@ -86,14 +87,12 @@ class BufferedToeplitz(Toeplitz):
         >>> round(fitted.max_error(fitted.sensitivity()), 3)
         3.274
         """
-        from dpaudit.mechanisms.continual._fit import fitted_rates
-
-        steps = _validate.integer_at_least(1, steps=steps)
-        buffers = _validate.integer_at_least(1, buffers=buffers)
+        steps = validate.integer_at_least(1, steps=steps)
+        buffers = validate.integer_at_least(1, buffers=buffers)
         if buffers > _MOST_BUFFERS:
             raise InputError(f"buffers is {buffers}; it must be at most {_MOST_BUFFERS}.")
-        gap = _validate.integer_at_least(1, min_separation=min_separation)
-        count = _validate.integer_at_least(1, participations=participations)
+        gap = validate.integer_at_least(1, min_separation=min_separation)
+        count = validate.integer_at_least(1, participations=participations)
         count = min(count, 1 + (steps - 1) // gap)
         poles, zeros = fitted_rates(steps, buffers, count, gap)
         return cls(steps, poles, zeros)
@@ -104,11 +103,11 @@ class BufferedToeplitz(Toeplitz):
 
     def encoder_column(self) -> Floats:
         """Sums of geometric series, one for each pole."""
-        return _geometric(self._weights[0], np.array(self.pole_rates), self.steps)
+        return geometric(self._weights[0], np.array(self.pole_rates), self.steps)
 
     def decoder_column(self) -> Floats:
         """Sums of geometric series, one for each buffer, and the fresh noise's own weight."""
-        column = _geometric(self._weights[1], np.array([0.0, *self.zero_rates]), self.steps)
+        column = geometric(self._weights[1], np.array([0.0, *self.zero_rates]), self.steps)
         column[0] += self._weights[2]
         return column
 
@@ -138,38 +137,7 @@ class _BufferedStream(NoiseStream):
         return len(self._buffers)
 
 
-def series_weights(poles: Floats, zeros: Floats) -> tuple[Floats, Floats, float]:
-    """Partial fractions of C and of B, and B's weight of the fresh noise; all are positive.
-
-    C(x) = Σ_j α_j/(1 − θ_j x) with α_j = ∏_i (q_i − p_j)/(1 + q_i) ∏_{i≠j} (1 + p_i)/(p_i − p_j);
-    B(x) = c + Σ_j β_j/(1 − λ_j x) likewise, with λ_0 = 1. Written in the rates, nothing cancels.
-    """
-    buffers = np.concatenate([[0.0], zeros])
-    encoder = _residues(poles, zeros)
-    decoder = _residues(buffers, poles)
-    fresh = math.exp(float(np.log1p(buffers).sum() - np.log1p(poles).sum()))
-    return encoder, decoder, fresh
-
-
-def _residues(own: Floats, other: Floats) -> Floats:
-    """Weight of each series with rates ``own`` where the numerator has the rates ``other``."""
-    above = (other - own[:, None]) / (1 + other)
-    below = (own - own[:, None]) / (1 + own)
-    np.fill_diagonal(below, 1.0)
-    weights: Floats = above.prod(axis=1) / below.prod(axis=1)
-    return weights
-
-
-def _geometric(weights: Floats, rates: Floats, length: int) -> Floats:
-    """Σ_j w_j (1 + r_j)^−k for k below length."""
-    column = np.zeros(length)
-    lags = np.arange(length)
-    for weight, rate in zip(weights, rates, strict=True):
-        column += weight * np.exp(-math.log1p(rate) * lags)
-    return column
-
-
 def _rates(name: str, value: Any) -> tuple[float, ...]:
     if not isinstance(value, tuple | list):
         raise InputError(f"{name} is {value!r}; it must be a list of numbers above 0.")
-    return tuple(_validate.positive(**{name: rate}) for rate in value)
+    return tuple(validate.positive(**{name: rate}) for rate in value)

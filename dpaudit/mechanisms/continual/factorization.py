@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from dpaudit import _validate
+from dpaudit import validate
 from dpaudit.errors import InputError
 from dpaudit.mechanisms.base import Norm
 from dpaudit.mechanisms.continual.noise import NodeNoise, NoiseLaw, NoiseStream
@@ -43,7 +43,7 @@ class Factorization(ABC):
             Factorization._kinds[cls.kind] = cls
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "steps", _validate.integer_at_least(1, steps=self.steps))
+        object.__setattr__(self, "steps", validate.integer_at_least(1, steps=self.steps))
 
     # -- privacy ---------------------------------------------------------------------------------
 
@@ -78,8 +78,8 @@ class Factorization(ABC):
 
     def _pattern(self, participations: int, min_separation: int) -> tuple[int, int]:
         """The pattern, without the participations for which the stream is too short."""
-        count = _validate.integer_at_least(1, participations=participations)
-        gap = _validate.integer_at_least(1, min_separation=min_separation)
+        count = validate.integer_at_least(1, participations=participations)
+        gap = validate.integer_at_least(1, min_separation=min_separation)
         return min(count, 1 + (self.steps - 1) // gap), gap
 
     def _rounded_up(self, sensitivity: float) -> float:
@@ -103,7 +103,7 @@ class Factorization(ABC):
             noise_sigma: standard deviation of the node noise; for symmetric matrices that off the
                 diagonal (the diagonal of the release has √2 times the error).
         """
-        sigma = _validate.positive(noise_sigma=noise_sigma)
+        sigma = validate.positive(noise_sigma=noise_sigma)
         return sigma * np.sqrt(self._row_energy())
 
     def max_error(self, noise_sigma: float) -> float:

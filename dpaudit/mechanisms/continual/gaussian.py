@@ -9,7 +9,7 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import ArrayLike
 
-from dpaudit import _validate
+from dpaudit import validate
 from dpaudit.errors import InputError
 from dpaudit.mechanisms.base import Norm, checked_sensitivity
 from dpaudit.mechanisms.continual.factorization import Factorization
@@ -50,7 +50,7 @@ class ContinualGaussian(Continual):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        object.__setattr__(self, "sigma", _validate.positive(sigma=self.sigma))
+        object.__setattr__(self, "sigma", validate.positive(sigma=self.sigma))
         if not isinstance(self.symmetric, bool):
             raise InputError(f"symmetric is {self.symmetric!r}; it must be true or false.")
 
@@ -68,7 +68,7 @@ class ContinualGaussian(Continual):
     ) -> ContinualGaussian:
         """The least σ for (ε, δ): the analytic Gaussian mechanism on the nodes."""
         factor = factorization.sensitivity(participations, min_separation)
-        shift = _validate.positive(sensitivity=sensitivity) * factor
+        shift = validate.positive(sensitivity=sensitivity) * factor
         sigma = Gaussian.calibrated(epsilon=epsilon, delta=delta, sensitivity=shift).sigma
         return cls(
             sigma=sigma / math.sqrt(2) * (1 + 1e-15) if symmetric else sigma,

@@ -10,7 +10,7 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import ArrayLike
 
-from dpaudit import _validate
+from dpaudit import validate
 from dpaudit.errors import UnsupportedError
 from dpaudit.mechanisms.base import Norm, checked_sensitivity
 from dpaudit.mechanisms.continual.factorization import Factorization
@@ -46,7 +46,7 @@ class ContinualLaplace(Continual):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        object.__setattr__(self, "scale", _validate.positive(scale=self.scale))
+        object.__setattr__(self, "scale", validate.positive(scale=self.scale))
 
     @classmethod
     def calibrated(
@@ -60,7 +60,7 @@ class ContinualLaplace(Continual):
     ) -> ContinualLaplace:
         """The least scale whose ε does not exceed the wish, up to rounding."""
         factor = factorization.sensitivity(participations, min_separation, Norm.L1)
-        shift = math.nextafter(_validate.positive(sensitivity=sensitivity) * factor, math.inf)
+        shift = math.nextafter(validate.positive(sensitivity=sensitivity) * factor, math.inf)
         return cls(
             scale=Laplace.calibrated(epsilon=epsilon, sensitivity=shift).scale,
             factorization=factorization,

@@ -9,7 +9,7 @@ from enum import StrEnum
 
 import numpy as np
 
-from dpaudit import _validate
+from dpaudit import validate
 from dpaudit.errors import InputError
 from dpaudit.mechanisms.pairs import Floats
 
@@ -60,8 +60,8 @@ class NodeNoise:
         symmetric: bool = False,
         law: NoiseLaw = NoiseLaw.NORMAL,
     ) -> None:
-        self.shape = tuple(_validate.integer_at_least(0, shape=length) for length in shape)
-        self._sigma = _validate.positive(sigma=sigma)
+        self.shape = tuple(validate.integer_at_least(0, shape=length) for length in shape)
+        self._sigma = validate.positive(sigma=sigma)
         self._rng = rng
         self._law = law
         self._index = None

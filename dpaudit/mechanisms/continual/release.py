@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dpaudit import _validate
+from dpaudit import validate
 from dpaudit.errors import InputError
 from dpaudit.mechanisms.base import Mechanism
 from dpaudit.mechanisms.continual.factorization import Factorization
@@ -54,7 +54,7 @@ class PrefixSums:
                 is not finite, or not symmetric where it must be. Nothing is drawn or counted then.
         """
         require_step_left(self.noise.taken, self.noise.steps)
-        array = _validate.real_array(value=value)
+        array = validate.real_array(value=value)
         if array.shape != self._sum.shape:
             raise InputError(f"value has shape {array.shape}; it must be {self._sum.shape}.")
         if self._symmetric:
@@ -82,7 +82,7 @@ class Continual(Mechanism):
     def __post_init__(self) -> None:
         object.__setattr__(self, "factorization", Factorization.parse(self.factorization))
         for name in ("participations", "min_separation"):
-            value = _validate.integer_at_least(1, **{name: getattr(self, name)})
+            value = validate.integer_at_least(1, **{name: getattr(self, name)})
             object.__setattr__(self, name, value)
 
     @cached_property
@@ -124,7 +124,7 @@ class Continual(Mechanism):
 
     def _prepare(self, value: ArrayLike) -> NDArray[Any]:
         """A stream of 1 to T steps along the first axis."""
-        array: NDArray[Any] = _validate.real_array(value=value)
+        array: NDArray[Any] = validate.real_array(value=value)
         steps = self.factorization.steps
         if array.ndim == 0 or not 1 <= len(array) <= steps:
             raise InputError(

@@ -10,14 +10,13 @@ from enum import Enum, auto
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from dpaudit.claim import Severity
+from dpaudit.certificate import Severity
 from dpaudit.mechanisms import Mechanism, Opaque
-from dpaudit.relations import MetricBall, TrustModel
-from dpaudit.reporting.headline import headline
-from dpaudit.sampling import FixedSizeSampling
+from dpaudit.plan import FixedSizeSampling, MetricBall, TrustModel
+from dpaudit.reporting.wording.headline import headline
 
 if TYPE_CHECKING:
-    from dpaudit.accounting.proved import Guarantee
+    from dpaudit.accounting import Guarantee
     from dpaudit.certificate import Certificate
     from dpaudit.plan import Plan
 

@@ -10,10 +10,10 @@ from __future__ import annotations
 
 import re
 
-from dpaudit.reporting import words
-from dpaudit.reporting._text import down, percent, plain, probability, up
 from dpaudit.reporting.checklists.facts import Facts, listed
 from dpaudit.reporting.checklists.model import Source, Status, Template
+from dpaudit.reporting.text import down, percent, plain, probability, up
+from dpaudit.reporting.wording import words
 
 __all__ = ["LABEL"]
 

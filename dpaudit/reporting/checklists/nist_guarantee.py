@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dpaudit.reporting._text import plain, up
 from dpaudit.reporting.checklists.facts import Facts, Level, Rules, listed
 from dpaudit.reporting.checklists.model import Status, Template
+from dpaudit.reporting.text import plain, up
 
 __all__ = ["TEMPLATES"]
 

@@ -12,11 +12,11 @@ from accounting_conformance import AccountantLaws
 from hypothesis import strategies as st
 
 from dpaudit.accounting.best import BestAccountant
-from dpaudit.accounting.gaussian import GaussianAccountant
-from dpaudit.accounting.moments import MomentsAccountant
-from dpaudit.accounting.pure import PureAccountant
-from dpaudit.accounting.rdp import RdpAccountant
-from dpaudit.accounting.zcdp import ZcdpAccountant
+from dpaudit.accounting.closed_forms.gaussian import GaussianAccountant
+from dpaudit.accounting.closed_forms.moments import MomentsAccountant
+from dpaudit.accounting.closed_forms.pure import PureAccountant
+from dpaudit.accounting.closed_forms.rdp import RdpAccountant
+from dpaudit.accounting.closed_forms.zcdp import ZcdpAccountant
 from dpaudit.mechanisms import Gaussian
 
 any_invocation: st.SearchStrategy[Any] = st.one_of(

@@ -15,9 +15,9 @@ from dp_accounting.pld import PLDAccountant
 from dp_accounting.rdp import RdpAccountant
 
 from dpaudit.accounting import guarantee
-from dpaudit.interchange import from_dp_event, to_dp_event
+from dpaudit.integrations.dp_accounting import from_dp_event, to_dp_event
 from dpaudit.mechanisms import Gaussian, Laplace, RandomizedResponse
-from dpaudit.relations import AddRemove, ReplaceOne
+from dpaudit.plan import AddRemove, ReplaceOne
 
 REPLACE = dp.NeighboringRelation.REPLACE_ONE
 

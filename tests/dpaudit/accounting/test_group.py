@@ -15,8 +15,7 @@ from dpaudit.mechanisms import (
     Laplace,
     RandomizedResponse,
 )
-from dpaudit.plan import Plan
-from dpaudit.relations import MetricBall
+from dpaudit.plan import MetricBall, Plan
 
 
 def epsilon(found: Plan, delta: float = 0.0, accountant: str = "best") -> float:

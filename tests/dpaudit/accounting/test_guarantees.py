@@ -22,7 +22,7 @@ from dpaudit.mechanisms import (
     Opaque,
     RandomizedResponse,
 )
-from dpaudit.relations import ReplaceOne
+from dpaudit.plan import ReplaceOne
 
 PAPER_DELTA = 200**-1.1
 PAPER_CASES = [(0.15, 1.0), (0.25, 1.0), (0.5, 1.0), (0.25, 1.2), (0.25, 1.5)]

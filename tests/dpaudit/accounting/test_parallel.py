@@ -7,8 +7,8 @@ import pytest
 from accounting_builders import plan, poisson, use
 
 from dpaudit.accounting import compose, guarantee
-from dpaudit.accounting._guarantees import ParallelComposition
-from dpaudit.accounting._parallel import undominated
+from dpaudit.accounting.guarantees import ParallelComposition
+from dpaudit.accounting.parallel import undominated
 from dpaudit.mechanisms import (
     ExponentialMechanism,
     Gaussian,

@@ -4,12 +4,7 @@ import numpy as np
 import pytest
 
 from dpaudit.errors import InputError, UnsupportedError
-from dpaudit.mechanisms import (
-    ApproximateBlackBox,
-    ConcentratedBlackBox,
-    Mechanism,
-    PureBlackBox,
-)
+from dpaudit.mechanisms import ApproximateBlackBox, ConcentratedBlackBox, Mechanism, PureBlackBox
 
 BOXES = [PureBlackBox(0.5), ApproximateBlackBox(0.5, 1e-6), ConcentratedBlackBox(0.1)]
 

@@ -28,11 +28,11 @@ from dpaudit import (
     certify,
 )
 from dpaudit.certificate import Certificate, SubjectRecord
-from dpaudit.mechanisms import Opaque
-from dpaudit.mechanisms.black_box import ApproximateBlackBox, PureBlackBox
-from dpaudit.reporting.checklists import Status, checklists
+from dpaudit.mechanisms import ApproximateBlackBox, Opaque, PureBlackBox
+from dpaudit.plan import FixedSizeSampling
+from dpaudit.reporting.checklists import checklists
 from dpaudit.reporting.checklists.facts import Rules
-from dpaudit.sampling import FixedSizeSampling
+from dpaudit.reporting.checklists.model import Status
 
 HAZARDS = {
     "Guarantee": (

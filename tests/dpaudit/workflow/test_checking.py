@@ -8,10 +8,9 @@ import pytest
 from examples import response_plan
 
 from dpaudit import Claim, InputError, certify
-from dpaudit._files import digest
-from dpaudit.certificate import SubjectRecord, load_certificate
+from dpaudit.certificate import SubjectRecord, load_certificate, verify
+from dpaudit.files import digest
 from dpaudit.reporting import suffixes
-from dpaudit.verification import verify
 from dpaudit.workflow import publishing
 from dpaudit.workflow.baselines import read_baseline
 from dpaudit.workflow.checking import check_project
@@ -469,7 +468,7 @@ class TestFiles:
         project(entry("a", "laplace.toml"))
         reports = project.root / "reports"
         before = {path.name: path.read_bytes() for path in reports.iterdir()}
-        written, whole = [], publishing._files.write
+        written, whole = [], publishing.files.write
 
         def full_disk(path, content):
             if len(written) == 3:
@@ -477,7 +476,7 @@ class TestFiles:
             written.append(path)
             return whole(path, content)
 
-        monkeypatch.setattr(publishing._files, "write", full_disk)
+        monkeypatch.setattr(publishing.files, "write", full_disk)
         with pytest.raises(InputError, match="no space left"):
             project(entry("a", "normal.toml"), entry("b", "laplace.toml"))
         assert {path.name: path.read_bytes() for path in reports.iterdir()} == before

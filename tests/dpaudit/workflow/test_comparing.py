@@ -19,8 +19,7 @@ from dpaudit import (
     certify,
     guarantee,
 )
-from dpaudit.certificate import AuditRecord, SubjectRecord
-from dpaudit.claim import Finding, Severity, Verdict
+from dpaudit.certificate import AuditRecord, Finding, Severity, SubjectRecord, Verdict
 from dpaudit.workflow.comparing import Direction, changes
 
 SUBJECT = SubjectRecord("m:X", {"sigma": 4.0}, "a" * 64, "m.py:1")

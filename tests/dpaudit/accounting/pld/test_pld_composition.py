@@ -12,16 +12,31 @@ import pytest
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
-from dpaudit.accounting.accountant import Interval
-from dpaudit.accounting.directed import AddedPair, PlainPair, RemovedPair
-from dpaudit.accounting.pld import PLDAccountant, Term, compose_terms
+from dpaudit.accounting import Interval
+from dpaudit.accounting.amplification.directed import AddedPair, PlainPair, RemovedPair
+from dpaudit.accounting.pld.accountant import PLDAccountant, compose_terms
+from dpaudit.accounting.pld.cumulants import Term
 from dpaudit.errors import UnsupportedError
-from dpaudit.mechanisms import Gaussian, Laplace, Mechanism, RandomizedResponse
-from dpaudit.mechanisms.opaque import Opaque
-from dpaudit.mechanisms.pairs import GaussianPair, approximate_pair
-from dpaudit.plan import Invocation
-from dpaudit.relations import AddRemove, PrivacyUnit, Relation, ReplaceOne, TrustModel
-from dpaudit.sampling import FixedSizeSampling, PoissonSampling, Sampling
+from dpaudit.mechanisms import (
+    Gaussian,
+    GaussianPair,
+    Laplace,
+    Mechanism,
+    Opaque,
+    RandomizedResponse,
+    approximate_pair,
+)
+from dpaudit.plan import (
+    AddRemove,
+    FixedSizeSampling,
+    Invocation,
+    PoissonSampling,
+    PrivacyUnit,
+    Relation,
+    ReplaceOne,
+    Sampling,
+    TrustModel,
+)
 
 few = settings(
     max_examples=10, deadline=None, derandomize=True, phases=[Phase.explicit, Phase.generate]

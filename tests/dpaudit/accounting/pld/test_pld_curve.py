@@ -11,12 +11,13 @@ from scipy.optimize import brentq
 from scipy.stats import norm
 
 from dpaudit.accounting import compose, guarantee
-from dpaudit.accounting.pld import PLDComposition, Term, direction
+from dpaudit.accounting.pld import direction
+from dpaudit.accounting.pld.accountant import PLDComposition
+from dpaudit.accounting.pld.cumulants import Term
 from dpaudit.accounting.pld.engine import Grid, compose_on
 from dpaudit.accounting.pld.law import ComposedLaw
 from dpaudit.mechanisms import Gaussian
-from dpaudit.relations import ReplaceOne
-from dpaudit.sampling import FixedSizeSampling
+from dpaudit.plan import FixedSizeSampling, ReplaceOne
 
 DELTAS = np.geomspace(1e-12, 0.05, 9)
 

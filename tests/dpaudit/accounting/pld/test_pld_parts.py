@@ -10,23 +10,29 @@ import numpy as np
 import pytest
 from scipy.stats import norm
 
-from dpaudit.accounting.directed import AddedPair, DirectedPair, PlainPair, RemovedPair
-from dpaudit.accounting.pld import (
-    IncrementalPLD,
-    MixtureGaussianPair,
-    PLDAccountant,
-    Term,
-    compose_terms,
+from dpaudit.accounting.amplification.directed import (
+    AddedPair,
+    DirectedPair,
+    PlainPair,
+    RemovedPair,
 )
+from dpaudit.accounting.pld.accountant import PLDAccountant, compose_terms
+from dpaudit.accounting.pld.cumulants import Term
 from dpaudit.accounting.pld.discretise import discretise, drift
 from dpaudit.accounting.pld.engine import compose_on, plan_grid
+from dpaudit.accounting.pld.incremental import IncrementalPLD
+from dpaudit.accounting.pld.mixture import MixtureGaussianPair
 from dpaudit.accounting.pld.spectrum import Composer, Tilt, tilt_transform
 from dpaudit.errors import InputError
-from dpaudit.mechanisms import DiscreteGaussian, DiscreteLaplace, Gaussian
-from dpaudit.mechanisms.pairs import GaussianPair, LaplacePair, approximate_pair
-from dpaudit.plan import Invocation
-from dpaudit.relations import AddRemove, PrivacyUnit, TrustModel
-from dpaudit.sampling import PoissonSampling
+from dpaudit.mechanisms import (
+    DiscreteGaussian,
+    DiscreteLaplace,
+    Gaussian,
+    GaussianPair,
+    LaplacePair,
+    approximate_pair,
+)
+from dpaudit.plan import AddRemove, Invocation, PoissonSampling, PrivacyUnit, TrustModel
 
 PAIRS: list[DirectedPair] = [
     PlainPair(GaussianPair(0.8)),

@@ -8,12 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dpaudit.auditing.evidence.exact import (
-    exact_delta,
-    exact_epsilon,
-    hockey_stick,
-    loss_ratio,
-)
+from dpaudit.auditing.evidence.exact import exact_delta, exact_epsilon, hockey_stick, loss_ratio
 from dpaudit.errors import InputError
 
 

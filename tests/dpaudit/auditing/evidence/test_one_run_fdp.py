@@ -24,9 +24,7 @@ from dpaudit.auditing.evidence.one_run_families import (
 from dpaudit.auditing.evidence.one_run_fdp import fdp_p_value, fdp_rejects, fdp_strength
 from dpaudit.errors import InputError
 from dpaudit.mechanisms import Gaussian, RandomizedResponse
-from dpaudit.plan import Invocation, Plan
-from dpaudit.relations import AddRemove, PrivacyUnit, TrustModel
-from dpaudit.sampling import PoissonSampling
+from dpaudit.plan import AddRemove, Invocation, Plan, PoissonSampling, PrivacyUnit, TrustModel
 
 
 def gaussian_curve(mu):

@@ -1,1 +1,0 @@
-"""Experiments of the papers, each one command that writes its figure and tables."""

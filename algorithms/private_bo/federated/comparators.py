@@ -1,0 +1,82 @@
+"""The comparators without privacy: FTS-DE, FTS, and agents that do not talk to each other."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from dpaudit.errors import InputError
+from dpaudit.project import RunResult
+from private_bo.federated.messages import Broadcast
+from private_bo.federated.server import Aggregator
+from private_bo.federated.setup import Federation, InProcess, Reliance
+from private_bo.federated.streams import Streams
+from private_bo.federated.weights import Weights
+from private_bo.threads import single_threaded
+
+__all__ = ["FTS", "FTSDE", "OpenServer", "PlainTS"]
+
+
+class OpenServer(Aggregator):
+    """Exact weighted averages of all vectors: no sampling, no clipping, no noise, no claim.
+
+    Args:
+        weights: φ_n^(i) of every round.
+        features: M.
+    """
+
+    def __init__(self, weights: Weights, features: int) -> None:
+        super().__init__(weights.agents, features)
+        self._weights = weights
+
+    def round(self, turn: int, reports: Iterable[object]) -> Broadcast:
+        """Σ_n φ_n^(i) ω_n for every sub-region."""
+        vectors = self.accepted(turn, reports)
+        weights = self._weights.values[turn]
+        total = np.zeros((len(weights), self._features))
+        for agent in sorted(vectors):
+            total += np.outer(weights[:, agent], vectors[agent])
+        return Broadcast(turn, total)
+
+
+@dataclass(frozen=True)
+class FTSDE(Federation):
+    """Modified FTS with distributed exploration, without privacy (Section 5.1, Figure 2a)."""
+
+    def run(self, data: Any, rng: np.random.Generator) -> RunResult:
+        """Play every round in the open.
+
+        Args:
+            data: a :class:`~private_bo.federated.FederatedProblem`.
+            rng: seeds the agents' generators.
+
+        Raises:
+            InputError: if ``data`` is none, or has another number of agents.
+        """
+        problem = self._fitting(data)
+        with single_threaded():
+            agents = self.team(problem, Streams.of(rng))
+            self.play(OpenServer(self.public_weights, self.features), InProcess(agents))
+            return self.result(problem, agents)
+
+
+@dataclass(frozen=True)
+class FTS(FTSDE):
+    """Modified FTS: one region, the whole domain (Section 3.1 without its noise)."""
+
+    regions: int = 1
+
+    def __post_init__(self) -> None:
+        if self.regions != 1:
+            raise InputError(f"regions is {self.regions!r}; it must be 1, or the class FTSDE.")
+        super().__post_init__()
+
+
+@dataclass(frozen=True)
+class PlainTS(FTS):
+    """Thompson sampling by every agent on its own."""
+
+    reliance: Reliance = Reliance.NEVER

@@ -1,0 +1,179 @@
+"""What the federated experiments run: the settings of Figures 2 and 3, and equal certified ε."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, fields, replace
+from enum import StrEnum
+from typing import TypeAlias, TypeVar
+
+from private_bo.federated import DPFTS, DPFTSDE, FTS, FTSDE, PlainTS, Reliance, Sensitivity
+from private_bo.federated.setup import Federation
+
+__all__ = ["Algorithm", "Cells", "Experiment", "Task", "comparisons", "panels"]
+
+Algorithm: TypeAlias = DPFTSDE | FTSDE
+Cells: TypeAlias = dict[str, Algorithm]
+"""Algorithms by label."""
+
+_Kind = TypeVar("_Kind", bound=Federation)
+
+PAPER, PLAIN = "DP-FTS-DE at the paper's noise", "TS"
+SAME, TRUE = "DP-FTS-DE, least noise for that ε", "DP-FTS-DE, least noise, scaled to the true Δ"
+ALL = "the same, and everyone sampled"
+
+
+class Task(StrEnum):
+    """On which objectives."""
+
+    SYNTHETIC = "synthetic"
+    """Random functions of length scale 0.03: 40 rounds suffice to find the maximum."""
+    RUGGED = "rugged"
+    """Random functions of length scale 0.01: 40 rounds do not."""
+    LANDMINES = "landmines"
+    DIGITS = "digits"
+
+
+class Experiment(StrEnum):
+    """Which tables."""
+
+    FIGURE_2 = "figure2"
+    FIGURE_3 = "figure3"
+    EQUAL = "equal"
+
+
+@dataclass(frozen=True)
+class Setting:
+    """An algorithm of privacy with its comparators.
+
+    Attributes:
+        private: DP-FTS-DE at the paper's noise.
+        rates: q, at its own z.
+        multipliers: z, at its own q.
+        clips: S.
+    """
+
+    private: DPFTSDE
+    rates: tuple[float, ...]
+    multipliers: tuple[float, ...]
+    clips: tuple[float, ...] = ()
+
+
+# Figure 3 has P = 4, S = 22, M = 100 and T = 60. Length scales are public constants: objectives
+# that vary on a fifth of the range of each (scaled) hyperparameter. Each agent refits those of its
+# own process around them, every 5 points.
+_TUNING = DPFTSDE(
+    agents=29,
+    regions=4,
+    rate=0.35,
+    clip=22.0,
+    features=100,
+    rounds=60,
+    reliance=Reliance.INVERSE,
+    shared_scale=0.2,
+    own_scale=0.2,
+    standardise=True,
+    noise_variance=0.05,
+)
+SETTINGS: Mapping[Task, Setting] = {
+    Task.SYNTHETIC: Setting(
+        DPFTSDE(), (0.15, 0.25, 0.5), (1.0, 1.2, 1.5), (3.0, 5.5, 11.0, 22.0, 44.0)
+    ),
+    Task.RUGGED: Setting(
+        DPFTSDE(regions=4, features=100, clip=16.0, shared_scale=0.01, own_scale=0.01),
+        (0.15, 0.25, 0.5),
+        (1.0, 1.2, 1.5),
+        (4.0, 8.0, 16.0, 32.0, 64.0),
+    ),
+    Task.LANDMINES: Setting(
+        _TUNING, (0.1, 0.15, 0.2, 0.25, 0.35), (1.0, 1.6, 2.0, 3.0, 4.0)
+    ),
+    Task.DIGITS: Setting(
+        replace(_TUNING, agents=30), (0.1, 0.15, 0.2, 0.25, 0.35), (1.0, 1.6, 2.0, 3.0, 4.0)
+    ),
+}  # fmt: skip
+
+
+def panels(experiment: Experiment, task: Task, rounds: int | None = None) -> dict[str, Cells]:
+    """The algorithms of an experiment, by panel and label.
+
+    Args:
+        experiment: which one.
+        task: on what.
+        rounds: T; None for the paper's.
+    """
+    setting = SETTINGS[task]
+    private = setting.private
+    if rounds is not None:
+        private = replace(private, rounds=rounds)
+    if experiment is Experiment.EQUAL:
+        return {"equal certified ε": _equal(private)}
+    rates = {f"q = {q:g}": replace(private, rate=q) for q in setting.rates}
+    multipliers = {f"z = {z:g}": replace(private, noise_multiplier=z) for z in setting.multipliers}
+    if experiment is Experiment.FIGURE_3:
+        return {
+            f"(a) z at q = {private.rate:g}": dict(multipliers),
+            f"(a) q at z = {private.noise_multiplier:g}": dict(rates),
+            "(a) without privacy": _open(private, (private.regions,)),
+        }
+    return {
+        "(a) distributed exploration": _open(private, (2, 4)),
+        "(b) S": {f"S = {s:g}": replace(private, clip=s) for s in setting.clips},
+        "(c) q": dict(rates),
+        "(d) z": dict(multipliers),
+        "Figure 4: P under privacy": {
+            "DP-FTS, P = 1": _like(DPFTS, private),
+            **{f"DP-FTS-DE, P = {p}": replace(private, regions=p) for p in (2, 4)},
+        },
+    }
+
+
+def _open(private: DPFTSDE, regions: tuple[int, ...]) -> Cells:
+    """The comparators without privacy, otherwise alike."""
+    cells: Cells = {PLAIN: _plain(private), "FTS": _like(FTS, private)}
+    return cells | {f"FTS-DE, P = {p}": replace(_like(FTSDE, private), regions=p) for p in regions}
+
+
+def _equal(private: DPFTSDE) -> Cells:
+    """The paper's noise, and the noise that costs the paper's ε."""
+    scaled = replace(private, noise_scaled_to=Sensitivity.JOINT)
+    everyone = replace(scaled, rate=1.0)
+    return {
+        PLAIN: _plain(private),
+        "DP-FTS at the paper's noise": _like(DPFTS, private),
+        "DP-FTS, least noise for that ε": _like(DPFTS, private).calibrated(),
+        PAPER: private,
+        SAME: private.calibrated(),
+        TRUE: scaled.calibrated(),
+        ALL: everyone.calibrated(private.published_loss),
+        "FTS-DE, no privacy": _like(FTSDE, private),
+    }
+
+
+def _plain(private: DPFTSDE) -> PlainTS:
+    return replace(_like(PlainTS, private), reliance=Reliance.NEVER)
+
+
+def _like(kind: type[_Kind], private: DPFTSDE) -> _Kind:
+    """An algorithm of that kind with the same fields, where it has them."""
+    shared = {field.name: getattr(private, field.name) for field in fields(kind)}
+    if issubclass(kind, FTS | DPFTS):
+        shared["regions"] = 1
+    return kind(**shared)
+
+
+def comparisons(experiment: Experiment) -> tuple[tuple[str, str], ...]:
+    """Pairs of labels, of which the first is expected to have the smaller regret."""
+    if experiment is Experiment.FIGURE_2:
+        return (("FTS", PLAIN), ("FTS-DE, P = 4", "FTS"), ("DP-FTS-DE, P = 2", "DP-FTS, P = 1"))
+    if experiment is Experiment.FIGURE_3:
+        return (("z = 1", PLAIN), ("FTS-DE, P = 4", "FTS"), ("z = 1", "z = 4"))
+    return (
+        (SAME, PAPER),
+        (TRUE, PAPER),
+        (ALL, PAPER),
+        (PAPER, PLAIN),
+        (SAME, PLAIN),
+        (PAPER, "DP-FTS at the paper's noise"),
+        (SAME, "DP-FTS, least noise for that ε"),
+    )

@@ -1,0 +1,265 @@
+"""Federated problems: one objective for every agent, over one public grid."""
+
+from __future__ import annotations
+
+import os
+from abc import ABC, abstractmethod
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from functools import cached_property
+
+import numpy as np
+
+from dpaudit import validate
+from dpaudit.errors import InputError
+from private_bo.gp.types import Array, point_set, read_only
+from private_bo.threads import single_threaded
+
+__all__ = ["EvaluatedObjective", "FederatedProblem", "Objective", "TabledObjective", "unit_grid"]
+
+
+def unit_grid(per_axis: int, dimensions: int = 1) -> Array:
+    """The grid {0, 1/(m-1), ..., 1}^d, shape (m^d, d), last coordinate fastest.
+
+    It has both ends of every axis, and for even m no point in the middle, so that halves of the
+    unit cube hold equally many points.
+
+    Args:
+        per_axis: m >= 2, the number of values of each coordinate.
+        dimensions: d >= 1.
+
+    Raises:
+        InputError: if an argument is out of range.
+
+    >>> unit_grid(2, dimensions=2).tolist()
+    [[0.0, 0.0], [0.0, 1.0], [1.0, 0.0], [1.0, 1.0]]
+    """
+    axis = np.linspace(0.0, 1.0, validate.integer_at_least(2, per_axis=per_axis))
+    depth = validate.integer_at_least(1, dimensions=dimensions)
+    mesh = np.meshgrid(*[axis] * depth, indexing="ij")
+    return np.stack([coordinate.ravel() for coordinate in mesh], axis=1)
+
+
+class Objective(ABC):
+    """One agent's objective over the grid; nobody else holds it. The same value at every call."""
+
+    @property
+    @abstractmethod
+    def size(self) -> int:
+        """G, the number of points."""
+
+    @abstractmethod
+    def value(self, index: int) -> float:
+        """The objective at a point, 0 <= index < G, without noise."""
+
+    @abstractmethod
+    def values(self) -> Array:
+        """The objective at all points, (G,), read-only."""
+
+
+@dataclass(frozen=True, eq=False)
+class TabledObjective(Objective):
+    """An objective written out in full.
+
+    Attributes:
+        table: its values, (G,); a read-only copy is kept.
+
+    Raises:
+        InputError: if the table is empty, not a vector or not finite.
+    """
+
+    table: Array = field(repr=False)
+
+    def __post_init__(self) -> None:
+        table = validate.real_array(table=self.table).copy()
+        if table.ndim != 1 or table.size == 0:
+            raise InputError(
+                f"table has shape {table.shape}; it must be (G,), one value for each point."
+            )
+        object.__setattr__(self, "table", read_only(table))
+
+    @property
+    def size(self) -> int:
+        """G."""
+        return int(self.table.size)
+
+    def value(self, index: int) -> float:
+        """From the table."""
+        return float(self.table[index])
+
+    def values(self) -> Array:
+        """The table."""
+        return self.table
+
+
+class EvaluatedObjective(Objective):
+    """An objective that is costly: a point is evaluated when first asked for, and then kept.
+
+    An evaluation depends on the point alone, so values do not depend on the order of questions.
+    """
+
+    def __init__(self) -> None:
+        self._known: dict[int, float] = {}
+
+    @abstractmethod
+    def evaluate(self, index: int) -> float:
+        """The value at a point; deterministic."""
+
+    def value(self, index: int) -> float:
+        """Evaluated once."""
+        if index not in self._known:
+            self._known[index] = self.evaluate(index)
+        return self._known[index]
+
+    def values(self) -> Array:
+        """All values; evaluates what nobody has asked for yet."""
+        with single_threaded():
+            return read_only(np.array([self.value(index) for index in range(self.size)]))
+
+
+@dataclass(frozen=True, eq=False)
+class FederatedProblem:
+    """Agents that each maximise an objective of their own over one public grid.
+
+    Attributes:
+        name: what the problem is called in reports.
+        domain: the public grid, (G, d), within the unit cube; a read-only copy is kept.
+        objectives: one for each agent, each private to it.
+        noise: standard deviation of an observation's normal noise, at least 0.
+
+    Raises:
+        InputError: if the grid is empty or leaves the unit cube, there is no agent, an objective
+            has another number of points, or ``noise`` is negative.
+
+    >>> problem = FederatedProblem.tabled("two agents", unit_grid(3), [[0, 1, 0], [0, 0, 2]])
+    >>> problem.agents, problem.size, problem.optimum.tolist()
+    (2, 3, [1.0, 2.0])
+    >>> problem.observe(1, 2, np.random.default_rng(0))
+    2.0
+    """
+
+    name: str
+    domain: Array = field(repr=False)
+    objectives: tuple[Objective, ...] = field(repr=False)
+    noise: float = 0.0
+
+    def __post_init__(self) -> None:
+        domain = point_set(domain=self.domain).copy()
+        if domain.size == 0 or domain.min() < 0 or domain.max() > 1:
+            raise InputError(
+                f"domain has shape {domain.shape}; it must hold at least one point, and all within "
+                "[0, 1]^d."
+            )
+        if not self.objectives:
+            raise InputError("objectives is empty; it must hold one for each agent.")
+        for agent, objective in enumerate(self.objectives):
+            if objective.size != len(domain):
+                raise InputError(
+                    f"objectives has {objective.size} values for agent {agent}; it must have one "
+                    f"for each of {len(domain)} points."
+                )
+        validate.non_negative(noise=self.noise)
+        object.__setattr__(self, "domain", read_only(domain))
+        object.__setattr__(self, "objectives", tuple(self.objectives))
+
+    @classmethod
+    def tabled(
+        cls, name: str, domain: Array, table: Iterable[Iterable[float]], noise: float = 0.0
+    ) -> FederatedProblem:
+        """A problem whose objectives are the rows of a table (N, G).
+
+        Raises:
+            InputError: as for the class, or if a row is not finite.
+        """
+        rows = tuple(TabledObjective(np.asarray(row)) for row in table)
+        return cls(name, domain, rows, noise)
+
+    @property
+    def agents(self) -> int:
+        """N."""
+        return len(self.objectives)
+
+    @property
+    def size(self) -> int:
+        """G, the number of points."""
+        return int(self.domain.shape[0])
+
+    @property
+    def dimension(self) -> int:
+        """d, the number of coordinates."""
+        return int(self.domain.shape[1])
+
+    def value(self, agent: int, index: int) -> float:
+        """An agent's objective at a point, without noise.
+
+        Raises:
+            InputError: if there is no such agent or point.
+        """
+        objective = self._objective(agent)
+        if not 0 <= index < self.size:
+            raise InputError(f"index is {index!r}; it must be from 0 to {self.size - 1}.")
+        return objective.value(int(index))
+
+    def observe(self, agent: int, index: int, rng: np.random.Generator) -> float:
+        """What an agent observes at a point: its objective and, if there is any, noise.
+
+        Args:
+            agent: 0 <= agent < N.
+            index: row number of the point, 0 <= index < G.
+            rng: the agent's own source of noise; untouched where ``noise`` is 0.
+
+        Raises:
+            InputError: if there is no such agent or point.
+        """
+        value = self.value(agent, index)
+        return value + self.noise * float(rng.standard_normal()) if self.noise else value
+
+    def values(self, agent: int) -> Array:
+        """An agent's objective at all points, (G,), for evaluation only.
+
+        Raises:
+            InputError: if there is no such agent.
+        """
+        return self._objective(agent).values()
+
+    @cached_property
+    def table(self) -> Array:
+        """All objectives, (N, G), read-only: for evaluation only; no party of the protocol has it.
+
+        The first use evaluates every point of every agent, in as many processes as there are
+        processors where that is costly.
+        """
+        costly = any(isinstance(each, EvaluatedObjective) for each in self.objectives)
+        return read_only(np.stack(self._rows((os.cpu_count() or 1) if costly else 1)))
+
+    @cached_property
+    def optimum(self) -> Array:
+        """The largest value of each agent's objective on the grid, (N,)."""
+        return read_only(self.table.max(axis=1))
+
+    def evaluated(self, workers: int = 1) -> FederatedProblem:
+        """The same problem with every value computed, for many runs.
+
+        Args:
+            workers: processes; the values do not depend on them.
+
+        Raises:
+            InputError: if ``workers`` is not a positive integer.
+        """
+        jobs = validate.integer_at_least(1, workers=workers)
+        return self.tabled(self.name, self.domain, self._rows(jobs), self.noise)
+
+    def _rows(self, workers: int) -> list[Array]:
+        from joblib import Parallel, delayed
+
+        return list(Parallel(n_jobs=workers)(delayed(_all_of)(each) for each in self.objectives))
+
+    def _objective(self, agent: int) -> Objective:
+        if not 0 <= agent < self.agents:
+            raise InputError(f"agent is {agent!r}; it must be from 0 to {self.agents - 1}.")
+        return self.objectives[int(agent)]
+
+
+def _all_of(objective: Objective) -> Array:
+    """In a worker process."""
+    return objective.values()

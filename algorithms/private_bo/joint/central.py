@@ -1,0 +1,238 @@
+"""Joint differential privacy: approximate GP-UCB with a trusted privatiser (Dubey 2021).
+
+The privatiser counts users and shows noisy sums; the server chooses arms from these alone. One
+user's data reach all other users only through them, which is joint differential privacy.
+
+>>> from dpaudit.ledger import Ledger
+>>> algorithm = JointGPUCB(epsilon=1.0, delta=0.1, steps=64)
+>>> rng = np.random.default_rng(0)
+>>> problem = algorithm.load("bump", rng)
+>>> with Ledger(algorithm.plan(), rng=rng) as ledger:
+...     result = algorithm.run(problem, ledger, rng)
+>>> len(ledger), result.summary["users"], str(algorithm.claim())
+(1, 64, 'ε = 1, δ = 0.1')
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpaudit.certificate import Finding, Severity
+from dpaudit.errors import InputError, UnsupportedError
+from dpaudit.ledger import Ledger
+from dpaudit.mechanisms import BinaryTree, ContinualGaussian
+from dpaudit.plan import Invocation, Plan, PrivacyUnit, ReplaceOne, TrustModel
+from dpaudit.project import RunResult
+from private_bo.joint.noise import ContinualNoise, Noise, lemma_2_sigma, lemma_3_shift, parsed
+from private_bo.joint.parties import JointPrivatiser, JointServer, Period
+from private_bo.joint.statistics import PaperStatistics, Statistics
+from private_bo.joint.subject import PrivateApproximateGPUCB
+
+__all__ = ["JointGPUCB"]
+
+_LONGEST_AUDIT = 4096
+_MARGIN = 1e-9
+"""Relative excess of the calibrated σ, for the accountant's rounding."""
+
+
+@dataclass(frozen=True)
+class JointGPUCB(PrivateApproximateGPUCB):
+    """Algorithms 1 and 2: fields as in the base class, and two more.
+
+    With ``noise="paper"`` the privatiser adds the noise of Lemma 2 to a binary tree with its root,
+    over [φ; y][φ; y]ᵀ, and the server shifts by Lemma 3. What that really costs is the certificate.
+
+    Attributes:
+        continual_noise: how noise is correlated over rounds, under tight noise.
+        doubling: for unknown T (Remark 5): rounds 1, 2, 3–4, 5–8, … have noise of their own, for
+            streams of that length. ``steps`` is then only the largest T that is prepared for. A
+            user is in one stream, so that the cost is that of one stream.
+    """
+
+    paper_place: ClassVar[str] = "Lemma 2 and Algorithms 1 and 2"
+
+    continual_noise: ContinualNoise = ContinualNoise.BUFFERED
+    doubling: bool = False
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        kind = parsed(ContinualNoise, continual_noise=self.continual_noise)
+        self._set("continual_noise", kind)
+        if not isinstance(self.doubling, bool):
+            raise InputError(f"doubling is {self.doubling!r}; it must be true or false.")
+
+    # -- privacy ---------------------------------------------------------------------------------
+
+    @property
+    def statistics(self) -> Statistics:
+        """The paper's matrix, or weighted and centred statistics."""
+        if self.noise is Noise.PAPER:
+            return PaperStatistics(self.size, self.reward_range)
+        return super().statistics
+
+    @cached_property
+    def periods(self) -> tuple[Period, ...]:
+        """The streams of noise, one after the other."""
+        if not self.doubling:
+            return (Period(0, self._mechanism(self.steps), "sums"),)
+        lengths = [1]
+        while sum(lengths) < self.steps:
+            lengths.append(min(sum(lengths), self.steps - sum(lengths)))
+        starts = [sum(lengths[:place]) for place in range(len(lengths))]
+        return tuple(
+            Period(start, self._mechanism(length), f"rounds {start + 1} to {start + length}")
+            for start, length in zip(starts, lengths, strict=True)
+        )
+
+    def _mechanism(self, steps: int) -> ContinualGaussian:
+        if self.noise is Noise.PAPER:
+            tree = BinaryTree(steps, release_root=True)
+            return ContinualGaussian(
+                sigma=self._lemma_sigma(steps), factorization=tree, symmetric=True
+            )
+        found = ContinualGaussian.calibrated(
+            epsilon=self.epsilon,
+            delta=self.delta,
+            sensitivity=self.statistics.sensitivity,
+            factorization=self.continual_noise.factorization(steps),
+            symmetric=self.statistics.has_matrix,
+        )
+        return ContinualGaussian(
+            sigma=found.sigma * (1 + _MARGIN),
+            factorization=found.factorization,
+            symmetric=found.symmetric,
+        )
+
+    def _lemma_sigma(self, steps: int) -> float:
+        return lemma_2_sigma(
+            self.epsilon,
+            self.delta,
+            steps=steps,
+            bound=self.norm_bound,
+            variance=self.noise_variance,
+        )
+
+    def _paper_shift(self) -> float:
+        return lemma_3_shift(
+            self._lemma_sigma(self.steps),
+            steps=self.steps,
+            size=self.size,
+            confidence=self.confidence,
+        )
+
+    def plan(self) -> Plan:
+        """One continual release; with doubling one for each period, over disjoint users."""
+        sensitivity = self.statistics.sensitivity
+        return Plan.of(
+            *(
+                Invocation(
+                    mechanism=period.mechanism,
+                    sensitivity=sensitivity,
+                    unit=PrivacyUnit("user"),
+                    relation=ReplaceOne(),
+                    trust=TrustModel.JOINT,
+                    group=period.at if self.doubling else None,
+                    at=period.at,
+                )
+                for period in self.periods
+            )
+        )
+
+    def findings(self) -> tuple[Finding, ...]:
+        """The lemma's mistake, where its noise is used."""
+        if self.noise is not Noise.PAPER:
+            return super().findings()
+        wrong = Finding(
+            "noise-not-calibrated",
+            Severity.WARNING,
+            "Lemma 2 scales the noise with L, the norm of [φ; y], where replacing a user moves "
+            "the released matrix by √2 L²; so it adds too little noise for large rewards, and far "
+            "too much for small ones.",
+            "Set noise to tight.",
+            "sums",
+        )
+        return (wrong, *super().findings())
+
+    def audit_release(self, data: Any, size: int, rng: np.random.Generator) -> NDArray[Any]:
+        """What a canary in the first round leaves in the parameters of all rounds.
+
+        The other users' contributions are the same on both sides, hence left out. The prefix sums
+        of the first stream are weighted by S⁻¹1, with S their noise's covariance over time: the
+        sufficient statistic for the canary's contribution, and post-processing of what others see.
+
+        Args:
+            data: the canary, ``{"features": [...], "reward": y}``; features that are left out are
+                0, and the release is that of the others alone.
+            size: number of independent transcripts.
+            rng: source of the noise.
+
+        Returns:
+            Shape (size, k + 1, k + 1) for k features, or (size, k) where no matrix is released.
+
+        Raises:
+            InputError: if the canary is malformed.
+            UnsupportedError: if the stream has more than 4096 steps.
+        """
+        from scipy.linalg import solve_triangular
+
+        phi, reward = self._canary(data)
+        mechanism = max(self.periods, key=lambda period: period.steps).mechanism
+        steps = mechanism.factorization.steps
+        if steps > _LONGEST_AUDIT:
+            raise UnsupportedError(
+                f"steps is {self.steps}; an audit takes at most {_LONGEST_AUDIT}, so set fewer."
+            )
+        root = mechanism.factorization.noise_root()
+        ones = solve_triangular(root, np.ones(steps), lower=True)
+        weights = solve_triangular(root.T, ones, lower=False)
+        statistics = self._narrow(len(phi))
+        stream = mechanism.start((size, *statistics.shape), rng)
+        total = np.zeros((size, *statistics.shape))
+        nothing = np.zeros_like(total)
+        contribution = np.broadcast_to(statistics.encode(phi, reward), total.shape)
+        for turn, weight in enumerate(weights):
+            total += weight * stream.add(contribution if turn == 0 else nothing)
+        return total / math.sqrt(float(ones @ ones))
+
+    def _narrow(self, size: int) -> Statistics:
+        """The statistics of the first features alone."""
+        from dataclasses import replace
+
+        return replace(self.statistics, size=size)
+
+    # -- run -------------------------------------------------------------------------------------
+
+    def parties(self, ledger: Ledger) -> tuple[JointServer, JointPrivatiser]:
+        """A server and a privatiser, as separate objects; the second alone takes raw data."""
+        server = JointServer(self.feature_map, self.learner(), self.refresh)
+        privatiser = JointPrivatiser(self.statistics, self.periods, ledger, self._gate())
+        return server, privatiser
+
+    def run(self, data: Any, ledger: Ledger, rng: np.random.Generator) -> RunResult:
+        """Play every round of a problem; one user's data leave only through the ledger.
+
+        Args:
+            data: a :class:`~private_bo.joint.problems.DecisionProblem`.
+            ledger: a ledger of :meth:`plan`.
+            rng: not used: the server is deterministic.
+
+        Raises:
+            InputError: if ``data`` is no such problem, is too long, or holds invalid values.
+        """
+        problem = self._problem(data)
+        server, privatiser = self.parties(ledger)
+        choices: list[int] = []
+        for turn in range(problem.rounds):
+            if server.due(turn):
+                server.observe(privatiser.sums())
+            arm, features = server.choose(problem.decision_set(turn))
+            privatiser.update(features, problem.reward(turn, arm))
+            choices.append(arm)
+        privatiser.close()
+        return self._result(problem, choices)

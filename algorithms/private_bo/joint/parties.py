@@ -1,0 +1,242 @@
+"""The two parties of Algorithm 1: a privatiser that sees raw data, a server that does not."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+
+import numpy as np
+
+from dpaudit import validate
+from dpaudit.errors import InputError
+from dpaudit.ledger import Ledger
+from dpaudit.mechanisms import ContinualGaussian
+from private_bo.gp import FeatureMap
+from private_bo.gp.types import Array
+from private_bo.joint.learner import Belief, Learner
+from private_bo.joint.statistics import Statistics, Sums
+
+__all__ = ["JointPrivatiser", "JointServer", "OutOfRange", "Period", "RewardGate", "unit_features"]
+
+_ROUNDING = 1e-9
+
+
+class OutOfRange(StrEnum):
+    """What happens to a reward outside the declared range."""
+
+    CLIP = "clip"
+    REFUSE = "refuse"
+
+
+class RewardGate:
+    """Keeps rewards within the public range.
+
+    Args:
+        reward_range: (low, high).
+        rule: clip or refuse.
+    """
+
+    def __init__(self, reward_range: tuple[float, float], rule: OutOfRange) -> None:
+        self._range = reward_range
+        self._rule = rule
+        self.clipped = 0
+        """How many were clipped: private, since it depends on the data without noise."""
+
+    def __call__(self, reward: object) -> float:
+        """The reward, within the range.
+
+        Raises:
+            InputError: if it is no finite number, or outside and outsiders are refused.
+        """
+        number = validate.finite(reward=reward)
+        low, high = self._range
+        if low <= number <= high:
+            return number
+        if self._rule is OutOfRange.REFUSE:
+            raise InputError(
+                f"reward is outside the declared range [{low:g}, {high:g}]; it must be within, or "
+                "set out_of_range to clip."
+            )
+        self.clipped += 1
+        return min(high, max(low, number))
+
+
+def unit_features(phi: Array, size: int) -> Array:
+    """Features of one point, checked: the sensitivity rests on ‖φ‖ <= 1.
+
+    Raises:
+        InputError: if the shape is not (m,), or the norm is above 1 by more than rounding.
+    """
+    array = validate.real_array(features=phi)
+    if array.shape != (size,):
+        raise InputError(f"features has shape {array.shape}; it must be ({size},).")
+    norm = float(np.linalg.norm(array))
+    if norm > 1 + _ROUNDING:
+        raise InputError(f"features has norm {norm:.6g}; it must be at most 1.")
+    # The norm itself is rounded, so what is near 1 is brought clearly to or below it.
+    return array / norm * (1 - 1e-15) if norm > 1 - 1e-14 else array
+
+
+@dataclass(frozen=True)
+class Period:
+    """Consecutive rounds that share one stream of noise.
+
+    Attributes:
+        start: rounds before it.
+        mechanism: of its stream; None of its users are in another one.
+        at: label of its invocation.
+    """
+
+    start: int
+    mechanism: ContinualGaussian
+    at: str
+
+    @property
+    def steps(self) -> int:
+        """Its length."""
+        return self.mechanism.factorization.steps
+
+
+class JointPrivatiser:
+    """Algorithm 2: counts users, and shows noisy sums. It alone holds raw data.
+
+    Args:
+        statistics: what a user contributes.
+        periods: streams of noise, one after the other.
+        ledger: where the streams are charged.
+        gate: keeps rewards in range.
+    """
+
+    def __init__(
+        self,
+        statistics: Statistics,
+        periods: Sequence[Period],
+        ledger: Ledger,
+        gate: RewardGate,
+    ) -> None:
+        self._statistics = statistics
+        self._periods = list(periods)
+        self._ledger = ledger
+        self.gate = gate
+        self.rounds = 0
+        self._finished = np.zeros(statistics.shape)
+        self._finished_variance = 0.0
+        self._current = np.zeros(statistics.shape)
+        self._open = -1
+        self._end = 0
+
+    @property
+    def state_arrays(self) -> int:
+        """How many noise arrays of the size of a contribution are held: the tree's memory."""
+        return self._stream.noise.state_arrays if self._open >= 0 else 0
+
+    def update(self, phi: Array, reward: object) -> None:
+        """Count one more user and draw the noise of the next parameters.
+
+        Args:
+            phi: features of the arm that was played, (m,).
+            reward: what the user answered.
+
+        Raises:
+            InputError: if the features or the reward are wrong, or all declared rounds are over.
+                Nothing is counted or drawn then.
+        """
+        features = unit_features(phi, self._statistics.size)
+        number = self.gate(reward)
+        if self.rounds == self._end:
+            self._next_period()
+        self._current = self._stream.add(self._statistics.encode(features, number))
+        self.rounds += 1
+
+    def sums(self) -> Sums | None:
+        """The current parameters, private by themselves (Remark 1); None before the first user."""
+        if self.rounds == 0:
+            return None
+        deviation = math.sqrt(self._finished_variance + self._variance(self.rounds))
+        return self._statistics.decode(self._finished + self._current, self.rounds, deviation)
+
+    def close(self) -> None:
+        """Open the streams that no user came for, so that the ledger holds all that was declared.
+
+        They are over disjoint users and release nothing.
+        """
+        for period in self._periods[self._open + 1 :]:
+            self._ledger.stream(period.mechanism, self._statistics.shape, at=period.at)
+
+    def _next_period(self) -> None:
+        if self._open + 1 == len(self._periods):
+            raise InputError(
+                f"steps is {self._end} and all rounds have been played; declare more beforehand."
+            )
+        if self._open >= 0:
+            self._finished = self._finished + self._current
+            self._finished_variance += self._variance(self.rounds)
+        self._open += 1
+        period = self._periods[self._open]
+        self._stream = self._ledger.stream(period.mechanism, self._statistics.shape, at=period.at)
+        symmetric = period.mechanism.symmetric
+        self._deviations = period.mechanism.error() * (math.sqrt(2) if symmetric else 1.0)
+        self._end = period.start + period.steps
+
+    def _variance(self, rounds: int) -> float:
+        """Of the current period's noise, per unit of norm."""
+        return float(self._deviations[rounds - self._periods[self._open].start - 1] ** 2)
+
+
+class JointServer:
+    """Algorithm 1: chooses arms from parameters that are private already.
+
+    Args:
+        feature_map: Φ.
+        learner: from parameters to a belief.
+        refresh: by which share the number of rounds grows until V is factorised again.
+    """
+
+    def __init__(self, feature_map: FeatureMap, learner: Learner, refresh: float) -> None:
+        self._map = feature_map
+        self._learner = learner
+        self._refresh = refresh
+        self._belief: Belief = learner.belief(None)
+        self._due = 1
+        self.parameters: Sums | None = None
+        """The parameters behind the current choices (Remark 1)."""
+
+    def due(self, rounds: int) -> bool:
+        """Whether parameters of that many rounds would be used."""
+        return rounds >= self._due
+
+    def observe(self, sums: Sums | None) -> None:
+        """Take the parameters that choices are made from until the next ones are due."""
+        if sums is None:
+            return
+        self.parameters = sums
+        self._belief = self._learner.belief(sums)
+        self._due = max(sums.rounds + 1, math.ceil(sums.rounds * (1 + self._refresh)))
+
+    def choose(self, decision_set: Array) -> tuple[int, Array]:
+        """The arm of largest mean plus width, the first of equals, and its features.
+
+        Args:
+            decision_set: (n, d).
+
+        Raises:
+            InputError: if it is empty, of another dimension, or not finite.
+        """
+        arms = np.asarray(decision_set)
+        if arms.ndim != 2 or len(arms) == 0:
+            raise InputError(
+                f"decision_set has shape {arms.shape}; it must hold at least one arm, (n, d)."
+            )
+        features = self._map(arms)
+        arm = int(self._belief.scores(features).argmax())
+        return arm, features[arm]
+
+    def mean(self, X: Array) -> Array:
+        """θᵀΦ(x) of the rows of X, (n,): the learnt function, at no further cost (Remark 1).
+
+        In the units of the statistics: rewards scaled and centred where they are.
+        """
+        mean: Array = self._map(X) @ self._belief.theta
+        return mean

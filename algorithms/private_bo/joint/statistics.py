@@ -1,0 +1,194 @@
+"""What one user contributes, how far a replacement moves it, and how sums are read."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+
+import numpy as np
+
+from dpaudit import validate
+from dpaudit.errors import InputError
+from private_bo.gp.types import Array
+
+__all__ = ["FREE_WEIGHT", "CentredStatistics", "PaperStatistics", "Statistics", "Sums"]
+
+FREE_WEIGHT = 8.0**-0.5
+"""The largest weight of φφᵀ beside (y − ½)φ that leaves the sensitivity at 1."""
+
+
+@dataclass(frozen=True, eq=False)
+class Sums:
+    """Noisy sums over the users so far, with the law of their noise. Free of private data.
+
+    Attributes:
+        rounds: how many users are counted.
+        vector: Σ v φ with noise, (m,).
+        matrix: Σ φφᵀ with noise, symmetric (m, m); None where it is not released.
+        vector_noise: standard deviation of the noise of an entry of ``vector``.
+        matrix_noise: of an off-diagonal entry of ``matrix``; a diagonal one has √2 times that.
+    """
+
+    rounds: int
+    vector: Array
+    matrix: Array | None
+    vector_noise: float
+    matrix_noise: float
+
+
+@dataclass(frozen=True)
+class Statistics(ABC):
+    """Base: m features and the range of rewards, which is public.
+
+    A contribution is a symmetric matrix of side m + 1, or a vector where no matrix is released.
+
+    Attributes:
+        size: m.
+        reward_range: (low, high) of the rewards.
+    """
+
+    size: int
+    reward_range: tuple[float, float] = (0.0, 1.0)
+
+    def __post_init__(self) -> None:
+        validate.integer_at_least(1, size=self.size)
+        object.__setattr__(self, "reward_range", validate.interval(reward_range=self.reward_range))
+
+    @property
+    def has_matrix(self) -> bool:
+        """Whether φφᵀ is released."""
+        return True
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Of one contribution."""
+        return (self.size + 1, self.size + 1) if self.has_matrix else (self.size,)
+
+    def value(self, reward: float) -> float:
+        """The v of a reward within the range."""
+        return reward
+
+    @property
+    def values(self) -> tuple[float, float]:
+        """Least and largest v."""
+        return self.value(self.reward_range[0]), self.value(self.reward_range[1])
+
+    @abstractmethod
+    def encode(self, phi: Array, reward: float) -> Array:
+        """The contribution of a user with features φ and that reward."""
+
+    @property
+    @abstractmethod
+    def sensitivity(self) -> float:
+        """Largest Frobenius distance of the contributions of two users, rounded up."""
+
+    @abstractmethod
+    def decode(self, total: Array, rounds: int, deviation: float) -> Sums:
+        """The sums in a noisy total; ``deviation`` is that of its noise per unit of norm."""
+
+
+@dataclass(frozen=True)
+class CentredStatistics(Statistics):
+    """w φφᵀ beside v φ, with v the reward scaled to [−½, ½] (or [0, 1]) and without v².
+
+    For two users with features at an angle of cosine k and values v, v', the squared distance is
+
+        w² (2 − 2k²) + v² + v'² − 2 v v' k,
+
+    largest for unit norms, at extreme values, and at k = −v v'/2w² or an end of the range of k.
+    For v = ±½ and w² <= 1/8 it is 1 whatever k is, as without φφᵀ: the matrix costs nothing.
+
+    The symmetric matrix [[wφφᵀ, vφ/√2], [·, 0]] has the same norm, and symmetric noise is isotropic
+    on it.
+
+    Attributes:
+        matrix_weight: w; 0 leaves the matrix out.
+        centred: whether v is in [−½, ½] rather than in [0, 1].
+        least_product: a lower bound of φᵀφ' over all points, such as 0 less the feature error for a
+            kernel that is not negative; −1 holds always.
+    """
+
+    matrix_weight: float = FREE_WEIGHT
+    centred: bool = True
+    least_product: float = -1.0
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        weight = validate.non_negative(matrix_weight=self.matrix_weight)
+        object.__setattr__(self, "matrix_weight", weight)
+        if not -1 <= validate.finite(least_product=self.least_product) <= 1:
+            raise InputError(f"least_product is {self.least_product}; it must be within [-1, 1].")
+
+    @property
+    def has_matrix(self) -> bool:
+        """Whether the weight is positive."""
+        return self.matrix_weight > 0
+
+    def value(self, reward: float) -> float:
+        """The reward on the scale of the range."""
+        low, high = self.reward_range
+        scaled = min(1.0, max(0.0, (reward - low) / (high - low)))
+        return scaled - 0.5 if self.centred else scaled
+
+    def encode(self, phi: Array, reward: float) -> Array:
+        """[[wφφᵀ, vφ/√2], [·, 0]], or vφ alone."""
+        column = self.value(reward) * phi
+        if not self.has_matrix:
+            return column
+        block = np.zeros(self.shape)
+        np.multiply(phi[:, None], phi, out=block[:-1, :-1])  # exactly symmetric
+        block[:-1, :-1] *= self.matrix_weight
+        block[:-1, -1] = block[-1, :-1] = column / math.sqrt(2)
+        return block
+
+    @property
+    def sensitivity(self) -> float:
+        """The root of the largest squared distance."""
+        return math.sqrt(self._largest_square()) * (1 + 1e-15)
+
+    def _largest_square(self) -> float:
+        square = self.matrix_weight**2
+        worst = 0.0
+        for v, w in itertools.product(self.values, repeat=2):
+            peak = -v * w / (2 * square) if square > 0 else math.copysign(1.0, -v * w)
+            k = min(1.0, max(self.least_product, peak))
+            worst = max(worst, square * (2 - 2 * k * k) + v * v + w * w - 2 * v * w * k)
+        return worst
+
+    def decode(self, total: Array, rounds: int, deviation: float) -> Sums:
+        """Undo the weights; the noise is scaled with them."""
+        if not self.has_matrix:
+            return Sums(rounds, total, None, deviation, math.inf)
+        matrix = total[:-1, :-1] / self.matrix_weight
+        vector = total[:-1, -1] * math.sqrt(2)
+        noise = deviation / self.matrix_weight / math.sqrt(2)
+        return Sums(rounds, vector, matrix, deviation, noise)
+
+
+@dataclass(frozen=True)
+class PaperStatistics(Statistics):
+    """[φ; y][φ; y]ᵀ, Algorithm 2 of Dubey 2021, with the unused y² in the corner.
+
+    Two rank-one matrices of squared norm at most L² = 1 + max y² differ by at most √2 L² (reached
+    for orthogonal vectors), or by less where no two [φ; y] can be orthogonal; √2 L² is declared.
+    """
+
+    def encode(self, phi: Array, reward: float) -> Array:
+        """The outer product."""
+        low, high = self.reward_range
+        column = np.append(phi, min(high, max(low, reward)))
+        product: Array = np.outer(column, column)
+        return product
+
+    @property
+    def sensitivity(self) -> float:
+        """√2 (1 + max y²)."""
+        largest = max(abs(end) for end in self.reward_range)
+        return math.sqrt(2) * (1 + largest**2) * (1 + 1e-15)
+
+    def decode(self, total: Array, rounds: int, deviation: float) -> Sums:
+        """The blocks of the matrix."""
+        noise = deviation / math.sqrt(2)
+        return Sums(rounds, total[:-1, -1], total[:-1, :-1], noise, noise)

@@ -1,0 +1,269 @@
+"""What the joint and the local-joint algorithm have in common: configuration and claim."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
+
+import numpy as np
+
+from dpaudit import validate
+from dpaudit.certificate import Claim, Finding, Severity
+from dpaudit.errors import InputError
+from dpaudit.project import AuditPair, RunResult, Subject
+from private_bo.gp import (
+    AdditiveFeatures,
+    Ball,
+    Box,
+    EigenFeatures,
+    FeatureMap,
+    QuadratureFeatures,
+    SquaredExponential,
+)
+from private_bo.joint.learner import Estimate, Learner, Width
+from private_bo.joint.noise import Noise, parsed
+from private_bo.joint.parties import OutOfRange, RewardGate
+from private_bo.joint.problems import BENCHMARKS, DecisionProblem, benchmark, bump
+from private_bo.joint.statistics import FREE_WEIGHT, CentredStatistics, Statistics
+
+__all__ = ["PrivateApproximateGPUCB", "default_features"]
+
+
+def default_features() -> FeatureMap:
+    """28 eigenfeatures of the squared exponential, l = 1, on the ball of radius 2 in the plane."""
+    return EigenFeatures(SquaredExponential(1.0), Ball(2.0, 2), 28)
+
+
+def benchmark_features(name: str) -> FeatureMap:
+    """For the functions of Table 1: additive quadrature features where there are many variables."""
+    domain = BENCHMARKS[name].domain
+    if domain.dimension == 2:
+        return EigenFeatures(SquaredExponential(0.2), domain, 64)
+    line = Box((-0.5, 0.5), 1)
+    part: FeatureMap = QuadratureFeatures(SquaredExponential(0.4), line, 8)
+    if name.startswith("michalewicz"):
+        part = EigenFeatures(SquaredExponential(0.08), line, 20)
+    return AdditiveFeatures(part, domain.dimension)
+
+
+@dataclass(frozen=True)
+class PrivateApproximateGPUCB(Subject):
+    """Base: approximate GP-UCB with changing decision sets, from noisy sums over users.
+
+    A user brings a decision set and answers one arm of it; both are private. The others see what
+    follows from the noisy sums of φφᵀ and of the rewards times φ.
+
+    Attributes:
+        epsilon: α of the paper.
+        delta: β of the paper, a privacy parameter.
+        steps: T, the number of users at most.
+        reward_range: (low, high), public.
+        feature_map: Φ, with ‖Φ‖ <= 1.
+        noise: the least certified, or the paper's.
+        matrix_weight: of φφᵀ against the centred reward times φ; 1/√8 costs nothing, and 0 leaves
+            it out. The paper's noise has its own statistics, without weights.
+        centred: whether rewards are centred at the middle of their range (tight noise).
+        nonnegative_kernel: whether the kernel is known not to be negative, so that φᵀφ' is at least
+            0 less the feature error; it matters where rewards are not centred.
+        estimate: how V and θ follow from noisy sums. ``shifted`` is Algorithm 1, by the norm of the
+            actual noise or, with the paper's noise, by Lemma 3.
+        width: what the exploration bonus is a multiple of.
+        width_multiplier: of the bonus. With ``theorem`` and 1 it is the theorem's.
+        regularisation: λ of V, for ``projected`` and ``shifted``.
+        noise_variance: ρ² of a reward in a range of length 1, at most ¼.
+        prior_variance: of f in a range of length 1, for ``shrunk``.
+        confidence: ζ, failure probability of the widths (no privacy parameter).
+        norm_bound: B, bound of |f|.
+        out_of_range: whether a reward outside the range is clipped or refused.
+        refresh: share by which the number of rounds grows until V is factorised again.
+
+    Raises:
+        InputError: if a field is out of its range.
+    """
+
+    default_data: ClassVar[str] = "bump"
+
+    paper_place: ClassVar[str] = ""
+
+    epsilon: float = 1.0
+    delta: float = 0.1
+    steps: int = 1024
+    reward_range: tuple[float, float] = (0.0, 1.0)
+    feature_map: FeatureMap = field(default_factory=default_features)
+    noise: Noise = Noise.TIGHT
+    matrix_weight: float = FREE_WEIGHT
+    centred: bool = True
+    nonnegative_kernel: bool = False
+    estimate: Estimate = Estimate.SHIFTED
+    width: Width = Width.POSTERIOR
+    width_multiplier: float = 0.1
+    regularisation: float = 1.0
+    noise_variance: float = 0.25
+    prior_variance: float = 0.25
+    confidence: float = 0.1
+    norm_bound: float = 1.0
+    out_of_range: OutOfRange = OutOfRange.CLIP
+    refresh: float = 0.02
+
+    def __post_init__(self) -> None:
+        for name in ("epsilon", "regularisation", "noise_variance", "prior_variance", "norm_bound"):
+            self._set(name, validate.positive(**{name: getattr(self, name)}))
+        for name in ("delta", "confidence"):
+            self._set(name, validate.open_fraction(**{name: getattr(self, name)}))
+        for name in ("matrix_weight", "width_multiplier", "refresh"):
+            self._set(name, validate.non_negative(**{name: getattr(self, name)}))
+        for name in ("centred", "nonnegative_kernel"):
+            if not isinstance(getattr(self, name), bool):
+                raise InputError(f"{name} is {getattr(self, name)!r}; it must be true or false.")
+        self._set("steps", validate.integer_at_least(1, steps=self.steps))
+        self._set("reward_range", validate.interval(reward_range=self.reward_range))
+        if not isinstance(self.feature_map, FeatureMap):
+            raise InputError(f"feature_map is {self.feature_map!r:.60}; it must be a FeatureMap.")
+        self._set("noise", parsed(Noise, noise=self.noise))
+        self._set("width", parsed(Width, width=self.width))
+        self._set("out_of_range", parsed(OutOfRange, out_of_range=self.out_of_range))
+        self._set("estimate", parsed(Estimate, estimate=self.estimate))
+
+    def _set(self, name: str, value: object) -> None:
+        object.__setattr__(self, name, value)
+
+    # -- privacy ---------------------------------------------------------------------------------
+
+    @property
+    def size(self) -> int:
+        """m, the number of features."""
+        return self.feature_map.size
+
+    @property
+    def statistics(self) -> Statistics:
+        """What a user contributes under tight noise."""
+        floor = -self.feature_map.uniform_error if self.nonnegative_kernel else -1.0
+        return CentredStatistics(
+            self.size,
+            self.reward_range,
+            matrix_weight=self.matrix_weight,
+            centred=self.centred,
+            least_product=max(-1.0, floor),
+        )
+
+    def claim(self) -> Claim:
+        """(α, β) for every user."""
+        return Claim(self.epsilon, self.delta, f"Dubey 2021, {self.paper_place}")
+
+    def findings(self) -> tuple[Finding, ...]:
+        """Where the regret theorem does not speak."""
+        if self.width is Width.THEOREM and self.width_multiplier == 1.0:
+            return ()
+        return (
+            Finding(
+                "off-theorem",
+                Severity.NOTE,
+                f"The regret bound is not the paper's: the bonus is {self.width_multiplier:g} "
+                f"times the {self.width} width. Privacy is not affected.",
+                "Set width to theorem and width_multiplier to 1 where the regret bound matters.",
+            ),
+        )
+
+    def not_covered(self) -> tuple[str, ...]:
+        """What the claim leaves out."""
+        return (
+            "The protected user's own arm is chosen from the own decision set: whoever sees that "
+            "arm learns of it. The claim speaks of what all others see.",
+            "That a user came, and when, is not hidden.",
+            "A user who comes in several rounds is protected in each of them alone.",
+            "The number of clipped rewards is no release; it stays with whoever holds raw data.",
+            "The regret that a run reports comes from the true means, for evaluation; it is no "
+            "private release.",
+        )
+
+    def audit_pairs(self) -> tuple[AuditPair, ...]:
+        """Replacements of one user that move the statistics far, in two features."""
+        low, high = self.reward_range
+        pairs = (
+            ([1.0, 0.0], high, [1.0, 0.0], low, "the same arm with the other extreme reward"),
+            ([1.0, 0.0], high, [0.0, 1.0], high, "orthogonal arms with the same reward"),
+            ([1.0, 0.0], high, [0.0, 1.0], low, "orthogonal arms with other rewards"),
+        )
+        return tuple(
+            AuditPair({"features": x, "reward": y}, {"features": u, "reward": v}, why)
+            for x, y, u, v, why in pairs
+        )
+
+    def _canary(self, data: Any) -> tuple[np.ndarray[Any, np.dtype[np.float64]], float]:
+        """Features and reward of one user, given as a JSON value."""
+        if not isinstance(data, dict) or set(data) != {"features", "reward"}:
+            raise InputError("data must be a table with the fields 'features' and 'reward'.")
+        phi = validate.real_array(features=data["features"])
+        if phi.ndim != 1 or not 1 <= phi.size <= self.size:
+            raise InputError(
+                f"features has shape {phi.shape}; it must be a list of 1 to {self.size} numbers."
+            )
+        if (norm := float(np.linalg.norm(phi))) > 1 + 1e-9:
+            raise InputError(f"features has norm {norm:.6g}; it must be at most 1.")
+        return phi, self._gate()(data["reward"])
+
+    # -- learning --------------------------------------------------------------------------------
+
+    def _gate(self) -> RewardGate:
+        return RewardGate(self.reward_range, self.out_of_range)
+
+    def learner(self) -> Learner:
+        """The estimator, in the units of the statistics' values."""
+        paper = self.noise is Noise.PAPER
+        low, high = self.reward_range
+        scale = (high - low) ** 2 if paper else 1.0
+        needs_error = self.width is Width.THEOREM
+        return Learner(
+            size=self.size,
+            steps=self.steps,
+            estimate=self.estimate,
+            width=self.width,
+            width_multiplier=self.width_multiplier,
+            regularisation=self.regularisation,
+            reward_variance=self.noise_variance * scale,
+            prior_variance=self.prior_variance * scale,
+            confidence=self.confidence,
+            norm_bound=self.norm_bound,
+            feature_error=self.feature_map.uniform_error if needs_error else 0.0,
+            shift=self._paper_shift() if paper else None,
+        )
+
+    def _paper_shift(self) -> float | None:
+        """Λ of the paper's lemma."""
+        return None
+
+    def load(self, source: str, rng: np.random.Generator) -> DecisionProblem:
+        """``bump``, the synthetic problem of the paper, or a benchmark of its Table 1.
+
+        Raises:
+            InputError: if there is no such problem.
+        """
+        if source == "bump":
+            return bump(rng, self.steps)
+        if source in BENCHMARKS:
+            return benchmark(source, rng, self.steps)
+        known = ", ".join(["bump", *BENCHMARKS])
+        raise InputError(f"data is {source!r:.80}; it must be one of {known}.")
+
+    def _problem(self, data: Any) -> DecisionProblem:
+        if not isinstance(data, DecisionProblem):
+            raise InputError(f"data is a {type(data).__name__}; it must be a DecisionProblem.")
+        if data.rounds > self.steps:
+            raise InputError(
+                f"data has {data.rounds} rounds and steps is {self.steps}; declare more steps."
+            )
+        return data
+
+    def _result(self, problem: DecisionProblem, choices: list[int]) -> RunResult:
+        regret = problem.regret(choices)
+        return RunResult(
+            summary={
+                "algorithm": type(self).__name__,
+                "problem": problem.name,
+                "users": len(choices),
+                "features": self.size,
+                "final regret": float(regret[-1]),
+                "expected regret of uniform play": problem.uniform_regret(),
+            },
+            series={"cumulative regret": regret.tolist()},
+        )

@@ -1,0 +1,401 @@
+"""A DP-SGD model and the private search for its learning rate: one ledger, one certificate.
+
+``python -m private_bo.local.experiments.tuned_training -o DIR`` searches on the digits of
+scikit-learn and writes ``ledger.jsonl`` and ``certificate.json`` to DIR (extra ``opacus``).
+Ponomareva et al. 2023 ("How to DP-fy ML") ask that the tuning of hyperparameters be covered by the
+guarantee.
+
+Who is protected: one row of the data, under zero-out. A public rule makes a row a training row or a
+validation row, for good.
+
+* A *training row* enters every trial's DP-SGD, so the trials compose. Models are scored on other
+  rows, so all that the search does with them is post-processing, including the choice of a model.
+* A *validation row* is in one slice, which scores one trial. The slice's accuracy is the reward of
+  LDP-TGP-UCB (Zhou and Tan 2021, Algorithm 2), whose Laplace noise covers it; of m rows, one moves
+  it by at most 1/m. What is trained afterwards depends on noisy rewards only.
+
+Given all earlier releases, a step on one kind of rows has the same law for neighbours that differ
+in a row of the other kind. So the two parts compose in parallel, adaptively too: a row pays for its
+own part, and the guarantee for every row is the larger of the two.
+"""
+
+from __future__ import annotations
+
+import argparse
+import math
+import sys
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+
+from dpaudit import (
+    Certificate,
+    Finding,
+    Invocation,
+    Laplace,
+    Ledger,
+    Plan,
+    PrivacyUnit,
+    RunResult,
+    Severity,
+    Subject,
+    TrustModel,
+    ZeroOut,
+    guarantee,
+    validate,
+)
+from dpaudit.errors import DpAuditError, InputError
+from private_bo.gp import FiniteDomain, SquaredExponential
+from private_bo.gp.types import Array
+from private_bo.local import LDPTGPUCB
+from private_bo.local.users import Outcome, Users
+from private_bo.problems import BanditProblem, Response, RewardSource
+
+if TYPE_CHECKING:
+    from dpaudit.integrations.opacus import Training
+
+__all__ = ["TRAINING", "VALIDATION", "TunedTraining", "main", "tune"]
+
+TRAINING, VALIDATION = "training rows", "validation rows"
+RATES = tuple(float(rate) for rate in np.geomspace(0.01, 10.0, 10))
+"""Learning rates of the search, a grid on the logarithm."""
+
+
+@dataclass(frozen=True)
+class TunedTraining(Subject):
+    """The search as a subject: trials of DP-SGD, scored on slices of held-out rows.
+
+    Attributes:
+        trials: models that are trained, each with a learning rate of its own.
+        epochs: of each model.
+        batches: expected batches of an epoch; the sample rate is one over it.
+        noise_multiplier: of DP-SGD.
+        max_grad_norm: its clip norm.
+        slice_size: validation rows that score one trial.
+        score_epsilon: ε of one validation row.
+        training_rows: how many rows train; public under zero-out.
+        hidden: width of the model.
+
+    Raises:
+        InputError: if a field is out of range.
+    """
+
+    default_data: ClassVar[str] = "digits"
+
+    trials: int = 8
+    epochs: int = 2
+    batches: int = 20
+    noise_multiplier: float = 1.5
+    max_grad_norm: float = 1.0
+    slice_size: int = 60
+    score_epsilon: float = 0.25
+    training_rows: int = 1200
+    hidden: int = 16
+
+    def __post_init__(self) -> None:
+        for name in ("trials", "epochs", "batches", "slice_size", "training_rows", "hidden"):
+            validate.integer_at_least(1, **{name: getattr(self, name)})
+        for name in ("noise_multiplier", "max_grad_norm", "score_epsilon"):
+            validate.positive(**{name: getattr(self, name)})
+        whole = math.ceil(self.training_rows / self._batch_size)
+        if whole != self.batches or int(1 / (1 / whole)) != whole:
+            raise InputError(
+                f"batches is {self.batches}; {self.training_rows} training rows in batches of "
+                f"{self._batch_size} make another number, so choose a divisor."
+            )
+
+    @property
+    def _batch_size(self) -> int:
+        """What the loader is asked for."""
+        return math.ceil(self.training_rows / self.batches)
+
+    @cached_property
+    def search(self) -> LDPTGPUCB:
+        """The learner. Its reward is the accuracy less a half, in ±1/2."""
+        return LDPTGPUCB(
+            epsilon=self.score_epsilon * self.slice_size,
+            reward_bound=0.4,
+            noise_bound=0.1,
+            steps=self.trials,
+            width_multiplier=0.05,
+        )
+
+    @property
+    def mechanism(self) -> Laplace:
+        """The noise of a score: the learner's own, for a reward that may be anything in ±1/2."""
+        return self.search.mechanism
+
+    def plan(self) -> Plan:
+        """Both parts: T releases of slices that share no row, and T trainings of the same rows."""
+        scores = Invocation(
+            self.mechanism,
+            1 / self.slice_size,
+            PrivacyUnit("row"),
+            ZeroOut(),
+            TrustModel.CENTRAL,
+            count=1,
+            total=self.trials,
+            group=VALIDATION,
+            at="reward",
+        )
+        trainings = [
+            replace(each, group=TRAINING)
+            for trial in range(1, self.trials + 1)
+            for each in self._training(trial).invocations
+        ]
+        return Plan.of(scores, *trainings)
+
+    def _training(self, trial: int) -> Plan:
+        return Plan.dp_sgd(
+            noise_multiplier=self.noise_multiplier,
+            max_grad_norm=self.max_grad_norm,
+            sample_rate=1 / self.batches,
+            steps=self.epochs * self.batches,
+            relation=ZeroOut(),
+            unit="row",
+            at=f"trial {trial}",
+        )
+
+    def parts(self, delta: float) -> dict[str, float]:
+        """ε of each kind of rows at one δ."""
+        kinds: dict[str, list[Invocation]] = {TRAINING: [], VALIDATION: []}
+        for each in self.plan().invocations:
+            kinds[str(each.group)].append(each)
+        return {name: guarantee(Plan.of(*own), delta).epsilon for name, own in kinds.items()}
+
+    def not_covered(self) -> tuple[str, ...]:
+        """What the guarantee leaves out."""
+        return (
+            "That the numbers of training and validation rows are public.",
+            "The grid of learning rates and the model's shape, if they were chosen on these data.",
+            "A row that is both a training and a validation row, such as a duplicate; it pays "
+            "for both parts.",
+        )
+
+    def load(self, source: str, rng: np.random.Generator) -> tuple[Array, Array]:
+        """Pixels in [0, 1], shape (1797, 64), and digits; in a public random order.
+
+        Raises:
+            InputError: if the source is another one.
+        """
+        if source != self.default_data:
+            raise InputError(f"data is {source!r:.80}; it must be digits.")
+        from sklearn.datasets import load_digits
+
+        x, y = load_digits(return_X_y=True)
+        order = rng.permutation(len(y))
+        return x[order] / 16.0, y[order]
+
+    def run(self, data: tuple[Array, Array], ledger: Ledger, rng: np.random.Generator) -> RunResult:
+        """Search; every score and every noisy gradient goes through the ledger.
+
+        Args:
+            data: inputs (n, d) and classes (n,); the first ``training_rows`` train.
+            ledger: a ledger of :meth:`plan`.
+            rng: source of initial weights; the noise of gradients is opacus' own.
+
+        Raises:
+            InputError: if there are too few rows.
+        """
+        return self._run(data, ledger, rng)[0]
+
+    def _run(
+        self, data: tuple[Array, Array], ledger: Ledger, rng: np.random.Generator
+    ) -> tuple[RunResult, Training]:
+        x, y = (np.asarray(part) for part in data)
+        needed = self.training_rows + self.trials * self.slice_size
+        if len(x) < needed or len(x) != len(y):
+            raise InputError(
+                f"data has {len(x)} inputs and {len(y)} classes; it must have at least {needed} "
+                "rows, training_rows and slice_size for each trial."
+            )
+        trials = _Trials(self, x, y, ledger)
+        users = Users(_problem(trials), self.search._channel(ledger), rng)
+        outcome = self.search._play(users, rng)
+        assert trials.training is not None
+        return _result(trials, outcome), trials.training
+
+
+@dataclass(eq=False)
+class _Trials(RewardSource):
+    """Asked about a learning rate, trains a model with it and scores it on the next slice.
+
+    Attributes:
+        subject: the configuration.
+        x: inputs, (n, d).
+        y: classes, (n,).
+        ledger: of both parts.
+        rates: learning rate of each trial so far.
+        training: what watches the trainings.
+    """
+
+    subject: TunedTraining
+    x: Array
+    y: Array
+    ledger: Ledger
+    rates: list[float] = field(default_factory=list)
+    training: Training | None = None
+
+    def respond(self, index: int, rng: np.random.Generator) -> Response:
+        """The score of a fresh slice, for the search to add noise to."""
+        subject, trial = self.subject, len(self.rates) + 1
+        model = self._trained(RATES[index], trial, rng)
+        begin = subject.training_rows + (trial - 1) * subject.slice_size
+        rows = slice(begin, begin + subject.slice_size)
+        self.rates.append(RATES[index])
+        return Response(f"slice {trial}", _accuracy(model, self.x[rows], self.y[rows]) - 0.5)
+
+    def _trained(self, rate: float, trial: int, rng: np.random.Generator) -> Any:
+        """One model by DP-SGD with opacus, each noisy step in the ledger."""
+        import torch
+        from opacus import PrivacyEngine
+        from torch.nn.functional import cross_entropy
+        from torch.utils.data import DataLoader, TensorDataset
+
+        from dpaudit.integrations.opacus import attach
+
+        subject, count = self.subject, self.subject.training_rows
+        inputs = torch.tensor(self.x[:count], dtype=torch.float32)
+        rows = TensorDataset(inputs, torch.tensor(self.y[:count], dtype=torch.int64))
+        model: Any = _network(self.x.shape[1], subject.hidden, rng)
+        engine = PrivacyEngine(accountant="rdp")
+        self.training = attach(engine, self.ledger, at=f"trial {trial}")
+        model, optimizer, loader = engine.make_private(
+            module=model,
+            optimizer=torch.optim.SGD(model.parameters(), lr=rate),
+            data_loader=DataLoader(rows, batch_size=subject._batch_size),
+            noise_multiplier=subject.noise_multiplier,
+            max_grad_norm=subject.max_grad_norm,
+        )
+        for _ in range(subject.epochs):
+            for x, y in loader:
+                optimizer.zero_grad()
+                cross_entropy(model(x), y).backward()
+                optimizer.step()
+        return model
+
+
+def _network(inputs: int, hidden: int, rng: np.random.Generator) -> Any:
+    """A perceptron of ten classes, with initial weights from the generator."""
+    import torch
+    from torch import nn
+
+    model = nn.Sequential(nn.Linear(inputs, hidden), nn.ReLU(), nn.Linear(hidden, 10))
+    with torch.no_grad():
+        for parameter in model.parameters():
+            scale = 1 / math.sqrt(parameter.shape[-1])
+            values = rng.uniform(-scale, scale, tuple(parameter.shape))
+            parameter.copy_(torch.tensor(values, dtype=parameter.dtype))
+    return model
+
+
+def _accuracy(model: Any, x: Array, y: Array) -> float:
+    """Share of rows that are classified rightly; of m rows, one moves it by 1/m."""
+    import torch
+
+    with torch.no_grad():
+        found = model(torch.tensor(x, dtype=torch.float32)).argmax(dim=1).numpy()
+    return float((found == y).mean())
+
+
+def _problem(trials: _Trials) -> BanditProblem:
+    """The rates on [0, 1] as a bandit. Its true means are unknown: zeros, which nobody reads."""
+    points = np.linspace(0.0, 1.0, len(RATES))[:, None]
+    return BanditProblem(
+        name="learning rate",
+        domain=FiniteDomain(points),
+        kernel=SquaredExponential(0.3),
+        f=np.zeros(len(RATES)),
+        B=0.4,
+        R=0.1,
+        v=0.25,
+        c=0.25,
+        bounds_are_public=True,
+        rewards=trials,
+    )
+
+
+def _result(trials: _Trials, outcome: Outcome) -> RunResult:
+    """The learning rate that the noisy scores favour."""
+    return RunResult(
+        summary={
+            "trials": len(trials.rates),
+            "recommended learning rate": RATES[outcome.recommended],
+            "estimated accuracy": float(outcome.mean[outcome.recommended]) + 0.5,
+        },
+        series={"learning rate": trials.rates},
+    )
+
+
+def tune(
+    subject: TunedTraining, journal: Path | str | None = None, *, delta: float = 1e-5, seed: int = 0
+) -> Certificate:
+    """Search on the digits and certify search and trainings together.
+
+    Args:
+        subject: the configuration.
+        journal: file of the ledger, if wanted.
+        delta: δ of the guarantee.
+        seed: of the order of rows and of initial weights; noise is never seeded.
+
+    Returns:
+        The certificate, with one (ε, δ) for every row and a finding that states its two parts.
+    """
+    order, own = (np.random.default_rng(part) for part in np.random.SeedSequence(seed).spawn(2))
+    data = subject.load("digits", order)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)  # of opacus, on its generator and its hooks
+        with Ledger(subject.plan(), journal=journal) as ledger:
+            result, training = subject._run(data, ledger, own)
+    parts = subject.parts(delta)
+    stated = Finding(
+        "two-parts",
+        Severity.NOTE,
+        f"At δ = {delta:g}: ε = {parts[TRAINING]:.6g} for {TRAINING} (trainings of "
+        f"{subject.trials} models) and ε = {parts[VALIDATION]:.6g} for {VALIDATION} (noisy scores "
+        "of the search). A row is in one of the two, so the larger number holds for every row.",
+        "Keep the split fixed; a row in both would pay the sum.",
+    )
+    certificate = training.certificate(
+        delta, name="private_bo.local.experiments.tuned_training:TunedTraining", findings=(stated,)
+    )
+    run = result.to_dict()
+    run["summary"] |= {f"epsilon of {name}": epsilon for name, epsilon in parts.items()}
+    left_open = (*certificate.not_covered[1:], *subject.not_covered())
+    return replace(certificate, run=run, not_covered=left_open)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Search, write ledger and certificate, and say what was proved."""
+    parser = argparse.ArgumentParser(prog="python -m private_bo.local.experiments.tuned_training")
+    parser.add_argument("-o", "--output", type=Path, required=True, help="folder for the files")
+    parser.add_argument("--trials", type=int, default=TunedTraining.trials)
+    parser.add_argument("--epochs", type=int, default=TunedTraining.epochs)
+    parser.add_argument("--delta", type=float, default=1e-5)
+    parser.add_argument("--seed", type=int, default=0)
+    given = parser.parse_args(arguments)
+    try:
+        subject = TunedTraining(trials=given.trials, epochs=given.epochs)
+        given.output.mkdir(parents=True, exist_ok=True)
+        journal = given.output / "ledger.jsonl"
+        certificate = tune(subject, journal, delta=given.delta, seed=given.seed)
+        saved = certificate.save(given.output / "certificate.json")
+    except (DpAuditError, OSError) as error:
+        sys.stderr.write(f"{error}\n")
+        return 3
+    proved, run = certificate.guarantee, certificate.run or {"summary": {}}
+    assert proved is not None
+    sys.stdout.write(f"{saved}: {certificate.verdict}\n")
+    sys.stdout.write(f"every row: epsilon {proved.epsilon:.4f} at delta {proved.delta:g}\n")
+    for name, value in run["summary"].items():
+        sys.stdout.write(f"{name}: {value:.6g}\n")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,84 @@
+"""What the rows share: the stated claims, their curves and the scales that belong to them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from dpaudit import (
+    AddRemove,
+    Claim,
+    Gaussian,
+    Invocation,
+    Mechanism,
+    Plan,
+    PoissonSampling,
+    PrivacyUnit,
+    Relation,
+    TrustModel,
+)
+from dpaudit.accounting import guarantee, privacy_curve
+from dpaudit.auditing.subjects.exact import true_epsilon
+from dpaudit.mechanisms import DominatingPair, GaussianPair
+
+DELTA = 1e-5
+SIGMA = Gaussian.calibrated(epsilon=1.0, delta=DELTA, sensitivity=1.0).sigma
+PURE = Claim(1.0)
+APPROXIMATE = Claim(1.0, DELTA)
+ROW = PrivacyUnit("row")
+Curve = Callable[[ArrayLike], NDArray[np.float64]]
+
+
+def epsilon_of(pair: DominatingPair, delta: float = DELTA) -> float:
+    """The ε of a pair at δ, rounded up."""
+    return true_epsilon(pair, delta) * (1 + 1e-9)
+
+
+def gaussian_epsilon(mu: float, delta: float = DELTA) -> float:
+    """The ε at δ of N(μ, 1) against N(0, 1)."""
+    return true_epsilon(GaussianPair(mu), delta)
+
+
+def sampled_plan(
+    sigma: float, rate: float, steps: int = 1, relation: Relation | None = None
+) -> Plan:
+    """Gaussian steps of sensitivity 1, each on a Poisson sample."""
+    return Plan.of(
+        Invocation(
+            Gaussian(sigma),
+            1.0,
+            ROW,
+            relation or AddRemove(),
+            TrustModel.CENTRAL,
+            count=steps,
+            sampling=PoissonSampling(rate),
+        )
+    )
+
+
+def curve_of(plan: Plan) -> Curve:
+    """The privacy curve of a plan, computed when it is first asked for."""
+
+    @cache
+    def accountant() -> Curve:
+        return privacy_curve(plan)
+
+    def curve(epsilon: ArrayLike) -> NDArray[np.float64]:
+        return accountant()(epsilon)
+
+    return curve
+
+
+@cache
+def claimed(plan: Plan) -> Claim:
+    """What the accountant proves of a plan, as a claim."""
+    return Claim(guarantee(plan, DELTA).epsilon, DELTA)
+
+
+def runs_of(mechanism: Mechanism) -> Callable[[Any, int, np.random.Generator], Any]:
+    """The release of a declared mechanism."""
+    return mechanism.release_many

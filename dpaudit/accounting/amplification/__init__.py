@@ -1,0 +1,1 @@
+"""What sampling makes of a mechanism's privacy loss."""

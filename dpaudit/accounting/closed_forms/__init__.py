@@ -1,0 +1,1 @@
+"""Accountants that add numbers: pure, Gaussian, zCDP, Rényi and moments."""

@@ -1,0 +1,247 @@
+"""Rényi differential privacy on a grid of orders."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import lru_cache
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from dpaudit.accounting.accountant import Accountant, Composition, Interval
+from dpaudit.accounting.closed_forms.pure import pure_sum
+from dpaudit.accounting.proved import AccountantName
+from dpaudit.accounting.terms import (
+    Amplification,
+    Scheme,
+    Term,
+    as_float,
+    round_up,
+    terms,
+    up,
+    use_of,
+)
+from dpaudit.errors import UnsupportedError
+from dpaudit.mechanisms import DominatingPair, Mechanism
+from dpaudit.mechanisms.black_box import ConcentratedPair
+from dpaudit.mechanisms.pairs import Floats
+from dpaudit.plan import Invocation
+
+__all__ = ["ORDERS", "RdpAccountant", "RdpComposition", "renyi_curve"]
+
+_REAL = 1 + np.concatenate([np.geomspace(1e-5, 0.1, 40, endpoint=False), np.geomspace(0.1, 15, 90)])
+_WHOLE = tuple(range(17, 33)) + tuple(
+    sorted({round(32 * 1.1**step) for step in range(1, 37)} | {64, 128, 256, 512, 1024})
+)
+_HIGH = 2.0 ** np.arange(11, 25)
+ORDERS: Floats = np.concatenate([_REAL, np.array(_WHOLE, dtype=np.float64), _HIGH])
+"""Orders α at which curves are kept: real ones to 16, integers to 1024, and powers of two."""
+
+
+@dataclass(frozen=True, eq=False)
+class RdpComposition(Composition):
+    """Divergences that add up order by order (Mironov 2017, Proposition 1).
+
+    Attributes:
+        divergences: the sum of Rényi divergences at :data:`ORDERS`, rounded up; infinite where
+            there is no bound.
+        cap: the pure ε of the same uses, or infinity.
+        slack: the sum of δ of (ε, δ)-private black boxes.
+    """
+
+    divergences: Floats
+    cap: float
+    slack: float = 0.0
+
+    def epsilon(self, delta: float) -> Interval:
+        """The best order's conversion, capped by the pure ε."""
+        return Interval(None, float(self.epsilons(delta)))
+
+    def delta(self, epsilon: float) -> Interval:
+        """The best order's conversion; 0 from the pure ε on."""
+        return Interval(None, float(self.deltas(epsilon)))
+
+    def epsilons(self, deltas: ArrayLike) -> Floats:
+        """Upper ends for an array of δ."""
+        deltas = np.asarray(deltas, dtype=np.float64)
+        left = np.maximum(deltas - self.slack, 0.0)
+        found = np.minimum((self.divergences + _penalty(left)).min(axis=-1), self.cap)
+        epsilons: Floats = np.where(deltas < self.slack, np.inf, _round_up(np.maximum(found, 0.0)))
+        return np.minimum(epsilons, np.where(deltas < self.slack, np.inf, self.cap))
+
+    def deltas(self, epsilons: ArrayLike) -> Floats:
+        """Upper ends for an array of ε."""
+        epsilons = np.asarray(epsilons, dtype=np.float64)
+        order = ORDERS - 1
+        with np.errstate(over="ignore"):
+            gain = order * (self.divergences - epsilons[..., None])
+        exponent = gain - np.log(order) + ORDERS * np.log1p(-1 / ORDERS)
+        own = np.exp(np.minimum(exponent.min(axis=-1), 0.0)) * (1 + 1e-12)
+        own = np.where(epsilons >= self.cap, 0.0, own)
+        found: Floats = np.minimum(own + self.slack, 1.0)
+        return found
+
+    def best_order(self, delta: float) -> float:
+        """The order whose conversion is the least at δ."""
+        left = np.asarray(max(delta - self.slack, 1e-300))
+        return float(ORDERS[int(np.argmin(self.divergences + _penalty(left)))])
+
+    @property
+    def native(self) -> Mapping[str, Any]:
+        """A dozen orders with their divergences."""
+        wanted = (1.1, 1.25, 1.5, 2, 3, 4, 6, 8, 12, 16, 32, 64, 128, 256)
+        chosen = sorted({int(np.argmin(np.abs(ORDERS - order))) for order in wanted})
+        finite = [at for at in chosen if math.isfinite(self.divergences[at])]
+        native: dict[str, Any] = {
+            "orders": [float(ORDERS[at]) for at in finite],
+            "divergences": [float(self.divergences[at]) for at in finite],
+        }
+        return native | ({"delta": self.slack} if self.slack else {})
+
+
+class RdpAccountant(Accountant):
+    """Sums of Rényi curves, one cached curve for each distinct mechanism."""
+
+    name: ClassVar[AccountantName] = AccountantName.RDP
+
+    def compose(self, invocations: Sequence[Invocation]) -> RdpComposition:
+        """Add up.
+
+        Raises:
+            UnsupportedError: if one of them has no Rényi divergence.
+        """
+        parts = terms(invocations)
+        total = np.zeros(ORDERS.size)
+        with np.errstate(over="ignore"):
+            for part in parts:
+                total += part.count * renyi_curve(part)
+            total *= 1 + 1e-15 * (len(parts) + 2)
+        slack = round_up(sum((part.slack for part in parts), Fraction(0)))
+        return RdpComposition(total, pure_sum(parts), slack)
+
+    def epsilon_after_rounds(
+        self, invocations: Sequence[Invocation], delta: float, rounds: ArrayLike
+    ) -> Floats:
+        """ε after each number of rounds, all rounds alike.
+
+        Args:
+            invocations: one round.
+            delta: δ of every guarantee.
+            rounds: numbers of rounds, shape (n,).
+
+        Returns:
+            Shape (n,).
+        """
+        one = self.compose(invocations)
+        counts = np.asarray(rounds, dtype=np.float64)
+        left = delta - counts * up(one.slack)
+        found = np.full(counts.shape, np.inf)
+        held = left >= 0
+        for chunk in np.array_split(np.flatnonzero(held), max(1, counts.size // 2000)):
+            with np.errstate(over="ignore"):
+                grown = counts[chunk, None] * one.divergences
+            found[chunk] = (grown + _penalty(left[chunk])).min(axis=-1)
+        capped = np.minimum(_round_up(np.maximum(found, 0.0)), _round_up(counts * one.cap))
+        return np.where(held, capped, np.inf)
+
+
+def renyi_curve(part: Term) -> Floats:
+    """Rényi divergences of one use at :data:`ORDERS`, rounded up; not to be written to."""
+    mechanism, sensitivity, _, _ = use_of(part.invocation)
+    try:
+        return _curve(mechanism, sensitivity, part.amplification, _Held(part.pair))
+    except UnsupportedError as error:
+        raise UnsupportedError(f"{part.invocation.describe()}: {error}") from None
+
+
+class _Held:
+    """A pair that takes no part in the key of the cache."""
+
+    def __init__(self, pair: DominatingPair) -> None:
+        self.pair = pair
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Held)
+
+    def __hash__(self) -> int:
+        return 0
+
+
+@lru_cache(maxsize=8192)
+def _curve(
+    mechanism: Mechanism, sensitivity: float, drawn: Amplification | None, held: _Held
+) -> Floats:
+    pair = held.pair
+    with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
+        base = pair.renyi(ORDERS)
+        if np.isnan(base).any():
+            base = np.where(np.isnan(base), np.inf, base)
+        curve = base if drawn is None else np.fmin(base, _sampled(pair, drawn, base))
+        # Curves near order 1 are quotients of two small numbers; the slack covers their rounding.
+        curve = curve * (1 + 1e-12) + 2.0**-50 / (ORDERS - 1)
+    curve = np.minimum(curve, up(as_float(pair.pure_epsilon)))
+    if not np.isfinite(curve).any() and not isinstance(pair.gaussian_mu, float):
+        raise UnsupportedError("its Rényi divergences are infinite.")
+    curve.setflags(write=False)
+    return curve
+
+
+def _sampled(pair: DominatingPair, drawn: Amplification, base: Floats) -> Floats:
+    """Divergences after sampling, infinite at orders where none is computed."""
+    if isinstance(pair, ConcentratedPair):
+        raise UnsupportedError("sampling needs more than a bound on ρ.")
+    curve = np.full(ORDERS.size, np.inf)
+    if drawn.scheme is Scheme.FIXED_SIZE:
+        return _fixed_size(pair, drawn.rate, base)
+    from dpaudit.accounting.amplification.renyi import poisson_moments, poisson_moments_at_integers
+
+    whole = poisson_moments_at_integers(pair, drawn.rate, tuple(range(2, 17)) + _WHOLE)
+    curve[_REAL.size : _REAL.size + len(_WHOLE)] = whole[15:]
+    real = poisson_moments(pair, drawn.rate, _REAL)
+    if real is None:
+        # α ↦ ln E[r^α] is convex and 0 at 1 (Wang, Balle and Kasiviswanathan 2019, Corollary 10).
+        real = np.interp(_REAL, np.arange(1.0, 17.0), np.append(0.0, whole[:15]))
+    curve[: _REAL.size] = real
+    return curve / (ORDERS - 1)
+
+
+def _fixed_size(pair: DominatingPair, rate: float, base: Floats) -> Floats:
+    """The profile's own moments up to order 128, and joint convexity of moments everywhere.
+
+    The latter: the two outputs are mixtures with the same part of weight 1 − q, whose moment is 1,
+    and parts of weight q, whose moment is the base's.
+    """
+    from dpaudit.accounting.amplification.renyi import fixed_size_moments
+
+    kappa = (ORDERS - 1) * base
+    small = np.log1p(rate * np.expm1(np.minimum(kappa, 30.0)))
+    large = kappa + math.log(rate) + (1 - rate) / rate * np.exp(-np.maximum(kappa, 30.0))
+    moments = np.where(kappa > 30, large, small)
+    for top in (128.0, 16.0, 4.0, 1.5):
+        orders = ORDERS[top >= ORDERS]
+        own = fixed_size_moments(pair, rate, orders)
+        if own is not None:
+            moments[: orders.size] = np.minimum(moments[: orders.size], own)
+            break
+    return moments / (ORDERS - 1)
+
+
+def _penalty(deltas: Floats) -> Floats:
+    """What the conversion adds at each order, shape (*deltas.shape, orders).
+
+    ln((α − 1)/α) − (ln δ + ln α)/(α − 1) (Canonne, Kamath and Steinke 2020, Proposition 12).
+    """
+    with np.errstate(divide="ignore"):
+        log_delta = np.log(deltas)[..., None]
+    penalty: Floats = np.log1p(-1 / ORDERS) - (log_delta + np.log(ORDERS)) / (ORDERS - 1)
+    return penalty
+
+
+def _round_up(values: Floats) -> Floats:
+    """A few units in the last place above."""
+    with np.errstate(over="ignore"):
+        return values * (1 + 2.0**-49)

@@ -1,0 +1,255 @@
+"""From a plan to its guarantee: groups of units in parallel, the accountant, the curve."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from dpaudit import validate
+from dpaudit.accounting.accountant import Composition, Interval
+from dpaudit.accounting.best import BestComposition, accountant_of
+from dpaudit.accounting.parallel import undominated
+from dpaudit.accounting.proved import AccountantName, CurvePoint, Guarantee
+from dpaudit.errors import InputError
+from dpaudit.plan import Invocation, Plan
+
+if TYPE_CHECKING:
+    from dpaudit.accounting.pld.accountant import PLDComposition
+
+__all__ = ["compose", "epsilon_after_rounds", "guarantee", "privacy_curve"]
+
+Floats = NDArray[np.float64]
+
+_MANY_DISTINCT = 64
+"""Up to so many distinct mechanisms each decade of a curve has a law of its own."""
+
+
+@dataclass(frozen=True, eq=False)
+class ParallelComposition(Composition):
+    """The worst of several disjoint groups of units (McSherry 2009, Theorem 4).
+
+    Attributes:
+        groups: the composition of each group.
+    """
+
+    groups: tuple[Composition, ...]
+
+    def epsilon(self, delta: float) -> Interval:
+        """The largest of the groups."""
+        return _largest([group.epsilon(delta) for group in self.groups])
+
+    def delta(self, epsilon: float) -> Interval:
+        """The largest of the groups."""
+        return _largest([group.delta(epsilon) for group in self.groups])
+
+    def epsilons(self, deltas: ArrayLike) -> Floats:
+        """The largest of the groups, at each δ."""
+        worst: Floats = np.maximum.reduce([group.epsilons(deltas) for group in self.groups])
+        return worst
+
+    def deltas(self, epsilons: ArrayLike) -> Floats:
+        """The largest of the groups, at each ε."""
+        worst: Floats = np.maximum.reduce([group.deltas(epsilons) for group in self.groups])
+        return worst
+
+    def worst(self, delta: float) -> Composition:
+        """The group whose ε is the largest at δ."""
+        return max(self.groups, key=lambda group: group.epsilon(delta).upper)
+
+    @property
+    def native(self) -> Mapping[str, Any]:
+        """The parameters of each group."""
+        return {"groups": [dict(group.native) for group in self.groups]}
+
+
+def compose(plan: Plan, accountant: AccountantName | str = AccountantName.BEST) -> Composition:
+    """The composition of a plan: sequential for one unit, the maximum over disjoint groups.
+
+    Raises:
+        UnsupportedError: if the accountant has no theorem for an invocation; it names which.
+    """
+    chosen = accountant_of(AccountantName.parse(accountant))
+    composed = tuple(chosen.compose(group) for group in undominated(plan.by_unit()))
+    return composed[0] if len(composed) == 1 else ParallelComposition(composed)
+
+
+def guarantee(
+    plan: Plan, delta: float = 0.0, accountant: AccountantName | str = AccountantName.BEST
+) -> Guarantee:
+    """What an accountant proves of a plan.
+
+    Args:
+        plan: the declared invocations.
+        delta: δ in [0, 1) of the guarantee.
+        accountant: which one; ``best`` takes the least ε of all that apply.
+
+    Returns:
+        The guarantee, its ε rounded up. Where ε is infinite, ``native["reason"]`` says why.
+
+    Raises:
+        InputError: if δ is outside [0, 1) or there is no such accountant.
+        UnsupportedError: if the accountant has no theorem for an invocation; it names which.
+    """
+    delta = validate.probability(delta=delta)
+    name = AccountantName.parse(accountant)
+    whole = compose(plan, name)
+    worst = whole.worst(delta) if isinstance(whole, ParallelComposition) else whole
+    interval = whole.epsilon(delta)
+    compared: dict[str, float] = {str(name): interval.upper}
+    if isinstance(worst, BestComposition):
+        name = worst.winner(delta)
+        compared = {str(key): each.upper for key, each in worst.compared(delta).items()}
+        native = dict(worst.compositions[name].native)
+    else:
+        native = dict(worst.native)
+    if interval.upper == math.inf:
+        native["reason"] = _reason(plan, delta)
+    return Guarantee(
+        epsilon=interval.upper,
+        delta=delta,
+        accountant=name,
+        error_bound=None if interval.upper == math.inf else interval.width,
+        native=native,
+        curve=_curve(whole, delta),
+        compared=compared,
+    )
+
+
+def privacy_curve(
+    plan: Plan, accountant: AccountantName | str = AccountantName.BEST
+) -> Callable[[ArrayLike], Floats]:
+    """A valid upper bound δ(ε) of a plan for all ε >= 0, as a function of arrays.
+
+    Raises:
+        UnsupportedError: if the accountant has no theorem for an invocation; it names which.
+    """
+    whole = compose(plan, accountant)
+
+    def curve(epsilon: ArrayLike) -> Floats:
+        asked = validate.real_array(epsilon=epsilon)
+        if (asked < 0).any():
+            raise InputError(f"epsilon has the value {asked.min()}; it must be at least 0.")
+        return whole.deltas(asked)
+
+    return curve
+
+
+def epsilon_after_rounds(
+    plan: Plan,
+    delta: float,
+    rounds: ArrayLike,
+    accountant: AccountantName | str = AccountantName.RDP,
+) -> Floats:
+    """ε after each number of rounds, where one round is the whole plan.
+
+    Args:
+        plan: one round.
+        delta: δ in [0, 1) of every guarantee.
+        rounds: whole numbers of rounds, at least 1, of any shape.
+        accountant: which one; ``rdp`` answers thousands of rounds at once.
+
+    Returns:
+        ε, rounded up, in the shape of ``rounds``.
+
+    Raises:
+        InputError: if a number of rounds is not a whole number of at least 1.
+        UnsupportedError: if the accountant has no theorem for an invocation, or no such method.
+    """
+    delta = validate.probability(delta=delta)
+    asked = validate.real_array(rounds=rounds)
+    if (asked < 1).any() or (asked != np.floor(asked)).any():
+        raise InputError("rounds has a value that is not a whole number of at least 1.")
+    name = AccountantName.parse(accountant)
+    results = [_after_rounds(group, delta, asked.ravel(), name) for group in plan.by_unit()]
+    worst: Floats = np.maximum.reduce(results).reshape(asked.shape)
+    return worst
+
+
+def _after_rounds(
+    group: Sequence[Invocation], delta: float, rounds: Floats, name: AccountantName
+) -> Floats:
+    """ε of one group; the PLD goes through all rounds on one grid where many are asked for."""
+    if name is AccountantName.PLD and delta > 0 and rounds.size > 8:
+        from dpaudit.accounting.pld.incremental import IncrementalPLD
+
+        every = IncrementalPLD(group, horizon=int(rounds.max()), delta=delta)
+        curve = np.array([interval.upper for interval in every], dtype=np.float64)
+        found: Floats = curve[rounds.astype(np.int64) - 1]
+        return found
+    return accountant_of(name).epsilon_after_rounds(group, delta, rounds)
+
+
+def _curve(whole: Composition, delta: float) -> tuple[CurvePoint, ...]:
+    """Some thirty points of δ(ε), by increasing ε, and the pure one where there is one."""
+    wanted = np.unique(np.append(np.geomspace(1e-12, 0.1, 31), [0.0, delta]))
+    points: dict[float, float] = {}
+    for epsilon, at in zip(_epsilons(whole, wanted, delta), wanted, strict=True):
+        if math.isfinite(epsilon):
+            points[float(epsilon)] = min(float(at), points.get(float(epsilon), 1.0))
+    if points and min(points) > 0:
+        points[0.0] = _delta_at_zero(whole, delta)
+    return tuple(CurvePoint(epsilon, points[epsilon]) for epsilon in sorted(points))
+
+
+def _epsilons(whole: Composition, deltas: Floats, delta: float) -> Floats:
+    """Upper ends of ε at each δ; of very many distinct mechanisms from the one law for ``delta``.
+
+    A law for each decade would take far longer than the guarantee itself.
+    """
+    if isinstance(whole, ParallelComposition):
+        groups = [_epsilons(group, deltas, delta) for group in whole.groups]
+        return np.asarray(np.maximum.reduce(groups), dtype=np.float64)
+    numerical, closed = _numerical(whole)
+    if numerical is None:
+        return whole.epsilons(deltas)
+    found = [numerical.epsilons_near(delta, deltas), *(each.epsilons(deltas) for each in closed)]
+    return np.asarray(np.minimum.reduce(found), dtype=np.float64)
+
+
+def _delta_at_zero(whole: Composition, delta: float) -> float:
+    """The upper end of δ at ε = 0, from the same law."""
+    if isinstance(whole, ParallelComposition):
+        return max(_delta_at_zero(group, delta) for group in whole.groups)
+    numerical, closed = _numerical(whole)
+    if numerical is None:
+        return float(whole.deltas([0.0])[0])
+    return min(numerical.delta_near(delta, 0.0), *(each.delta(0.0).upper for each in closed), 1.0)
+
+
+def _numerical(whole: Composition) -> tuple[PLDComposition | None, list[Composition]]:
+    """The PLD of very many distinct mechanisms, if it is one, and the closed forms beside it."""
+    from dpaudit.accounting.pld.accountant import PLDComposition
+
+    together = list(whole.compositions.values()) if isinstance(whole, BestComposition) else [whole]
+    closed = [one for one in together if not isinstance(one, PLDComposition)]
+    for one in together:
+        if isinstance(one, PLDComposition) and one.distinct > _MANY_DISTINCT:
+            return one, closed
+    return None, closed
+
+
+def _reason(plan: Plan, delta: float) -> str:
+    """Why there is no finite ε."""
+    if delta == 0:
+        for invocation in plan.invocations:
+            if invocation.sensitivity > 0 and not _is_pure(invocation):
+                kind = invocation.mechanism.kind
+                return f"no pure guarantee: {kind} has unbounded loss"
+    return (
+        f"no finite guarantee below δ={delta!r}: the noise is so small, or the δ of a black box so "
+        "large, that every ε overflows"
+    )
+
+
+def _is_pure(invocation: Invocation) -> bool:
+    return invocation.mechanism.pair(invocation.sensitivity).pure_epsilon < math.inf
+
+
+def _largest(intervals: Sequence[Interval]) -> Interval:
+    lowers = [each.lower for each in intervals if each.lower is not None]
+    return Interval(max(lowers) if lowers else None, max(each.upper for each in intervals))

@@ -1,0 +1,204 @@
+"""The null hypotheses of an audit, each fed with scores of fresh runs in chunks."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpaudit.auditing.evidence.eprocess import CurveEProcess, EpsilonEProcess
+from dpaudit.auditing.evidence.joint import joint_lower_bound
+from dpaudit.auditing.evidence.types import Direction, Event, PairCounts, json_number
+from dpaudit.certificate import Claim
+
+KEPT = 10_000
+"""Scores a side that are kept, about."""
+
+__all__ = ["AnytimeNull", "CurveNull", "Null", "PointNull"]
+
+Floats = NDArray[np.float64]
+Both = tuple[Floats, Floats]
+
+
+class Null(Protocol):
+    """A claim of (ε, δ), and what the runs so far say of it.
+
+    Attributes:
+        scores: of both sides, of some of the runs, for forecasts.
+    """
+
+    scores: Both
+
+    def update(self, x: Floats, x_prime: Floats) -> None:
+        """Scores of further runs, the same number of each side."""
+
+    def lower_bound(self, confidence: float) -> float:
+        """Lower bound on ε that holds at this confidence."""
+
+    def event_in_words(self, name: str) -> str:
+        """What tells the neighbours apart; ``name`` says what a score is."""
+
+    def details(self) -> dict[str, Any]:
+        """Counts and other facts, JSON values."""
+
+    @property
+    def runs(self) -> int:
+        """Runs a side so far."""
+
+
+def _kept(scores: Both, x: Floats, x_prime: Floats) -> Both:
+    """Some scores to remember, about ``KEPT`` a side."""
+    if scores[0].size >= KEPT:
+        return scores
+    return np.concatenate([scores[0], x]), np.concatenate([scores[1], x_prime])
+
+
+class PointNull:
+    """The exact joint test of one event on a number of runs fixed in advance."""
+
+    def __init__(self, claim: Claim, event: Event) -> None:
+        self.event = event
+        self.counts: PairCounts | None = None
+        self.scores: Both = (np.empty(0), np.empty(0))
+        self._delta = claim.delta
+        self._bounds: dict[tuple[PairCounts, float], float] = {}
+
+    @property
+    def runs(self) -> int:
+        """Runs a side so far."""
+        return 0 if self.counts is None else self.counts.runs
+
+    def update(self, x: Floats, x_prime: Floats) -> None:
+        """Count the event, and keep some scores for forecasts."""
+        self.scores = _kept(self.scores, x, x_prime)
+        new, old = self.event.count(x, x_prime), self.counts
+        self.counts = (
+            new
+            if old is None
+            else PairCounts(
+                old.hits + new.hits,
+                old.runs + new.runs,
+                old.other_hits + new.other_hits,
+                old.other_runs + new.other_runs,
+            )
+        )
+
+    def lower_bound(self, confidence: float) -> float:
+        """Exact lower bound; 0 before the first run."""
+        if self.counts is None:
+            return 0.0
+        key = self.counts, confidence
+        if key not in self._bounds:
+            self._bounds[key] = joint_lower_bound(self.counts, self._delta, confidence).epsilon
+        return self._bounds[key]
+
+    def event_in_words(self, name: str) -> str:
+        """The event, and under which neighbour it is the likelier one."""
+        words, _, _ = self.event.describe().rpartition(" (")
+        likelier = "x" if self.event.direction is Direction.FORWARD else "x'"
+        return f"{words.replace('score', name)}, likelier under {likelier}"
+
+    def details(self) -> dict[str, Any]:
+        """Event, direction and counts."""
+        return {
+            "test": "exact joint test",
+            "test_runs": self.runs,
+            "direction": self.event.direction.value,
+            "event": self.event.to_dict(),
+            "counts": None if self.counts is None else self.counts.to_dict(),
+        }
+
+
+class AnytimeNull:
+    """An e-process for (ε, δ), which may be looked at and stopped at any time."""
+
+    def __init__(self, claim: Claim) -> None:
+        # The first value above the claim is what an early stop waits for.
+        top = max(5.0, 2 * claim.epsilon)
+        grid = np.append(np.linspace(0.0, top, 41), claim.epsilon * (1 + 1e-6) + 1e-9)
+        self.scores: Both = (np.empty(0), np.empty(0))
+        self._process = EpsilonEProcess(claim.delta, epsilons=np.unique(grid))
+
+    @property
+    def runs(self) -> int:
+        """Pairs so far."""
+        return self._process.pairs
+
+    def update(self, x: Floats, x_prime: Floats) -> None:
+        """Bet on further pairs."""
+        self.scores = _kept(self.scores, x, x_prime)
+        self._process.update(x, x_prime)
+
+    def lower_bound(self, confidence: float) -> float:
+        """The bound so far, on a grid."""
+        return self._process.lower_bound(confidence).epsilon
+
+    def event_in_words(self, name: str) -> str:
+        """No single event: the bets are spread."""
+        return f"{name}, over both tails"
+
+    def details(self) -> dict[str, Any]:
+        """The number of pairs."""
+        return {"test": "e-process", "test_runs": self.runs}
+
+
+class CurveNull:
+    """A whole claimed curve δ(ε), tested by betting; the score may be changed between chunks.
+
+    A change of score ends one e-process and puts its wealth into the next one. The product is an
+    e-process again, as the new score is fixed before the pairs that follow.
+
+    Args:
+        curve: claimed δ for an array of ε.
+        error: chance of refuting a true curve.
+    """
+
+    def __init__(self, curve: Callable[[Any], Any], error: float) -> None:
+        self._curve = curve
+        self._error = error
+        self._banked = 0.0
+        self._earlier = 0
+        self._process = CurveEProcess(curve)
+        self.refuted = False
+
+    @property
+    def pairs(self) -> int:
+        """Pairs used; after a refutation, those that it took."""
+        return self._earlier + self._process.pairs
+
+    @property
+    def log_e_value(self) -> float:
+        """Logarithm of the present e-value."""
+        return self._banked + math.log(max(self._process.e_value, 1e-300))
+
+    @property
+    def e_value(self) -> float:
+        """The present e-value."""
+        return math.exp(min(self.log_e_value, 700.0))
+
+    def change_score(self) -> None:
+        """The pairs that follow have another score, fixed on those before."""
+        if not self.refuted:
+            self._banked, self._earlier = self.log_e_value, self.pairs
+            self._process = CurveEProcess(self._curve)
+
+    def update(self, x: Floats, x_prime: Floats) -> None:
+        """Bet on further pairs, until the refutation."""
+        start = 0
+        while start < len(x) and not self.refuted:
+            end = start + max(32, self._process.pairs // 16)
+            self._process.update(x[start:end], x_prime[start:end])
+            self.refuted = self.log_e_value >= -math.log(self._error)
+            start = end
+
+    def details(self) -> dict[str, Any]:
+        """e-value, pairs and verdict."""
+        return {
+            "refuted": self.refuted,
+            "e_value": json_number(self.e_value),
+            "pairs": self.pairs,
+            "threshold": 1 / self._error,
+        }

@@ -1,0 +1,104 @@
+"""Noise that comes more than once: few seeds, and entries that share their noise."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from dpaudit.certificate import Finding, Severity
+from dpaudit.errors import InputError
+
+__all__ = ["repeated_noise", "repeats"]
+
+Floats = NDArray[np.float64]
+
+FALSE_COINCIDENCE = 1e-3
+
+
+def repeated_noise(outputs: ArrayLike) -> tuple[Finding, ...]:
+    """Equal releases in independent runs on one value, and noise shared between entries.
+
+    Two releases with a resolution of r (their grid, or the spacing of floats of their size) and a
+    spread of s coincide with probability of about r/s at most. Equal releases are reported where
+    this makes a single coincidence among all runs less likely than 1e-3; coarser outputs, such as
+    whole numbers, are left alone.
+
+    Args:
+        outputs: of independent runs on the same data, shape (n,) or (n, d).
+
+    Raises:
+        InputError: if there are fewer than 2 runs.
+    """
+    runs = np.asarray(outputs, dtype=np.float64)
+    if len(runs) < 2:
+        raise InputError(f"outputs has {len(runs)} runs; at least 2 are needed.")
+    return tuple(repeats(runs))
+
+
+def repeats(outputs: Floats) -> list[Finding]:
+    """What :func:`repeated_noise` finds, and nothing for fewer than 2 runs."""
+    flat = outputs.reshape(len(outputs), -1)
+    if len(flat) < 2 or not (flat != np.floor(flat)).all(axis=1).any():
+        return []
+    distinct = len(np.unique(flat, axis=0))
+    if distinct == 1:
+        return [_few_seeds(len(flat), 1, "the seed is fixed")]
+    if flat.size**2 * _coincidence(flat) > FALSE_COINCIDENCE:
+        return []
+    findings = []
+    if distinct < len(flat):
+        guess = len(flat) ** 2 / (2 * (len(flat) - distinct))
+        findings.append(_few_seeds(len(flat), distinct, f"about {guess:.2g} seeds are in use"))
+    return findings + (_shared(flat) if flat.shape[1] > 1 else [])
+
+
+def _coincidence(flat: Floats) -> float:
+    """About the probability that two independent continuous entries are equal, at most."""
+    spread = np.subtract(*np.percentile(flat, [75, 25], axis=0))
+    held = spread > 0
+    if not held.any():
+        return 0.0
+    sample = flat[:256, held]
+    grid = next(
+        (2.0**power for power in range(0, -64, -1) if _on_grid(sample, 2.0**power)), 2.0**-64
+    )
+    resolution = np.maximum(np.spacing(np.abs(flat[:, held]).max(axis=0)), grid)
+    return float((resolution / spread[held]).max())
+
+
+def _on_grid(values: Floats, step: float) -> bool:
+    places = values / step
+    return bool((places == np.floor(places)).all())
+
+
+def _few_seeds(runs: int, distinct: int, guess: str) -> Finding:
+    return Finding(
+        "seed-reuse",
+        Severity.ERROR,
+        f"{runs} independent runs gave {distinct} different outputs: {guess}, so the noise can be "
+        "listed and subtracted.",
+        "Seed from the operating system, with 128 bits or more.",
+    )
+
+
+def _shared(flat: Floats) -> list[Finding]:
+    """Entries whose change between two different runs is the same."""
+    first = flat[0]
+    other = flat[np.flatnonzero((flat != first).any(axis=1))[0]]
+    change = other - first
+    order = np.argsort(change)
+    width = 8 * np.finfo(float).eps * float(np.abs(flat).max())
+    close = np.flatnonzero(np.diff(change[order]) <= width)
+    close = close[np.abs(change[order][close]) > width]
+    if close.size == 0:
+        return []
+    one, two = sorted((int(order[close[0]]), int(order[close[0] + 1])))
+    return [
+        Finding(
+            "noise-reuse",
+            Severity.ERROR,
+            f"Entries {one} and {two} of the output have the same noise in every run: their "
+            "difference is released exactly.",
+            "Draw fresh noise for every entry.",
+        )
+    ]

@@ -1,0 +1,256 @@
+"""Scores: one number for each output, large where ``x`` is the likelier data set.
+
+A score is frozen before the runs that it is tested on, deterministic and picklable. The better it
+orders outputs by their likelihood ratio, the fewer runs an audit needs (Neyman and Pearson 1933);
+validity never depends on it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Protocol, runtime_checkable
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from dpaudit.errors import InputError
+from dpaudit.mechanisms import Mechanism
+from dpaudit.project import AuditPair
+
+__all__ = ["AtomScore", "Identity", "LinearScore", "Score", "TranscriptScore", "WhiteBox"]
+
+Floats = NDArray[np.float64]
+
+
+@runtime_checkable
+class Score(Protocol):
+    """What every score is."""
+
+    @property
+    def name(self) -> str:
+        """What an event of this score speaks of, such as ``output``."""
+
+    @property
+    def method(self) -> str:
+        """How the evidence is made, for the record."""
+
+    def __call__(self, outputs: Floats) -> Floats:
+        """One number for each output: shape (n, …) to shape (n,), without NaN."""
+
+
+def log_ratio(mechanism: Mechanism, outputs: Floats, x: Any, x_prime: Any) -> Floats:
+    """Log of the density given x over that given x'; 0 where neither can give the output.
+
+    Rounded to single precision: the last bits of a double follow from the last bits of the output,
+    which tell neighbours apart for reasons that have nothing to do with the claim on real numbers.
+    """
+    over, under = mechanism.log_density(outputs, x), mechanism.log_density(outputs, x_prime)
+    impossible = np.isneginf(over) & np.isneginf(under)
+    with np.errstate(invalid="ignore"):
+        ratio: Floats = np.where(impossible, 0.0, over - under)
+    return ratio.astype(np.float32).astype(np.float64)
+
+
+@dataclass(frozen=True)
+class Identity:
+    """The output itself, for outputs of one number."""
+
+    name: str = "output"
+    method: str = "black-box, output threshold"
+
+    def __call__(self, outputs: Floats) -> Floats:
+        """The outputs, shape (n,) or (n, 1, …)."""
+        return outputs.reshape(len(outputs))
+
+
+@dataclass(frozen=True)
+class WhiteBox:
+    """Log-likelihood ratio of the declared mechanism: the best score, if that is what runs.
+
+    Attributes:
+        mechanism: as declared.
+        x: the private value of one neighbour.
+        x_prime: that of the other.
+    """
+
+    mechanism: Mechanism
+    x: Any
+    x_prime: Any
+    name: str = "log-likelihood ratio"
+    method: str = "white-box likelihood ratio"
+
+    @classmethod
+    def of(cls, mechanism: Mechanism, pair: AuditPair) -> WhiteBox | None:
+        """The score of a pair, or None if the mechanism has no density or takes no such data."""
+        try:
+            for data in (pair.x, pair.x_prime):
+                mechanism.log_density(np.zeros((1, *np.shape(data))), data)
+        except (InputError, ValueError, TypeError):
+            return None
+        return cls(mechanism, pair.x, pair.x_prime)
+
+    def __call__(self, outputs: Floats) -> Floats:
+        """Log p(output | x) − log p(output | x'), summed over entries."""
+        return log_ratio(self.mechanism, outputs, self.x, self.x_prime)
+
+
+@dataclass(frozen=True)
+class TranscriptScore:
+    """Sum of per-round log ratios, for an algorithm whose queries depend on what was released.
+
+    The log-likelihood ratio of a transcript is the sum over rounds of the log ratio of the round's
+    release, given the released prefix: both neighbours see the same prefix, so every round's query
+    can be recomputed on either data set.
+
+    Attributes:
+        mechanisms: of each round.
+        queries: ``queries(data, prefix, round)`` gives the private value of a round (counted from
+            0), from the data and the releases before it, shape (round, …). It must be a function
+            of a module, so that it can be sent to worker processes.
+        x: one data set.
+        x_prime: the other.
+    """
+
+    mechanisms: tuple[Mechanism, ...]
+    queries: Any
+    x: Any
+    x_prime: Any
+    name: str = "log-likelihood ratio of the transcript"
+    method: str = "white-box transcript likelihood ratio"
+
+    def __call__(self, outputs: Floats) -> Floats:
+        """Transcripts of shape (n, rounds, …) to their log ratios."""
+        if outputs.ndim < 2 or outputs.shape[1] != len(self.mechanisms):
+            raise InputError(
+                f"transcripts have shape {outputs.shape}; they need {len(self.mechanisms)} rounds "
+                "on the second axis."
+            )
+        return np.array([self._one(transcript) for transcript in outputs])
+
+    def _one(self, transcript: Floats) -> float:
+        total = 0.0
+        for turn, mechanism in enumerate(self.mechanisms):
+            prefix = transcript[:turn]
+            values = (self.queries(data, prefix, turn) for data in (self.x, self.x_prime))
+            ratio = float(log_ratio(mechanism, transcript[turn : turn + 1], *values)[0])
+            if not np.isfinite(ratio):
+                return ratio  # one certain round decides, whatever the others say
+            total += ratio
+        return total
+
+
+@dataclass(frozen=True)
+class LinearScore:
+    """A fixed weighted sum of the entries of an output.
+
+    Attributes:
+        weights: one for each entry, in the order of the flattened output.
+    """
+
+    weights: tuple[float, ...]
+    name: str = "weighted sum of the releases"
+    method: str = "white-box linear score"
+
+    @classmethod
+    def gaussian(cls, difference: ArrayLike, covariance: ArrayLike) -> LinearScore:
+        """The best weights for ``y = A x + noise`` with Gaussian noise: S⁻¹ A (x − x').
+
+        They are those of generalised least squares for the canary's size, and the likelihood ratio
+        is monotone in the score. For tree aggregation ``difference`` is 1 at the nodes that cover
+        the canary's leaf; for consecutive differences of prefix sums, ``covariance`` is that of the
+        differences.
+
+        Args:
+            difference: change of the noiseless releases from x' to x, shape (d,) when flattened.
+            covariance: of the noise, shape (d, d), or its diagonal, shape (d,).
+
+        Raises:
+            InputError: if a shape is wrong or the covariance is not positive definite.
+        """
+        change = np.asarray(difference, dtype=np.float64).ravel()
+        noise = np.asarray(covariance, dtype=np.float64)
+        if noise.shape not in ((change.size,), (change.size, change.size)):
+            raise InputError(
+                f"covariance has shape {noise.shape}; it must be ({change.size},) or "
+                f"({change.size}, {change.size})."
+            )
+        full = np.diag(noise) if noise.ndim == 1 else noise
+        try:
+            root = np.linalg.cholesky(full)
+        except np.linalg.LinAlgError:
+            raise InputError("covariance is not positive definite; it must be.") from None
+        weights = np.linalg.solve(root.T, np.linalg.solve(root, change))
+        return cls(tuple(map(float, weights)))
+
+    @classmethod
+    def tree(cls, leaf: int, leaves: int, sigmas: ArrayLike = 1.0) -> LinearScore:
+        """Canary at one leaf of a complete binary tree whose noisy nodes are all released.
+
+        Nodes are numbered as in a heap: the root 0, the children of node i 2i + 1 and 2i + 2, the
+        leaves last. Each node that covers the leaf is weighted by its own precision.
+
+        Args:
+            leaf: of the canary, from 0.
+            leaves: of the tree, a power of two.
+            sigmas: standard deviation of the noise in each node, or one for all.
+
+        Raises:
+            InputError: if the leaf or their number is out of range.
+        """
+        if leaves < 1 or leaves & (leaves - 1):
+            raise InputError(f"leaves is {leaves}; it must be a power of two.")
+        if not 0 <= leaf < leaves:
+            raise InputError(f"leaf is {leaf}; it must be in 0…{leaves - 1}.")
+        covers = np.zeros(2 * leaves - 1)
+        node = leaves - 1 + leaf
+        while True:
+            covers[node] = 1.0
+            if node == 0:
+                break
+            node = (node - 1) // 2
+        return cls.gaussian(covers, np.broadcast_to(np.square(sigmas), covers.shape))
+
+    def __call__(self, outputs: Floats) -> Floats:
+        """The weighted sums, shape (n,)."""
+        flat = outputs.reshape(len(outputs), -1)
+        if flat.shape[1] != len(self.weights):
+            raise InputError(
+                f"outputs have {flat.shape[1]} entries; the score has {len(self.weights)} weights."
+            )
+        sums: Floats = flat @ np.array(self.weights)
+        return sums
+
+
+@dataclass(frozen=True)
+class AtomScore:
+    """Empirical log ratio of each of a few possible outputs, learned on the pilot.
+
+    Attributes:
+        atoms: the outputs seen, flattened, in lexical order.
+        ratios: the log ratio of each.
+    """
+
+    atoms: tuple[tuple[float, ...], ...]
+    ratios: tuple[float, ...]
+    name: str = "learned log ratio of the output"
+    method: str = "black-box, learned log ratio of discrete outputs"
+
+    @classmethod
+    def fit(cls, x: Floats, x_prime: Floats) -> AtomScore:
+        """Count the outputs of a pilot, half an occurrence added to each."""
+        flat = np.concatenate([x.reshape(len(x), -1), x_prime.reshape(len(x_prime), -1)])
+        atoms, inverse = np.unique(flat + 0.0, axis=0, return_inverse=True)
+        inverse = inverse.ravel()
+        seen = [np.bincount(part, minlength=len(atoms)) for part in np.split(inverse, [len(x)])]
+        rates = [(count + 0.5) / (count.sum() + 0.5 * len(atoms)) for count in seen]
+        ratios = np.log(rates[0] / rates[1])
+        return cls(tuple(map(tuple, atoms.tolist())), tuple(ratios.tolist()))
+
+    def __call__(self, outputs: Floats) -> Floats:
+        """The log ratio of each output; 0 for one that the pilot did not show."""
+        table = dict(zip(self.atoms, self.ratios, strict=True))
+        flat = outputs.reshape(len(outputs), -1) + 0.0
+        rows, inverse = np.unique(flat, axis=0, return_inverse=True)
+        values = np.array([table.get(tuple(row), 0.0) for row in rows.tolist()])
+        scores: Floats = values[inverse.ravel()]
+        return scores

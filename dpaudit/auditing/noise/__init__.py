@@ -1,0 +1,1 @@
+"""Tests of drawn noise against the law that is declared."""

@@ -1,0 +1,242 @@
+"""Float findings: claims that hold for real numbers and fail for the samples.
+
+They are a verdict class of their own. A claim with such a finding is not *refuted* as mathematics;
+its code leaks through the bits of floating point numbers, the width of integers or the state of a
+generator. Every test states its false-alarm rate, for code without that leak.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from dpaudit import validate
+from dpaudit.auditing.distinguishing.repeats import repeated_noise, repeats
+from dpaudit.auditing.evidence.joint import joint_p_value
+from dpaudit.auditing.evidence.types import PairCounts
+from dpaudit.certificate import Finding, Severity
+from dpaudit.errors import InputError
+
+__all__ = [
+    "FloatReport",
+    "float_findings",
+    "integer_overflow",
+    "lsb_event",
+    "reachable",
+    "repeated_noise",
+]
+
+Floats = NDArray[np.float64]
+Release = Callable[[Any, int, np.random.Generator], ArrayLike]
+
+FIRST_LOOK = 100
+_UNIFORM_BITS = 53
+
+
+@dataclass(frozen=True)
+class FloatReport:
+    """What the samples showed.
+
+    Attributes:
+        findings: leaks, worst first; empty if none.
+        draws: draws on each side.
+        error_rate: probability of a finding if there is no such leak, at most.
+        counts: how often the least-significant-bit event occurred, on each side.
+    """
+
+    findings: tuple[Finding, ...]
+    draws: int
+    error_rate: float
+    counts: tuple[int, int]
+
+    @property
+    def clean(self) -> bool:
+        """Whether nothing was found."""
+        return not self.findings
+
+
+def lsb_event(outputs: ArrayLike, distance: float = 1.0) -> NDArray[np.bool_]:
+    """Outputs with finer bits than a sum with ``±distance`` can have.
+
+    A float of magnitude at least D/2, where noise must be to bring D near 0, is a multiple of the
+    spacing u of floats just below D (of 2^-53 for D = 1), and so is its sum with D. So an output
+    with ``|y| < D/2`` and ``y/u`` not an integer can come from 0 + noise and never from D + noise
+    (Mironov 2012 found the leak; this event is the simplest that shows it).
+
+    Args:
+        outputs: released numbers.
+        distance: D, a power of two.
+
+    Raises:
+        InputError: if the distance is no power of two.
+    """
+    distance = validate.positive(distance=distance)
+    if math.frexp(distance)[0] != 0.5:
+        raise InputError(f"distance is {distance}; it must be a power of two.")
+    values = np.asarray(outputs, dtype=np.float64)
+    steps = values / (distance * 2.0**-_UNIFORM_BITS)
+    event: NDArray[np.bool_] = (np.abs(values) < distance / 2) & (steps != np.floor(steps))
+    return event
+
+
+def float_findings(
+    release: Release,
+    *,
+    epsilon: float,
+    delta: float = 0.0,
+    distance: float = 1.0,
+    draws: int = 10_000,
+    seed: int = 0,
+    error_rate: float = 0.01,
+) -> FloatReport:
+    """Look for the least-significant-bit event and for repeated noise, in growing batches.
+
+    The data are 0 and ``distance``, which must be neighbours. The event is tested by the exact
+    joint test of ``p ≤ e^ε q + δ``, in both directions, after 100 draws a side and each doubling;
+    the looks share the error rate as 1/2, 1/4, …, and stop at the first finding.
+
+    Args:
+        release: ``release(value, size, rng)`` of a number, shape (size,).
+        epsilon: claimed ε of one release.
+        delta: claimed δ.
+        distance: of the neighbours, a power of two.
+        draws: the most on each side.
+        seed: of the draws.
+        error_rate: probability of a finding if the samples satisfy the claim, at most.
+
+    Raises:
+        InputError: if a number is out of range or the outputs are no numbers.
+
+    Example:
+        >>> float_findings(lambda x, n, rng: x + rng.laplace(size=n), epsilon=1.0).draws
+        100
+    """
+    draws = validate.integer_at_least(1, draws=draws)
+    error_rate = validate.open_fraction(error_rate=error_rate)
+    children = np.random.SeedSequence(seed).spawn(2)
+    rngs = [np.random.default_rng(child) for child in children]
+    hits, done, batch = [0, 0], 0, min(FIRST_LOOK, draws)
+    share = error_rate / 2
+    sample: Floats = np.empty(0)
+    while batch > 0:
+        outputs = [
+            _numbers(release(value, batch, rng), batch)
+            for value, rng in zip((0.0, distance), rngs, strict=True)
+        ]
+        done += batch
+        for side, values in enumerate(outputs):
+            hits[side] += int(lsb_event(values, distance).sum())
+        if done == batch:
+            sample = outputs[0]
+        found = _lsb_finding((hits[0], hits[1]), done, epsilon, delta, share / 2)
+        if found is not None:
+            return FloatReport((found, *repeats(sample)), done, error_rate, (hits[0], hits[1]))
+        batch, share = min(done, draws - done), share / 2
+    return FloatReport(tuple(repeats(sample)), done, error_rate, (hits[0], hits[1]))
+
+
+def _numbers(raw: ArrayLike, size: int) -> Floats:
+    outputs = np.asarray(raw, dtype=np.float64)
+    if outputs.shape != (size,):
+        raise InputError(f"release gave shape {outputs.shape}; it must be ({size},).")
+    return outputs
+
+
+def _lsb_finding(
+    hits: tuple[int, int], draws: int, epsilon: float, delta: float, share: float
+) -> Finding | None:
+    for one, two, names in ((0, 1, "x to x'"), (1, 0, "x' to x")):
+        counts = PairCounts(hits[one], draws, hits[two], draws)
+        p_value = joint_p_value(counts, epsilon, delta, nuisance_error=min(1e-6, share / 10))
+        if p_value <= share:
+            return Finding(
+                "float-lsb",
+                Severity.WARNING,
+                f"The last bits of the outputs reveal the value: bits finer than the neighbour can "
+                f"give occurred {hits[one]} times against {hits[two]} in {draws} draws each "
+                f"({names}, p = {p_value:.2g}).",
+                "Deploy with a discrete mechanism or with secure noise, which is exact on a grid.",
+            )
+    return None
+
+
+def reachable(
+    outputs: ArrayLike,
+    value: float,
+    transform: Callable[[Floats], Floats],
+    bits: int = _UNIFORM_BITS,
+) -> NDArray[np.bool_]:
+    """Whether a sampler that transforms one uniform number can give these outputs from ``value``.
+
+    All that ``value + transform(k / 2^bits)`` can be is searched, by bisection over k: exact, as
+    long as the transform is monotone up to rounding. An output that is reachable from one value and
+    not from its neighbour tells them apart with certainty.
+
+    Args:
+        outputs: shape (n,).
+        value: the private value.
+        transform: maps uniform numbers in [0, 1) to noise, entry by entry, in the code's own
+            floating point; increasing.
+        bits: of the uniform numbers; numpy's have 53.
+    """
+    target = np.asarray(outputs, dtype=np.float64)
+    unit = 2.0**-bits
+
+    def at(k: NDArray[np.int64]) -> Floats:
+        with np.errstate(divide="ignore"):
+            moved: Floats = value + transform(np.asarray(k * unit, dtype=np.float64))
+        return moved
+
+    low = np.zeros(target.shape, dtype=np.int64)
+    high = np.full(target.shape, 2**bits - 1, dtype=np.int64)
+    while (low < high).any():
+        middle = (low + high) // 2
+        below = at(middle) < target
+        low, high = np.where(below, middle + 1, low), np.where(below, high, middle)
+    found: NDArray[np.bool_] = np.zeros(target.shape, dtype=np.bool_)
+    for step in range(-8, 9):  # rounding may swap neighbouring outputs
+        found |= at(np.clip(low + step, 0, 2**bits - 1)) == target
+    return found
+
+
+def integer_overflow(query: Callable[[NDArray[Any]], Any], data: ArrayLike) -> Finding | None:
+    """Compare a query on an integer array with the same query on exact Python integers.
+
+    Deterministic: the false-alarm rate is 0. The query must work on arrays of objects, as sums,
+    differences and products do.
+
+    Args:
+        query: for example ``np.sum``.
+        data: an array of a fixed-width integer type.
+
+    Raises:
+        InputError: if the data are no integers of fixed width.
+
+    Example:
+        >>> integer_overflow(lambda a: (a * a).sum(), np.array([300], dtype=np.uint16)).rule
+        'integer-overflow'
+    """
+    array = np.asarray(data)
+    if array.dtype.kind not in "iu":
+        raise InputError(f"data has type {array.dtype}; it must be integers of fixed width.")
+    with np.errstate(over="ignore"):
+        computed = query(array)
+    exact = query(array.astype(object))
+    if np.array_equal(np.asarray(computed).astype(object), np.asarray(exact, dtype=object)):
+        return None
+    return Finding(
+        "integer-overflow",
+        Severity.ERROR,
+        f"The query wraps around in {array.dtype}: it gives {_shown(computed)} where exact "
+        f"integers give {_shown(exact)}, so its sensitivity is the whole range of the type.",
+        "Convert to Python integers or a wider type first, and bound the number of records.",
+    )
+
+
+def _shown(value: Any) -> str:
+    return str(np.asarray(value).tolist())[:40]

@@ -1,0 +1,1 @@
+"""Audits of declared algorithms: neighbours, transcripts and exact enumeration."""

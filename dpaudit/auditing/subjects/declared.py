@@ -1,0 +1,142 @@
+"""Auditing a declared algorithm: its own pairs, its own claim, its own mechanism as the attack."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from dpaudit.accounting import privacy_curve
+from dpaudit.auditing.distinguishing.engine import audit_release
+from dpaudit.auditing.distinguishing.scores import Score, WhiteBox
+from dpaudit.auditing.distinguishing.trials import Progress
+from dpaudit.auditing.subjects.neighbours import candidate_pairs, require_neighbours, search_pairs
+from dpaudit.certificate import AuditRecord, Claim
+from dpaudit.errors import InputError, UnsupportedError
+from dpaudit.plan import Plan
+from dpaudit.project import AuditPair, Subject
+
+__all__ = ["audit_subject", "claimed_curve"]
+
+TIGHT = 0.99
+"""A plan's curve is what a claim states if at the claimed δ it needs this much of the claimed ε."""
+
+
+def audit_subject(
+    subject: Subject,
+    pair: AuditPair | None = None,
+    *,
+    claim: Claim | None = None,
+    runs: int = 10_000,
+    confidence: float = 0.95,
+    seed: int | None = None,
+    stop_early: bool = False,
+    workers: int = 1,
+    dask: str | None = None,
+    timeout: float | None = 60.0,
+    journal: Path | str | None = None,
+    progress: Progress | None = None,
+) -> AuditRecord:
+    """Attack what a subject releases.
+
+    The attack is the likelihood ratio of the declared mechanism where the plan has one invocation,
+    and black-box else. Without a pair, those of the subject (or, failing that, candidates from the
+    declared sensitivity and relation) are compared on pilots, and the best one is attacked with
+    fresh runs; so no error rate is spent on the search.
+
+    Args:
+        subject: what is attacked, through its ``audit_release``.
+        pair: two neighbours.
+        claim: what is tested; the subject's own where not given.
+        runs: runs on each side, for the attack on the chosen pair.
+        confidence: of the lower bound and of the verdict.
+        seed: of the whole experiment.
+        stop_early: stop at the refutation.
+        workers: worker processes.
+        dask: address of a dask scheduler.
+        timeout: seconds that one run may take.
+        journal: file of finished runs.
+        progress: told the runs done and planned.
+
+    Raises:
+        InputError: if there is no claim or no pair, the pair are no neighbours, or the code cannot
+            be audited.
+    """
+    claim = claim or subject.claim()
+    if claim is None:
+        name = type(subject).__name__
+        raise InputError(f"claim is missing, and {name} states none; give one.")
+    plan = subject.plan()
+    searched = 0
+    if pair is None:
+        pairs = subject.audit_pairs() or candidate_pairs(plan)
+        found = search_pairs(
+            subject.audit_release, pairs, delta=claim.delta, runs=runs, seed=seed, timeout=timeout
+        )
+        pair, seed, searched = found.pair, found.seed, len(pairs)
+    elif type(subject).audit_release is Subject.audit_release:
+        require_neighbours(plan, pair)
+    curve, looser = claimed_curve(plan, claim)
+    record = audit_release(
+        subject.audit_release,
+        pair,
+        epsilon=claim.epsilon,
+        delta=claim.delta,
+        runs=runs,
+        confidence=confidence,
+        seed=seed,
+        curve=curve,
+        score=_scores(subject, plan, pair),
+        learn=True,
+        stop_early=stop_early,
+        workers=workers,
+        dask=dask,
+        timeout=timeout,
+        journal=journal,
+        progress=progress,
+    )
+    null = "the plan's whole curve δ(ε)" if curve is not None else "(ε, δ) alone"
+    details = {**record.details, "null": null, "claim_looser_than_plan": looser}
+    details |= {"why_this_pair": pair.why, "pairs_searched": searched}
+    return replace(record, details=details)
+
+
+def claimed_curve(plan: Plan, claim: Claim) -> tuple[Callable[[ArrayLike], Any] | None, bool]:
+    """The plan's curve, unless the claim is looser than what it proves.
+
+    A claim that is looser than its plan may hold although the noise is not as declared; then only
+    the claim itself is tested.
+
+    Returns:
+        The curve or None, and whether the claim is looser than the plan.
+    """
+    try:
+        curve = privacy_curve(plan)
+        below = float(curve(np.array([TIGHT * claim.epsilon]))[0])
+    except UnsupportedError:
+        return None, False
+    looser = below <= claim.delta
+    return (None, True) if looser else (curve, False)
+
+
+def _scores(subject: Subject, plan: Plan, pair: AuditPair) -> tuple[Score, ...]:
+    """The declared likelihood ratio, where there is one; a pilot compares it with others.
+
+    A subject may transform the data before its mechanism sees them. Where its outputs then have
+    another shape than the data, the density given the data says nothing and is left out.
+    """
+    if len(plan.invocations) != 1:
+        return ()
+    mechanism = plan.invocations[0].mechanism
+    score = WhiteBox.of(mechanism, pair)
+    if score is None:
+        return ()
+    if type(subject).audit_release is not Subject.audit_release:
+        shown = np.shape(subject.audit_release(pair.x, 1, np.random.default_rng(0)))
+        if shown[1:] != np.shape(mechanism.checked(pair.x)):
+            return ()
+    return (score,)

@@ -1,0 +1,284 @@
+"""Neighbouring data sets: pairs that are worth an attack, pairs that are none, and bad input."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpaudit.auditing.distinguishing.experiment import Chunk, Experiment, Release, Side, Stage
+from dpaudit.auditing.distinguishing.learned import choose_score, first_scores
+from dpaudit.certificate import Finding, Severity
+from dpaudit.errors import InputError
+from dpaudit.mechanisms import Mechanism, Norm, RandomizedResponse
+from dpaudit.plan import AddRemove, Invocation, MetricBall, Plan, Relation, ReplaceOne, TrustModel
+from dpaudit.project import AuditPair
+
+__all__ = [
+    "Search",
+    "candidate_pairs",
+    "data_set_pairs",
+    "require_neighbours",
+    "search_pairs",
+    "unrefused",
+]
+
+CLOSE = 0.15
+"""Promises that differ by less are taken for equal; the earlier pair is chosen."""
+BEYOND = 10.0
+"""How far beyond a clip its effect is probed, in units of the clip."""
+
+
+# -- candidates -----------------------------------------------------------------------------------
+
+
+def candidate_pairs(plan: Plan) -> tuple[AuditPair, ...]:
+    """Pairs of values that the first mechanism of a plan is most likely to tell apart.
+
+    They follow from the mechanism's clip, the declared sensitivity and the relation: both ends,
+    beyond the ends, opposite signs, orthogonal vectors, and one value against nothing.
+    """
+    invocation = plan.invocations[0]
+    mechanism, relation = invocation.mechanism, invocation.relation
+    if isinstance(mechanism, RandomizedResponse):
+        return (AuditPair(0, 1, "two answers"), AuditPair(0, mechanism.k - 1, "first and last"))
+    clip, norm = getattr(mechanism, "clip", None), getattr(mechanism, "clip_norm", None)
+    if clip is not None:
+        return tuple(_clipped(clip, relation))
+    if norm is not None:
+        return tuple(_in_a_ball(norm, relation))
+    if mechanism.norm is Norm.CHANGE:
+        return (AuditPair(0, 1, "any two inputs"),)
+    return tuple(_at_distance(invocation))
+
+
+def _clipped(clip: tuple[float, float], relation: Relation) -> Iterator[AuditPair]:
+    lower, upper = clip
+    width = upper - lower
+    if isinstance(relation, ReplaceOne):
+        yield AuditPair(upper, lower, "both ends of the clip")
+        yield AuditPair(upper + BEYOND * width, lower - BEYOND * width, "beyond the clip")
+        return
+    if isinstance(relation, MetricBall):
+        yield AuditPair(lower + relation.radius, lower, "the radius of the relation")
+        return
+    far = upper if abs(upper) >= abs(lower) else lower
+    yield AuditPair(far, 0.0, "the larger end against nothing")
+    yield AuditPair(BEYOND * far, 0.0, "beyond the clip against nothing")
+
+
+def _in_a_ball(norm: float, relation: Relation) -> Iterator[AuditPair]:
+    there, across = [norm, 0.0], [0.0, norm]
+    if isinstance(relation, ReplaceOne):
+        yield AuditPair(there, [-norm, 0.0], "opposite signs")
+        yield AuditPair(there, across, "orthogonal vectors")
+        yield AuditPair([BEYOND * norm, 0.0], [-BEYOND * norm, 0.0], "beyond the clip")
+        return
+    yield AuditPair(there, [0.0, 0.0], "one vector against nothing")
+    yield AuditPair([BEYOND * norm, 0.0], [0.0, 0.0], "beyond the clip against nothing")
+
+
+def _at_distance(invocation: Invocation) -> Iterator[AuditPair]:
+    distance = invocation.sensitivity
+    whole = distance == int(distance)
+    step: float = int(distance) if whole else distance
+    yield AuditPair(step, 0, "the sensitivity, from 0")
+    yield AuditPair(0, -step, "the sensitivity, opposite sign")
+    if not _accepts(invocation.mechanism, [0.5, 0.5]):
+        return
+    yield AuditPair(distance / 2, -distance / 2, "opposite signs around 0")
+    share = distance / (2 if invocation.mechanism.norm is Norm.L1 else np.sqrt(2.0))
+    yield AuditPair([float(share), 0.0], [0.0, float(share)], "orthogonal vectors")
+
+
+def _accepts(mechanism: Mechanism, value: Any) -> bool:
+    try:
+        mechanism.checked(value)
+    except InputError:
+        return False
+    return True
+
+
+def data_set_pairs(
+    lower: float, upper: float, relation: Relation, *, rows: int = 3
+) -> tuple[AuditPair, ...]:
+    """Neighbouring data sets of numbers in [lower, upper]: extremes, one row, and none.
+
+    Args:
+        lower: least value of a row.
+        upper: largest value of a row.
+        relation: between the two data sets.
+        rows: of the largest data sets.
+    """
+    far = upper if abs(upper) >= abs(lower) else lower
+    bases: list[list[float]] = [[], [lower] * (rows - 1), [upper] * (rows - 1)]
+    if isinstance(relation, ReplaceOne):
+        return tuple(
+            AuditPair([*base, upper], [*base, lower], f"one of {len(base) + 1} rows replaced")
+            for base in bases
+        )
+    if isinstance(relation, AddRemove):
+        return tuple(
+            pair
+            for base in bases
+            for pair in (
+                AuditPair([*base, far], [*base], f"a row added to {len(base)}"),
+                AuditPair([*base], [*base, far], f"a row removed from {len(base) + 1}"),
+            )
+        )
+    return tuple(
+        AuditPair([*base, far], [*base, 0.0], f"one of {len(base) + 1} rows zeroed")
+        for base in bases
+    )
+
+
+# -- what is no pair ------------------------------------------------------------------------------
+
+
+def require_neighbours(plan: Plan, pair: AuditPair) -> None:
+    """Refuse two values that the plan's only mechanism does not take for neighbours.
+
+    Where every user may answer anything (local trust, replace-one), any two values are neighbours
+    and the declared sensitivity is what is under test. Data that are no values of the mechanism,
+    and plans of several invocations, are left to their author.
+
+    Raises:
+        InputError: naming the distance and the sensitivity.
+    """
+    if len(plan.invocations) != 1:
+        return
+    invocation = plan.invocations[0]
+    mechanism, relation = invocation.mechanism, invocation.relation
+    if mechanism.norm is Norm.CHANGE:
+        return
+    if invocation.trust is TrustModel.LOCAL and isinstance(relation, ReplaceOne):
+        return
+    try:
+        x, x_prime = (np.asarray(mechanism._prepare(data)) for data in (pair.x, pair.x_prime))
+    except (InputError, TypeError, ValueError):
+        return
+    if x.shape != x_prime.shape:
+        return
+    limits = [(mechanism.norm, invocation.sensitivity)]
+    if isinstance(relation, MetricBall):
+        limits.append((Norm.L2, relation.radius))
+    for norm, allowed in limits:
+        distance = _distance(norm, x, x_prime)
+        if distance > allowed * (1 + 1e-9):
+            raise InputError(
+                f"x and x' are at {norm.value.upper()} distance {distance:.6g}, and the mechanism "
+                f"does not clip them; neighbours under {relation} differ by at most {allowed:g}."
+            )
+
+
+def _distance(norm: Norm, x: NDArray[Any], x_prime: NDArray[Any]) -> float:
+    difference = np.asarray(x - x_prime, dtype=np.float64).ravel()
+    return float(np.linalg.norm(difference, ord=1 if norm is Norm.L1 else 2))
+
+
+def unrefused(
+    release: Release, bad: Sequence[Any] = (float("nan"), float("inf"), None)
+) -> tuple[Finding, ...]:
+    """Findings for inputs that ought to be refused and are not: NaN passes a clip unharmed.
+
+    Args:
+        release: the code under attack.
+        bad: inputs, each of which should raise an error.
+    """
+    found = []
+    for data in bad:
+        try:
+            output = release(data, 1, np.random.default_rng(0))
+        except Exception:  # noqa: BLE001 - any refusal is right
+            continue
+        shown = repr(np.asarray(output).ravel()[:1].tolist())
+        found.append(
+            Finding(
+                "input-not-refused",
+                Severity.WARNING,
+                f"The input {data!r} is not refused; the release was {shown:.60}.",
+                "Check private values before noise is added, and raise an error.",
+            )
+        )
+    return tuple(found)
+
+
+# -- search ---------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Search:
+    """The outcome of a search.
+
+    Attributes:
+        pair: the one that promises the largest bound.
+        seed: of the experiment; the attack on fresh runs goes on with it.
+        runs: runs a side that were spent on the search.
+        promises: the lower bound to be expected of each candidate; None where it was refused.
+    """
+
+    pair: AuditPair
+    seed: int
+    runs: int
+    promises: tuple[float | None, ...]
+
+
+def search_pairs(
+    release: Release,
+    pairs: Sequence[AuditPair],
+    *,
+    delta: float = 0.0,
+    runs: int = 10_000,
+    confidence: float = 0.95,
+    seed: int | None = None,
+    timeout: float | None = 60.0,
+) -> Search:
+    """The most promising of several pairs, by a short pilot on each.
+
+    The pair is chosen on runs that are not used again, so the attack that follows spends no error
+    rate on the search.
+
+    Args:
+        release: the code under attack.
+        pairs: candidates; one that the code refuses is passed over.
+        delta: at which ε will be bounded.
+        runs: of the attack that will follow; the search spends about a tenth of them in all.
+        confidence: of the attack that will follow.
+        seed: of the whole experiment.
+        timeout: seconds that one run may take.
+
+    Raises:
+        InputError: if there are no pairs, or every one is refused.
+    """
+    if not pairs:
+        raise InputError("there is no pair to attack; give one.")
+    seed = secrets.randbits(48) if seed is None else seed
+    if len(pairs) == 1:
+        return Search(pairs[0], seed, 0, (None,))
+    each = max(20, min(2000, runs // (10 * len(pairs))))
+    promises: list[float | None] = []
+    refusal: InputError | None = None
+    for number, pair in enumerate(pairs):
+        experiment = Experiment(release, pair, seed, timeout)
+        chunk = Chunk(Stage.SEARCH, number, 0, each)
+        try:
+            x, x_prime = (experiment.outputs(side, chunk) for side in Side)
+        except InputError as error:
+            refusal = error
+            promises.append(None)
+            continue
+        choice = choose_score(
+            first_scores(x), x, x_prime, delta, test_runs=runs, confidence=confidence
+        )
+        promises.append(choice.promise)
+    tried = [number for number, promise in enumerate(promises) if promise is not None]
+    if not tried:
+        assert refusal is not None
+        raise refusal
+    enough = max(promise for promise in promises if promise is not None) - CLOSE
+    best = next(number for number in tried if (promises[number] or 0.0) >= enough)
+    return Search(pairs[best], seed, each * len(tried), tuple(promises))

@@ -1,0 +1,163 @@
+"""The whole transcript of an algorithm as one release, and its likelihood ratio as the attack.
+
+The ratio of a transcript is the sum over releases of the log ratio of that release given those
+before. An algorithm that releases through a ledger need not say how its queries depend on the past:
+run again on either neighbour with the releases *forced*, it computes them itself.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from dpaudit.accounting import privacy_curve
+from dpaudit.auditing.distinguishing.engine import audit_release
+from dpaudit.auditing.replaying.recording import DivergedError, RecordingLedger, Runnable, prepared
+from dpaudit.certificate import AuditRecord
+from dpaudit.errors import InputError, PlanMismatchError, UnsupportedError
+from dpaudit.ledger import Ledger
+from dpaudit.mechanisms.base import Released
+from dpaudit.plan import Invocation, Plan
+from dpaudit.project import AuditPair
+
+__all__ = ["ReplayScore", "Transcripts", "audit_transcript"]
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Transcripts:
+    """Independent runs of an algorithm, each as the flat list of all that it released.
+
+    Attributes:
+        algorithm: what is run.
+        seed: of its own randomness, which is public here: the same in every run.
+    """
+
+    algorithm: Runnable
+    seed: int = 0
+
+    def __call__(self, data: Any, size: int, rng: np.random.Generator) -> Floats:
+        """``size`` transcripts, shape (size, entries).
+
+        Raises:
+            InputError: if runs release different numbers of entries.
+        """
+        plan, rows = self.algorithm.plan(), []
+        for _ in range(size):
+            ledger = RecordingLedger(plan, rng)
+            self.algorithm.run(data, ledger, np.random.default_rng(self.seed))
+            rows.append(np.concatenate([np.ravel(step.released) for step in ledger.steps]))
+        if len({row.size for row in rows}) > 1:
+            raise InputError(
+                "the runs released different numbers of entries; transcripts need one length."
+            )
+        return np.array(rows, dtype=np.float64)
+
+
+class _ForcedLedger(Ledger):
+    """Releases what it is told, and adds up the declared log-densities."""
+
+    def __init__(self, plan: Plan, transcript: Floats) -> None:
+        super().__init__(plan, rng=np.random.default_rng(0))
+        self.left = transcript
+        self.log_density = 0.0
+
+    def _sample(self, invocation: Invocation, value: ArrayLike) -> Released:
+        mechanism = invocation.mechanism
+        shape = prepared(mechanism, value).shape
+        size = int(np.prod(shape))
+        if self.left.size < size:
+            raise DivergedError
+        released = self.left[:size].reshape(shape)
+        self.left = self.left[size:]
+        self.log_density += float(mechanism.log_density(released[None], value)[0])
+        scalar: Released = released.item() if released.ndim == 0 else released
+        return scalar
+
+
+@dataclass(frozen=True)
+class ReplayScore:
+    """Log-likelihood ratio of transcripts, by running the algorithm with their releases.
+
+    Attributes:
+        algorithm: what was run.
+        x: one neighbour.
+        x_prime: the other.
+        seed: of the algorithm's own randomness, as in :class:`Transcripts`.
+    """
+
+    algorithm: Runnable
+    x: Any
+    x_prime: Any
+    seed: int = 0
+    name: str = "log-likelihood ratio of the transcript"
+    method: str = "white-box transcript likelihood ratio, by replay"
+
+    def __call__(self, outputs: Floats) -> Floats:
+        """One log ratio for each transcript."""
+        return np.array([self._ratio(transcript) for transcript in outputs])
+
+    def _ratio(self, transcript: Floats) -> float:
+        over, under = (self._log_density(data, transcript) for data in (self.x, self.x_prime))
+        return 0.0 if over == under else over - under
+
+    def _log_density(self, data: Any, transcript: Floats) -> float:
+        """Declared log-density; minus infinity if the data lead to other releases."""
+        ledger = _ForcedLedger(self.algorithm.plan(), transcript)
+        try:
+            self.algorithm.run(data, ledger, np.random.default_rng(self.seed))
+        except (DivergedError, PlanMismatchError):
+            return -np.inf
+        return -np.inf if ledger.left.size else ledger.log_density
+
+
+def audit_transcript(
+    algorithm: Runnable,
+    pair: AuditPair,
+    *,
+    epsilon: float,
+    delta: float = 0.0,
+    runs: int = 1_000,
+    seed: int = 0,
+    **options: Any,
+) -> AuditRecord:
+    """Attack the whole of an algorithm that releases through a ledger.
+
+    Args:
+        algorithm: a subject that can be run, or a
+            :class:`~dpaudit.auditing.replaying.recording.Routine`.
+        pair: the neighbours.
+        epsilon: claimed ε of the whole.
+        delta: claimed δ of the whole.
+        runs: on each side; each costs three runs of the algorithm.
+        seed: of the experiment, and of the algorithm's own randomness.
+        options: further ones of :func:`~dpaudit.auditing.distinguishing.engine.audit_release`.
+
+    Raises:
+        InputError: as :func:`~dpaudit.auditing.distinguishing.engine.audit_release`.
+        UnsupportedError: if a mechanism declares no density.
+    """
+    return audit_release(
+        Transcripts(algorithm, seed),
+        pair,
+        epsilon=epsilon,
+        delta=delta,
+        runs=runs,
+        seed=seed,
+        score=ReplayScore(algorithm, pair.x, pair.x_prime, seed),
+        **({"curve": _curve(algorithm.plan(), epsilon, delta)} | options),
+    )
+
+
+def _curve(plan: Plan, epsilon: float, delta: float) -> Any:
+    """The plan's curve, if the claim states as much."""
+    try:
+        curve = privacy_curve(plan)
+    except UnsupportedError:
+        return None
+    proved = float(curve(np.array([epsilon]))[0])
+    return curve if proved <= delta * (1 + 1e-6) + 1e-12 else None

@@ -1,0 +1,19 @@
+"""What was claimed, what is proved, what was attacked, what is left open."""
+
+from dpaudit.certificate.certificate import Certificate, certify, load_certificate
+from dpaudit.certificate.claim import Claim, Finding, Severity, Verdict
+from dpaudit.certificate.records import AuditRecord, SubjectRecord
+from dpaudit.certificate.verification import verify
+
+__all__ = [
+    "AuditRecord",
+    "Certificate",
+    "Claim",
+    "Finding",
+    "Severity",
+    "SubjectRecord",
+    "Verdict",
+    "certify",
+    "load_certificate",
+    "verify",
+]

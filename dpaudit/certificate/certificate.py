@@ -1,0 +1,310 @@
+"""Certificates: what was claimed, what is proved, what was attacked, what is left open."""
+
+from __future__ import annotations
+
+import math
+import platform
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+from dpaudit import files
+from dpaudit.accounting import AccountantName, Guarantee, guarantee
+from dpaudit.certificate.claim import Claim, Finding, Severity, Verdict
+from dpaudit.certificate.findings import delta_findings, plan_findings
+from dpaudit.certificate.records import AuditRecord, SubjectRecord
+from dpaudit.certificate.schema import SCHEMA_VERSION, validate_certificate
+from dpaudit.certificate.verdicts import (
+    CLAIM_EXCEEDED,
+    NOT_DECLARED,
+    UNPROVEN,
+    audit_findings,
+    beyond_proof,
+    contradicting,
+    decided,
+    disputes,
+)
+from dpaudit.errors import InputError, TamperedError, UnsupportedError
+from dpaudit.mechanisms import Opaque
+from dpaudit.plan import Plan
+
+__all__ = ["Certificate", "certify", "load_certificate"]
+
+RESERVED = frozenset({CLAIM_EXCEEDED, UNPROVEN, NOT_DECLARED})
+"""Rules of findings that only the proof and the audits make."""
+
+
+@dataclass(frozen=True)
+class Certificate:
+    """Everything known of one claim. Written as JSON, and valid against the shipped schema.
+
+    Attributes:
+        subject: what it speaks of.
+        claim: what was stated, if anything.
+        verdict: what is known of it.
+        plan: the declared invocations.
+        guarantee: what the accountant proves; None where no accountant can.
+        audits: what was attacked.
+        findings: what a reader must know.
+        not_covered: what is left open, one sentence each.
+        run: results of a run, if there was one.
+        seed: seed of the run, if it was seeded.
+        versions: of dpaudit and what it computes with.
+    """
+
+    subject: SubjectRecord
+    claim: Claim | None
+    verdict: Verdict
+    plan: Plan
+    guarantee: Guarantee | None
+    audits: tuple[AuditRecord, ...] = ()
+    findings: tuple[Finding, ...] = ()
+    not_covered: tuple[str, ...] = ()
+    run: Mapping[str, Any] | None = None
+    seed: int | None = None
+    versions: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def claim_exceeded(self) -> bool:
+        """Whether the proved ε is above the claimed one."""
+        return any(finding.rule == CLAIM_EXCEEDED for finding in self.findings)
+
+    @property
+    def disputed(self) -> tuple[str, ...]:
+        """Rules of the errors that concern the declaration, on which every proof rests."""
+        return disputes(self.findings)
+
+    def is_contradicted_by(self, audit: AuditRecord) -> bool:
+        """Whether an audit contradicts what is claimed or proved; of a stronger statement none."""
+        against = contradicting(self.claim, self.guarantee, (audit,))
+        return bool(against) or beyond_proof(self.guarantee, audit) is not None
+
+    def with_audits(self, audits: Sequence[AuditRecord]) -> Certificate:
+        """The certificate after further audits, judged by the rules of ``verdicts``.
+
+        An audit that shows more than is proved becomes a finding.
+        """
+        every = (*self.audits, *audits)
+        kept = (finding for finding in self.findings if finding.rule != NOT_DECLARED)
+        findings = (*audit_findings(self.guarantee, every), *kept)
+        verdict = decided(
+            proved=self.verdict is Verdict.CERTIFIED,
+            claim=self.claim,
+            guarantee=self.guarantee,
+            audits=every,
+            findings=findings,
+        )
+        if self.verdict is Verdict.REFUTED:
+            verdict = self.verdict
+        return replace(self, audits=every, findings=findings, verdict=verdict)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The JSON record, with the digest of all the rest."""
+        record = {
+            "schema": SCHEMA_VERSION,
+            "subject": {
+                "name": self.subject.name,
+                "configuration": dict(self.subject.configuration),
+                "code_hash": self.subject.code_hash,
+                "location": self.subject.location,
+            },
+            "claim": None if self.claim is None else self.claim.to_dict(),
+            "verdict": str(self.verdict),
+            "plan": self.plan.to_dict(),
+            "plan_hash": self.plan.hash,
+            "guarantee": None if self.guarantee is None else self.guarantee.to_dict(),
+            "audits": [audit.to_dict() for audit in self.audits],
+            "findings": [finding.to_dict() for finding in self.findings],
+            "not_covered": list(self.not_covered),
+            "run": self.run,
+            "seed": self.seed,
+            "versions": dict(self.versions),
+        }
+        return record | {"digest": files.digest(record)}
+
+    @classmethod
+    def from_dict(cls, record: Mapping[str, Any]) -> Certificate:
+        """The certificate that :meth:`to_dict` wrote. Runs no code of the subject.
+
+        Raises:
+            InputError: if it does not follow the schema.
+            TamperedError: if a hash does not match.
+        """
+        validate_certificate(record)
+        _check_hashes(record)
+        return cls(
+            subject=SubjectRecord(**record["subject"]),
+            claim=None if record["claim"] is None else Claim.from_dict(record["claim"]),
+            verdict=Verdict(record["verdict"]),
+            plan=Plan.from_dict(record["plan"]),
+            guarantee=None
+            if record["guarantee"] is None
+            else Guarantee.from_dict(record["guarantee"]),
+            audits=tuple(AuditRecord.from_dict(audit) for audit in record["audits"]),
+            findings=tuple(Finding.from_dict(finding) for finding in record["findings"]),
+            not_covered=tuple(record["not_covered"]),
+            run=record["run"],
+            seed=record["seed"],
+            versions=record["versions"],
+        )
+
+    def save(self, path: Path | str) -> Path:
+        """Write the JSON file, whole or not at all."""
+        text = files.pretty_json(self.to_dict())
+        return files.write(path, text)
+
+
+def _check_hashes(record: Mapping[str, Any]) -> None:
+    rest = {name: value for name, value in record.items() if name != "digest"}
+    if files.digest(rest) != record["digest"]:
+        raise TamperedError("certificate was edited: its digest does not match its content.")
+    if Plan.from_dict(record["plan"]).hash != record["plan_hash"]:
+        raise TamperedError("certificate was edited: plan_hash does not match the plan.")
+
+
+def certify(
+    plan: Plan,
+    *,
+    subject: SubjectRecord,
+    claim: Claim | None = None,
+    delta: float | None = None,
+    accountant: AccountantName | str = AccountantName.BEST,
+    findings: Sequence[Finding] = (),
+    not_covered: Sequence[str] = (),
+) -> Certificate:
+    """Prove what can be proved of a plan.
+
+    A finding of the author that is an error says that the plan or the claim does not hold, so the
+    verdict is then at best *unproven*.
+
+    Args:
+        plan: the declared invocations.
+        subject: what the plan belongs to.
+        claim: what is stated; without it the certificate states the guarantee alone.
+        delta: δ of the guarantee; the claim's where not given, and 0 where a pure ε exists.
+        accountant: whose proof is wanted.
+        findings: known to the subject's author.
+        not_covered: known to the subject's author.
+
+    Raises:
+        InputError: if δ is missing where there is no pure guarantee, or is invalid.
+    """
+    accountant = AccountantName.parse(accountant)
+    _refuse_reserved(findings)
+    delta = _chosen_delta(plan, claim, delta)
+    proved: Guarantee | None = None
+    reasons: list[Finding] = []
+    try:
+        proved = guarantee(plan, delta, accountant)
+    except UnsupportedError as error:
+        reasons.append(
+            Finding(
+                UNPROVEN,
+                Severity.WARNING,
+                str(error),
+                "Declare a mechanism with a proof, or rest the claim on audits alone.",
+            )
+        )
+    notes: list[Finding] = []
+    if proved is not None:
+        # A claim is judged at its own δ, whatever δ the guarantee is wanted at.
+        same = claim is None or claim.delta == proved.delta
+        judged = proved if same or claim is None else guarantee(plan, claim.delta, accountant)
+        if judged.epsilon == math.inf:
+            reasons.append(_unbounded(judged))
+        elif claim is not None and judged.epsilon > claim.epsilon:
+            reasons.append(_exceeded(claim, judged))
+        if judged is not proved and proved.epsilon == math.inf:
+            notes.append(_unbounded(proved))
+    every = (
+        *reasons,
+        *notes,
+        *delta_findings(claim, delta),
+        *plan_findings(plan),
+        *findings,
+    )
+    return Certificate(
+        subject=subject,
+        claim=claim,
+        verdict=decided(
+            proved=not reasons, claim=claim, guarantee=proved, audits=(), findings=every
+        ),
+        plan=plan,
+        guarantee=proved,
+        findings=every,
+        not_covered=tuple(not_covered),
+        versions=versions(),
+    )
+
+
+def _refuse_reserved(findings: Sequence[Finding]) -> None:
+    """Rules that decide the verdict belong to the proof, not to the subject's author."""
+    for finding in findings:
+        if finding.rule in RESERVED:
+            raise InputError(
+                f"finding has the rule {finding.rule!r}, which is reserved; rename it."
+            )
+
+
+def _chosen_delta(plan: Plan, claim: Claim | None, delta: float | None) -> float:
+    if delta is not None:
+        return Claim(0.0, delta).delta
+    if claim is not None:
+        return claim.delta
+    try:
+        pure = guarantee(plan, 0.0, AccountantName.PURE)
+    except UnsupportedError as error:
+        if any(isinstance(each.mechanism, Opaque) for each in plan.invocations):
+            return 0.0  # no δ could help: there is no proof at any
+        raise InputError(
+            f"delta is missing, and {error} Give a delta above 0, such as 1e-5."
+        ) from None
+    if pure.epsilon == math.inf:
+        raise InputError(
+            "delta is missing, and the plan has no pure guarantee; give one, such as 1e-5."
+        )
+    return 0.0
+
+
+def _unbounded(proved: Guarantee) -> Finding:
+    reason = proved.native.get("reason", f"no finite ε is proved at δ = {proved.delta:g}")
+    return Finding(UNPROVEN, Severity.WARNING, f"{reason}.", "Choose another δ.")
+
+
+def _exceeded(claim: Claim, proved: Guarantee) -> Finding:
+    return Finding(
+        CLAIM_EXCEEDED,
+        Severity.ERROR,
+        f"The claim is {claim}; what is proved of the plan is ε = "
+        f"{_shown(proved.epsilon, claim.epsilon)} at δ = {proved.delta:g}.",
+        "Add noise, release less often, or state what is proved.",
+    )
+
+
+def _shown(epsilon: float, beside: float) -> str:
+    """Enough digits to tell two numbers apart."""
+    short = f"{epsilon:.6g}"
+    return repr(epsilon) if short == f"{beside:.6g}" else short
+
+
+def versions() -> dict[str, str]:
+    """Versions of what a certificate is computed with."""
+    libraries = ("dpaudit", "numpy", "scipy", "dp-accounting")
+    return {"python": platform.python_version()} | {
+        name: metadata.version(name) for name in libraries
+    }
+
+
+def load_certificate(path: Path | str) -> Certificate:
+    """Read a certificate file; reading imports and runs nothing of the subject.
+
+    Raises:
+        InputError: if it is missing or does not follow the schema.
+        TamperedError: if a hash does not match.
+    """
+    record = files.load_json(path, what="certificate")
+    if not isinstance(record, dict):
+        raise InputError(f"certificate {str(path)!r} must be a JSON object.")
+    return Certificate.from_dict(record)

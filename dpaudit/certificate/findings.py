@@ -1,0 +1,75 @@
+"""Findings that follow from a plan alone."""
+
+from __future__ import annotations
+
+from dpaudit.certificate.claim import Claim, Finding, Severity
+from dpaudit.mechanisms import Opaque
+from dpaudit.plan import Plan
+
+__all__ = ["FLOAT_NOISE", "LARGE_DELTA", "delta_findings", "plan_findings"]
+
+FLOAT_NOISE = "float-noise"
+"""Rule of the finding that a noise backend with exact samplers removes."""
+
+LARGE_DELTA = 0.1
+"""From this δ on a statement is near to trivial: whoever publishes the whole data set with
+probability δ keeps (0, δ). NIST SP 800-226 asks for δ below 1/n, which from here on fails for every
+data set of ten units or more."""
+
+
+def delta_findings(claim: Claim | None, delta: float) -> tuple[Finding, ...]:
+    """A warning if the claim, or the guarantee at ``delta``, has a δ that protects hardly anybody.
+
+    >>> delta_findings(Claim(1.0, 1e-6), 1e-6)
+    ()
+    >>> [finding.rule for finding in delta_findings(Claim(0.0, 0.999), 0.999)]
+    ['large-delta']
+    """
+    stated = {} if claim is None else {claim.delta: "The claim"}
+    stated.setdefault(delta, "The guarantee")
+    return tuple(
+        Finding(
+            "large-delta",
+            Severity.WARNING,
+            f"{what} has δ = {value:g}: an algorithm that publishes the whole data set with "
+            f"probability {value:g}, and else nothing, keeps ε = 0 at this δ.",
+            "State a δ well below 1/n for n units.",
+        )
+        for value, what in stated.items()
+        if value >= LARGE_DELTA
+    )
+
+
+def plan_findings(plan: Plan) -> tuple[Finding, ...]:
+    """What every reader of a certificate of this plan must know, in a fixed order."""
+    findings = []
+    continuous = [i for i in plan.invocations if i.mechanism.real_valued]
+    if continuous:
+        findings.append(
+            _float_noise(", ".join(dict.fromkeys(i.mechanism.kind for i in continuous)))
+        )
+    opaque = [i for i in plan.invocations if isinstance(i.mechanism, Opaque)]
+    findings += [
+        Finding(
+            "opaque-mechanism",
+            Severity.WARNING,
+            f"{i.mechanism.label!r} is stated to be (ε = {i.mechanism.epsilon:g}, "
+            f"δ = {i.mechanism.delta:g})-private without a proof that an accountant can check.",
+            "Replace it by a mechanism with a proof.",
+            i.at,
+        )
+        for i in opaque
+        if isinstance(i.mechanism, Opaque)
+    ]
+    return tuple(findings)
+
+
+def _float_noise(kinds: str) -> Finding:
+    """The guarantee speaks of real numbers, the samples are floats (Mironov 2012)."""
+    return Finding(
+        FLOAT_NOISE,
+        Severity.WARNING,
+        f"The guarantee holds for real-valued noise ({kinds}); samples drawn in floating point can "
+        "reveal the value through their least significant bits.",
+        "Deploy with a discrete mechanism or with a sampler that is exact on a grid.",
+    )

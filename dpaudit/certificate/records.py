@@ -1,0 +1,92 @@
+"""Records of a certificate: what it speaks of, and what was attacked."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+__all__ = ["AuditRecord", "SubjectRecord"]
+
+
+@dataclass(frozen=True)
+class SubjectRecord:
+    """What the certificate speaks of.
+
+    Attributes:
+        name: ``module:object``, or the path of a plan file.
+        configuration: the public fields, as JSON values.
+        code_hash: SHA-256 of the code, or None for a plan without code.
+        location: file of the code relative to its source root, with a line, or empty.
+    """
+
+    name: str
+    configuration: Mapping[str, Any] = field(default_factory=dict)
+    code_hash: str | None = None
+    location: str = ""
+
+
+@dataclass(frozen=True)
+class AuditRecord:
+    """One audit: an experiment with a stated error rate.
+
+    Attributes:
+        refuted: whether it rejects the claim.
+        method: how the evidence was made.
+        claim_epsilon: the ε under test.
+        delta: the δ under test.
+        epsilon_lower: with probability ``confidence`` the true ε at ``delta`` is at least this.
+        confidence: of the lower bound; None in exact mode, where nothing is sampled.
+        runs: runs of the mechanism on each side.
+        event: the distinguishing event in words, or None.
+        seed: of the whole experiment; replays it.
+        pair: the neighbours, as JSON values.
+        power: what the audit would have found, in words.
+        details: further facts of the method, JSON values.
+    """
+
+    refuted: bool
+    method: str
+    claim_epsilon: float
+    delta: float
+    epsilon_lower: float | None
+    confidence: float | None
+    runs: int
+    event: str | None
+    seed: int | None
+    pair: Any
+    power: str = ""
+    details: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def verdict(self) -> str:
+        """``refuted`` or ``not-refuted``."""
+        return "refuted" if self.refuted else "not-refuted"
+
+    def to_dict(self) -> dict[str, Any]:
+        """A JSON record. An unbounded lower bound (disjoint supports) is written as text."""
+        lower: float | str | None = self.epsilon_lower
+        return {
+            "verdict": self.verdict,
+            "method": self.method,
+            "claim_epsilon": self.claim_epsilon,
+            "delta": self.delta,
+            "epsilon_lower": "infinity" if lower == math.inf else lower,
+            "confidence": self.confidence,
+            "runs": self.runs,
+            "event": self.event,
+            "seed": self.seed,
+            "pair": self.pair,
+            "power": self.power,
+            "details": dict(self.details),
+        }
+
+    @classmethod
+    def from_dict(cls, record: Mapping[str, Any]) -> AuditRecord:
+        """The record that :meth:`to_dict` wrote."""
+        given = dict(record)
+        refuted = given.pop("verdict") == "refuted"
+        if given["epsilon_lower"] == "infinity":
+            given["epsilon_lower"] = math.inf
+        return cls(refuted=refuted, **given)

@@ -1,0 +1,42 @@
+"""The JSON Schema of certificates, and validation against it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cache
+from importlib import resources
+from typing import Any
+
+from dpaudit.errors import InputError
+from dpaudit.files import parse_json
+
+__all__ = ["SCHEMA_VERSION", "certificate_schema", "validate_certificate"]
+
+SCHEMA_VERSION = "dpaudit-certificate/1"
+
+
+@cache
+def certificate_schema() -> dict[str, Any]:
+    """The schema that ships with the package."""
+    text = resources.files("dpaudit.certificate").joinpath("certificate-1.json").read_text("utf-8")
+    schema: dict[str, Any] = parse_json(text, what="schema")
+    return schema
+
+
+def validate_certificate(record: Mapping[str, Any]) -> None:
+    """Check a certificate's structure.
+
+    Raises:
+        InputError: naming the first field that does not follow the schema.
+    """
+    from jsonschema import Draft202012Validator
+
+    version = record.get("schema")
+    if version != SCHEMA_VERSION:
+        raise InputError(f"schema is {version!r}; this version reads {SCHEMA_VERSION!r}.")
+    errors = Draft202012Validator(certificate_schema()).iter_errors(record)
+    first = min(errors, key=lambda error: list(map(str, error.absolute_path)), default=None)
+    if first is not None:
+        place = ".".join(map(str, first.absolute_path)) or "certificate"
+        message = first.message if len(first.message) <= 160 else first.message[:157] + "..."
+        raise InputError(f"{place} does not follow the schema: {message}.")

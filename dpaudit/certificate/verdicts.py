@@ -1,0 +1,161 @@
+"""The one rule of verdicts: what a claim, a proof, audits and findings together say."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+
+from dpaudit.accounting import CurvePoint, Guarantee
+from dpaudit.certificate.claim import Claim, Finding, Severity, Verdict
+from dpaudit.certificate.records import AuditRecord
+
+__all__ = [
+    "CLAIM_EXCEEDED",
+    "NOT_DECLARED",
+    "UNPROVEN",
+    "audit_findings",
+    "beyond_proof",
+    "contradicting",
+    "contradicts",
+    "decided",
+    "disputes",
+]
+
+CLAIM_EXCEEDED = "claim-exceeded"
+"""Rule of the finding that the proved ε is above the claimed one."""
+UNPROVEN = "unproven"
+"""Rule of the finding that no accountant proves anything finite."""
+NOT_DECLARED = "not-the-declared-mechanism"
+"""Rule of the finding that an audit shows more than is proved of the declared plan."""
+
+_ROUNDING = 1e-9
+"""Exact audits enumerate in floats, so their ε may be off by this much of it."""
+
+
+def decided(
+    *,
+    proved: bool,
+    claim: Claim | None,
+    guarantee: Guarantee | None,
+    audits: Sequence[AuditRecord],
+    findings: Iterable[Finding],
+) -> Verdict:
+    """The verdict.
+
+    Refuted if an audit contradicts what is stated. Else certified if an accountant proves it and no
+    finding is an error: a proof speaks of the declaration, and an error says that the declaration
+    or the claim does not hold. Else unproven.
+
+    Args:
+        proved: whether an accountant proves what is stated of the declared plan.
+        claim: what is stated; where it is None, the guarantee is.
+        guarantee: what is proved.
+        audits: all of them.
+        findings: all of them, :func:`audit_findings` among them.
+    """
+    if contradicting(claim, guarantee, audits):
+        return Verdict.REFUTED
+    wrong = any(finding.severity is Severity.ERROR for finding in findings)
+    return Verdict.CERTIFIED if proved and not wrong else Verdict.UNPROVEN
+
+
+def contradicting(
+    claim: Claim | None, guarantee: Guarantee | None, audits: Sequence[AuditRecord]
+) -> tuple[AuditRecord, ...]:
+    """The audits that contradict what is stated: the claim, or the guarantee without one.
+
+    Where nothing finite is stated, these are the audits that refute what they tested.
+    """
+    if claim is None and guarantee is not None and guarantee.epsilon < math.inf:
+        claim = Claim(guarantee.epsilon, guarantee.delta)
+    if claim is None:
+        return tuple(audit for audit in audits if audit.refuted)
+    return tuple(audit for audit in audits if contradicts(audit, claim))
+
+
+def contradicts(audit: AuditRecord, claim: Claim) -> bool:
+    """Whether an audit contradicts a claim.
+
+    It does if it refutes a statement that follows from the claim, with an ε and a δ that are not
+    smaller, or if its lower bound is above the claim's ε at a δ that is not smaller. The refutation
+    of a stronger statement than the claim says nothing of the claim.
+    """
+    if audit.delta < claim.delta:
+        return False
+    if audit.refuted and audit.claim_epsilon >= claim.epsilon:
+        return True
+    return _above(audit.epsilon_lower, claim.epsilon)
+
+
+def beyond_proof(guarantee: Guarantee | None, audit: AuditRecord) -> CurvePoint | None:
+    """A proved (ε, δ) that an audit contradicts: what it attacked is not what the plan declares."""
+    if guarantee is None:
+        return None
+    own = CurvePoint(guarantee.epsilon, guarantee.delta)
+    points = [p for p in (own, *guarantee.curve) if p.epsilon < math.inf and p.delta <= audit.delta]
+    least = min(points, key=lambda point: point.epsilon, default=None)
+    if least is not None and _above(audit.epsilon_lower, least.epsilon):
+        return least
+    # An exact audit knows the true ε, and may refute by another measure of the same loss.
+    sampled = audit.epsilon_lower is None or audit.confidence is not None
+    if least is not None and audit.refuted and sampled and least.epsilon <= audit.claim_epsilon:
+        return least
+    return own if own.epsilon < math.inf and _rejects_the_curve(audit) else None
+
+
+def _above(lower: float | None, epsilon: float) -> bool:
+    return lower is not None and lower > epsilon * (1 + _ROUNDING) + 1e-12
+
+
+def _rejects_the_curve(audit: AuditRecord) -> bool:
+    """Whether the audit says that it rejects the plan's whole curve δ(ε)."""
+    rejected, null = audit.details.get("rejected_by"), audit.details.get("null")
+    by_curve = isinstance(rejected, list | tuple) and "curve" in rejected
+    return by_curve and isinstance(null, str) and "plan" in null
+
+
+def audit_findings(
+    guarantee: Guarantee | None, audits: Sequence[AuditRecord]
+) -> tuple[Finding, ...]:
+    """An error if an audit shows more than is proved; of several, the one with the largest ε."""
+    found = [(audit, point) for audit in audits if (point := beyond_proof(guarantee, audit))]
+    if not found:
+        return ()
+    audit, point = max(found, key=lambda one: one[0].epsilon_lower or 0.0)
+    return (
+        Finding(
+            NOT_DECLARED,
+            Severity.ERROR,
+            f"An audit ({audit.method}) {_shown(audit)}; of the declared plan ε = "
+            f"{_up(point.epsilon)} at δ = {point.delta:g} is proved, so what was attacked is not "
+            "what the plan declares.",
+            "Compare the code with the plan: noise, sensitivity, sampling and number of releases.",
+        ),
+    )
+
+
+def _shown(audit: AuditRecord) -> str:
+    sure = "" if audit.confidence is None else f" (confidence {audit.confidence:g})"
+    if audit.epsilon_lower is None or audit.epsilon_lower <= audit.claim_epsilon:
+        return f"rejects ε = {audit.claim_epsilon:.6g} at δ = {audit.delta:g}{sure}"
+    return f"shows ε ≥ {_down(audit.epsilon_lower)} at δ = {audit.delta:g}{sure}"
+
+
+def _up(value: float) -> str:
+    text = f"{value:.6g}"
+    return text if float(text) >= value else repr(value)
+
+
+def _down(value: float) -> str:
+    text = f"{value:.6g}"
+    return text if float(text) <= value else repr(value)
+
+
+def disputes(findings: Iterable[Finding]) -> tuple[str, ...]:
+    """Rules of the errors that concern the declaration, not the claim alone: no proof rests on it.
+
+    >>> disputes([Finding("no-noise", Severity.ERROR, ""), Finding("x", Severity.NOTE, "")])
+    ('no-noise',)
+    """
+    wrong = (f for f in findings if f.severity is Severity.ERROR and f.rule != CLAIM_EXCEEDED)
+    return tuple(dict.fromkeys(finding.rule for finding in wrong))

@@ -1,0 +1,205 @@
+"""Recomputing what a certificate states."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+from dpaudit.accounting import AccountantName, CurvePoint, Guarantee, guarantee, privacy_curve
+from dpaudit.certificate.certificate import RESERVED, Certificate, certify
+from dpaudit.certificate.claim import Finding, Severity
+from dpaudit.certificate.findings import FLOAT_NOISE
+from dpaudit.certificate.verdicts import NOT_DECLARED
+from dpaudit.errors import InputError, TamperedError
+from dpaudit.plan import Plan
+
+__all__ = ["TOLERANCE", "verify"]
+
+TOLERANCE = 1e-9
+"""Relative difference of a recomputed ε that versions of the numerical libraries may cause."""
+
+_DIGITS = 1e-6
+"""Relative difference of everything else that is recomputed."""
+_GRID = "directions"
+"""The native parameter that describes a grid: versions may choose another; it promises nothing."""
+
+
+def verify(certificate: Certificate) -> None:
+    """Recompute guarantee, findings and verdict from the plan, offline.
+
+    Whatever versions a certificate names, each number of its guarantee must be no stronger than
+    what is recomputed; where it names these versions, each must be the same. Facts that no plan
+    implies (the subject, the seed, the run, the audits, findings of the author) are taken as
+    stated; the audits are compared with themselves, with the claim and with the proof.
+
+    Raises:
+        TamperedError: naming what does not follow from the plan.
+    """
+    proved = certificate.guarantee
+    alone = proved is not None and len(proved.compared) == 1
+    own = [each for each in certificate.findings if each.rule not in RESERVED]
+    again = certify(
+        certificate.plan,
+        subject=certificate.subject,
+        claim=certificate.claim,
+        delta=None if proved is None else proved.delta,
+        accountant=proved.accountant if alone and proved is not None else AccountantName.BEST,
+        findings=own,
+    ).with_audits(certificate.audits)
+    if (proved is None) != (again.guarantee is None):
+        raise TamperedError(
+            f"guarantee is {'missing' if proved is None else 'stated'}; the plan proves "
+            f"{'none' if again.guarantee is None else 'one'}."
+        )
+    if proved is not None and again.guarantee is not None:
+        same = certificate.versions == again.versions
+        _check_guarantee(proved, again.guarantee, certificate.plan, same)
+    for audit in certificate.audits:
+        lower, tested = audit.epsilon_lower or 0.0, audit.claim_epsilon
+        if not audit.refuted and lower > tested and not _close(lower, tested):
+            raise TamperedError(
+                f"an audit shows ε ≥ {lower:g} against {tested:g} and is recorded as not refuting "
+                "it."
+            )
+    _check_findings(certificate, again)
+    if certificate.verdict is not again.verdict:
+        raise TamperedError(
+            f"verdict is {certificate.verdict}; plan, claim, findings and audits make it "
+            f"{again.verdict}."
+        )
+
+
+def _check_findings(certificate: Certificate, again: Certificate) -> None:
+    """What follows is there, and what only a proof or an audit says is not there without one."""
+    kept = {_told(each) for each in certificate.findings}
+    for finding in again.findings:
+        # Exact samplers remove the finding on floats; nothing else removes one.
+        if _told(finding) not in kept and finding.rule != FLOAT_NOISE:
+            what = "audits" if finding.rule == NOT_DECLARED else "plan and claim"
+            raise TamperedError(f"findings lack {finding.rule!r}, which follows from the {what}.")
+    follows = {_told(each) for each in again.findings}
+    for finding in certificate.findings:
+        if finding.rule in RESERVED and _told(finding) not in follows:
+            raise TamperedError(f"findings hold {finding.rule!r}, which does not follow.")
+
+
+def _told(finding: Finding) -> tuple[str, str, Severity]:
+    """What must not change of a finding that follows."""
+    return finding.rule, finding.message, finding.severity
+
+
+def _check_guarantee(stated: Guarantee, proved: Guarantee, plan: Plan, same: bool) -> None:
+    """The stated guarantee follows from the plan; to the digit, if the same versions made it."""
+    if not _close(stated.epsilon, proved.epsilon) and (same or proved.epsilon > stated.epsilon):
+        raise TamperedError(
+            f"guarantee.epsilon is {stated.epsilon:.9g}; the plan proves {proved.epsilon:.9g}."
+        )
+    if same:
+        record, again = stated.to_dict(), proved.to_dict()
+        for name in record:
+            if not _alike(record[name], again[name]):
+                raise _unfounded(name)
+        return
+    if stated.accountant is not proved.accountant:
+        proved = _by(plan, stated.delta, stated.accountant, "accountant")
+        if _stronger(stated.epsilon, proved.epsilon):
+            raise _unfounded("accountant")
+    if _stronger_bound(stated, proved):
+        raise _unfounded("error_bound")
+    _check_curve(stated.curve, proved.curve, plan)
+    _check_compared(stated, proved, plan)
+    if not _covered(stated.native, proved.native):
+        raise _unfounded("native")
+
+
+def _check_curve(
+    stated: tuple[CurvePoint, ...], proved: tuple[CurvePoint, ...], plan: Plan
+) -> None:
+    """Each stated point is one of the recomputed points or weaker, or else on the curve."""
+    left = [
+        point
+        for point in stated
+        if not any(
+            again.epsilon <= point.epsilon * (1 + _DIGITS) + 1e-12
+            and again.delta <= point.delta * (1 + _DIGITS) + 1e-300
+            for again in proved
+        )
+    ]
+    if any(not (point.epsilon >= 0 and 0 <= point.delta <= 1) for point in left):
+        raise _unfounded("curve")
+    if left:
+        deltas = privacy_curve(plan)([point.epsilon for point in left])
+        for point, delta in zip(left, deltas, strict=True):
+            if _stronger(point.delta, float(delta)):
+                raise _unfounded("curve")
+
+
+def _check_compared(stated: Guarantee, proved: Guarantee, plan: Plan) -> None:
+    """Each accountant proves at least the ε that is told of it."""
+    for name, epsilon in stated.compared.items():
+        known = proved.compared.get(name)
+        if known is None:
+            known = _by(plan, stated.delta, name, "compared").epsilon
+        if _stronger(epsilon, known):
+            raise _unfounded("compared")
+
+
+def _by(plan: Plan, delta: float, accountant: str, field: str) -> Guarantee:
+    """What a named accountant proves; there may be none of that name, or it may not apply."""
+    try:
+        return guarantee(plan, delta, accountant)
+    except InputError:
+        raise _unfounded(field) from None
+
+
+def _stronger_bound(stated: Guarantee, proved: Guarantee) -> bool:
+    """Whether the tightest ε is said to be larger than is known: ε − error_bound bounds it."""
+    if stated.error_bound is None or stated.epsilon == math.inf:
+        return False
+    if proved.error_bound is None or not stated.error_bound >= 0:
+        return True
+    lower, known = stated.epsilon - stated.error_bound, proved.epsilon - proved.error_bound
+    return lower > known + _DIGITS * max(stated.epsilon, 1e-6)
+
+
+def _stronger(stated: float, proved: float) -> bool:
+    """Whether less is stated than is proved."""
+    return not stated >= proved * (1 - _DIGITS) - 1e-300
+
+
+def _covered(stated: Any, proved: Any) -> bool:
+    """Whether native parameters are no stronger: every one of them grows with the privacy loss."""
+    if isinstance(stated, Mapping) and isinstance(proved, Mapping):
+        names = stated.keys() | proved.keys()
+        return stated.keys() == proved.keys() and all(
+            _covered(stated[name], proved[name])
+            if name not in ("orders", "moments", _GRID)
+            else name == _GRID or _alike(stated[name], proved[name])
+            for name in names
+        )
+    if isinstance(stated, list | tuple) and isinstance(proved, list | tuple):
+        return len(stated) == len(proved) and all(map(_covered, stated, proved))
+    if isinstance(stated, float | int) and isinstance(proved, float | int):
+        return not _stronger(stated, proved)
+    return stated is None or bool(stated == proved)
+
+
+def _unfounded(field: str) -> TamperedError:
+    return TamperedError(f"guarantee.{field} does not follow from the plan.")
+
+
+def _close(first: float, second: float) -> bool:
+    return first == second or math.isclose(first, second, rel_tol=TOLERANCE, abs_tol=1e-300)
+
+
+def _alike(first: Any, second: Any) -> bool:
+    """Equal JSON values, but for the last digits of numbers."""
+    if isinstance(first, Mapping) and isinstance(second, Mapping):
+        return first.keys() == second.keys() and all(_alike(first[k], second[k]) for k in first)
+    if isinstance(first, list | tuple) and isinstance(second, list | tuple):
+        return len(first) == len(second) and all(map(_alike, first, second))
+    if isinstance(first, float) or isinstance(second, float):
+        numbers = isinstance(first, float | int) and isinstance(second, float | int)
+        return numbers and math.isclose(first, second, rel_tol=_DIGITS, abs_tol=1e-12)
+    return bool(first == second)

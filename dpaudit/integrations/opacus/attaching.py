@@ -1,0 +1,277 @@
+"""Trainings with opacus: every noisy step goes through a ledger and into a certificate.
+
+Three lines beside the usual ones::
+
+    ledger = Ledger(Plan.dp_sgd(noise_multiplier=1.1, sample_rate=1 / len(loader), epochs=3))
+    training = attach(engine, ledger, expected_batch_size=64)  # before engine.make_private(...)
+    ...                                        # train as always
+    certificate = training.certificate(delta=1e-5)
+
+What is recorded is the moment at which opacus adds its noise: accumulated and virtual steps count
+once, skipped steps and steps that fail before the noise not at all. A step that the plan does not
+declare, that comes too often, or after the ledger was closed, is refused before its noise is drawn,
+so the parameters stay as they were. The step hook of the optimizer stays free.
+
+A training that is resumed from a checkpoint goes on with :meth:`Ledger.resume
+<dpaudit.ledger.Ledger.resume>`; steps that are taken again count again.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+from opacus import PrivacyEngine
+
+from dpaudit import validate
+from dpaudit.accounting import AccountantName
+from dpaudit.certificate import Certificate, Claim, Finding, Severity, SubjectRecord, certify
+from dpaudit.errors import InputError, PlanMismatchError
+from dpaudit.integrations.opacus.batches import watch
+from dpaudit.integrations.opacus.findings import (
+    batch_findings,
+    divisor_finding,
+    library_findings,
+    without_amplification,
+)
+from dpaudit.integrations.opacus.optimizer import ObservedOptimizer
+from dpaudit.integrations.opacus.step import SAMPLER, ObservedStep, require_supported
+from dpaudit.ledger import Ledger
+from dpaudit.plan import Invocation
+
+__all__ = ["ObservedStep", "Training", "attach"]
+
+_HELD = "_opacus_training"
+"""Where a ledger holds its training, so that no attachment is forgotten with its result."""
+
+NOT_COVERED = (
+    "Hyperparameters that were chosen by looking at other trainings on the same data.",
+    "Anything computed from the data besides the noisy gradients, such as statistics of the inputs "
+    "or a validation score on training rows.",
+    "Steps that do not go through the attached optimizers, such as those of the optimizer that one "
+    "of them wraps, or of another engine on the same model.",
+)
+
+
+def attach(
+    target: Any,
+    ledger: Ledger,
+    data_loader: Any = None,
+    *,
+    at: str | Sequence[str] = "gradient",
+    expected_batch_size: float | None = None,
+) -> Training:
+    """Record the noisy steps of an opacus training in a ledger.
+
+    Args:
+        target: a ``PrivacyEngine`` before ``make_private``, whose optimizers and loaders are then
+            attached as they are made; or an optimizer that ``make_private`` returned.
+        ledger: of a plan as :meth:`Plan.dp_sgd <dpaudit.plan.Plan.dp_sgd>` makes it.
+        data_loader: the loader that the optimizer's batches come from. Without it the certificate
+            says that the sampling was not observed.
+        at: label of the plan's invocations; for an engine that makes several optimizers one label
+            each, in their order.
+        expected_batch_size: a public number to divide the noisy sums by, in place of opacus' own,
+            which follows from the size of the data.
+
+    Returns:
+        The training; one and the same for all that is attached to one ledger.
+
+    Raises:
+        InputError: if the target is neither, is attached already, or the plan has no such label.
+        UnsupportedError: if the optimizer clips adaptively or is distributed.
+    """
+    if not isinstance(ledger, Ledger):
+        raise InputError(f"ledger is {ledger!r:.60}; it must be a Ledger.")
+    if expected_batch_size is not None:
+        validate.positive(expected_batch_size=expected_batch_size)
+    training = vars(ledger).get(_HELD) or Training(ledger)
+    if isinstance(target, PrivacyEngine):
+        if data_loader is not None:
+            raise InputError("data_loader is given; an engine brings its own, so leave it out.")
+        training._attach_engine(target, at, expected_batch_size)
+    else:
+        if not isinstance(at, str):
+            raise InputError(f"at is {at!r:.60}; one optimizer has one label.")
+        training._attach(target, data_loader, at, expected_batch_size)
+    vars(ledger)[_HELD] = training
+    return training
+
+
+class Training:
+    """A training that a ledger watches. Made by :func:`attach`.
+
+    Attributes:
+        ledger: the ledger.
+    """
+
+    def __init__(self, ledger: Ledger) -> None:
+        self.ledger = ledger
+        self._optimizers: list[ObservedOptimizer] = []
+        self._engines: list[tuple[PrivacyEngine, int]] = []
+
+    @property
+    def steps(self) -> tuple[ObservedStep, ...]:
+        """Noisy steps of this process, optimizer by optimizer; their batch sizes are private."""
+        return tuple(step for each in self._optimizers for step in each.steps)
+
+    def check(self) -> None:
+        """Compare what ran with what was declared, and with what opacus accounted for.
+
+        Raises:
+            PlanMismatchError: naming the first difference.
+        """
+        self.ledger.check()
+        charged = Counter(entry.invocation.at for entry in self.ledger)
+        for engine, before in self._engines:
+            counted = _accounted(engine) - before
+            mine = [each for each in self._optimizers if each.engine is engine]
+            # With steps that were resumed: an engine's checkpoint brings their account along.
+            recorded = sum(charged[part.at] for each in mine for part in each.declared)
+            if counted > recorded:
+                raise PlanMismatchError(
+                    f"opacus accounted for {counted} steps and the ledger recorded {recorded}; "
+                    "let every step go through the attached optimizers."
+                )
+
+    def findings(self) -> tuple[Finding, ...]:
+        """What a reader of the certificate must know of this training, each said once."""
+        found = [*library_findings(self.steps, SAMPLER)]
+        for each in self._optimizers:
+            found += batch_findings(each.label, each.declared, each.stream, each.steps)
+            found += divisor_finding(each)
+        found += self._resumed()
+        return tuple(dict.fromkeys(found))
+
+    def _resumed(self) -> list[Finding]:
+        """Steps of an earlier process, of which the ledger knows that they happened, not how."""
+        earlier = len(self.ledger) - len(self.steps)
+        if earlier == 0:
+            return []
+        return [
+            Finding(
+                "resumed-steps-not-observed",
+                Severity.WARNING,
+                f"{earlier} steps were taken before the ledger was resumed; that their batches "
+                "were drawn as declared is an assumption.",
+                "Certify without a break, or keep the findings of the earlier process beside this.",
+            )
+        ]
+
+    def certificate(
+        self,
+        delta: float | None = None,
+        *,
+        claim: Claim | None = None,
+        accountant: AccountantName | str = AccountantName.BEST,
+        name: str = "opacus training",
+        findings: Sequence[Finding] = (),
+    ) -> Certificate:
+        """Certify the training.
+
+        The guarantee is that of the declared plan. Where the batches were not drawn as declared it
+        does not hold: the verdict is then *unproven*, and a finding says what is proved instead.
+
+        Args:
+            delta: δ of the guarantee; the claim's where not given.
+            claim: what is stated.
+            accountant: whose proof is wanted.
+            name: of the training.
+            findings: known besides.
+
+        Raises:
+            PlanMismatchError: if what ran is not what was declared.
+            InputError: if δ is missing or invalid.
+        """
+        self.check()
+        own = self.findings()
+        certificate = certify(
+            self.ledger.plan,
+            subject=SubjectRecord(name, self._configuration()),
+            claim=claim,
+            delta=delta,
+            accountant=accountant,
+            findings=(*own, *findings),
+            not_covered=NOT_COVERED,
+        )
+        run = {"summary": {"noisy_steps": len(self.ledger), "sampler": SAMPLER}, "series": {}}
+        certificate = replace(certificate, run=run)
+        if not any(each.severity is Severity.ERROR for each in own):
+            return certificate
+        instead = without_amplification(self._optimizers, certificate.guarantee)
+        return replace(certificate, findings=(*certificate.findings, *instead))
+
+    def _configuration(self) -> dict[str, Any]:
+        """Public facts of the optimizers; nothing that follows from the size of the data."""
+        return {each.label: each.configuration() for each in self._optimizers}
+
+    def _attach(
+        self,
+        optimizer: Any,
+        data_loader: Any,
+        label: str,
+        divisor: float | None,
+        engine: PrivacyEngine | None = None,
+    ) -> None:
+        require_supported(optimizer)
+        if ObservedOptimizer.holds(optimizer):
+            raise InputError("optimizer is attached already; attach it to one ledger, once.")
+        declared = _labelled(self.ledger, label)
+        if any(each.label == label for each in self._optimizers):
+            raise InputError(
+                f"at is {label!r}, which another optimizer has; declare and name them apart."
+            )
+        stream = None if data_loader is None else watch(data_loader)
+        charged = Counter(entry.invocation.at for entry in self.ledger)
+        observed = ObservedOptimizer(
+            optimizer, self.ledger, label, declared, stream, divisor, engine, charged
+        )
+        self._optimizers.append(observed)
+
+    def _attach_engine(
+        self, engine: PrivacyEngine, at: str | Sequence[str], divisor: float | None
+    ) -> None:
+        if "make_private" in vars(engine):
+            raise InputError("engine is attached already; attach it to one ledger, once.")
+        if engine.dataset is not None:
+            raise InputError(
+                "engine has made something private already; attach it before make_private, or "
+                "attach the optimizer and its loader."
+            )
+        labels = [at] if isinstance(at, str) else list(at)
+        for label in labels:
+            _labelled(self.ledger, label)
+        make_private = engine.make_private
+
+        def attached(**settings: Any) -> Any:
+            if not labels:
+                raise InputError(
+                    "engine makes more optimizers than it has labels; give attach one label each."
+                )
+            made = make_private(**settings)
+            self._attach(made[1], made[-1], labels.pop(0), divisor, engine)
+            return made
+
+        engine.make_private = attached
+        self._engines.append((engine, _accounted(engine)))
+
+
+def _labelled(ledger: Ledger, label: str) -> tuple[Invocation, ...]:
+    """The invocations of a label: itself, or its phases or epochs in their order."""
+    validate.text(at=label)
+    found = tuple(
+        each
+        for each in ledger.plan.invocations
+        if each.at == label or each.at.startswith(f"{label}, ")
+    )
+    if not found:
+        places = ", ".join(repr(each.at) for each in ledger.plan.invocations)
+        raise InputError(f"at is {label!r}; the ledger's plan declares {places}.")
+    return found
+
+
+def _accounted(engine: PrivacyEngine) -> int:
+    """Steps that opacus' own accountant has seen."""
+    return sum(int(entry[2]) for entry in engine.accountant.history)

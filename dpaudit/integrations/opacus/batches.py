@@ -1,0 +1,207 @@
+"""What a data loader draws: which scheme it follows, and the sizes of its batches.
+
+Sizes of sampled batches are private (they tell of who takes part), so they stay in memory.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter, deque
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from opacus.utils.batch_memory_manager import BatchSplittingSampler
+from opacus.utils.uniform_sampler import UniformWithReplacementSampler
+from torch.utils.data import (
+    BatchSampler,
+    IterableDataset,
+    RandomSampler,
+    SequentialSampler,
+    SubsetRandomSampler,
+    WeightedRandomSampler,
+)
+
+from dpaudit.errors import InputError
+from dpaudit.plan.dp_sgd import Batching
+
+__all__ = ["BatchStream", "watch"]
+
+_HELD = 4096
+"""Drawn batches that no step has used yet; far more than a loader draws ahead."""
+
+
+@dataclass
+class BatchStream:
+    """The batches of one loader, as they are drawn and used.
+
+    Attributes:
+        batching: the scheme of the sampler; None where it is not known.
+        repeats: whether a unit may be in one batch twice.
+        rate: of Poisson sampling.
+        population: number of units (private under add-remove).
+        per_epoch: batches of one pass.
+        epochs: passes that were begun.
+        drawn: batches that were drawn since the last pass began.
+        strays: steps on something else than the batches drawn for them.
+        counted: whether draws are observed and tell the sizes of batches.
+        left_out: drawn batches that no step used, though a later one of their pass was used.
+        changed: whether the sampler became another one after it was described.
+    """
+
+    batching: Batching | None
+    repeats: bool = False
+    rate: float | None = None
+    population: int | None = None
+    per_epoch: int | None = None
+    epochs: int = 0
+    drawn: int = 0
+    strays: int = 0
+    counted: bool = True
+    left_out: int = 0
+    changed: bool = False
+
+    def __post_init__(self) -> None:
+        self._waiting: deque[int] = deque(maxlen=_HELD)
+        self._forgotten = 0  # batches of this pass that no longer fit among those that wait
+        self.used: Counter[int] = Counter()
+
+    def begin(self) -> None:
+        """A new pass over the loader; what the last one left unused at its end is gone."""
+        self.epochs += 1
+        self.drawn = self._forgotten = 0
+        self._waiting.clear()
+
+    def draw(self, size: int) -> None:
+        """One batch, before it is split or handed to a worker."""
+        self.drawn += 1
+        self._forgotten += len(self._waiting) == _HELD
+        self._waiting.append(size)
+
+    def compare(self, now: BatchStream) -> None:
+        """Note whether the sampler still does what it did when it was first described."""
+        self.repeats |= now.repeats
+        same = (self.batching, self.rate) == (now.batching, now.rate)
+        if self.rate is not None:
+            same &= self.population == now.population
+        self.changed |= not same
+
+    def use(self, size: int | None, batches: int) -> int | None:
+        """A step on ``batches`` drawn batches that have ``size`` units together.
+
+        Batches that were drawn earlier and left out are passed over and counted. Without a size
+        the next batches are meant.
+
+        Returns:
+            The number of units, where it is known.
+        """
+        self.left_out += self._forgotten
+        self._forgotten = 0
+        if batches == 1 and self._waiting and self._waiting[0] == size:  # nearly always
+            self.used[self._waiting.popleft()] += 1
+            return size
+        waiting = list(self._waiting)
+        for start in range(len(waiting) - batches + 1):
+            found = sum(waiting[start : start + batches])
+            # opacus may put one random unit in place of none
+            if size is None or found == size or (found == 0 and size == batches):
+                for _ in range(start + batches):
+                    self._waiting.popleft()
+                self.left_out += start
+                self.used[found] += 1
+                return found if size is None else size
+        self.strays += 1
+        return size
+
+    @property
+    def p_value(self) -> float:
+        """Bound on the probability that so many independent Poisson batches are equally large.
+
+        Among T sizes of the law Bin(n, q), some m are equal with probability at most
+        C(T, m) p^(m−1), where p is the largest probability of one size.
+        """
+        sizes, rate = self.used, self.rate
+        if not sizes or rate is None or not self.population or rate == 1:
+            return 1.0
+        same, total = max(sizes.values()), sum(sizes.values())
+        if same < 2:
+            return 1.0
+        mode = min(self.population, math.floor((self.population + 1) * rate))
+        largest = _log_choose(self.population, mode)
+        largest += mode * math.log(rate) + (self.population - mode) * math.log1p(-rate)
+        return math.exp(min(0.0, _log_choose(total, same) + (same - 1) * min(0.0, largest)))
+
+
+def _log_choose(n: int, k: int) -> float:
+    return math.lgamma(n + 1) - math.lgamma(k + 1) - math.lgamma(n - k + 1)
+
+
+def watch(data_loader: Any) -> BatchStream:
+    """The stream of a loader's batches, one and the same for every loader of one sampler.
+
+    The sampler is given a subclass of its own class, which counts what it yields. So it does not
+    matter whether the loader itself is read, or another one that splits its batches.
+
+    Raises:
+        InputError: if it is no data loader.
+    """
+    sampler = getattr(data_loader, "batch_sampler", None)
+    if not hasattr(data_loader, "dataset"):
+        raise InputError(f"data_loader is {data_loader!r:.60}; it must be a DataLoader.")
+    while isinstance(sampler, BatchSplittingSampler):
+        sampler = sampler.sampler
+    held = getattr(sampler, "_dpaudit_stream", None)
+    if isinstance(held, BatchStream):
+        return held
+    stream = _described(type(sampler), sampler, data_loader.dataset)
+    if sampler is not None:
+        _count(sampler, stream, data_loader.dataset)
+    return stream
+
+
+def _count(sampler: Any, stream: BatchStream, dataset: Any) -> None:
+    kind = type(sampler)
+
+    def counted(self: Any) -> Iterator[Any]:
+        stream.begin()
+        stream.compare(_described(kind, self, dataset))
+        for batch in kind.__iter__(self):
+            if stream.rate is not None and self.sample_rate != stream.rate:
+                stream.changed = True
+            stream.draw(len(batch))
+            yield batch
+
+    sampler.__class__ = type(kind.__name__, (kind,), {"__iter__": counted})
+    sampler._dpaudit_stream = stream
+
+
+def _described(kind: type, sampler: Any, dataset: Any) -> BatchStream:
+    """The scheme, told by the classes of the samplers; a subclass may do anything."""
+    if kind is UniformWithReplacementSampler:
+        return BatchStream(
+            Batching.POISSON,
+            rate=float(sampler.sample_rate),
+            population=int(sampler.num_samples),
+            per_epoch=len(sampler),
+        )
+    if kind is not BatchSampler or isinstance(dataset, IterableDataset):
+        # Of an iterable data set samplers tell nothing, and the last batch may be smaller.
+        return BatchStream(
+            None, counted=sampler is not None and not isinstance(dataset, IterableDataset)
+        )
+    units, per_epoch = sampler.sampler, len(sampler)
+    if isinstance(units, WeightedRandomSampler | RandomSampler) and units.replacement:
+        return BatchStream(None, repeats=True, per_epoch=per_epoch)
+    if type(units) is RandomSampler and units.num_samples > len(dataset):
+        return BatchStream(None, repeats=True, per_epoch=per_epoch)
+    if type(units) is SubsetRandomSampler and _repeated(units.indices, len(dataset)):
+        return BatchStream(None, repeats=True, per_epoch=per_epoch)
+    if type(units) in (RandomSampler, SequentialSampler, SubsetRandomSampler):
+        return BatchStream(Batching.DISJOINT, population=len(dataset), per_epoch=per_epoch)
+    return BatchStream(None, per_epoch=per_epoch)
+
+
+def _repeated(indices: Iterable[Any], size: int) -> bool:
+    """Whether two indices mean the same row; negative ones count from the end."""
+    rows = [int(each) for each in indices]
+    return len({each + size if each < 0 else each for each in rows}) < len(rows)

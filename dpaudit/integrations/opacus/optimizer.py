@@ -1,0 +1,236 @@
+"""An opacus optimizer whose noise goes through a ledger."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from typing import Any
+
+from dpaudit.errors import PlanMismatchError
+from dpaudit.integrations.opacus.batches import BatchStream
+from dpaudit.integrations.opacus.step import (
+    GradientNoise,
+    ObservedStep,
+    clip_norm,
+    first_parameter,
+    units_of,
+)
+from dpaudit.ledger import Ledger
+from dpaudit.mechanisms import Gaussian, Mechanism
+from dpaudit.plan import AddRemove, Invocation
+
+__all__ = ["ObservedOptimizer"]
+
+_SAME = 2.0**-22
+"""Relative slack of noise and clip norm: opacus keeps some of them, and draws, in 32-bit floats."""
+
+
+class ObservedOptimizer:
+    """Stands before ``add_noise`` of one optimizer.
+
+    Args:
+        optimizer: of opacus; its methods are replaced on this one object.
+        ledger: what records it.
+        label: of its invocations.
+        declared: the phases or epochs of the label, in their order.
+        stream: of the loader, if there is one.
+        divisor: a public number to divide the noisy sums by, in place of the optimizer's own.
+        engine: that made the optimizer, if it is known.
+        charged: what the ledger holds already, by label of the invocation.
+
+    Attributes:
+        disjoint: whether the plan declares disjoint batches: more releases than touch one unit.
+        steps: the noisy steps that happened.
+    """
+
+    def __init__(
+        self,
+        optimizer: Any,
+        ledger: Ledger,
+        label: str,
+        declared: tuple[Invocation, ...],
+        stream: BatchStream | None,
+        divisor: float | None,
+        engine: Any,
+        charged: Counter[str],
+    ) -> None:
+        self.label, self.declared, self.stream, self.engine = label, declared, stream, engine
+        self.public_divisor = divisor
+        self.steps: list[ObservedStep] = []
+        self.disjoint = any(each.releases > each.count for each in declared)
+        self._optimizer, self._ledger = optimizer, ledger
+        self._ran = Counter({each.at: charged[each.at] for each in declared})
+        self._due = 0  # place of the phase that is running
+        self._begun = sum(count > 0 for count in self._ran.values())  # epochs of disjoint batches
+        self._epoch = 0  # of the loader, at the last step
+        self._units = self._parts = 0  # of the batch that is being summed
+        self._batches = 1  # that the loader drew for it and that accumulate
+        if divisor is not None:
+            optimizer.expected_batch_size = divisor
+        self._norms: set[float] = set()  # that its parts were clipped to
+        self._noise = GradientNoise(optimizer, optimizer.add_noise)
+        self._checked: tuple[Any, ...] = ()  # numbers that were found to be the declared ones
+        optimizer.add_noise = self._noisy
+        self._sum = optimizer.clip_and_accumulate
+        optimizer.clip_and_accumulate = self._summed
+
+    @staticmethod
+    def holds(optimizer: Any) -> bool:
+        """Whether an optimizer is attached already."""
+        owner = getattr(vars(optimizer).get("add_noise"), "__self__", None)
+        return isinstance(owner, ObservedOptimizer)
+
+    @property
+    def size_is_public(self) -> bool:
+        """Whether neighbours have equally many units."""
+        return not isinstance(self.declared[0].relation, AddRemove)
+
+    @property
+    def divides(self) -> bool:
+        """Whether the noisy sum is divided by an expected batch size."""
+        return str(self._optimizer.loss_reduction) == "mean"
+
+    def configuration(self) -> dict[str, Any]:
+        """Public facts, as JSON values; nothing that follows from a private size."""
+        facts: dict[str, Any] = {
+            "optimizer": type(self._optimizer.original_optimizer).__name__,
+            "clipping": type(self._optimizer).__name__,
+            "noise_multiplier": _distinct(step.noise_multiplier for step in self.steps),
+            "max_grad_norm": _distinct(step.max_grad_norm for step in self.steps),
+            "loss_reduction": str(self._optimizer.loss_reduction),
+            "secure_mode": bool(self._optimizer.secure_mode),
+            "noisy_steps": len(self.steps),
+            "batches": _scheme(self.stream),
+        }
+        if self.divides and (self.size_is_public or self.public_divisor is not None):
+            facts["expected_batch_size"] = float(self._optimizer.expected_batch_size)
+        return facts
+
+    def _summed(self) -> None:
+        """Clip and add up one physical batch, counting its units."""
+        parameter = first_parameter(self._optimizer)
+        if parameter.summed_grad is None:
+            self._units = self._parts = 0
+            self._norms.clear()
+        held = parameter.grad_sample
+        units, self._batches = units_of(held), len(held) if isinstance(held, list) else 1
+        del held  # the optimizer is about to free these gradients, which are large
+        self._norms.add(clip_norm(self._optimizer))
+        self._sum()
+        self._units += units
+        self._parts += 1
+
+    def _noisy(self) -> None:
+        """Add noise, if the plan declares it, and record that it was added."""
+        optimizer, stream = self._optimizer, self.stream
+        invocation, unit = self._next()
+        batches = self._batches
+        if batches > 1:
+            self._require_one_contribution(invocation, batches)
+        norm = clip_norm(optimizer)
+        self._require_unchanged(invocation, norm)
+        numbers = optimizer.noise_multiplier, optimizer.max_grad_norm, norm, invocation
+        mechanism = invocation.mechanism
+        if numbers != self._checked:
+            mechanism = self._mechanism(invocation)
+        self._ledger.observe(mechanism, self._noise, unit=unit, at=invocation.at)
+        self._checked = numbers
+        self._ran[invocation.at] += 1
+        units: int | None = self._units
+        if stream is not None:
+            self._epoch = stream.epochs
+            units = stream.use(units, batches)
+        self.steps.append(
+            ObservedStep(
+                at=invocation.at,
+                unit=unit,
+                noise_multiplier=float(numbers[0]),
+                max_grad_norm=norm,
+                expected_batch_size=float(optimizer.expected_batch_size) if self.divides else None,
+                actual_batch_size=units,
+                physical_batches=max(self._parts, batches),
+                epoch=self._epoch,
+                secure_mode=bool(optimizer.secure_mode),
+            )
+        )
+
+    def _next(self) -> tuple[Invocation, str | None]:
+        """The invocation that is due and the unit it touches; where all ran, the last one."""
+        last = self.declared[-1]
+        if self.disjoint and self.stream is not None:
+            # A new pass over the loader is a new epoch, though the last one were not finished:
+            # a unit may be in both.
+            fresh = self.stream.epochs != self._epoch
+            at = self._begun if fresh or not self._begun else self._begun - 1
+            due = self.declared[min(at, len(self.declared) - 1)]
+            if at >= len(self.declared):
+                raise PlanMismatchError(
+                    f"{last.describe()} is the last epoch that the plan declares; a new pass over "
+                    "the loader began, so declare all epochs."
+                )
+            self._begun = at + 1
+            self._epoch = self.stream.epochs
+        else:
+            due = self.declared[self._due]
+            while due is not last and self._ran[due.at] >= due.releases:
+                self._due += 1
+                due = self.declared[self._due]
+        # Numbered in their order, the first batch is charged in every epoch that began, so no
+        # unit is charged more often than it.
+        unit = f"batch {self._ran[due.at] + 1}" if due.releases > due.count else None
+        return due, unit
+
+    def _require_unchanged(self, invocation: Invocation, norm: float) -> None:
+        """Refuse parts that are clipped to different norms, and another than the public divisor."""
+        if self._norms - {norm}:
+            raise PlanMismatchError(
+                f"{invocation.describe()} sums gradients clipped to {sorted(self._norms)} and the "
+                f"clip norm is now {norm:g}; keep it for all parts of a step."
+            )
+        divisor = self._optimizer.expected_batch_size
+        if self.public_divisor is not None and divisor != self.public_divisor:
+            raise PlanMismatchError(
+                f"{invocation.describe()} divides by {divisor}; attach was given the public "
+                f"expected_batch_size {self.public_divisor:g}, so leave it."
+            )
+
+    def _require_one_contribution(self, invocation: Invocation, batches: int) -> None:
+        """Refuse an accumulated step in which one unit may contribute several times."""
+        stream = self.stream
+        apart = self.disjoint and (stream is None or batches <= stream.drawn)
+        if not apart:
+            raise PlanMismatchError(
+                f"{invocation.describe()} accumulates {batches} batches that may hold one "
+                f"{invocation.unit} several times; accumulate disjoint batches of one epoch, or "
+                "use BatchMemoryManager."
+            )
+
+    def _mechanism(self, invocation: Invocation) -> Mechanism:
+        """The declared mechanism if the optimizer's numbers are its, else what would run."""
+        noise, norm = float(self._optimizer.noise_multiplier), clip_norm(self._optimizer)
+        sigma = noise * float(self._optimizer.max_grad_norm)
+        if not (sigma > 0 and norm > 0):
+            raise PlanMismatchError(
+                f"{invocation.describe()} runs with noise multiplier {noise:g} and clip norm "
+                f"{norm:g}; both must be above 0."
+            )
+        moved = norm * invocation.relation.contribution_factor
+        if not math.isclose(moved, invocation.sensitivity, rel_tol=_SAME):
+            raise PlanMismatchError(
+                f"the plan declares a sensitivity of {invocation.sensitivity:g} at "
+                f"{invocation.at!r}, but the clip norm {norm:g} makes it {moved:g}."
+            )
+        declared = invocation.mechanism
+        if isinstance(declared, Gaussian) and math.isclose(sigma, declared.sigma, rel_tol=_SAME):
+            return declared
+        return Gaussian(sigma)
+
+
+def _distinct(values: Any) -> list[float]:
+    return sorted(set(values))
+
+
+def _scheme(stream: BatchStream | None) -> str:
+    if stream is None:
+        return "not observed"
+    return "not recognised" if stream.batching is None else str(stream.batching)

@@ -1,0 +1,29 @@
+"""What an algorithm declares before it has seen any data: invocations, relations, sampling."""
+
+from dpaudit.plan.invocation import Invocation
+from dpaudit.plan.plan import Plan
+from dpaudit.plan.relations import (
+    AddRemove,
+    MetricBall,
+    PrivacyUnit,
+    Relation,
+    ReplaceOne,
+    TrustModel,
+    ZeroOut,
+)
+from dpaudit.plan.sampling import FixedSizeSampling, PoissonSampling, Sampling
+
+__all__ = [
+    "AddRemove",
+    "FixedSizeSampling",
+    "Invocation",
+    "MetricBall",
+    "Plan",
+    "PoissonSampling",
+    "PrivacyUnit",
+    "Relation",
+    "ReplaceOne",
+    "Sampling",
+    "TrustModel",
+    "ZeroOut",
+]

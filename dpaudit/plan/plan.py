@@ -1,0 +1,126 @@
+"""Plans: what an algorithm declares before it has seen any data."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+from dpaudit.errors import InputError
+from dpaudit.files import digest
+from dpaudit.plan.dp_sgd import dp_sgd_invocations
+from dpaudit.plan.invocation import Invocation
+from dpaudit.plan.relations import PrivacyUnit, Relation, TrustModel
+
+__all__ = ["Plan"]
+
+
+@dataclass(frozen=True)
+class Plan:
+    """All invocations that an algorithm may make, from public configuration alone.
+
+    Attributes:
+        invocations: in the order of the algorithm.
+    """
+
+    invocations: tuple[Invocation, ...]
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "invocations", tuple(self.invocations))
+        if not self.invocations:
+            raise InputError("plan has no invocation; it must declare at least one.")
+        for invocation in self.invocations:
+            if not isinstance(invocation, Invocation):
+                raise InputError(f"plan holds {invocation!r}; it must hold invocations.")
+        relations = sorted({str(invocation.relation.to_dict()) for invocation in self.invocations})
+        if len(relations) > 1:
+            raise InputError(
+                f"plan mixes the relations {' and '.join(relations)}; one guarantee speaks of one "
+                "relation, so convert the sensitivities to a common one."
+            )
+        labels = [invocation.at for invocation in self.invocations if invocation.at]
+        if len(set(labels)) < len(labels):
+            twice = next(label for label in labels if labels.count(label) > 1)
+            raise InputError(f"plan has two invocations at {twice!r}; labels must be unique.")
+        units = sorted({str(invocation.unit) for invocation in self.invocations})
+        if len(units) > 1:
+            raise InputError(
+                f"plan mixes the units {' and '.join(units)}; one guarantee protects one unit."
+            )
+
+    @classmethod
+    def of(cls, *invocations: Invocation) -> Plan:
+        """A plan of these invocations; those without a label are numbered."""
+        return cls(tuple(_labelled(invocations)))
+
+    @classmethod
+    def dp_sgd(cls, **settings: Any) -> Plan:
+        """The plan of a DP-SGD training.
+
+        Args:
+            **settings: those of :func:`dpaudit.plan.dp_sgd.dp_sgd_invocations`.
+
+        Raises:
+            InputError: if a setting is wrong, missing or contradicts another.
+            UnsupportedError: if nothing is proved for that batching under that relation.
+
+        >>> Plan.dp_sgd(noise_multiplier=1.1, sample_rate=0.01, epochs=2).invocations[0].count
+        200
+        """
+        return cls.of(*dp_sgd_invocations(**settings))
+
+    @property
+    def unit(self) -> PrivacyUnit:
+        """The unit that the guarantee protects."""
+        return self.invocations[0].unit
+
+    @property
+    def relation(self) -> Relation:
+        """The relation of the guarantee."""
+        return self.invocations[0].relation
+
+    @property
+    def trust(self) -> TrustModel:
+        """The weakest promise of all invocations: its adversary is one that each of them allows."""
+        return TrustModel.weakest(invocation.trust for invocation in self.invocations)
+
+    def by_unit(self) -> tuple[tuple[Invocation, ...], ...]:
+        """The invocations that touch one unit, for each group of units that there is."""
+        groups: dict[str, list[Invocation]] = {
+            i.group: [] for i in self.invocations if i.group is not None
+        }
+        if not groups:
+            return (self.invocations,)
+        for invocation in self.invocations:
+            touched = groups.values() if invocation.group is None else [groups[invocation.group]]
+            for group in touched:
+                group.append(invocation)
+        return tuple(map(tuple, groups.values()))
+
+    def to_dict(self) -> dict[str, Any]:
+        """A JSON record."""
+        return {"invocations": [invocation.to_dict() for invocation in self.invocations]}
+
+    @classmethod
+    def from_dict(cls, record: Mapping[str, Any]) -> Plan:
+        """The plan that :meth:`to_dict` wrote.
+
+        Raises:
+            InputError: if it is not one.
+        """
+        if not isinstance(record, Mapping) or set(record) != {"invocations"}:
+            raise InputError("plan must be a table with the one field 'invocations'.")
+        if not isinstance(record["invocations"], list):
+            raise InputError("plan.invocations must be a list.")
+        return cls(tuple(Invocation.from_dict(item) for item in record["invocations"]))
+
+    @cached_property
+    def hash(self) -> str:
+        """SHA-256 of the canonical JSON of the plan."""
+        return digest(self.to_dict())
+
+
+def _labelled(invocations: Iterable[Invocation]) -> Iterable[Invocation]:
+    for number, invocation in enumerate(invocations, start=1):
+        yield invocation if invocation.at else replace(invocation, at=f"invocation {number}")

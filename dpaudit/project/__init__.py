@@ -1,0 +1,5 @@
+"""What a user brings: subjects, plan files and project files, and how they are found."""
+
+from dpaudit.project.subject import AuditPair, RunResult, Subject
+
+__all__ = ["AuditPair", "RunResult", "Subject"]

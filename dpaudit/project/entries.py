@@ -1,0 +1,136 @@
+"""What a project file lists: subjects, attacks and budgets."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from dpaudit import validate
+from dpaudit.accounting import AccountantName
+from dpaudit.certificate import Claim
+from dpaudit.errors import InputError
+from dpaudit.project.subject import AuditPair
+
+__all__ = ["DRAWN", "MOST_RUNS", "AuditEntry", "BudgetEntry", "SubjectEntry", "checked_runs"]
+
+DRAWN = ("runs", "confidence", "seed", "workers", "timeout")
+"""Fields of an attack that say how runs are drawn."""
+
+MOST_RUNS = 10**9
+"""Runs on each side; beyond it an audit would end neither in time nor in memory."""
+
+
+def checked_runs(runs: object, least: int) -> int:
+    """A number of runs.
+
+    Raises:
+        InputError: if it is none from ``least`` to :data:`MOST_RUNS`.
+    """
+    number = validate.integer_at_least(least, runs=runs)
+    if number > MOST_RUNS:
+        raise InputError(f"runs is {number:.4g}; it must be at most {MOST_RUNS}.")
+    return number
+
+
+@dataclass(frozen=True)
+class AuditEntry:
+    """One attack.
+
+    Attributes:
+        runs: on each side.
+        confidence: of the lower bound.
+        seed: of the experiment.
+        workers: worker processes; they change no result.
+        timeout: seconds that one run may take.
+        pair: the neighbours; where not given, the best of the subject's own.
+        every_pair: attack each of the subject's own pairs.
+        exact: enumerate the outputs of the declared mechanism in place of runs.
+        code: ``FILE.py:function`` to attack in place of the subject's own releases.
+        epsilon: the ε under test; the claim's where not given.
+        delta: the δ under test; the claim's where not given.
+    """
+
+    runs: int = 10_000
+    confidence: float = 0.99
+    seed: int = 0
+    workers: int = 1
+    timeout: float = 60.0
+    pair: AuditPair | None = None
+    every_pair: bool = False
+    exact: bool = False
+    code: str | None = None
+    epsilon: float | None = None
+    delta: float | None = None
+
+    def __post_init__(self) -> None:
+        checked_runs(self.runs, 2)
+        validate.open_fraction(confidence=self.confidence)
+        validate.integer_at_least(0, seed=self.seed)
+        validate.integer_at_least(1, workers=self.workers)
+        validate.positive(timeout=self.timeout)
+        for name in ("every_pair", "exact"):
+            if not isinstance(getattr(self, name), bool):
+                raise InputError(f"{name} is {getattr(self, name)!r:.60}; give true or false.")
+        if self.code is not None:
+            validate.text(code=self.code)
+            if self.pair is None:
+                raise InputError("code is given without a pair; add pair = [x, x'].")
+        if self.exact and self.code is not None:
+            raise InputError("exact and code are both given; code is attacked by runs only.")
+        if self.every_pair and self.pair is not None:
+            raise InputError("every_pair and pair are both given; keep one of them.")
+        if self.epsilon is not None:
+            validate.non_negative(epsilon=self.epsilon)
+        if self.delta is not None:
+            validate.probability(delta=self.delta)
+
+    def tested(self, claim: Claim) -> Claim:
+        """The claim with this entry's own numbers in place of its."""
+        epsilon = claim.epsilon if self.epsilon is None else self.epsilon
+        delta = claim.delta if self.delta is None else self.delta
+        return replace(claim, epsilon=epsilon, delta=delta)
+
+    def execution(self) -> dict[str, Any]:
+        """How runs are drawn, as arguments of the auditors."""
+        return {name: getattr(self, name) for name in DRAWN}
+
+
+@dataclass(frozen=True)
+class SubjectEntry:
+    """One subject.
+
+    Attributes:
+        name: of its files; unique.
+        target: ``module:Object``, ``FILE.py:Object`` or a plan file.
+        settings: public fields.
+        claim: in place of the subject's own.
+        delta: δ of the guarantee; the claim's where not given.
+        accountant: whose proof is wanted.
+        audits: the attacks; None where the file lists none.
+        default_audit: made where the file lists none and the subject has code.
+    """
+
+    name: str
+    target: str
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    claim: Claim | None = None
+    delta: float | None = None
+    accountant: AccountantName = AccountantName.BEST
+    audits: tuple[AuditEntry, ...] | None = None
+    default_audit: AuditEntry = field(default_factory=AuditEntry)
+
+
+@dataclass(frozen=True)
+class BudgetEntry:
+    """The largest allowed ε at δ of all that some subjects release together.
+
+    Attributes:
+        name: for people.
+        subjects: names of the subjects; they compose sequentially.
+        limit: the allowed (ε, δ).
+    """
+
+    name: str
+    subjects: tuple[str, ...]
+    limit: Claim

@@ -1,0 +1,256 @@
+"""Project files: what ``dpaudit check`` certifies, attacks and compares with budgets.
+
+::
+
+    [project]                       # optional, as is every key in it
+    reports = "reports"             # folder, seen from the project file
+    formats = ["html", "md"]        # of the reports; certificates are always written as .json
+
+    [audit]                         # optional: how subjects with code are attacked
+    runs = 10_000
+    seed = 0
+
+    [[subject]]
+    name = "survey"                 # of its files in reports/
+    target = "survey:Survey"        # module:Object, FILE.py:Object or PLAN.toml
+    set = { epsilon = 0.5 }         # public fields of a subject
+    claim = { epsilon = 1.0 }       # in place of what the subject states
+
+    [[subject.audit]]               # in place of the one attack that [audit] makes
+    pair = [[7, 8], [7]]
+
+    [[budget]]
+    name = "whole study"
+    subjects = ["survey"]           # they touch the same unit, so they compose
+    epsilon = 2.0
+    delta = 1e-6
+
+Reading one imports and runs nothing. Seeds have a default, so that a report differs only where
+something really changed.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from dpaudit import files, validate
+from dpaudit.accounting import AccountantName
+from dpaudit.certificate import Claim
+from dpaudit.errors import InputError
+from dpaudit.project import tables
+from dpaudit.project.entries import DRAWN, AuditEntry, BudgetEntry, SubjectEntry
+from dpaudit.project.subject import AuditPair
+
+__all__ = [
+    "PROJECT_FILE",
+    "ProjectFile",
+    "checked_name",
+    "read_project_file",
+]
+
+PROJECT_FILE = "dpaudit.toml"
+CERTIFICATE = ".json"
+"""Ending of certificates, which are written whatever the formats."""
+
+_NAME = re.compile(r"[^\W_][\w.-]{0,99}")
+_INDEX = "index"
+_AUDIT = (*DRAWN, "pair", "every_pair", "exact", "code", "epsilon", "delta")
+_SUBJECT = ("name", "target", "set", "claim", "delta", "accountant", "audit")
+
+
+@dataclass(frozen=True)
+class ProjectFile:
+    """What a project file says.
+
+    Attributes:
+        path: of the file.
+        subjects: at least one.
+        budgets: any number.
+        reports: folder of what is written.
+        formats: file endings of the reports, with the dot, the certificate's first.
+    """
+
+    path: Path
+    subjects: tuple[SubjectEntry, ...]
+    budgets: tuple[BudgetEntry, ...]
+    reports: Path
+    formats: tuple[str, ...]
+
+    @property
+    def root(self) -> Path:
+        """The folder from which subjects and plan files are found."""
+        return self.path.parent
+
+
+def read_project_file(path: Path | str, endings: Collection[str]) -> ProjectFile:
+    """Read a project file.
+
+    Args:
+        path: the file, or the folder that holds ``dpaudit.toml``.
+        endings: the file endings that reports may have, with their dots.
+
+    Raises:
+        InputError: naming the first field that is unknown, missing or invalid.
+    """
+    path = Path(path)
+    path = (path / PROJECT_FILE if path.is_dir() else path).absolute()
+    if not path.exists():
+        raise InputError(
+            f"project file {str(path)!r} does not exist; give its path, or start a project with "
+            "dpaudit init NAME."
+        )
+    content = files.read_toml(path, what="project file")
+    tables.table("project file", content, ("project", "audit", "subject", "budget"))
+    project = tables.table("project", content.get("project", {}), ("reports", "formats"))
+    default = _audit("audit", content.get("audit", {}), AuditEntry(), DRAWN)
+    items = tables.tables("subject", content.get("subject", []))
+    if not items:
+        raise InputError(f"project file {str(path)!r} has no [[subject]]; list at least one.")
+    subjects = tuple(_subject(n, item, default) for n, item in enumerate(items, start=1))
+    formats = _formats(project.get("formats", [".html"]), endings)
+    _refuse_collisions([entry.name for entry in subjects], formats)
+    listed = tables.tables("budget", content.get("budget", []))
+    budgets = tuple(_budget(n, item, subjects) for n, item in enumerate(listed, start=1))
+    _refuse_twins("budget", [entry.name for entry in budgets])
+    reports = validate.text(reports=project.get("reports", "reports"))
+    return ProjectFile(path, subjects, budgets, path.parent / reports, formats)
+
+
+def checked_name(value: object, *, field: str = "name") -> str:
+    """A name that is safe as the name of a file.
+
+    Raises:
+        InputError: if it is anything else.
+    """
+    name = validate.text(**{field: value})
+    if not _NAME.fullmatch(name) or name.endswith("."):
+        raise InputError(
+            f"{field} is {name!r:.120}; it must be at most 100 letters, digits, '-', '_' and '.', "
+            "beginning with a letter or digit."
+        )
+    return name
+
+
+def _subject(number: int, item: object, default: AuditEntry) -> SubjectEntry:
+    place = f"subject {number}"
+    given = tables.table(place, item, _SUBJECT)
+    for key in ("name", "target"):
+        if key not in given:
+            raise InputError(f"{place} lacks the key {key!r}; add it.")
+    with tables.within(place):
+        name = checked_name(given["name"])
+    with tables.within(f"subject {name!r}"):
+        return _named_subject(name, given, default)
+
+
+def _named_subject(name: str, given: dict[str, Any], default: AuditEntry) -> SubjectEntry:
+    target = validate.text(target=given["target"])
+    settings = given.get("set", {})
+    if not isinstance(settings, Mapping):
+        raise InputError(f"set is {settings!r:.60}; it must be a table of fields.")
+    if target.endswith(".toml") and settings:
+        raise InputError("set is given for a plan file; edit the plan file instead.")
+    if not target.endswith(".toml") and not target.rpartition(":")[0]:
+        raise InputError(
+            f"target is {target!r:.80}; it must be module:Object, FILE.py:Object or PLAN.toml."
+        )
+    audits = None
+    if "audit" in given:
+        listed = tables.tables("subject.audit", given["audit"])
+        audits = tuple(
+            _audit(f"audit {n}", item, default, _AUDIT) for n, item in enumerate(listed, start=1)
+        )
+    delta = given.get("delta")
+    return SubjectEntry(
+        name=name,
+        target=target,
+        settings=dict(settings),
+        claim=_claim(given["claim"]) if "claim" in given else None,
+        delta=None if delta is None else validate.probability(delta=delta),
+        accountant=AccountantName(
+            tables.chosen([*AccountantName], accountant=given.get("accountant", "best"))
+        ),
+        audits=audits,
+        default_audit=default,
+    )
+
+
+def _claim(value: object) -> Claim:
+    given = tables.table("claim", value, ("epsilon", "delta", "source"))
+    source = given.setdefault("source", PROJECT_FILE)
+    if not isinstance(source, str):
+        raise InputError(f"source is {source!r:.60}; it must be a text.")
+    return Claim.from_dict(given)
+
+
+def _audit(place: str, value: object, default: AuditEntry, keys: Sequence[str]) -> AuditEntry:
+    given = tables.table(place, value, keys)
+    with tables.within(place):
+        if "pair" in given:
+            given["pair"] = _pair(given["pair"])
+        return replace(default, **given)
+
+
+def _pair(value: object) -> AuditPair:
+    if not isinstance(value, list) or len(value) != 2:
+        raise InputError(f"pair is {value!r:.60}; it must be an array of two data sets.")
+    try:
+        files.canonical_json(value)
+    except (TypeError, ValueError):
+        raise InputError(
+            f"pair is {value!r:.60}; it may hold finite numbers, texts, booleans and arrays."
+        ) from None
+    x, x_prime = value
+    return AuditPair(x, x_prime, "given")
+
+
+def _budget(number: int, item: object, subjects: Sequence[SubjectEntry]) -> BudgetEntry:
+    place = f"budget {number}"
+    given = tables.table(place, item, ("name", "subjects", "epsilon", "delta"))
+    known = [entry.name for entry in subjects]
+    with tables.within(place):
+        if "epsilon" not in given:
+            raise InputError("the key 'epsilon' is missing; give the largest allowed ε.")
+        name = validate.text(name=given.get("name", place))
+        members = given.get("subjects", known)
+        if not isinstance(members, list) or not members:
+            raise InputError(f"subjects is {members!r:.60}; it must be an array of names.")
+        for member in members:
+            tables.chosen(known, subjects=member)
+        _refuse_twins("subjects", members)
+        limit = Claim(given["epsilon"], given.get("delta", 0.0), PROJECT_FILE)
+        return BudgetEntry(name, tuple(members), limit)
+
+
+def _formats(value: object, endings: Collection[str]) -> tuple[str, ...]:
+    if not isinstance(value, list):
+        raise InputError(f"formats is {value!r:.60}; it must be an array, such as ['html', 'md'].")
+    known = sorted(ending.removeprefix(".") for ending in endings)
+    wanted = [str(each).lower().removeprefix(".") for each in value]
+    for each in wanted:
+        tables.chosen(known, formats=each)
+    return tuple(dict.fromkeys([CERTIFICATE, *(f".{each}" for each in wanted)]))
+
+
+def _refuse_twins(field: str, names: Sequence[str]) -> None:
+    folded = [name.casefold() for name in names]
+    for name in names:
+        if folded.count(name.casefold()) > 1:
+            raise InputError(f"{field} has the name {name!r:.120} twice; names must differ.")
+
+
+def _refuse_collisions(names: Sequence[str], formats: Sequence[str]) -> None:
+    """No two subjects may write the same file, nor the index, on any file system."""
+    _refuse_twins("subject", names)
+    taken: dict[str, str] = {}
+    for name in names:
+        if name.casefold() == _INDEX:
+            raise InputError(f"subject has the name {name!r}, as the index has; rename it.")
+        for ending in formats:
+            other = taken.setdefault(f"{name}{ending}".casefold(), name)
+            if other != name:
+                raise InputError(f"subjects {other!r} and {name!r} write one file; rename one.")

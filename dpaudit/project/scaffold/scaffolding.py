@@ -1,0 +1,88 @@
+"""Starting a user's project from the templates of the package."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator
+from contextlib import suppress
+from importlib import resources
+from importlib.resources.abc import Traversable
+from pathlib import Path, PurePosixPath
+
+from dpaudit import files
+from dpaudit.errors import InputError
+from dpaudit.project.project_file import checked_name
+
+__all__ = ["scaffold", "templates"]
+
+SUFFIX = ".template"
+"""Keeps tools from taking a template for code, and packagers from reading its dot files."""
+_NAME = "@NAME@"
+
+
+def scaffold(name: str, *, within: Path | str = ".") -> tuple[Path, ...]:
+    """Make a folder with a project that passes its own check.
+
+    Args:
+        name: of the folder and the project; no path.
+        within: the folder to make it in.
+
+    Returns:
+        The files.
+
+    Raises:
+        InputError: if the name is no name of a folder, the folder holds something already, or it
+            cannot be written. Nothing is left behind then.
+    """
+    folder = Path(within) / checked_name(name)
+    _refuse_content(folder)
+    beside = None
+    try:
+        beside = Path(tempfile.mkdtemp(dir=within, prefix=".dpaudit-"))
+        _readable(beside)
+        for path, text in templates():
+            (beside / path).parent.mkdir(parents=True, exist_ok=True)
+            files.write(beside / path, text.replace(_NAME, name))
+        with suppress(FileNotFoundError):
+            folder.rmdir()  # an empty one
+        beside.rename(folder)
+    except OSError as error:
+        raise InputError(
+            f"folder {str(folder)!r} cannot be made: {error.strerror}; choose another place."
+        ) from None
+    finally:
+        if beside is not None:
+            shutil.rmtree(beside, ignore_errors=True)
+    return tuple(folder / path for path, _ in templates())
+
+
+def templates() -> Iterator[tuple[PurePosixPath, str]]:
+    """Path and text of every file, in alphabetical order of the templates."""
+    yield from _below(resources.files("dpaudit.project.scaffold"), PurePosixPath())
+
+
+def _below(folder: Traversable, path: PurePosixPath) -> Iterator[tuple[PurePosixPath, str]]:
+    for entry in sorted(folder.iterdir(), key=lambda entry: entry.name):
+        name = entry.name
+        if name.startswith("dot-"):
+            name = f".{name.removeprefix('dot-')}"
+        if entry.is_dir():
+            yield from _below(entry, path / name)
+        elif name.endswith(SUFFIX):
+            yield path / name.removesuffix(SUFFIX), entry.read_text("utf-8")
+
+
+def _refuse_content(folder: Path) -> None:
+    if folder.is_symlink() or (folder.exists() and not folder.is_dir()):
+        raise InputError(f"{str(folder)!r} exists and is no folder; choose another name.")
+    if folder.exists() and any(folder.iterdir()):
+        raise InputError(f"folder {str(folder)!r} is not empty; choose another name.")
+
+
+def _readable(folder: Path) -> None:
+    """Temporary folders are for their owner alone; a project is not."""
+    umask = os.umask(0)
+    os.umask(umask)
+    folder.chmod(0o777 & ~umask)

@@ -1,0 +1,266 @@
+"""Finding what the user names: a subject, a plan file, or a function in a file."""
+
+from __future__ import annotations
+
+import hashlib
+import importlib
+import importlib.util
+import inspect
+import json
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import MISSING, dataclass, fields, is_dataclass
+from enum import Enum
+from functools import partial
+from importlib.metadata import entry_points
+from pathlib import Path
+from typing import Any
+
+from dpaudit import files
+from dpaudit.certificate import Claim, Finding, SubjectRecord
+from dpaudit.errors import DpAuditError, InputError
+from dpaudit.plan import Plan
+from dpaudit.project.plan_file import read_plan_file
+from dpaudit.project.sources import code_hash
+from dpaudit.project.subject import Subject
+
+__all__ = [
+    "Target",
+    "configuration",
+    "find_subject",
+    "find_target",
+    "is_subject",
+    "load_function",
+    "parse_settings",
+    "registered_subjects",
+]
+
+ENTRY_POINTS = "dpaudit.subjects"
+
+
+@dataclass(frozen=True)
+class Target:
+    """What is to be certified.
+
+    Attributes:
+        record: how the certificate names it.
+        plan: its declared invocations.
+        claim: what is stated of it.
+        findings: what is known before any proof.
+        not_covered: what it leaves open.
+        subject: the algorithm, or None for a plan file.
+    """
+
+    record: SubjectRecord
+    plan: Plan
+    claim: Claim | None
+    findings: tuple[Finding, ...]
+    not_covered: tuple[str, ...]
+    subject: Subject | None = None
+
+
+def registered_subjects() -> dict[str, type[Subject]]:
+    """The subjects that installed packages offer, by ``package:object``, in order of name.
+
+    An entry point of the group ``dpaudit.subjects`` is a sequence of subject classes.
+    """
+    found: dict[str, type[Subject]] = {}
+    for entry in entry_points(group=ENTRY_POINTS):
+        for subject in entry.load():
+            found[f"{_public_home(subject)}:{subject.__qualname__}"] = subject
+    return dict(sorted(found.items()))
+
+
+def _public_home(subject: type[Subject]) -> str:
+    """The package that hands the subject on, or else the module that defines it."""
+    package = subject.__module__.rpartition(".")[0]
+    handed_on = getattr(sys.modules.get(package), subject.__name__, None)
+    return package if handed_on is subject else subject.__module__
+
+
+def parse_settings(settings: Sequence[str]) -> dict[str, Any]:
+    """``key=value`` texts; a value is JSON where it can be read as such, else text.
+
+    Raises:
+        InputError: if one has no ``=``, or a key comes twice.
+    """
+    parsed: dict[str, Any] = {}
+    for setting in settings:
+        key, equals, value = setting.partition("=")
+        if not equals or not key:
+            raise InputError(f"--set is {setting!r}; it must be of the form key=value.")
+        if key in parsed:
+            raise InputError(f"--set {key} is given twice; keep one of them.")
+        try:
+            parsed[key] = json.loads(value, parse_constant=float)
+        except ValueError:
+            parsed[key] = value
+    return parsed
+
+
+def find_target(name: str, settings: Mapping[str, Any]) -> Target:
+    """A plan file (by its ending) or a subject.
+
+    Raises:
+        InputError: if it does not exist or is not valid.
+    """
+    if name.endswith(".toml"):
+        if settings:
+            raise InputError("--set is given for a plan file; edit the file instead.")
+        content = read_plan_file(name)
+        record = SubjectRecord(name=Path(name).name)
+        return Target(record, content.plan, content.claim, content.findings, ())
+    subject = find_subject(name, settings)
+    return Target(
+        subject_record(name, subject),
+        subject.plan(),
+        subject.claim(),
+        subject.findings(),
+        subject.not_covered(),
+        subject,
+    )
+
+
+def find_subject(name: str, settings: Mapping[str, Any]) -> Subject:
+    """An instance of the subject ``module:object`` with these settings over its defaults.
+
+    Raises:
+        InputError: if the module or object does not exist, is no subject, or a setting is wrong.
+    """
+    found: Any = _load_object(name)
+    if isinstance(found, Subject):
+        found, settings = type(found), {**_shallow(found), **settings}
+    if not is_subject(found):
+        raise InputError(f"{name} is no subject; it must be a dataclass that extends Subject.")
+    known = {field.name: field for field in fields(found) if field.init}
+    for key in settings.keys() - known.keys():
+        raise InputError(f"{name} has no field {key!r}; its fields are {', '.join(known)}.")
+    for key, field in known.items():
+        if field.default is MISSING and field.default_factory is MISSING and key not in settings:
+            raise InputError(f"{name} needs the field {key!r}; give it with --set {key}=….")
+    try:
+        subject: Subject = found(**{key: _as_tuple(value) for key, value in settings.items()})
+    except (TypeError, AttributeError, ArithmeticError) as error:
+        raise InputError(f"{name} cannot be made with {dict(settings)}: {error}.") from None
+    return subject
+
+
+def is_subject(found: Any) -> bool:
+    """Whether it is a class of subjects, as opposed to a function or an instance."""
+    return isinstance(found, type) and issubclass(found, Subject) and is_dataclass(found)
+
+
+def load_function(name: str) -> Callable[..., Any]:
+    """The function of ``FILE.py:function`` or ``module:function``. This runs the file.
+
+    Raises:
+        InputError: if there is no such file or function, or the file cannot be imported.
+    """
+    function = _load_object(name)
+    if not callable(function):
+        raise InputError(f"{name} is a {type(function).__name__}; it must be a function.")
+    return function  # type: ignore[no-any-return]
+
+
+def _load_object(name: str) -> Any:
+    module_name, colon, attribute = name.rpartition(":")
+    if not colon or not module_name or not attribute:
+        raise InputError(
+            f"subject is {name!r:.80}; it must be module:Object, FILE.py:object or PLAN.toml."
+        )
+    module = _load_module(module_name)
+    found = module
+    for part in attribute.split("."):
+        found = getattr(found, part, None)
+        if found is None:
+            raise InputError(f"{module_name} has no {attribute!r}; check the name.")
+    return found
+
+
+def _load_module(name: str) -> Any:
+    """A module by its name, seen from the current folder, or by the path of its file."""
+    if name.endswith(".py"):
+        files.read_text(name, what="file")
+        path = Path(name).resolve()
+        known_as = _module_name(path)
+        spec = importlib.util.spec_from_file_location(known_as, path)
+        if spec is None or spec.loader is None:
+            raise InputError(f"file {name!r} cannot be imported; it must be Python code.")
+        module = importlib.util.module_from_spec(spec)
+        sys.modules.setdefault(known_as, module)
+        _importing(name, partial(spec.loader.exec_module, module))
+        return module
+    here = str(Path.cwd())
+    if here not in sys.path:
+        sys.path.insert(0, here)
+    if not all(part.isidentifier() for part in name.split(".")):
+        raise InputError(f"module is {name!r:.80}; it must be a dotted name or a .py file.")
+    return _importing(name, lambda: importlib.import_module(name))
+
+
+def _module_name(path: Path) -> str:
+    """The file's stem, unless another module has that name: two files may share theirs."""
+    other = getattr(sys.modules.get(path.stem), "__file__", None)
+    if path.stem not in sys.modules or other == str(path):
+        return path.stem
+    return f"{path.stem}_{hashlib.sha256(str(path).encode()).hexdigest()[:8]}"
+
+
+def _importing(name: str, load: Callable[[], Any]) -> Any:
+    """Import foreign code; whatever it raises becomes one sentence."""
+    try:
+        return load()
+    except DpAuditError:
+        raise
+    except ModuleNotFoundError as error:
+        raise InputError(f"{name} cannot be imported: {error}.") from None
+    except (Exception, SystemExit) as error:  # noqa: BLE001 - foreign code may raise anything
+        detail = f"{type(error).__name__}: {error}".strip()
+        raise InputError(f"{name} cannot be imported: {detail:.200}.") from None
+
+
+def subject_record(name: str, subject: Subject) -> SubjectRecord:
+    """How a certificate names a subject: configuration, hash of its code, where it stands."""
+    kind = type(subject)
+    file = Path(inspect.getsourcefile(kind) or "")
+    return SubjectRecord(
+        name=name,
+        configuration=configuration(subject),
+        code_hash=code_hash(kind.__module__, file),
+        location=f"{_module_path(kind, file)}:{inspect.getsourcelines(kind)[1]}",
+    )
+
+
+def _module_path(kind: type, file: Path) -> str:
+    """The file below its source root."""
+    root, _, rest = kind.__module__.partition(".")
+    return f"{root}/{rest.replace('.', '/')}.py" if rest else file.name
+
+
+def configuration(subject: Any) -> dict[str, Any]:
+    """The public fields as JSON values."""
+    return {name: _plain(value) for name, value in _shallow(subject).items()}
+
+
+def _shallow(subject: Any) -> dict[str, Any]:
+    return {field.name: getattr(subject, field.name) for field in fields(subject) if field.init}
+
+
+def _plain(value: Any) -> Any:
+    """A JSON value for a field; what has none is shown by its name."""
+    if value is None or isinstance(value, bool | int | str):
+        return value.value if isinstance(value, Enum) else value
+    if isinstance(value, float):
+        return value if abs(value) != float("inf") and value == value else repr(value)
+    if isinstance(value, Mapping):
+        return {str(key): _plain(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(item) for item in value]
+    if is_dataclass(value) and not isinstance(value, type):
+        plain = {name: _plain(item) for name, item in _shallow(value).items()}
+        return {"type": type(value).__name__} | plain
+    return repr(value)
+
+
+def _as_tuple(value: Any) -> Any:
+    return tuple(map(_as_tuple, value)) if isinstance(value, list) else value

@@ -1,0 +1,1 @@
+"""What is drawn, whoever draws it: curves, points and labels."""

@@ -1,0 +1,164 @@
+"""The figures of what is claimed, proved and attacked: what is drawn, and what it says in words."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from dpaudit.reporting.curves import best_odds, densified, proved_points, trade_off
+from dpaudit.reporting.figures.plot import Dot, Figure, Floats, Ink, Key, Line, Mark, Plot
+from dpaudit.reporting.text import down, percent, plain, up
+
+if TYPE_CHECKING:
+    from dpaudit.accounting import CurvePoint, Guarantee
+    from dpaudit.certificate import Certificate
+    from dpaudit.reporting.composition import Growth, Step
+
+__all__ = ["figures", "growth_figure", "rates"]
+
+
+def figures(certificate: Certificate) -> tuple[Figure, ...]:
+    """The privacy and trade-off curves; none where there is neither proof nor attack."""
+    proved = certificate.guarantee
+    points = () if proved is None else proved_points(proved)
+    if not points and (certificate.claim is None or not _attacks(certificate)):
+        return ()
+    return (_privacy_curve(certificate, points), _trade_off_curve(certificate, points))
+
+
+def rates() -> Floats:
+    """Rates of false alarms at which curves of tests are drawn; closer where they are small."""
+    grid = np.concatenate([[0.0], np.logspace(-4, 0, 120), np.linspace(0, 1, 81)])
+    return np.unique(grid)
+
+
+def _attacks(certificate: Certificate) -> list[tuple[float, float]]:
+    """Finite, positive lower bounds of the audits, as (ε, δ)."""
+    bounds = ((a.epsilon_lower, a.delta) for a in certificate.audits)
+    return sorted({(e, d) for e, d in bounds if e is not None and 0 < e < math.inf})
+
+
+def _privacy_curve(certificate: Certificate, points: Sequence[CurvePoint]) -> Figure:
+    claim, proved, attacks = certificate.claim, certificate.guarantee, _attacks(certificate)
+    deltas = [p.delta for p in points] + [d for _, d in attacks]
+    deltas += [] if claim is None else [claim.delta]
+    floor = _floor(deltas)
+    lines, dots, legend = [], [], []
+    if points:
+        epsilon, delta = densified(points)
+        lines.append(Line(epsilon, np.maximum(delta, floor), Ink.PROVED))
+        legend.append(Key(Mark.LINE, Ink.PROVED, "proved: (ε, δ) holds on and above it"))
+    if proved is not None and proved.epsilon < math.inf:
+        dots.append(Dot(proved.epsilon, max(proved.delta, floor), Ink.PROVED, Mark.CIRCLE))
+        legend.append(Key(Mark.CIRCLE, Ink.PROVED, _named("guarantee", proved)))
+    if claim is not None:
+        at = max(claim.delta, floor)
+        dots.append(Dot(claim.epsilon, at, Ink.CLAIM, Mark.SQUARE, hollow=True))
+        legend.append(Key(Mark.SQUARE, Ink.CLAIM, f"claim: {claim}"))
+    for epsilon_lower, delta_at in attacks:
+        dots.append(Dot(epsilon_lower, max(delta_at, floor), Ink.ATTACK, Mark.TRIANGLE))
+    if attacks:
+        words = "attacked: the true ε lies at or to the right of it"
+        legend.append(Key(Mark.TRIANGLE, Ink.ATTACK, words))
+    return Figure(
+        "privacy-curve",
+        "What is proved at every ε" if points else "What is claimed, and what was attacked",
+        _in_words(certificate),
+        Plot("ε", "δ", tuple(lines), tuple(dots), floor=floor),
+        tuple(legend),
+    )
+
+
+def _floor(deltas: Sequence[float]) -> float:
+    """Where δ = 0 is drawn on a logarithmic axis: one decade below the least positive δ."""
+    least = min((delta for delta in deltas if delta > 0), default=1e-6)
+    return float(10.0 ** (max(math.floor(math.log10(least)), -30) - 1))
+
+
+def _named(what: str, proved: Guarantee) -> str:
+    return f"{what}: ε = {up(proved.epsilon)}, δ = {plain(proved.delta)}"
+
+
+def _in_words(certificate: Certificate) -> str:
+    parts = []
+    claim, proved = certificate.claim, certificate.guarantee
+    if proved is not None:
+        parts.append(f"The guarantee is ε = {up(proved.epsilon)} at δ = {plain(proved.delta)}")
+    if claim is not None:
+        parts.append(f"the claim is {claim}")
+    attacks = _attacks(certificate)
+    if any(audit.epsilon_lower == math.inf for audit in certificate.audits):
+        parts.append("an attack, which cannot be drawn, shows that no finite ε holds")
+    elif attacks:
+        epsilon, delta = attacks[-1]
+        parts.append(f"the strongest attack shows ε ≥ {down(epsilon)} at δ = {plain(delta)}")
+    text = "; ".join(parts)
+    return f"{text[0].upper()}{text[1:]}."
+
+
+def _trade_off_curve(certificate: Certificate, points: Sequence[CurvePoint]) -> Figure:
+    from dpaudit.accounting import CurvePoint
+
+    claim, attacks, grid = certificate.claim, _attacks(certificate), rates()
+    toss = np.array([0.0, 1.0])
+    lines = [Line(toss, 1 - toss, Ink.MUTED, (1, 3))]
+    legend = [Key(Mark.LINE, Ink.MUTED, "coin toss: nothing is learnt", (1, 3))]
+    if points:
+        lines.append(Line(grid, trade_off(points, grid), Ink.PROVED, shaded=True))
+        legend.append(Key(Mark.LINE, Ink.PROVED, "proved: no test reaches below it"))
+    if claim is not None:
+        limit = trade_off([CurvePoint(claim.epsilon, claim.delta)], grid)
+        lines.append(Line(grid, limit, Ink.CLAIM, (6, 3)))
+        legend.append(Key(Mark.LINE, Ink.CLAIM, f"claim: {claim}", (6, 3)))
+    if attacks:
+        reached = trade_off([CurvePoint(*attacks[-1])], grid)
+        lines.append(Line(grid, reached, Ink.ATTACK, (2, 2)))
+        words = "attacked: some test reaches it, or below"
+        legend.append(Key(Mark.LINE, Ink.ATTACK, words, (2, 2)))
+    bound = percent(best_odds(points))
+    proof = f"By the proof a guess at even odds is right at most {bound} of the time."
+    return Figure(
+        "trade-off",
+        "What a test can reach",
+        "Rates of misses against false alarms of the best test of two neighbouring data sets. "
+        + (proof if points else ""),
+        Plot("false alarms", "misses", tuple(lines), square=True),
+        tuple(legend),
+    )
+
+
+def growth_figure(certificate: Certificate, growth: Growth) -> Figure:
+    """ε against the number of uses, and beyond the plan where all of it is run again."""
+    claim = certificate.claim
+    lines, legend = [], []
+    if len(growth.within) > 1:
+        lines.append(_growth_line(growth.within, ()))
+        legend.append(Key(Mark.LINE, Ink.PROVED, "proved, in the order of the plan"))
+    lines.append(_growth_line((growth.within[-1], *growth.beyond), (4, 3)))
+    legend.append(Key(Mark.LINE, Ink.PROVED, "if the whole plan is run again", (4, 3)))
+    if claim is not None and claim.delta == growth.delta:
+        ends = np.array([0.0, lines[-1].x[-1]])
+        lines.append(Line(ends, np.full(2, claim.epsilon), Ink.CLAIM, (6, 3)))
+        legend.append(Key(Mark.LINE, Ink.CLAIM, f"claim: {claim}", (6, 3)))
+    once = growth.within[-1]
+    last = growth.beyond[-1] if growth.beyond else once
+    dot = Dot(once.uses, once.epsilon, Ink.PROVED, Mark.CIRCLE)
+    legend.insert(-1, Key(Mark.CIRCLE, Ink.PROVED, "the plan, run once"))
+    return Figure(
+        "growth",
+        "How the loss grows over time",
+        f"After one run of the plan ({once.uses} {'use' if once.uses == 1 else 'uses'}) "
+        f"ε = {up(once.epsilon)}; after {last.runs} "
+        f"{'run' if last.runs == 1 else 'runs'} ε = {up(last.epsilon)}; all at "
+        f"δ = {plain(growth.delta)}, by the accountant {growth.accountant}.",
+        Plot("uses", "ε", tuple(lines), (dot,)),
+        tuple(legend),
+    )
+
+
+def _growth_line(steps: Sequence[Step], dashes: tuple[int, ...]) -> Line:
+    uses = np.array([float(step.uses) for step in steps])
+    return Line(uses, np.array([step.epsilon for step in steps]), Ink.PROVED, dashes)

@@ -1,0 +1,65 @@
+"""The report as one self-contained page."""
+
+from __future__ import annotations
+
+import math
+from functools import cache
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from dpaudit.reporting.base import Renderer
+from dpaudit.reporting.comparison import comparison, tally
+from dpaudit.reporting.html import svg
+from dpaudit.reporting.html.environment import strict_environment
+from dpaudit.reporting.text import compact, down, percent, plain, up, visible
+from dpaudit.reporting.view import answered, view
+from dpaudit.reporting.wording import headline, tables, words
+
+if TYPE_CHECKING:
+    from jinja2 import Environment
+
+    from dpaudit.certificate import Certificate
+
+__all__ = ["HtmlRenderer", "environment"]
+
+
+class HtmlRenderer(Renderer):
+    """One HTML file: no scripts, nothing loaded from elsewhere, for screen and print."""
+
+    name: ClassVar[str] = "html"
+    suffix: ClassVar[str] = ".html"
+
+    def render(self, *certificates: Certificate) -> str:
+        """The page: one report, or a table of verdicts and the reports below it."""
+        views = [view(certificate) for certificate in certificates]
+        template = environment().get_template("report.html.j2")
+        return template.render(views=views, rows=comparison(views), tally=tally(views))
+
+
+@cache
+def environment() -> Environment:
+    """Templates with everything escaped and nothing missing in silence."""
+    from jinja2 import PackageLoader
+    from markupsafe import Markup
+
+    made = strict_environment(PackageLoader("dpaudit.reporting.html"))
+    made.finalize = _shown
+    made.filters |= {
+        "compact": compact,
+        "confidence": headline.confidence,
+        "down": down,
+        # The only text that is not escaped: drawn by figures, from numbers and fixed words.
+        "drawn": lambda figure, prefix: Markup(svg.markup(figure.plot, prefix + figure.name)),
+        "spaced": tables.spaced,
+        "percent": percent,
+        "plain": plain,
+        "answered": answered,
+        "tied": lambda text: text.replace(" %", "\u00a0%"),
+        "up": up,
+    }
+    made.globals |= {"infinity": math.inf, "severities": words.SEVERITIES}
+    return made
+
+
+def _shown(value: Any) -> Any:
+    """Foreign text without hidden characters; markup of our own as it is."""
+    return visible(value) if type(value) is str else value

@@ -1,0 +1,1 @@
+"""A draft record for the OpenDP deployments registry."""

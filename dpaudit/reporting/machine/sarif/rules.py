@@ -1,0 +1,71 @@
+"""The rules behind SARIF results, with help."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
+
+from dpaudit.certificate import Severity
+from dpaudit.reporting.machine.sarif.text import message
+from dpaudit.reporting.wording.words import SEVERITIES
+
+if TYPE_CHECKING:
+    from dpaudit.certificate import Finding
+
+__all__ = ["AUDIT", "CLAIM", "rule_id", "rules"]
+
+CLAIM = "claim"
+"""Rule of the verdict."""
+AUDIT = "audit"
+"""Rule of every audit."""
+
+_OWN = (
+    (
+        CLAIM,
+        "The privacy claim is proved.",
+        "A claim is certified when an accountant proves it for the declared plan, unproven when "
+        "none can, and refuted when an audit rejects it. Without a claim, the guarantee is judged.",
+    ),
+    (
+        AUDIT,
+        "An attack does not reject the privacy claim.",
+        "An audit runs the code on two neighbouring data sets and bounds ε from below, at the "
+        "stated confidence. One that finds nothing proves nothing; its power says what it would "
+        "have found.",
+    ),
+)
+_MOST_REMEDIES = 5
+
+
+def rules(findings: Iterable[Finding]) -> list[dict[str, Any]]:
+    """The verdict's rule, the audits' rule, and one for each kind of finding, by first appearance.
+
+    The help of a finding's rule is what the findings themselves advise.
+    """
+    alike: dict[str, list[Finding]] = {}
+    for finding in findings:
+        alike.setdefault(finding.rule, []).append(finding)
+    own = [_rule(name, short, text, "error") for name, short, text in _OWN]
+    return own + [_finding_rule(rule, found) for rule, found in alike.items()]
+
+
+def _finding_rule(rule: str, found: list[Finding]) -> dict[str, Any]:
+    worst = min(found, key=lambda finding: list(Severity).index(finding.severity)).severity
+    remedies = dict.fromkeys(finding.remedy for finding in found if finding.remedy)
+    advice = " ".join(list(remedies)[:_MOST_REMEDIES])
+    meaning = f"{SEVERITIES[worst][0].upper()}{SEVERITIES[worst][1:]}."
+    return _rule(rule_id(rule), meaning, advice or meaning, str(worst))
+
+
+def rule_id(rule: str) -> str:
+    """A finding may not pose as a rule of ours, and a rule needs a name."""
+    return f"finding/{rule or 'unnamed'}"
+
+
+def _rule(name: str, short: str, text: str, level: str) -> dict[str, Any]:
+    return {
+        "id": name,
+        "shortDescription": message(short),
+        "help": message(text),
+        "defaultConfiguration": {"level": level},
+    }

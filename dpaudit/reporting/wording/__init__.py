@@ -1,0 +1,1 @@
+"""What is said, whoever renders it: headline, statement, tables."""

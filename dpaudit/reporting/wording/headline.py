@@ -1,0 +1,243 @@
+"""The verdict in a few sentences that a non-expert understands."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import TYPE_CHECKING
+
+from dpaudit.certificate import Claim, Severity, Verdict
+from dpaudit.certificate.verdicts import beyond_proof, contradicting
+from dpaudit.reporting.curves import best_odds, proved_points
+from dpaudit.reporting.text import down, percent, plain, probability, up
+from dpaudit.reporting.wording import words
+
+if TYPE_CHECKING:
+    from dpaudit.certificate import AuditRecord, Certificate
+
+__all__ = ["Headline", "Odds", "confidence", "headline", "strongest_refutation"]
+
+
+_SIGNS = {Verdict.CERTIFIED: "✓", Verdict.UNPROVEN: "?", Verdict.REFUTED: "✗"}
+
+
+@dataclass(frozen=True)
+class Odds:
+    """Success of the best guess between two equally likely cases; 0.5 is a coin toss.
+
+    Attributes:
+        proved: at most this, by the guarantee; None where nothing is proved of what runs.
+        claimed: at most this, by the claim; None where there is none.
+        contradicted: whether an attack exceeds the proof, which then is of no use to anybody.
+    """
+
+    proved: float | None
+    claimed: float | None
+    contradicted: bool = False
+
+
+@dataclass(frozen=True)
+class Headline:
+    """The first screen of a report.
+
+    Attributes:
+        verdict: what colours it.
+        label: the verdict in one or two words.
+        sign: a sign beside the label, so that colour is not needed to tell verdicts apart.
+        sentence: what it means, in one sentence.
+        details: further sentences, each of its own.
+        open_points: how many findings need a decision; empty where none does.
+        odds: the numbers behind the sentence.
+    """
+
+    verdict: Verdict
+    label: str
+    sign: str
+    sentence: str
+    details: tuple[str, ...]
+    open_points: str
+    odds: Odds
+
+
+def headline(certificate: Certificate) -> Headline:
+    """Say what the verdict means for the protected party."""
+    odds = _odds(certificate)
+    write = {
+        Verdict.CERTIFIED: _certified,
+        Verdict.UNPROVEN: _unproven,
+        Verdict.REFUTED: _refuted,
+    }[certificate.verdict]
+    sentence, details = write(certificate, odds)
+    meaning = (
+        f"“You” are whoever stands behind one {certificate.plan.unit}; whoever stands behind "
+        "several is protected less."
+    )
+    return Headline(
+        verdict=certificate.verdict,
+        label=certificate.verdict.value.capitalize(),
+        sign=_SIGNS[certificate.verdict],
+        sentence=sentence,
+        details=(*details, meaning),
+        open_points=_open_points(certificate),
+        odds=odds,
+    )
+
+
+def _open_points(certificate: Certificate) -> str:
+    counted = {
+        severity: sum(finding.severity is severity for finding in certificate.findings)
+        for severity in (Severity.ERROR, Severity.WARNING)
+    }
+    named = [f"{n} {s}{'' if n == 1 else 's'}" for s, n in counted.items() if n]
+    total = sum(counted.values())
+    return f"{' and '.join(named)} {'needs' if total == 1 else 'need'} a decision." if total else ""
+
+
+def _odds(certificate: Certificate) -> Odds:
+    proved, claim = certificate.guarantee, certificate.claim
+    contradicted = any(beyond_proof(proved, audit) for audit in certificate.audits)
+    disputed = contradicted or bool(certificate.disputed)
+    nothing = proved is None or proved.epsilon == math.inf or disputed
+    return Odds(
+        None if proved is None or nothing else probability(proved.epsilon, proved.delta),
+        None if claim is None else probability(claim.epsilon, claim.delta),
+        contradicted,
+    )
+
+
+def _who_guesses(certificate: Certificate) -> str:
+    plan = certificate.plan
+    who = words.adversary(plan.trust)
+    return f"{who} can improve a 50:50 guess about {words.secret(plan.relation)}"
+
+
+def _certified(certificate: Certificate, odds: Odds) -> tuple[str, list[str]]:
+    bound = 1.0 if odds.proved is None else odds.proved
+    sentence = f"{_who_guesses(certificate)} to at most {percent(bound)}."
+    stated = "There is no claim to compare it with; this is what is proved."
+    if certificate.claim is not None:
+        stated = f"The claim ({certificate.claim}) is proved."
+    rejected = [_rejected(audit) for audit in certificate.audits if audit.refuted]
+    return sentence, [stated, *_whole_curve(certificate, bound), *rejected]
+
+
+def _rejected(audit: AuditRecord) -> str:
+    """An attack on a stronger statement than the claim says nothing against the claim."""
+    return (
+        f"An attack rejects ε = {plain(audit.claim_epsilon)} at δ = {plain(audit.delta)}, which "
+        "is a stronger statement and not the one above."
+    )
+
+
+def _whole_curve(certificate: Certificate, bound: float) -> list[str]:
+    """A second, smaller bound where the whole curve gives one: each of its points holds."""
+    proved = certificate.guarantee
+    best = bound if proved is None else best_odds(proved_points(proved))
+    if best > bound - 0.001:
+        return []
+    return [f"The whole curve below proves even less: at most {percent(best)}."]
+
+
+def _unproven(certificate: Certificate, odds: Odds) -> tuple[str, list[str]]:
+    claim, proved = certificate.claim, certificate.guarantee
+    who = words.adversary(certificate.plan.trust)
+    about = words.secret(certificate.plan.relation)
+    if odds.proved is None or proved is None:
+        where = "" if proved is None else f" (at δ = {plain(proved.delta)})"
+        details = [] if claim is None else [_promise(odds, "is a statement without a proof")]
+        if certificate.disputed and proved is not None and proved.epsilon < math.inf:
+            where, why = " of what runs", _no_ground(certificate, odds)
+            details = [why, *details]
+        sentence = (
+            f"Nothing is proved{where}: {who[0].lower()}{who[1:]} may be able to tell with "
+            f"certainty {about}."
+        )
+        return sentence, details
+    if claim is None:
+        return f"{_who_guesses(certificate)} to at most {percent(odds.proved)}.", []
+    details = [
+        f"Claimed is {claim}; proved is ε = {up(proved.epsilon)}, δ = {plain(proved.delta)}. "
+        "The truth may lie between them.",
+        *_whole_curve(certificate, odds.proved),
+    ]
+    limit, bound = percent(odds.claimed or 1.0), percent(odds.proved)
+    if limit == bound:
+        return f"The claim is not proved. {_who_guesses(certificate)} to at most {bound}.", details
+    sentence = (
+        f"The claim is not proved: it promises that {_lower_first(_who_guesses(certificate))} to "
+        f"at most {limit}, but the proved (ε, δ) alone would allow {bound}."
+    )
+    return sentence, details
+
+
+def _no_ground(certificate: Certificate, odds: Odds) -> str:
+    """Why a proof for the declared plan is none for what runs."""
+    proof = "The accountant’s proof speaks of the declared plan"
+    if odds.contradicted:
+        return f"{proof}; an attack shows more than it allows, so this is not what was attacked."
+    rules = ", ".join(certificate.disputed)
+    return f"{proof}, which the findings say is not what runs ({rules})."
+
+
+def _lower_first(sentence: str) -> str:
+    return sentence[0].lower() + sentence[1:]
+
+
+def _promise(odds: Odds, fate: str) -> str:
+    bound = 1.0 if odds.claimed is None else odds.claimed
+    return f"The claim’s promise, a guess that is right with at most {percent(bound)}, {fate}."
+
+
+def strongest_refutation(certificate: Certificate) -> AuditRecord | None:
+    """The audit that contradicts what is stated with the largest lower bound."""
+    refuting = contradicting(certificate.claim, certificate.guarantee, certificate.audits)
+    return max(refuting, key=lambda audit: audit.epsilon_lower or 0.0, default=None)
+
+
+def _refuted(certificate: Certificate, odds: Odds) -> tuple[str, list[str]]:
+    audit, proved = strongest_refutation(certificate), certificate.guarantee
+    if audit is None:
+        return "The claim is refuted, but the certificate holds no audit that shows it.", []
+    plan = certificate.plan
+    sentence = (
+        f"The claim does not hold: {_lower_first(words.adversary(plan.trust))} can learn more "
+        f"about {words.secret(plan.relation)} than it allows."
+    )
+    how = "An exact computation" if audit.confidence is None else f"An attack of {audit.runs} runs"
+    details = [f"{how} shows {_shown(audit, certificate.claim)}."]
+    if beyond_proof(proved, audit):
+        details.append(
+            "This is more than the accountant’s proof for the declared plan allows: what was "
+            "attacked is not what the plan declares."
+        )
+    elif certificate.disputed and proved is not None and proved.epsilon < math.inf:
+        details.append(_no_ground(certificate, odds))
+    elif proved is not None and proved.epsilon < math.inf and audit.epsilon_lower is not None:
+        details.append(
+            f"What is proved of the declared plan, ε = {up(proved.epsilon)} at "
+            f"δ = {plain(proved.delta)}, is not contradicted by this attack."
+        )
+    if certificate.claim is not None:
+        details.append(_promise(odds, "cannot be relied on"))
+    return sentence, details
+
+
+def _shown(audit: AuditRecord, claim: Claim | None) -> str:
+    tested, at = plain(audit.claim_epsilon), f"at δ = {plain(audit.delta)}"
+    claimed = tested if claim is None else plain(claim.epsilon)
+    if audit.epsilon_lower is None:
+        return f"that ε = {tested} {at} is exceeded"
+    unbounded = audit.epsilon_lower == math.inf
+    found = "no finite ε holds" if unbounded else f"ε is at least {down(audit.epsilon_lower)}"
+    sure = "" if audit.confidence is None else f" (confidence {confidence(audit.confidence)})"
+    return f"that {found} {at}, where at most {claimed} is claimed{sure}"
+
+
+def confidence(value: float) -> str:
+    """A confidence in percent with all the digits it has.
+
+    >>> confidence(0.95), confidence(0.999999)
+    ('95 %', '99.9999 %')
+    """
+    return f"{(Decimal(repr(value)) * 100).normalize():f} %"

@@ -1,0 +1,279 @@
+"""The guarantee as a formal statement in words, and what is left of it without each assumption."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from dpaudit.accounting import AccountantName
+from dpaudit.errors import InputError, UnsupportedError
+from dpaudit.mechanisms import Norm
+from dpaudit.plan import AddRemove, Invocation, MetricBall, Plan, ReplaceOne, TrustModel, ZeroOut
+from dpaudit.reporting.composition import quick_accountant
+from dpaudit.reporting.text import plain, up
+from dpaudit.reporting.wording import words
+
+if TYPE_CHECKING:
+    from dpaudit.accounting import Composition
+    from dpaudit.certificate import Certificate
+
+__all__ = ["Assumption", "Statement", "assumptions", "statement"]
+
+_NOTHING = "Nothing is proved."
+_NO_THEOREM = "Not computed: no theorem here covers it."
+
+
+@dataclass(frozen=True)
+class Assumption:
+    """What the number rests on.
+
+    Attributes:
+        holds: the assumption.
+        fails: the case in which it does not hold.
+        left: what is still proved in that case.
+    """
+
+    holds: str
+    fails: str
+    left: str
+
+
+@dataclass(frozen=True)
+class Statement:
+    """The guarantee in words.
+
+    Attributes:
+        setting: who and what it speaks of, one sentence each.
+        promise: the inequality; says so where nothing is proved.
+        assumptions: what it rests on; empty where nothing is proved.
+    """
+
+    setting: tuple[str, ...]
+    promise: str
+    assumptions: tuple[Assumption, ...]
+
+
+def statement(certificate: Certificate) -> Statement:
+    """What is proved, of what, and under which assumptions."""
+    proved = certificate.guarantee
+    finite = proved is not None and proved.epsilon < math.inf
+    return Statement(
+        tuple(_setting(certificate.plan)),
+        _promise(certificate),
+        tuple(assumptions(certificate)) if finite else (),
+    )
+
+
+def _setting(plan: Plan) -> Iterator[str]:
+    yield (
+        "D is the whole of the data that the algorithm reads, and M(D) everything that the "
+        f"adversary sees of a run on D: {len(plan.invocations)} declared "
+        f"{'invocation' if len(plan.invocations) == 1 else 'invocations'}, in which one "
+        f"{plan.unit} is touched at most {_times(_most_touched(plan))}."
+    )
+    yield (
+        "The adversary may know all of the data but those of one "
+        f"{plan.unit}, the algorithm, its public configuration and this report, and may compute "
+        "for as long as they like."
+    )
+    if len({each.trust for each in plan.invocations}) > 1:
+        yield from words.trusted(plan)
+
+
+def _times(number: int) -> str:
+    return "once" if number == 1 else f"{number} times"
+
+
+def _most_touched(plan: Plan) -> int:
+    return max(sum(each.count for each in group) for group in plan.by_unit())
+
+
+def _promise(certificate: Certificate) -> str:
+    proved = certificate.guarantee
+    if proved is None:
+        return (
+            "Nothing: no accountant has a theorem for every invocation of this plan. The findings "
+            "name the one that has none."
+        )
+    if proved.epsilon == math.inf:
+        return f"Nothing at δ = {plain(proved.delta)}: no finite ε follows from the plan there."
+    exact = proved.delta == 0
+    return (
+        f"For all neighbouring data sets D and D′ and every set S of outcomes, "
+        f"P(M(D) ∈ S) ≤ e^ε · P(M(D′) ∈ S){'' if exact else ' + δ'} with "
+        f"ε = {up(proved.epsilon)}{'' if exact else f' and δ = {plain(proved.delta)}'}, and the "
+        f"same with D and D′ exchanged: {'pure' if exact else 'approximate'} differential privacy "
+        f"of one {certificate.plan.unit} under the relation {certificate.plan.relation}."
+    )
+
+
+def assumptions(certificate: Certificate) -> Iterator[Assumption]:
+    """Every assumption of the proof, with what is proved where it fails."""
+    plan = certificate.plan
+    proved = certificate.guarantee
+    if proved is None:
+        return
+    left = _Left(proved.delta, proved.accountant)
+    yield from _sensitivity(plan, left)
+    yield Assumption(
+        f"No {plan.unit} is touched more often than declared.",
+        "Each is touched twice as often.",
+        left.of(lambda: _each(plan, _twice_as_often)),
+    )
+    yield from _sampling(plan, left)
+    yield from _groups(plan, left)
+    yield _relation(plan, left)
+    yield Assumption(
+        f"One {plan.unit} is all that a person has in the data.",
+        "A person has two of them.",
+        left.of(lambda: _group_of_two(plan)),
+    )
+    yield Assumption(
+        "The noise is fresh, independent and secret.", "It is known or repeated.", _NOTHING
+    )
+    yield from _trusted(plan)
+    if any(each.mechanism.real_valued for each in plan.invocations):
+        yield Assumption(
+            "Samples of the noise are exact real numbers.",
+            "They are floats, whose last bits can depend on the data.",
+            "Nothing is proved of the floats.",
+        )
+
+
+@dataclass(frozen=True)
+class _Left:
+    """What is proved of a changed plan, at the δ of the guarantee."""
+
+    delta: float
+    accountant: AccountantName
+
+    def of(self, change: Callable[[], Plan]) -> str:
+        """What is proved of it, in words."""
+        try:
+            least = self._composition(change()).epsilon(self.delta).upper
+        except (UnsupportedError, InputError):
+            return _NO_THEOREM
+        return f"ε = {up(least)} is proved." if least < math.inf else _NOTHING
+
+    def _composition(self, plan: Plan) -> Composition:
+        """By the accountant of the guarantee; where it has no theorem, or is slow, by another.
+
+        Raises:
+            UnsupportedError: if none of them has a theorem.
+        """
+        from dpaudit.accounting import compose
+
+        quick = quick_accountant(plan, self.accountant)
+        for name in dict.fromkeys((quick, AccountantName.RDP)):
+            try:
+                return compose(plan, name)
+            except UnsupportedError:
+                continue
+        return compose(plan, AccountantName.ZCDP)
+
+
+def _each(plan: Plan, change: Callable[[Invocation], Invocation]) -> Plan:
+    return Plan(tuple(map(change, plan.invocations)))
+
+
+def _twice_as_often(invocation: Invocation) -> Invocation:
+    return replace(invocation, count=2 * invocation.count, total=None)
+
+
+def _sensitivity(plan: Plan, left: _Left) -> Iterator[Assumption]:
+    measured = [each for each in plan.invocations if each.mechanism.norm is not Norm.CHANGE]
+    if not measured:
+        return
+    clips = [each for each in measured if _clipped(each)]
+    if clips:
+        some = "" if len(clips) == len(plan.invocations) else " wherever the plan declares a clip"
+        yield Assumption(
+            f"Values are clipped before the noise is added{some}.",
+            "They are not clipped, and may be of any size.",
+            _NOTHING,
+        )
+    yield Assumption(
+        "Neighbouring values differ by no more than the declared sensitivity.",
+        "They differ by twice as much.",
+        left.of(lambda: _each(plan, _twice_as_far)),
+    )
+
+
+def _clipped(invocation: Invocation) -> bool:
+    declared = invocation.mechanism.to_dict()
+    return any(declared.get(name) is not None for name in ("clip", "clip_norm"))
+
+
+def _twice_as_far(invocation: Invocation) -> Invocation:
+    if invocation.mechanism.norm is Norm.CHANGE:
+        return invocation
+    return replace(invocation, sensitivity=2 * invocation.sensitivity)
+
+
+def _sampling(plan: Plan, left: _Left) -> Iterator[Assumption]:
+    if any(each.sampling is not None for each in plan.invocations):
+        yield Assumption(
+            "Who was sampled stays secret.",
+            "It is known, and somebody was sampled every time.",
+            left.of(lambda: _each(plan, lambda each: replace(each, sampling=None))),
+        )
+
+
+def _groups(plan: Plan, left: _Left) -> Iterator[Assumption]:
+    if any(each.group is not None for each in plan.invocations):
+        yield Assumption(
+            f"No {plan.unit} belongs to two groups.",
+            "One belongs to all of them.",
+            left.of(lambda: _each(plan, lambda each: replace(each, group=None))),
+        )
+
+
+def _relation(plan: Plan, left: _Left) -> Assumption:
+    """The same plan against another change of the data.
+
+    Replacing data is removing them and adding others: two steps of add-remove, or of zero-out.
+    """
+    relation = plan.relation
+    if isinstance(relation, AddRemove | ZeroOut):
+        change = "is added or removed" if isinstance(relation, AddRemove) else "is set to zero"
+        return Assumption(
+            f"The data of one {plan.unit} are what {change}.",
+            "They are replaced by other data (replace-one).",
+            left.of(lambda: _group_of_two(plan)),
+        )
+    if isinstance(relation, MetricBall):
+        from dpaudit.accounting import at_radius
+
+        return Assumption(
+            f"The data of one {plan.unit} move by at most {plain(relation.radius)}.",
+            "They move by twice as much, and the query is Lipschitz.",
+            left.of(lambda: at_radius(plan, 2 * relation.radius)),
+        )
+    if isinstance(relation, ReplaceOne):
+        return Assumption(
+            f"How many there are (counted by {plan.unit}) is public.",
+            "It is secret whether one is there at all (add-remove).",
+            "Nothing is proved of that.",
+        )
+    return Assumption(f"Neighbours are as {relation} says.", "They are others.", _NOTHING)
+
+
+def _group_of_two(plan: Plan) -> Plan:
+    from dpaudit.accounting import for_group
+
+    return for_group(plan, 2)
+
+
+_TRUSTED = {
+    TrustModel.CENTRAL: "The server keeps the raw data to itself.",
+    TrustModel.JOINT: "The server keeps the raw data, and sends every answer to its owner alone.",
+    TrustModel.CURATOR: "The owner of the data keeps the raw data to itself.",
+}
+
+
+def _trusted(plan: Plan) -> Iterator[Assumption]:
+    for trust in dict.fromkeys(each.trust for each in plan.invocations):
+        if trust in _TRUSTED:
+            yield Assumption(_TRUSTED[trust], "It leaks or misuses them.", _NOTHING)

@@ -1,0 +1,261 @@
+"""The certificate's lists as rows of a table."""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from dpaudit import files
+from dpaudit.accounting import AccountantName
+from dpaudit.certificate import Finding, Severity
+from dpaudit.mechanisms import Norm
+from dpaudit.plan import Invocation, Plan, Sampling
+from dpaudit.reporting.text import compact, plain, up
+from dpaudit.reporting.wording import words
+
+if TYPE_CHECKING:
+    from dpaudit.certificate import AuditRecord, Certificate
+
+__all__ = [
+    "ComparedRow",
+    "InvocationRow",
+    "SeriesRow",
+    "commands",
+    "compared_rows",
+    "facts",
+    "invocation_rows",
+    "nested_facts",
+    "replay_command",
+    "series_rows",
+    "sorted_findings",
+    "spaced",
+]
+
+_LONGEST_PAIR = 1000
+_SIDES = ("x", "x_prime")
+_LONGEST_ROW = 100
+_DEEPEST = 6
+_NORMS = {Norm.L1: "L1 norm", Norm.L2: "L2 norm", Norm.CHANGE: "any change is 1"}
+_ORDER = {severity: place for place, severity in enumerate(Severity)}
+
+
+@dataclass(frozen=True)
+class InvocationRow:
+    """Invocations that differ in their label alone.
+
+    Attributes:
+        labels: their labels, in order of the plan.
+        mechanism: name of the mechanism.
+        parameters: its parameters.
+        sensitivity: under the relation, with the norm.
+        count: how often one unit is touched by each.
+        total: releases of each, over all units.
+        sampling: how units are drawn.
+        group: the units that are touched.
+        trust: who sees raw data.
+    """
+
+    labels: tuple[str, ...]
+    mechanism: str
+    parameters: str
+    sensitivity: str
+    count: int
+    total: int
+    sampling: str
+    group: str
+    trust: str
+
+
+def invocation_rows(plan: Plan) -> tuple[InvocationRow, ...]:
+    """One row for all invocations that differ in their label alone, by first appearance."""
+    alike: dict[str, list[Invocation]] = {}
+    for invocation in plan.invocations:
+        record = invocation.to_dict() | {"at": ""}
+        alike.setdefault(files.canonical_json(record), []).append(invocation)
+    return tuple(_row(group) for group in alike.values())
+
+
+def _row(alike: Sequence[Invocation]) -> InvocationRow:
+    first = alike[0]
+    fields = {name: value for name, value in first.mechanism.to_dict().items() if name != "kind"}
+    return InvocationRow(
+        labels=tuple(invocation.at for invocation in alike),
+        mechanism=first.mechanism.kind,
+        parameters=_assignments(fields),
+        sensitivity=f"{plain(first.sensitivity)} ({_NORMS[first.mechanism.norm]})",
+        count=first.count,
+        total=first.releases,
+        sampling="all take part" if first.sampling is None else _sampling(first.sampling),
+        group="all" if first.group is None else first.group,
+        trust=str(first.trust),
+    )
+
+
+def _sampling(sampling: Sampling) -> str:
+    fields = {name: value for name, value in sampling.to_dict().items() if name != "scheme"}
+    return f"{sampling.scheme}: {_assignments(fields)}"
+
+
+def _assignments(fields: Mapping[str, Any]) -> str:
+    return ", ".join(f"{name} = {_value(value)}" for name, value in fields.items())
+
+
+def _value(value: Any) -> str:
+    return plain(value) if isinstance(value, float) else compact(value)
+
+
+@dataclass(frozen=True)
+class ComparedRow:
+    """What one accountant proves.
+
+    Attributes:
+        name: of the accountant.
+        theorem: what it composes.
+        epsilon: rounded up.
+        chosen: whether the guarantee is its.
+    """
+
+    name: str
+    theorem: str
+    epsilon: str
+    chosen: bool
+
+
+def compared_rows(certificate: Certificate) -> tuple[ComparedRow, ...]:
+    """Every accountant that applies, least ε first."""
+    proved = certificate.guarantee
+    if proved is None:
+        return ()
+    compared = {str(proved.accountant): proved.epsilon} | dict(proved.compared)
+    theorems = {str(name): words.ACCOUNTANTS.get(name, "") for name in AccountantName}
+    return tuple(
+        ComparedRow(name, theorems.get(name, ""), up(epsilon), name == proved.accountant)
+        for name, epsilon in sorted(compared.items(), key=lambda item: (item[1], item[0]))
+    )
+
+
+def sorted_findings(findings: Iterable[Finding]) -> tuple[Finding, ...]:
+    """Errors, then warnings, then notes; each in their own order."""
+    return tuple(sorted(findings, key=lambda finding: _ORDER[finding.severity]))
+
+
+@dataclass(frozen=True)
+class SeriesRow:
+    """A curve of a run in numbers.
+
+    Attributes:
+        name: of the curve.
+        rounds: how many values it has.
+        first: its first value.
+        last: its last value.
+        least: its smallest value.
+        most: its largest value.
+    """
+
+    name: str
+    rounds: int
+    first: str
+    last: str
+    least: str
+    most: str
+
+
+def series_rows(series: Mapping[str, Sequence[float]]) -> tuple[SeriesRow, ...]:
+    """Every curve of a run, drawn or not."""
+    return tuple(_series_row(name, values) for name, values in sorted(series.items()))
+
+
+def _series_row(name: str, values: Sequence[float]) -> SeriesRow:
+    if not values:
+        return SeriesRow(name, 0, "–", "–", "–", "–")
+    ends = (values[0], values[-1], min(values), max(values))
+    return SeriesRow(name, len(values), *(plain(float(value)) for value in ends))
+
+
+def facts(values: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:
+    """Named JSON values as short texts, in alphabetical order: a file does not keep another."""
+    return tuple((str(name), _value(value)) for name, value in sorted(values.items()))
+
+
+def nested_facts(values: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:
+    """Named JSON values, those inside of others under joined names; in alphabetical order.
+
+    >>> nested_facts({"test_runs": 3, "counts": {"hits": [2, 1], "p_value": 0.25}})
+    (('counts, hits', '2, 1'), ('counts, p value', '0.25'), ('test runs', '3'))
+    """
+    return tuple(_nested((), values))
+
+
+def _nested(path: tuple[str, ...], value: Any) -> Iterator[tuple[str, str]]:
+    if isinstance(value, Mapping) and value and len(path) < _DEEPEST:
+        for name, inner in sorted(value.items()):
+            yield from _nested((*path, spaced(str(name))), inner)
+    elif _is_row(value):
+        yield ", ".join(path), ", ".join(map(_value, value))
+    else:
+        yield ", ".join(path), _value(value)
+
+
+def _is_row(value: Any) -> bool:
+    """Whether it is a short list of simple values."""
+    simple = isinstance(value, list | tuple) and 0 < len(value) <= _LONGEST_ROW
+    return simple and not any(isinstance(item, list | tuple | Mapping) for item in value)
+
+
+def spaced(name: str) -> str:
+    """The name of a field as words; other text stays as it is.
+
+    >>> spaced("p_value"), spaced("__main__"), spaced("ε_0 of x")
+    ('p value', '__main__', 'ε_0 of x')
+    """
+    return name.replace("_", " ") if re.fullmatch(r"[a-z][a-z0-9]*(?:_[a-z0-9]+)+", name) else name
+
+
+def commands(certificate: Certificate) -> tuple[str, ...]:
+    """What recomputes the certificate, as lines for a shell."""
+    subject, proved = certificate.subject, certificate.guarantee
+    line = ["dpaudit", "certify", subject.name, *_settings(subject.configuration)]
+    if proved is not None:
+        line += ["--delta", repr(proved.delta), "--accountant", str(proved.accountant)]
+    elif certificate.claim is not None:
+        line += ["--delta", repr(certificate.claim.delta)]
+    return (shlex.join([*line, "-o", "certificate.json"]), "dpaudit verify certificate.json")
+
+
+def replay_command(certificate: Certificate, audit: AuditRecord) -> str | None:
+    """The command that repeats an audit; None where its pair does not fit a command line."""
+    pair = audit.pair
+    sides = [pair[side] for side in _SIDES if side in pair] if isinstance(pair, Mapping) else pair
+    if not isinstance(sides, list | tuple) or len(sides) != 2:
+        return None
+    texts = [files.canonical_json(side) for side in sides]
+    if sum(map(len, texts)) > _LONGEST_PAIR:
+        return None
+    subject = certificate.subject
+    line = ["dpaudit", "audit", subject.name, "--pair", *texts]
+    line += ["--epsilon", repr(audit.claim_epsilon), "--delta", repr(audit.delta)]
+    line += ["--runs", str(audit.runs)] if audit.runs else []
+    line += [] if audit.confidence is None else ["--confidence", repr(audit.confidence)]
+    line += [*_settings(subject.configuration)]
+    line += [] if audit.seed is None else ["--seed", str(audit.seed)]
+    return shlex.join(line)
+
+
+def _settings(configuration: Mapping[str, Any]) -> list[str]:
+    """``--set`` for every field that a command line can give; objects keep their defaults."""
+    settable = {k: v for k, v in sorted(configuration.items()) if not isinstance(v, Mapping)}
+    return [part for k, v in settable.items() for part in ("--set", f"{k}={_setting(v)}")]
+
+
+def _setting(value: Any) -> str:
+    """The text that ``--set`` reads back as the same value."""
+    if isinstance(value, str):
+        try:
+            json.loads(value)
+        except ValueError:
+            return value
+    return files.canonical_json(value)

@@ -1,0 +1,133 @@
+"""The terms of a plan in words that a non-expert understands."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from dpaudit.accounting import AccountantName
+from dpaudit.certificate import Severity
+from dpaudit.plan import (
+    AddRemove,
+    MetricBall,
+    Plan,
+    PrivacyUnit,
+    Relation,
+    ReplaceOne,
+    TrustModel,
+    ZeroOut,
+)
+from dpaudit.reporting.text import plain
+
+__all__ = [
+    "ACCOUNTANTS",
+    "SEVERITIES",
+    "TRUST",
+    "adversary",
+    "neighbours",
+    "published",
+    "secret",
+    "trusted",
+]
+
+TRUST = {
+    TrustModel.LOCAL: "Local: nobody has to be trusted. Noise is added on the user’s own device, "
+    "and the adversary sees everything that leaves it.",
+    TrustModel.CENTRAL: "Central: one server sees the raw data and is trusted to keep them. The "
+    "adversary sees everything that the server publishes.",
+    TrustModel.JOINT: "Joint: one server sees the raw data and is trusted to keep them. The "
+    "adversary sees everything that is sent to others, not what is sent to the protected party.",
+    TrustModel.CURATOR: "Curator: the owner of the data publishes a noisy release of them and "
+    "keeps the data. The adversary sees the release and all that is computed from it.",
+}
+"""Who has to be trusted, and what the adversary sees."""
+
+_ADVERSARIES = {
+    TrustModel.LOCAL: "Someone who sees everything that leaves your device",
+    TrustModel.CENTRAL: "Someone who sees everything this system publishes",
+    TrustModel.JOINT: "Someone who sees everything this system sends to all others",
+    TrustModel.CURATOR: "Someone who sees everything the owner of the data publishes",
+}
+
+ACCOUNTANTS = {
+    AccountantName.PURE: "pure ε, added over the invocations",
+    AccountantName.GAUSSIAN: "Gaussian mechanisms composed into one, exactly",
+    AccountantName.ZCDP: "zero-concentrated DP (ρ)",
+    AccountantName.RDP: "Rényi DP",
+    AccountantName.MOMENTS: "moments accountant, classic conversion",
+    AccountantName.PLD: "privacy loss distribution",
+}
+"""What each accountant composes."""
+
+SEVERITIES = {
+    Severity.ERROR: "the claim, or the declaration behind it, does not hold",
+    Severity.WARNING: "holds only under an assumption that needs a decision",
+    Severity.NOTE: "worth knowing",
+}
+"""How much a finding matters."""
+
+
+def adversary(trust: TrustModel) -> str:
+    """Who is guessing: the start of a sentence."""
+    return _ADVERSARIES[trust]
+
+
+def trusted(plan: Plan) -> tuple[str, ...]:
+    """Who has to be trusted for the guarantee of the whole plan, and what the adversary sees."""
+    counted = Counter(invocation.trust for invocation in plan.invocations)
+    whole = TRUST[plan.trust]
+    if len(counted) == 1:
+        return (whole,)
+    parts = ", ".join(f"{number} {trust}" for trust, number in counted.items())
+    return (
+        f"The {counted.total()} invocations have different trust models ({parts}); together they "
+        f"promise no more than the weakest of these, {plan.trust}.",
+        whole,
+    )
+
+
+def secret(relation: Relation) -> str:
+    """What is being guessed, as it follows on "a guess about"."""
+    if isinstance(relation, AddRemove):
+        return "whether you took part"
+    if isinstance(relation, ZeroOut):
+        return "whether your data were used"
+    if isinstance(relation, MetricBall):
+        return (
+            f"which of two answers you gave that differ by at most {plain(relation.radius)} "
+            "(in the data's own units)"
+        )
+    return "which of two answers you gave"
+
+
+def neighbours(relation: Relation, unit: PrivacyUnit) -> str:
+    """Which data sets the guarantee makes hard to tell apart."""
+    if isinstance(relation, AddRemove):
+        return f"Two data sets that differ by the presence of one {unit} are hard to tell apart."
+    if isinstance(relation, ReplaceOne):
+        return (
+            f"Two data sets in which one {unit} has different data are hard to tell apart; how "
+            "many there are is public."
+        )
+    if isinstance(relation, ZeroOut):
+        return (
+            f"A data set and the same with the contribution of one {unit} set to zero are hard to "
+            "tell apart; how many there are is public."
+        )
+    if isinstance(relation, MetricBall):
+        return (
+            f"Two data sets in which the data of one {unit} lie at most {plain(relation.radius)} "
+            "apart are hard to tell apart; data further apart are protected less."
+        )
+    return f"Data sets that are neighbours under {relation} in one {unit} are hard to tell apart."
+
+
+def published(plan: Plan) -> tuple[str, ...]:
+    """What the adversary sees, one line for each kind of mechanism."""
+    releases: dict[str, int] = {}
+    for invocation in plan.invocations:
+        kind = invocation.mechanism.kind
+        releases[kind] = releases.get(kind, 0) + invocation.releases
+    return tuple(
+        f"{number} {'release' if number == 1 else 'releases'} by the mechanism {kind}"
+        for kind, number in releases.items()
+    )

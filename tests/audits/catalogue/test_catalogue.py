@@ -1,0 +1,128 @@
+"""The catalogue, reduced: every wrong row within its budget, right rows with fewer runs."""
+
+import json
+import math
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from dpaudit import Claim
+from dpaudit.auditing.catalogue.entries import (
+    Entry,
+    audit_entry,
+    false_alarms,
+    load_catalogue,
+    run_catalogue,
+)
+from dpaudit.auditing.catalogue.floats import run_floats
+from dpaudit.errors import InputError
+
+FOLDER = Path(__file__).parents[3] / "audits" / "catalogue"
+CATALOGUE = load_catalogue(FOLDER)
+WRONG = [entry for entry in CATALOGUE.entries if not entry.right]
+RIGHT = [entry for entry in CATALOGUE.entries if entry.right]
+
+
+def names(entries):
+    return [entry.name for entry in entries]
+
+
+@pytest.mark.parametrize("entry", WRONG, ids=names(WRONG))
+def test_wrong_rows_are_refuted_within_their_budget(entry):
+    record = audit_entry(entry, seed=11)
+    assert record.refuted
+    assert record.runs <= entry.runs
+    assert (record.confidence is None) == (entry.exact is not None)
+    if entry.rho is None:
+        assert record.epsilon_lower <= entry.true_epsilon * (1 + 1e-9)
+
+
+def test_right_rows_are_not_refuted_more_often_than_stated():
+    rows = run_catalogue(RIGHT, seed=100, runs=2_000)
+    assert all(row.as_it_should for row in rows)
+    refuted, audits = false_alarms(rows)
+    assert audits >= 25
+    # At 5 % each, 10 of 25 and more have a probability below 1e-6.
+    assert refuted < 10
+
+
+def test_true_losses_are_those_of_the_literature():
+    true = {entry.name: entry.true_epsilon for entry in CATALOGUE.entries}
+    expected = {
+        "Laplace, half the scale": 2.0,
+        "Laplace, 0.9 of the scale": 1.111,
+        "histogram, scale ε for 1/ε": 2.0,
+        "noisy max that returns the value": 5.0,
+        "sparse vector, Lee and Clifton, c = 5": (1 + 6 * 5) / 4,
+        "Gaussian, half of σ": 2.155,
+        "Gaussian, L∞ sensitivity in 16 dimensions": 4.746,
+        "classic Gaussian calibration at ε = 10": 10.39,
+        "10 rounds accounted as 1": 3.619,
+        "subsampled Gaussian that never samples": 4.377,
+        "tree that ignores its levels, Laplace": 4.0,
+    }
+    for name, value in expected.items():
+        assert true[name] == pytest.approx(value, abs=0.006), name
+    steep = next(e for e in WRONG if e.name.startswith("exponential"))
+    assert audit_entry(steep, 0).epsilon_lower == pytest.approx(steep.true_epsilon)
+
+
+def test_permute_and_flip_needs_more_than_the_stated_rho():
+    entry = next(entry for entry in WRONG if entry.rho is not None)
+    record = audit_entry(entry, seed=0)
+    assert entry.rho[1] == pytest.approx(0.6885, abs=5e-5)
+    assert record.details["rho_lower"] >= entry.rho[1]
+    assert record.details["claim_rho"] == 0.5
+    assert json.loads(json.dumps(record.to_dict()))["verdict"] == "refuted"
+    (row,) = run_catalogue([entry])
+    assert json.loads(json.dumps(row.to_dict()))["as_it_should"] is True
+
+
+def test_noisy_max_by_numerical_integration():
+    """The densities of the maximum of 10 queries at 0 or 1 with Lap(2) reach a ratio of e^5."""
+    grid = np.linspace(-60, 60, 40_001)
+    law = np.where(grid < 0, np.exp(grid / 2) / 2, 1 - np.exp(-grid / 2) / 2)
+    shifted = np.where(grid < 1, np.exp((grid - 1) / 2) / 2, 1 - np.exp(-(grid - 1) / 2) / 2)
+    at_0, at_1 = (np.diff(cumulative**10) for cumulative in (law, shifted))
+    inside = (at_0 > 1e-280) & (at_1 > 1e-280)
+    assert np.abs(np.log(at_0[inside] / at_1[inside])).max() == pytest.approx(5.0, abs=1e-3)
+
+
+def test_samplers_leak_exactly_where_they_should():
+    rows = run_floats(CATALOGUE.floats, draws=5_000)
+    assert all(row.as_it_should for row in rows)
+    numpy_laplace = rows[0]
+    assert numpy_laplace.rules == ("float-lsb",)
+    assert numpy_laplace.draws <= 100
+
+
+def test_entries_that_contradict_themselves_are_refused():
+    with pytest.raises(InputError, match="does not go with right = True"):
+        Entry("x", True, Claim(1.0), 0, 1, 2.0, 100, lambda d, n, rng: rng.random(n))
+    with pytest.raises(InputError, match="not both"):
+        Entry("x", False, Claim(1.0), 0, 1, 2.0)
+
+
+def test_folders_that_are_no_catalogue_are_refused(tmp_path):
+    with pytest.raises(InputError, match="must be a folder"):
+        load_catalogue(tmp_path / "nowhere")
+    (tmp_path / "__init__.py").write_text("ENTRIES = ()")
+    with pytest.raises(InputError, match="no entries"):
+        load_catalogue(tmp_path)
+    (tmp_path / "__init__.py").write_text("1 / 0")
+    with pytest.raises(InputError, match="ZeroDivisionError"):
+        load_catalogue(tmp_path)
+
+
+def test_the_command_prints_a_line_a_row_and_writes_the_table(tmp_path):
+    path = tmp_path / "table.json"
+    command = [sys.executable, "-m", "audits.catalogue", "--only", "half", "--json", str(path)]
+    done = subprocess.run(command, cwd=FOLDER.parents[1], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert "Laplace, half the scale" in done.stdout
+    table = json.loads(path.read_text())
+    assert [row["verdict"] for row in table["rows"]] == ["refuted", "refuted"]
+    assert math.isclose(table["rows"][0]["true_epsilon"], 2.0)

@@ -1,0 +1,202 @@
+"""Scores against closed forms of the likelihood ratio."""
+
+import pickle
+
+import numpy as np
+import pytest
+from scipy.stats import norm
+
+from dpaudit import AuditPair, Gaussian, InputError, Laplace, RandomizedResponse
+from dpaudit.auditing import (
+    AtomScore,
+    BlackBox,
+    Identity,
+    LearnedScore,
+    LinearScore,
+    Score,
+    TranscriptScore,
+    WhiteBox,
+    audit_release,
+)
+from dpaudit.auditing.distinguishing.learned import choose_score
+
+
+def power_at(score, x, x_prime, level=0.1):
+    """Chance of the upper tail under x, where it has the given chance under x'."""
+    cut = np.quantile(score(x_prime), 1 - level)
+    return float((score(x) > cut).mean())
+
+
+class TestWhiteBox:
+    def test_gaussian_ratio_is_linear(self):
+        outputs = np.array([[0.5, 2.0], [1.0, -1.0]])
+        score = WhiteBox(Gaussian(2.0), [1.0, 0.0], [0.0, 0.0])
+        assert score(outputs) == pytest.approx((outputs[:, 0] - 0.5) / 4)
+
+    def test_laplace_ratio_beyond_both_values_is_one_number(self):
+        outputs = 2.0 + np.random.default_rng(0).exponential(4.0, size=1000)
+        scores = WhiteBox(Laplace(4.0), 2.0, -2.0)(outputs)
+        assert np.unique(scores).tolist() == [1.0]
+
+    def test_impossible_outputs(self):
+        score = WhiteBox(RandomizedResponse(0.5), 0, 1)
+        assert score(np.array([0.0, 7.0]))[1] == 0.0
+
+    def test_is_declined_where_there_is_no_density(self):
+        assert WhiteBox.of(Laplace(1.0), AuditPair({"a": 1}, {})) is None
+        assert WhiteBox.of(Laplace(1.0), AuditPair([1.0, 2.0], [1.0, 3.0])) is not None
+
+
+class TestTranscript:
+    def test_of_adaptive_queries_is_the_joint_log_ratio(self):
+        score = TranscriptScore((Gaussian(1.0),) * 3, followed, x=1.0, x_prime=0.0)
+        transcripts = np.random.default_rng(1).normal(size=(5, 3))
+        wanted = np.zeros(5)
+        for turn in range(3):
+            shift = 0.5 * transcripts[:, :turn].sum(axis=1)
+            wanted += norm.logpdf(transcripts[:, turn], 1.0 + shift) - norm.logpdf(
+                transcripts[:, turn], shift
+            )
+        assert score(transcripts) == pytest.approx(wanted, abs=1e-6)
+
+    def test_beats_every_single_round(self):
+        rounds = 16
+        mechanism = Gaussian(4.0)
+        score = TranscriptScore((mechanism,) * rounds, followed, x=1.0, x_prime=0.0)
+        record = audit_release(
+            BlackBox(lambda data, rng: np.array(played(data, rounds, rng))),
+            AuditPair(1.0, 0.0),
+            epsilon=0.9,
+            delta=0.01,
+            runs=800,
+            score=score,
+            seed=1,
+        )
+        # Composed, N(1, 1) against N(0, 1) is far from ε = 0.9; one round of σ = 4 is not.
+        assert record.refuted
+
+    def test_a_certain_round_decides(self):
+        score = TranscriptScore((RandomizedResponse(1e-300),) * 2, constant, x=1, x_prime=0)
+        assert np.isfinite(score(np.array([[1.0, 1.0]]))).all()
+
+    def test_wrong_number_of_rounds(self):
+        score = TranscriptScore((Gaussian(1.0),), followed, 1.0, 0.0)
+        with pytest.raises(InputError, match="need 1 rounds"):
+            score(np.zeros((4, 2)))
+
+
+def followed(data, prefix, turn):
+    return data + 0.5 * prefix.sum()
+
+
+def constant(data, prefix, turn):
+    return data
+
+
+def played(data, rounds, rng):
+    prefix = np.empty(0)
+    for turn in range(rounds):
+        value = followed(data, prefix, turn)
+        prefix = np.append(prefix, Gaussian(4.0).release(value, rng))
+    return prefix
+
+
+class TestLinear:
+    def test_tree_weights_cover_the_leaf_alone(self):
+        score = LinearScore.tree(leaf=2, leaves=4)
+        assert score.weights == (1.0, 0.0, 1.0, 0.0, 0.0, 1.0, 0.0)
+        assert LinearScore.tree(0, 1).weights == (1.0,)
+
+    def test_tree_weights_follow_the_precision_of_each_node(self):
+        sigmas = np.arange(1.0, 8.0)
+        weights = LinearScore.tree(3, 4, sigmas).weights
+        assert weights == pytest.approx((1, 0, 1 / 9, 0, 0, 0, 1 / 49))
+
+    def test_optimal_weights_reach_the_power_of_the_composed_gaussian(self):
+        rng = np.random.default_rng(2)
+        levels, sigma = 5, 2.0
+        score = LinearScore.tree(leaf=5, leaves=2 ** (levels - 1), sigmas=sigma)
+        covers = np.array(score.weights) > 0
+        noise = rng.normal(scale=sigma, size=(2, 100_000, covers.size))
+        power = power_at(score, noise[0] + covers, noise[1])
+        wanted = norm.sf(norm.isf(0.1) - np.sqrt(levels) / sigma)
+        assert power == pytest.approx(wanted, abs=0.01)
+
+    def test_consecutive_differences_of_correlated_sums(self):
+        # Prefix sums with independent noise: differences have the covariance of a moving average.
+        steps, sigma = 6, 1.5
+        difference = np.eye(steps)[2]
+        root = np.eye(steps) - np.eye(steps, k=-1)
+        score = LinearScore.gaussian(difference, sigma**2 * root @ root.T)
+        # In terms of the sums themselves the best weights are all later sums alike.
+        assert np.array(score.weights) @ root == pytest.approx((np.arange(steps) >= 2) / sigma**2)
+
+    @pytest.mark.parametrize(
+        "wrong",
+        [
+            lambda: LinearScore.gaussian([1.0, 0.0], np.zeros((2, 2))),
+            lambda: LinearScore.gaussian([1.0, 0.0], np.ones(3)),
+            lambda: LinearScore.tree(4, 4),
+            lambda: LinearScore.tree(0, 3),
+            lambda: LinearScore((1.0, 2.0))(np.zeros((3, 3))),
+        ],
+    )
+    def test_bad_input(self, wrong):
+        with pytest.raises(InputError):
+            wrong()
+
+
+class TestLearned:
+    def test_logistic_comes_near_the_best_linear_score(self):
+        rng = np.random.default_rng(3)
+        x, x_prime = rng.normal(size=(2, 2000, 4))
+        x += 0.5
+        fresh = rng.normal(size=(2, 50_000, 4))
+        score = LearnedScore.logistic(x, x_prime)
+        best = power_at(LinearScore((1.0,) * 4), fresh[0] + 0.5, fresh[1])
+        assert power_at(score, fresh[0] + 0.5, fresh[1]) > best - 0.05
+
+    def test_boosting_finds_what_no_linear_score_can(self):
+        rng = np.random.default_rng(4)
+        x, x_prime = rng.normal(size=(2, 4000, 2))
+        x[:, 1] = np.sign(x[:, 0]) * np.abs(x[:, 1])
+        choice = choose_score([], x, x_prime, 0.0, test_runs=4000, confidence=0.95)
+        assert "gradient boosting" in choice.score.method
+
+    def test_infinite_outputs_are_taken(self):
+        outputs = np.array([[np.inf, 0.0], [-np.inf, 1.0]] * 20)
+        score = LearnedScore.logistic(outputs[::2], outputs[1::2])
+        assert np.isfinite(score(outputs)).all()
+
+    def test_atoms_are_ordered_by_their_ratio(self):
+        x, x_prime = np.repeat([0.0, 1.0, 2.0], [50, 40, 10]), np.repeat([0.0, 2.0], [50, 50])
+        score = AtomScore.fit(x, x_prime)
+        low, middle, high = score(np.array([2.0, 0.0, 1.0]))
+        assert low < middle < high
+        assert score(np.array([9.0])).tolist() == [0.0]
+        assert score(np.array([-0.0])) == score(np.array([0.0]))
+
+    def test_a_union_of_atoms_beats_any_interval(self):
+        def parity(data, rng, size):
+            lie = rng.random(size) < 0.2
+            return 2.0 * rng.integers(12, size=size) + np.where(lie, 1 - data, data)
+
+        record = audit_release(BlackBox(parity), AuditPair(0, 1), epsilon=1.0, runs=8000, seed=0)
+        assert record.refuted
+        assert "discrete" in record.method
+
+
+@pytest.mark.parametrize(
+    "score",
+    [
+        Identity(),
+        WhiteBox(Laplace(1.0), 0.0, 1.0),
+        AtomScore.fit(np.zeros(3), np.ones(3)),
+        LinearScore((1.0,)),
+    ],
+)
+def test_scores_are_frozen_and_picklable(score):
+    assert isinstance(score, Score)
+    assert pickle.loads(pickle.dumps(score)) == score
+    outputs = np.array([0.0, 0.5, 1.0])
+    assert (score(outputs) == pickle.loads(pickle.dumps(score))(outputs)).all()

@@ -1,0 +1,133 @@
+"""Leaks in the bits are found; exact samplers and sound code have none."""
+
+import numpy as np
+import pytest
+from examples import gaussian_invocation
+
+from dpaudit import DiscreteLaplace, Gaussian, Laplace
+from dpaudit.auditing.distinguishing.repeats import repeated_noise
+from dpaudit.auditing.noise.floats import float_findings, integer_overflow, lsb_event, reachable
+from dpaudit.errors import InputError
+
+LAPLACE = Laplace(1.0)
+GAUSSIAN = Gaussian.calibrated(epsilon=1.0, delta=1e-5, sensitivity=1.0)
+
+
+def by_inverse(uniform):
+    centred = uniform - 0.5
+    return -np.sign(centred) * np.log(1 - 2 * np.abs(centred))
+
+
+@pytest.mark.parametrize(
+    ("mechanism", "probability"), [(LAPLACE, 0.2716), (GAUSSIAN, 0.0709)], ids=["laplace", "normal"]
+)
+def test_the_event_has_the_known_probabilities(mechanism, probability):
+    rng = np.random.default_rng(0)
+    size = 200_000
+    seen = lsb_event(mechanism.release_many(0.0, size, rng)).mean()
+    assert abs(seen - probability) < 5 * np.sqrt(probability / size)
+    assert not lsb_event(mechanism.release_many(1.0, size, rng)).any()
+    with pytest.raises(InputError, match="power of two"):
+        lsb_event([0.1], distance=0.3)
+
+
+def test_numpy_laplace_is_flagged_within_100_draws():
+    for seed in range(30):
+        report = float_findings(LAPLACE.release_many, epsilon=1.0, seed=seed)
+        assert report.draws == 100
+        assert [f.rule for f in report.findings] == ["float-lsb"]
+        assert report.counts[1] == 0
+    assert "p = " in report.findings[0].message
+
+
+def test_numpy_normal_is_flagged_within_2000_draws():
+    for seed in range(10):
+        report = float_findings(GAUSSIAN.release_many, epsilon=1.0, delta=1e-5, seed=seed)
+        assert not report.clean
+        assert report.draws <= 2000
+
+
+def test_samplers_on_a_grid_have_no_finding():
+    on_grid = float_findings(
+        lambda x, n, rng: x + np.rint(rng.laplace(size=n) * 2**30) / 2**30,
+        epsilon=1.0,
+        draws=100_000,
+    )
+    assert on_grid.clean
+    assert on_grid.draws == 100_000
+    assert on_grid.counts == (0, 0)
+    assert float_findings(DiscreteLaplace(1.0).release_many, epsilon=1.0).clean
+
+
+def test_secure_noise_has_no_finding():
+    pytest.importorskip("opendp", reason="the extra 'secure' is not installed")
+    from dpaudit.ledger import SecureNoise
+
+    noise = SecureNoise()
+    for mechanism, delta in ((LAPLACE, 0.0), (GAUSSIAN, 1e-5)):
+        call = gaussian_invocation(mechanism=mechanism)
+        report = float_findings(
+            lambda x, n, rng, call=call: noise.release_many(call, x, n),
+            epsilon=1.0,
+            delta=delta,
+            draws=20_000,
+        )
+        assert report.clean
+        assert report.counts == (0, 0)
+    draws = noise.release_many(gaussian_invocation(mechanism=LAPLACE), 0.0, 20_000)
+    assert repeated_noise(draws) == ()
+
+
+def test_inverse_cdf_outputs_of_one_value_cannot_come_from_the_other():
+    rng = np.random.default_rng(1)
+    size = 4000
+    zero, one = by_inverse(rng.random(size)), 1 + by_inverse(rng.random(size))
+    assert reachable(zero, 0.0, by_inverse).all()
+    assert reachable(one, 1.0, by_inverse).all()
+    assert abs((~reachable(zero, 1.0, by_inverse)).mean() - 0.8) < 0.03
+    assert not reachable([0.1 + 2**-60], 1.0, by_inverse).any()
+
+
+def test_integers_that_wrap_are_found_with_both_numbers():
+    small = np.array([60_000, 10_000], dtype=np.uint16)
+    finding = integer_overflow(lambda a: a[0] + a[1], small)
+    assert finding.rule == "integer-overflow"
+    assert "4464 where exact integers give 70000" in finding.message
+    assert integer_overflow(lambda a: (a * a).sum(), np.array([300], dtype=np.int16)) is not None
+    large = np.array([2**62, 2**62], dtype=np.int64)
+    assert integer_overflow(np.sum, large) is not None
+    assert integer_overflow(np.sum, small.astype(np.int64)) is None
+    with pytest.raises(InputError, match="float64"):
+        integer_overflow(np.sum, [0.5])
+
+
+def test_few_seeds_and_shared_noise_are_found():
+    fixed = 1.0 + np.full(50, np.random.default_rng(3).laplace())
+    assert [f.rule for f in repeated_noise(fixed)] == ["seed-reuse"]
+    assert "the seed is fixed" in repeated_noise(fixed)[0].message
+    table = np.random.default_rng(0).laplace(size=4096)
+    few = table[np.random.default_rng(1).integers(4096, size=2000)]
+    (finding,) = repeated_noise(few)
+    assert finding.rule == "seed-reuse"
+    shared = np.arange(8) + np.random.default_rng(2).normal(size=(10, 1))
+    (finding,) = repeated_noise(shared)
+    assert finding.rule == "noise-reuse"
+    one_pair = np.random.default_rng(2).normal(size=(10, 8))
+    one_pair[:, 5] = one_pair[:, 2] + 1
+    assert "Entries 2 and 5" in repeated_noise(one_pair)[0].message
+
+
+def test_sound_noise_is_not_called_reused():
+    rng = np.random.default_rng(4)
+    for outputs in (
+        rng.laplace(size=20_000),
+        rng.normal(size=(500, 40)),
+        1e9 + rng.laplace(size=20_000),
+        rng.integers(5, size=1000).astype(float),
+        rng.integers(5, size=1000) / 2,
+    ):
+        assert repeated_noise(outputs) == ()
+    with pytest.raises(InputError, match="at least 2"):
+        repeated_noise([1.0])
+    with pytest.raises(InputError, match="must be"):
+        float_findings(lambda x, n, rng: np.zeros((n, 2)), epsilon=1.0)

@@ -1,0 +1,195 @@
+"""Each mistake is planted in a small algorithm, and the replay must name its place."""
+
+import numpy as np
+import pytest
+from examples import Answers, gaussian_invocation
+
+from dpaudit import (
+    AddRemove,
+    Gaussian,
+    Invocation,
+    Laplace,
+    Plan,
+    PrivacyUnit,
+    RunResult,
+    TrustModel,
+)
+from dpaudit.auditing.replaying.recording import Routine
+from dpaudit.auditing.replaying.replay import replay
+from dpaudit.errors import PlanMismatchError
+from dpaudit.mechanisms import BinaryTree, ContinualLaplace
+
+ROW = PrivacyUnit("row")
+NOISE = Laplace(2.0, clip=(-1.0, 1.0))
+ROWS = np.array([0.5, -0.5, 0.25])
+OTHER = np.array([0.5, 0.5, 0.25])
+
+
+def invocation(mechanism=NOISE, sensitivity=2.0, **changes):
+    facts = {"unit": ROW, "relation": AddRemove(), "trust": TrustModel.CENTRAL}
+    return Invocation(mechanism, sensitivity, **(facts | changes))
+
+
+def rounds(number):
+    return Plan.of(*(invocation(at=f"round {t}") for t in range(1, number + 1)))
+
+
+def adaptive(rows, ledger, rng):
+    """Twenty rounds, each of which depends on the releases before and on its own randomness."""
+    released = 0.0
+    for t in range(1, 21):
+        released = ledger.release(
+            NOISE, rows.mean() + 0.1 * released + rng.normal(), at=f"round {t}"
+        )
+    return RunResult({"last": released})
+
+
+def test_a_sound_algorithm_has_no_finding():
+    report = replay(Routine(rounds(20), adaptive), ROWS, OTHER, seed=3)
+    assert report.clean
+    assert report.releases == len(report.comparisons) == 20
+    assert replay(Answers(), np.array([2.0, 1.0, 0.0]), np.array([2.0, 1.0, -2.0])).clean
+
+
+def test_values_are_compared_after_the_clip_of_the_mechanism():
+    def total(rows, ledger, rng):
+        ledger.release(NOISE, 1e6 * rows.sum(), at="round 1")
+
+    report = replay(Routine(rounds(1), total), ROWS, -ROWS)
+    assert report.comparisons[0].observed == 2.0
+    assert report.clean
+
+
+def test_a_sensitivity_understated_twofold_is_named_with_its_round_and_line():
+    def run(rows, ledger, rng):
+        for t in range(1, 21):
+            ledger.release(Laplace(2.0), (4.0 if t == 7 else 2.0) * rows[1], at=f"round {t}")
+
+    plan = Plan.of(*(invocation(Laplace(2.0), at=f"round {t}") for t in range(1, 21)))
+    report = replay(Routine(plan, run), ROWS, OTHER)
+    (finding,) = report.findings
+    assert finding.rule == "sensitivity-understated"
+    assert finding.at == "round 7"
+    assert "4 apart in l1; declared is a sensitivity of 2" in finding.message
+    line = run.__code__.co_firstlineno + 2
+    assert f"test_replay:{line}" in finding.message
+
+
+def test_norms_are_those_of_the_mechanism():
+    plan = Plan.of(gaussian_invocation(at="mean"))
+    run = Routine(plan, lambda v, ledger, rng: ledger.release(Gaussian(4.0), v, at="mean"))
+    assert replay(run, np.zeros(4), np.full(4, 0.5)).clean  # 2 in L1, 1 in L2
+    far = replay(run, np.zeros(4), np.full(4, 0.51)).findings
+    assert "in l2" in far[0].message
+
+
+def test_a_branch_on_private_data_is_found_where_it_forks():
+    def run(rows, ledger, rng):
+        ledger.release(NOISE, rows[0], at="round 1")
+        if rows[1] > 0:
+            ledger.release(NOISE, rows[1], at="round 3")
+        ledger.release(NOISE, rows[1], at="round 2")
+
+    for x, x_prime in ((ROWS, OTHER), (OTHER, ROWS)):
+        findings = replay(Routine(rounds(3), run), x, x_prime).findings
+        assert [f.rule for f in findings] == ["private-control-flow"]
+        assert "After 1 equal releases" in findings[0].message
+        assert "'round 2'" in findings[0].message
+        assert "'round 3'" in findings[0].message
+
+
+def test_a_release_that_is_skipped_or_refused_is_a_branch_too():
+    def stops(rows, ledger, rng):
+        for t in range(1, 4):
+            ledger.release(NOISE, 0.0, at=f"round {t}")
+            if rows[1] > 0 and t == 2:
+                break
+
+    (finding,) = replay(Routine(rounds(3), stops), ROWS, OTHER).findings
+    assert "goes on to 'round 3'" in finding.message
+    assert "the end of the run" in finding.message
+
+    def undeclared(rows, ledger, rng):
+        ledger.release(NOISE, 0.0, at="round 9" if rows[1] > 0 else "round 1")
+
+    (finding,) = replay(Routine(rounds(1), undeclared), ROWS, OTHER).findings
+    assert "'round 9' is not declared" in finding.message
+    with pytest.raises(PlanMismatchError, match="'round 9'"):
+        replay(Routine(rounds(1), undeclared), OTHER, ROWS)
+
+
+def test_a_branch_on_released_values_is_allowed():
+    def run(rows, ledger, rng):
+        first = ledger.release(NOISE, rows[1], at="round 1")
+        for t in (2, 3) if first > 0 else (3, 2):
+            ledger.release(NOISE, rows[1], at=f"round {t}")
+
+    for seed in range(10):
+        assert replay(Routine(rounds(3), run), ROWS, OTHER, seed=seed).clean
+
+
+def tree(nodes):
+    """A tree over four leaves, of which every datum is in three nodes."""
+    call = invocation(Laplace(3.0), 1.0, count=3, total=8, group="nodes", at="tree")
+
+    def run(leaves, ledger, rng):
+        for number, (low, high) in enumerate(nodes):
+            value = float(leaves[low:high].sum())
+            ledger.release(Laplace(3.0), value, at="tree", unit=f"release {number} of {low}-{high}")
+
+    return Routine(Plan.of(call), run)
+
+
+def test_a_node_of_the_tree_that_is_noised_twice_is_named():
+    leaves, other = np.array([1.0, 0, 1, 1]), np.array([1.0, 1, 1, 1])
+    nodes = [(0, 4), (0, 2), (2, 4), (0, 1), (1, 2), (2, 3), (3, 4)]
+    assert replay(tree(nodes), leaves, other).clean
+    (finding,) = replay(tree([*nodes, (0, 2)]), leaves, other).findings
+    assert finding.rule == "touched-too-often"
+    assert "'release 7 of 0-2'" in finding.message
+    assert "touches 3" in finding.message
+    assert "In all it moves 4" in finding.message
+
+
+def test_groups_that_are_not_disjoint_are_found():
+    plan = Plan.of(invocation(group="even", at="even rows"), invocation(group="odd", at="odd rows"))
+
+    def run(rows, ledger, rng):
+        ledger.release(NOISE, rows[::2].sum() / 2, at="even rows", unit="even")
+        ledger.release(NOISE, rows.sum() / 2, at="odd rows", unit="odd")
+
+    (finding,) = replay(Routine(plan, run), ROWS, np.array([-0.5, -0.5, 0.25])).findings
+    assert finding.rule == "groups-overlap"
+    assert finding.at == "odd rows"
+
+
+def test_streams_may_differ_in_as_many_steps_as_are_declared():
+    noise = ContinualLaplace(scale=3.0, factorization=BinaryTree(4))
+    plan = Plan.of(invocation(noise, 1.0, at="stream"))
+    run = Routine(plan, lambda stream, ledger, rng: ledger.release(noise, stream, at="stream"))
+    stream = np.array([1.0, 0.0, 1.0, 0.0])
+    assert replay(run, stream, np.array([1.0, 1.0, 1.0, 0.0])).clean
+    twice = replay(run, stream, np.array([1.0, 1.0, 1.0, 1.0]))
+    assert twice.findings[0].rule == "sensitivity-understated"
+
+
+def test_results_that_no_release_explains_and_hidden_randomness_are_found():
+    def peeks(rows, ledger, rng):
+        return RunResult({"noisy": ledger.release(NOISE, rows[0], at="round 1"), "raw": rows[1]})
+
+    (finding,) = replay(Routine(rounds(1), peeks), ROWS, OTHER).findings
+    assert finding.rule == "result-not-from-releases"
+
+    def draws_privately(rows, ledger, rng):
+        rng.normal(size=1 + int(rows[1] > 0))
+        ledger.release(NOISE, rows[0], at="round 1")
+
+    (finding,) = replay(Routine(rounds(1), draws_privately), ROWS, OTHER).findings
+    assert finding.rule == "private-use-of-randomness"
+
+    def elsewhere(rows, ledger, rng):
+        ledger.release(NOISE, np.random.default_rng().random(), at="round 1")
+
+    (finding,) = replay(Routine(rounds(1), elsewhere), ROWS, OTHER).findings
+    assert finding.rule == "hidden-randomness"
+    assert "'round 1'" in finding.message

@@ -1,0 +1,115 @@
+"""Pairs worth an attack, and pairs that are none."""
+
+import math
+
+import numpy as np
+import pytest
+
+from dpaudit import (
+    AddRemove,
+    AuditPair,
+    Gaussian,
+    InputError,
+    Invocation,
+    Laplace,
+    MetricBall,
+    Plan,
+    PrivacyUnit,
+    RandomizedResponse,
+    ReplaceOne,
+    TrustModel,
+    ZeroOut,
+)
+from dpaudit.auditing import candidate_pairs, require_neighbours, search_pairs
+from dpaudit.auditing.subjects.neighbours import data_set_pairs, unrefused
+
+
+def plan(mechanism, sensitivity, relation=None, trust=TrustModel.CENTRAL):
+    relation = relation or AddRemove()
+    return Plan.of(Invocation(mechanism, sensitivity, PrivacyUnit("row"), relation, trust))
+
+
+class TestCandidates:
+    @pytest.mark.parametrize(
+        "declared",
+        [
+            plan(Laplace(4.0, clip=(-2, 2)), 4.0, ReplaceOne(), TrustModel.LOCAL),
+            plan(Laplace(2.0, clip=(0, 2)), 2.0, AddRemove()),
+            plan(Laplace(2.0, clip=(-3, 2)), 3.0, ZeroOut()),
+            plan(Gaussian(2.0, clip_norm=1.0), 2.0, ReplaceOne()),
+            plan(Gaussian(2.0, clip_norm=1.0), 1.0),
+            plan(Gaussian(2.0), 0.5),
+            plan(Laplace(2.0), 3.0),
+            plan(RandomizedResponse(0.5, k=5), 1.0, ReplaceOne()),
+            plan(Laplace(2.0, clip=(0, 9)), 2.0, MetricBall(2.0)),
+        ],
+    )
+    def test_are_neighbours_that_the_mechanism_takes(self, declared):
+        mechanism = declared.invocations[0].mechanism
+        rng = np.random.default_rng(0)
+        for pair in candidate_pairs(declared):
+            require_neighbours(declared, pair)
+            mechanism.release_many(pair.x, 2, rng)
+            mechanism.release_many(pair.x_prime, 2, rng)
+            assert pair.why
+
+    def test_cover_both_ends_and_beyond(self):
+        declared = plan(Laplace(4.0, clip=(-2, 2)), 4.0, ReplaceOne(), TrustModel.LOCAL)
+        ends, beyond = candidate_pairs(declared)
+        assert {ends.x, ends.x_prime} == {2, -2}
+        assert min(beyond.x, -beyond.x_prime) > 20
+
+    def test_data_sets_respect_the_relation(self):
+        for relation in (AddRemove(), ReplaceOne(), ZeroOut()):
+            for pair in data_set_pairs(0.0, 5.0, relation):
+                change = abs(len(pair.x) - len(pair.x_prime))
+                assert change == (1 if isinstance(relation, AddRemove) else 0)
+        sizes = {len(pair.x_prime) for pair in data_set_pairs(0.0, 5.0, AddRemove())}
+        assert {0, 1} <= sizes
+
+
+class TestRefusals:
+    def test_beyond_the_sensitivity(self):
+        with pytest.raises(InputError, match=r"L1 distance 5, and .* at most 3"):
+            require_neighbours(plan(Laplace(2.0), 3.0), AuditPair(5.0, 0.0))
+        with pytest.raises(InputError, match=r"L2 distance 1\.41421"):
+            require_neighbours(plan(Gaussian(2.0), 1.0), AuditPair([1.0, 0.0], [0.0, 1.0]))
+
+    def test_beyond_the_radius(self):
+        declared = plan(Laplace(2.0, clip=(0, 9)), 9.0, MetricBall(1.0))
+        with pytest.raises(InputError, match="at most 1"):
+            require_neighbours(declared, AuditPair(3.0, 1.0))
+
+    def test_a_clip_makes_neighbours(self):
+        require_neighbours(plan(Laplace(2.0, clip=(0, 3)), 3.0), AuditPair(50.0, 0.0))
+
+    def test_a_user_may_answer_anything(self):
+        declared = plan(Laplace(4.0), 4.0, ReplaceOne(), TrustModel.LOCAL)
+        require_neighbours(declared, AuditPair(20.0, -20.0))
+
+    def test_unrefused_input_is_found(self):
+        laplace = Laplace(1.0)
+        assert unrefused(laplace.release_many) == ()
+        careless = unrefused(lambda data, size, rng: [data] * size, bad=[math.nan])
+        assert [finding.rule for finding in careless] == ["input-not-refused"]
+
+
+class TestSearch:
+    PAIRS = (AuditPair(0.0, 0.1), AuditPair(math.nan, 0.0), AuditPair(0.0, 1.0))
+
+    def test_finds_the_worst_pair_and_passes_over_refused_ones(self):
+        found = search_pairs(Laplace(1.0).release_many, self.PAIRS, seed=1)
+        assert found.pair == self.PAIRS[2]
+        assert found.promises[1] is None
+        assert found.promises[2] > found.promises[0]
+
+    def test_replays(self):
+        first = search_pairs(Laplace(1.0).release_many, self.PAIRS)
+        again = search_pairs(Laplace(1.0).release_many, self.PAIRS, seed=first.seed)
+        assert again == first
+
+    def test_nothing_to_search(self):
+        with pytest.raises(InputError, match="no pair"):
+            search_pairs(Laplace(1.0).release_many, [])
+        with pytest.raises(InputError, match="NaN"):
+            search_pairs(Laplace(1.0).release_many, [self.PAIRS[1]] * 2)

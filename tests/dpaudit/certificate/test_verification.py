@@ -1,0 +1,114 @@
+"""Forged certificates whose hashes fit, of these versions and of others."""
+
+import copy
+
+import pytest
+from examples import gaussian_invocation, response_plan
+
+from dpaudit import AddRemove, Claim, Finding, Gaussian, Plan, PoissonSampling, Severity
+from dpaudit.certificate import AuditRecord, Certificate, SubjectRecord, certify, verify
+from dpaudit.errors import TamperedError
+from dpaudit.files import digest
+
+SUBJECT = SubjectRecord("tests:Answers")
+SAMPLED = gaussian_invocation(
+    mechanism=Gaussian(1.0), relation=AddRemove(), sampling=PoissonSampling(0.1), count=20
+)
+MADE = {
+    "pure": certify(response_plan(), subject=SUBJECT, claim=Claim(1.0)).to_dict(),
+    "gaussian": certify(Plan.of(gaussian_invocation()), subject=SUBJECT, delta=1e-5).to_dict(),
+    "pld": certify(Plan.of(SAMPLED), subject=SUBJECT, delta=1e-5).to_dict(),
+    "rdp": certify(Plan.of(SAMPLED), subject=SUBJECT, delta=1e-5, accountant="rdp").to_dict(),
+}
+OTHER = {"dpaudit": "0.0.9", "python": "3.12.0"}
+
+
+def forged(kind, change, versions):
+    record = copy.deepcopy(MADE[kind])
+    change(record)
+    record["versions"] = versions or record["versions"]
+    rest = {name: value for name, value in record.items() if name != "digest"}
+    return Certificate.from_dict(rest | {"digest": digest(rest)})
+
+
+def scaled(field, by):
+    """Multiply a number, or every number of it, in the guarantee."""
+
+    def change(record):
+        record["guarantee"][field] = times(record["guarantee"][field], by)
+
+    return change
+
+
+def times(value, by):
+    if isinstance(value, dict):
+        return {name: times(each, by) for name, each in value.items()}
+    if isinstance(value, list):
+        return [times(each, by) for each in value]
+    return value * by if isinstance(value, float) else value
+
+
+def curve(points):
+    return lambda record: record["guarantee"].update(curve=points)
+
+
+@pytest.mark.parametrize("versions", [None, OTHER], ids=["same", "other"])
+@pytest.mark.parametrize(
+    ("kind", "change", "message"),
+    [
+        ("pure", curve([[0.0, 1e-30]]), "guarantee.curve"),
+        ("gaussian", curve([[0.0, 0.01], [0.7, 1e-5]]), "guarantee.curve"),
+        ("pld", curve([[0.1, 1e-9]]), "guarantee.curve"),
+        ("gaussian", scaled("native", 0.5), "guarantee.native"),
+        ("pure", scaled("native", 0.5), "guarantee.native"),
+        ("rdp", scaled("native", 0.5), "guarantee.native"),
+        ("pure", lambda r: r["guarantee"]["native"].update(rho=0.01), "guarantee.native"),
+        ("pld", scaled("error_bound", 1e-3), "guarantee.error_bound"),
+        ("pld", scaled("compared", 0.5), "guarantee.compared"),
+        ("pure", lambda r: r["guarantee"]["compared"].update(gaussian=0.1), "guarantee.compared"),
+        ("pld", scaled("epsilon", 0.5), "guarantee.epsilon"),
+        ("gaussian", lambda r: r["guarantee"].update(accountant="pure"), "guarantee.accountant"),
+    ],
+)
+def test_nothing_stronger_than_is_proved(kind, change, message, versions):
+    with pytest.raises(TamperedError, match=message):
+        verify(forged(kind, change, versions))
+
+
+@pytest.mark.parametrize("kind", MADE)
+def test_other_versions_may_differ_in_the_last_digits_and_state_less(kind):
+    verify(forged(kind, lambda record: None, OTHER))
+    verify(forged(kind, scaled("native", 1 + 1e-9), OTHER))
+    own = MADE[kind]["guarantee"]["curve"]
+    weaker = [[epsilon * 1.1, min(1.0, delta * 1.1)] for epsilon, delta in own]
+    verify(forged(kind, curve(weaker), OTHER))
+    with pytest.raises(TamperedError):
+        verify(forged(kind, curve(weaker), None))
+
+
+def test_audits_are_compared_with_the_claim_and_the_proof():
+    def with_audit(tested, lower):
+        record = AuditRecord(False, "m", tested, 0.0, lower, 0.95, 100, None, 1, None)
+        return lambda content: content["audits"].append(record.to_dict())
+
+    verify(forged("pure", with_audit(9.0, 0.9), None))
+    with pytest.raises(TamperedError, match="not-the-declared-mechanism"):
+        verify(forged("pure", with_audit(9.0, 1.5), None))
+    with pytest.raises(TamperedError, match="recorded as not refuting"):
+        verify(forged("pure", with_audit(1.2, 1.5), None))
+
+
+@pytest.mark.parametrize("versions", [None, OTHER], ids=["same", "other"])
+def test_findings_bind_the_verdict(versions):
+    error = Finding("no-noise", Severity.ERROR, "x").to_dict()
+    with pytest.raises(TamperedError, match="verdict is certified"):
+        verify(forged("pure", lambda r: r["findings"].append(error), versions))
+    invented = Finding("claim-exceeded", Severity.NOTE, "x").to_dict()
+    with pytest.raises(TamperedError, match="does not follow"):
+        verify(forged("pure", lambda r: r["findings"].append(invented), versions))
+
+    def milder(record):
+        record["findings"][0]["severity"] = "note"
+
+    with pytest.raises(TamperedError, match=r"findings lack|does not follow"):
+        verify(forged("pure", lambda r: (r["claim"].update(epsilon=0.5), milder(r)), versions))

@@ -1,0 +1,459 @@
+"""The command line, called as a pipeline calls it: words in, exit code and text out."""
+
+import json
+import subprocess
+import sys
+import warnings
+from pathlib import Path
+
+import pytest
+
+from dpaudit.cli.main import _outcome
+from dpaudit.files import digest
+
+GAUSSIAN = """
+[plan]
+unit = "row"
+relation = "add-remove"
+trust = "central"
+[claim]
+epsilon = {epsilon}
+delta = 1e-5
+[[invocation]]
+mechanism = "gaussian"
+sigma = 20
+sensitivity = 1
+count = 500
+"""
+
+
+@pytest.fixture
+def call(capsys, tmp_path, monkeypatch):
+    """Run a command in an empty folder; returns (exit code, stdout, stderr)."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(str(Path(__file__).parents[2] / "support"))
+
+    def run(*arguments):
+        with warnings.catch_warnings():
+            code = _outcome([str(argument) for argument in arguments])
+        captured = capsys.readouterr()
+        assert "Traceback" not in captured.err
+        return code, captured.out, captured.err
+
+    return run
+
+
+def plan(epsilon=5):
+    Path("plan.toml").write_text(GAUSSIAN.format(epsilon=epsilon))
+    return "plan.toml"
+
+
+def test_certify_a_plan(call):
+    code, out, _ = call("certify", plan(), "--json")
+    answer = json.loads(out)
+    assert code == 0
+    assert answer["verdict"] == "certified"
+    assert answer["claim"] == {"epsilon": 5.0, "delta": 1e-5, "source": ""}
+    assert answer["guarantee"]["epsilon"] == pytest.approx(4.98331, abs=1e-4)
+    assert {"epsilon", "delta", "accountant", "error_bound", "native", "curve"} <= set(
+        answer["guarantee"]
+    )
+    assert [finding["rule"] for finding in answer["findings"]] == ["float-noise"]
+
+
+def test_an_exceeded_claim_is_exit_1(call):
+    code, out, _ = call("certify", plan(epsilon=4), "--json")
+    assert code == 1
+    assert json.loads(out)["verdict"] == "unproven"
+
+
+def test_an_opaque_plan_is_exit_2(call):
+    Path("p.toml").write_text(
+        '[plan]\nrelation = "replace-one"\n[[invocation]]\nmechanism = "opaque"\n'
+        'label = "sketch"\nepsilon = 1\n'
+    )
+    code, out, _ = call("certify", "p.toml", "--json")
+    assert code == 2
+    answer = json.loads(out)
+    assert answer["verdict"] == "unproven"
+    assert answer["guarantee"] is None
+
+
+@pytest.mark.parametrize("accountant", ["best", "gaussian", "zcdp", "rdp", "moments", "pld"])
+def test_every_accountant_bounds_the_exact_value(call, accountant):
+    code, out, _ = call("certify", plan(epsilon=9), "--accountant", accountant, "--json")
+    epsilon = json.loads(out)["guarantee"]["epsilon"]
+    assert code == 0
+    assert 4.98330 < epsilon < 6.7
+
+
+def test_subjects_take_settings(call):
+    code, out, _ = call("certify", "examples:Answers", "--set", "epsilon=1", "--json")
+    assert code == 0
+    answer = json.loads(out)
+    assert answer["guarantee"]["epsilon"] == 1.0
+    assert answer["guarantee"]["delta"] == 0.0
+    assert answer["subject"]["configuration"] == {"epsilon": 1, "users": 3}
+    assert len(answer["subject"]["code_hash"]) == 64
+    assert answer["not_covered"] == ["That somebody answered at all."]
+
+
+def test_run_writes_ledger_certificate_and_report(call):
+    code, out, _ = call(
+        "run", "examples:Answers", "--data", "numbers", "--seed", 3, "-o", "here", "--json"
+    )
+    assert code == 0
+    answer = json.loads(out)
+    assert answer["run"]["summary"]["releases"] == 3
+    assert answer["seed"] == 3
+    assert "seeded-noise" in [finding["rule"] for finding in answer["findings"]]
+    assert sorted(path.name for path in Path("here").iterdir()) == [
+        "certificate.json",
+        "ledger.jsonl",
+        "report.html",
+    ]
+    assert call("verify", "here/certificate.json")[0] == 0
+    code, out, _ = call("verify", "here/ledger.jsonl", "--json")
+    assert code == 0
+    assert json.loads(out)["releases"] == 3
+    code, _, err = call("run", "examples:Answers", "--data", "numbers", "--seed", 3, "-o", "here")
+    assert code == 3
+    assert "exists already" in err
+
+
+def test_secure_noise_has_no_float_finding_and_no_seed(call):
+    pytest.importorskip("opendp", reason="the extra 'secure' is not installed")
+    runs = []
+    for to in ("a", "b"):
+        code, out, _ = call(
+            "run", "examples:Answers", "--data", "numbers", "--seed", 3, "--secure", "-o", to,
+            "--json",
+        )  # fmt: skip
+        assert code == 0
+        runs.append(json.loads(out))
+        assert runs[-1]["findings"] == []
+        assert call("verify", f"{to}/certificate.json")[0] == 0
+    assert runs[0]["run"] != runs[1]["run"]
+
+
+def test_the_same_seed_gives_the_same_run(call):
+    runs = [
+        json.loads(
+            call("run", "examples:Answers", "--data", "numbers", "--seed", 3, "-o", to, "--json")[1]
+        )["run"]
+        for to in ("a", "b")
+    ]
+    assert runs[0] == runs[1]
+
+
+def test_a_run_that_is_not_its_plan_is_exit_1(call):
+    code, _, err = call("run", "examples:Careless", "--data", "numbers")
+    assert code == 1
+    assert "laplace at 'answer' is declared 3 times and ran 2 times" in err
+
+
+def test_verify_tolerates_a_cut_last_line_and_says_so(call):
+    call("run", "examples:Answers", "--data", "numbers", "-o", "here")
+    path = Path("here/ledger.jsonl")
+    path.write_text(path.read_text()[:-10])
+    code, _, err = call("verify", path)
+    assert code == 0
+    assert "last line was cut off" in err
+    lines = path.read_text().splitlines(keepends=True)
+    path.write_text("".join(lines[:1] + lines[2:]))
+    code, _, err = call("verify", path)
+    assert code == 3
+    assert "line 2 of the journal does not follow line 1" in err
+
+
+def test_verify_detects_an_edited_certificate(call):
+    call("certify", plan(), "-o", "c.json")
+    text = Path("c.json").read_text()
+    Path("c.json").write_text(text.replace('"count": 500', '"count": 5'))
+    code, _, err = call("verify", "c.json")
+    assert code == 3
+    assert "certificate was edited" in err
+
+
+def test_report(call):
+    call("certify", plan(), "-o", "c.json")
+    code, out, _ = call("report", "c.json", "-o", "c.html")
+    assert code == 0
+    assert "c.html" in out
+    assert "<html" in Path("c.html").read_text()
+
+
+def forge(name, **changes):
+    """Edit the guarantee and name other versions; the digest fits."""
+    record = json.loads(Path(name).read_text())
+    record["guarantee"] |= changes
+    record["versions"] = {"dpaudit": "0.0.1"}
+    record.pop("digest")
+    Path(name).write_text(json.dumps(record | {"digest": digest(record)}))
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [({"curve": [[0.0, 1e-9]]}, "guarantee.curve"), ({"epsilon": 0.1}, "guarantee.epsilon")],
+)
+def test_a_forged_certificate_is_neither_verified_nor_reported(call, changes, message):
+    call("certify", plan(), "-o", "c.json")
+    forge("c.json", **changes)
+    for words in (["verify", "c.json"], ["report", "c.json", "-o", "c.html"]):
+        code, _, err = call(*words)
+        assert code == 3
+        assert message in err
+    assert not Path("c.html").exists()
+
+
+def test_verify_says_that_audits_are_not_run_again(call):
+    call("audit", "examples:Answers", "--runs", 500, "--seed", 1, "-o", "c.json")
+    code, out, err = call("verify", "c.json")
+    assert code == 0
+    assert "valid" in out
+    assert "1 audit is taken as stated and compared with claim and proof, not re-run" in err
+
+
+def test_report_of_several(call):
+    for epsilon in ("1.0", "2.0"):
+        settings = ("--set", f"epsilon={epsilon}", "-o", f"{epsilon}.json")
+        call("certify", "examples:Answers", *settings)
+    code, out, _ = call("report", "1.0.json", "2.0.json", "-o", "all.pdf")
+    assert code == 0
+    assert "wrote all.pdf" in out
+    assert Path("all.pdf").read_bytes().startswith(b"%PDF")
+
+
+FUNCTIONS = """
+import time
+import numpy as np
+
+def good(data, rng):
+    return data + rng.laplace(scale=1.0)
+
+def batch(data, rng, size):
+    return data + rng.laplace(scale=1.0, size=size)
+
+def half(data, rng, size):
+    return data + rng.laplace(scale=0.5, size=size)
+
+def talks(data, rng, size):
+    print("hello")
+    return half(data, rng, size)
+
+def raises(data, rng):
+    raise ValueError("no such thing")
+
+def text(data, rng):
+    return "hello"
+
+def nothing(data, rng):
+    return None
+
+value = 3
+"""
+
+
+@pytest.fixture
+def functions(tmp_path):
+    path = tmp_path / "functions.py"
+    path.write_text(FUNCTIONS)
+    return str(path)
+
+
+def attack(call, target, *more, epsilon=1, runs=2000):
+    return call(
+        "audit", target, "--pair", "0", "1", "--epsilon", epsilon, "--delta", 0,
+        "--runs", runs, "--seed", 1, "--json", *more,
+    )  # fmt: skip
+
+
+def test_audit_of_a_correct_function(call, functions):
+    for name in ("good", "batch"):
+        code, out, _ = attack(call, f"{functions}:{name}")
+        answer = json.loads(out)
+        assert code == 0
+        assert answer["verdict"] == "not-refuted"
+        assert 0.5 < answer["epsilon_lower"] <= 1.0
+        assert answer["confidence"] == 0.95
+        assert answer["runs"] <= 2000
+        assert answer["seed"] == 1
+        assert answer["event"]
+        assert answer["power"]
+
+
+def test_what_a_function_prints_does_not_spoil_the_answer(call, functions):
+    code, out, err = attack(call, f"{functions}:talks")
+    assert code == 1
+    assert json.loads(out)["verdict"] == "refuted"
+    assert "hello" in err
+
+
+def test_audit_of_a_wrong_function(call, functions):
+    code, out, _ = attack(call, f"{functions}:half", "-o", "c.json")
+    answer = json.loads(out)
+    assert code == 1
+    assert answer["verdict"] == "refuted"
+    assert answer["epsilon_lower"] > 1
+    assert json.loads(Path("c.json").read_text())["verdict"] == "refuted"
+    assert call("verify", "c.json")[0] == 0
+
+
+def test_audit_of_a_subject_uses_its_own_claim_and_pairs(call):
+    code, out, _ = call("audit", "examples:Answers", "--runs", 2000, "--seed", 1, "--json")
+    answer = json.loads(out)
+    assert code == 0
+    assert answer["claim_epsilon"] == 1.0
+    assert answer["pair"] == {"x": 2.0, "x_prime": -2.0}
+    code, out, _ = call(
+        "audit", "examples:Answers", "--epsilon", 0.3, "--runs", 2000, "--seed", 1, "--json",
+        "-o", "c.json",
+    )  # fmt: skip
+    assert code == 1
+    kept = json.loads(Path("c.json").read_text())
+    assert kept["claim"]["epsilon"] == 1.0
+    assert kept["verdict"] == "certified"  # the subject does not claim ε = 0.3
+    assert kept["audits"][0]["verdict"] == "refuted"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["certify", "nowhere.toml"], "does not exist"),
+        (["certify", "plan"], "must be module:Object"),
+        (["certify", "no.such.module:X"], "cannot be imported"),
+        (["certify", "examples:Nothing"], "has no 'Nothing'"),
+        (["certify", "examples:LAPLACE"], "is no subject"),
+        (["certify", "examples:Answers", "--set", "colour=1"], "has no field 'colour'"),
+        (["certify", "examples:Answers", "--set", "epsilon"], "key=value"),
+        (["certify", "examples:Answers", "--set", "epsilon=-1"], "epsilon is -1"),
+        (["certify", "examples:Answers", "--set", "epsilon=NaN"], "epsilon is nan"),
+        (["certify", "examples:Answers", "--set", 'epsilon="x"'], "epsilon"),
+        (["certify", "examples:Answers", "--set", "users=1", "--set", "users=2"], "twice"),
+        (["certify", "examples:Answers", "--accountant", "magic"], "accountant is 'magic'"),
+        (["certify", "examples:Answers", "--delta", "2"], "delta is 2"),
+        (["certify", "examples:Answers", "--delta", "x"], "'x' is not a number"),
+        (["certify", "examples:Answers", "-o", "no/such/folder.json"], "cannot be written"),
+        (["run", "examples:Answers", "--data", "letters"], "data is 'letters'"),
+        (["report", "none.json", "-o", "x.html"], "does not exist"),
+        (["verify", "none.json"], "does not exist"),
+        (["frobnicate"], "frobnicate"),
+        (["certify"], "argument"),
+    ],
+)
+def test_bad_input_is_exit_3_and_one_sentence(call, arguments, message):
+    code, out, err = call(*arguments)
+    assert code == 3
+    assert out == ""
+    assert message in err
+    assert err.count("\n") == 1
+    assert not list(Path().iterdir())
+
+
+@pytest.mark.parametrize(
+    ("name", "pair", "message"),
+    [
+        ("raises", ("0", "1"), "no such thing"),
+        ("text", ("0", "1"), "hello"),
+        ("nothing", ("0", "1"), "returned nothing in run 1"),
+        ("value", ("0", "1"), "must be a function"),
+        ("absent", ("0", "1"), "has no 'absent'"),
+        ("good", ("0", "{"), "not JSON"),
+        ("good", ('{"a": 1, "a": 2}', "1"), "key 'a' twice"),
+        ("good", ("NaN", "1"), "NaN"),
+    ],
+)
+def test_bad_functions_and_pairs(call, functions, name, pair, message):
+    code, _, err = call(
+        "audit", f"{functions}:{name}", "--pair", *pair, "--epsilon", 1, "--runs", 500
+    )
+    assert code == 3
+    assert message in err
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        ["--runs", "0"],
+        ["--runs", "1000000001"],
+        ["--epsilon", "nan"],
+        ["--epsilon", "-1"],
+        ["--delta", "1"],
+        ["--confidence", "1"],
+        ["--seed", "-1"],
+    ],
+)
+def test_bad_audit_numbers(call, functions, options):
+    words = {"--epsilon": "1", "--runs": "500"} | dict([options])
+    flat = [word for item in words.items() for word in item]
+    code, _, err = call("audit", f"{functions}:good", "--pair", "0", "1", *flat)
+    assert code == 3
+    assert options[0].strip("-") in err
+
+
+def test_workers_and_a_journal_change_nothing(call, functions):
+    alone = attack(call, f"{functions}:half")[1]
+    assert attack(call, f"{functions}:half", "--workers", 2)[1] == alone
+    journalled = attack(call, f"{functions}:half", "--journal", "runs")
+    assert journalled[1] == alone
+    assert attack(call, f"{functions}:half", "--journal", "runs")[1] == alone
+
+
+CATALOGUE = """
+from dpaudit import Claim
+from dpaudit.auditing.catalogue import Entry
+
+def release(data, size, rng):
+    return data + rng.laplace(size=size)
+
+ENTRIES = (
+    Entry("right", True, Claim(1.0), 0.0, 1.0, 1.0, 1000, release),
+    Entry("wrong", False, Claim(0.5), 0.0, 1.0, 1.0, 5000, release),
+)
+"""
+
+
+def test_catalogue(call, tmp_path):
+    folder = tmp_path / "audits" / "catalogue"
+    folder.mkdir(parents=True)
+    (folder / "__init__.py").write_text(CATALOGUE)
+    code, out, _ = call("audit", "--catalogue", "--json")
+    answer = json.loads(out)
+    assert code == 0
+    assert [row["verdict"] for row in answer["rows"]] == ["not refuted", "refuted"]
+    assert answer["false_alarms"] == {"refuted": 0, "audits": 1}
+    code, out, _ = call("audit", "--catalogue", str(folder))
+    assert code == 0
+    assert "false alarms: 0 of 1" in out
+    code, _, err = call("audit", "--catalogue", "elsewhere")
+    assert code == 3
+    assert "catalogue is 'elsewhere'" in err
+    code, _, err = call("audit")
+    assert code == 3
+    assert "--catalogue" in err
+
+
+def test_a_module_that_fails_to_import_is_one_sentence(call):
+    Path("broken.py").write_text("raise SystemExit('boom')")
+    code, _, err = call("audit", "broken.py:f", "--pair", "0", "1", "--epsilon", "1")
+    assert code == 3
+    assert "boom" in err
+
+
+def test_list(call):
+    code, out, _ = call("list", "--json")
+    content = json.loads(out)
+    assert code == 0
+    assert "private_bo.local:LDPMoMAGPUCB" in [item["name"] for item in content["subjects"]]
+    assert "gaussian" in [item["name"] for item in content["mechanisms"]]
+    assert call("list")[0] == 0
+
+
+def test_help_needs_no_heavy_library():
+    code = (
+        "import sys; from dpaudit.cli.main import _outcome; _outcome(['--help']);"
+        "heavy = {'scipy', 'matplotlib', 'sklearn', 'dp_accounting', 'torch', 'jinja2'};"
+        "sys.exit(', '.join(heavy & set(sys.modules)) or 0)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr

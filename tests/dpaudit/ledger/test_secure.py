@@ -1,0 +1,157 @@
+import math
+import time
+
+import numpy as np
+import pytest
+from examples import LAPLACE, gaussian_invocation, response_plan
+
+from dpaudit import (
+    DiscreteGaussian,
+    DiscreteLaplace,
+    Gaussian,
+    Laplace,
+    Ledger,
+    Plan,
+    RandomizedResponse,
+)
+from dpaudit.errors import InputError, UnsupportedError
+from dpaudit.ledger import SecureNoise
+from dpaudit.ledger.secure import widened
+from dpaudit.mechanisms import ExponentialMechanism, LaplacePair
+
+pytest.importorskip("opendp", reason="the extra 'secure' is not installed")
+
+RUNS = 20_000
+FALSE_ALARM = 1e-6
+
+
+def declared(mechanism, sensitivity=1.0):
+    return gaussian_invocation(mechanism=mechanism, sensitivity=sensitivity, at="here")
+
+
+def kolmogorov(draws, law):
+    from scipy.stats import kstest
+
+    return kstest(draws, law).pvalue
+
+
+def test_ledger_draws_from_the_backend():
+    with Ledger(response_plan(total=1), noise=SecureNoise()) as ledger:
+        answer = ledger.release(LAPLACE, 100.0, unit="ann", at="answer")
+    assert abs(answer - 2.0) < 40 * LAPLACE.scale
+    assert not ledger.seeded
+    with pytest.raises(InputError, match="rng and noise are both given"):
+        Ledger(response_plan(), noise=SecureNoise(), rng=np.random.default_rng(0))
+
+
+@pytest.mark.parametrize(
+    ("mechanism", "law"),
+    [
+        (Laplace(2.0), ("laplace", (0, 2.0))),
+        (Laplace(0.3), ("laplace", (0, 0.3))),
+        (Gaussian(3.7306), ("norm", (0, 3.7306))),
+    ],
+)
+def test_continuous_laws_are_kept(mechanism, law):
+    from scipy import stats
+
+    draws = SecureNoise().release_many(declared(mechanism), 7.0, RUNS) - 7.0
+    name, parameters = law
+    assert kolmogorov(draws, getattr(stats, name)(*parameters).cdf) > FALSE_ALARM
+
+
+@pytest.mark.parametrize("mechanism", [DiscreteLaplace(2.5), DiscreteGaussian(3.0)])
+def test_integer_laws_are_the_declared_ones(mechanism):
+    from scipy.stats import chisquare
+
+    draws = SecureNoise().release_many(declared(mechanism), 4, RUNS)
+    assert draws.dtype == np.int64
+    outcomes = np.arange(-1, 10)
+    masses = np.exp(mechanism.log_density(outcomes, 4))
+    seen = np.array([(draws == k).sum() for k in outcomes])
+    expected = np.append(masses, 1 - masses.sum()) * RUNS
+    assert chisquare(np.append(seen, RUNS - seen.sum()), expected).pvalue > FALSE_ALARM
+
+
+def test_randomised_response_tells_the_truth_as_often_as_declared():
+    from scipy.stats import binomtest
+
+    mechanism = RandomizedResponse(p=0.3, k=4)
+    answers = SecureNoise().release_many(declared(mechanism), 2, RUNS)
+    truth = binomtest(int((answers == 2).sum()), RUNS, 1 - 0.3 + 0.3 / 4)
+    assert truth.pvalue > FALSE_ALARM
+    assert set(np.unique(answers)) == {0, 1, 2, 3}
+
+
+def test_releases_lie_on_the_grid_and_keep_their_shape():
+    noise = SecureNoise()
+    mechanism = Laplace(1.0)
+    step = noise.step(mechanism)
+    assert step == 2.0**-40
+    released = noise.release_many(declared(mechanism), [[0.1, 0.2], [0.3, math.pi]], 50)
+    assert released.shape == (50, 2, 2)
+    assert (released / step == np.rint(released / step)).all()
+    assert isinstance(noise.release(declared(mechanism), 1), float)
+
+
+def test_values_far_beyond_the_noise_are_not_cut():
+    released = SecureNoise().release_many(declared(Laplace(1.0)), 1e12, 20)
+    assert (np.abs(released - 1e12) < 50).all()
+    with pytest.raises(InputError, match="too large"):
+        SecureNoise().release(declared(Laplace(1e-3)), 1e300)
+
+
+@pytest.mark.parametrize("entries", [1, 3, 1000])
+@pytest.mark.parametrize("sensitivity", [1e-3, 1.0, 7.0])
+def test_laplace_curve_is_at_most_the_declared_one(entries, sensitivity):
+    """The worst shift on a coarse stand-in of the grid, with the law of discrete Laplace itself."""
+    mechanism = Laplace(2.0)
+    step = 2.0**-12
+    scale = widened(mechanism, sensitivity, entries, step)
+    if entries == 1:
+        shift = math.floor(sensitivity / step + 1)
+        epsilons = np.linspace(-1, 4, 500)
+        spent = DiscreteLaplace(scale).pair(shift).delta(epsilons)
+        assert (spent <= LaplacePair.delta(mechanism.pair(sensitivity), epsilons) + 1e-15).all()
+    assert (sensitivity / step + entries) / scale <= sensitivity / mechanism.scale
+
+
+def test_gaussian_curve_is_at_most_the_declared_one():
+    """On a coarse grid, where the masses of the discrete law can still be added up."""
+    mechanism, step = Gaussian(2.0), 2.0**-9
+    scale = widened(mechanism, 1.0, 1, step)
+    shift = math.floor(1.0 / step + 1)
+    epsilons = np.linspace(0, 3, 60)
+    spent = DiscreteGaussian(scale).pair(shift).delta(epsilons)
+    assert (spent <= mechanism.pair(1.0).delta(epsilons) * (1 + 1e-9)).all()
+    assert shift / scale <= 1.0 / mechanism.sigma
+
+
+def test_the_samplers_own_map_agrees():
+    import opendp.prelude as dp
+
+    dp.enable_features("contrib")
+    mechanism, step = Laplace(2.0), 2.0**-39
+    scale = widened(mechanism, 1.0, 1, step)
+    domain = dp.vector_domain(dp.atom_domain(T="i64"))
+    measurement = dp.m.make_laplace(domain, dp.l1_distance(T="i64"), scale=scale)
+    assert measurement.map(int(1.0 / step) + 1) <= 0.5
+
+
+def test_what_cannot_be_drawn_is_refused_when_the_ledger_opens():
+    with pytest.raises(UnsupportedError, match="exponential at 'here' has no exact sampler"):
+        Ledger(Plan.of(declared(ExponentialMechanism(1.0))), noise=SecureNoise())
+    with pytest.raises(UnsupportedError, match="proved for"):
+        Ledger(Plan.of(declared(Gaussian(1.0), 20.0)), noise=SecureNoise())
+    with pytest.raises(InputError, match="power of two"):
+        SecureNoise(granularity=0.3)
+    with pytest.raises(InputError, match="must be at most"):
+        SecureNoise(granularity=0.5).step(Laplace(1.0))
+    with pytest.raises(UnsupportedError, match="at most 16384"):
+        SecureNoise().release(declared(Gaussian(1.0)), np.zeros(20_000))
+
+
+def test_a_batch_is_drawn_at_the_samplers_speed():
+    start = time.perf_counter()
+    SecureNoise().release_many(declared(Laplace(1.0)), 0.0, 50_000)
+    assert time.perf_counter() - start < 10

@@ -1,0 +1,149 @@
+"""A new project: it passes its own check and its own tests, as a new user would try it."""
+
+import os
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+import yaml
+
+from dpaudit import InputError, Ledger
+from dpaudit.certificate import load_certificate
+from dpaudit.project.project_file import read_project_file
+from dpaudit.project.scaffold import scaffolding
+from dpaudit.project.scaffold.scaffolding import scaffold
+from dpaudit.project.targets import find_subject
+from dpaudit.reporting import suffixes
+
+
+@pytest.fixture(scope="module")
+def demo(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("new")
+    scaffold("demo", within=folder)
+    return folder / "demo"
+
+
+def run(folder, *arguments):
+    done = subprocess.run(
+        [sys.executable, "-m", *arguments],
+        cwd=folder,
+        env=os.environ | {"COLUMNS": "80", "OMP_NUM_THREADS": "1"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert "Traceback" not in done.stderr
+    return done.returncode, done.stdout
+
+
+def test_what_a_project_holds(demo):
+    names = {str(path.relative_to(demo)) for path in demo.rglob("*") if path.is_file()}
+    assert names >= {
+        ".github/workflows/privacy.yml",
+        ".gitignore",
+        "README.md",
+        "dpaudit.toml",
+        "plans/monthly.toml",
+        "pytest.ini",
+        "requirements.txt",
+        "survey.py",
+        "tests/test_survey.py",
+    }
+    assert (demo / "README.md").read_text().startswith("# demo\n")
+    assert not [name for name in names if "template" in name or "@" in name]
+    assert "@NAME@" not in "".join(path.read_text() for path in demo.rglob("*.*") if path.is_file())
+    assert len(read_project_file(demo, suffixes()).subjects) == 2
+    assert demo.stat().st_mode & 0o777 == 0o777 & ~_umask()
+
+
+def _umask():
+    umask = os.umask(0)
+    os.umask(umask)
+    return umask
+
+
+def test_it_passes_its_own_check(demo):
+    code, out = run(demo, "dpaudit", "check")
+    assert code == 0, out
+    assert "2 certified; 1 of 1 budgets kept" in out
+    assert max(map(len, out.splitlines())) <= 80
+    certificate = load_certificate(demo / "reports" / "sleep-histogram.json")
+    (audit,) = certificate.audits
+    # The attack comes close to the truth, so it would have seen less noise.
+    assert 0.3 < audit.epsilon_lower <= 0.5
+    assert "float-noise" not in [finding.rule for finding in certificate.findings]
+    assert (demo / "reports" / "index.html").exists()
+
+
+def test_it_passes_its_own_tests(demo):
+    code, out = run(demo, "pytest", "-q", "-p", "no:cacheprovider", "--dp-runs", "5000")
+    assert code == 0, out
+    assert "3 passed" in out
+
+
+def test_its_algorithm_runs(demo):
+    subject = find_subject(f"{demo / 'survey.py'}:SleepHistogram", {"epsilon": 2.0})
+    answers = demo / "answers.txt"
+    answers.write_text("9\n" * 500)
+    for source, expected in (("synthetic", 7), (str(answers), 9)):
+        rng = np.random.default_rng(1)
+        with Ledger(subject.plan(), rng=rng) as ledger:
+            result = subject.run(subject.load(source, rng), ledger, rng)
+        assert result.summary["most common"] == expected
+    with pytest.raises(InputError, match="must hold whole numbers"):
+        subject.load(str(demo / "README.md"), rng)
+
+
+def test_its_code_is_clean(demo):
+    for command in (("check",), ("format", "--check")):
+        code, out = run(demo, "ruff", *command, "--isolated", "--line-length", "100", ".")
+        assert code == 0, out
+
+
+def test_the_workflow_is_yaml(demo):
+    workflow = (demo / ".github/workflows/privacy.yml").read_text()
+    steps = yaml.safe_load(workflow)["jobs"]["check"]["steps"]
+    assert any("dpaudit check --since" in step.get("run", "") for step in steps)
+
+
+class TestRefusals:
+    def test_a_folder_with_content(self, tmp_path):
+        (tmp_path / "full").mkdir()
+        (tmp_path / "full" / "mine.txt").write_text("a note")
+        with pytest.raises(InputError, match="not empty"):
+            scaffold("full", within=tmp_path)
+        assert [path.name for path in tmp_path.rglob("*")] == ["full", "mine.txt"]
+
+    def test_an_empty_folder_is_used(self, tmp_path):
+        (tmp_path / "empty").mkdir()
+        scaffold("empty", within=tmp_path)
+        assert (tmp_path / "empty" / "dpaudit.toml").exists()
+        assert [path.name for path in tmp_path.iterdir()] == ["empty"]
+
+    def test_a_file_or_a_link_of_that_name(self, tmp_path):
+        (tmp_path / "file").write_text("")
+        (tmp_path / "link").symlink_to(tmp_path / "nowhere")
+        for name in ("file", "link"):
+            with pytest.raises(InputError, match="is no folder"):
+                scaffold(name, within=tmp_path)
+        assert not (tmp_path / "nowhere").exists()
+
+    @pytest.mark.parametrize("name", ["../out", "/tmp/x", ".", "..", "", "a/b", "-f", ".git"])
+    def test_names_that_are_paths(self, tmp_path, name):
+        with pytest.raises(InputError, match="name is"):
+            scaffold(name, within=tmp_path)
+        assert not list(tmp_path.iterdir())
+
+    def test_nothing_is_left_behind_when_writing_fails(self, tmp_path, monkeypatch):
+        def full_disk(path, content):
+            raise InputError("output cannot be written: no space left.")
+
+        monkeypatch.setattr(scaffolding.files, "write", full_disk)
+        with pytest.raises(InputError, match="no space left"):
+            scaffold("new", within=tmp_path)
+        assert not list(tmp_path.iterdir())
+
+    def test_a_folder_that_cannot_be_written(self, tmp_path):
+        with pytest.raises(InputError, match="cannot be made"):
+            scaffold("new", within=tmp_path / "nowhere")

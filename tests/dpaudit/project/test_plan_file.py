@@ -1,0 +1,147 @@
+import pytest
+
+from dpaudit.accounting import guarantee
+from dpaudit.errors import InputError
+from dpaudit.project.plan_file import read_plan_file
+
+HEAD = '[plan]\nunit = "row"\nrelation = "{relation}"\ntrust = "central"\n'
+
+
+def read(tmp_path, body, relation="add-remove"):
+    path = tmp_path / "plan.toml"
+    path.write_text(HEAD.format(relation=relation) + body)
+    return read_plan_file(path)
+
+
+def invocation(**fields):
+    return "[[invocation]]\n" + "\n".join(f"{name} = {value}" for name, value in fields.items())
+
+
+def test_every_field_is_read(tmp_path):
+    content = read(
+        tmp_path,
+        "[claim]\nepsilon = 1\ndelta = 1e-6\n"
+        + invocation(
+            mechanism='"laplace"',
+            scale=2,
+            clip=[-1, 1],
+            sensitivity=0.5,
+            count=3,
+            total=9,
+            group='"g"',
+            at='"here"',
+            sampling='{ scheme = "poisson", rate = 0.01 }',
+        ),
+    )
+    (only,) = content.plan.invocations
+    assert only.mechanism.clip == (-1, 1)
+    assert (only.count, only.total, only.group, only.at) == (3, 9, "g", "here")
+    assert only.sampling.rate == 0.01
+    assert content.claim.epsilon == 1
+
+
+@pytest.mark.parametrize(
+    ("mechanism", "parameter"),
+    [
+        ("gaussian", "sigma = 2"),
+        ("laplace", "scale = 2"),
+        ("discrete-laplace", "scale = 2"),
+        ("discrete-gaussian", "sigma = 2"),
+        ("randomized-response", "p = 0.5"),
+        ("opaque", 'label = "x"\nepsilon = 1'),
+    ],
+)
+def test_every_mechanism_is_known(tmp_path, mechanism, parameter):
+    content = read(tmp_path, f'[[invocation]]\nmechanism = "{mechanism}"\n{parameter}')
+    assert content.plan.invocations[0].mechanism.kind == mechanism
+
+
+def test_sensitivity_follows_from_the_contribution_and_the_relation(tmp_path):
+    body = invocation(mechanism='"gaussian"', sigma=10, contribution=1)
+    for relation, sensitivity in (("add-remove", 1), ("replace-one", 2), ("zero-out", 1)):
+        plan = read(tmp_path, body, relation).plan
+        assert plan.invocations[0].sensitivity == sensitivity
+    replaced = guarantee(read(tmp_path, body, "replace-one").plan, 1e-5)
+    assert replaced.epsilon == pytest.approx(0.726, abs=5e-4)
+
+
+def test_a_clip_implies_the_sensitivity(tmp_path):
+    body = invocation(mechanism='"laplace"', scale=2, clip=[-1, 2])
+    assert read(tmp_path, body, "replace-one").plan.invocations[0].sensitivity == 3
+    assert read(tmp_path, body, "zero-out").plan.invocations[0].sensitivity == 2
+
+
+def test_assumptions_are_said_aloud(tmp_path):
+    bare = read(tmp_path, invocation(mechanism='"gaussian"', sigma=10))
+    assert bare.plan.invocations[0].sensitivity == 1
+    assert [finding.rule for finding in bare.findings] == ["assumed-sensitivity"]
+    stated = read(
+        tmp_path, invocation(mechanism='"gaussian"', sigma=10, sensitivity=1), "replace-one"
+    )
+    assert [finding.rule for finding in stated.findings] == ["sensitivity-under-replace-one"]
+
+
+GOOD = invocation(mechanism='"gaussian"', sigma=1, sensitivity=1)
+
+
+@pytest.mark.parametrize(
+    ("body", "message"),
+    [
+        ("", r"no \[\[invocation\]\]"),
+        ("invocation = 3", "unknown key 'invocation'"),
+        (GOOD + "\ncolour = 1", "invocation 1: gaussian has an unknown field 'colour'"),
+        (GOOD.replace("1", '"1"'), "sigma is '1'"),
+        (GOOD.replace("sigma = 1", "sigma = nan"), "sigma is nan"),
+        (GOOD.replace("sigma = 1", "sigma = inf"), "sigma is inf"),
+        (GOOD.replace("sigma = 1", "sigma = -1"), "sigma is -1"),
+        (GOOD.replace("sigma = 1", "sigma = true"), "sigma is True"),
+        (GOOD.replace("sigma = 1\n", ""), "lacks the field 'sigma'"),
+        (GOOD + "\ncount = 0", "count is 0"),
+        (GOOD + "\ncount = 1.5", "count is 1.5"),
+        (GOOD + "\ncontribution = 1", "both given"),
+        (GOOD + '\nsampling = "poisson"', "sampling is 'poisson'"),
+        (GOOD + '\nsampling = { scheme = "poisson" }', "poisson takes"),
+        (GOOD.replace('"gaussian"', '"magic"'), "mechanism is 'magic'"),
+        (GOOD.replace('"gaussian"', "3"), "mechanism is 3"),
+        (GOOD + "\n[claim]\nepsilon = -1", "epsilon is -1"),
+        (GOOD + "\n[claim]\ndelta = 0.1", "lacks the field 'epsilon'"),
+        (GOOD + "\n[extra]\n", "unknown key 'extra'"),
+        (GOOD + "\nsigma = 2", "is not TOML"),
+        ("=", "is not TOML"),
+    ],
+)
+def test_bad_plans_are_one_sentence(tmp_path, body, message):
+    with pytest.raises(InputError, match=message) as caught:
+        read(tmp_path, body)
+    assert "\n" not in str(caught.value)
+
+
+def test_bad_heads(tmp_path):
+    path = tmp_path / "plan.toml"
+    for head, message in [
+        ("plan = 3", "plan is 3"),
+        ('[plan]\nunit = "row"', "lacks the field 'relation'"),
+        ('[plan]\nrelation = "cousin"', "relation is 'cousin'"),
+        ('[plan]\nrelation = "add-remove"\ntrust = "x"', "trust is 'x'"),
+        ('[plan]\nrelation = "add-remove"\nunit = 3', "unit is 3"),
+    ]:
+        path.write_text(head + "\n" + ("" if head == "plan = 3" else GOOD))
+        with pytest.raises(InputError, match=message):
+            read_plan_file(path)
+
+
+def test_bad_files(tmp_path):
+    with pytest.raises(InputError, match="does not exist"):
+        read_plan_file(tmp_path / "none.toml")
+    with pytest.raises(InputError, match="is a folder"):
+        read_plan_file(tmp_path)
+    large = tmp_path / "large.toml"
+    large.write_bytes(b"#" * 10_000_000)
+    with pytest.raises(InputError, match="10000000 bytes"):
+        read_plan_file(large)
+    large.write_bytes(b"\xff\xfe\x00")
+    with pytest.raises(InputError, match="UTF-8"):
+        read_plan_file(large)
+    large.write_text("a = " + "[" * 100_000)
+    with pytest.raises(InputError, match=r"nested too deeply|not TOML"):
+        read_plan_file(large)
