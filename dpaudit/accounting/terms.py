@@ -139,7 +139,7 @@ def amplification(invocation: Invocation) -> Amplification | None:
             rate = round_up(Fraction(sampling.size, sampling.population))
             return Amplification(Scheme.FIXED_SIZE, rate)
     raise UnsupportedError(
-        f"{invocation.describe()} has {sampling.scheme} sampling under {relation}; it is accounted "
+        f"{invocation.describe()} has {sampling.kind} sampling under {relation}; it is accounted "
         "for as poisson under add-remove or zero-out, and as fixed-size under replace-one."
     )
 

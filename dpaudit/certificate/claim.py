@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any
 
-from dpaudit import validate
-from dpaudit.errors import InputError
+from dpaudit.fields import NonNegative, Probability, Record
 
 __all__ = ["Claim", "Finding", "Severity", "Verdict"]
 
@@ -36,7 +33,7 @@ class Severity(StrEnum):
 
 
 @dataclass(frozen=True)
-class Claim:
+class Claim(Record):
     """What an author states: (ε, δ)-differential privacy of the whole algorithm.
 
     Attributes:
@@ -45,37 +42,16 @@ class Claim:
         source: where it is stated, for people.
     """
 
-    epsilon: float
-    delta: float = 0.0
+    epsilon: NonNegative
+    delta: Probability = 0.0
     source: str = ""
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "epsilon", validate.non_negative(epsilon=self.epsilon))
-        object.__setattr__(self, "delta", validate.probability(delta=self.delta))
 
     def __str__(self) -> str:
         return f"ε = {self.epsilon:g}, δ = {self.delta:g}"
 
-    def to_dict(self) -> dict[str, Any]:
-        """A JSON record."""
-        return {"epsilon": self.epsilon, "delta": self.delta, "source": self.source}
-
-    @classmethod
-    def from_dict(cls, record: Mapping[str, Any]) -> Claim:
-        """The claim that :meth:`to_dict` wrote.
-
-        Raises:
-            InputError: if a field is unknown, missing or invalid.
-        """
-        for name in record.keys() - {"epsilon", "delta", "source"}:
-            raise InputError(f"claim has an unknown field {name!r}; remove it.")
-        if "epsilon" not in record:
-            raise InputError("claim lacks the field 'epsilon', which it needs.")
-        return cls(**record)
-
 
 @dataclass(frozen=True)
-class Finding:
+class Finding(Record):
     """Something about the claim or the code that a reader must know.
 
     Attributes:
@@ -91,18 +67,3 @@ class Finding:
     message: str
     remedy: str = ""
     at: str = ""
-
-    def to_dict(self) -> dict[str, Any]:
-        """A JSON record."""
-        return {
-            "rule": self.rule,
-            "severity": str(self.severity),
-            "message": self.message,
-            "remedy": self.remedy,
-            "at": self.at,
-        }
-
-    @classmethod
-    def from_dict(cls, record: Mapping[str, Any]) -> Finding:
-        """The finding that :meth:`to_dict` wrote."""
-        return cls(**{**record, "severity": Severity(record["severity"])})

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
-from dataclasses import MISSING, dataclass, fields
+from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, ClassVar
 
@@ -13,6 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from dpaudit import validate
 from dpaudit.errors import InputError, UnsupportedError
+from dpaudit.fields import Kinded
 from dpaudit.mechanisms.pairs import DominatingPair, Floats
 
 __all__ = ["Mechanism", "Norm"]
@@ -30,28 +30,17 @@ class Norm(StrEnum):
 
 
 @dataclass(frozen=True)
-class Mechanism(ABC):
+class Mechanism(Kinded, ABC):
     """A randomised release. Fields are public facts; the private value is an argument.
 
     A subclass is one file: the fields, ``kind``, ``norm``, :meth:`_sample` and :meth:`pair`. It
     then passes the conformance suite that every mechanism's tests inherit.
     """
 
-    kind: ClassVar[str] = ""
+    family: ClassVar[str] = "mechanism"
     norm: ClassVar[Norm]
     real_valued: ClassVar[bool] = False
     """Whether the proof speaks of real-valued noise, which floats only approximate."""
-    _kinds: ClassVar[dict[str, type[Mechanism]]] = {}
-
-    def __init_subclass__(cls) -> None:
-        super().__init_subclass__()
-        if cls.__dict__.get("kind"):
-            Mechanism._kinds[cls.kind] = cls
-
-    @staticmethod
-    def kinds() -> dict[str, type[Mechanism]]:
-        """Every known mechanism by its kind."""
-        return dict(Mechanism._kinds)
 
     # -- privacy ---------------------------------------------------------------------------------
 
@@ -127,40 +116,6 @@ class Mechanism(ABC):
         Returns:
             Shape (n,); minus infinity where the output cannot occur.
         """
-
-    # -- serialisation ---------------------------------------------------------------------------
-
-    def to_dict(self) -> dict[str, Any]:
-        """``kind`` and the fields, as plain JSON values."""
-        values = {field.name: getattr(self, field.name) for field in fields(self) if field.compare}
-        return {"kind": self.kind} | {
-            name: list(value) if isinstance(value, tuple) else value
-            for name, value in values.items()
-            if value is not None
-        }
-
-    @staticmethod
-    def from_dict(record: Mapping[str, Any]) -> Mechanism:
-        """The mechanism that :meth:`to_dict` wrote.
-
-        Raises:
-            InputError: if the kind or a field is unknown, missing or invalid.
-        """
-        given = dict(record)
-        kind = given.pop("kind", None)
-        mechanism = Mechanism._kinds.get(kind) if isinstance(kind, str) else None
-        if mechanism is None:
-            known = ", ".join(sorted(Mechanism._kinds))
-            raise InputError(f"mechanism is {kind!r}; it must be one of {known}.")
-        known_fields = {field.name: field for field in fields(mechanism) if field.compare}
-        for name in given.keys() - known_fields.keys():
-            raise InputError(
-                f"{kind} has an unknown field {name!r}; it takes {list(known_fields)}."
-            )
-        for name, field in known_fields.items():
-            if field.default is MISSING and name not in given:
-                raise InputError(f"{kind} lacks the field {name!r}, which it needs.")
-        return mechanism(**given)
 
 
 def checked_sensitivity(sensitivity: float) -> float:

@@ -11,8 +11,8 @@ from typing import Any, ClassVar, NoReturn
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dpaudit import validate
 from dpaudit.errors import InputError, UnsupportedError
+from dpaudit.fields import NonNegative, Probability
 from dpaudit.mechanisms.base import Mechanism, Norm, checked_sensitivity
 from dpaudit.mechanisms.pairs import DominatingPair, Floats, approximate_pair
 
@@ -69,10 +69,7 @@ class PureBlackBox(_BlackBox):
     """
 
     kind: ClassVar[str] = "pure-black-box"
-    epsilon: float
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "epsilon", validate.non_negative(epsilon=self.epsilon))
+    epsilon: NonNegative
 
     def _changed(self) -> DominatingPair:
         return approximate_pair(self.epsilon)
@@ -88,12 +85,8 @@ class ApproximateBlackBox(_BlackBox):
     """
 
     kind: ClassVar[str] = "approximate-black-box"
-    epsilon: float
-    delta: float
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "epsilon", validate.non_negative(epsilon=self.epsilon))
-        object.__setattr__(self, "delta", validate.probability(delta=self.delta))
+    epsilon: NonNegative
+    delta: Probability
 
     def _changed(self) -> DominatingPair:
         return approximate_pair(self.epsilon, self.delta)
@@ -108,10 +101,7 @@ class ConcentratedBlackBox(_BlackBox):
     """
 
     kind: ClassVar[str] = "concentrated-black-box"
-    rho: float
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "rho", validate.non_negative(rho=self.rho))
+    rho: NonNegative
 
     def _changed(self) -> DominatingPair:
         return ConcentratedPair(self.rho)

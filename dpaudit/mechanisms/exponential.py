@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from dpaudit import validate
 from dpaudit.errors import InputError
+from dpaudit.fields import Positive
 from dpaudit.mechanisms.base import Mechanism, Norm, checked_sensitivity
 from dpaudit.mechanisms.pairs import (
     DominatingPair,
@@ -40,13 +41,8 @@ class ExponentialMechanism(Mechanism):
 
     kind: ClassVar[str] = "exponential"
     norm: ClassVar[Norm] = Norm.CHANGE
-    epsilon: float
-    utility_sensitivity: float = 1.0
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "epsilon", validate.positive(epsilon=self.epsilon))
-        width = validate.positive(utility_sensitivity=self.utility_sensitivity)
-        object.__setattr__(self, "utility_sensitivity", width)
+    epsilon: Positive
+    utility_sensitivity: Positive = 1.0
 
     def pair(self, sensitivity: float) -> DominatingPair:
         """Randomised response with the same ε, which dominates it, and its own better ρ = ε²/8.

@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from dpaudit import validate
 from dpaudit.errors import InputError, UnsupportedError
+from dpaudit.fields import Positive
 from dpaudit.mechanisms.base import (
     Mechanism,
     Norm,
@@ -50,13 +51,8 @@ class Gaussian(Mechanism):
     kind: ClassVar[str] = "gaussian"
     norm: ClassVar[Norm] = Norm.L2
     real_valued: ClassVar[bool] = True
-    sigma: float
-    clip_norm: float | None = None
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "sigma", validate.positive(sigma=self.sigma))
-        if self.clip_norm is not None:
-            object.__setattr__(self, "clip_norm", validate.positive(clip_norm=self.clip_norm))
+    sigma: Positive
+    clip_norm: Positive | None = None
 
     @classmethod
     def calibrated(
@@ -120,10 +116,10 @@ class DiscreteGaussian(Mechanism):
 
     kind: ClassVar[str] = "discrete-gaussian"
     norm: ClassVar[Norm] = Norm.L2
-    sigma: float
+    sigma: Positive
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "sigma", validate.positive(sigma=self.sigma))
+        super().__post_init__()
         if self.sigma > 1e5:
             raise InputError(f"sigma is {self.sigma}; discrete-gaussian takes at most 1e5.")
 

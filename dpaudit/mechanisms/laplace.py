@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from dpaudit import validate
 from dpaudit.errors import InputError
+from dpaudit.fields import Interval, Positive
 from dpaudit.mechanisms.base import (
     Mechanism,
     Norm,
@@ -49,13 +50,8 @@ class Laplace(Mechanism):
     kind: ClassVar[str] = "laplace"
     norm: ClassVar[Norm] = Norm.L1
     real_valued: ClassVar[bool] = True
-    scale: float
-    clip: tuple[float, float] | None = None
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "scale", validate.positive(scale=self.scale))
-        if self.clip is not None:
-            object.__setattr__(self, "clip", validate.interval(clip=self.clip))
+    scale: Positive
+    clip: Interval | None = None
 
     @classmethod
     def calibrated(
@@ -108,10 +104,7 @@ class DiscreteLaplace(Mechanism):
 
     kind: ClassVar[str] = "discrete-laplace"
     norm: ClassVar[Norm] = Norm.L1
-    scale: float
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "scale", validate.positive(scale=self.scale))
+    scale: Positive
 
     def pair(self, sensitivity: float) -> DominatingPair:
         """The pair of one integer coordinate shifted by the whole sensitivity.

@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from dpaudit import validate
 from dpaudit.errors import UnsupportedError
+from dpaudit.fields import Name, NonNegative, Probability
 from dpaudit.mechanisms.base import Mechanism, Norm, checked_sensitivity, require_proof
 from dpaudit.mechanisms.pairs import DominatingPair, FinitePair, Floats
 
@@ -33,15 +34,10 @@ class Opaque(Mechanism):
 
     kind: ClassVar[str] = "opaque"
     norm: ClassVar[Norm] = Norm.CHANGE
-    label: str
-    epsilon: float
-    delta: float = 0.0
+    label: Name
+    epsilon: NonNegative
+    delta: Probability = 0.0
     sampler: Sampler | None = field(default=None, compare=False, repr=False)
-
-    def __post_init__(self) -> None:
-        validate.text(label=self.label)
-        object.__setattr__(self, "epsilon", validate.non_negative(epsilon=self.epsilon))
-        object.__setattr__(self, "delta", validate.probability(delta=self.delta))
 
     def pair(self, sensitivity: float) -> DominatingPair:
         """None but for equal data, which cost nothing whatever the mechanism.

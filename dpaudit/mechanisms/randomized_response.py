@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dpaudit import validate
 from dpaudit.errors import InputError
+from dpaudit.fields import Rate, at_least
 from dpaudit.mechanisms.base import (
     Mechanism,
     Norm,
@@ -36,12 +37,8 @@ class RandomizedResponse(Mechanism):
 
     kind: ClassVar[str] = "randomized-response"
     norm: ClassVar[Norm] = Norm.CHANGE
-    p: float
-    k: int = 2
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "p", validate.fraction(p=self.p))
-        object.__setattr__(self, "k", validate.integer_at_least(2, k=self.k))
+    p: Rate
+    k: Annotated[int, at_least(2)] = 2
 
     @classmethod
     def calibrated(cls, *, epsilon: float, k: int = 2) -> RandomizedResponse:

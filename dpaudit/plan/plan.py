@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
 from dpaudit.errors import InputError
+from dpaudit.fields import Record
 from dpaudit.files import digest
 from dpaudit.plan.dp_sgd import dp_sgd_invocations
 from dpaudit.plan.invocation import Invocation
@@ -17,7 +18,7 @@ __all__ = ["Plan"]
 
 
 @dataclass(frozen=True)
-class Plan:
+class Plan(Record):
     """All invocations that an algorithm may make, from public configuration alone.
 
     Attributes:
@@ -27,12 +28,9 @@ class Plan:
     invocations: tuple[Invocation, ...]
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "invocations", tuple(self.invocations))
+        super().__post_init__()
         if not self.invocations:
             raise InputError("plan has no invocation; it must declare at least one.")
-        for invocation in self.invocations:
-            if not isinstance(invocation, Invocation):
-                raise InputError(f"plan holds {invocation!r}; it must hold invocations.")
         relations = sorted({str(invocation.relation.to_dict()) for invocation in self.invocations})
         if len(relations) > 1:
             raise InputError(
@@ -97,23 +95,6 @@ class Plan:
             for group in touched:
                 group.append(invocation)
         return tuple(map(tuple, groups.values()))
-
-    def to_dict(self) -> dict[str, Any]:
-        """A JSON record."""
-        return {"invocations": [invocation.to_dict() for invocation in self.invocations]}
-
-    @classmethod
-    def from_dict(cls, record: Mapping[str, Any]) -> Plan:
-        """The plan that :meth:`to_dict` wrote.
-
-        Raises:
-            InputError: if it is not one.
-        """
-        if not isinstance(record, Mapping) or set(record) != {"invocations"}:
-            raise InputError("plan must be a table with the one field 'invocations'.")
-        if not isinstance(record["invocations"], list):
-            raise InputError("plan.invocations must be a list.")
-        return cls(tuple(Invocation.from_dict(item) for item in record["invocations"]))
 
     @cached_property
     def hash(self) -> str:

@@ -7,13 +7,14 @@ sensitivity c under add-remove and zero-out, and up to 2c under replace-one.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass, fields
 from enum import StrEnum
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 from dpaudit import validate
 from dpaudit.errors import InputError
+from dpaudit.fields import Kinded, Positive
 
 __all__ = [
     "AddRemove",
@@ -37,15 +38,6 @@ class TrustModel(StrEnum):
     """A trusted server; the adversary sees all outputs but those sent to the protected user."""
     CURATOR = "curator"
     """A data owner who publishes one release and keeps the data."""
-
-    @classmethod
-    def parse(cls, value: object) -> TrustModel:
-        """The trust model of that name.
-
-        Raises:
-            InputError: if there is none of that name.
-        """
-        return validate.member(cls, trust=value)
 
     @classmethod
     def weakest(cls, models: Iterable[TrustModel]) -> TrustModel:
@@ -85,9 +77,18 @@ class PrivacyUnit:
     def __str__(self) -> str:
         return self.name
 
+    def to_dict(self) -> str:
+        """The name alone."""
+        return self.name
+
+    @classmethod
+    def from_dict(cls, name: str) -> Self:
+        """The unit of that name."""
+        return cls(name)
+
 
 @dataclass(frozen=True)
-class Relation:
+class Relation(Kinded):
     """A neighbouring relation; the subclasses are the relations that dpaudit knows.
 
     Attributes:
@@ -95,50 +96,15 @@ class Relation:
             that one record contributes.
     """
 
-    kind: ClassVar[str] = ""
+    family: ClassVar[str] = "relation"
     contribution_factor: ClassVar[float] = 1.0
-    _kinds: ClassVar[dict[str, type[Relation]]] = {}
-
-    def __init_subclass__(cls) -> None:
-        super().__init_subclass__()
-        Relation._kinds[cls.kind] = cls
 
     def __str__(self) -> str:
         return self.kind
 
-    @staticmethod
-    def kinds() -> dict[str, type[Relation]]:
-        """Every known relation by its kind."""
-        return dict(Relation._kinds)
-
-    def to_dict(self) -> str | dict[str, Any]:
+    def to_dict(self) -> Any:
         """The name alone, or a mapping where the relation has parameters."""
-        parameters = {field.name: getattr(self, field.name) for field in fields(self)}
-        return {"kind": self.kind, **parameters} if parameters else self.kind
-
-    @staticmethod
-    def parse(value: object) -> Relation:
-        """The relation of that name, or of the mapping that :meth:`to_dict` writes.
-
-        Raises:
-            InputError: if the name or a parameter is unknown.
-        """
-        if isinstance(value, Relation):
-            return value
-        parameters = dict(value) if isinstance(value, Mapping) else {"kind": value}
-        kind = parameters.pop("kind", None)
-        relation = Relation._kinds.get(kind) if isinstance(kind, str) else None
-        if relation is None:
-            names = ", ".join(sorted(Relation._kinds))
-            raise InputError(f"relation is {kind!r}; it must be one of {names}.")
-        try:
-            return relation(**parameters)
-        except TypeError:
-            wanted = [field.name for field in fields(relation)]
-            raise InputError(
-                f"relation {kind!r} has the parameters {sorted(parameters)}; "
-                f"it takes {wanted or 'none'}."
-            ) from None
+        return super().to_dict() if fields(self) else self.kind
 
 
 @dataclass(frozen=True)
@@ -172,7 +138,4 @@ class MetricBall(Relation):
     """
 
     kind: ClassVar[str] = "metric-ball"
-    radius: float = 1.0
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "radius", validate.positive(radius=self.radius))
+    radius: Positive = 1.0

@@ -26,7 +26,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from dpaudit import files, validate
+from dpaudit import files, tables, validate
 from dpaudit.certificate import Claim, Finding, Severity
 from dpaudit.errors import InputError
 from dpaudit.mechanisms import Mechanism, Norm
@@ -58,42 +58,29 @@ def read_plan_file(path: Path | str) -> PlanFile:
     Raises:
         InputError: naming the first field that is unknown, missing or invalid.
     """
-    table = files.read_toml(path, what="plan file")
-    _known("plan file", table, {"plan", "claim", "invocation"})
-    facts = _table("plan", table.get("plan"))
-    _known("plan", facts, {"unit", "relation", "trust"})
+    content = tables.table(
+        "plan file", files.read_toml(path, what="plan file"), ("plan", "claim", "invocation")
+    )
+    facts = tables.table("plan", content.get("plan"), ("unit", "relation", "trust"))
     if "relation" not in facts:
-        raise InputError("plan lacks the field 'relation', such as \"add-remove\"; add it.")
-    items = table.get("invocation", [])
-    if not isinstance(items, list) or not items:
+        raise InputError("plan lacks the key 'relation', such as \"add-remove\"; add it.")
+    items = tables.tables("invocation", content.get("invocation", []))
+    if not items:
         raise InputError("plan file has no [[invocation]]; it must declare at least one.")
     reader = _Reader(
-        unit=PrivacyUnit(facts.get("unit", "row")),
+        unit=PrivacyUnit.from_dict(facts.get("unit", "row")),
         relation=Relation.parse(facts["relation"]),
-        trust=TrustModel.parse(facts.get("trust", "central")),
+        trust=validate.member(TrustModel, trust=facts.get("trust", "central")),
     )
     invocations, findings = [], []
     for number, item in enumerate(items, start=1):
         place = f"invocation {number}"
-        try:
-            invocation, found = reader.invocation(_table(place, item), place)
-        except InputError as error:
-            raise InputError(f"{place}: {error}") from None
+        with tables.within(place):
+            invocation, found = reader.invocation(item, place)
         invocations.append(invocation)
         findings += found
-    claim = Claim.from_dict(_table("claim", table["claim"])) if "claim" in table else None
+    claim = Claim.from_dict(content["claim"]) if "claim" in content else None
     return PlanFile(Plan.of(*invocations), claim, _merged(findings))
-
-
-def _table(name: str, value: object) -> dict[str, Any]:
-    if not isinstance(value, Mapping):
-        raise InputError(f"{name} is {value!r:.60}; it must be a table.")
-    return dict(value)
-
-
-def _known(name: str, table: Mapping[str, Any], fields: set[str]) -> None:
-    for unknown in table.keys() - fields:
-        raise InputError(f"{name} has an unknown key {unknown!r}; it takes {sorted(fields)}.")
 
 
 def _merged(findings: list[Finding]) -> tuple[Finding, ...]:
@@ -112,12 +99,13 @@ class _Reader:
     relation: Relation
     trust: TrustModel
 
-    def invocation(self, item: dict[str, Any], place: str) -> tuple[Invocation, list[Finding]]:
-        own = {name: item.pop(name) for name in _OF_INVOCATION & item.keys()}
-        item["kind"] = item.pop("mechanism", None)
-        if "clip" in item and isinstance(item["clip"], list):
-            item["clip"] = tuple(item["clip"])
-        mechanism = Mechanism.from_dict(item)
+    def invocation(self, item: object, place: str) -> tuple[Invocation, list[Finding]]:
+        if not isinstance(item, Mapping):
+            raise InputError(f"it is {item!r:.60}; it must be a table.")
+        known = Mechanism.named(item.get("mechanism"))
+        given = tables.table(known.kind, item, {"mechanism", *_OF_INVOCATION, *known.keys()})
+        own = {name: given.pop(name) for name in _OF_INVOCATION & given.keys()}
+        mechanism = Mechanism.parse({"kind": given.pop("mechanism")} | given)
         sensitivity, findings = self._sensitivity(mechanism, own, place)
         if "sampling" in own:
             own["sampling"] = Sampling.parse(own["sampling"])

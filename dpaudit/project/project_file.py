@@ -37,11 +37,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from dpaudit import files, validate
+from dpaudit import files, tables, validate
 from dpaudit.accounting import AccountantName
 from dpaudit.certificate import Claim
 from dpaudit.errors import InputError
-from dpaudit.project import tables
 from dpaudit.project.entries import DRAWN, AuditEntry, BudgetEntry, SubjectEntry
 from dpaudit.project.subject import AuditPair
 

@@ -6,11 +6,10 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from dpaudit import files
+from dpaudit import files, tables
 from dpaudit.certificate import Certificate, SubjectRecord
 from dpaudit.certificate.schema import SCHEMA_VERSION
 from dpaudit.errors import InputError
-from dpaudit.project import tables
 from dpaudit.workflow.verifying import load_verified
 
 __all__ = ["Baseline", "read_baseline"]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+from dpaudit import tables
 from dpaudit.auditing import BlackBox, audit_release, audit_subject, candidate_pairs
 from dpaudit.auditing.distinguishing.progress import progress_bar
 from dpaudit.auditing.subjects.declared import claimed_curve
@@ -12,7 +13,7 @@ from dpaudit.auditing.subjects.exact import audit_exact
 from dpaudit.certificate import AuditRecord, Certificate, Claim
 from dpaudit.errors import InputError, UnsupportedError
 from dpaudit.plan import Plan
-from dpaudit.project import AuditPair, Subject, tables
+from dpaudit.project import AuditPair, Subject
 from dpaudit.project.entries import AuditEntry, SubjectEntry
 from dpaudit.project.targets import Target, load_function
 

@@ -1,9 +1,9 @@
 """What a ledger costs an opacus training, and what it says beside opacus' own number.
 
-Run ``python -m tests.benchmarks.opacus_training [epochs]``. Trainings on the digits of
-scikit-learn, without and with a ledger, take their epochs in turn; compared is the thread's own time for a step,
-loader included, which other processes disturb least. A journal writes every step to its file, so
-that a crash forgets none.
+Run ``python -m tests.benchmarks.opacus_training [epochs]``. Trainings on the digits of scikit-
+learn, without and with a ledger, take their epochs in turn; compared is the thread's own time for a
+step, loader included, which other processes disturb least. A journal writes every step to its file,
+so that a crash forgets none.
 """
 
 from __future__ import annotations

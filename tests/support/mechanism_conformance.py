@@ -50,14 +50,14 @@ class MechanismConformance:
 
     def test_serialises_and_comes_back_equal(self):
         record = json.loads(json.dumps(self.mechanism.to_dict()))
-        again = Mechanism.from_dict(record)
+        again = Mechanism.parse(record)
         assert again == self.mechanism
         assert hash(again) == hash(self.mechanism)
 
     def test_unknown_and_missing_fields_are_refused(self):
         record = self.mechanism.to_dict()
-        with pytest.raises(InputError, match="unknown field 'colour'"):
-            Mechanism.from_dict(record | {"colour": 1})
+        with pytest.raises(InputError, match="unknown key 'colour'"):
+            Mechanism.parse(record | {"colour": 1})
 
     # -- privacy ---------------------------------------------------------------------------------
 

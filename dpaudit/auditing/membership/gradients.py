@@ -98,7 +98,7 @@ class GradientCanary:
                 )
             if not isinstance(each.sampling, PoissonSampling | None):
                 raise InputError(
-                    f"{each.describe()} has {each.sampling.scheme} sampling; a gradient canary "
+                    f"{each.describe()} has {each.sampling.kind} sampling; a gradient canary "
                     "needs Poisson sampling or none."
                 )
         return max(map(cls._of_unit, plan.by_unit()), key=cls._divergence)

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
-from dataclasses import MISSING, dataclass, fields
-from typing import Any, ClassVar
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
 from dpaudit import validate
 from dpaudit.errors import InputError
+from dpaudit.fields import Count, Kinded
 from dpaudit.mechanisms.base import Norm
 from dpaudit.mechanisms.continual.noise import NodeNoise, NoiseLaw, NoiseStream
 from dpaudit.mechanisms.pairs import Floats
@@ -19,7 +20,7 @@ __all__ = ["Factorization"]
 
 
 @dataclass(frozen=True)
-class Factorization(ABC):
+class Factorization(Kinded, ABC):
     """Prefix sums of a stream x_1 … x_T released as A x + B z, with node noise z and A = B C.
 
     A is lower triangular with ones. What is published is a function of C x + z, so one stream's
@@ -33,17 +34,8 @@ class Factorization(ABC):
         steps: length T of the stream; no more prefix sums can be released.
     """
 
-    kind: ClassVar[str] = ""
-    _kinds: ClassVar[dict[str, type[Factorization]]] = {}
-    steps: int
-
-    def __init_subclass__(cls) -> None:
-        super().__init_subclass__()
-        if cls.__dict__.get("kind"):
-            Factorization._kinds[cls.kind] = cls
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "steps", validate.integer_at_least(1, steps=self.steps))
+    family: ClassVar[str] = "factorization"
+    steps: Count
 
     # -- privacy ---------------------------------------------------------------------------------
 
@@ -160,39 +152,6 @@ class Factorization(ABC):
     @abstractmethod
     def _stream(self, noise: NodeNoise) -> NoiseStream:
         """The stream on that noise."""
-
-    # -- serialisation ---------------------------------------------------------------------------
-
-    def to_dict(self) -> dict[str, Any]:
-        """``kind`` and the fields, as plain JSON values."""
-        values = {field.name: getattr(self, field.name) for field in fields(self)}
-        return {"kind": self.kind} | {
-            name: list(value) if isinstance(value, tuple) else value
-            for name, value in values.items()
-        }
-
-    @staticmethod
-    def parse(value: object) -> Factorization:
-        """A factorisation, or the mapping that :meth:`to_dict` writes.
-
-        Raises:
-            InputError: if the kind or a field is unknown, missing or invalid.
-        """
-        if isinstance(value, Factorization):
-            return value
-        given: dict[str, Any] = dict(value) if isinstance(value, Mapping) else {"kind": value}
-        kind = given.pop("kind", None)
-        factorization = Factorization._kinds.get(kind) if isinstance(kind, str) else None
-        if factorization is None:
-            names = ", ".join(sorted(Factorization._kinds))
-            raise InputError(f"factorization is {kind!r}; it must be one of {names}.")
-        known = {field.name: field for field in fields(factorization)}
-        for name in given.keys() - known.keys():
-            raise InputError(f"{kind} has an unknown field {name!r}; it takes {list(known)}.")
-        for name, field in known.items():
-            if field.default is MISSING and name not in given:
-                raise InputError(f"{kind} lacks the field {name!r}, which it needs.")
-        return factorization(**given)
 
 
 def _heaviest_pattern(weights: Floats, count: int, gap: int) -> float:

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from dpaudit import validate
-from dpaudit.errors import InputError
+from dpaudit.fields import Positive
 from dpaudit.mechanisms.base import Norm, checked_sensitivity
 from dpaudit.mechanisms.continual.factorization import Factorization
 from dpaudit.mechanisms.continual.noise import NoiseLaw, packed_scale
@@ -45,14 +45,8 @@ class ContinualGaussian(Continual):
 
     kind: ClassVar[str] = "continual-gaussian"
     norm: ClassVar[Norm] = Norm.L2
-    sigma: float
+    sigma: Positive
     symmetric: bool = False
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        object.__setattr__(self, "sigma", validate.positive(sigma=self.sigma))
-        if not isinstance(self.symmetric, bool):
-            raise InputError(f"symmetric is {self.symmetric!r}; it must be true or false.")
 
     @classmethod
     def calibrated(

@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from dpaudit import validate
 from dpaudit.errors import InputError
+from dpaudit.fields import Count
 from dpaudit.mechanisms.base import Mechanism
 from dpaudit.mechanisms.continual.factorization import Factorization
 from dpaudit.mechanisms.continual.noise import (
@@ -76,14 +77,8 @@ class Continual(Mechanism):
 
     real_valued: ClassVar[bool] = True
     factorization: Factorization
-    participations: int = 1
-    min_separation: int = 1
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "factorization", Factorization.parse(self.factorization))
-        for name in ("participations", "min_separation"):
-            value = validate.integer_at_least(1, **{name: getattr(self, name)})
-            object.__setattr__(self, name, value)
+    participations: Count = 1
+    min_separation: Count = 1
 
     @cached_property
     def sensitivity_factor(self) -> float:

@@ -97,7 +97,7 @@ def _row(alike: Sequence[Invocation]) -> InvocationRow:
 
 def _sampling(sampling: Sampling) -> str:
     fields = {name: value for name, value in sampling.to_dict().items() if name != "scheme"}
-    return f"{sampling.scheme}: {_assignments(fields)}"
+    return f"{sampling.kind}: {_assignments(fields)}"
 
 
 def _assignments(fields: Mapping[str, Any]) -> str:

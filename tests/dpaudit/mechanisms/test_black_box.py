@@ -11,7 +11,7 @@ BOXES = [PureBlackBox(0.5), ApproximateBlackBox(0.5, 1e-6), ConcentratedBlackBox
 
 @pytest.mark.parametrize("box", BOXES)
 def test_it_serialises_and_comes_back_equal(box: Mechanism) -> None:
-    assert Mechanism.from_dict(box.to_dict()) == box
+    assert Mechanism.parse(box.to_dict()) == box
 
 
 @pytest.mark.parametrize("box", BOXES)

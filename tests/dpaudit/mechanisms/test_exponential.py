@@ -44,7 +44,7 @@ def test_it_is_better_concentrated_than_randomised_response() -> None:
 
 
 def test_it_serialises_and_comes_back_equal() -> None:
-    assert Mechanism.from_dict(CHOICE.to_dict()) == CHOICE
+    assert Mechanism.parse(CHOICE.to_dict()) == CHOICE
 
 
 @pytest.mark.parametrize("value", [[], 1.0, [[1.0]], [math.nan]])

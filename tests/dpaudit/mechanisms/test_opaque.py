@@ -16,7 +16,7 @@ def test_claims_nothing_that_an_accountant_could_use():
 
 
 def test_serialises_without_its_sampler():
-    again = Mechanism.from_dict(MECHANISM.to_dict())
+    again = Mechanism.parse(MECHANISM.to_dict())
     assert again == MECHANISM
     with pytest.raises(UnsupportedError, match="no sampler"):
         again.release(1.0, np.random.default_rng(0))

@@ -43,7 +43,7 @@ def test_calibration(epsilon, k):
 
 
 def test_missing_field_is_named():
-    with pytest.raises(InputError, match="lacks the field 'p'"):
-        Mechanism.from_dict({"kind": "randomized-response"})
+    with pytest.raises(InputError, match="lacks the key 'p'"):
+        Mechanism.parse({"kind": "randomized-response"})
     with pytest.raises(InputError, match="must be one of"):
-        Mechanism.from_dict({"kind": "magic"})
+        Mechanism.parse({"kind": "magic"})

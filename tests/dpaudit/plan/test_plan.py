@@ -73,7 +73,7 @@ def test_groups_are_disjoint_and_ungrouped_invocations_touch_all():
         ({"mechanism": "gaussian"}, "mechanism is 'gaussian'"),
         ({"unit": "row"}, "unit is 'row'; it must be a PrivacyUnit"),
         ({"relation": "add-remove"}, "it must be a Relation"),
-        ({"trust": "central"}, "it must be a TrustModel"),
+        ({"trust": "nobody"}, "trust is 'nobody'"),
         ({"sampling": "poisson"}, "it must be a Sampling"),
     ],
 )
@@ -96,18 +96,18 @@ def test_plans_that_speak_of_two_things_are_refused():
 def test_bad_records():
     record = response_plan().to_dict()["invocations"][0]
     for change, message in [
-        ({"colour": 1}, "unknown field 'colour'"),
+        ({"colour": 1}, "unknown key 'colour'"),
         ({"relation": "cousin"}, "relation is 'cousin'"),
-        ({"relation": {"kind": "metric-ball", "size": 1}}, "takes"),
+        ({"relation": {"kind": "metric-ball", "size": 1}}, "one of radius"),
         ({"trust": "nobody"}, "trust is 'nobody'"),
         ({"sampling": {"scheme": "snowball"}}, "scheme is 'snowball'"),
         ({"sampling": {"scheme": "poisson", "rate": 1.5}}, "rate is 1.5"),
-        ({"mechanism": "laplace"}, "must be a table"),
+        ({"mechanism": "laplace"}, "lacks the key 'scale'"),
     ]:
         with pytest.raises(InputError, match=message):
             Invocation.from_dict(record | change)
     for missing in ("mechanism", "relation", "sensitivity"):
-        with pytest.raises(InputError, match=f"lacks the field '{missing}'"):
+        with pytest.raises(InputError, match=f"lacks the key '{missing}'"):
             Invocation.from_dict({k: v for k, v in record.items() if k != missing})
 
 

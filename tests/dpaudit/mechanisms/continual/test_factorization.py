@@ -186,8 +186,8 @@ def test_record_round_trips_through_json(factorization):
     [
         ({"kind": "hexagonal", "steps": 4}, "factorization is 'hexagonal'"),
         (7, "factorization is 7"),
-        ({"kind": "binary-tree"}, "lacks the field 'steps'"),
-        ({"kind": "binary-tree", "steps": 4, "depth": 2}, "unknown field 'depth'"),
+        ({"kind": "binary-tree"}, "lacks the key 'steps'"),
+        ({"kind": "binary-tree", "steps": 4, "depth": 2}, "unknown key 'depth'"),
         ({"kind": "binary-tree", "steps": 0}, "steps is 0"),
         ({"kind": "binary-tree", "steps": 4.0}, "steps is 4.0"),
         ({"kind": "binary-tree", "steps": 4, "release_root": 1}, "release_root is 1"),
