@@ -18,7 +18,11 @@ from .errors import InputError as InputError
 from .errors import PlanMismatchError as PlanMismatchError
 from .errors import TamperedError as TamperedError
 from .errors import UnsupportedError as UnsupportedError
+from .ledger import Durability as Durability
+from .ledger import FileAnchor as FileAnchor
+from .ledger import FloatNoise as FloatNoise
 from .ledger import Ledger as Ledger
+from .ledger import SecureNoise as SecureNoise
 from .mechanisms import DiscreteGaussian as DiscreteGaussian
 from .mechanisms import DiscreteLaplace as DiscreteLaplace
 from .mechanisms import Gaussian as Gaussian
@@ -28,7 +32,9 @@ from .mechanisms import Opaque as Opaque
 from .mechanisms import RandomizedResponse as RandomizedResponse
 from .plan import AddRemove as AddRemove
 from .plan import FixedSizeSampling as FixedSizeSampling
+from .plan import Group as Group
 from .plan import Invocation as Invocation
+from .plan import Membership as Membership
 from .plan import MetricBall as MetricBall
 from .plan import Plan as Plan
 from .plan import PoissonSampling as PoissonSampling

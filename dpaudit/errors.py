@@ -5,7 +5,8 @@
     DpAuditError
     ├── InputError               a value from outside is wrong: field, value, remedy
     │   ├── UnsupportedError     the input is sound, but no theorem or library covers the wish
-    │   └── TamperedError        a ledger or certificate does not match its own hashes
+    │   ├── TamperedError        a ledger or certificate does not match its own hashes
+    │   └── JournalError         a journal cannot be written; nothing was drawn
     ├── PlanMismatchError        what ran differs from what was declared
     ├── BudgetExceededError      a release would exceed the budget; nothing was drawn
     └── ClosedLedgerError        a release was asked of a ledger that is closed
@@ -28,6 +29,10 @@ class UnsupportedError(InputError):
 
 class TamperedError(InputError):
     """A ledger or certificate does not match its own hashes."""
+
+
+class JournalError(InputError):
+    """A journal cannot be written, so that nothing was drawn and nothing more will be."""
 
 
 class PlanMismatchError(DpAuditError):

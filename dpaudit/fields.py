@@ -53,6 +53,7 @@ __all__ = [
 ]
 
 Check = Callable[..., Any]
+_OWN_PACKAGE = __name__.partition(".")[0] + "."
 
 
 def at_least(minimum: int) -> Check:
@@ -136,7 +137,8 @@ class Kinded(Checked):
         if not kind:
             return
         known = cls._members.setdefault(kind, cls)
-        if known is not cls and _place(known) != _place(cls):
+        again = _place(known) == _place(cls) and not known.__module__.startswith(_OWN_PACKAGE)
+        if known is not cls and not again:
             raise InputError(
                 f"{cls.family} kind {kind!r} is that of {known.__module__}.{known.__qualname__} "
                 "already; give the new class a kind of its own."
@@ -271,6 +273,8 @@ def _check_of(hint: Any) -> Check | None:
         return partial(_each, _check_of(arguments[0]))
     if not isinstance(hint, type):
         return None
+    if issubclass(hint, Kinded):
+        return partial(_member, hint)
     if issubclass(hint, StrEnum):
         return lambda name, value: validate.member(hint, **{name: value})
     if hint in (bool, str) or is_dataclass(hint):
@@ -294,6 +298,17 @@ def _each(check: Check | None, name: str, value: Any) -> Any:
 
 def _identical(one: Any, other: Any) -> bool:
     return one is other
+
+
+def _member(family: type[Kinded], name: str, value: Any) -> Any:
+    """A member, of a registered class exactly: a subclass could be anything under its kind."""
+    _instance(family, name, value)
+    if family._members.get(value.kind) is not type(value):
+        raise InputError(
+            f"{name} is a {type(value).__name__}, which is no registered {family.family}; give the "
+            "class a kind of its own."
+        )
+    return value
 
 
 _WANTED = {bool: "true or false", str: "a text"}

@@ -18,6 +18,7 @@ __all__ = [
     "load_json",
     "parse_json",
     "pretty_json",
+    "read_bytes",
     "read_text",
     "read_toml",
     "write",
@@ -47,6 +48,19 @@ def read_text(path: Path | str, *, what: str, limit: int = MAX_BYTES) -> str:
     Raises:
         InputError: if it is missing, too large, or not UTF-8 text.
     """
+    data = read_bytes(path, what=what, limit=limit)
+    try:
+        return data.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        raise InputError(f"{what} {str(path)!r} is not UTF-8 text; save it as UTF-8.") from None
+
+
+def read_bytes(path: Path | str, *, what: str, limit: int = MAX_BYTES) -> bytes:
+    """The content of a regular file.
+
+    Raises:
+        InputError: if it is missing, too large, or no regular file.
+    """
     path = Path(path)
     try:
         if path.is_dir():
@@ -56,13 +70,11 @@ def read_text(path: Path | str, *, what: str, limit: int = MAX_BYTES) -> str:
             raise InputError(f"{what} {str(path)!r} is no regular file; give a file.")
         if size > limit:
             raise InputError(f"{what} {str(path)!r} has {size} bytes; at most {limit} are read.")
-        return path.read_text(encoding="utf-8-sig")
+        return path.read_bytes()
     except InputError:
         raise
     except FileNotFoundError:
         raise InputError(f"{what} {str(path)!r} does not exist; check the path.") from None
-    except UnicodeDecodeError:
-        raise InputError(f"{what} {str(path)!r} is not UTF-8 text; save it as UTF-8.") from None
     except OSError as error:
         raise InputError(f"{what} {str(path)!r} cannot be read: {error.strerror}.") from None
     except ValueError:  # a path with a NUL byte

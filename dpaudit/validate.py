@@ -13,6 +13,7 @@ Every check takes one keyword argument, the field's name with its value, and ret
 from __future__ import annotations
 
 import math
+from contextlib import suppress
 from enum import StrEnum
 from numbers import Integral, Real
 from typing import Any, TypeVar
@@ -30,6 +31,7 @@ __all__ = [
     "non_negative",
     "open_fraction",
     "positive",
+    "private",
     "probability",
     "real_array",
     "text",
@@ -137,6 +139,26 @@ def member(kind: type[_Member], **field: Any) -> _Member:
     except ValueError:
         names = ", ".join(kind)
         raise InputError(f"{name} is {value!r}; it must be one of {names}.") from None
+
+
+def private(value: Any) -> np.ndarray[Any, Any]:
+    """A private value as an array of numbers of its own; no error shows what it is.
+
+    >>> private("HIV+ positive")
+    Traceback (most recent call last):
+        ...
+    dpaudit.errors.InputError: value is of type str; it must be a number or an array of numbers.
+    """
+    kind, array = type(value).__name__, None
+    with suppress(Exception):  # conversion may run foreign code, whose words may show the value
+        array = np.array(value)
+    if array is None or array.dtype.kind not in "iuf":
+        raise InputError(
+            f"value is of type {kind:.60}; it must be a number or an array of numbers."
+        )
+    if array.dtype.kind == "f" and not np.isfinite(array).all():
+        raise InputError("value has an entry that is NaN or infinite; it must be finite.")
+    return array
 
 
 def real_array(**field: Any) -> np.ndarray[Any, np.dtype[np.float64]]:

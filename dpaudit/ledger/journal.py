@@ -1,110 +1,189 @@
-"""The ledger's file: JSON lines, each with the hash of the line before.
+"""The ledger's file: what was charged, in a chain that shows every edit.
 
-The first line holds the plan, the last one closes the journal. An edited, removed or moved line
-breaks the chain; a last line that was cut off (a crash while writing) is recognised as such.
+The first line holds the plan, the last one closes the journal. A line is in the file before the
+noise of its release is drawn, so what was given out is never more than what the journal charges. It
+never holds private values, noise or seeds.
 """
 
 from __future__ import annotations
 
-import hashlib
 import os
-from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import lru_cache
 from pathlib import Path
 from types import NoneType
 from typing import Any
 
-from dpaudit import files
+from dpaudit.chain import Chain, ChainContent, Durability, read_chain
 from dpaudit.errors import InputError, TamperedError
+from dpaudit.ledger.account import Account
+from dpaudit.ledger.anchor import Anchor, AnchorState, require_anchored
+from dpaudit.ledger.entry import Entry
 from dpaudit.plan import Plan
 
-__all__ = ["Journal", "JournalContent", "read_journal"]
+__all__ = ["FORMAT", "Journal", "JournalContent", "JournalEntry", "read_journal"]
 
-FORMAT = "dpaudit-ledger/1"
-MAX_JOURNAL_BYTES = 2_000_000_000
-
-
-def _hash_of(record: Mapping[str, Any]) -> str:
-    return hashlib.sha256(files.canonical_json(record).encode()).hexdigest()
-
-
-@lru_cache(maxsize=256)
-def _quoted(text: str) -> str:
-    return files.canonical_json(text)
+FORMAT = "dpaudit-ledger/2"
+_FORMATS = (FORMAT, "dpaudit-ledger/1")  # the first one had samplers for observed noise alone
 
 
 class Journal:
-    """An append-only file of releases. It never holds private values, noise or seeds."""
+    """An append-only file of releases, held by one ledger.
 
-    def __init__(self, path: Path, previous: str, number: int) -> None:
-        self._path = path
-        self._previous = previous
-        self._number = number
-        self._file = path.open("ab", buffering=0)  # a line is in the file once it is written
+    Attributes:
+        identifier: tells this journal from all others.
+    """
+
+    def __init__(self, chain: Chain, identifier: str, anchor: Anchor | None) -> None:
+        self.identifier = identifier
+        self._chain = chain
+        self._anchor = anchor
+        self._held: ChainContent | None = None
 
     @classmethod
-    def create(cls, path: Path | str, plan: Plan) -> Journal:
+    def create(
+        cls,
+        path: Path | str,
+        plan: Plan,
+        *,
+        durability: Durability = Durability.PROCESS,
+        anchor: Anchor | None = None,
+        identifier: str | None = None,
+    ) -> Journal:
         """Start a journal with its plan.
+
+        Args:
+            path: of the file, which must not exist yet.
+            plan: of the ledger.
+            durability: what a written line survives.
+            anchor: keeps the journal's head elsewhere.
+            identifier: of the journal; drawn where not given.
 
         Raises:
             InputError: if the file exists or cannot be created.
         """
-        path = Path(path)
-        try:
-            path.touch(exist_ok=False)
-            journal = cls(path, "", 0)
-        except FileExistsError:
-            raise InputError(f"journal {str(path)!r} exists already; give a new path.") from None
-        except OSError as error:
-            raise InputError(
-                f"journal {str(path)!r} cannot be created: {error.strerror}; give a writable path."
-            ) from None
-        journal._write({"format": FORMAT, "plan": plan.to_dict(), "plan_hash": plan.hash})
+        identifier = os.urandom(16).hex() if identifier is None else identifier
+        if anchor is not None and anchor.state(identifier) is not None:
+            raise InputError("the anchor knows this journal already; give it an anchor of its own.")
+        header = {
+            "format": FORMAT,
+            "journal": identifier,
+            "plan": plan.to_dict(),
+            "plan_hash": plan.hash,
+        }
+        journal = cls(Chain.create(path, header, durability), identifier, anchor)
+        journal._anchored()
         return journal
 
     @classmethod
-    def resume(cls, path: Path | str) -> Journal:
-        """Go on with a journal that was left open; a cut last line is dropped.
+    def resume(
+        cls,
+        path: Path | str,
+        *,
+        durability: Durability = Durability.PROCESS,
+        anchor: Anchor | None = None,
+    ) -> tuple[Journal, JournalContent]:
+        """Hold a journal that was left open; :meth:`go_on` before anything is appended.
 
         Raises:
-            TamperedError: if the chain is broken.
-            InputError: if the journal is closed or is none.
+            TamperedError: if the chain is broken, or does not fit its anchor.
+            InputError: if the journal is closed, is none, or is open elsewhere.
         """
-        content = read_journal(path)
-        if content.closed:
-            raise InputError(f"journal {str(path)!r} is closed; start a new one.")
-        if content.cut:
-            os.truncate(path, content.whole_bytes)
-        return cls(Path(path), content.last_hash, len(content.entries) + 1)
+        chain, chained = Chain.resume(path, durability)
+        try:
+            content = _content(chained, path, anchor)
+            if content.closed:
+                raise InputError(f"journal {str(path)!r} is closed; start a new one.")
+        except BaseException:
+            chain.release()
+            raise
+        journal = cls(chain, content.identifier, anchor)
+        journal._held = chained
+        return journal, content
 
-    def append(self, at: str, unit: str | None, source: str, sampler: str | None = None) -> None:
-        """Record one release; ``sampler`` names who drew the noise, if not the ledger."""
-        # Canonical JSON written out, as the general encoder takes most of the time of an entry.
-        drawn = "" if sampler is None else f'"sampler":{_quoted(sampler)},'
-        named = "null" if unit is None else _quoted(unit)
-        self._write_text(
-            f'{{"at":{_quoted(at)},"number":{self._number},"previous":"{self._previous}",{drawn}'
-            f'"source":{_quoted(source)},"unit":{named}}}'
+    def go_on(self) -> None:
+        """Drop a cut last line, and say that the journal was taken up.
+
+        Raises:
+            JournalError: if it cannot be written.
+        """
+        if self._held is not None:
+            self._chain.trim(self._held)
+            self._write({"resumed": os.urandom(16).hex()})
+            self._held = None
+
+    @property
+    def head(self) -> str:
+        """Hash of the last line."""
+        return self._chain.head
+
+    @property
+    def lines(self) -> int:
+        """How many lines there are."""
+        return self._chain.number
+
+    def fresh_seed(self, words: list[int]) -> list[int]:
+        """A seed that no earlier part of this journal had, from the words of a given seed."""
+        head = bytes.fromhex(self.head)
+        return [*words, *(int.from_bytes(head[i : i + 4]) for i in range(0, len(head), 4))]
+
+    def append(self, *entries: Entry) -> None:
+        """Record releases, before their noise is drawn.
+
+        Raises:
+            JournalError: if they cannot be written.
+        """
+        self._write(
+            *(
+                {
+                    "at": entry.invocation.at,
+                    "sampler": entry.sampler,
+                    "source": entry.source,
+                    "unit": entry.unit,
+                }
+                for entry in entries
+            )
         )
+
+    def append_step(self, at: str, step: int, unit: str) -> None:
+        """Record who contributes to a step of a continual release that is charged already."""
+        self._write({"at": at, "step": step, "unit": unit})
 
     def close(self) -> None:
         """Write the closing line and close the file."""
-        if not self._file.closed:
-            self._write({"closed": True, "entries": self._number - 1})
-            self._file.close()
+        self._write({"closed": True, "lines": self.lines})
+        self._chain.release()
 
-    def _write(self, record: dict[str, Any]) -> None:
-        numbered = record | {"number": self._number, "previous": self._previous}
-        self._write_text(files.canonical_json(numbered))
+    def release(self) -> None:
+        """Close the file as it is."""
+        self._chain.release()
 
-    def _write_text(self, text: str) -> None:
-        """One line: canonical JSON, to which its own hash is added."""
-        content = text.encode()
-        self._previous = hashlib.sha256(content).hexdigest()
-        self._file.write(content[:-1] + f',"hash":"{self._previous}"}}\n'.encode())
-        self._number += 1
+    def _write(self, *records: Mapping[str, Any]) -> None:
+        self._chain.append(*records)
+        self._anchored()
+
+    def _anchored(self) -> None:
+        if self._anchor is not None:
+            self._anchor.advance(AnchorState(self.identifier, self.lines, self.head))
+
+
+@dataclass(frozen=True)
+class JournalEntry:
+    """One line of a release, or of a step of one.
+
+    Attributes:
+        at: label of the invocation.
+        unit: whom it touched; None for every unit.
+        source: module and line that asked for it.
+        sampler: what drew the noise; empty where an old journal does not tell.
+        step: number of the step of a continual release; None for a release.
+    """
+
+    at: str
+    unit: str | None
+    source: str = ""
+    sampler: str = ""
+    step: int | None = None
 
 
 @dataclass(frozen=True)
@@ -113,86 +192,99 @@ class JournalContent:
 
     Attributes:
         plan: the declared plan.
-        entries: one record a release, with ``at``, ``unit`` and ``source``.
+        entries: the releases and steps, in their order.
         closed: whether the closing line is there.
         cut: whether a last line was cut off (and left out here).
-        last_hash: hash of the last whole line.
-        whole_bytes: length of the whole lines.
+        identifier: tells the journal from others.
+        lines: how many whole lines there are.
+        head: hash of the last whole line.
     """
 
     plan: Plan
-    entries: tuple[Mapping[str, Any], ...]
+    entries: tuple[JournalEntry, ...]
     closed: bool
     cut: bool
-    last_hash: str
-    whole_bytes: int
+    identifier: str
+    lines: int
+    head: str
 
-    def charges(self) -> dict[str, Counter[Any]]:
-        """How often each unit was charged, by label of the invocation."""
-        charges: dict[str, Counter[Any]] = {i.at: Counter() for i in self.plan.invocations}
+    @property
+    def releases(self) -> tuple[JournalEntry, ...]:
+        """The entries that are charged."""
+        return tuple(entry for entry in self.entries if entry.step is None)
+
+    def account(self) -> Account:
+        """What was charged, checked against the plan.
+
+        Raises:
+            PlanMismatchError: if more was charged than the plan admits, or groups overlap.
+        """
+        account = Account(self.plan)
         for entry in self.entries:
-            charges[entry["at"]][entry["unit"]] += 1
-        return charges
+            invocation = account.declared[entry.at]
+            if entry.step is None:
+                account.admissible(invocation.mechanism, entry.at, {entry.unit: 1})
+                account.charge(invocation, entry.unit)
+            else:
+                account.require_member(invocation, entry.unit)
+                account.join(invocation, str(entry.unit))
+        return account
 
 
-def read_journal(path: Path | str) -> JournalContent:
+def read_journal(path: Path | str, *, anchor: Anchor | None = None) -> JournalContent:
     """Read a journal and check its chain.
 
+    Args:
+        path: of the file.
+        anchor: of the journal, to compare it with.
+
     Raises:
-        TamperedError: naming the first line that does not follow from the one before.
+        TamperedError: naming the first line that does not follow from the one before, or what does
+            not fit the anchor.
         InputError: if the file is missing or is no journal.
     """
-    text = files.read_text(path, what="journal", limit=MAX_JOURNAL_BYTES)
-    lines = text.split("\n")
-    tail = lines.pop()
-    cut = tail != ""
-    records: list[dict[str, Any]] = []
-    previous = ""
-    for number, line in enumerate(lines):
-        record = _chained(line, number, previous)
-        records.append(record)
-        previous = record["hash"]
-    if not records or records[0].get("format") != FORMAT:
+    return _content(read_chain(path), path, anchor)
+
+
+def _content(content: ChainContent, path: Path | str, anchor: Anchor | None) -> JournalContent:
+    header, *rest = content.records
+    if header.get("format") not in _FORMATS:
         raise InputError(f"journal {str(path)!r} has no first line of the format {FORMAT!r}.")
-    plan = Plan.from_dict(records[0].get("plan", {}))
-    closed = bool(records[-1].get("closed"))
-    if closed and cut:
-        raise TamperedError(f"line {len(lines) + 1} follows the closing line of the journal.")
-    entries = tuple(records[1:-1] if closed else records[1:])
-    _check_entries(entries, plan)
-    whole = len(text.encode()) - len(tail.encode())
-    return JournalContent(plan, entries, closed, cut, previous, whole)
+    plan = Plan.from_dict(header.get("plan", {}))
+    if header.get("plan_hash") != plan.hash:
+        raise TamperedError("the journal's plan_hash does not match its plan.")
+    closed = bool(rest) and "closed" in rest[-1]
+    if closed and content.cut:
+        raise TamperedError(f"line {len(rest) + 2} follows the closing line of the journal.")
+    entries = tuple(_entries(rest[:-1] if closed else rest, plan))
+    identifier = str(header.get("journal", header["hash"]))
+    if anchor is not None:
+        require_anchored(content, identifier, anchor)
+    return JournalContent(
+        plan, entries, closed, content.cut, identifier, len(content.records), content.head
+    )
 
 
-def _chained(line: str, number: int, previous: str) -> dict[str, Any]:
-    """One line, if it is whole and follows the line before."""
-    try:
-        record: dict[str, Any] = files.parse_json(line, what="line")
-        claimed = record.pop("hash")
-        unbroken = record["number"] == number and record["previous"] == previous
-        intact = claimed == _hash_of(record)
-    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
-        raise TamperedError(f"line {number + 1} of the journal is not a ledger line.") from None
-    if not intact:
-        raise TamperedError(
-            f"line {number + 1} of the journal was edited: its hash does not match."
-        )
-    if not unbroken:
-        raise TamperedError(
-            f"line {number + 1} of the journal does not follow line {number}: "
-            "a line was removed, added or moved."
-        )
-    record["hash"] = claimed
-    return record
-
-
-def _check_entries(entries: tuple[Mapping[str, Any], ...], plan: Plan) -> None:
-    """Every entry must name an invocation of the plan, and none may follow the closing line."""
+def _entries(records: list[Mapping[str, Any]], plan: Plan) -> list[JournalEntry]:
+    """The releases; every one names an invocation of the plan, and none follows the closing."""
     labels = {invocation.at for invocation in plan.invocations}
-    for entry in entries:
-        line = entry["number"] + 1
-        if "closed" in entry:
+    found = []
+    for record in records:
+        line = record["number"] + 1
+        if "closed" in record:
             raise TamperedError(f"line {line + 1} follows the closing line of the journal.")
-        named = isinstance(entry.get("unit", 0), str | NoneType)
-        if entry.get("at") not in labels or not named:
+        if "resumed" in record:
+            continue
+        named = isinstance(record.get("unit", 0), str | NoneType)
+        if record.get("at") not in labels or not named:
             raise TamperedError(f"line {line} names no invocation of the journal's plan.")
+        found.append(
+            JournalEntry(
+                record["at"],
+                record["unit"],
+                str(record.get("source", "")),
+                str(record.get("sampler", "")),
+                record.get("step"),
+            )
+        )
+    return found

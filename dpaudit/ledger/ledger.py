@@ -15,93 +15,57 @@ from __future__ import annotations
 
 import sys
 from collections import Counter
-from collections.abc import Hashable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
-from typing import Protocol, Self
+from typing import Any, NoReturn, Self, TypeVar
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from dpaudit import validate
-from dpaudit.errors import ClosedLedgerError, InputError, PlanMismatchError
-from dpaudit.ledger.charges import charged, require_covered
-from dpaudit.ledger.journal import Journal, read_journal
+from dpaudit.chain import Durability
+from dpaudit.errors import InputError, JournalError, PlanMismatchError
+from dpaudit.ledger.account import Account
+from dpaudit.ledger.anchor import Anchor
+from dpaudit.ledger.door import Door
+from dpaudit.ledger.entry import Budget, Entry, ExternalDraw, NoiseBackend
+from dpaudit.ledger.float_noise import FloatNoise
+from dpaudit.ledger.journal import Journal
+from dpaudit.ledger.secure import SecureNoise
+from dpaudit.ledger.stream import Stream
 from dpaudit.mechanisms import Mechanism
 from dpaudit.mechanisms.base import Released
-from dpaudit.mechanisms.continual import PrefixSums
 from dpaudit.mechanisms.continual.release import Continual
-from dpaudit.plan import Invocation, Plan
+from dpaudit.plan import Invocation, Plan, TrustModel
 
-__all__ = ["Budget", "Entry", "ExternalDraw", "Ledger", "NoiseBackend"]
+__all__ = ["Ledger"]
 
-_PASSED_OVER = ("dpaudit.ledger", "dpaudit.auditing", "dpaudit.integrations", "opacus.", "torch.")
-
-
-class Budget(Protocol):
-    """A privacy filter: it admits an invocation or raises before any noise is drawn."""
-
-    def admit(self, invocation: Invocation) -> None:
-        """Charge the invocation, or raise BudgetExceededError and charge nothing."""
-
-
-class NoiseBackend(Protocol):
-    """Draws the noise in place of a generator, such as a sampler without floating-point leaks."""
-
-    def require(self, plan: Plan) -> None:
-        """Raise UnsupportedError if a mechanism of the plan cannot be drawn."""
-
-    def release(self, invocation: Invocation, value: ArrayLike) -> Released:
-        """One release, with a guarantee of at most that of the declared mechanism."""
-
-
-class ExternalDraw(Protocol):
-    """Noise that another library is about to add to a private value of its own."""
-
-    @property
-    def sampler(self) -> str:
-        """The library and its version."""
-
-    def draw(self) -> None:
-        """Add the noise; if this raises, nothing has been released."""
-
-
-@dataclass(frozen=True)
-class Entry:
-    """One release that happened.
-
-    Attributes:
-        invocation: as declared, with ``count`` and ``total`` of the whole plan.
-        unit: the unit that was touched; None where every unit was.
-        source: module and line that asked for the release.
-        sampler: the library that drew the noise; None where the ledger did.
-    """
-
-    invocation: Invocation
-    unit: str | None
-    source: str
-    sampler: str | None = None
+_Drawn = TypeVar("_Drawn")
+_OWN_PACKAGE = __name__.partition(".")[0]
 
 
 class Ledger:
-    """Draws the noise of every release and appends the invocation that it was.
+    """Charges every release, writes it down, and only then draws its noise.
 
-    A release that the plan does not declare is refused before any noise is drawn. Private values
-    and noise are never stored.
+    A release that the plan does not declare is refused before it is charged. Private values and
+    noise are never stored, and no error shows them. Threads take turns; a forked or copied ledger
+    is refused. If writing fails, nothing is drawn, then or later.
 
     Args:
         plan: what the algorithm declared.
-        rng: source of the noise; without it, fresh entropy of the operating system. A seeded
-            generator lets whoever knows the seed subtract the noise: use it for experiments only.
+        rng: source of the noise in an experiment, the same as ``noise=FloatNoise(rng)``.
         journal: path of a JSON-lines file to append to; it must not exist yet.
         budget: a privacy filter that every release must pass.
-        noise: draws all noise instead of ``rng``, such as
-            :class:`~dpaudit.ledger.secure.SecureNoise`.
+        noise: what draws; without it and ``rng``, exact samplers (:class:`SecureNoise`, extra
+            ``secure``). :class:`FloatNoise` draws floats from the system's entropy.
+        durability: what a line of the journal survives before its noise is drawn.
+        anchor: keeps the journal's head elsewhere, so that a dropped tail is found.
 
     Raises:
-        InputError: if both ``rng`` and ``noise`` are given.
-        UnsupportedError: if ``noise`` cannot draw a mechanism of the plan.
+        InputError: if an argument is none of these, or excludes another.
+        UnsupportedError: at the first draw, if what draws cannot draw a mechanism of the plan.
     """
 
     def __init__(
@@ -112,26 +76,34 @@ class Ledger:
         journal: Path | str | None = None,
         budget: Budget | None = None,
         noise: NoiseBackend | None = None,
+        durability: Durability = Durability.PROCESS,
+        anchor: Anchor | None = None,
     ) -> None:
         if not isinstance(plan, Plan):
             raise InputError(f"plan is {plan!r:.60}; it must be a Plan.")
-        if rng is not None and not isinstance(rng, np.random.Generator):
-            raise InputError(f"rng is {rng!r:.60}; it must be a numpy.random.Generator.")
-        if noise is not None:
-            if rng is not None:
-                raise InputError("rng and noise are both given; the noise comes from one of them.")
-            noise.require(plan)
+        if rng is not None and noise is not None:
+            raise InputError("rng and noise are both given; the noise comes from one of them.")
+        if anchor is not None and journal is None:
+            raise InputError("anchor is given without a journal; give a journal for it to keep.")
         self.plan = plan
-        self.noise = noise
-        self.seeded = rng is not None
-        self._rng = np.random.default_rng() if rng is None else rng
-        self._declared = {invocation.at: invocation for invocation in plan.invocations}
-        self._charges: dict[str, Counter[Hashable]] = {at: Counter() for at in self._declared}
-        self._most = dict.fromkeys(self._declared, 0)  # releases that one named unit has had
+        self.noise = FloatNoise(rng) if rng is not None else noise
+        self._door = Door()
+        self._account = Account(plan)
         self._entries: list[Entry] = []
         self._budget = budget
-        self._closed = False
-        self._journal = None if journal is None else Journal.create(journal, plan)
+        self._drawable = False
+        self._journal: Journal | None = None
+        if journal is not None:
+            self._journal = Journal.create(
+                journal,
+                plan,
+                durability=validate.member(Durability, durability=durability),
+                anchor=anchor,
+                identifier=plan.hash[:32] if self.seeded else None,  # an experiment is repeatable
+            )
+
+    def __init_subclass__(cls) -> None:
+        raise TypeError("Ledger cannot be extended; give it another budget or noise instead.")
 
     @classmethod
     def resume(
@@ -141,31 +113,44 @@ class Ledger:
         rng: np.random.Generator | None = None,
         budget: Budget | None = None,
         noise: NoiseBackend | None = None,
-    ) -> Self:
+        durability: Durability = Durability.PROCESS,
+        anchor: Anchor | None = None,
+    ) -> Ledger:
         """Go on where a run was interrupted: the same plan, and what was charged stays charged.
+
+        A seeded generator goes on with noise that depends on the journal too, so that the seed of
+        the interrupted run draws none of its noise again.
 
         Args:
             journal: file of a ledger that was not closed; its plan is taken up, its chain goes on.
             rng: as for a new ledger.
             budget: a fresh privacy filter; it is charged with what the journal holds.
             noise: as for a new ledger.
+            durability: as for a new ledger.
+            anchor: as given to the interrupted ledger.
 
         Raises:
-            TamperedError: if the chain is broken.
-            InputError: if the journal is closed, or is none.
+            TamperedError: if the chain is broken, or does not fit its anchor.
+            InputError: if the journal is closed, is open elsewhere, or is none.
+            PlanMismatchError: if the journal holds more than its plan admits.
             BudgetExceededError: if the journal holds more than the budget admits.
         """
-        content = read_journal(journal)
-        ledger = cls(content.plan, rng=rng, noise=noise)
-        for entry in content.entries:
-            invocation = ledger._declared[entry["at"]]
-            if budget is not None:
-                budget.admit(replace(invocation, count=1, total=1))
-            ledger._append(
-                Entry(invocation, entry["unit"], entry.get("source", ""), entry.get("sampler"))
-            )
-        ledger._budget = budget
-        ledger._journal = Journal.resume(journal)
+        file, content = Journal.resume(journal, durability=durability, anchor=anchor)
+        try:
+            ledger = cls(content.plan, rng=rng, noise=noise)
+            ledger._account = content.account()
+            for past in content.releases:
+                invocation = ledger._account.declared[past.at]
+                if budget is not None:
+                    budget.admit(replace(invocation, count=1, total=1))
+                ledger._entries.append(Entry(invocation, past.unit, past.source, past.sampler))
+            file.go_on()
+        except BaseException:
+            file.release()
+            raise
+        ledger._budget, ledger._journal = budget, file
+        if isinstance(ledger.noise, FloatNoise) and ledger.noise.seeded:
+            ledger.noise = ledger.noise.continued(file.fresh_seed([]))
         return ledger
 
     def within(self, budget: Budget) -> Self:
@@ -174,9 +159,12 @@ class Ledger:
         Raises:
             InputError: if there is one already; a filter cannot be undone.
         """
-        if self._budget is not None:
-            raise InputError("ledger has a budget already; a filter cannot be replaced or undone.")
-        self._budget = budget
+        with self._door:
+            if self._budget is not None:
+                raise InputError(
+                    "ledger has a budget already; a filter cannot be replaced or undone."
+                )
+            self._budget = budget
         return self
 
     def release(
@@ -187,7 +175,8 @@ class Ledger:
         Args:
             mechanism: must equal the one declared at ``at``.
             value: the private value, before noise.
-            unit: whom it belongs to; None where it depends on every unit.
+            unit: whom it belongs to; None where it depends on every unit of the invocation's group,
+                or of all.
             at: label of the declared invocation; may be left out if the plan has only one.
 
         Returns:
@@ -197,20 +186,57 @@ class Ledger:
             PlanMismatchError: if the plan does not declare it, or not so often.
             BudgetExceededError: if the budget refuses it.
             InputError: if the value is invalid.
-            ClosedLedgerError: if the ledger is closed.
+            ClosedLedgerError: if the ledger is closed, or belongs to another process.
+            JournalError: if it cannot be written down; nothing is drawn, and the ledger is closed.
         """
-        invocation = self._admissible(mechanism, unit, at)
-        mechanism.checked(value)
-        require_covered(invocation, value)
-        if self._budget is not None:
-            self._budget.admit(replace(invocation, count=1, total=1))
-        released = self._sample(invocation, value)
-        self._append(Entry(invocation, unit, _caller()))
-        return released
+        self._door.require_own_process()
+        own = validate.private(value)  # before the door: conversion may run foreign code
+
+        def draw(noise: NoiseBackend, entry: Entry) -> Released:
+            return noise.release(entry, own)
+
+        return self._pass(mechanism, unit, at, draw, check=lambda found: _require_sound(found, own))
+
+    def release_each(
+        self,
+        mechanism: Mechanism,
+        values: Iterable[ArrayLike],
+        *,
+        units: Iterable[str],
+        at: str = "",
+    ) -> list[Released]:
+        """Release one value of each of several units, as :meth:`release` would one by one.
+
+        All are charged and written at once, before the first one is drawn: the journal is synced
+        once, if it is synced.
+
+        Args:
+            mechanism: as for :meth:`release`.
+            values: the private values.
+            units: whom they belong to, in the same order.
+            at: as for :meth:`release`.
+
+        Raises:
+            InputError: if there are more values than units, or one of them is invalid; nothing is
+                released then. Else as :meth:`release`.
+        """
+        self._door.require_own_process()
+        own = [validate.private(value) for value in values]
+        names = [_name(unit) for unit in units]
+        if len(own) != len(names):
+            raise InputError(f"values has {len(own)} entries and units {len(names)}; give as many.")
+        with self._door:
+            invocation = self._account.admissible(mechanism, at, Counter(names))
+            for value in own:
+                _require_sound(invocation, value)
+            noise, source = self._drawing(), _caller(())
+            entries = [Entry(invocation, name, source, noise.sampler) for name in names]
+            self._charge(*entries)
+            return [noise.release(*each) for each in zip(entries, own, strict=True)]
 
     def stream(
         self, mechanism: Continual, shape: Sequence[int], *, unit: str | None = None, at: str = ""
-    ) -> PrefixSums:
+    ) -> Stream:
         """Open a continual release, which is one invocation whatever the number of its steps.
 
         Args:
@@ -225,23 +251,24 @@ class Ledger:
         Raises:
             PlanMismatchError: if the plan does not declare it, or not so often.
             BudgetExceededError: if the budget refuses it.
-            ClosedLedgerError: if the ledger is closed.
+            ClosedLedgerError: if the ledger is closed, or belongs to another process.
         """
-        invocation = self._admissible(mechanism, unit, at)
-        if self._budget is not None:
-            self._budget.admit(replace(invocation, count=1, total=1))
-        stream = mechanism.start(shape, self._rng)
-        self._append(Entry(invocation, unit, _caller()))
-        return stream
+        wanted = tuple(validate.integer_at_least(1, shape=length) for length in shape)
+
+        def draw(noise: NoiseBackend, entry: Entry) -> Stream:
+            sums = noise.stream(entry, wanted)
+            return Stream(self._door, self._account, self._step_writer(), entry.invocation, sums)
+
+        return self._pass(mechanism, unit, at, draw, check=_require_continual)
 
     def observe(
         self, mechanism: Mechanism, external: ExternalDraw, *, unit: str | None = None, at: str = ""
     ) -> None:
-        """Let another library draw the noise of a declared release, and record that it did.
+        """Let another library draw the noise of a declared release.
 
-        The door is the same as for :meth:`release`: nothing is drawn that the plan or the budget
-        refuses. Nothing is recorded if drawing fails (a budget stays charged). The ledger cannot
-        know what was drawn, so the entry names the sampler.
+        The door is the same as for :meth:`release`: the release is charged and written first, and
+        stays charged if drawing fails. The ledger cannot know what was drawn, so the entry names
+        the sampler.
 
         Args:
             mechanism: must equal the one declared at ``at``.
@@ -252,74 +279,92 @@ class Ledger:
         Raises:
             PlanMismatchError: if the plan does not declare it, or not so often.
             BudgetExceededError: if the budget refuses it.
-            ClosedLedgerError: if the ledger is closed.
+            ClosedLedgerError: if the ledger is closed, or belongs to another process.
         """
-        invocation = self._admissible(mechanism, unit, at)
+        sampler = validate.text(sampler=external.sampler)
+
+        def draw(noise: NoiseBackend, entry: Entry) -> None:
+            noise.observe(entry, external)
+
+        between = getattr(external, "packages", ())
+        self._pass(mechanism, unit, at, draw, sampler=sampler, between=between)
+
+    def _pass(
+        self,
+        mechanism: Mechanism,
+        unit: str | None,
+        at: str,
+        draw: Callable[[NoiseBackend, Entry], _Drawn],
+        *,
+        check: Callable[[Invocation], None] = lambda invocation: None,
+        sampler: str | None = None,
+        between: Sequence[str] = (),
+    ) -> _Drawn:
+        """The one sequence: admissible, admitted, charged, written, drawn."""
+        unit = None if unit is None else _name(unit)
+        with self._door:
+            invocation = self._account.admissible(mechanism, at, {unit: 1})
+            check(invocation)
+            noise = self._drawing() if sampler is None else (self.noise or FloatNoise())
+            entry = Entry(invocation, unit, _caller(between), sampler or noise.sampler)
+            self._charge(entry)
+            return draw(noise, entry)
+
+    def _drawing(self) -> NoiseBackend:
+        """What draws, if it can draw the plan."""
+        if self.noise is None:
+            self.noise = SecureNoise()
+        if not self._drawable:
+            self.noise.require(self.plan)
+            self._drawable = True
+        return self.noise
+
+    def _charge(self, *entries: Entry) -> None:
+        """Admit by the budget, write, and count; on a failure to write nothing follows, ever."""
         if self._budget is not None:
-            self._budget.admit(replace(invocation, count=1, total=1))
-        self._draw(invocation, external)
-        self._append(Entry(invocation, unit, _caller(), external.sampler))
-
-    def _admissible(self, mechanism: Mechanism, unit: str | None, at: str) -> Invocation:
-        """The declared invocation, if one more use of it is within the plan."""
-        if self._closed:
-            raise ClosedLedgerError("the ledger is closed; open a new one for further releases.")
-        if not isinstance(mechanism, Mechanism):
-            raise InputError(f"mechanism is {mechanism!r:.60}; it must be a Mechanism.")
-        if unit is not None:
-            _require_name(unit)
-        if not at and len(self._declared) == 1:
-            at = next(iter(self._declared))
-        invocation = self._declared.get(at)
-        if invocation is None:
-            places = ", ".join(repr(place) for place in self._declared)
-            raise PlanMismatchError(
-                f"{mechanism.kind} at {at!r} is not declared; the plan declares {places}."
-            )
-        if mechanism is not invocation.mechanism and mechanism != invocation.mechanism:
-            raise PlanMismatchError(
-                f"the plan declares {invocation.mechanism!r} at {at!r}, but {mechanism!r} ran."
-            )
-        charges = self._charges[at]
-        # A release that touches everybody charges every unit, named or not.
-        own = self._most[at] if unit is None else charges[unit]
-        if own + charges[None] >= invocation.count:
-            whom = f"{invocation.unit} {unit!r}" if unit is not None else "any one unit"
-            raise PlanMismatchError(
-                f"{invocation.describe()} is declared {invocation.count} times for one "
-                f"{invocation.unit}; {whom} has been charged that often."
-            )
-        if charges.total() >= invocation.releases:
-            raise PlanMismatchError(
-                f"{invocation.describe()} is declared {invocation.releases} times in all and has "
-                "been released that often."
-            )
-        return invocation
-
-    def _sample(self, invocation: Invocation, value: ArrayLike) -> Released:
-        """Draw the noise; the one place where a generator meets a private value."""
-        if self.noise is not None:
-            return self.noise.release(invocation, value)
-        return invocation.mechanism.release(value, self._rng)
-
-    def _draw(self, invocation: Invocation, external: ExternalDraw) -> None:
-        """The one place where noise of another library meets a private value."""
-        external.draw()
-
-    def _append(self, entry: Entry) -> None:
+            for entry in entries:
+                self._budget.admit(replace(entry.invocation, count=1, total=1))
         if self._journal is not None:
-            self._journal.append(entry.invocation.at, entry.unit, entry.source, entry.sampler)
-        self._entries.append(entry)
-        at, unit = entry.invocation.at, entry.unit
-        self._charges[at][unit] += 1
-        if unit is not None:
-            self._most[at] = max(self._most[at], self._charges[at][unit])
+            try:
+                self._journal.append(*entries)
+            except JournalError as error:
+                self._poison(error)
+        for entry in entries:
+            self._entries.append(entry)
+            self._account.charge(entry.invocation, entry.unit)
+
+    def _poison(self, error: JournalError) -> NoReturn:
+        self._door.shut(f"the ledger is closed, as its journal could not be written: {error}")
+        raise error
+
+    def _step_writer(self) -> Callable[[str, int, str], None]:
+        """How a stream records a named contribution."""
+        journal = self._journal
+
+        def write(at: str, step: int, unit: str) -> None:
+            if journal is not None:
+                try:
+                    journal.append_step(at, step, unit)
+                except JournalError as error:
+                    self._poison(error)
+
+        return write
+
+    @property
+    def seeded(self) -> bool:
+        """Whether the noise comes from a stated generator, so that it can be subtracted."""
+        return isinstance(self.noise, FloatNoise) and self.noise.seeded
+
+    @property
+    def journal(self) -> Journal | None:
+        """The journal, or None."""
+        return self._journal
 
     def __len__(self) -> int:
         return len(self._entries)
 
     def __iter__(self) -> Iterator[Entry]:
-        return iter(self._entries)
+        return iter(tuple(self._entries))
 
     def spent(self) -> Plan:
         """What really ran, as a plan: each unit's charges, equal units merged into one group.
@@ -327,9 +372,7 @@ class Ledger:
         Raises:
             PlanMismatchError: if nothing ran yet.
         """
-        if not self._entries:
-            raise PlanMismatchError("nothing has been released yet, so nothing has been spent.")
-        return charged(self._declared, self._charges)
+        return self._account.spent()
 
     def check(self) -> None:
         """Compare what ran with what was declared.
@@ -338,19 +381,21 @@ class Ledger:
             PlanMismatchError: naming the first invocation that ran less often than declared. (One
                 that is undeclared, different or too frequent is refused when it is asked for.)
         """
-        for at, invocation in self._declared.items():
-            ran = self._charges[at].total()
-            if ran != invocation.releases:
-                raise PlanMismatchError(
-                    f"{invocation.describe()} is declared {invocation.releases} times and ran "
-                    f"{ran} times; declare what runs."
-                )
+        self._account.check()
 
     def close(self) -> None:
-        """Take no more releases; the journal gets its closing line. Closing twice is harmless."""
-        if not self._closed and self._journal is not None:
-            self._journal.close()
-        self._closed = True
+        """Take no more releases; the journal gets its closing line. Closing twice is harmless.
+
+        Raises:
+            ClosedLedgerError: if the ledger belongs to another process.
+            JournalError: if the closing line cannot be written.
+        """
+        self._door.require_own_process()
+        if not self._door.is_shut:
+            with self._door:
+                self._door.shut("the ledger is closed; open a new one for further releases.")
+                if self._journal is not None:
+                    self._journal.close()
 
     def __enter__(self) -> Self:
         return self
@@ -365,19 +410,60 @@ class Ledger:
         if error is None:
             self.check()
 
+    def __reduce_ex__(self, protocol: Any) -> NoReturn:
+        raise InputError("a ledger cannot be copied or sent: a copy would draw its noise again.")
 
-def _require_name(unit: object) -> None:
-    """Refuse names that a journal could not keep apart, before anything is drawn."""
+
+def _name(unit: object) -> str:
+    """A unit as a plain text, which a journal can keep apart from others.
+
+    Raises:
+        InputError: if it is anything else; subclasses of ``str`` may compare as they like.
+    """
+    if type(unit) is np.str_:
+        unit = str(unit)
+    if type(unit) is not str or not unit:
+        raise InputError(f"unit is a {type(unit).__name__}; it must be a non-empty text.")
     try:
-        name = validate.text(unit=unit)
-        name.encode()
+        unit.encode()
     except UnicodeEncodeError:
-        raise InputError(f"unit is {unit!r}; it must be a text of whole characters.") from None
+        raise InputError("unit has half of a character; it must be a text of whole ones.") from None
+    return unit
 
 
-def _caller() -> str:
-    """Module and line outside this package, and outside what it observes, that asked for it."""
-    frame = sys._getframe(2)
-    while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith(_PASSED_OVER):
+def _require_sound(invocation: Invocation, value: NDArray[Any]) -> None:
+    """Refuse a value that the mechanism, or the declared sensitivity, does not cover."""
+    if value.size == 0:
+        raise InputError("value is empty; a release needs at least one number.")
+    invocation.mechanism.checked(value)
+    if invocation.trust is not TrustModel.LOCAL:
+        return
+    # A local value is its owner's alone, who may change every entry of it.
+    factor = invocation.relation.contribution_factor
+    moved = invocation.mechanism.implied_sensitivity(factor, value.size)
+    if moved is not None and moved > invocation.sensitivity * (1 + 1e-9):
+        raise InputError(
+            f"value has {value.size} entries, which can move by {moved:g} in "
+            f"{invocation.mechanism.norm}; {invocation.describe()} declares a sensitivity of "
+            f"{invocation.sensitivity:g}, so declare what is released."
+        )
+
+
+def _require_continual(invocation: Invocation) -> None:
+    if not isinstance(invocation.mechanism, Continual):
+        raise PlanMismatchError(
+            f"{invocation.describe()} is no continual release; use release for it."
+        )
+
+
+def _caller(between: Sequence[str]) -> str:
+    """Module and line, outside this package and those between, that asked for the release."""
+    passed = {_OWN_PACKAGE, *between}
+    frame = sys._getframe(1)
+    while frame.f_back is not None and _package(frame.f_globals) in passed:
         frame = frame.f_back
     return f"{frame.f_globals.get('__name__', '?')}:{frame.f_lineno}"
+
+
+def _package(names: Mapping[str, Any]) -> str:
+    return str(names.get("__name__", "")).partition(".")[0]

@@ -28,10 +28,11 @@ from __future__ import annotations
 
 import math
 import secrets
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
+from importlib import metadata
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -39,6 +40,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from dpaudit import validate
 from dpaudit.errors import InputError, UnsupportedError
+from dpaudit.ledger.entry import Entry, ExternalDraw
 from dpaudit.mechanisms import (
     DiscreteGaussian,
     DiscreteLaplace,
@@ -48,6 +50,7 @@ from dpaudit.mechanisms import (
     RandomizedResponse,
 )
 from dpaudit.mechanisms.base import Released
+from dpaudit.mechanisms.continual.release import PrefixSums
 
 if TYPE_CHECKING:
     from dpaudit.plan import Invocation, Plan
@@ -129,11 +132,28 @@ class SecureNoise:
             )
         return self.granularity
 
-    def release(self, invocation: Invocation, value: ArrayLike) -> Released:
+    @property
+    def sampler(self) -> str:
+        """Opendp and its version."""
+        return f"opendp {metadata.version('opendp')}, exact"
+
+    def release(self, entry: Entry, value: ArrayLike) -> Released:
         """One noisy release, as :meth:`dpaudit.mechanisms.Mechanism.release`."""
-        released = self.release_many(invocation, value, 1)[0]
+        released = self.release_many(entry.invocation, value, 1)[0]
         scalar: Released = released.item() if np.ndim(released) == 0 else released
         return scalar
+
+    def stream(self, entry: Entry, shape: Sequence[int]) -> PrefixSums:
+        """No continual release has an exact sampler.
+
+        Raises:
+            UnsupportedError: always.
+        """
+        raise UnsupportedError(f"{entry.invocation.describe()} has no exact sampler.")
+
+    def observe(self, entry: Entry, external: ExternalDraw) -> None:
+        """Another library draws."""
+        external.draw()
 
     def release_many(self, invocation: Invocation, value: ArrayLike, size: int) -> NDArray[Any]:
         """``size`` independent releases of the same value, shape (size, *shape of value).

@@ -1,5 +1,6 @@
 """What an algorithm declares before it has seen any data: invocations, relations, sampling."""
 
+from dpaudit.plan.groups import Group, Membership
 from dpaudit.plan.invocation import Invocation
 from dpaudit.plan.plan import Plan
 from dpaudit.plan.relations import (
@@ -16,7 +17,9 @@ from dpaudit.plan.sampling import FixedSizeSampling, PoissonSampling, Sampling
 __all__ = [
     "AddRemove",
     "FixedSizeSampling",
+    "Group",
     "Invocation",
+    "Membership",
     "MetricBall",
     "Plan",
     "PoissonSampling",

@@ -6,8 +6,9 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from dpaudit.errors import InputError
-from dpaudit.fields import Count, Name, NonNegative, Record
+from dpaudit.fields import Count, NonNegative, Record
 from dpaudit.mechanisms import Mechanism
+from dpaudit.plan.groups import Group
 from dpaudit.plan.relations import PrivacyUnit, Relation, TrustModel
 from dpaudit.plan.sampling import Sampling
 
@@ -27,8 +28,9 @@ class Invocation(Record):
         trust: who sees raw data.
         count: how often, at most, any one unit is touched.
         total: how many releases there are over all units; ``count`` where not given.
-        group: name of a set of units, disjoint from the sets of other names, that alone is touched
-            (different groups compose in parallel); None where every unit is touched.
+        group: a set of units, disjoint from the sets of other names, that alone is touched
+            (different groups compose in parallel), given as a :class:`Group` or, where a public
+            position decides who is in it, by its name; None where every unit is touched.
         sampling: how the participating units are drawn, if they are. It amplifies privacy only
             while the draw stays secret, which under local trust it does not: the adversary sees
             whether anything left a device.
@@ -46,11 +48,14 @@ class Invocation(Record):
     trust: TrustModel
     count: Count = 1
     total: Count | None = None
-    group: Name | None = None
+    group: Group | None = None
     sampling: Sampling | None = None
     at: str = ""
 
     def __post_init__(self) -> None:
+        group: object = self.group
+        if isinstance(group, str):
+            self._set("group", Group(group))
         super().__post_init__()
         if self.sampling is not None and self.trust is TrustModel.LOCAL:
             raise InputError(

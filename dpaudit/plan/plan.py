@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections import Counter
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import combinations
 from typing import Any
 
 from dpaudit.errors import InputError
 from dpaudit.fields import Record
 from dpaudit.files import digest
 from dpaudit.plan.dp_sgd import dp_sgd_invocations
+from dpaudit.plan.groups import Group
 from dpaudit.plan.invocation import Invocation
 from dpaudit.plan.relations import PrivacyUnit, Relation, TrustModel
 
@@ -41,6 +44,12 @@ class Plan(Record):
         if len(set(labels)) < len(labels):
             twice = next(label for label in labels if labels.count(label) > 1)
             raise InputError(f"plan has two invocations at {twice!r}; labels must be unique.")
+        names: dict[str, Group] = {}
+        for group in {i.group: None for i in self.invocations if i.group is not None}:
+            if names.setdefault(group.name, group) != group:
+                raise InputError(
+                    f"plan has the group {group.name!r} by position and by value; say one of them."
+                )
         units = sorted({str(invocation.unit) for invocation in self.invocations})
         if len(units) > 1:
             raise InputError(
@@ -84,17 +93,37 @@ class Plan(Record):
         return TrustModel.weakest(invocation.trust for invocation in self.invocations)
 
     def by_unit(self) -> tuple[tuple[Invocation, ...], ...]:
-        """The invocations that touch one unit, for each group of units that there is."""
-        groups: dict[str, list[Invocation]] = {
-            i.group: [] for i in self.invocations if i.group is not None
-        }
+        """The invocations that one unit's change can touch, for each kind of unit that there is.
+
+        Without groups all of them; else those of one group, and those without one. Where the unit's
+        own value decides its group, a change of that value touches two groups. Of such groups that
+        are alike two stand for all.
+        """
+        groups: dict[Group, list[int]] = {}
+        for place, invocation in enumerate(self.invocations):
+            if invocation.group is not None:
+                groups.setdefault(invocation.group, []).append(place)
         if not groups:
             return (self.invocations,)
-        for invocation in self.invocations:
-            touched = groups.values() if invocation.group is None else [groups[invocation.group]]
-            for group in touched:
-                group.append(invocation)
-        return tuple(map(tuple, groups.values()))
+        everyone = [n for n, each in enumerate(self.invocations) if each.group is None]
+        by_value = {group for group in groups if self.relation.moves_between(group.membership)}
+        touched = [own for group, own in groups.items() if group not in by_value]
+        moved = [own for group, own in groups.items() if group in by_value]
+        touched += [[*one, *other] for one, other in combinations(self._two_of_each(moved), 2)]
+        if len(moved) == 1:
+            touched += moved
+        return tuple(
+            tuple(self.invocations[place] for place in sorted((*everyone, *own))) for own in touched
+        )
+
+    def _two_of_each(self, groups: Iterable[list[int]]) -> Iterator[list[int]]:
+        """Of groups that differ in name alone the first two."""
+        seen: Counter[tuple[Invocation, ...]] = Counter()
+        for group in groups:
+            kind = tuple(replace(self.invocations[place], group=None, at="") for place in group)
+            seen[kind] += 1
+            if seen[kind] <= 2:
+                yield group
 
     @cached_property
     def hash(self) -> str:

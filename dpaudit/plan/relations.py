@@ -15,6 +15,7 @@ from typing import Any, ClassVar, Self
 from dpaudit import validate
 from dpaudit.errors import InputError
 from dpaudit.fields import Kinded, Positive
+from dpaudit.plan.groups import Membership
 
 __all__ = [
     "AddRemove",
@@ -98,9 +99,15 @@ class Relation(Kinded):
 
     family: ClassVar[str] = "relation"
     contribution_factor: ClassVar[float] = 1.0
+    replaces: ClassVar[bool] = False
+    """Whether the unit is present, with other data, in the neighbour."""
 
     def __str__(self) -> str:
         return self.kind
+
+    def moves_between(self, membership: Membership) -> bool:
+        """Whether a unit can be in one group in one data set and in another in its neighbour."""
+        return membership is Membership.VALUE and self.replaces
 
     def to_dict(self) -> Any:
         """The name alone, or a mapping where the relation has parameters."""
@@ -120,6 +127,7 @@ class ReplaceOne(Relation):
 
     kind: ClassVar[str] = "replace-one"
     contribution_factor: ClassVar[float] = 2.0
+    replaces: ClassVar[bool] = True
 
 
 @dataclass(frozen=True)
@@ -138,4 +146,5 @@ class MetricBall(Relation):
     """
 
     kind: ClassVar[str] = "metric-ball"
+    replaces: ClassVar[bool] = True
     radius: Positive = 1.0

@@ -8,7 +8,7 @@ from dataclasses import replace
 from itertools import product
 
 from dpaudit.errors import InputError
-from dpaudit.plan import Invocation, Plan
+from dpaudit.plan import Group, Invocation, Membership, Plan
 
 __all__ = ["in_sequence"]
 
@@ -44,7 +44,7 @@ def in_sequence(plans: Mapping[str, Plan]) -> Plan:
     return Plan(tuple(invocations))
 
 
-def _groups(plan: Plan) -> tuple[str, ...]:
+def _groups(plan: Plan) -> tuple[Group, ...]:
     return tuple(dict.fromkeys(i.group for i in plan.invocations if i.group is not None))
 
 
@@ -53,7 +53,7 @@ def _prefixed(name: str, plan: Plan) -> Iterator[Invocation]:
         yield replace(invocation, at=f"{name}: {invocation.at or f'invocation {number}'}")
 
 
-def _within_reason(grouped: dict[str, tuple[str, ...]]) -> dict[str, tuple[str, ...]]:
+def _within_reason(grouped: dict[str, tuple[Group, ...]]) -> dict[str, tuple[Group, ...]]:
     combinations = math.prod(map(len, grouped.values()))
     if combinations > MOST_COMBINATIONS:
         raise InputError(
@@ -64,11 +64,13 @@ def _within_reason(grouped: dict[str, tuple[str, ...]]) -> dict[str, tuple[str, 
 
 
 def _spread(
-    invocation: Invocation, place: int, combinations: Sequence[tuple[str, ...]]
+    invocation: Invocation, place: int, combinations: Sequence[tuple[Group, ...]]
 ) -> Iterator[Invocation]:
     """The invocation in every combination of groups that holds its own."""
     for number, combination in enumerate(combinations, start=1):
         if combination[place] == invocation.group:
             label = f"{invocation.at} ({number})"
-            group = f"{number}: {' × '.join(combination)}"
-            yield replace(invocation, group=group, at=label)
+            name = f"{number}: {' × '.join(map(str, combination))}"
+            by_value = any(each.membership is Membership.VALUE for each in combination)
+            membership = Membership.VALUE if by_value else Membership.POSITION
+            yield replace(invocation, group=Group(name, membership), at=label)

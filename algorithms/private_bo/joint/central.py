@@ -27,7 +27,7 @@ from dpaudit.certificate import Finding, Severity
 from dpaudit.errors import InputError, UnsupportedError
 from dpaudit.ledger import Ledger
 from dpaudit.mechanisms import BinaryTree, ContinualGaussian
-from dpaudit.plan import Invocation, Plan, PrivacyUnit, ReplaceOne, TrustModel
+from dpaudit.plan import Group, Invocation, Plan, PrivacyUnit, ReplaceOne, TrustModel
 from dpaudit.project import RunResult
 from private_bo.joint.noise import ContinualNoise, Noise, lemma_2_sigma, lemma_3_shift, parsed
 from private_bo.joint.parties import JointPrivatiser, JointServer, Period
@@ -137,7 +137,7 @@ class JointGPUCB(PrivateApproximateGPUCB):
                     unit=PrivacyUnit("user"),
                     relation=ReplaceOne(),
                     trust=TrustModel.JOINT,
-                    group=period.at if self.doubling else None,
+                    group=Group(period.at) if self.doubling else None,
                     at=period.at,
                 )
                 for period in self.periods

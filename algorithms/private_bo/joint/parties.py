@@ -130,7 +130,7 @@ class JointPrivatiser:
     @property
     def state_arrays(self) -> int:
         """How many noise arrays of the size of a contribution are held: the tree's memory."""
-        return self._stream.noise.state_arrays if self._open >= 0 else 0
+        return self._stream.state_arrays if self._open >= 0 else 0
 
     def update(self, phi: Array, reward: object) -> None:
         """Count one more user and draw the noise of the next parameters.

@@ -17,9 +17,10 @@ from numpy.typing import ArrayLike, NDArray
 
 from dpaudit import validate
 from dpaudit.auditing.noise.laws import Tails, difference_tails, noise_tails, scale_of
-from dpaudit.auditing.replaying.recording import RecordingLedger, Routine, Runnable, Step
+from dpaudit.auditing.replaying.recording import RecordingNoise, Routine, Runnable, Step
 from dpaudit.certificate import Finding, Severity
 from dpaudit.errors import InputError, UnsupportedError
+from dpaudit.ledger import Ledger
 from dpaudit.mechanisms import Gaussian, Laplace, Mechanism
 
 __all__ = [
@@ -134,9 +135,9 @@ def conformance(
     steps: list[list[Step]] = []
     for child in np.random.SeedSequence(seed).spawn(runs):
         noise, own = (np.random.default_rng(part) for part in child.spawn(2))
-        ledger = RecordingLedger(plan, noise)
-        algorithm.run(data, ledger, own)
-        steps.append(ledger.steps)
+        recording = RecordingNoise(noise)
+        algorithm.run(data, Ledger(plan, noise=recording), own)
+        steps.append(recording.steps)
     by_label: dict[str, list[Step]] = {}
     for step in (step for run in steps for step in run):
         by_label.setdefault(step.invocation.at, []).append(step)

@@ -104,9 +104,9 @@ def groups_overlap(compared: Sequence[tuple[Step, Step]]) -> list[Finding]:
     groups: dict[str, Step] = {}
     for one in _differing(compared):
         group = one.invocation.group
-        if group is None or group in groups:
+        if group is None or group.name in groups:
             continue
-        groups[group] = one
+        groups[group.name] = one
         if len(groups) == 2:
             (name, earlier), _ = groups.items()
             return [
@@ -114,7 +114,8 @@ def groups_overlap(compared: Sequence[tuple[Step, Step]]) -> list[Finding]:
                     "groups-overlap",
                     Severity.ERROR,
                     f"One {one.invocation.unit} moves releases of the groups {name!r} "
-                    f"({earlier.place}) and {group!r} ({one.place}), which are declared disjoint.",
+                    f"({earlier.place}) and {group.name!r} ({one.place}), which are declared "
+                    "disjoint.",
                     "Declare the invocations without groups, so that they add up.",
                     one.invocation.at,
                 )

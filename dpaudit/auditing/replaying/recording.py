@@ -1,25 +1,26 @@
-"""Ledgers that remember what passed through them, for audits of one's own code on test data."""
+"""Noise that remembers what passed through a ledger, for audits of one's own code on test data."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, NoReturn, Protocol, runtime_checkable
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dpaudit.errors import UnsupportedError
-from dpaudit.ledger import Entry, ExternalDraw, Ledger
+from dpaudit.ledger import Entry, ExternalDraw, FloatNoise, Ledger
 from dpaudit.mechanisms import Mechanism
 from dpaudit.mechanisms.base import Released
+from dpaudit.mechanisms.continual.release import PrefixSums
 from dpaudit.plan import Invocation, Plan
 
 __all__ = [
     "DivergedError",
-    "RecordingLedger",
+    "RecordingNoise",
     "ReplayableDraw",
-    "ReplayingLedger",
+    "ReplayingNoise",
     "Routine",
     "Runnable",
     "Step",
@@ -104,47 +105,66 @@ class DivergedError(BaseException):
     """Control flow differs from the first run. Not an ``Exception``, so that none swallows it."""
 
 
-class RecordingLedger(Ledger):
-    """A ledger that keeps private values and noise. For audits on test data, never in production.
+class RecordingNoise:
+    """Noise that keeps private values and what came out. For audits on test data, never else.
 
     Attributes:
         steps: what was released, in order.
     """
 
-    def __init__(self, plan: Plan, rng: np.random.Generator) -> None:
-        super().__init__(plan, rng=rng)
+    def __init__(self, rng: np.random.Generator) -> None:
         self.steps: list[Step] = []
-        self._pending: tuple[NDArray[Any], Released] | None = None
+        self._noise = FloatNoise(rng)
 
-    def _sample(self, invocation: Invocation, value: ArrayLike) -> Released:
-        released = self._drawn(invocation, value)
-        self._pending = prepared(invocation.mechanism, value), released
+    @property
+    def sampler(self) -> str:
+        """That of the noise."""
+        return self._noise.sampler
+
+    def require(self, plan: Plan) -> None:
+        """Every mechanism can be drawn."""
+
+    def release(self, entry: Entry, value: NDArray[Any]) -> Released:
+        """One release, kept."""
+        released = self._drawn(entry, value)
+        self._keep(entry, prepared(entry.invocation.mechanism, value), released)
         return released
 
-    def _drawn(self, invocation: Invocation, value: ArrayLike) -> Released:
-        return super()._sample(invocation, value)
+    def stream(self, entry: Entry, shape: Sequence[int]) -> PrefixSums:
+        """Not recorded.
 
-    def _draw(self, invocation: Invocation, external: ExternalDraw) -> None:
+        Raises:
+            UnsupportedError: always.
+        """
+        raise UnsupportedError(f"{entry.invocation.describe()} is a stream; none is recorded.")
+
+    def observe(self, entry: Entry, external: ExternalDraw) -> None:
+        """Noise of another library, kept if it can be looked at.
+
+        Raises:
+            UnsupportedError: if it cannot.
+        """
         if not isinstance(external, ReplayableDraw):
             raise UnsupportedError(
-                f"{invocation.describe()} draws its noise in {external.sampler}, which cannot be "
-                "recorded; give what draws it the methods of ReplayableDraw."
+                f"{entry.invocation.describe()} draws its noise in {external.sampler}, which "
+                "cannot be recorded; give what draws it the methods of ReplayableDraw."
             )
-        value = prepared(invocation.mechanism, external.value())
+        value = prepared(entry.invocation.mechanism, external.value())
         external.draw()
         self._settle(external)
-        self._pending = value, external.released()
+        self._keep(entry, value, external.released())
+
+    def _drawn(self, entry: Entry, value: NDArray[Any]) -> Released:
+        return self._noise.release(entry, value)
 
     def _settle(self, external: ReplayableDraw) -> None:
         """A first run keeps what was drawn."""
 
-    def _append(self, entry: Entry) -> None:
-        super()._append(entry)
-        assert self._pending is not None
-        self.steps.append(Step(entry.invocation, entry.unit, entry.source, *self._pending))
+    def _keep(self, entry: Entry, value: NDArray[Any], released: Released) -> None:
+        self.steps.append(Step(entry.invocation, entry.unit, entry.source, value, released))
 
 
-class ReplayingLedger(RecordingLedger):
+class ReplayingNoise(RecordingNoise):
     """Gives out what a first run released, as long as the control flow is the same.
 
     Raises:
@@ -152,11 +172,11 @@ class ReplayingLedger(RecordingLedger):
             is then the last of ``steps``.
     """
 
-    def __init__(self, plan: Plan, rng: np.random.Generator, first: Sequence[Step]) -> None:
-        super().__init__(plan, rng)
+    def __init__(self, rng: np.random.Generator, first: Sequence[Step]) -> None:
+        super().__init__(rng)
         self._first = first
 
-    def _drawn(self, invocation: Invocation, value: ArrayLike) -> Released:
+    def _drawn(self, entry: Entry, value: NDArray[Any]) -> Released:
         turn = len(self.steps)
         return self._first[turn].released if turn < len(self._first) else np.nan
 
@@ -167,15 +187,11 @@ class ReplayingLedger(RecordingLedger):
             if earlier.shape == external.released().shape:
                 external.impose(earlier)
 
-    def _append(self, entry: Entry) -> None:
-        super()._append(entry)
+    def _keep(self, entry: Entry, value: NDArray[Any], released: Released) -> None:
+        super()._keep(entry, value, released)
         turn, step = len(self.steps) - 1, self.steps[-1]
         if turn >= len(self._first) or not step.follows(self._first[turn]):
-            self._diverge()
-
-    @staticmethod
-    def _diverge() -> NoReturn:
-        raise DivergedError
+            raise DivergedError
 
 
 def prepared(mechanism: Mechanism, value: ArrayLike) -> NDArray[Any]:

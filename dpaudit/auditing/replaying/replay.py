@@ -19,15 +19,15 @@ import numpy as np
 from dpaudit.auditing.replaying.checks import distance, groups_overlap, too_far, too_often
 from dpaudit.auditing.replaying.recording import (
     DivergedError,
-    RecordingLedger,
-    ReplayingLedger,
+    RecordingNoise,
+    ReplayingNoise,
     Routine,
     Runnable,
     Step,
 )
 from dpaudit.certificate import Finding, Severity
 from dpaudit.errors import PlanMismatchError
-from dpaudit.plan import Plan
+from dpaudit.ledger import Ledger
 
 __all__ = ["Comparison", "ReplayReport", "Routine", "replay"]
 
@@ -92,15 +92,14 @@ def replay(algorithm: Runnable, x: Any, x_prime: Any, seed: int = 0) -> ReplayRe
         >>> replay(double, [1.0, 1.0], [1.0]).findings[0].rule
         'sensitivity-understated'
     """
-    plan = algorithm.plan()
-    first = _run(algorithm, x, RecordingLedger(plan, _generators(seed)[0]), seed)
+    first = _run(algorithm, x, RecordingNoise(_generators(seed)[0]), seed)
     if first.refused is not None:
         raise PlanMismatchError(first.refused)
-    again = _run(algorithm, x, _replaying(plan, seed, first), seed)
+    again = _run(algorithm, x, _replaying(seed, first), seed)
     unstable = _unstable(first, again)
     if unstable is not None:
         return ReplayReport((), (unstable,), len(first.steps))
-    second = _run(algorithm, x_prime, _replaying(plan, seed, first), seed)
+    second = _run(algorithm, x_prime, _replaying(seed, first), seed)
     compared = list(zip(first.steps, second.common(first), strict=False))
     findings = [
         *too_far(compared),
@@ -118,8 +117,8 @@ def _generators(seed: int) -> list[np.random.Generator]:
     return [np.random.default_rng(child) for child in np.random.SeedSequence(seed).spawn(2)]
 
 
-def _replaying(plan: Plan, seed: int, first: _Run) -> ReplayingLedger:
-    return ReplayingLedger(plan, _generators(seed)[0], first.steps)
+def _replaying(seed: int, first: _Run) -> ReplayingNoise:
+    return ReplayingNoise(_generators(seed)[0], first.steps)
 
 
 @dataclass(frozen=True)
@@ -142,7 +141,8 @@ class _Run:
         return self.steps
 
 
-def _run(algorithm: Runnable, data: Any, ledger: RecordingLedger, seed: int) -> _Run:
+def _run(algorithm: Runnable, data: Any, noise: RecordingNoise, seed: int) -> _Run:
+    ledger = Ledger(algorithm.plan(), noise=noise)
     rng = _generators(seed)[1]
     result, finished, refused = None, False, None
     try:
@@ -152,7 +152,7 @@ def _run(algorithm: Runnable, data: Any, ledger: RecordingLedger, seed: int) -> 
         pass
     except PlanMismatchError as error:
         refused = str(error)
-    return _Run(tuple(ledger.steps), result, finished, rng.bit_generator.state, refused)
+    return _Run(tuple(noise.steps), result, finished, rng.bit_generator.state, refused)
 
 
 def _unstable(first: _Run, again: _Run) -> Finding | None:

@@ -11,16 +11,16 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from dpaudit.accounting import privacy_curve
 from dpaudit.auditing.distinguishing.engine import audit_release
-from dpaudit.auditing.replaying.recording import DivergedError, RecordingLedger, Runnable, prepared
+from dpaudit.auditing.replaying.recording import DivergedError, RecordingNoise, Runnable, prepared
 from dpaudit.certificate import AuditRecord
 from dpaudit.errors import InputError, PlanMismatchError, UnsupportedError
-from dpaudit.ledger import Ledger
+from dpaudit.ledger import Entry, Ledger
 from dpaudit.mechanisms.base import Released
-from dpaudit.plan import Invocation, Plan
+from dpaudit.plan import Plan
 from dpaudit.project import AuditPair
 
 __all__ = ["ReplayScore", "Transcripts", "audit_transcript"]
@@ -48,9 +48,10 @@ class Transcripts:
         """
         plan, rows = self.algorithm.plan(), []
         for _ in range(size):
-            ledger = RecordingLedger(plan, rng)
+            noise = RecordingNoise(rng)
+            ledger = Ledger(plan, noise=noise)
             self.algorithm.run(data, ledger, np.random.default_rng(self.seed))
-            rows.append(np.concatenate([np.ravel(step.released) for step in ledger.steps]))
+            rows.append(np.concatenate([np.ravel(step.released) for step in noise.steps]))
         if len({row.size for row in rows}) > 1:
             raise InputError(
                 "the runs released different numbers of entries; transcripts need one length."
@@ -58,16 +59,16 @@ class Transcripts:
         return np.array(rows, dtype=np.float64)
 
 
-class _ForcedLedger(Ledger):
+class _ForcedNoise(RecordingNoise):
     """Releases what it is told, and adds up the declared log-densities."""
 
-    def __init__(self, plan: Plan, transcript: Floats) -> None:
-        super().__init__(plan, rng=np.random.default_rng(0))
+    def __init__(self, transcript: Floats) -> None:
+        super().__init__(np.random.default_rng(0))
         self.left = transcript
         self.log_density = 0.0
 
-    def _sample(self, invocation: Invocation, value: ArrayLike) -> Released:
-        mechanism = invocation.mechanism
+    def _drawn(self, entry: Entry, value: NDArray[Any]) -> Released:
+        mechanism = entry.invocation.mechanism
         shape = prepared(mechanism, value).shape
         size = int(np.prod(shape))
         if self.left.size < size:
@@ -107,12 +108,13 @@ class ReplayScore:
 
     def _log_density(self, data: Any, transcript: Floats) -> float:
         """Declared log-density; minus infinity if the data lead to other releases."""
-        ledger = _ForcedLedger(self.algorithm.plan(), transcript)
+        noise = _ForcedNoise(transcript)
+        ledger = Ledger(self.algorithm.plan(), noise=noise)
         try:
             self.algorithm.run(data, ledger, np.random.default_rng(self.seed))
         except (DivergedError, PlanMismatchError):
             return -np.inf
-        return -np.inf if ledger.left.size else ledger.log_density
+        return -np.inf if noise.left.size else noise.log_density
 
 
 def audit_transcript(

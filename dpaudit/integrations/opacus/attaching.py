@@ -8,7 +8,8 @@ Three lines beside the usual ones::
     certificate = training.certificate(delta=1e-5)
 
 What is recorded is the moment at which opacus adds its noise: accumulated and virtual steps count
-once, skipped steps and steps that fail before the noise not at all. A step that the plan does not
+once, skipped steps and steps that fail before the noise not at all; a step that fails while its
+noise is drawn stays charged. A step that the plan does not
 declare, that comes too often, or after the ledger was closed, is refused before its noise is drawn,
 so the parameters stay as they were. The step hook of the optimizer stays free.
 

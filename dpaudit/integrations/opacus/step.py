@@ -57,6 +57,7 @@ class GradientNoise:
     """The noise that an optimizer is about to add to its sum of clipped gradients."""
 
     sampler = SAMPLER
+    packages = ("opacus", "torch")
 
     def __init__(self, optimizer: Any, add_noise: Callable[[], None]) -> None:
         self._optimizer = optimizer

@@ -54,15 +54,19 @@ class PrefixSums:
             InputError: if all declared steps have been released, or the value has another shape,
                 is not finite, or not symmetric where it must be. Nothing is drawn or counted then.
         """
+        self.require(value)
+        self._sum += np.asarray(value, dtype=np.float64)
+        released: Floats = self._sum + self.noise.step()
+        return released
+
+    def require(self, value: ArrayLike) -> None:
+        """Refuse a value that :meth:`add` would refuse."""
         require_step_left(self.noise.taken, self.noise.steps)
         array = validate.real_array(value=value)
         if array.shape != self._sum.shape:
             raise InputError(f"value has shape {array.shape}; it must be {self._sum.shape}.")
         if self._symmetric:
             require_mirrored(array)
-        self._sum += array
-        released: Floats = self._sum + self.noise.step()
-        return released
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -90,7 +90,7 @@ def _row(alike: Sequence[Invocation]) -> InvocationRow:
         count=first.count,
         total=first.releases,
         sampling="all take part" if first.sampling is None else _sampling(first.sampling),
-        group="all" if first.group is None else first.group,
+        group="all" if first.group is None else first.group.name,
         trust=str(first.trust),
     )
 

@@ -91,10 +91,10 @@ def test_budget_is_asked_before_noise_is_drawn():
             raise BudgetExceededError(f"{invocation.describe()} would exceed the budget.")
 
     ledger = open_ledger().within(Nothing())
-    state = ledger._rng.bit_generator.state
+    state = ledger.noise._rng.bit_generator.state
     with pytest.raises(BudgetExceededError, match="laplace at 'answer'"):
         ledger.release(LAPLACE, 0.0, unit="ann", at="answer")
-    assert ledger._rng.bit_generator.state == state
+    assert ledger.noise._rng.bit_generator.state == state
     assert len(ledger) == 0
     with pytest.raises(InputError, match="cannot be replaced or undone"):
         ledger.within(Nothing())
@@ -165,11 +165,11 @@ def test_a_local_value_of_more_entries_than_declared_is_refused():
 @pytest.mark.parametrize("unit", [3, np.int64(3), ("a", 1), [1], "", "\ud800", 1.5, True])
 def test_units_are_names(unit, tmp_path):
     ledger = open_ledger(journal=tmp_path / "ledger.jsonl")
-    state = ledger._rng.bit_generator.state
+    state = ledger.noise._rng.bit_generator.state
     with pytest.raises(InputError, match="unit"):
         ledger.release(LAPLACE, 1.0, unit=unit)
     ledger.close()
-    assert ledger._rng.bit_generator.state == state
+    assert ledger.noise._rng.bit_generator.state == state
     assert len(ledger) == 0
 
 

@@ -15,7 +15,7 @@ from dpaudit import (
     RandomizedResponse,
 )
 from dpaudit.errors import InputError, UnsupportedError
-from dpaudit.ledger import SecureNoise
+from dpaudit.ledger import Entry, SecureNoise
 from dpaudit.ledger.secure import widened
 from dpaudit.mechanisms import ExponentialMechanism, LaplacePair
 
@@ -27,6 +27,10 @@ FALSE_ALARM = 1e-6
 
 def declared(mechanism, sensitivity=1.0):
     return gaussian_invocation(mechanism=mechanism, sensitivity=sensitivity, at="here")
+
+
+def entry(mechanism):
+    return Entry(declared(mechanism), None, "here:1", "opendp")
 
 
 def kolmogorov(draws, law):
@@ -91,14 +95,14 @@ def test_releases_lie_on_the_grid_and_keep_their_shape():
     released = noise.release_many(declared(mechanism), [[0.1, 0.2], [0.3, math.pi]], 50)
     assert released.shape == (50, 2, 2)
     assert (released / step == np.rint(released / step)).all()
-    assert isinstance(noise.release(declared(mechanism), 1), float)
+    assert isinstance(noise.release(entry(mechanism), 1), float)
 
 
 def test_values_far_beyond_the_noise_are_not_cut():
     released = SecureNoise().release_many(declared(Laplace(1.0)), 1e12, 20)
     assert (np.abs(released - 1e12) < 50).all()
     with pytest.raises(InputError, match="too large"):
-        SecureNoise().release(declared(Laplace(1e-3)), 1e300)
+        SecureNoise().release(entry(Laplace(1e-3)), 1e300)
 
 
 @pytest.mark.parametrize("entries", [1, 3, 1000])
@@ -138,17 +142,21 @@ def test_the_samplers_own_map_agrees():
     assert measurement.map(int(1.0 / step) + 1) <= 0.5
 
 
-def test_what_cannot_be_drawn_is_refused_when_the_ledger_opens():
+def test_what_cannot_be_drawn_is_refused_at_the_first_draw():
+    choice = ExponentialMechanism(1.0)
+    ledger = Ledger(Plan.of(declared(choice)))
     with pytest.raises(UnsupportedError, match="exponential at 'here' has no exact sampler"):
-        Ledger(Plan.of(declared(ExponentialMechanism(1.0))), noise=SecureNoise())
+        ledger.release(choice, [0.0, 1.0])
+    assert len(ledger) == 0
+    wide = Ledger(Plan.of(declared(Gaussian(1.0), 20.0)), noise=SecureNoise())
     with pytest.raises(UnsupportedError, match="proved for"):
-        Ledger(Plan.of(declared(Gaussian(1.0), 20.0)), noise=SecureNoise())
+        wide.release(Gaussian(1.0), 0.0)
     with pytest.raises(InputError, match="power of two"):
         SecureNoise(granularity=0.3)
     with pytest.raises(InputError, match="must be at most"):
         SecureNoise(granularity=0.5).step(Laplace(1.0))
     with pytest.raises(UnsupportedError, match="at most 16384"):
-        SecureNoise().release(declared(Gaussian(1.0)), np.zeros(20_000))
+        SecureNoise().release(entry(Gaussian(1.0)), np.zeros(20_000))
 
 
 def test_a_batch_is_drawn_at_the_samplers_speed():

@@ -2,6 +2,7 @@ import pytest
 
 from dpaudit.accounting import guarantee
 from dpaudit.errors import InputError
+from dpaudit.plan import Group
 from dpaudit.project.plan_file import read_plan_file
 
 HEAD = '[plan]\nunit = "row"\nrelation = "{relation}"\ntrust = "central"\n'
@@ -35,7 +36,7 @@ def test_every_field_is_read(tmp_path):
     )
     (only,) = content.plan.invocations
     assert only.mechanism.clip == (-1, 1)
-    assert (only.count, only.total, only.group, only.at) == (3, 9, "g", "here")
+    assert (only.count, only.total, only.group, only.at) == (3, 9, Group("g"), "here")
     assert only.sampling.rate == 0.01
     assert content.claim.epsilon == 1
 

@@ -36,6 +36,7 @@ import numpy as np
 from dpaudit import (
     Certificate,
     Finding,
+    Group,
     Invocation,
     Laplace,
     Ledger,
@@ -140,11 +141,11 @@ class TunedTraining(Subject):
             TrustModel.CENTRAL,
             count=1,
             total=self.trials,
-            group=VALIDATION,
+            group=Group(VALIDATION),
             at="reward",
         )
         trainings = [
-            replace(each, group=TRAINING)
+            replace(each, group=Group(TRAINING))
             for trial in range(1, self.trials + 1)
             for each in self._training(trial).invocations
         ]

@@ -33,7 +33,7 @@ def invocation(mechanism, at, **changes):
 class Halved(Laplace):
     """Declares one scale and draws half of it."""
 
-    kind = ""
+    kind = "halved-laplace"
 
     def _sample(self, values, rng):
         return values + rng.laplace(scale=self.scale / 2, size=values.shape)
@@ -118,7 +118,7 @@ def test_a_wrong_scale_in_round_7_of_20_is_named():
 
 def test_noise_that_the_ledger_gave_out_twice_is_found():
     class Stuck(Laplace):
-        kind = ""
+        kind = "stuck-laplace"
 
         def _sample(self, values, rng):
             return values + np.random.default_rng(7).laplace(scale=self.scale, size=values.shape)
@@ -133,9 +133,9 @@ def test_noise_that_the_ledger_gave_out_twice_is_found():
     pair = Plan.of(invocation(one, "a"), invocation(one, "b"))
 
     def run(data, ledger, rng):
-        state = ledger._rng.bit_generator.state
+        state = ledger.noise._noise._rng.bit_generator.state
         ledger.release(one, data, at="a")
-        ledger._rng.bit_generator.state = state
+        ledger.noise._noise._rng.bit_generator.state = state
         ledger.release(one, data, at="b")
 
     (finding,) = conformance(Routine(pair, run), 3.0, runs=8).findings

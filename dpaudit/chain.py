@@ -1,0 +1,264 @@
+"""Hash-chained files: JSON lines, each with the hash of the line before.
+
+A line is in the file before its writer goes on, or an error is raised and the file is as it was. An
+edited, removed, added or moved line breaks the chain. A last line that was cut off, by a crash
+while it was written, is told apart from one that was edited.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+from typing import Any
+
+from dpaudit import files
+from dpaudit.errors import InputError, JournalError, TamperedError
+
+__all__ = ["Chain", "ChainContent", "Durability", "read_chain"]
+
+_WHOLE_LINE = re.compile(rb'"hash":"[0-9a-f]{64}".')
+
+
+class Durability(StrEnum):
+    """What a written line survives."""
+
+    PROCESS = "process"
+    """The end of the process, however violent: the operating system has the line."""
+    POWER = "power"
+    """The loss of power too: the line is synced to the disk, which takes milliseconds."""
+
+
+class Chain:
+    """A chained file that is open for appending, by one process at a time.
+
+    Attributes:
+        path: of the file.
+        head: hash of the last line.
+        number: how many lines there are.
+    """
+
+    def __init__(
+        self, path: Path, descriptor: int, head: str, number: int, durability: Durability
+    ) -> None:
+        self.path = path
+        self.head = head
+        self.number = number
+        self._descriptor = descriptor
+        self._durability = durability
+        self._length = os.fstat(descriptor).st_size
+
+    @classmethod
+    def create(cls, path: Path | str, header: Mapping[str, Any], durability: Durability) -> Chain:
+        """Start a file with its first line.
+
+        Raises:
+            InputError: if the file exists or cannot be created.
+            JournalError: if the line cannot be written; no file is left then.
+        """
+        path = Path(path)
+        try:
+            flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
+            descriptor = os.open(path, flags, 0o666)
+        except FileExistsError:
+            raise InputError(f"journal {str(path)!r} exists already; give a new path.") from None
+        except (OSError, ValueError) as error:
+            reason = getattr(error, "strerror", None) or "it is no path"
+            raise InputError(
+                f"journal {str(path)!r} cannot be created: {reason}; give a writable path."
+            ) from None
+        chain = cls(path, descriptor, "", 0, durability)
+        try:
+            chain._lock()
+            chain.append(header)
+            if durability is Durability.POWER:
+                _sync_folder(path.parent)
+        except BaseException:
+            chain.release()
+            path.unlink(missing_ok=True)
+            raise
+        return chain
+
+    @classmethod
+    def resume(cls, path: Path | str, durability: Durability) -> tuple[Chain, ChainContent]:
+        """Hold a file in order to go on with it; :meth:`trim` it before anything is appended.
+
+        Raises:
+            TamperedError: if the chain is broken.
+            InputError: if the file is missing, cannot be written, or is open elsewhere.
+        """
+        path = Path(path)
+        read_chain(path)  # a sentence for what is no chained file, before anything is opened
+        try:
+            descriptor = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CLOEXEC)
+        except OSError as error:
+            raise InputError(
+                f"journal {str(path)!r} cannot be opened: {error.strerror}; give a writable path."
+            ) from None
+        chain = cls(path, descriptor, "", 0, durability)
+        try:
+            chain._lock()
+            content = read_chain(path)  # nobody writes to it from here on
+        except BaseException:
+            chain.release()
+            raise
+        chain.head, chain.number = content.head, len(content.records)
+        return chain, content
+
+    def trim(self, content: ChainContent) -> None:
+        """Drop a last line that was cut off, so that the next one follows a whole one.
+
+        Raises:
+            JournalError: if the file cannot be changed.
+        """
+        try:
+            os.ftruncate(self._descriptor, content.whole_bytes)
+            self._length = content.whole_bytes
+            if not content.ends:
+                self._write(b"\n")
+        except OSError as error:
+            raise JournalError(
+                f"journal {str(self.path)!r} cannot be written: {error.strerror}."
+            ) from None
+
+    def append(self, *records: Mapping[str, Any]) -> None:
+        """Write a line for each record, all of them or none.
+
+        Raises:
+            JournalError: if they cannot be written; the file is then as it was before, as far as
+                the operating system allows.
+        """
+        head, lines = self.head, []
+        for number, record in enumerate(records, start=self.number):
+            line, head = _line(record, number, head)
+            lines.append(line)
+        self._write(b"".join(lines))
+        self.head, self.number = head, self.number + len(lines)
+
+    def release(self) -> None:
+        """Close the file, and let others have it."""
+        if self._descriptor >= 0:
+            os.close(self._descriptor)  # which gives the lock back
+            self._descriptor = -1
+
+    def _write(self, data: bytes) -> None:
+        reason = ""
+        try:
+            state = os.fstat(self._descriptor)
+            if state.st_size != self._length or state.st_nlink == 0:
+                reason = "somebody else changed or removed it"
+            elif os.write(self._descriptor, data) != len(data):
+                reason = "there is no room for a whole line"
+            elif self._durability is Durability.POWER:
+                os.fdatasync(self._descriptor)
+        except OSError as error:
+            reason = error.strerror or type(error).__name__
+        if reason:
+            self._cut_back()
+            raise JournalError(f"journal {str(self.path)!r} cannot be written: {reason}.")
+        self._length += len(data)
+
+    def _cut_back(self) -> None:
+        """Take half a line away again; a reader would take it for a crash, which it was."""
+        with suppress(OSError):
+            if os.fstat(self._descriptor).st_size > self._length:
+                os.ftruncate(self._descriptor, self._length)
+
+    def _lock(self) -> None:
+        """Keep other writers out, in this process and in others."""
+        try:
+            import fcntl
+        except ImportError:  # not on this system; then only the length check tells
+            return
+        try:
+            fcntl.flock(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            raise InputError(
+                f"journal {str(self.path)!r} is open elsewhere; it has one writer at a time."
+            ) from None
+
+
+@dataclass(frozen=True)
+class ChainContent:
+    """What a chained file says, after its chain was checked.
+
+    Attributes:
+        records: its lines, with ``number``, ``previous`` and ``hash``.
+        cut: whether a last line was cut off (and left out here).
+        ends: whether the last whole line has its end; if not, only that is missing.
+        whole_bytes: length of the whole lines.
+    """
+
+    records: Sequence[Mapping[str, Any]]
+    cut: bool
+    ends: bool
+    whole_bytes: int
+
+    @property
+    def head(self) -> str:
+        """Hash of the last whole line."""
+        return str(self.records[-1]["hash"])
+
+
+def read_chain(path: Path | str, *, limit: int = 2_000_000_000) -> ChainContent:
+    """Read a chained file and check its chain.
+
+    Raises:
+        TamperedError: naming the first line that does not follow from the one before.
+        InputError: if the file is missing, larger than ``limit`` bytes, or is none.
+    """
+    data = files.read_bytes(path, what="journal", limit=limit)
+    *lines, tail = data.split(b"\n")
+    records: list[dict[str, Any]] = []
+    for line in lines:
+        records.append(_chained(line, len(records), records))
+    whole, ends, cut = len(data) - len(tail), True, bool(tail)
+    if _WHOLE_LINE.search(tail):  # all but its end was written, so what it says may have happened
+        records.append(_chained(tail, len(records), records))
+        whole, ends, cut = len(data), False, False
+    if not records:
+        raise InputError(f"journal {str(path)!r} has no first line; it is no journal.")
+    return ChainContent(records, cut, ends, whole)
+
+
+def _line(record: Mapping[str, Any], number: int, previous: str) -> tuple[bytes, str]:
+    """One line: canonical JSON, to which its own hash is added; and that hash."""
+    text = files.canonical_json({**record, "number": number, "previous": previous}).encode()
+    own = hashlib.sha256(text).hexdigest()
+    return text[:-1] + f',"hash":"{own}"}}\n'.encode(), own
+
+
+def _chained(line: bytes, number: int, before: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """One line, if it is whole and follows the line before, to the byte."""
+    place = f"line {number + 1} of the journal"
+    try:
+        record: dict[str, Any] = files.parse_json(line.decode(), what="line")
+        claimed = record.pop("hash")
+        own = {name: value for name, value in record.items() if name not in ("number", "previous")}
+        written, computed = _line(own, record["number"], record["previous"])
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+        hint = " (it ends as lines of Windows do)" if line.endswith(b"\r") else ""
+        raise TamperedError(f"{place} is not a line of a journal{hint}.") from None
+    if claimed != computed or written != line + b"\n":
+        raise TamperedError(f"{place} was edited: its hash does not match.")
+    previous = before[-1]["hash"] if before else ""
+    if record["number"] != number or record["previous"] != previous:
+        raise TamperedError(
+            f"{place} does not follow line {number}: a line was removed, added or moved."
+        )
+    return record | {"hash": claimed}
+
+
+def _sync_folder(folder: Path) -> None:
+    """The name of a new file is in its folder for good."""
+    with suppress(OSError):  # not every system can
+        descriptor = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)

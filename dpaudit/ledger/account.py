@@ -1,0 +1,189 @@
+"""What a plan still admits, and what has been charged to whom."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+
+from dpaudit.errors import InputError, PlanMismatchError
+from dpaudit.mechanisms import Mechanism
+from dpaudit.plan import Group, Invocation, Membership, Plan
+
+__all__ = ["Account"]
+
+_Uses = tuple[tuple[str, int], ...]
+
+
+class Account:
+    """Charges by invocation and unit, beside what the plan declares.
+
+    A release without a unit touches every unit: of its group where it has one, else of all. A named
+    unit belongs to the group of its first release.
+
+    Args:
+        plan: what the algorithm declared.
+    """
+
+    def __init__(self, plan: Plan) -> None:
+        self.declared = {invocation.at: invocation for invocation in plan.invocations}
+        self._charges: dict[str, Counter[str | None]] = {at: Counter() for at in self.declared}
+        self._most = dict.fromkeys(self.declared, 0)  # releases that one named unit has had
+        self._group: dict[str, str] = {}
+
+    def admissible(
+        self, mechanism: Mechanism, at: str, units: Mapping[str | None, int]
+    ) -> Invocation:
+        """The declared invocation, if further uses of it are within the plan.
+
+        Args:
+            mechanism: must equal the declared one.
+            at: label of the invocation; may be empty if there is only one.
+            units: how often each unit is about to be touched.
+
+        Raises:
+            InputError: if ``mechanism`` is none.
+            PlanMismatchError: if the plan does not declare it, or not so often, or for another
+                group of units.
+        """
+        if not isinstance(mechanism, Mechanism):
+            raise InputError(f"mechanism is a {type(mechanism).__name__}; it must be a Mechanism.")
+        if not at and len(self.declared) == 1:
+            at = next(iter(self.declared))
+        invocation = self.declared.get(at)
+        if invocation is None:
+            places = ", ".join(repr(place) for place in self.declared)
+            raise PlanMismatchError(
+                f"{mechanism.kind} at {at!r:.80} is not declared; the plan declares {places:.400}."
+            )
+        own = invocation.mechanism
+        if mechanism is not own and (type(mechanism) is not type(own) or mechanism != own):
+            raise PlanMismatchError(f"the plan declares {own!r} at {at!r}, but {mechanism!r} ran.")
+        for unit, times in units.items():
+            self.require_member(invocation, unit)
+            self._require_left(invocation, unit, times)
+        charged = self._charges[at].total()
+        if charged + sum(units.values()) > invocation.releases:
+            raise PlanMismatchError(
+                f"{invocation.describe()} is declared {invocation.releases} times in all and has "
+                f"been released {charged} times."
+            )
+        return invocation
+
+    def require_member(self, invocation: Invocation, unit: str | None) -> None:
+        """Refuse a unit that belongs to another group.
+
+        Raises:
+            PlanMismatchError: if it does.
+        """
+        if unit is None or invocation.group is None:
+            return
+        group = self._group.get(unit, invocation.group.name)
+        if group != invocation.group.name:
+            raise PlanMismatchError(
+                f"{invocation.describe()} is declared for the group {invocation.group.name!r}, and "
+                f"{invocation.unit} {unit!r:.80} belongs to {group!r} since its first release; "
+                "groups are disjoint, so declare what runs without groups."
+            )
+
+    def _require_left(self, invocation: Invocation, unit: str | None, times: int) -> None:
+        charges = self._charges[invocation.at]
+        # A release that touches everybody charges every unit, named or not.
+        own = self._most[invocation.at] if unit is None else charges[unit]
+        if own + charges[None] + times > invocation.count:
+            whom = f"{invocation.unit} {unit!r:.80}" if unit is not None else "any one unit"
+            raise PlanMismatchError(
+                f"{invocation.describe()} is declared {invocation.count} times for one "
+                f"{invocation.unit}; {whom} has been charged that often."
+            )
+
+    def charge(self, invocation: Invocation, unit: str | None) -> None:
+        """Count one use."""
+        charges = self._charges[invocation.at]
+        charges[unit] += 1
+        if unit is not None:
+            self._most[invocation.at] = max(self._most[invocation.at], charges[unit])
+            self.join(invocation, unit)
+
+    def join(self, invocation: Invocation, unit: str) -> None:
+        """Remember to which group a unit belongs."""
+        if invocation.group is not None:
+            self._group.setdefault(unit, invocation.group.name)
+
+    def most_for_one(self, at: str) -> int:
+        """The most that one unit has been charged at an invocation."""
+        return self._most[at] + self._charges[at][None]
+
+    def charged(self, at: str) -> int:
+        """How often an invocation was used in all."""
+        return self._charges[at].total()
+
+    def check(self) -> None:
+        """Compare what ran with what was declared.
+
+        Raises:
+            PlanMismatchError: naming the first invocation that ran less often than declared. (One
+                that is undeclared, different or too frequent is refused when it is asked for.)
+        """
+        for at, invocation in self.declared.items():
+            ran = self.charged(at)
+            if ran != invocation.releases:
+                raise PlanMismatchError(
+                    f"{invocation.describe()} is declared {invocation.releases} times and ran "
+                    f"{ran} times; declare what runs."
+                )
+
+    def spent(self) -> Plan:
+        """What ran, as a plan; units that were charged alike are one group, so it stays small.
+
+        Raises:
+            PlanMismatchError: if nothing ran yet.
+        """
+        invocations = [*self._of_everyone(), *self._of_groups()]
+        if not invocations:
+            raise PlanMismatchError("nothing has been released yet, so nothing has been spent.")
+        return Plan.of(*invocations)
+
+    def _of_everyone(self) -> Iterator[Invocation]:
+        """What touched every unit, in whatever group."""
+        for at, counter in self._charges.items():
+            if counter[None] and self.declared[at].group is None:
+                yield replace(self.declared[at], count=counter[None], total=counter[None])
+
+    def _of_groups(self) -> Iterator[Invocation]:
+        """What touched some units: each kind of history that a unit can have is a group."""
+        shared: dict[str, _Uses] = {}  # what touched every unit of a declared group
+        for at, counter in self._charges.items():
+            group = self.declared[at].group
+            if counter[None] and group is not None:
+                shared[group.name] = (*shared.get(group.name, ()), (at, counter[None]))
+        own: dict[str, list[tuple[str, int]]] = {}
+        for at, counter in self._charges.items():
+            for unit, count in counter.items():
+                if unit is not None:
+                    own.setdefault(unit, []).append((at, count))
+        alike = Counter((self._group.get(unit), tuple(uses)) for unit, uses in own.items())
+        number = 0
+        for (home, uses), units in sorted(alike.items(), key=repr):
+            # A unit that was named without a group may be in any of those that are shared.
+            known = [shared.get(home, ())] if home is not None else [(), *shared.values()]
+            for everyone in dict.fromkeys(known):
+                number += 1
+                name = f"{units} units charged alike ({number})"
+                yield from self._group_of(name, number, uses, units)
+                yield from self._group_of(name, number, everyone, 1)
+        for place, (name, uses) in enumerate(shared.items(), start=number + 1):
+            yield from self._group_of(name, place, uses, 1)
+
+    def _group_of(self, name: str, number: int, uses: _Uses, units: int) -> Iterator[Invocation]:
+        for at, count in uses:
+            invocation = self.declared[at]
+            by_value = invocation.group is not None and invocation.group.membership
+            membership = by_value or Membership.POSITION
+            yield replace(
+                invocation,
+                count=count,
+                total=count * units,
+                group=Group(name, membership),
+                at=f"{at} ({number})",
+            )

@@ -1,0 +1,152 @@
+"""Anchors: where the head of a journal is kept apart from the journal.
+
+Whoever can write to a journal can drop its last lines, or go on with an older copy of it. An anchor
+on another disk, or with somebody else, remembers how far the journal had come.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+from dpaudit import files
+from dpaudit.chain import ChainContent
+from dpaudit.errors import InputError, JournalError, TamperedError
+
+__all__ = ["Anchor", "AnchorState", "FileAnchor", "require_anchored"]
+
+
+@dataclass(frozen=True)
+class AnchorState:
+    """How far a journal had come.
+
+    Attributes:
+        journal: its identifier.
+        lines: how many lines it had.
+        head: hash of the last of them.
+    """
+
+    journal: str
+    lines: int
+    head: str
+
+
+class Anchor(Protocol):
+    """Keeps the head of a journal."""
+
+    def state(self, journal: str) -> AnchorState | None:
+        """What is known of a journal, or None."""
+
+    def advance(self, state: AnchorState) -> None:
+        """Remember how far a journal has come; raise JournalError if that cannot be done."""
+
+
+class FileAnchor:
+    """An anchor in a small file of its own, for one journal.
+
+    Two records of fixed length are written in turn, so that one of them is whole at any time.
+
+    Args:
+        path: of the file; made with the first journal that uses it.
+    """
+
+    _LENGTH = 256
+
+    def __init__(self, path: Path | str) -> None:
+        self.path = Path(path)
+
+    def state(self, journal: str) -> AnchorState | None:
+        """What the file says, if it is of that journal.
+
+        Raises:
+            InputError: if the file belongs to another journal, or is no anchor.
+        """
+        known = self.read()
+        if known is not None and known.journal != journal:
+            raise InputError(
+                f"anchor {str(self.path)!r} is that of another journal; give each its own file."
+            )
+        return known
+
+    def read(self) -> AnchorState | None:
+        """What the file says, or None where there is no file.
+
+        Raises:
+            InputError: if it is no anchor.
+        """
+        if not self.path.exists():
+            return None
+        data = files.read_bytes(self.path, what="anchor", limit=2 * self._LENGTH)
+        records = [data[: self._LENGTH], data[self._LENGTH :]]
+        states = [state for state in map(_parsed, records) if state is not None]
+        if not states:
+            raise InputError(f"anchor {str(self.path)!r} is no anchor; give the right file.")
+        return max(states, key=lambda state: state.lines)
+
+    def advance(self, state: AnchorState) -> None:
+        """Write the record that is not the newest.
+
+        Raises:
+            JournalError: if it cannot be written.
+        """
+        text = f"{state.journal} {state.lines} {state.head}"
+        check = hashlib.sha256(text.encode()).hexdigest()
+        record = f"{text} {check}".ljust(self._LENGTH - 1) + "\n"
+        try:
+            descriptor = os.open(self.path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o666)
+            try:
+                written = os.pwrite(descriptor, record.encode(), self._LENGTH * (state.lines % 2))
+                os.fdatasync(descriptor)
+            finally:
+                os.close(descriptor)
+        except OSError as error:
+            raise JournalError(
+                f"anchor {str(self.path)!r} cannot be written: {error.strerror}."
+            ) from None
+        if written != self._LENGTH:
+            raise JournalError(f"anchor {str(self.path)!r} has no room for a whole record.")
+
+
+def _parsed(record: bytes) -> AnchorState | None:
+    """A record, if it is whole."""
+    try:
+        text, _, check = record.decode("ascii").rstrip().rpartition(" ")
+        journal, lines, head = text.split(" ")
+        whole = hashlib.sha256(text.encode()).hexdigest() == check
+        return AnchorState(journal, int(lines), head) if whole else None
+    except ValueError:
+        return None
+
+
+def require_anchored(content: ChainContent, journal: str, anchor: Anchor) -> None:
+    """Compare a journal with its anchor.
+
+    The journal may be one write ahead: a line is written before its anchor is.
+
+    Raises:
+        TamperedError: if lines that the anchor knows are missing or different, or the journal went
+            on without its anchor.
+        InputError: if the anchor knows nothing of this journal.
+    """
+    known = anchor.state(journal)
+    if known is None:
+        raise InputError("the anchor knows nothing of this journal; give the right anchor.")
+    lines = len(content.records)
+    if lines < known.lines:
+        raise TamperedError(
+            f"the journal has {lines} lines and had {known.lines}: its last lines were dropped, or "
+            "this is an older copy."
+        )
+    if content.records[known.lines - 1]["hash"] != known.head:
+        raise TamperedError(
+            f"line {known.lines} of the journal is not the one that was anchored: this is a copy "
+            "that went another way."
+        )
+    if lines > known.lines + 1:
+        raise TamperedError(
+            f"the journal has {lines - known.lines} lines more than were anchored: it went on "
+            "without its anchor."
+        )

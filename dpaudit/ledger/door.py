@@ -1,0 +1,88 @@
+"""One release at a time, of one thread, in the process that opened the ledger.
+
+Admitting, charging, writing and drawing are one critical section: two threads cannot both be the
+last admitted one, and a forked process, which has a copy of the noise's state and of the charges,
+gets nothing.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from types import TracebackType
+
+from dpaudit.errors import ClosedLedgerError, InputError
+
+__all__ = ["Door"]
+
+
+class _Process:
+    """Stands for this process; a fork has another one, even where its number is the same."""
+
+
+_process = _Process()
+
+
+def _another_process() -> None:
+    global _process
+    _process = _Process()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_another_process)
+
+
+class Door:
+    """A lock that belongs to a process, that nobody passes twice, and that can be shut for good.
+
+    ``with door:`` is the critical section.
+    """
+
+    def __init__(self) -> None:
+        self._process = _process
+        self._number = os.getpid()
+        self._lock = threading.Lock()
+        self._inside: int | None = None
+        self._shut = ""
+
+    def require_own_process(self) -> None:
+        """Refuse a process that did not open the door, before anything else happens.
+
+        Raises:
+            ClosedLedgerError: if this is another one.
+        """
+        if self._process is not _process or self._number != os.getpid():
+            raise ClosedLedgerError(
+                f"the ledger belongs to process {self._number}; let that process release, as a "
+                "copy would draw its noise again."
+            )
+
+    @property
+    def is_shut(self) -> bool:
+        """Whether nobody is let in any more."""
+        return bool(self._shut)
+
+    def shut(self, sentence: str) -> None:
+        """Let nobody in any more; the first reason stays."""
+        self._shut = self._shut or sentence
+
+    def __enter__(self) -> None:
+        self.require_own_process()
+        if self._inside == threading.get_ident():
+            raise InputError(
+                "a release was asked for while another one is made; make one after the other."
+            )
+        self._lock.acquire()
+        if self._shut:
+            self._lock.release()
+            raise ClosedLedgerError(self._shut)
+        self._inside = threading.get_ident()
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._inside = None
+        self._lock.release()

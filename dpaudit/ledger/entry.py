@@ -1,0 +1,73 @@
+"""What a ledger keeps of a release, and what it asks of whoever draws the noise."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from numpy.typing import NDArray
+
+from dpaudit.mechanisms.base import Released
+from dpaudit.mechanisms.continual.release import PrefixSums
+from dpaudit.plan import Invocation, Plan
+
+__all__ = ["Budget", "Entry", "ExternalDraw", "NoiseBackend"]
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One release that was charged.
+
+    Attributes:
+        invocation: as declared, with ``count`` and ``total`` of the whole plan.
+        unit: the unit that was touched; None where every unit (of its group) was.
+        source: module and line that asked for the release.
+        sampler: what drew the noise.
+    """
+
+    invocation: Invocation
+    unit: str | None
+    source: str
+    sampler: str
+
+
+class Budget(Protocol):
+    """A privacy filter: it admits an invocation or raises before any noise is drawn."""
+
+    def admit(self, invocation: Invocation) -> None:
+        """Charge the invocation, or raise BudgetExceededError and charge nothing."""
+
+
+class NoiseBackend(Protocol):
+    """Draws the noise of a ledger, after the release has been charged."""
+
+    @property
+    def sampler(self) -> str:
+        """The library and its version, for the record."""
+
+    def require(self, plan: Plan) -> None:
+        """Raise UnsupportedError if a mechanism of the plan cannot be drawn."""
+
+    def release(self, entry: Entry, value: NDArray[Any]) -> Released:
+        """One release of a value, with a guarantee of at most that of the declared mechanism."""
+
+    def stream(self, entry: Entry, shape: Sequence[int]) -> PrefixSums:
+        """A running continual release."""
+
+    def observe(self, entry: Entry, external: ExternalDraw) -> None:
+        """Let another library draw."""
+
+
+class ExternalDraw(Protocol):
+    """Noise that another library is about to add to a private value of its own."""
+
+    @property
+    def sampler(self) -> str:
+        """The library and its version."""
+
+    def draw(self) -> None:
+        """Add the noise; if this raises, nothing has been released."""
+
+    # ``packages``, where given, names the top-level packages that stand between the user's code and
+    # the draw, so that the record shows the line of the user.

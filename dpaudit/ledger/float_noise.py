@@ -1,0 +1,68 @@
+"""Noise of numpy's generators, in floating point: for experiments, or by explicit choice."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpaudit.errors import InputError
+from dpaudit.ledger.entry import Entry, ExternalDraw
+from dpaudit.mechanisms.base import Released
+from dpaudit.mechanisms.continual.release import Continual, PrefixSums
+from dpaudit.plan import Plan
+
+__all__ = ["FloatNoise"]
+
+
+class FloatNoise:
+    """Draws every mechanism with a ``numpy.random.Generator``.
+
+    The guarantee of a mechanism with real-valued noise then holds for real numbers only: the least
+    significant bits of a sample can reveal the value (Mironov 2012).
+
+    Args:
+        rng: source of the noise; without it, fresh entropy of the operating system. A seeded
+            generator lets whoever knows the seed subtract the noise: use it for experiments only.
+
+    Raises:
+        InputError: if ``rng`` is no generator.
+    """
+
+    def __init__(self, rng: np.random.Generator | None = None) -> None:
+        if rng is not None and not isinstance(rng, np.random.Generator):
+            raise InputError(f"rng is {rng!r:.60}; it must be a numpy.random.Generator.")
+        self.seeded = rng is not None
+        self._rng = np.random.default_rng() if rng is None else rng
+
+    @property
+    def sampler(self) -> str:
+        """Numpy and its version."""
+        return f"numpy {np.__version__}" + (", seeded" if self.seeded else "")
+
+    def require(self, plan: Plan) -> None:
+        """Every mechanism can be drawn."""
+
+    def release(self, entry: Entry, value: NDArray[Any]) -> Released:
+        """One release, as the mechanism draws it."""
+        return entry.invocation.mechanism.release(value, self._rng)
+
+    def stream(self, entry: Entry, shape: Sequence[int]) -> PrefixSums:
+        """A running release, as the mechanism draws it."""
+        mechanism = entry.invocation.mechanism
+        if not isinstance(mechanism, Continual):
+            raise InputError(f"{mechanism.kind} is no continual release; use release for it.")
+        return mechanism.start(shape, self._rng)
+
+    def observe(self, entry: Entry, external: ExternalDraw) -> None:
+        """Another library draws."""
+        external.draw()
+
+    def continued(self, words: Sequence[int]) -> FloatNoise:
+        """The same source with a state of its own that ``words`` determine beside its own."""
+        own = self._rng.integers(2**32, size=8, dtype=np.uint64).tolist()
+        fresh = FloatNoise(np.random.default_rng([*own, *words]))
+        fresh.seeded = self.seeded
+        return fresh

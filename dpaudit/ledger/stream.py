@@ -1,0 +1,106 @@
+"""A running continual release, seen through the ledger's door."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NoReturn
+
+from numpy.typing import ArrayLike
+
+from dpaudit import validate
+from dpaudit.errors import InputError, PlanMismatchError
+from dpaudit.ledger.account import Account
+from dpaudit.ledger.door import Door
+from dpaudit.mechanisms.continual.release import Continual, PrefixSums
+from dpaudit.mechanisms.pairs import Floats
+from dpaudit.plan import Invocation
+
+__all__ = ["Stream"]
+
+
+class Stream:
+    """Add a private value, receive the noisy sum of all so far. Made by :meth:`Ledger.stream`.
+
+    The whole stream is charged when it is opened. A contribution with a unit is held against the
+    declared participations; without one, that they are kept is an assumption.
+    """
+
+    def __init__(
+        self,
+        door: Door,
+        account: Account,
+        write: Callable[[str, int, str], None],
+        invocation: Invocation,
+        sums: PrefixSums,
+    ) -> None:
+        self._door = door
+        self._account = account
+        self._write = write
+        self._invocation = invocation
+        self._sums = sums
+        self._steps: dict[str, list[int]] = {}
+
+    @property
+    def taken(self) -> int:
+        """How many steps have been released."""
+        return self._sums.noise.taken
+
+    @property
+    def steps(self) -> int:
+        """How many there can be."""
+        return self._sums.noise.steps
+
+    @property
+    def state_arrays(self) -> int:
+        """How many arrays of the shape of a step the noise keeps."""
+        return self._sums.noise.state_arrays
+
+    def add(self, value: ArrayLike, *, unit: str | None = None) -> Floats:
+        """Count one more value and release the prefix sum.
+
+        Args:
+            value: shape of one step.
+            unit: who contributes; None where that is not told.
+
+        Returns:
+            A new array of the same shape.
+
+        Raises:
+            InputError: if all declared steps have been released, or the value has another shape,
+                is not finite, or not symmetric where it must be.
+            PlanMismatchError: if the unit contributes more often, or sooner again, than declared,
+                or belongs to another group.
+            ClosedLedgerError: if the ledger is closed, or belongs to another process.
+        """
+        self._door.require_own_process()
+        own = validate.private(value)
+        with self._door:
+            self._sums.require(own)
+            if unit is not None:
+                self._participate(unit)
+            return self._sums.add(own)
+
+    def _participate(self, unit: str) -> None:
+        """Refuse one participation too many; write the others down."""
+        invocation, step = self._invocation, self.taken
+        mechanism = invocation.mechanism
+        assert isinstance(mechanism, Continual)
+        self._account.require_member(invocation, unit)
+        earlier = self._steps.get(unit, [])
+        if len(earlier) >= mechanism.participations:
+            raise PlanMismatchError(
+                f"{invocation.describe()} is declared with {mechanism.participations} "
+                f"participations; {invocation.unit} {unit!r:.80} has had them."
+            )
+        if earlier and step - earlier[-1] < mechanism.min_separation:
+            raise PlanMismatchError(
+                f"{invocation.describe()} is declared with {mechanism.min_separation} steps from "
+                f"one participation to the next; {invocation.unit} {unit!r:.80} has taken part "
+                f"{step - earlier[-1]} before."
+            )
+        self._write(invocation.at, step, unit)
+        self._account.join(invocation, unit)
+        self._steps[unit] = [*earlier, step]
+
+    def __reduce_ex__(self, protocol: Any) -> NoReturn:
+        raise InputError("a stream cannot be copied or sent: a copy would draw its noise again.")
