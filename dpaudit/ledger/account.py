@@ -170,8 +170,8 @@ class Account:
             for everyone in dict.fromkeys(known):
                 number += 1
                 name = f"{units} units charged alike ({number})"
-                yield from self._group_of(name, number, uses, units)
-                yield from self._group_of(name, number, everyone, 1)
+                both = Counter(dict(uses)) + Counter(dict(everyone))
+                yield from self._group_of(name, number, tuple(both.items()), units)
         for place, (name, uses) in enumerate(shared.items(), start=number + 1):
             yield from self._group_of(name, place, uses, 1)
 

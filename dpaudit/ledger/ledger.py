@@ -38,7 +38,7 @@ from dpaudit.ledger.stream import Stream
 from dpaudit.mechanisms import Mechanism
 from dpaudit.mechanisms.base import Released
 from dpaudit.mechanisms.continual.release import Continual
-from dpaudit.plan import Invocation, Plan, TrustModel
+from dpaudit.plan import Invocation, Plan
 
 __all__ = ["Ledger"]
 
@@ -436,17 +436,7 @@ def _require_sound(invocation: Invocation, value: NDArray[Any]) -> None:
     if value.size == 0:
         raise InputError("value is empty; a release needs at least one number.")
     invocation.mechanism.checked(value)
-    if invocation.trust is not TrustModel.LOCAL:
-        return
-    # A local value is its owner's alone, who may change every entry of it.
-    factor = invocation.relation.contribution_factor
-    moved = invocation.mechanism.implied_sensitivity(factor, value.size)
-    if moved is not None and moved > invocation.sensitivity * (1 + 1e-9):
-        raise InputError(
-            f"value has {value.size} entries, which can move by {moved:g} in "
-            f"{invocation.mechanism.norm}; {invocation.describe()} declares a sensitivity of "
-            f"{invocation.sensitivity:g}, so declare what is released."
-        )
+    invocation.require_covered(value.size)
 
 
 def _require_continual(invocation: Invocation) -> None:

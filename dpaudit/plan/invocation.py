@@ -9,7 +9,7 @@ from dpaudit.errors import InputError
 from dpaudit.fields import Count, NonNegative, Record
 from dpaudit.mechanisms import Mechanism
 from dpaudit.plan.groups import Group
-from dpaudit.plan.relations import PrivacyUnit, Relation, TrustModel
+from dpaudit.plan.relations import MetricBall, PrivacyUnit, Relation, TrustModel
 from dpaudit.plan.sampling import Sampling
 
 __all__ = ["Invocation"]
@@ -63,10 +63,31 @@ class Invocation(Record):
                 "who sends nothing; leave sampling out, or name the server that hides who took "
                 "part with the trust model central."
             )
+        self.require_covered(1)
         if self.total is None:
             self._set("total", self.count)
         if self.releases < self.count:
             raise InputError(f"total is {self.total}; it must be at least the count, {self.count}.")
+
+    def require_covered(self, entries: int) -> None:
+        """Refuse a local value of that many entries whose owner can move it by more than declared.
+
+        A local value is its owner's alone, who may change every entry of it, to wherever the
+        mechanism's own clip allows.
+
+        Raises:
+            InputError: if the declared sensitivity is below that.
+        """
+        if self.trust is not TrustModel.LOCAL or isinstance(self.relation, MetricBall):
+            return
+        factor = self.relation.contribution_factor
+        moved = self.mechanism.implied_sensitivity(factor, entries)
+        if moved is not None and moved > self.sensitivity * (1 + 1e-9):
+            raise InputError(
+                f"sensitivity is {self.sensitivity:g}; under local trust a value of {entries} "
+                f"entries moves by up to {moved:g} in {self.mechanism.norm} within the clip of "
+                f"{self.describe()}, so declare that."
+            )
 
     @property
     def releases(self) -> int:

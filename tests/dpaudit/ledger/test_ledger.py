@@ -4,9 +4,16 @@ import numpy as np
 import pytest
 from examples import LAPLACE, gaussian_invocation, response_plan
 
-from dpaudit import Laplace, Ledger, Plan
+from dpaudit import Durability, FloatNoise, Laplace, Ledger, Plan
 from dpaudit.accounting import guarantee
-from dpaudit.errors import BudgetExceededError, ClosedLedgerError, InputError, PlanMismatchError
+from dpaudit.errors import (
+    BudgetExceededError,
+    ClosedLedgerError,
+    InputError,
+    JournalError,
+    PlanMismatchError,
+)
+from dpaudit.ledger import read_journal
 from dpaudit.mechanisms import BinaryTree, ContinualGaussian
 
 
@@ -155,7 +162,7 @@ def test_releases_that_touch_everybody_count_for_every_unit():
 
 def test_a_local_value_of_more_entries_than_declared_is_refused():
     ledger = open_ledger()
-    with pytest.raises(InputError, match="value has 2000 entries, which can move by 8000"):
+    with pytest.raises(InputError, match="a value of 2000 entries moves by up to 8000"):
         ledger.release(LAPLACE, np.full(2000, 1.0), unit="ann")
     with pytest.raises(InputError, match="value is empty"):
         ledger.release(LAPLACE, [], unit="ann")
@@ -178,3 +185,153 @@ def test_ledgers_are_of_plans_and_generators():
         Ledger(None)
     with pytest.raises(InputError, match="rng is 5"):
         Ledger(response_plan(), rng=5)
+
+
+# -- what is private stays private, and what is odd stays outside ----------------------------------
+
+
+class Treacherous:
+    """A value that asks for a release while it is converted."""
+
+    def __init__(self, ledger):
+        self.ledger, self.inner = ledger, None
+
+    def __array__(self, dtype=None, copy=None):
+        self.inner = self.ledger.release(LAPLACE, 1.0, unit="bob")
+        return np.array(0.5)
+
+
+def test_a_value_that_releases_is_one_more_release():
+    ledger = open_ledger()
+    value = Treacherous(ledger)
+    ledger.release(LAPLACE, value, unit="ann")
+    assert value.inner is not None
+    assert [entry.unit for entry in ledger] == ["bob", "ann"]
+
+
+def test_a_mechanism_that_releases_while_it_draws_is_refused():
+    class Nested(Laplace):
+        kind = "nested-laplace"
+
+        def _sample(self, values, rng):
+            return ledger.release(self, 1.0, at="inner")
+
+    nested = Nested(4.0, clip=(-2.0, 2.0))
+    outer = gaussian_invocation(mechanism=nested, at="outer")
+    ledger = open_ledger(Plan.of(outer, gaussian_invocation(mechanism=nested, at="inner")))
+    with pytest.raises(InputError, match="another one is made"):
+        ledger.release(nested, 1.0, at="outer")
+
+
+def test_a_value_that_changes_after_the_check_does_not_matter():
+    ledger, value = open_ledger(response_plan(count=3)), np.array(1.5)
+
+    class Changing:
+        def admit(self, invocation):
+            value[()] = 1e9
+
+    ledger.within(Changing())
+    assert ledger.release(LAPLACE, value, unit="ann") == LAPLACE.release(
+        1.5, np.random.default_rng(1)
+    )
+
+
+@pytest.mark.parametrize("unit", ["text", "hash"])
+def test_units_of_odd_types_are_refused(unit):
+    class Shifty(str):
+        __slots__ = ()
+
+        def __hash__(self):
+            return id(self)
+
+        def __eq__(self, other):
+            return self is other
+
+    ledger = open_ledger()
+    with pytest.raises(InputError, match="unit is a Shifty"):
+        ledger.release(LAPLACE, 0.0, unit=Shifty(unit))
+    ledger.release(LAPLACE, 0.0, unit=np.array(["ann"])[0])
+    assert [type(entry.unit) for entry in ledger] == [str]
+
+
+SECRETS = ["HIV+ positive", ["HIV+"], {"HIV+": 1}, b"HIV+", object(), 3j, [[1.0], [1.0, 2.0]]]
+
+
+@pytest.mark.parametrize("value", SECRETS, ids=lambda value: type(value).__name__)
+def test_no_error_shows_a_value(value):
+    with pytest.raises(InputError, match="value is of type") as caught:
+        open_ledger().release(LAPLACE, value, unit="ann")
+    assert "HIV" not in str(caught.value)
+    error = caught.value
+    while error is not None:
+        assert "HIV" not in repr(error)
+        error = error.__context__
+
+
+def test_each_of_several_units():
+    ledger = open_ledger(response_plan(total=4))
+    drawn = ledger.release_each(LAPLACE, [1.5, 1.0, 0.5], units=["ann", "bob", "cid"])
+    rng = np.random.default_rng(1)
+    assert drawn == [LAPLACE.release(value, rng) for value in (1.5, 1.0, 0.5)]
+    assert [entry.unit for entry in ledger] == ["ann", "bob", "cid"]
+    for values, units, message in [
+        ([1.0], ["ann"], "'ann' has been charged"),
+        ([1.0, 1.0], ["dan", "dan"], "'dan' has been charged"),
+        ([1.0, 1.0], ["dan", "eve"], "4 times in all"),
+        ([1.0, 1.0], ["dan"], "2 entries and units 1"),
+        ([1.0, np.nan], ["dan", "eve"], "NaN"),
+    ]:
+        with pytest.raises((InputError, PlanMismatchError), match=message):
+            ledger.release_each(LAPLACE, values, units=units)
+    assert len(ledger) == 3
+
+
+def test_a_journal_that_cannot_be_written_closes_the_ledger(tmp_path, monkeypatch):
+    ledger = open_ledger(journal=tmp_path / "ledger.jsonl")
+    ledger.release(LAPLACE, 1.0, unit="ann")
+    state = ledger.noise._rng.bit_generator.state
+
+    def full(descriptor, data):
+        raise OSError(28, "No space left on device")
+
+    with monkeypatch.context() as patch:
+        patch.setattr("os.write", full)
+        with pytest.raises(JournalError, match="No space left"):
+            ledger.release(LAPLACE, 1.0, unit="bob")
+    assert ledger.noise._rng.bit_generator.state == state
+    with pytest.raises(ClosedLedgerError, match="its journal could not be written"):
+        ledger.release(LAPLACE, 1.0, unit="cid")
+    assert [entry.unit for entry in ledger] == ["ann"]
+
+
+@pytest.mark.parametrize("durability", list(Durability))
+def test_the_line_is_there_before_the_noise_is(tmp_path, durability):
+    path = tmp_path / "ledger.jsonl"
+
+    class Looking(FloatNoise):
+        def release(self, entry, value):
+            seen.append(len(read_journal(path).releases))
+            return super().release(entry, value)
+
+    seen = []
+    ledger = Ledger(response_plan(), noise=Looking(), journal=path, durability=durability)
+    for user in "abc":
+        ledger.release(LAPLACE, 0.0, unit=user)
+    assert seen == [1, 2, 3]
+
+
+def test_the_seed_of_an_interrupted_run_repeats_no_noise(tmp_path):
+    path = tmp_path / "ledger.jsonl"
+    whole = open_ledger(response_plan(total=9))
+    expected = {whole.release(LAPLACE, 0.0, unit=f"user {user}") for user in range(9)}
+    first = open_ledger(response_plan(total=9), journal=path)
+    drawn = [first.release(LAPLACE, 0.0, unit=f"user {user}") for user in range(3)]
+    assert set(drawn) < expected
+    first.journal.release()
+    for start in (3, 6):
+        again = Ledger.resume(path, rng=np.random.default_rng(1))
+        assert again.seeded
+        drawn += [again.release(LAPLACE, 0.0, unit=f"user {start + user}") for user in range(3)]
+        again.journal.release()
+    assert len(set(drawn)) == 9
+    assert not set(drawn[3:]) & expected

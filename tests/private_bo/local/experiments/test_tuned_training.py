@@ -39,15 +39,15 @@ def test_search_and_trainings_are_one_certificate(tmp_path):
     assert f"{parts[VALIDATION]:.6g}" in stated.message
 
     entries = read_journal(tmp_path / "ledger.jsonl").entries
-    assert [entry["unit"] for entry in entries if entry["at"] == "reward"] == [
+    assert [entry.unit for entry in entries if entry.at == "reward"] == [
         "slice 1",
         "slice 2",
         "slice 3",
     ]
-    labels = [entry["at"] for entry in entries]
+    labels = [entry.at for entry in entries]
     assert labels == [label for t in (1, 2, 3) for label in [f"trial {t}"] * 4 + ["reward"]]
-    noisy = [entry for entry in entries if entry["at"] != "reward"]
-    assert all(entry["sampler"].startswith("opacus ") for entry in noisy)
+    noisy = [entry for entry in entries if entry.at != "reward"]
+    assert all(entry.sampler.startswith("opacus ") for entry in noisy)
     assert all(rate in tuned_training.RATES for rate in certificate.run["series"]["learning rate"])
     saved = certificate.save(tmp_path / "certificate.json")
     assert load_certificate(saved) == certificate

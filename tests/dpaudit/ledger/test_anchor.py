@@ -1,0 +1,127 @@
+"""An anchor remembers what a journal would like to forget."""
+
+import shutil
+
+import numpy as np
+import pytest
+from examples import LAPLACE, response_plan
+
+from dpaudit import FileAnchor, InputError, Ledger, TamperedError
+from dpaudit.ledger import AnchorState, read_journal
+
+PLAN = response_plan(total=6)
+
+
+@pytest.fixture
+def places(tmp_path):
+    return tmp_path / "ledger.jsonl", FileAnchor(tmp_path / "other disk")
+
+
+def interrupted(path, anchor, releases=3):
+    ledger = Ledger(PLAN, rng=np.random.default_rng(0), journal=path, anchor=anchor)
+    for user in range(releases):
+        ledger.release(LAPLACE, 0.0, unit=f"user {user}")
+    ledger.journal.release()
+    return ledger
+
+
+def resumed(path, anchor):
+    return Ledger.resume(path, rng=np.random.default_rng(0), anchor=anchor)
+
+
+def test_a_journal_and_its_anchor_belong_together(places):
+    path, anchor = places
+    interrupted(path, anchor)
+    state = anchor.read()
+    content = read_journal(path, anchor=anchor)
+    assert (state.journal, state.lines, state.head) == (
+        content.identifier,
+        content.lines,
+        content.head,
+    )
+    with resumed(path, anchor) as ledger:
+        for user in range(3, 6):
+            ledger.release(LAPLACE, 0.0, unit=f"user {user}")
+    assert read_journal(path, anchor=anchor).closed
+
+
+@pytest.mark.parametrize("dropped", [1, 2])
+def test_a_dropped_tail_is_found(places, dropped):
+    path, anchor = places
+    interrupted(path, anchor)
+    lines = path.read_text().splitlines(keepends=True)
+    path.write_text("".join(lines[:-dropped]))
+    assert len(read_journal(path).releases) == 3 - dropped  # the chain alone cannot tell
+    with pytest.raises(TamperedError, match="last lines were dropped"):
+        read_journal(path, anchor=anchor)
+    with pytest.raises(TamperedError, match="last lines were dropped"):
+        resumed(path, anchor)
+
+
+def test_a_copy_that_went_another_way_is_found(places):
+    path, anchor = places
+    interrupted(path, anchor)
+    copied = path.with_name("copy.jsonl")
+    shutil.copy(path, copied)
+    first = resumed(path, anchor)
+    first.release(LAPLACE, 0.0, unit="ann")
+    with pytest.raises(TamperedError, match="older copy"):
+        resumed(copied, anchor)
+    without = Ledger.resume(copied, rng=np.random.default_rng(0))
+    for user in ("bob", "cid"):
+        without.release(LAPLACE, 0.0, unit=user)
+    with pytest.raises(TamperedError, match="went another way"):
+        read_journal(copied, anchor=anchor)
+
+
+def test_a_journal_that_went_on_alone_is_found(places):
+    path, anchor = places
+    interrupted(path, anchor)
+    alone = Ledger.resume(path, rng=np.random.default_rng(0))
+    alone.release(LAPLACE, 0.0, unit="ann")
+    with pytest.raises(TamperedError, match="without its anchor"):
+        read_journal(path, anchor=anchor)
+
+
+def test_one_line_may_be_ahead(places):
+    """A crash between a line and its anchor: nothing was drawn for that line."""
+    path, anchor = places
+    ledger = interrupted(path, anchor)
+    behind = path.read_text().splitlines(keepends=True)
+    anchor.path.unlink()
+    previous = read_journal(_cut(path, behind[:-1]))
+    path.write_text("".join(behind))
+    anchor.advance(AnchorState(previous.identifier, previous.lines, previous.head))
+    assert read_journal(path, anchor=anchor).lines == previous.lines + 1
+    assert ledger.journal.identifier == previous.identifier
+
+
+def _cut(path, lines):
+    path.write_text("".join(lines))
+    return path
+
+
+def test_half_a_record_is_passed_over(places):
+    path, anchor = places
+    interrupted(path, anchor)
+    whole = anchor.read()
+    data = bytearray(anchor.path.read_bytes())
+    newest = 256 * (whole.lines % 2)
+    data[newest + 40] ^= 1
+    anchor.path.write_bytes(data)
+    assert anchor.read().lines == whole.lines - 1
+    anchor.path.write_bytes(b"no anchor")
+    with pytest.raises(InputError, match="is no anchor"):
+        anchor.read()
+
+
+def test_an_anchor_serves_one_journal(places, tmp_path):
+    path, anchor = places
+    interrupted(path, anchor)
+    with pytest.raises(InputError, match="that of another journal"):
+        Ledger(response_plan(total=5), journal=tmp_path / "other.jsonl", anchor=anchor)
+    assert not (tmp_path / "other.jsonl").exists()
+    with pytest.raises(InputError, match="without a journal"):
+        Ledger(PLAN, anchor=anchor)
+    with pytest.raises(InputError, match="knows nothing"):
+        read_journal(path, anchor=FileAnchor(tmp_path / "unknown"))

@@ -1,0 +1,116 @@
+"""Nobody passes twice, together, or in another process."""
+
+import copy
+import os
+import pickle
+import threading
+from multiprocessing import get_context
+
+import numpy as np
+import pytest
+from examples import LAPLACE, response_plan
+
+from dpaudit import ClosedLedgerError, DpAuditError, InputError, Ledger
+from dpaudit.ledger.door import Door
+
+
+def open_ledger(plan=None, **options):
+    return Ledger(plan or response_plan(), rng=np.random.default_rng(1), **options)
+
+
+def outcome_in_a_fork(action):
+    """What a forked child makes of it, as text."""
+    reading, writing = os.pipe()
+    child = os.fork()
+    if child == 0:
+        try:
+            text = repr(action())
+        except DpAuditError as error:
+            text = f"{type(error).__name__}: {error}"
+        os.write(writing, text.encode())
+        os._exit(0)
+    os.close(writing)
+    os.waitpid(child, 0)
+    return os.read(reading, 4096).decode()
+
+
+@pytest.mark.parametrize(
+    "action",
+    [
+        lambda ledger: ledger.release(LAPLACE, 1.0, unit="ann"),
+        lambda ledger: ledger.release_each(LAPLACE, [1.0], units=["ann"]),
+        lambda ledger: ledger.close(),
+        lambda ledger: ledger.within(None),
+    ],
+    ids=["release", "release_each", "close", "within"],
+)
+def test_a_forked_process_gets_nothing(action, tmp_path):
+    ledger = open_ledger(journal=tmp_path / "ledger.jsonl")
+    told = outcome_in_a_fork(lambda: action(ledger))
+    assert told.startswith(f"ClosedLedgerError: the ledger belongs to process {os.getpid()}")
+    drawn = ledger.release(LAPLACE, 1.5, unit="ann")
+    assert drawn == LAPLACE.release(1.5, np.random.default_rng(1))
+    assert len(ledger) == 1
+
+
+def test_a_fork_of_a_fork_and_a_pool_get_nothing():
+    ledger = open_ledger()
+
+    def twice():
+        return outcome_in_a_fork(lambda: ledger.release(LAPLACE, 1.0, unit="ann"))
+
+    assert "belongs to process" in outcome_in_a_fork(twice)
+    with (
+        get_context("fork").Pool(1) as pool,
+        pytest.raises(InputError, match="cannot be copied or sent"),
+    ):
+        pool.apply(ledger.release, (LAPLACE, 1.0))
+
+
+def test_threads_take_turns():
+    ledger = open_ledger(response_plan(count=1, total=1))
+    start, drawn, refused = threading.Barrier(8), [], []
+
+    def ask():
+        start.wait()
+        try:
+            drawn.append(ledger.release(LAPLACE, 0.0, unit="ann"))
+        except DpAuditError as error:
+            refused.append(type(error).__name__)
+
+    threads = [threading.Thread(target=ask) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert (len(drawn), refused) == (1, ["PlanMismatchError"] * 7)
+
+
+def test_copies_are_refused():
+    ledger = open_ledger()
+    for copied in (copy.copy, copy.deepcopy, pickle.dumps):
+        with pytest.raises(InputError, match="cannot be copied or sent"):
+            copied(ledger)
+
+
+def test_a_ledger_cannot_be_extended():
+    with pytest.raises(TypeError, match="cannot be extended"):
+        type("Mine", (Ledger,), {"_charge": lambda self, *entries: None})
+
+
+def test_the_door_is_shut_for_good():
+    door = Door()
+    with door:
+        pass
+    door.shut("enough.")
+    door.shut("another reason.")
+    with pytest.raises(ClosedLedgerError, match="enough"):
+        door.__enter__()
+
+
+def test_nobody_enters_twice():
+    door = Door()
+    with door, pytest.raises(InputError, match="another one is made"):
+        door.__enter__()
+    with door:  # and it is free again
+        pass
