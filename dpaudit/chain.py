@@ -41,6 +41,7 @@ class Chain:
         path: of the file.
         head: hash of the last line.
         number: how many lines there are.
+        durability: what a written line survives.
     """
 
     def __init__(
@@ -49,8 +50,8 @@ class Chain:
         self.path = path
         self.head = head
         self.number = number
+        self.durability = durability
         self._descriptor = descriptor
-        self._durability = durability
         self._length = os.fstat(descriptor).st_size
 
     @classmethod
@@ -154,7 +155,7 @@ class Chain:
                 reason = "somebody else changed or removed it"
             elif os.write(self._descriptor, data) != len(data):
                 reason = "there is no room for a whole line"
-            elif self._durability is Durability.POWER:
+            elif self.durability is Durability.POWER:
                 os.fdatasync(self._descriptor)
         except OSError as error:
             reason = error.strerror or type(error).__name__

@@ -12,13 +12,14 @@ from dpaudit.files import parse_json
 
 __all__ = ["SCHEMA_VERSION", "certificate_schema", "validate_certificate"]
 
-SCHEMA_VERSION = "dpaudit-certificate/1"
+SCHEMA_VERSION = "dpaudit-certificate/2"
+_READ = {SCHEMA_VERSION: "certificate-2.json", "dpaudit-certificate/1": "certificate-1.json"}
 
 
 @cache
-def certificate_schema() -> dict[str, Any]:
-    """The schema that ships with the package."""
-    text = resources.files("dpaudit.certificate").joinpath("certificate-1.json").read_text("utf-8")
+def certificate_schema(version: str = SCHEMA_VERSION) -> dict[str, Any]:
+    """The schema of a version that ships with the package."""
+    text = resources.files("dpaudit.certificate").joinpath(_READ[version]).read_text("utf-8")
     schema: dict[str, Any] = parse_json(text, what="schema")
     return schema
 
@@ -32,9 +33,10 @@ def validate_certificate(record: Mapping[str, Any]) -> None:
     from jsonschema import Draft202012Validator
 
     version = record.get("schema")
-    if version != SCHEMA_VERSION:
-        raise InputError(f"schema is {version!r}; this version reads {SCHEMA_VERSION!r}.")
-    errors = Draft202012Validator(certificate_schema()).iter_errors(record)
+    if not isinstance(version, str) or version not in _READ:
+        known = " and ".join(map(repr, _READ))
+        raise InputError(f"schema is {version!r:.80}; this version reads {known}.")
+    errors = Draft202012Validator(certificate_schema(version)).iter_errors(record)
     first = min(errors, key=lambda error: list(map(str, error.absolute_path)), default=None)
     if first is not None:
         place = ".".join(map(str, first.absolute_path)) or "certificate"

@@ -105,19 +105,47 @@ def run(
     output: Annotated[
         Path, typer.Option("-o", "--output", help="Folder for ledger, certificate and report.")
     ] = Path("out"),
-    secure: Annotated[
+    float_noise: Annotated[
         bool,
-        typer.Option("--secure", help="Draw the noise from exact samplers (dpaudit[secure])."),
+        typer.Option(
+            "--float-noise",
+            help="Without a seed: draw in floating point, not from exact samplers.",
+        ),
     ] = False,
+    durability: Annotated[
+        str,
+        typer.Option(
+            "--durability", metavar="process|power", help="What a line of the ledger survives."
+        ),
+    ] = "process",
+    anchor: Annotated[
+        Path | None,
+        typer.Option("--anchor", metavar="FILE", help="Keep the ledger's head here too."),
+    ] = None,
     as_json: Json = False,
 ) -> None:
-    """Run a subject on data through a ledger; writes ledger, certificate and report."""
+    """Run a subject on data through a ledger; writes ledger, certificate and report.
+
+    With --seed it is an experiment. Without, the noise comes from exact samplers
+    (dpaudit[secure]) unless --float-noise is given.
+    """
+    from dpaudit import validate
     from dpaudit.cli import show
     from dpaudit.cli.exits import exit_of
+    from dpaudit.ledger import Durability
     from dpaudit.workflow.running import run_subject
 
     with foreign_code():
-        certificate, files = run_subject(subject, settings or (), data, seed, output, secure=secure)
+        certificate, files = run_subject(
+            subject,
+            settings or (),
+            data,
+            seed,
+            output,
+            float_noise=float_noise,
+            durability=validate.member(Durability, durability=durability),
+            anchor=anchor,
+        )
     show.certificate(certificate, as_json=as_json, files=files)
     raise typer.Exit(exit_of(certificate))
 
@@ -267,13 +295,21 @@ def report(
 
 def verify(
     file: Annotated[Path, typer.Argument(metavar="FILE", help="A certificate or a ledger.")],
+    ledger: Annotated[
+        Path | None,
+        typer.Option("--ledger", metavar="FILE", help="The ledger of the certificate's run."),
+    ] = None,
+    anchor: Annotated[
+        Path | None,
+        typer.Option("--anchor", metavar="FILE", help="What kept the ledger's head."),
+    ] = None,
     as_json: Json = False,
 ) -> None:
     """Recompute a certificate's guarantee, or check a ledger's chain."""
     from dpaudit.cli import show
     from dpaudit.workflow.verifying import verify_file
 
-    show.verification(verify_file(file), as_json=as_json)
+    show.verification(verify_file(file, ledger=ledger, anchor=anchor), as_json=as_json)
 
 
 def demo(

@@ -122,6 +122,11 @@ class Journal:
         """How many lines there are."""
         return self._chain.number
 
+    @property
+    def durability(self) -> Durability:
+        """What a written line survives."""
+        return self._chain.durability
+
     def fresh_seed(self, words: list[int]) -> list[int]:
         """A seed that no earlier part of this journal had, from the words of a given seed."""
         head = bytes.fromhex(self.head)

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import contextlib
 import math
-import os
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
 from dpaudit.accounting import guarantee
 from dpaudit.certificate import Certificate, Claim, Finding, Severity
-from dpaudit.errors import InputError, UnsupportedError
+from dpaudit.errors import DpAuditError, InputError, UnsupportedError
 from dpaudit.plan import Plan
 from dpaudit.project.entries import BudgetEntry, SubjectEntry
+from dpaudit.project.foreign import foreign
 from dpaudit.project.project_file import ProjectFile, read_project_file
 from dpaudit.project.targets import find_target
 from dpaudit.reporting import suffixes
@@ -80,20 +80,12 @@ def _subject_row(
     """Certify, attack, compare and render; whatever foreign code raises becomes one sentence."""
     row = SubjectRow(entry.name, entry.target)
     try:
-        with contextlib.chdir(project.root):
+        with contextlib.chdir(project.root), foreign(entry.target):
             certificate = checked_certificate(entry)
             row = _compared(replace(row, certificate=certificate), project, baseline)
             return replace(row, files=rendered(entry.name, certificate, project.formats))
-    except KeyboardInterrupt:
-        raise
-    except InputError as error:
+    except DpAuditError as error:
         return replace(row, certificate=None, error=str(error))
-    except BaseException as error:
-        if os.environ.get("DPAUDIT_DEBUG"):
-            raise
-        detail = " ".join(f"{type(error).__name__}: {error}".split())
-        sentence = f"{entry.target} raised {detail:.300} (DPAUDIT_DEBUG=1 shows where)."
-        return replace(row, certificate=None, error=sentence)
 
 
 def checked_certificate(entry: SubjectEntry) -> Certificate:

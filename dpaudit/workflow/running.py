@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from dpaudit.certificate import Certificate, Finding, Severity
 from dpaudit.certificate.findings import FLOAT_NOISE
-from dpaudit.errors import InputError
-from dpaudit.ledger import Ledger, SecureNoise
+from dpaudit.errors import InputError, TamperedError
+from dpaudit.ledger import Durability, FileAnchor, FloatNoise, Ledger, read_journal
+from dpaudit.project.foreign import foreign
 from dpaudit.project.targets import find_target, parse_settings
 from dpaudit.workflow.certifying import certified
 
-__all__ = ["run_subject", "save"]
+__all__ = ["ledger_record", "run_subject", "save"]
 
 
 def run_subject(
@@ -25,9 +28,14 @@ def run_subject(
     seed: int | None,
     folder: Path,
     *,
-    secure: bool = False,
+    float_noise: bool = False,
+    durability: Durability = Durability.PROCESS,
+    anchor: Path | None = None,
 ) -> tuple[Certificate, tuple[Path, ...]]:
     """Run a subject through a ledger; write ledger, certificate and report.
+
+    With a seed it is an experiment, whose noise numpy draws. Without one it is a deployment, whose
+    noise comes from exact samplers, or by explicit choice from numpy with the system's entropy.
 
     Args:
         name: ``module:Object``.
@@ -35,44 +43,83 @@ def run_subject(
         data: name or path of the data, as the subject understands it; its default for None.
         seed: of noise and algorithm; None draws fresh entropy, as a deployment must.
         folder: where the files go; made if need be.
-        secure: draw the noise from exact samplers (extra ``secure``), which take no seed.
+        float_noise: draw the noise of a deployment in floating point.
+        durability: what a line of the ledger survives before its noise is drawn.
+        anchor: file, on another disk, that keeps the head of the ledger.
 
     Returns:
         The certificate with the results of the run, and the files.
 
     Raises:
         InputError: if something is wrong with the input. A ledger stays if anything was released.
+        UnsupportedError: if a deployment's noise has no exact sampler, or the extra is missing.
         PlanMismatchError: if the run is not what the plan declares.
+        TamperedError: if the ledger's file is not what the ledger wrote.
     """
     target = find_target(name, parse_settings(settings))
     if target.subject is None:
         raise InputError(f"{name} is a plan; only a subject can be run.")
+    if seed is not None and float_noise:
+        raise InputError("float_noise is given with a seed, which implies it; leave it out.")
     problem_seed, algorithm_seed, noise_seed = np.random.SeedSequence(seed).spawn(3)
     data = target.subject.default_data if data is None else data
-    problem = target.subject.load(data, np.random.default_rng(problem_seed))
-    certificate = certified(target, extra=() if secure else _seed_finding(seed))
-    if secure:
-        kept = tuple(each for each in certificate.findings if each.rule != FLOAT_NOISE)
-        certificate = replace(certificate, findings=kept)
+    with foreign(name):
+        problem = target.subject.load(data, np.random.default_rng(problem_seed))
     journal = _fresh(folder, "ledger.jsonl")
     ledger = Ledger(
         target.plan,
-        rng=None if secure or seed is None else np.random.default_rng(noise_seed),
+        rng=None if seed is None else np.random.default_rng(noise_seed),
+        noise=FloatNoise() if float_noise else None,
         journal=journal,
-        noise=SecureNoise() if secure else None,
+        durability=durability,
+        anchor=None if anchor is None else FileAnchor(anchor),
     )
     try:
-        with ledger:
+        with ledger, foreign(name):
             result = target.subject.run(problem, ledger, np.random.default_rng(algorithm_seed))
-    except InputError:
-        ledger.close()
+    except BaseException:
         if len(ledger) == 0:  # what was released stays on record
             journal.unlink(missing_ok=True)
         raise
+    record = ledger_record(ledger, journal)
     run = result.to_dict()
     run["summary"] = {"data": data, **run["summary"], "releases": len(ledger)}
-    certificate = replace(certificate, run=run, seed=seed)
+    certificate = certified(target, extra=_noise_findings(record))
+    if not any(sampler.startswith("numpy") for sampler in record["samplers"]):
+        kept = tuple(each for each in certificate.findings if each.rule != FLOAT_NOISE)
+        certificate = replace(certificate, findings=kept)
+    certificate = replace(certificate, run=run | {"ledger": record}, seed=seed)
     return certificate, (journal, *save(certificate, folder))
+
+
+def ledger_record(ledger: Ledger, path: Path) -> dict[str, Any]:
+    """What a certificate says of a closed ledger, after its file was read back.
+
+    The file is believed, not the program that ran: it must hold a whole chain of the same plan, as
+    many releases as the ledger counted, and no more than the plan admits.
+
+    Raises:
+        TamperedError: if it does not.
+        PlanMismatchError: if it charges more, or less, than the plan declares.
+    """
+    content = read_journal(path)
+    if not content.closed or len(content.releases) != len(ledger):
+        raise TamperedError(
+            f"the ledger's file holds {len(content.releases)} releases and the ledger made "
+            f"{len(ledger)}; somebody else wrote to one of them."
+        )
+    if content.plan != ledger.plan or ledger.journal is None or content.head != ledger.journal.head:
+        raise TamperedError("the ledger's file is not the one that the ledger wrote.")
+    content.account().check()
+    return {
+        "journal": content.identifier,
+        "lines": content.lines,
+        "head": content.head,
+        "entries": len(content.releases),
+        "samplers": dict(Counter(entry.sampler for entry in content.releases)),
+        "seeded": ledger.seeded,
+        "durability": str(ledger.journal.durability),
+    }
 
 
 def _fresh(folder: Path, name: str) -> Path:
@@ -95,14 +142,26 @@ def save(certificate: Certificate, folder: Path) -> tuple[Path, Path]:
     return saved, render_to(certificate, folder / "report.html")
 
 
-def _seed_finding(seed: int | None) -> tuple[Finding, ...]:
-    if seed is None:
+def _noise_findings(record: Mapping[str, Any]) -> tuple[Finding, ...]:
+    """How the noise of a run was drawn, where that is no deployment's way."""
+    if record["seeded"]:
+        return (
+            Finding(
+                "seeded-noise",
+                Severity.WARNING,
+                "The noise of this run came from a stated seed; whoever has it can undo the noise.",
+                "Seed experiments only; leave the seed out where real data are released.",
+            ),
+        )
+    drawn = [sampler for sampler in record["samplers"] if sampler.startswith("numpy")]
+    if not drawn:
         return ()
     return (
         Finding(
-            "seeded-noise",
+            "float-sampler",
             Severity.WARNING,
-            "The noise of this run came from a stated seed; whoever has it can undo the noise.",
-            "Seed experiments only; leave the seed out where real data are released.",
+            f"The noise of this run was drawn by {drawn[0]}, by explicit choice: in floating "
+            "point, from a generator that is not made to withstand an adversary.",
+            "Draw the noise of a deployment from exact samplers (dpaudit[secure]).",
         ),
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,7 +11,8 @@ from typing import Any
 
 from dpaudit import files
 from dpaudit.certificate import Certificate, load_certificate, verify
-from dpaudit.ledger import read_journal
+from dpaudit.errors import InputError, TamperedError
+from dpaudit.ledger import FileAnchor, JournalContent, read_journal
 from dpaudit.ledger.journal import FORMAT as JOURNAL_FORMAT
 
 __all__ = ["Verification", "load_verified", "verify_file"]
@@ -43,8 +45,15 @@ def load_verified(path: Path | str) -> Certificate:
     return certificate
 
 
-def verify_file(path: Path) -> Verification:
+def verify_file(
+    path: Path, *, ledger: Path | None = None, anchor: Path | None = None
+) -> Verification:
     """Check a certificate or a ledger. Imports and runs nothing that the file names.
+
+    Args:
+        path: of the certificate or the ledger.
+        ledger: of the run that a certificate speaks of: do they belong together?
+        anchor: what kept the head of the ledger: is its end missing, or is it a copy?
 
     Raises:
         TamperedError: if it does not match its own hashes or its guarantee does not follow.
@@ -53,8 +62,14 @@ def verify_file(path: Path) -> Verification:
     """
     first = files.read_text(path, what="file", limit=2_000_000_000)[:200]
     if f'"format":"{JOURNAL_FORMAT}"' in first or path.suffix == ".jsonl":
-        return _verify_ledger(path)
+        if ledger is not None:
+            raise InputError("--ledger is given for a ledger; it goes with a certificate.")
+        return _verify_ledger(path, anchor)
     certificate = load_verified(path)
+    if ledger is not None:
+        _require_together(certificate, _read(ledger, anchor))
+    elif anchor is not None:
+        raise InputError("--anchor is given without a ledger; give --ledger too.")
     proved = certificate.guarantee
     facts = {
         "subject": certificate.subject.name,
@@ -70,8 +85,39 @@ def verify_file(path: Path) -> Verification:
     return Verification("certificate", facts, (remark,) if audits else ())
 
 
-def _verify_ledger(path: Path) -> Verification:
-    content = read_journal(path)
+def _read(path: Path, anchor: Path | None) -> JournalContent:
+    return read_journal(path, anchor=None if anchor is None else FileAnchor(anchor))
+
+
+def _require_together(certificate: Certificate, content: JournalContent) -> None:
+    """The run that a certificate speaks of is the one that a ledger recorded.
+
+    Raises:
+        TamperedError: naming what differs.
+    """
+    record = (certificate.run or {}).get("ledger")
+    if record is None:
+        raise InputError("the certificate speaks of no ledger; it cannot be held against one.")
+    stated = {
+        "plan": certificate.plan.hash,
+        "head": record.get("head"),
+        "entries": record["entries"],
+        "samplers": record["samplers"],
+    }
+    found = {
+        "plan": content.plan.hash,
+        "head": content.head,
+        "entries": len(content.releases),
+        "samplers": dict(Counter(entry.sampler for entry in content.releases)),
+    }
+    for name, value in stated.items():
+        if value != found[name]:
+            raise TamperedError(f"certificate and ledger differ in {name}: they are of two runs.")
+    content.account()
+
+
+def _verify_ledger(path: Path, anchor: Path | None) -> Verification:
+    content = _read(path, anchor)
     remarks = []
     if content.cut:
         remarks.append("the last line was cut off while being written; all lines before it hold.")

@@ -103,7 +103,7 @@ def test_json_round_trip_and_schema(tmp_path):
     again = load_certificate(path)
     assert again.to_dict() == certificate.to_dict()
     verify(again)
-    assert certificate_schema()["title"].endswith("version 1")
+    assert certificate_schema()["title"].endswith("version 2")
 
 
 def tampered(**changes):

@@ -126,14 +126,58 @@ def test_secure_noise_has_no_float_finding_and_no_seed(call):
     runs = []
     for to in ("a", "b"):
         code, out, _ = call(
-            "run", "examples:Answers", "--data", "numbers", "--seed", 3, "--secure", "-o", to,
-            "--json",
+            "run", "examples:Answers", "--data", "numbers", "-o", to, "--json",
         )  # fmt: skip
         assert code == 0
         runs.append(json.loads(out))
         assert runs[-1]["findings"] == []
+        assert list(runs[-1]["run"]["ledger"]["samplers"].values()) == [3]
         assert call("verify", f"{to}/certificate.json")[0] == 0
     assert runs[0]["run"] != runs[1]["run"]
+
+
+def test_float_noise_of_a_deployment_is_chosen_and_told(call):
+    code, out, _ = call(
+        "run", "examples:Answers", "--data", "numbers", "--float-noise", "-o", "here", "--json"
+    )
+    assert code == 0
+    answer = json.loads(out)
+    assert [each["rule"] for each in answer["findings"]] == ["float-noise", "float-sampler"]
+    assert not answer["run"]["ledger"]["seeded"]
+    code, _, err = call("run", "examples:Answers", "--seed", 3, "--float-noise")
+    assert code == 3
+    assert "float_noise is given with a seed" in err
+
+
+def test_a_deployment_without_exact_samplers_is_told_which_extra(call, monkeypatch):
+    monkeypatch.setitem(sys.modules, "opendp.prelude", None)
+    code, _, err = call("run", "examples:Answers", "--data", "numbers")
+    assert code == 3
+    assert "install dpaudit[secure]" in err
+    assert not Path("out/ledger.jsonl").exists()
+
+
+def test_certificate_and_ledger_belong_together(call):
+    for to in "ab":
+        arguments = ("run", "examples:Answers", "--data", "numbers", "--float-noise", "-o", to)
+        assert call(*arguments, "--anchor", f"{to}.anchor")[0] == 0
+    assert call("verify", "a/certificate.json", "--ledger", "a/ledger.jsonl")[0] == 0
+    verified = ("--ledger", "a/ledger.jsonl", "--anchor", "a.anchor")
+    assert call("verify", "a/certificate.json", *verified)[0] == 0
+    for arguments, message in [
+        (("a/certificate.json", "--ledger", "b/ledger.jsonl"), "differ in head"),
+        (("a/ledger.jsonl", "--ledger", "b/ledger.jsonl"), "goes with a certificate"),
+        (("a/certificate.json", "--anchor", "a.anchor"), "without a ledger"),
+    ]:
+        code, _, err = call("verify", *arguments)
+        assert code == 3
+        assert message in err
+    lines = Path("a/ledger.jsonl").read_text().splitlines(keepends=True)
+    Path("a/ledger.jsonl").write_text("".join(lines[:-2]))
+    assert call("verify", "a/ledger.jsonl")[0] == 0  # the chain alone cannot tell
+    code, _, err = call("verify", "a/ledger.jsonl", "--anchor", "a.anchor")
+    assert code == 3
+    assert "last lines were dropped" in err
 
 
 def test_the_same_seed_gives_the_same_run(call):

@@ -129,7 +129,7 @@ class LedgerMachine(RuleBasedStateMachine):
 
     @rule()
     def second_writer(self):
-        with pytest.raises(InputError, match="open elsewhere|is closed"):
+        with pytest.raises(InputError, match=r"open elsewhere|is closed"):
             Ledger.resume(self.path, anchor=self.anchor, **self.noise())
 
     @rule(at=places, unit=units, share=st.floats(0, 1))

@@ -196,7 +196,7 @@ def test_every_verdict(project):
 @pytest.mark.parametrize(
     ("subject", "message"),
     [
-        (entry("x", "code.py:Leaves"), "code.py:Leaves raised SystemExit: good bye"),
+        (entry("x", "code.py:Leaves"), "code.py:Leaves raised SystemExit at code.py:"),
         (entry("x", "code.py:Raises"), "OSError"),
         (entry("x", "code.py:Confused"), "code.py:Confused raised"),
         (entry("x", "code.py:Nothing"), "has no 'Nothing'"),
@@ -451,7 +451,7 @@ class TestSince:
             "forged": (forged_curve(text), r"a.json.*guarantee\.curve does not follow"),
             "truncated": (text[:100], "a.json.*is not JSON"),
             "version": (
-                text.replace("dpaudit-certificate/1", "dpaudit-certificate/9"),
+                text.replace("dpaudit-certificate/2", "dpaudit-certificate/9"),
                 "a.json.*/9",
             ),
             "missing": (text, "does not exist"),
