@@ -67,11 +67,13 @@ class Chain:
             flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
             descriptor = os.open(path, flags, 0o666)
         except FileExistsError:
-            raise InputError(f"journal {str(path)!r} exists already; give a new path.") from None
+            raise InputError(
+                f"journal {files.shown(path)} exists already; give a new path."
+            ) from None
         except (OSError, ValueError) as error:
             reason = getattr(error, "strerror", None) or "it is no path"
             raise InputError(
-                f"journal {str(path)!r} cannot be created: {reason}; give a writable path."
+                f"journal {files.shown(path)} cannot be created: {reason}; give a writable path."
             ) from None
         chain = cls(path, descriptor, "", 0, durability)
         try:
@@ -99,7 +101,8 @@ class Chain:
             descriptor = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CLOEXEC)
         except OSError as error:
             raise InputError(
-                f"journal {str(path)!r} cannot be opened: {error.strerror}; give a writable path."
+                f"journal {files.shown(path)} cannot be opened: {error.strerror}; give a "
+                "writable path."
             ) from None
         chain = cls(path, descriptor, "", 0, durability)
         try:
@@ -124,7 +127,7 @@ class Chain:
                 self._write(b"\n")
         except OSError as error:
             raise JournalError(
-                f"journal {str(self.path)!r} cannot be written: {error.strerror}."
+                f"journal {files.shown(self.path)} cannot be written: {error.strerror}."
             ) from None
 
     def append(self, *records: Mapping[str, Any]) -> None:
@@ -161,7 +164,7 @@ class Chain:
             reason = error.strerror or type(error).__name__
         if reason:
             self._cut_back()
-            raise JournalError(f"journal {str(self.path)!r} cannot be written: {reason}.")
+            raise JournalError(f"journal {files.shown(self.path)} cannot be written: {reason}.")
         self._length += len(data)
 
     def _cut_back(self) -> None:
@@ -180,7 +183,7 @@ class Chain:
             fcntl.flock(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:
             raise InputError(
-                f"journal {str(self.path)!r} is open elsewhere; it has one writer at a time."
+                f"journal {files.shown(self.path)} is open elsewhere; it has one writer at a time."
             ) from None
 
 
@@ -223,7 +226,7 @@ def read_chain(path: Path | str, *, limit: int = 2_000_000_000) -> ChainContent:
         records.append(_chained(tail, len(records), records))
         whole, ends, cut = len(data), False, False
     if not records:
-        raise InputError(f"journal {str(path)!r} has no first line; it is no journal.")
+        raise InputError(f"journal {files.shown(path)} has no first line; it is no journal.")
     return ChainContent(records, cut, ends, whole)
 
 

@@ -21,6 +21,8 @@ __all__ = [
     "read_bytes",
     "read_text",
     "read_toml",
+    "refuse_special",
+    "shown",
     "write",
 ]
 
@@ -52,7 +54,7 @@ def read_text(path: Path | str, *, what: str, limit: int = MAX_BYTES) -> str:
     try:
         return data.decode("utf-8-sig")
     except UnicodeDecodeError:
-        raise InputError(f"{what} {str(path)!r} is not UTF-8 text; save it as UTF-8.") from None
+        raise InputError(f"{what} {shown(path)} is not UTF-8 text; save it as UTF-8.") from None
 
 
 def read_bytes(path: Path | str, *, what: str, limit: int = MAX_BYTES) -> bytes:
@@ -64,21 +66,21 @@ def read_bytes(path: Path | str, *, what: str, limit: int = MAX_BYTES) -> bytes:
     path = Path(path)
     try:
         if path.is_dir():
-            raise InputError(f"{what} {str(path)!r} is a folder; give a file.")
+            raise InputError(f"{what} {shown(path)} is a folder; give a file.")
         size = path.stat().st_size
         if not path.is_file():
-            raise InputError(f"{what} {str(path)!r} is no regular file; give a file.")
+            raise InputError(f"{what} {shown(path)} is no regular file; give a file.")
         if size > limit:
-            raise InputError(f"{what} {str(path)!r} has {size} bytes; at most {limit} are read.")
+            raise InputError(f"{what} {shown(path)} has {size} bytes; at most {limit} are read.")
         return path.read_bytes()
     except InputError:
         raise
     except FileNotFoundError:
-        raise InputError(f"{what} {str(path)!r} does not exist; check the path.") from None
+        raise InputError(f"{what} {shown(path)} does not exist; check the path.") from None
     except OSError as error:
-        raise InputError(f"{what} {str(path)!r} cannot be read: {error.strerror}.") from None
+        raise InputError(f"{what} {shown(path)} cannot be read: {error.strerror}.") from None
     except ValueError:  # a path with a NUL byte
-        raise InputError(f"{what} {str(path)!r} is not a valid path; check it.") from None
+        raise InputError(f"{what} {shown(path)} is not a valid path; check it.") from None
 
 
 def parse_json(text: str, *, what: str) -> Any:
@@ -132,7 +134,7 @@ def load_json(path: Path | str, *, what: str, limit: int = 16 * MAX_BYTES) -> An
     Raises:
         InputError: if it is missing, too large or not JSON.
     """
-    return parse_json(read_text(path, what=what, limit=limit), what=f"{what} {str(path)!r}")
+    return parse_json(read_text(path, what=what, limit=limit), what=f"{what} {shown(path)}")
 
 
 def read_toml(path: Path | str, *, what: str) -> dict[str, Any]:
@@ -144,18 +146,21 @@ def read_toml(path: Path | str, *, what: str) -> dict[str, Any]:
     try:
         return tomllib.loads(read_text(path, what=what))
     except tomllib.TOMLDecodeError as error:
-        raise InputError(f"{what} {str(path)!r} is not TOML: {error}.") from None
+        raise InputError(f"{what} {shown(path)} is not TOML: {error}.") from None
     except RecursionError:
-        raise InputError(f"{what} {str(path)!r} is nested too deeply; flatten it.") from None
+        raise InputError(f"{what} {shown(path)} is nested too deeply; flatten it.") from None
 
 
 def write(path: Path | str, content: str | bytes) -> Path:
     """Write a whole file or none: a temporary neighbour, then an atomic rename.
 
     Raises:
-        InputError: if the folder does not exist or cannot be written.
+        InputError: if the folder does not exist or cannot be written, or the path is that of a
+            device, a pipe or a folder, in whose place no file may come.
     """
     path = Path(path)
+    refuse_special(path)
+    path = path.resolve() if path.is_symlink() else path  # what a link names, not the link
     data = content.encode() if isinstance(content, str) else content
     temporary = ""
     try:
@@ -172,7 +177,7 @@ def write(path: Path | str, content: str | bytes) -> Path:
         if temporary:
             Path(temporary).unlink(missing_ok=True)
         raise InputError(
-            f"output {str(path)!r} cannot be written: {error.strerror}; give a writable path."
+            f"output {shown(path)} cannot be written: {error.strerror}; give a writable path."
         ) from None
     return path
 
@@ -180,3 +185,30 @@ def write(path: Path | str, content: str | bytes) -> Path:
 def pretty_json(value: Any) -> str:
     """JSON for people and diffs: sorted keys, two spaces, one line break at the end."""
     return json.dumps(value, sort_keys=True, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+
+
+def shown(path: Path | str) -> str:
+    """A path for a sentence: quoted, and of a long one its end.
+
+    >>> shown("reports/a.json"), len(shown("x" * 5000))
+    ("'reports/a.json'", 82)
+    """
+    text = str(path)
+    return repr(text if len(text) <= 80 else f"…{text[-79:]}")
+
+
+def refuse_special(path: Path) -> None:
+    """Refuse to replace what is no regular file, such as a device, a pipe or a socket.
+
+    Raises:
+        InputError: if the path, or what it points to, is such a thing, or is no path.
+    """
+    try:
+        special = path.exists() and not path.is_file()
+        special = special or path.absolute().parts[1:2] in (("dev",), ("proc",))
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or "it is no path"
+        raise InputError(f"output {shown(path)} cannot be written: {reason}.") from None
+    if special:
+        what = "a folder" if path.is_dir() else "no regular file"
+        raise InputError(f"output {shown(path)} is {what}; give the path of a file.")

@@ -306,5 +306,5 @@ def load_certificate(path: Path | str) -> Certificate:
     """
     record = files.load_json(path, what="certificate")
     if not isinstance(record, dict):
-        raise InputError(f"certificate {str(path)!r} must be a JSON object.")
+        raise InputError(f"certificate {files.shown(path)} must be a JSON object.")
     return Certificate.from_dict(record)

@@ -51,6 +51,13 @@ def _outcome(arguments: list[str]) -> int:
             stream.reconfigure(errors="backslashreplace")
     if not os.environ.get("DPAUDIT_DEBUG"):
         warnings.simplefilter("ignore")  # of libraries: what matters is raised, or a finding
+    unreadable = [number for number, text in enumerate(arguments, 1) if not _is_readable(text)]
+    if unreadable:
+        return _say(
+            f"argument {unreadable[0]} is no text in UTF-8, or holds a null or a part of a path "
+            "that is longer than 255 bytes; give it otherwise.",
+            Exit.INPUT,
+        )
     try:
         code = command.main(arguments, prog_name="dpaudit", standalone_mode=False)
     except InputError as error:
@@ -70,6 +77,16 @@ def _outcome(arguments: list[str]) -> int:
             Exit.INPUT,
         )
     return code if isinstance(code, int) else Exit.CERTIFIED
+
+
+def _is_readable(argument: str) -> bool:
+    """Whether an argument is text that any file system and any file could hold."""
+    try:
+        parts = argument.encode().split(b"/")
+    except UnicodeEncodeError:  # bytes of the shell that are no text
+        return False
+    is_path = not any(mark in argument for mark in "{[=:\n ")
+    return b"\0" not in argument.encode() and not (is_path and max(map(len, parts)) > 255)
 
 
 def _say(message: str, code: Exit) -> int:

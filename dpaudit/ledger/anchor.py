@@ -67,7 +67,8 @@ class FileAnchor:
         known = self.read()
         if known is not None and known.journal != journal:
             raise InputError(
-                f"anchor {str(self.path)!r} is that of another journal; give each its own file."
+                f"anchor {files.shown(self.path)} is that of another journal; give each a file of "
+                "its own."
             )
         return known
 
@@ -83,7 +84,7 @@ class FileAnchor:
         records = [data[: self._LENGTH], data[self._LENGTH :]]
         states = [state for state in map(_parsed, records) if state is not None]
         if not states:
-            raise InputError(f"anchor {str(self.path)!r} is no anchor; give the right file.")
+            raise InputError(f"anchor {files.shown(self.path)} is no anchor; give the right file.")
         return max(states, key=lambda state: state.lines)
 
     def advance(self, state: AnchorState) -> None:
@@ -104,10 +105,10 @@ class FileAnchor:
                 os.close(descriptor)
         except OSError as error:
             raise JournalError(
-                f"anchor {str(self.path)!r} cannot be written: {error.strerror}."
+                f"anchor {files.shown(self.path)} cannot be written: {error.strerror}."
             ) from None
         if written != self._LENGTH:
-            raise JournalError(f"anchor {str(self.path)!r} has no room for a whole record.")
+            raise JournalError(f"anchor {files.shown(self.path)} has no room for a whole record.")
 
 
 def _parsed(record: bytes) -> AnchorState | None:

@@ -14,6 +14,7 @@ from pathlib import Path
 from types import NoneType
 from typing import Any
 
+from dpaudit import files
 from dpaudit.chain import Chain, ChainContent, Durability, read_chain
 from dpaudit.errors import InputError, TamperedError
 from dpaudit.ledger.account import Account
@@ -93,7 +94,7 @@ class Journal:
         try:
             content = _content(chained, path, anchor)
             if content.closed:
-                raise InputError(f"journal {str(path)!r} is closed; start a new one.")
+                raise InputError(f"journal {files.shown(path)} is closed; start a new one.")
         except BaseException:
             chain.release()
             raise
@@ -254,7 +255,7 @@ def read_journal(path: Path | str, *, anchor: Anchor | None = None) -> JournalCo
 def _content(content: ChainContent, path: Path | str, anchor: Anchor | None) -> JournalContent:
     header, *rest = content.records
     if header.get("format") not in _FORMATS:
-        raise InputError(f"journal {str(path)!r} has no first line of the format {FORMAT!r}.")
+        raise InputError(f"journal {files.shown(path)} has no first line of the format {FORMAT!r}.")
     plan = Plan.from_dict(header.get("plan", {}))
     if header.get("plan_hash") != plan.hash:
         raise TamperedError("the journal's plan_hash does not match its plan.")

@@ -99,8 +99,8 @@ def read_project_file(path: Path | str, endings: Collection[str]) -> ProjectFile
     path = (path / PROJECT_FILE if path.is_dir() else path).absolute()
     if not path.exists():
         raise InputError(
-            f"project file {str(path)!r} does not exist; give its path, or start a project with "
-            "dpaudit init NAME."
+            f"project file {files.shown(path)} does not exist; give its path, or start a project "
+            "with dpaudit init NAME."
         )
     content = files.read_toml(path, what="project file")
     tables.table("project file", content, ("project", "audit", "subject", "budget"))
@@ -108,15 +108,31 @@ def read_project_file(path: Path | str, endings: Collection[str]) -> ProjectFile
     default = _audit("audit", content.get("audit", {}), AuditEntry(), DRAWN)
     items = tables.tables("subject", content.get("subject", []))
     if not items:
-        raise InputError(f"project file {str(path)!r} has no [[subject]]; list at least one.")
+        raise InputError(f"project file {files.shown(path)} has no [[subject]]; list at least one.")
     subjects = tuple(_subject(n, item, default) for n, item in enumerate(items, start=1))
     formats = _formats(project.get("formats", [".html"]), endings)
     _refuse_collisions([entry.name for entry in subjects], formats)
     listed = tables.tables("budget", content.get("budget", []))
     budgets = tuple(_budget(n, item, subjects) for n, item in enumerate(listed, start=1))
     _refuse_twins("budget", [entry.name for entry in budgets])
-    reports = validate.text(reports=project.get("reports", "reports"))
-    return ProjectFile(path, subjects, budgets, path.parent / reports, formats)
+    reports = _folder_within(path.parent, project.get("reports", "reports"))
+    return ProjectFile(path, subjects, budgets, reports, formats)
+
+
+def _folder_within(root: Path, value: object) -> Path:
+    """The folder of the reports, which the command line alone may place elsewhere."""
+    name = validate.text(reports=value)
+    try:
+        folder = root / name
+        inside = folder.resolve().is_relative_to(root.resolve())
+    except (OSError, ValueError):
+        raise InputError(f"reports is {name!r:.80}; it must be a path.") from None
+    if not inside or any(len(part.encode()) > 255 for part in folder.parts):
+        raise InputError(
+            f"reports is {name!r:.80}; it must be a folder within the project. The option -o names "
+            "one elsewhere."
+        )
+    return folder
 
 
 def checked_name(value: object, *, field: str = "name") -> str:

@@ -74,7 +74,9 @@ def read_baseline(path: Path | str) -> Baseline:
         if not file.name.startswith(".") and _is_certificate(file)
     }
     if not found:
-        raise InputError(f"--since {str(path)!r} holds no certificate; give a folder that does.")
+        raise InputError(
+            f"--since {files.shown(path)} holds no certificate; give a folder that does."
+        )
     return Baseline(found)
 
 
@@ -86,5 +88,5 @@ def _is_certificate(path: Path) -> bool:
 
 
 def _load(path: Path) -> Certificate:
-    with tables.within(f"--since {str(path)!r}"):
+    with tables.within(f"--since {files.shown(path)}"):
         return load_verified(path)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -17,7 +17,10 @@ from dpaudit.reporting import renderer_for
 from dpaudit.workflow.index import index_html, index_markdown
 from dpaudit.workflow.outcomes import ProjectOutcome
 
-__all__ = ["publish", "refuse_unwritable", "rendered"]
+__all__ = ["publish", "refuse_unwritable", "rendered", "write_all"]
+
+LIST = ".dpaudit-files.json"
+"""Names the files of a folder that dpaudit wrote, and may therefore replace or remove."""
 
 
 def refuse_unwritable(folder: Path) -> None:
@@ -30,11 +33,13 @@ def refuse_unwritable(folder: Path) -> None:
     while not there.exists() and there != there.parent:
         there = there.parent
     if not there.is_dir():
-        raise InputError(f"reports {str(folder)!r} cannot be made: {str(there)!r} is no folder.")
+        raise InputError(
+            f"reports {files.shown(folder)} cannot be made: {files.shown(there)} is no folder."
+        )
     if not os.access(there, os.W_OK | os.X_OK):
         raise InputError(
-            f"reports {str(folder)!r} cannot be written: {str(there)!r} is read-only; give another "
-            "folder."
+            f"reports {files.shown(folder)} cannot be written: {files.shown(there)} is read-only; "
+            "give another folder."
         )
 
 
@@ -55,7 +60,7 @@ def publish(outcome: ProjectOutcome, project: ProjectFile) -> tuple[Path, ...]:
     Everything is first written to a folder beside, so that a full disk changes nothing.
 
     Raises:
-        InputError: if the folder cannot be written.
+        InputError: if the folder cannot be written, or holds a file of somebody else in the way.
     """
     contents: dict[str, str | bytes] = {
         "index.html": index_html(outcome),
@@ -65,32 +70,69 @@ def publish(outcome: ProjectOutcome, project: ProjectFile) -> tuple[Path, ...]:
     for row in outcome.subjects:
         contents |= row.files
         if not row.files:  # an older certificate must not pass for this one's
-            stale += [project.reports / f"{row.name}{ending}" for ending in project.formats]
-    _write_all(project.reports, contents, stale)
-    return tuple(project.reports / name for name in contents)
+            stale += [f"{row.name}{ending}" for ending in project.formats]
+    return write_all(project.reports, contents, stale)
 
 
-def _write_all(folder: Path, contents: Mapping[str, str | bytes], stale: Sequence[Path]) -> None:
+def write_all(
+    folder: Path, contents: Mapping[str, str | bytes], stale: Sequence[str] = ()
+) -> tuple[Path, ...]:
+    """Write files into a folder, all of them or none, and remove others; touch none but our own.
+
+    A list in the folder, ``.dpaudit-files.json``, names what was written before. What is not on it
+    is somebody else's.
+
+    Args:
+        folder: made if need be.
+        contents: by name of the file.
+        stale: names of files to remove, where they were written before.
+
+    Returns:
+        The paths of the files.
+
+    Raises:
+        InputError: if the folder cannot be written, or a file in it is not our own.
+    """
     with _refusals(folder):
         folder.mkdir(parents=True, exist_ok=True)
+        own = _own(folder)
         beside = Path(tempfile.mkdtemp(dir=folder, prefix=".new-"))
         try:
-            for name, content in contents.items():
+            listed = sorted((own - set(stale)) | set(contents))
+            record = {"written by": "dpaudit", "files": listed}
+            for name, content in {**contents, LIST: files.pretty_json(record)}.items():
                 files.write(beside / name, content)
-            _refuse_folders([*(folder / name for name in contents), *stale])
-            for path in stale:
-                path.unlink(missing_ok=True)
-            for name in contents:
+            _refuse_foreign([folder / name for name in contents], own)
+            for name in own & set(stale):
+                (folder / name).unlink(missing_ok=True)
+            for name in (*contents, LIST):
                 (beside / name).replace(folder / name)
         finally:
             shutil.rmtree(beside, ignore_errors=True)
+    return tuple(folder / name for name in contents)
 
 
-def _refuse_folders(paths: Sequence[Path]) -> None:
-    """No file can take the place of a folder."""
+def _own(folder: Path) -> set[str]:
+    """The names of the files that were written here before."""
+    path = folder / LIST
+    if not path.exists():
+        return set()
+    record = files.load_json(path, what="list of reports")
+    names = record.get("files") if isinstance(record, dict) else None
+    if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
+        raise InputError(f"{files.shown(path)} is no list of reports; remove it.")
+    return {name for name in names if Path(name).name == name}
+
+
+def _refuse_foreign(paths: Sequence[Path], own: Collection[str]) -> None:
+    """No file may take the place of a folder, or of a file that somebody else put there."""
     for path in paths:
-        if path.is_dir():
-            raise InputError(f"report {str(path)!r} is a folder; move it away.")
+        files.refuse_special(path)
+        if path.exists() and path.name not in own:
+            raise InputError(
+                f"report {files.shown(path)} exists and was not written by dpaudit; move it away, "
+                "or give another folder."
+            )
 
 
 @contextmanager
@@ -99,5 +141,6 @@ def _refusals(folder: Path) -> Iterator[None]:
         yield
     except OSError as error:
         raise InputError(
-            f"reports {str(folder)!r} cannot be written: {error.strerror}; give a writable folder."
+            f"reports {files.shown(folder)} cannot be written: {error.strerror}; give a writable "
+            "folder."
         ) from None

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from dpaudit import files
 from dpaudit.certificate import Certificate, Finding, Severity
 from dpaudit.certificate.findings import FLOAT_NOISE
 from dpaudit.errors import InputError, TamperedError
@@ -127,10 +128,12 @@ def _fresh(folder: Path, name: str) -> Path:
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise InputError(f"output {str(folder)!r} cannot be made: {error.strerror}.") from None
+        raise InputError(
+            f"output {files.shown(folder)} cannot be made: {error.strerror}."
+        ) from None
     path = folder / name
     if path.exists():
-        raise InputError(f"{str(path)!r} exists already; give another folder with -o.")
+        raise InputError(f"{files.shown(path)} exists already; give another folder with -o.")
     return path
 
 

@@ -55,3 +55,21 @@ def test_write_is_whole_or_nothing(tmp_path, monkeypatch):
 def test_write_to_a_missing_folder(tmp_path):
     with pytest.raises(InputError, match="cannot be written"):
         files.write(tmp_path / "no" / "file", "x")
+
+
+def test_nothing_is_written_over_a_device_or_a_pipe(tmp_path):
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    link = tmp_path / "link"
+    link.symlink_to("/dev/null")
+    for path in (pipe, link, "/dev/null", "/dev/stdout"):
+        with pytest.raises(InputError, match="is no regular file"):
+            files.write(path, "x")
+    assert pipe.is_fifo()
+    assert link.is_symlink()
+    with pytest.raises(InputError, match="is a folder"):
+        files.write(tmp_path, "x")
+    for path in ("nul\0byte", "x" * 5000):
+        with pytest.raises(InputError, match="cannot be written") as caught:
+            files.write(path, "x")
+        assert len(str(caught.value)) < 200

@@ -50,7 +50,7 @@ def scaffold(name: str, *, within: Path | str = ".") -> tuple[Path, ...]:
         beside.rename(folder)
     except OSError as error:
         raise InputError(
-            f"folder {str(folder)!r} cannot be made: {error.strerror}; choose another place."
+            f"folder {files.shown(folder)} cannot be made: {error.strerror}; choose another place."
         ) from None
     finally:
         if beside is not None:
@@ -76,9 +76,9 @@ def _below(folder: Traversable, path: PurePosixPath) -> Iterator[tuple[PurePosix
 
 def _refuse_content(folder: Path) -> None:
     if folder.is_symlink() or (folder.exists() and not folder.is_dir()):
-        raise InputError(f"{str(folder)!r} exists and is no folder; choose another name.")
+        raise InputError(f"{files.shown(folder)} exists and is no folder; choose another name.")
     if folder.exists() and any(folder.iterdir()):
-        raise InputError(f"folder {str(folder)!r} is not empty; choose another name.")
+        raise InputError(f"folder {files.shown(folder)} is not empty; choose another name.")
 
 
 def _readable(folder: Path) -> None:

@@ -501,3 +501,42 @@ def test_help_needs_no_heavy_library():
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("certify", "\udcff.toml"),
+        ("certify", "x" * 5000 + ".toml"),
+        ("check", "--since", "x" * 5000),
+        ("check", "nul\0byte"),
+        ("verify", "x" * 5000),
+        ("verify", "nul\0byte"),
+        ("run", "examples:Answers", "-o", "a/" + "x" * 300),
+        ("certify", "examples:Answers", "-o", "nul\0byte"),
+        ("audit", "\udcff:f", "--pair", "0", "1", "--epsilon", "1"),
+        ("init", "x" * 300),
+    ],
+)
+def test_arguments_that_no_file_system_holds_are_one_sentence(call, arguments):
+    code, _, err = call(*arguments)
+    assert code == 3
+    assert "fault of dpaudit" not in err
+    assert len(err) < 400
+    assert err.count("\n") == 1
+
+
+def test_a_subject_that_raises_shows_no_data(call):
+    Path("mine.py").write_text(
+        """
+from examples import Answers
+
+class Broken(Answers):
+    def run(self, data, ledger, rng):
+        raise KeyError("HIV+ ann")
+"""
+    )
+    code, _, err = call("run", "mine.py:Broken", "--data", "numbers", "--seed", 1)
+    assert code == 3
+    assert "mine.py:Broken raised KeyError at mine.py:6" in err
+    assert "HIV" not in err

@@ -136,6 +136,10 @@ def forged_curve(text):
     return json.dumps(record | {"digest": digest(record)})
 
 
+def visible(folder):
+    return sorted(path.name for path in folder.iterdir() if not path.name.startswith("."))
+
+
 def rows(outcome):
     return {row.name: row for row in outcome.subjects}
 
@@ -145,7 +149,7 @@ def test_each_subject_has_a_certificate_and_a_report(project):
         '[project]\nformats = ["html", "md"]', entry("Sum"), entry("p", "laplace.toml")
     )
     reports = project.root / "reports"
-    assert sorted(path.name for path in reports.iterdir()) == [
+    assert visible(reports) == [
         "Sum.html", "Sum.json", "Sum.md", "index.html", "index.md", "p.html", "p.json", "p.md",
     ]  # fmt: skip
     assert outcome.status is Status.CERTIFIED
@@ -240,7 +244,7 @@ def test_an_old_certificate_does_not_pass_for_that_of_a_broken_subject(project):
     (reports / "mine.txt").write_text("a note")
     assert (reports / "x.json").exists()
     project(entry("x", "code.py:Leaves"))
-    assert sorted(p.name for p in reports.iterdir()) == ["index.html", "index.md", "mine.txt"]
+    assert visible(reports) == ["index.html", "index.md", "mine.txt"]
 
 
 def test_what_no_auditor_can_attack_says_so(project):
@@ -489,9 +493,28 @@ class TestFiles:
         with pytest.raises(InputError, match=r"b\.json' is a folder"):
             project(entry("a", "normal.toml"), entry("b", "laplace.toml"))
         assert (reports / "index.md").read_bytes() == before
-        assert sorted(p.name for p in reports.iterdir()) == [
-            "a.json", "b.json", "index.html", "index.md",
-        ]  # fmt: skip
+        assert visible(reports) == ["a.json", "b.json", "index.html", "index.md"]
+
+    def test_files_of_others_stay(self, project):
+        reports = project.root / "reports"
+        reports.mkdir()
+        (reports / "a.json").write_text("{}")
+        with pytest.raises(InputError, match=r"a\.json' exists and was not written by dpaudit"):
+            project(entry("a", "laplace.toml"))
+        project(entry("a", "code.py:Leaves"))  # a row that fails removes its own files alone
+        assert visible(reports) == ["a.json", "index.html", "index.md"]
+        assert (reports / "a.json").read_text() == "{}"
+        (reports / "a.json").unlink()
+        project(entry("a", "laplace.toml"))
+        project(entry("a", "laplace.toml"))  # its own may be replaced
+        (reports / ".dpaudit-files.json").write_text('{"files": 3}')
+        with pytest.raises(InputError, match="is no list of reports"):
+            project(entry("a", "laplace.toml"))
+
+    @pytest.mark.parametrize("name", ["../elsewhere", "/tmp", "\\u0000", "x" * 300])
+    def test_reports_stay_within_the_project(self, project, name):
+        with pytest.raises(InputError, match="reports is"):
+            project(f'[project]\nreports = "{name}"', entry("a", "laplace.toml"))
 
     def test_an_unwritable_folder_is_refused_before_any_work(self, project, monkeypatch):
         blocked = project.root / "file"
