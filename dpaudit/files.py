@@ -173,11 +173,12 @@ def write(path: Path | str, content: str | bytes) -> Path:
         os.umask(umask)
         Path(temporary).chmod(0o666 & ~umask)
         Path(temporary).replace(path)
-    except OSError as error:
+    except (OSError, ValueError) as error:
         if temporary:
             Path(temporary).unlink(missing_ok=True)
+        reason = getattr(error, "strerror", None) or "it is no path"
         raise InputError(
-            f"output {shown(path)} cannot be written: {error.strerror}; give a writable path."
+            f"output {shown(path)} cannot be written: {reason}; give a writable path."
         ) from None
     return path
 
