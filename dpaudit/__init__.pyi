@@ -31,6 +31,7 @@ from .mechanisms import Mechanism as Mechanism
 from .mechanisms import Opaque as Opaque
 from .mechanisms import RandomizedResponse as RandomizedResponse
 from .plan import AddRemove as AddRemove
+from .plan import Contribution as Contribution
 from .plan import FixedSizeSampling as FixedSizeSampling
 from .plan import Group as Group
 from .plan import Invocation as Invocation

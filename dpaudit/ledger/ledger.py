@@ -13,9 +13,8 @@
 
 from __future__ import annotations
 
-import sys
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
@@ -29,10 +28,12 @@ from dpaudit.chain import Durability
 from dpaudit.errors import InputError, JournalError, PlanMismatchError
 from dpaudit.ledger.account import Account
 from dpaudit.ledger.anchor import Anchor
+from dpaudit.ledger.checks import caller, name_of, require_continual, require_open, require_sound
 from dpaudit.ledger.door import Door
 from dpaudit.ledger.entry import Budget, Entry, ExternalDraw, NoiseBackend
 from dpaudit.ledger.float_noise import FloatNoise
 from dpaudit.ledger.journal import Journal
+from dpaudit.ledger.queries import BoundedQueries
 from dpaudit.ledger.secure import SecureNoise
 from dpaudit.ledger.stream import Stream
 from dpaudit.mechanisms import Mechanism
@@ -43,10 +44,9 @@ from dpaudit.plan import Invocation, Plan
 __all__ = ["Ledger"]
 
 _Drawn = TypeVar("_Drawn")
-_OWN_PACKAGE = __name__.partition(".")[0]
 
 
-class Ledger:
+class Ledger(BoundedQueries):
     """Charges every release, writes it down, and only then draws its noise.
 
     A release that the plan does not declare is refused before it is charged. Private values and
@@ -195,7 +195,7 @@ class Ledger:
         def draw(noise: NoiseBackend, entry: Entry) -> Released:
             return noise.release(entry, own)
 
-        return self._pass(mechanism, unit, at, draw, check=lambda found: _require_sound(found, own))
+        return self._pass(mechanism, unit, at, draw, check=lambda found: require_open(found, own))
 
     def release_each(
         self,
@@ -222,17 +222,41 @@ class Ledger:
         """
         self._door.require_own_process()
         own = [validate.private(value) for value in values]
-        names = [_name(unit) for unit in units]
+        names = [name_of(unit) for unit in units]
         if len(own) != len(names):
             raise InputError(f"values has {len(own)} entries and units {len(names)}; give as many.")
         with self._door:
             invocation = self._account.admissible(mechanism, at, Counter(names))
             for value in own:
-                _require_sound(invocation, value)
-            noise, source = self._drawing(), _caller(())
+                require_open(invocation, value)
+            noise, source = self._drawing(), caller(())
             entries = [Entry(invocation, name, source, noise.sampler) for name in names]
             self._charge(*entries)
             return [noise.release(*each) for each in zip(entries, own, strict=True)]
+
+    def _bounded(self, at: str) -> Invocation:
+        """The declared invocation, if its parts are bounded."""
+        self._door.require_own_process()
+        if not at and len(self._account.declared) == 1:
+            at = next(iter(self._account.declared))
+        invocation = self._account.declared.get(at)
+        if invocation is None or invocation.contribution is None:
+            raise PlanMismatchError(
+                f"{at!r:.80} is declared without a contribution; declare what one unit may add."
+            )
+        return invocation
+
+    def _release_bounded(self, invocation: Invocation, total: NDArray[Any]) -> Released:
+        def draw(noise: NoiseBackend, entry: Entry) -> Released:
+            return noise.release(entry, total)
+
+        return self._pass(
+            invocation.mechanism,
+            None,
+            invocation.at,
+            draw,
+            check=lambda found: require_sound(found, total),
+        )
 
     def stream(
         self, mechanism: Continual, shape: Sequence[int], *, unit: str | None = None, at: str = ""
@@ -259,7 +283,7 @@ class Ledger:
             sums = noise.stream(entry, wanted)
             return Stream(self._door, self._account, self._step_writer(), entry.invocation, sums)
 
-        return self._pass(mechanism, unit, at, draw, check=_require_continual)
+        return self._pass(mechanism, unit, at, draw, check=require_continual)
 
     def observe(
         self, mechanism: Mechanism, external: ExternalDraw, *, unit: str | None = None, at: str = ""
@@ -301,12 +325,12 @@ class Ledger:
         between: Sequence[str] = (),
     ) -> _Drawn:
         """The one sequence: admissible, admitted, charged, written, drawn."""
-        unit = None if unit is None else _name(unit)
+        unit = None if unit is None else name_of(unit)
         with self._door:
             invocation = self._account.admissible(mechanism, at, {unit: 1})
             check(invocation)
             noise = self._drawing() if sampler is None else (self.noise or FloatNoise())
-            entry = Entry(invocation, unit, _caller(between), sampler or noise.sampler)
+            entry = Entry(invocation, unit, caller(between), sampler or noise.sampler)
             self._charge(entry)
             return draw(noise, entry)
 
@@ -412,48 +436,3 @@ class Ledger:
 
     def __reduce_ex__(self, protocol: Any) -> NoReturn:
         raise InputError("a ledger cannot be copied or sent: a copy would draw its noise again.")
-
-
-def _name(unit: object) -> str:
-    """A unit as a plain text, which a journal can keep apart from others.
-
-    Raises:
-        InputError: if it is anything else; subclasses of ``str`` may compare as they like.
-    """
-    if type(unit) is np.str_:
-        unit = str(unit)
-    if type(unit) is not str or not unit:
-        raise InputError(f"unit is a {type(unit).__name__}; it must be a non-empty text.")
-    try:
-        unit.encode()
-    except UnicodeEncodeError:
-        raise InputError("unit has half of a character; it must be a text of whole ones.") from None
-    return unit
-
-
-def _require_sound(invocation: Invocation, value: NDArray[Any]) -> None:
-    """Refuse a value that the mechanism, or the declared sensitivity, does not cover."""
-    if value.size == 0:
-        raise InputError("value is empty; a release needs at least one number.")
-    invocation.mechanism.checked(value)
-    invocation.require_covered(value.size)
-
-
-def _require_continual(invocation: Invocation) -> None:
-    if not isinstance(invocation.mechanism, Continual):
-        raise PlanMismatchError(
-            f"{invocation.describe()} is no continual release; use release for it."
-        )
-
-
-def _caller(between: Sequence[str]) -> str:
-    """Module and line, outside this package and those between, that asked for the release."""
-    passed = {_OWN_PACKAGE, *between}
-    frame = sys._getframe(1)
-    while frame.f_back is not None and _package(frame.f_globals) in passed:
-        frame = frame.f_back
-    return f"{frame.f_globals.get('__name__', '?')}:{frame.f_lineno}"
-
-
-def _package(names: Mapping[str, Any]) -> str:
-    return str(names.get("__name__", "")).partition(".")[0]

@@ -1,5 +1,6 @@
 """What an algorithm declares before it has seen any data: invocations, relations, sampling."""
 
+from dpaudit.plan.contribution import Contribution
 from dpaudit.plan.groups import Group, Membership
 from dpaudit.plan.invocation import Invocation
 from dpaudit.plan.plan import Plan
@@ -16,6 +17,7 @@ from dpaudit.plan.sampling import FixedSizeSampling, PoissonSampling, Sampling
 
 __all__ = [
     "AddRemove",
+    "Contribution",
     "FixedSizeSampling",
     "Group",
     "Invocation",

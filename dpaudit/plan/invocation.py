@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from dpaudit.errors import InputError
 from dpaudit.fields import Count, NonNegative, Record
-from dpaudit.mechanisms import Mechanism
+from dpaudit.mechanisms import Mechanism, Norm
+from dpaudit.plan.contribution import Contribution
 from dpaudit.plan.groups import Group
 from dpaudit.plan.relations import MetricBall, PrivacyUnit, Relation, TrustModel
 from dpaudit.plan.sampling import Sampling
@@ -35,12 +36,14 @@ class Invocation(Record):
             while the draw stays secret, which under local trust it does not: the adversary sees
             whether anything left a device.
         at: label of the place in the algorithm, unique within a plan.
+        contribution: where given, the release is a sum of bounded parts, one of each unit, which
+            the ledger bounds by itself; the sensitivity then holds whatever the data are.
 
     Raises:
         InputError: if a field is invalid, or sampling is declared under local trust.
     """
 
-    left_out: ClassVar[frozenset[str]] = frozenset({"group", "sampling"})
+    left_out: ClassVar[frozenset[str]] = frozenset({"group", "sampling", "contribution"})
     mechanism: Mechanism
     sensitivity: NonNegative
     unit: PrivacyUnit
@@ -51,6 +54,7 @@ class Invocation(Record):
     group: Group | None = None
     sampling: Sampling | None = None
     at: str = ""
+    contribution: Contribution | None = None
 
     def __post_init__(self) -> None:
         group: object = self.group
@@ -63,11 +67,51 @@ class Invocation(Record):
                 "who sends nothing; leave sampling out, or name the server that hides who took "
                 "part with the trust model central."
             )
+        self._require_bounded()
         self.require_covered(1)
         if self.total is None:
             self._set("total", self.count)
         if self.releases < self.count:
             raise InputError(f"total is {self.total}; it must be at least the count, {self.count}.")
+
+    @classmethod
+    def bounded(
+        cls,
+        mechanism: Mechanism,
+        contribution: Contribution,
+        unit: PrivacyUnit,
+        relation: Relation,
+        trust: TrustModel,
+        **facts: Any,
+    ) -> Invocation:
+        """A sum of bounded parts, whose sensitivity follows from the bound and the relation.
+
+        Args:
+            mechanism: of L1 or L2 norm.
+            contribution: the bound of each unit's part.
+            unit: who is protected.
+            relation: which data sets are neighbours.
+            trust: who sees raw data.
+            **facts: further fields, such as ``count`` and ``at``.
+
+        Raises:
+            InputError: if a field is invalid.
+        """
+        sensitivity = relation.contribution_factor * contribution.bound
+        return cls(
+            mechanism, sensitivity, unit, relation, trust, contribution=contribution, **facts
+        )
+
+    def _require_bounded(self) -> None:
+        if self.contribution is None or self.mechanism.norm is Norm.CHANGE:
+            return
+        factor = self.relation.contribution_factor
+        if self.sensitivity < factor * self.contribution.bound:
+            raise InputError(
+                f"sensitivity is {self.sensitivity:g}; parts bounded by "
+                f"{self.contribution.bound:g} make it {factor * self.contribution.bound:g} under "
+                f"{self.relation}."
+            )
 
     def require_covered(self, entries: int) -> None:
         """Refuse a local value of that many entries whose owner can move it by more than declared.

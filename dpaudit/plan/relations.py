@@ -146,5 +146,6 @@ class MetricBall(Relation):
     """
 
     kind: ClassVar[str] = "metric-ball"
+    contribution_factor: ClassVar[float] = 2.0
     replaces: ClassVar[bool] = True
     radius: Positive = 1.0

@@ -30,7 +30,16 @@ from dpaudit import files, tables, validate
 from dpaudit.certificate import Claim, Finding, Severity
 from dpaudit.errors import InputError
 from dpaudit.mechanisms import Mechanism, Norm
-from dpaudit.plan import Invocation, Plan, PrivacyUnit, Relation, ReplaceOne, Sampling, TrustModel
+from dpaudit.plan import (
+    Contribution,
+    Invocation,
+    Plan,
+    PrivacyUnit,
+    Relation,
+    ReplaceOne,
+    Sampling,
+    TrustModel,
+)
 
 __all__ = ["PlanFile", "read_plan_file"]
 
@@ -120,6 +129,9 @@ class _Reader:
         """Declared, or following from a contribution or a clip, or (said aloud) assumed."""
         factor = self.relation.contribution_factor
         contribution = own.pop("contribution", None)
+        if isinstance(contribution, Mapping):
+            own["contribution"] = Contribution.from_dict(contribution)
+            contribution = own["contribution"].bound
         if "sensitivity" in own:
             if contribution is not None:
                 raise InputError("sensitivity and contribution are both given; keep one of them.")

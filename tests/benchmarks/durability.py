@@ -1,9 +1,9 @@
 """What the ledger survives, and what that costs.
 
 Run ``python -m tests.benchmarks.durability [--kills 2000] [--flips 20000]``; each number is
-computed in this run. Killed are processes that release as fast as they can, at a random moment; what they
-were given, by their own account through a pipe, must be charged in the journal, and the journal
-must go on. Flipped are single bits of journals and certificates.
+computed in this run. Killed are processes that release as fast as they can, at a random moment;
+what they were given, by their own account through a pipe, must be charged in the journal, and the
+journal must go on. Flipped are single bits of journals and certificates.
 """
 
 from __future__ import annotations

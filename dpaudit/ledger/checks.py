@@ -1,0 +1,87 @@
+"""What must be true of a unit, a value and an invocation before anything is charged."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpaudit.errors import InputError, PlanMismatchError
+from dpaudit.mechanisms.continual.release import Continual
+from dpaudit.plan import Invocation
+
+__all__ = ["caller", "name_of", "require_continual", "require_open", "require_sound"]
+
+_OWN_PACKAGE = __name__.partition(".")[0]
+
+
+def name_of(unit: object) -> str:
+    """A unit as a plain text, which a journal can keep apart from others.
+
+    Raises:
+        InputError: if it is anything else; subclasses of ``str`` may compare as they like.
+    """
+    if type(unit) is np.str_:
+        unit = str(unit)
+    if type(unit) is not str or not unit:
+        raise InputError(f"unit is a {type(unit).__name__}; it must be a non-empty text.")
+    try:
+        unit.encode()
+    except UnicodeEncodeError:
+        raise InputError("unit has half of a character; it must be a text of whole ones.") from None
+    return unit
+
+
+def require_sound(invocation: Invocation, value: NDArray[Any]) -> None:
+    """Refuse a value that the mechanism, or the declared sensitivity, does not cover.
+
+    Raises:
+        InputError: if it does not.
+    """
+    if value.size == 0:
+        raise InputError("value is empty; a release needs at least one number.")
+    invocation.mechanism.checked(value)
+    invocation.require_covered(value.size)
+
+
+def require_open(invocation: Invocation, value: NDArray[Any]) -> None:
+    """Refuse a value that somebody else has summed up where parts are to be bounded.
+
+    Raises:
+        PlanMismatchError: if the invocation declares a contribution.
+        InputError: if the mechanism refuses the value.
+    """
+    if invocation.contribution is not None:
+        raise PlanMismatchError(
+            f"{invocation.describe()} is declared with a bounded contribution; use the ledger's "
+            "sum, count, histogram or quantile, which bound it."
+        )
+    require_sound(invocation, value)
+
+
+def require_continual(invocation: Invocation) -> None:
+    """Refuse what has no steps.
+
+    Raises:
+        PlanMismatchError: if the mechanism is no continual release.
+    """
+    if not isinstance(invocation.mechanism, Continual):
+        raise PlanMismatchError(
+            f"{invocation.describe()} is no continual release; use release for it."
+        )
+
+
+def caller(between: Sequence[str]) -> str:
+    """Module and line, outside this package and those between, that asked for the release."""
+    passed = {_OWN_PACKAGE, *between}
+    frame = sys._getframe(1)
+    while frame.f_back is not None and _package(frame.f_globals) in passed:
+        frame = frame.f_back
+    return f"{frame.f_globals.get('__name__', '?')}:{frame.f_lineno}"
+
+
+def _package(names: Mapping[str, Any]) -> str:
+    return str(names.get("__name__", "")).partition(".")[0]

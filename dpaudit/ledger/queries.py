@@ -1,0 +1,128 @@
+"""What people release most, with a sensitivity that holds whatever the data are."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from dpaudit import validate
+from dpaudit.errors import InputError
+from dpaudit.ledger.bounding import Units, bounded_total, cells_of, quantile_utilities
+from dpaudit.mechanisms.base import Released
+from dpaudit.plan import Invocation
+
+__all__ = ["BoundedQueries"]
+
+
+class BoundedQueries(ABC):
+    """Sums, counts, histograms and quantiles of rows, each unit's part bounded at the door.
+
+    An invocation that declares a :class:`~dpaudit.plan.Contribution` is released by these alone.
+    """
+
+    def sum(self, rows: ArrayLike, *, units: ArrayLike | None = None, at: str = "") -> Released:
+        """Release the sum of all rows, every unit's part bounded as its invocation declares.
+
+        Rows of one unit are added up first, of at most as many as are declared; what is longer than
+        the bound is scaled down to it; NaN counts as 0. So the declared sensitivity holds whatever
+        the data are.
+
+        Args:
+            rows: private values, shape (n,) for numbers or (n, …) for arrays.
+            units: to whom each row belongs, labels or integer codes of shape (n,); without it every
+                row is a unit of its own.
+            at: label of an invocation with a contribution.
+
+        Raises:
+            InputError: if the rows are no numbers, or ``units`` has another length.
+            PlanMismatchError: if the invocation declares no contribution; else as :meth:`release`.
+        """
+        invocation = self._bounded(at)
+        members = Units.of(units, len(np.asarray(rows)))
+        norm = invocation.mechanism.norm
+        assert invocation.contribution is not None
+        return self._release_bounded(
+            invocation, bounded_total(rows, members, invocation.contribution, norm)
+        )
+
+    def count(
+        self, n: int | None = None, *, units: ArrayLike | None = None, at: str = ""
+    ) -> Released:
+        """Release the number of rows, those of one unit counting up to the declared bound.
+
+        Args:
+            n: how many rows there are; may be left out where ``units`` is given.
+            units: as for :meth:`sum`.
+            at: as for :meth:`sum`.
+        """
+        if n is None and units is None:
+            raise InputError("n and units are missing; give the number of rows, or their units.")
+        rows = len(np.asarray(units)) if n is None else validate.integer_at_least(0, n=n)
+        return self.sum(np.ones(rows, dtype=np.int64), units=units, at=at)
+
+    def histogram(
+        self,
+        keys: ArrayLike,
+        public: Sequence[Any],
+        *,
+        units: ArrayLike | None = None,
+        at: str = "",
+    ) -> Released:
+        """Release how many rows have each of some public keys; other keys are left out.
+
+        Args:
+            keys: of the rows, shape (n,).
+            public: the keys that are counted, known without the data.
+            units: as for :meth:`sum`.
+            at: as for :meth:`sum`.
+
+        Returns:
+            Shape (number of public keys,).
+        """
+        cells = cells_of(keys, np.asarray(public))
+        present = cells >= 0
+        rows = np.zeros((int(present.sum()), len(public)), dtype=np.int64)
+        rows[np.arange(len(rows)), cells[present]] = 1
+        members = None if units is None else np.asarray(units)[present]
+        return self.sum(rows, units=members, at=at)
+
+    def quantile(
+        self,
+        values: ArrayLike,
+        share: float,
+        candidates: Sequence[float],
+        *,
+        units: ArrayLike | None = None,
+        at: str = "",
+    ) -> float:
+        """Choose, of public candidates, one with about that share of the values below it.
+
+        The exponential mechanism with utility −|(1 − q) #below − q #above|, which one row moves by
+        at most max(q, 1 − q), and a row that is replaced by at most 1 (Smith 2011).
+
+        Args:
+            values: private numbers, shape (n,); NaN counts on neither side.
+            share: q, in (0, 1).
+            candidates: increasing numbers, known without the data.
+            units: as for :meth:`sum`.
+            at: label of an invocation of the exponential mechanism with a contribution.
+
+        Raises:
+            InputError: if the mechanism's utility sensitivity is below that of the utility.
+        """
+        q = validate.open_fraction(share=share)
+        invocation = self._bounded(at)
+        utilities = quantile_utilities(invocation, values, q, candidates, units)
+        return float(candidates[int(self._release_bounded(invocation, utilities))])
+
+    @abstractmethod
+    def _bounded(self, at: str) -> Invocation:
+        """The declared invocation, if its parts are bounded."""
+
+    @abstractmethod
+    def _release_bounded(self, invocation: Invocation, total: NDArray[Any]) -> Released:
+        """Release a sum of parts that were bounded."""
