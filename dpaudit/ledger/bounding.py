@@ -205,7 +205,8 @@ def _on_grid(parts: Floats, norms: Floats, bound: float, norm: Norm, step: float
 def _norms(parts: Floats, norm: Norm) -> Floats:
     """The norm of each part, shape (units,)."""
     if norm is Norm.L1 or parts.shape[1] == 1:
-        absolute: Floats = np.abs(parts).sum(axis=1)
+        with np.errstate(over="ignore"):
+            absolute: Floats = np.abs(parts).sum(axis=1)
         return absolute
     with np.errstate(over="ignore", invalid="ignore"):
         norms: Floats = np.sqrt(np.einsum("ij,ij->i", parts, parts))

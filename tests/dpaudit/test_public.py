@@ -5,12 +5,12 @@ import dpaudit
 
 PUBLIC = """
     AccountantName AddRemove AuditPair AuditRecord BudgetExceededError Certificate Claim
-    ClosedLedgerError DiscreteGaussian DiscreteLaplace DpAuditError Durability FileAnchor
-    Finding FixedSizeSampling FloatNoise Gaussian Group Guarantee InputError Invocation Laplace
-    Ledger Mechanism Membership MetricBall Opaque Plan PlanMismatchError PoissonSampling
-    PrivacyUnit RandomizedResponse Relation ReplaceOne RunResult Sampling SecureNoise Severity
-    Subject TamperedError TrustModel UnsupportedError Verdict ZeroOut certify guarantee
-    privacy_curve
+    ClosedLedgerError Contribution DiscreteGaussian DiscreteLaplace DpAuditError Durability
+    FileAnchor Finding FixedSizeSampling FloatNoise Gaussian Group Guarantee InputError
+    Invocation Laplace Ledger Mechanism Membership MetricBall Opaque Plan PlanMismatchError
+    PoissonSampling PrivacyUnit RandomizedResponse Relation ReplaceOne RunResult Sampling
+    SecureNoise Severity Subject TamperedError TrustModel UnsupportedError Verdict ZeroOut
+    certify guarantee privacy_curve
 """
 HEAVY = "{'torch', 'scipy', 'matplotlib', 'dp_accounting', 'sklearn'}"
 
