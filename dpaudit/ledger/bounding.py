@@ -27,6 +27,8 @@ Whole = NDArray[np.int64]
 
 _GRID_BITS = 26
 _MOST_STEPS = 2**_GRID_BITS
+_HUGE = 1e100
+"""Times the bound: of larger parts only the direction would matter, which floats cannot keep."""
 
 
 @dataclass(frozen=True)
@@ -103,7 +105,7 @@ def bounded_total(rows: ArrayLike, units: Units, contribution: Contribution, nor
         flat, units = flat[kept], Units(units.codes[kept], units.count)
     parts = _joined(flat, units)
     norms = _norms(parts, norm)
-    if not np.isfinite(norms).all():
+    if not norms.max(initial=0.0) <= _HUGE * contribution.bound:  # or not a number
         parts = _joined(_numbers(flat, contribution.bound), units)
         norms = _norms(parts, norm)
     step = _step(contribution.bound, whole)
@@ -162,8 +164,8 @@ def quantile_utilities(
 
 
 def _numbers(values: Floats, bound: float) -> Floats:
-    """NaN as 0 and infinities as numbers so large that the bound takes over."""
-    huge = max(bound, 1.0) * 1e100
+    """NaN as 0, and infinities and huge numbers as ones so large that the bound takes over."""
+    huge = _HUGE * bound
     return np.clip(np.nan_to_num(values, nan=0.0, posinf=huge, neginf=-huge), -huge, huge)
 
 
