@@ -13,10 +13,9 @@ from typing import TYPE_CHECKING
 from audits.papers.entries import PAPERS, Paper
 from dpaudit.certificate import AuditRecord, Certificate
 from dpaudit.errors import InputError
+from dpaudit.numbers import confidence, down, plain, up
 from dpaudit.reporting.html.environment import strict_environment
-from dpaudit.reporting.markdown import escaped
-from dpaudit.reporting.text import down, plain, up, visible
-from dpaudit.reporting.wording.headline import confidence
+from dpaudit.reporting.text import escaped, markdown_table, visible
 from dpaudit.reporting.wording.words import ACCOUNTANTS
 from dpaudit.workflow.outcomes import Status, status_of
 
@@ -196,9 +195,7 @@ def index_markdown(certificates: Mapping[str, Certificate], endings: Sequence[st
         lines += [escaped(text), ""]
     for section in sections:
         lines += [f"## {escaped(section.paper.reference)}", "", escaped(section.paper.summary), ""]
-        lines += [f"| {' | '.join(HEADS)} |", f"|{' --- |' * len(HEADS)}"]
-        lines += [f"| {' | '.join(_markdown_cells(row, endings))} |" for row in section.rows]
-        lines += [""]
+        lines += markdown_table(HEADS, (_markdown_cells(row, endings) for row in section.rows))
     lines += ["## More", "", *(f"- [{escaped(text)}]({file})" for file, text in SEE_ALSO)]
     return "\n".join(lines) + "\n"
 

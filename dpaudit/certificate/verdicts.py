@@ -8,6 +8,7 @@ from collections.abc import Iterable, Sequence
 from dpaudit.accounting import CurvePoint, Guarantee
 from dpaudit.certificate.claim import Claim, Finding, Severity, Verdict
 from dpaudit.certificate.records import AuditRecord
+from dpaudit.numbers import not_above, not_below
 
 __all__ = [
     "CLAIM_EXCEEDED",
@@ -127,8 +128,8 @@ def audit_findings(
             NOT_DECLARED,
             Severity.ERROR,
             f"An audit ({audit.method}) {_shown(audit)}; of the declared plan ε = "
-            f"{_up(point.epsilon)} at δ = {point.delta:g} is proved, so what was attacked is not "
-            "what the plan declares.",
+            f"{not_below(point.epsilon)} at δ = {point.delta:g} is proved, so what was attacked is "
+            "not what the plan declares.",
             "Compare the code with the plan: noise, sensitivity, sampling and number of releases.",
         ),
     )
@@ -138,17 +139,7 @@ def _shown(audit: AuditRecord) -> str:
     sure = "" if audit.confidence is None else f" (confidence {audit.confidence:g})"
     if audit.epsilon_lower is None or audit.epsilon_lower <= audit.claim_epsilon:
         return f"rejects ε = {audit.claim_epsilon:.6g} at δ = {audit.delta:g}{sure}"
-    return f"shows ε ≥ {_down(audit.epsilon_lower)} at δ = {audit.delta:g}{sure}"
-
-
-def _up(value: float) -> str:
-    text = f"{value:.6g}"
-    return text if float(text) >= value else repr(value)
-
-
-def _down(value: float) -> str:
-    text = f"{value:.6g}"
-    return text if float(text) <= value else repr(value)
+    return f"shows ε ≥ {not_above(audit.epsilon_lower)} at δ = {audit.delta:g}{sure}"
 
 
 def disputes(findings: Iterable[Finding]) -> tuple[str, ...]:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from functools import cache
+from importlib.metadata import entry_points
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
@@ -13,7 +15,10 @@ from dpaudit.errors import InputError
 if TYPE_CHECKING:
     from dpaudit.certificate import Certificate
 
-__all__ = ["Renderer", "render_to", "renderer_for", "suffixes"]
+__all__ = ["ENTRY_POINTS", "Renderer", "render_to", "renderer_for", "suffixes"]
+
+ENTRY_POINTS = "dpaudit.renderers"
+"""Group of the entry points by which an installed package offers its renderers."""
 
 
 class Renderer(ABC):
@@ -22,6 +27,9 @@ class Renderer(ABC):
     A renderer shows every fact of its certificates and nothing that does not follow from them,
     gives the same bytes for the same certificates, and treats every text in them as hostile.
 
+    A subclass with a ``suffix`` is found by that ending from then on. A package makes its own known
+    without an import by an entry point of the group :data:`ENTRY_POINTS` that names the class.
+
     Attributes:
         name: short name of the format.
         suffix: ending of its files, with the dot; it may be compound, such as ``.sarif.json``.
@@ -29,12 +37,30 @@ class Renderer(ABC):
 
     name: ClassVar[str] = ""
     suffix: ClassVar[str] = ""
-    _by_suffix: ClassVar[dict[str, type[Renderer]]] = {}
+    _known: ClassVar[dict[str, type[Renderer]]] = {}
 
     def __init_subclass__(cls) -> None:
+        """Register the class by its ending.
+
+        Raises:
+            InputError: if the ending has no dot, or is that of another renderer.
+        """
         super().__init_subclass__()
-        if cls.__dict__.get("suffix"):
-            Renderer._by_suffix[cls.suffix] = cls
+        suffix = cls.__dict__.get("suffix")
+        if not suffix:
+            return
+        if not suffix.startswith(".") or suffix != suffix.lower():
+            raise InputError(
+                f"suffix of {cls.__qualname__} is {suffix!r}; it must be in lower case and begin "
+                "with a dot."
+            )
+        other = Renderer._known.get(suffix, cls)
+        if (other.__module__, other.__qualname__) != (cls.__module__, cls.__qualname__):
+            raise InputError(
+                f"suffix {suffix!r} of {cls.__qualname__} is that of {other.__module__}."
+                f"{other.__qualname__} already; give it an ending of its own."
+            )
+        Renderer._known[suffix] = cls  # the same class again, in a session that edits its source
 
     @abstractmethod
     def render(self, *certificates: Certificate) -> str | bytes:
@@ -47,7 +73,24 @@ class Renderer(ABC):
 
 def suffixes() -> tuple[str, ...]:
     """The file endings that there is a renderer for, in alphabetical order."""
-    return tuple(sorted(Renderer._by_suffix))
+    return tuple(sorted(_renderers()))
+
+
+def _renderers() -> Mapping[str, type[Renderer]]:
+    """Every renderer by its ending, those of installed packages included."""
+    _load_offered()
+    return Renderer._known
+
+
+@cache
+def _load_offered() -> None:
+    for entry in entry_points(group=ENTRY_POINTS):
+        try:
+            entry.load()
+        except Exception as error:  # noqa: BLE001 - foreign code may raise anything
+            raise InputError(
+                f"renderer {entry.value!r} of an installed package cannot be loaded: {error}."
+            ) from None
 
 
 def renderer_for(path: Path | str) -> Renderer:
@@ -55,15 +98,17 @@ def renderer_for(path: Path | str) -> Renderer:
 
     Raises:
         InputError: if the ending is none of :func:`suffixes`.
+        UnsupportedError: if the format needs an extra that is not installed.
     """
     name = Path(path).name.lower()
-    fitting = [s for s in Renderer._by_suffix if name.endswith(s) and len(name) > len(s)]
+    known = _renderers()
+    fitting = [ending for ending in known if name.endswith(ending) and len(name) > len(ending)]
     if not fitting:
         raise InputError(
             f"output {str(path)!r:.200} has the ending {Path(path).suffix!r:.40}; "
             f"it must end in one of {', '.join(suffixes())}."
         )
-    return Renderer._by_suffix[max(fitting, key=len)]()
+    return known[max(fitting, key=len)]()
 
 
 def render_to(certificates: Certificate | Sequence[Certificate], path: Path | str) -> Path:

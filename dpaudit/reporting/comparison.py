@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from dpaudit.certificate import Verdict
-from dpaudit.reporting.text import down, percent, plain, up
+from dpaudit.numbers import down, percent, plain, up
 from dpaudit.reporting.view import View
 
 __all__ = ["ComparisonRow", "comparison", "tally"]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -80,28 +81,33 @@ def _distinct(plan: Plan) -> int:
 
 def growth(certificate: Certificate) -> Growth | None:
     """ε after a growing number of uses; None where nothing finite is proved of the whole."""
-    from dpaudit.accounting import compose, epsilon_after_rounds
-
-    plan, proved = certificate.plan, certificate.guarantee
+    proved = certificate.guarantee
     if proved is None or proved.epsilon == math.inf:
         return None
-    name = quick_accountant(plan, proved.accountant)
+    return _growth(certificate.plan, proved.epsilon, proved.delta, proved.accountant)
+
+
+@lru_cache(maxsize=16)  # one certificate is often rendered in several formats
+def _growth(plan: Plan, epsilon: float, delta: float, accountant: AccountantName) -> Growth | None:
+    from dpaudit.accounting import compose, epsilon_after_rounds
+
+    name = quick_accountant(plan, accountant)
     uses = sum(each.count for each in plan.invocations)
     try:
         parts = [
-            Step(number, 0, compose(_first(plan, number), name).epsilon(proved.delta).upper)
+            Step(number, 0, compose(_first(plan, number), name).epsilon(delta).upper)
             for number in _checkpoints(uses, len(plan.invocations))
         ]
-        again = epsilon_after_rounds(plan, proved.delta, np.array(_RUNS), name)
+        again = epsilon_after_rounds(plan, delta, np.array(_RUNS), name)
     except UnsupportedError:
         return None
     beyond = tuple(
-        Step(uses * runs, runs, float(epsilon))
-        for runs, epsilon in zip(_RUNS, again, strict=True)
-        if epsilon < math.inf
+        Step(uses * runs, runs, float(later))
+        for runs, later in zip(_RUNS, again, strict=True)
+        if later < math.inf
     )
-    whole = Step(uses, 1, proved.epsilon if name is proved.accountant else parts[-1].epsilon)
-    return Growth(proved.delta, name, (*parts[:-1], whole), beyond)
+    whole = Step(uses, 1, epsilon if name is accountant else parts[-1].epsilon)
+    return Growth(delta, name, (*parts[:-1], whole), beyond)
 
 
 def _checkpoints(uses: int, invocations: int) -> list[int]:

@@ -10,9 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpaudit.accounting import CurvePoint, Guarantee
-from dpaudit.reporting.text import probability
 
-__all__ = ["best_odds", "densified", "proved_points", "thinned", "trade_off"]
+__all__ = ["best_odds", "densified", "probability", "proved_points", "thinned", "trade_off"]
 
 Floats = NDArray[np.float64]
 
@@ -24,6 +23,20 @@ def proved_points(guarantee: Guarantee) -> tuple[CurvePoint, ...]:
     own = CurvePoint(guarantee.epsilon, guarantee.delta)
     points = {(p.epsilon, p.delta) for p in (*guarantee.curve, own) if p.epsilon < math.inf}
     return tuple(CurvePoint(*point) for point in sorted(points, key=lambda p: (p[0], -p[1])))
+
+
+def probability(epsilon: float, delta: float) -> float:
+    """Success that (ε, δ) leaves to the best guess between two equally likely data sets.
+
+    The sum of the two error rates of any test is at least 2(1 − δ)/(1 + e^ε) (Kairouz, Oh and
+    Viswanath 2015, Theorem 2.1), so a guess is right with probability at most
+    (e^ε + δ)/(1 + e^ε).
+
+    >>> round(probability(1, 0), 4), probability(0, 0), probability(float("inf"), 0)
+    (0.7311, 0.5, 1.0)
+    """
+    shrunk = math.exp(-epsilon)
+    return (1 + delta * shrunk) / (1 + shrunk)
 
 
 def best_odds(points: Sequence[CurvePoint]) -> float:

@@ -6,20 +6,17 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from dpaudit.numbers import confidence, down, percent, plain, up
 from dpaudit.reporting.base import Renderer
 from dpaudit.reporting.comparison import comparison, tally
-from dpaudit.reporting.text import compact, down, percent, plain, up, visible
-from dpaudit.reporting.view import View, answered, view
-from dpaudit.reporting.wording.headline import confidence
+from dpaudit.reporting.text import compact, escaped, markdown_table, visible
+from dpaudit.reporting.view import View, view
 from dpaudit.reporting.wording.tables import InvocationRow
 
 if TYPE_CHECKING:
     from dpaudit.certificate import AuditRecord, Certificate, Finding
 
 __all__ = ["MarkdownRenderer"]
-
-_SPECIAL = re.compile(r"[\\`*_\[\]|~$]|^(?:[#+=-]|\d+(?=[.)](?:\s|$)))")
-_ENTITIES = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;", "@": "&#64;"})
 
 
 class MarkdownRenderer(Renderer):
@@ -65,32 +62,13 @@ def _report(shown: View) -> Iterator[str]:
     yield from _reproduction(shown)
 
 
-def escaped(value: Any) -> str:
-    """Foreign text on one line, in which no character means anything to Markdown or HTML."""
-    text = visible(" ".join(str(value).split())) or "–"
-    text = _SPECIAL.sub(_backslashed, text).translate(_ENTITIES)
-    text = text.replace("://", "&#58;//")
-    return re.sub(r"www\.", "www&#46;", text, flags=re.IGNORECASE)
-
-
-def _backslashed(match: re.Match[str]) -> str:
-    """A digit cannot be escaped, but the dot or bracket after it can."""
-    found = match[0]
-    return f"{found}\\" if found[0].isdigit() else f"\\{found}"
-
-
 def _command(line: str) -> str:
     """A line of code to copy; one that could end the code, or looks like HTML, is escaped."""
     return f"- {escaped(line)}" if re.search(r"[`<>&\n]", visible(line)) else f"- `{visible(line)}`"
 
 
-def _table(heads: Iterable[str], rows: Iterable[Iterable[Any]]) -> Iterator[str]:
-    names = list(heads)
-    yield f"| {' | '.join(names)} |"
-    yield f"|{' --- |' * len(names)}"
-    for row in rows:
-        yield f"| {' | '.join(map(escaped, row))} |"
-    yield ""
+def _table(heads: Sequence[str], rows: Iterable[Iterable[Any]]) -> Iterator[str]:
+    return markdown_table(heads, (map(escaped, row) for row in rows))
 
 
 def _terms(entries: Iterable[tuple[str, Any]]) -> Iterator[str]:
@@ -260,7 +238,7 @@ def _checklists(shown: View) -> Iterator[str]:
     for checklist in shown.checklists:
         yield f"### {escaped(checklist.title)}"
         yield ""
-        yield f"{answered(checklist)} Source: {escaped(checklist.source)}\n"
+        yield f"{checklist.tally} Source: {escaped(checklist.source)}\n"
         rows = ((i.title, i.rule, i.group, i.status, i.reason) for i in checklist.items)
         yield from _table(("item", "rule", "group", "status", "reason"), rows)
 

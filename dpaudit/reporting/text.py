@@ -1,91 +1,20 @@
-"""Numbers and foreign text, fit for print."""
+"""Foreign text, fit for print."""
 
 from __future__ import annotations
 
 import json
-import math
+import re
 import unicodedata
-from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
-__all__ = ["compact", "down", "percent", "plain", "probability", "up", "visible"]
+__all__ = ["compact", "escaped", "markdown_table", "visible"]
 
-FLOAT_SLACK = 1e-12
-"""Relative excess that is the rounding of a float, not a digit of the number: 0.1 + 0.2 is 0.3."""
-
-_DIGITS = 6
 _KEPT = "\n\t"
 _LOOKS_EMPTY = {"Cc", "Cf", "Cs", "Co", "Zl", "Zp"}
 _JOINERS = "\u200c\u200d"
-
-
-def up(value: float) -> str:
-    """A number with six significant digits, rounded up: for upper bounds.
-
-    >>> up(0.34563308), up(1.0), up(float("inf"))
-    ('0.345634', '1', '∞')
-    """
-    return _rounded(value, ROUND_CEILING)
-
-
-def down(value: float) -> str:
-    """A number with six significant digits, rounded down: for lower bounds.
-
-    >>> down(1.7345678)
-    '1.73456'
-    """
-    return _rounded(value, ROUND_FLOOR)
-
-
-def plain(value: float) -> str:
-    """A number with six significant digits, rounded to nearest: for parameters.
-
-    >>> plain(12.649110640673518), plain(100000)
-    ('12.6491', '100000')
-    """
-    if not math.isfinite(value):
-        return str(value).replace("inf", "∞")
-    whole = value == int(value) and abs(value) < 1e15
-    return str(int(value)) if whole else f"{value:.{_DIGITS}g}"
-
-
-def _rounded(value: float, direction: str) -> str:
-    if not math.isfinite(value) or value == 0:
-        return plain(value)
-    slack = FLOAT_SLACK * abs(value)
-    exact = Decimal(value - slack if direction == ROUND_CEILING else value + slack)
-    step = Decimal(1).scaleb(exact.adjusted() - _DIGITS + 1)
-    return f"{float(exact.quantize(step, rounding=direction)):.{_DIGITS}g}"
-
-
-def probability(epsilon: float, delta: float) -> float:
-    """Success that (ε, δ) leaves to the best guess between two equally likely data sets.
-
-    The sum of the two error rates of any test is at least 2(1 − δ)/(1 + e^ε) (Kairouz, Oh and
-    Viswanath 2015, Theorem 2.1), so a guess is right with probability at most
-    (e^ε + δ)/(1 + e^ε).
-
-    >>> round(probability(1, 0), 4), probability(0, 0), probability(float("inf"), 0)
-    (0.7311, 0.5, 1.0)
-    """
-    shrunk = math.exp(-epsilon)
-    return (1 + delta * shrunk) / (1 + shrunk)
-
-
-def percent(share: float) -> str:
-    """A probability in percent, rounded up; as many decimals as set it apart from certainty.
-
-    >>> percent(0.73106), percent(0.75), percent(0.9999546), percent(1)
-    ('73.2 %', '75 %', '99.996 %', '100 %')
-    """
-    exact = Decimal(share - FLOAT_SLACK) * 100
-    shown = Decimal(100)
-    for decimals in range(1, 9):
-        shown = exact.quantize(Decimal(1).scaleb(-decimals), rounding=ROUND_CEILING)
-        if shown < 100:
-            break
-    text = f"{min(shown, Decimal(100)):f}"
-    return f"{text.rstrip('0').rstrip('.') if '.' in text else text} %"
+_SPECIAL = re.compile(r"[\\`*_\[\]|~$]|^(?:[#+=-]|\d+(?=[.)](?:\s|$)))")
+_ENTITIES = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;", "@": "&#64;"})
 
 
 def visible(text: str) -> str:
@@ -120,3 +49,30 @@ def compact(value: Any, limit: int = 4000) -> str:
     if len(text) <= limit:
         return text
     return f"{text[:limit]}… ({len(text) - limit} more characters)"
+
+
+def escaped(value: Any) -> str:
+    r"""Foreign text on one line, in which no character means anything to Markdown or HTML.
+
+    >>> print(escaped("a *b* <c>"), escaped("1. x"), escaped(""))
+    a \*b\* &lt;c&gt; 1\. x –
+    """
+    text = visible(" ".join(str(value).split())) or "–"
+    text = _SPECIAL.sub(_backslashed, text).translate(_ENTITIES)
+    text = text.replace("://", "&#58;//")
+    return re.sub(r"(www)\.", r"\1&#46;", text, flags=re.IGNORECASE)
+
+
+def _backslashed(match: re.Match[str]) -> str:
+    """A digit cannot be escaped, but the dot or bracket after it can."""
+    found = match[0]
+    return f"{found}\\" if found[0].isdigit() else f"\\{found}"
+
+
+def markdown_table(heads: Sequence[str], rows: Iterable[Iterable[str]]) -> Iterator[str]:
+    """The lines of a Markdown table and an empty one; cells stand as they are given."""
+    yield f"| {' | '.join(heads)} |"
+    yield f"|{' --- |' * len(heads)}"
+    for row in rows:
+        yield f"| {' | '.join(row)} |"
+    yield ""

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from dpaudit.reporting import composition
 from dpaudit.reporting.checklists import checklists
-from dpaudit.reporting.checklists.model import Checklist, Status
+from dpaudit.reporting.checklists.model import Checklist
 from dpaudit.reporting.figures import privacy, roc, runs
 from dpaudit.reporting.figures.plot import Figure
 from dpaudit.reporting.wording import headline, tables, words
@@ -16,7 +16,7 @@ from dpaudit.reporting.wording.statement import Statement, statement
 if TYPE_CHECKING:
     from dpaudit.certificate import AuditRecord, Certificate, Finding
 
-__all__ = ["AuditView", "View", "answered", "view"]
+__all__ = ["AuditView", "View", "view"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -126,12 +126,6 @@ def view(certificate: Certificate) -> View:
 def _audit(certificate: Certificate, number: int, record: AuditRecord) -> AuditView:
     figure = roc.roc_figure(record, number)
     drawn = set() if figure is None else {"roc"}
-    told = {name: value for name, value in record.details.items() if name not in drawn}
+    details = {name: value for name, value in record.details.items() if name not in drawn}
     command = tables.replay_command(certificate, record)
-    return AuditView(record, tables.nested_facts(told), command, figure)
-
-
-def answered(checklist: Checklist) -> str:
-    """How the items of a checklist were answered, in a sentence."""
-    counts = (f"{checklist.count(status)} {status.value.replace('-', ' ')}" for status in Status)
-    return f"Of {len(checklist.items)} items: {', '.join(counts)}."
+    return AuditView(record, tables.nested_facts(details), command, figure)

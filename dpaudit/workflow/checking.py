@@ -16,7 +16,7 @@ from dpaudit.project.entries import BudgetEntry, SubjectEntry
 from dpaudit.project.foreign import foreign
 from dpaudit.project.project_file import ProjectFile, read_project_file
 from dpaudit.project.targets import find_target
-from dpaudit.reporting import suffixes
+from dpaudit.reporting import renderer_for, suffixes
 from dpaudit.workflow.baselines import Baseline, read_baseline
 from dpaudit.workflow.budgets import in_sequence
 from dpaudit.workflow.certifying import certified
@@ -49,6 +49,8 @@ def check_project(
         InputError: if the project file, the older certificates or the folder are wrong.
     """
     project = read_project_file(path, suffixes())
+    for ending in project.formats:
+        renderer_for(f"report{ending}")  # says before any work that a format needs an extra
     if reports is not None:
         project = replace(project, reports=reports.absolute())
     baseline = None if since is None else read_baseline(since)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from functools import cache
 from typing import TYPE_CHECKING
 from urllib.parse import quote
 
 from dpaudit.reporting.html.environment import strict_environment
-from dpaudit.reporting.markdown import escaped
+from dpaudit.reporting.text import escaped, markdown_table
 from dpaudit.workflow import summary
 from dpaudit.workflow.outcomes import ProjectOutcome, SubjectRow
 
@@ -41,10 +41,12 @@ def index_markdown(outcome: ProjectOutcome) -> str:
 def _markdown(outcome: ProjectOutcome) -> Iterator[str]:
     yield f"# {TITLE}\n"
     yield f"{escaped(summary.headline(outcome))}\n"
-    yield from _table((*summary.SUBJECT_HEADS, "files"), map(_subject_line, outcome.subjects))
+    yield from markdown_table(
+        (*summary.SUBJECT_HEADS, "files"), map(_subject_line, outcome.subjects)
+    )
     if outcome.budgets:
         lines = (map(escaped, summary.budget_cells(row)) for row in outcome.budgets)
-        yield from _table(summary.BUDGET_HEADS, lines)
+        yield from markdown_table(summary.BUDGET_HEADS, lines)
     for name, text in summary.remarks(outcome):
         yield f"- {escaped(name)}: {escaped(text)}"
 
@@ -52,15 +54,6 @@ def _markdown(outcome: ProjectOutcome) -> Iterator[str]:
 def _subject_line(row: SubjectRow) -> Iterator[str]:
     yield from map(escaped, summary.subject_cells(row))
     yield " ".join(f"[{ending}]({target})" for ending, target in _links(row)) or summary.NOTHING
-
-
-def _table(heads: Iterable[str], lines: Iterable[Iterable[str]]) -> Iterator[str]:
-    names = list(heads)
-    yield f"| {' | '.join(names)} |"
-    yield f"|{' --- |' * len(names)}"
-    for line in lines:
-        yield f"| {' | '.join(line)} |"
-    yield ""
 
 
 def _links(row: SubjectRow) -> list[tuple[str, str]]:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from dpaudit.accounting import Guarantee
 from dpaudit.certificate import Certificate, Claim
-from dpaudit.reporting.text import down, plain, up
+from dpaudit.numbers import down, plain, up
 from dpaudit.workflow.outcomes import BudgetRow, ProjectOutcome, Status, SubjectRow
 
 __all__ = [

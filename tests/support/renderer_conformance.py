@@ -1,18 +1,56 @@
 """The suite that every renderer inherits: a subclass names the renderer and how it is read."""
 
+import inspect
 import json
 import os
 import subprocess
 import sys
+import tempfile
 import time
+from functools import cache
+from pathlib import Path
 
+import report_certificates
+
+import dpaudit
 from dpaudit.certificate import Certificate
+from dpaudit.numbers import down, plain, up
 from dpaudit.reporting import Renderer, render_to
-from dpaudit.reporting.text import down, plain, up, visible
+from dpaudit.reporting.text import visible
 from dpaudit.reporting.view import view
 
-_RENDERED, _VIEWS = {}, {}
+_RENDERED, _SECONDS, _VIEWS = {}, {}, {}
 """By identity: the certificates live as long as the session."""
+
+SEVERAL = ("refuted", "opaque", "certified", "hostile")
+"""What is shown side by side."""
+
+_ELSEWHERE = """
+import importlib.util, pathlib, sys
+from dpaudit.certificate import load_certificate
+from dpaudit.reporting import render_to, suffixes
+source, certificate, folder = map(pathlib.Path, sys.argv[1:])
+if source.name != "dpaudit":
+    spec = importlib.util.spec_from_file_location("renderer_elsewhere", source)
+    spec.loader.exec_module(importlib.util.module_from_spec(spec))
+for suffix in suffixes():
+    render_to(load_certificate(certificate), folder / f"c{suffix}")
+"""
+
+
+@cache
+def rendered_elsewhere(source):
+    """The certified one in every format, by another process that knows the renderers of a file.
+
+    Whatever the time, the folder, the user, the language and the order of sets.
+    """
+    other = {"PYTHONHASHSEED": "42", "TZ": "Asia/Taipei", "LC_ALL": "C", "USER": "somebody"}
+    other["PYTHONPATH"] = os.pathsep.join(sys.path)
+    with tempfile.TemporaryDirectory() as folder:
+        path = report_certificates.all_kinds()["certified"].save(Path(folder, "certificate"))
+        line = [sys.executable, "-c", _ELSEWHERE, source, path, folder]
+        subprocess.run(line, check=True, cwd=folder, env=os.environ | other)
+        return {file.name: file.read_bytes() for file in Path(folder).glob("c.*")}
 
 
 def squeezed(text):
@@ -55,17 +93,23 @@ class RendererConformance:
     def test_every_fact_appears(self, certificate):
         assert self.missing(self.rendered(certificate), certificate) == []
 
-    def rendered(self, certificate):
-        """Once for each certificate of the session: rendering takes time."""
-        key = (self.renderer, id(certificate))
+    def rendered(self, *certificates):
+        """Once in a session: rendering takes time."""
+        key = (self.renderer, *map(id, certificates))
         if key not in _RENDERED:
-            _RENDERED[key] = self.renderer().render(certificate)
+            _SECONDS[key], _RENDERED[key] = self.timed(*certificates)
         return _RENDERED[key]
 
+    def timed(self, *certificates):
+        """Processor time of rendering, and what was rendered."""
+        start = time.process_time()
+        rendered = self.renderer().render(*certificates)
+        return time.process_time() - start, rendered
+
     def test_every_fact_of_several_appears(self, certificates):
-        several = [certificates[name] for name in ("refuted", "certified", "hostile")]
-        rendered = self.renderer().render(*several)
-        assert [self.missing(rendered, certificate) for certificate in several] == [[], [], []]
+        several = [certificates[name] for name in SEVERAL]
+        rendered = self.rendered(*several)
+        assert [self.missing(rendered, each) for each in several] == [[] for _ in SEVERAL]
 
     def missing(self, rendered, certificate):
         text = self.read(rendered).casefold()
@@ -112,27 +156,18 @@ class RendererConformance:
         """How a text of the certificate looks in the output of :meth:`read`."""
         return squeezed(visible(text))
 
-    def test_same_bytes_for_same_certificate(self, certificate):
-        text = json.dumps(certificate.to_dict(), sort_keys=True)  # a file does not keep the order
-        again = Certificate.from_dict(json.loads(text))
-        assert self.rendered(certificate) == self.renderer().render(again)
+    def test_same_bytes_for_same_certificate(self, certificates):
+        for name in ("certified", "exceeded", "hostile", "scripts"):
+            text = json.dumps(certificates[name].to_dict(), sort_keys=True)  # in another order
+            again = Certificate.from_dict(json.loads(text))
+            assert self.rendered(certificates[name]) == self.renderer().render(again), name
 
-    def test_same_bytes_in_another_process(self, certificates, tmp_path):
-        """Whatever the time, the folder, the user, the language and the order of sets."""
-        path = certificates["certified"].save(tmp_path / "c.json")
-        target = tmp_path / f"c{self.renderer.suffix}"
-        code = (
-            "import sys; from dpaudit.certificate import load_certificate as load;"
-            "from dpaudit.reporting import render_to; render_to(load(sys.argv[1]), sys.argv[2])"
-        )
-        other = {"PYTHONHASHSEED": "42", "TZ": "Asia/Taipei", "LC_ALL": "C", "USER": "somebody"}
-        subprocess.run(
-            [sys.executable, "-c", code, path, target],
-            check=True,
-            cwd=tmp_path,
-            env=os.environ | other,
-        )
-        assert target.read_bytes() == as_bytes(self.rendered(certificates["certified"]))
+    def test_same_bytes_in_another_process(self, certificates):
+        source = Path(inspect.getsourcefile(self.renderer))
+        package = Path(dpaudit.__file__).parent
+        files = rendered_elsewhere(package if package in source.parents else source)
+        expected = as_bytes(self.rendered(certificates["certified"]))
+        assert files[f"c{self.renderer.suffix}"] == expected
 
     def test_nothing_of_another_certificate_appears(self, certificates):
         self.renderer().render(certificates["certified"])
@@ -148,10 +183,15 @@ class RendererConformance:
         assert [fact for fact in foreign if self.seen(fact).casefold() in text] == []
 
     def test_thousand_invocations_are_quick_and_small(self, certificates):
-        self.renderer().render(certificates["bare"])
-        start = time.process_time()
-        rendered = self.renderer().render(certificates["thousand"])
-        assert time.process_time() - start < 2
+        """Ten times the invocations: at most twenty-five times the time, in the same process."""
+        thousand, hundred = certificates["thousand"], report_certificates.many(100)
+        self.rendered(certificates["bare"])  # and whatever is made once
+        rendered = self.rendered(thousand)
+        small = min(self.timed(hundred)[0] for _ in range(2))
+        large = _SECONDS[self.renderer, id(thousand)]
+        if large > 25 * small:  # something else may have run: once more
+            large, _ = self.timed(thousand)
+        assert large <= 25 * small
         assert len(as_bytes(rendered)) < 2_000_000
 
     def test_is_found_by_its_suffix(self, tmp_path, certificates):
@@ -192,12 +232,12 @@ class PeopleConformance(RendererConformance):
             assert sum(verdict in start for start in starts) == 1
 
     def test_several_begin_with_a_table_of_verdicts(self, certificates):
-        several = [certificates[kind] for kind in ("refuted", "opaque", "certified")]
-        text = self.read(self.renderer().render(*several))
-        start = text[text.index(self.seen("Privacy reports")) :][:1500]
-        assert self.seen("3 reports: 1 refuted, 1 unproven, 1 certified.") in start
+        several = [certificates[kind] for kind in SEVERAL]
+        text = self.read(self.rendered(*several))
+        start = text[text.index(self.seen("Privacy reports")) :][:2500]
+        assert self.seen("4 reports: 2 refuted, 1 unproven, 1 certified.") in start
         for certificate in several:
-            assert self.seen(certificate.subject.name) in start
+            assert self.seen(certificate.subject.name)[:40] in start
 
     def test_missing_optional_parts(self, certificates):
         text = self.read(self.rendered(certificates["bare"]))

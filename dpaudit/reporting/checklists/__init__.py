@@ -7,16 +7,17 @@ ML", and the categories of the privacy label for differential privacy::
         print(checklist.name, checklist.count(Status.MET), "of", len(checklist.items))
 
 An answer follows from the certificate alone. What the certificate does not tell is unknown, and
-unknown is never shown as met.
+unknown is never shown as met. Each list is one table beside this file; the terms that its
+conditions and sentences name are those of :mod:`dpaudit.reporting.checklists.terms`.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from dpaudit.reporting.checklists import dpfy, label, nist
 from dpaudit.reporting.checklists.facts import Facts
-from dpaudit.reporting.checklists.model import Checklist, ChecklistItem, Status
+from dpaudit.reporting.checklists.model import Checklist, ChecklistItem, Status, filled
+from dpaudit.reporting.checklists.terms import terms
 
 if TYPE_CHECKING:
     from dpaudit.certificate import Certificate
@@ -26,5 +27,5 @@ __all__ = ["Checklist", "ChecklistItem", "Status", "checklists"]
 
 def checklists(certificate: Certificate) -> tuple[Checklist, ...]:
     """Every known checklist, answered from this certificate, in a fixed order."""
-    facts = Facts(certificate)
-    return tuple(source.filled(facts) for source in (nist.HAZARDS, dpfy.REPORTING, label.LABEL))
+    known = terms(Facts(certificate))
+    return tuple(filled(table, known) for table in ("nist", "dpfy", "label"))

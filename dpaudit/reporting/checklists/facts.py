@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import math
 import re
+import tomllib
 from collections.abc import Collection
 from dataclasses import dataclass
 from enum import Enum, auto
 from functools import cached_property
+from importlib import resources
 from typing import TYPE_CHECKING
 
 from dpaudit.certificate import Severity
-from dpaudit.mechanisms import Mechanism, Opaque
+from dpaudit.mechanisms import Mechanism
 from dpaudit.plan import FixedSizeSampling, MetricBall, TrustModel
 from dpaudit.reporting.wording.headline import headline
 
@@ -22,63 +24,10 @@ if TYPE_CHECKING:
 
 __all__ = ["Facts", "Level", "Rules", "listed"]
 
-_PERSONS = frozenset(
-    {
-        "agent",
-        "applicant",
-        "citizen",
-        "client",
-        "customer",
-        "device",
-        "employee",
-        "family",
-        "firm",
-        "household",
-        "individual",
-        "member",
-        "owner",
-        "participant",
-        "party",
-        "patient",
-        "person",
-        "respondent",
-        "seller",
-        "student",
-        "subscriber",
-        "user",
-        "voter",
-        "worker",
-    }
+_VOCABULARY = tomllib.loads(
+    resources.files("dpaudit.reporting.checklists").joinpath("vocabulary.toml").read_text("utf-8")
 )
-_EVENTS = frozenset(
-    {
-        "answer",
-        "click",
-        "entry",
-        "event",
-        "example",
-        "image",
-        "item",
-        "measurement",
-        "message",
-        "observation",
-        "purchase",
-        "query",
-        "reading",
-        "record",
-        "report",
-        "response",
-        "row",
-        "sale",
-        "sample",
-        "sentence",
-        "sequence",
-        "token",
-        "transaction",
-        "trip",
-        "visit",
-    }
-)
+_PERSONS, _EVENTS = (frozenset(_VOCABULARY["units"][kind]) for kind in ("person", "event"))
 _QUALIFIER = re.compile(
     r"\b(?:an?|and|as|at|based|by|during|each|every|for|from|in|into|like|of|on|or|over|per|to|when"
     r"|who|whose|with|within)\b"
@@ -98,70 +47,13 @@ class Level(Enum):
 
 
 class Rules:
-    """Findings by what they say about a system.
+    """Names of findings by what they say about a system; ``vocabulary.toml`` lists them."""
 
-    Whoever writes findings under these names is understood by the checklists; a finding under any
-    other name counts by its severity alone.
-    """
-
-    SOUNDNESS = frozenset(
-        {
-            "assumed-sensitivity",
-            "float-lsb",
-            "groups-overlap",
-            "hidden-randomness",
-            "integer-overflow",
-            "noise-not-calibrated",
-            "noise-reuse",
-            "noise-reused",
-            "not-the-declared-noise",
-            "private-control-flow",
-            "seed-reuse",
-            "seed-reused",
-            "sensitivity-miscounted",
-            "sensitivity-understated",
-            "touched-too-often",
-        }
-    )
-    """An assumption of the proof is found not to hold, or is not declared."""
-    IMPLEMENTATION = SOUNDNESS - {"assumed-sensitivity"} | {
-        "input-not-refused",
-        "private-use-of-randomness",
-        "seeded-noise",
-    }
-    """The code is not what the mathematics speaks of."""
-    SIDE_CHANNELS = frozenset(
-        {
-            "data-dependent-branch",
-            "float-lsb",
-            "float-noise",
-            "integer-overflow",
-            "private-control-flow",
-        }
-    )
-    """Something beside the released values can reveal the data."""
-    CONTRIBUTIONS = frozenset(
-        {
-            "assumed-sensitivity",
-            "groups-overlap",
-            "sensitivity-miscounted",
-            "sensitivity-understated",
-            "touched-too-often",
-        }
-    )
-    """A unit contributes more than is counted."""
-    UNCOUNTED = frozenset(
-        {
-            "data-dependent-bound",
-            "data-dependent-branch",
-            "data-dependent-clip",
-            "data-dependent-scale",
-            "outside-the-claim",
-            "private-use-of-randomness",
-            "result-not-from-releases",
-        }
-    )
-    """Something that depends on the data leaves the system and is not counted."""
+    SOUNDNESS = frozenset(_VOCABULARY["rules"]["soundness"])
+    IMPLEMENTATION = SOUNDNESS - {"assumed-sensitivity"} | set(_VOCABULARY["rules"]["code"])
+    SIDE_CHANNELS = frozenset(_VOCABULARY["rules"]["side_channels"])
+    CONTRIBUTIONS = frozenset(_VOCABULARY["rules"]["contributions"])
+    UNCOUNTED = frozenset(_VOCABULARY["rules"]["uncounted"])
 
 
 @dataclass(frozen=True, eq=False)
@@ -198,14 +90,11 @@ class Facts:
     @cached_property
     def proved(self) -> Guarantee | None:
         """The finite guarantee that nothing in the certificate contradicts or disputes."""
-        guarantee = self.certificate.guarantee
-        if guarantee is None or guarantee.epsilon == math.inf:
-            return None
-        return None if self.contradicted or self.disputed else guarantee
+        return None if self.unproved else self.certificate.guarantee
 
-    @property
+    @cached_property
     def unproved(self) -> str:
-        """Why :attr:`proved` is None, as the start of a sentence."""
+        """Why :attr:`proved` is None, as the start of a sentence; empty where it is not."""
         guarantee = self.certificate.guarantee
         if guarantee is None:
             return "No accountant has a theorem for the plan"
@@ -213,18 +102,13 @@ class Facts:
             return "No finite ε is proved"
         if self.contradicted:
             return "An audit shows more than is proved: the proof is not one of this code"
-        return f"The declaration that the proof rests on is disputed ({listed(self.disputed)})"
+        if self.disputed:
+            return f"The declaration that the proof rests on is disputed ({listed(self.disputed)})"
+        return ""
 
     def found(self, rules: Collection[str]) -> tuple[str, ...]:
         """Which of these rules the certificate has a finding of."""
         return tuple(dict.fromkeys(f.rule for f in self.certificate.findings if f.rule in rules))
-
-    @property
-    def statements(self) -> int:
-        """How many statements of (ε, δ) there are: claim, guarantee, and one of each audit."""
-        certificate = self.certificate
-        stated = (certificate.claim is not None) + (certificate.guarantee is not None)
-        return stated + len(certificate.audits)
 
     @cached_property
     def level(self) -> Level:
@@ -254,30 +138,9 @@ class Facts:
         return tuple(dict.fromkeys(i.mechanism for i in self.plan.invocations))
 
     @property
-    def kinds(self) -> tuple[str, ...]:
-        """Names of the mechanisms, each once."""
-        return tuple(dict.fromkeys(mechanism.kind for mechanism in self.mechanisms))
-
-    @property
-    def unexplained(self) -> tuple[str, ...]:
-        """Mechanisms of which only the privacy is stated, not how they work."""
-        return tuple(
-            dict.fromkeys(
-                m.kind
-                for m in self.mechanisms
-                if isinstance(m, Opaque) or m.kind.endswith("black-box")
-            )
-        )
-
-    @property
-    def failing(self) -> tuple[str, ...]:
-        """Mechanisms that may reveal everything with a small probability."""
-        return tuple(dict.fromkeys(m.kind for m in self.mechanisms if getattr(m, "delta", 0.0) > 0))
-
-    @property
-    def local(self) -> bool:
-        """Whether raw data never leave their owner."""
-        return all(i.trust is TrustModel.LOCAL for i in self.plan.invocations)
+    def trust_models(self) -> tuple[TrustModel, ...]:
+        """The trust models of the plan, each once."""
+        return tuple(dict.fromkeys(i.trust for i in self.plan.invocations))
 
     @property
     def releases(self) -> str:

@@ -1,16 +1,19 @@
-"""What a checklist is, filled or not."""
+"""What a checklist is, asked and answered."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import tomllib
+from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import TYPE_CHECKING
+from functools import cache
+from importlib import resources
+from typing import Any
 
-if TYPE_CHECKING:
-    from dpaudit.reporting.checklists.facts import Facts
+__all__ = ["Checklist", "ChecklistItem", "Status", "filled"]
 
-__all__ = ["Checklist", "ChecklistItem", "Source", "Status", "Template"]
+_OTHERWISE = "otherwise"
+"""The last condition of every item, which always holds."""
 
 
 class Status(StrEnum):
@@ -65,48 +68,43 @@ class Checklist:
         """How many items have that status."""
         return sum(item.status is status for item in self.items)
 
+    @property
+    def tally(self) -> str:
+        """How the items were answered, in a sentence."""
+        counts = (f"{self.count(status)} {status.value.replace('-', ' ')}" for status in Status)
+        return f"Of {len(self.items)} items: {', '.join(counts)}."
 
-@dataclass(frozen=True)
-class Template:
-    """One item before it is answered.
 
-    Attributes:
-        rule: stable identifier.
-        group: heading that it stands under.
-        title: what is asked.
-        answer: status and reason for the facts of a certificate.
+def filled(table: str, terms: Mapping[str, Any]) -> Checklist:
+    """The list of a table, answered.
+
+    A table is a TOML file with ``name``, ``title`` and ``source``, and a section for each item,
+    ``[group.rule]``: its ``title``, then conditions with the status and the sentence of the answer.
+    A condition is the name of a term; the first one that applies gives the answer, and its sentence
+    quotes terms in braces.
+
+    Args:
+        table: name of the file, without its ending.
+        terms: what the conditions and the sentences name.
     """
+    head = dict(_loaded(table))
+    about = {name: head.pop(name) for name in ("name", "title", "source")}
+    items = (
+        ChecklistItem(rule, group, item["title"], *_answer(item, terms))
+        for group, rules in head.items()
+        for rule, item in rules.items()
+    )
+    return Checklist(**about, items=tuple(items))
 
-    rule: str
-    group: str
-    title: str
-    answer: Callable[[Facts], tuple[Status, str]]
+
+@cache
+def _loaded(table: str) -> Mapping[str, Any]:
+    file = resources.files("dpaudit.reporting.checklists").joinpath(f"{table}.toml")
+    return tomllib.loads(file.read_text("utf-8"))
 
 
-@dataclass(frozen=True)
-class Source:
-    """A published list.
-
-    Attributes:
-        name: stable identifier.
-        title: for people.
-        source: where it was published.
-        templates: in its own order.
-    """
-
-    name: str
-    title: str
-    source: str
-    templates: tuple[Template, ...]
-
-    def filled(self, facts: Facts) -> Checklist:
-        """The list, answered."""
-        return Checklist(
-            self.name,
-            self.title,
-            self.source,
-            tuple(
-                ChecklistItem(each.rule, each.group, each.title, *each.answer(facts))
-                for each in self.templates
-            ),
-        )
+def _answer(item: Mapping[str, Any], terms: Mapping[str, Any]) -> tuple[Status, str]:
+    conditions = (name for name in item if name != "title")
+    holds = next(name for name in conditions if name == _OTHERWISE or terms[name])
+    status, sentence = item[holds]
+    return Status(status), sentence.format_map(terms)

@@ -1,4 +1,4 @@
-"""What a figure draws, as numbers: the SVG of a page and the drawing of a PDF are made from it."""
+"""What a figure draws, as numbers; its drawing is made from them."""
 
 from __future__ import annotations
 

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from dpaudit.numbers import down, percent, plain, up
 from dpaudit.reporting.curves import best_odds, densified, proved_points, trade_off
 from dpaudit.reporting.figures.plot import Dot, Figure, Floats, Ink, Key, Line, Mark, Plot
-from dpaudit.reporting.text import down, percent, plain, up
 
 if TYPE_CHECKING:
     from dpaudit.accounting import CurvePoint, Guarantee

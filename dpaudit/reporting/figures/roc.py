@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from dpaudit.numbers import plain
 from dpaudit.reporting.curves import trade_off
 from dpaudit.reporting.figures.plot import Figure, Floats, Ink, Key, Line, Mark, Plot
 from dpaudit.reporting.figures.privacy import rates
-from dpaudit.reporting.text import plain
 
 if TYPE_CHECKING:
     from dpaudit.certificate import AuditRecord

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from dpaudit.numbers import plain
 from dpaudit.reporting.curves import thinned
 from dpaudit.reporting.figures.plot import LARGEST, Figure, Ink, Key, Line, Mark, Plot
-from dpaudit.reporting.text import plain
 
 __all__ = ["series_figures"]
 

@@ -6,13 +6,14 @@ import math
 from functools import cache
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from dpaudit.numbers import confidence, down, percent, plain, up
 from dpaudit.reporting.base import Renderer
 from dpaudit.reporting.comparison import comparison, tally
 from dpaudit.reporting.html import svg
 from dpaudit.reporting.html.environment import strict_environment
-from dpaudit.reporting.text import compact, down, percent, plain, up, visible
-from dpaudit.reporting.view import answered, view
-from dpaudit.reporting.wording import headline, tables, words
+from dpaudit.reporting.text import compact, visible
+from dpaudit.reporting.view import view
+from dpaudit.reporting.wording import tables, words
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -45,14 +46,13 @@ def environment() -> Environment:
     made.finalize = _shown
     made.filters |= {
         "compact": compact,
-        "confidence": headline.confidence,
+        "confidence": confidence,
         "down": down,
         # The only text that is not escaped: drawn by figures, from numbers and fixed words.
         "drawn": lambda figure, prefix: Markup(svg.markup(figure.plot, prefix + figure.name)),
         "spaced": tables.spaced,
         "percent": percent,
         "plain": plain,
-        "answered": answered,
         "tied": lambda text: text.replace(" %", "\u00a0%"),
         "up": up,
     }

@@ -12,7 +12,7 @@ from typing import Any
 
 from dpaudit.reporting.figures.plot import Dot, Ink, Line, Mark, Plot, drawable
 
-__all__ = ["decades", "markup", "power_of_ten"]
+__all__ = ["markup"]
 
 _SUPERSCRIPTS = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 _MARKERS = {Mark.CIRCLE: "o", Mark.SQUARE: "s", Mark.TRIANGLE: ">"}
@@ -104,21 +104,21 @@ def _dot(axes: Any, dot: Dot) -> None:
 
 def _logarithmic(axes: Any, floor: float) -> None:
     """A logarithmic vertical axis from 1 down to the floor, which stands for 0."""
-    ticks = decades(floor)
+    ticks = _decades(floor)
     axes.set_yscale("log")
     axes.set_ylim(floor, 1)
     axes.set_yticks(
         [10.0**power for power in ticks] + [floor],
-        labels=[power_of_ten(power) for power in ticks] + ["0"],
+        labels=[_power_of_ten(power) for power in ticks] + ["0"],
     )
     axes.set_yticks([], minor=True)
     axes.set_xlim(left=0)
 
 
-def decades(floor: float) -> tuple[int, ...]:
+def _decades(floor: float) -> tuple[int, ...]:
     """Powers of ten to mark on a logarithmic axis from 1 down to the floor, which is left out.
 
-    >>> decades(1e-7)
+    >>> _decades(1e-7)
     (0, -1, -2, -3, -4, -5, -6)
     """
     lowest = round(math.log10(floor))
@@ -126,10 +126,10 @@ def decades(floor: float) -> tuple[int, ...]:
     return tuple(power for power in range(0, lowest, -step) if power - lowest >= step / 2)
 
 
-def power_of_ten(power: int) -> str:
+def _power_of_ten(power: int) -> str:
     """As text.
 
-    >>> power_of_ten(-5), power_of_ten(0)
+    >>> _power_of_ten(-5), _power_of_ten(0)
     ('10⁻⁵', '1')
     """
     return "1" if power == 0 else f"10{str(power).translate(_SUPERSCRIPTS)}"

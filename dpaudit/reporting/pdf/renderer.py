@@ -1,11 +1,17 @@
-"""The report as a PDF, for signing and filing."""
+"""The report as a PDF, for signing and filing: the HTML page, typeset on paper."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar
+import json
+import re
+from functools import cache
+from importlib import resources
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Any, ClassVar
 
+from dpaudit.errors import UnsupportedError
 from dpaudit.reporting.base import Renderer
-from dpaudit.reporting.view import view
+from dpaudit.reporting.html.page import HtmlRenderer
 
 if TYPE_CHECKING:
     from dpaudit.certificate import Certificate
@@ -16,19 +22,74 @@ __all__ = ["PdfRenderer"]
 class PdfRenderer(Renderer):
     """A4 pages with bookmarks, vector figures and nothing loaded from elsewhere.
 
-    Latin, Greek, Cyrillic, Hebrew and Arabic letters are embedded. Chinese, Japanese and Korean
-    ones are named from Adobe's character collections: a PDF reader needs its East Asian fonts (for
-    poppler, poppler-data and any such font). What no font has is written as its code point.
-    Right-to-left text is put in visual order by paragraph: where it takes more than one line, the
-    lines follow each other upside down. The file is not tagged for screen readers; the HTML page
-    is the accessible form.
+    The file is tagged for screen readers (PDF/UA-1), its text can be selected, and all fonts are
+    embedded. What no installed font can show is written as its code point
+    (:func:`dpaudit.reporting.pdf.fonts.fonts` says which scripts that leaves). Fonts of the system
+    are not used, so that the same packages give the same bytes on every machine.
     """
 
     name: ClassVar[str] = "pdf"
     suffix: ClassVar[str] = ".pdf"
 
-    def render(self, *certificates: Certificate) -> bytes:
-        """The file: one report, or a page of verdicts and the reports after it."""
-        from dpaudit.reporting.pdf.report import pages
+    def __init__(self) -> None:
+        """A renderer of PDF files.
 
-        return pages([view(certificate) for certificate in certificates])
+        Raises:
+            UnsupportedError: if the extra ``dpaudit[pdf]`` is not installed.
+        """
+        for package in ("typst", "fontpkg"):
+            if find_spec(package) is None:
+                raise UnsupportedError(
+                    f"A .pdf report needs the package {package!r}; install it with "
+                    "pip install 'dpaudit[pdf]'."
+                )
+
+    def render(self, *certificates: Certificate) -> bytes:
+        """The file: one report, or a table of verdicts and the reports after it."""
+        import typst
+
+        from dpaudit.reporting.pdf.fonts import MONO, fonts, spelled_out
+
+        page, drawings = _without_drawings(HtmlRenderer().render(*certificates))
+        given = {
+            "colours": _palette(),
+            "drawings": drawings,
+            "fonts": [font.family for font in fonts()],
+            "mono": MONO,
+        }
+        template = resources.files("dpaudit.reporting.pdf").joinpath("report.typ")
+        folders = sorted({str(font.folder) for font in fonts()})
+        written: bytes = typst.compile(
+            template.read_bytes(),
+            font_paths=typst.Fonts(False, False, folders),  # none of the system, none of typst
+            pdf_standards="ua-1",
+            sys_inputs={"page": spelled_out(page), "given": json.dumps(given)},
+        )
+        return written
+
+
+def _without_drawings(page: str) -> tuple[str, list[dict[str, Any]]]:
+    """The page with a place for each drawing, and the drawings in light colours."""
+    drawings: list[dict[str, Any]] = []
+
+    def taken(found: re.Match[str]) -> str:
+        drawn = re.sub(r"var\(--([\w-]+)\)", lambda name: _palette()[name[1]], found[0])
+        namespaced = '<svg xmlns="http://www.w3.org/2000/svg" font-family="DejaVu Sans"'
+        hidden, stretched = "aria-hidden" in drawn, "preserveAspectRatio" in drawn
+        svg = drawn.replace("<svg", namespaced, 1)
+        drawings.append({"svg": svg, "hidden": hidden, "stretched": stretched})
+        return f'<drawing n="{len(drawings) - 1}"/>'
+
+    return re.sub(r"<svg.*?</svg>", taken, page, flags=re.DOTALL), drawings
+
+
+@cache
+def _palette() -> dict[str, str]:
+    """The light colours of the page: the first rule of its style sheet."""
+    folder = resources.files("dpaudit.reporting.html")
+    css = folder.joinpath("templates/report.css").read_text("utf-8")
+    found = dict(re.findall(r"--([\w-]+): ([^;]+);", css[: css.index("}")]))
+    return {
+        name: found[value[6:-1]] if value.startswith("var(") else value
+        for name, value in found.items()
+    }

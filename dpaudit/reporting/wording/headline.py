@@ -4,19 +4,18 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from decimal import Decimal
 from typing import TYPE_CHECKING
 
 from dpaudit.certificate import Claim, Severity, Verdict
 from dpaudit.certificate.verdicts import beyond_proof, contradicting
-from dpaudit.reporting.curves import best_odds, proved_points
-from dpaudit.reporting.text import down, percent, plain, probability, up
+from dpaudit.numbers import confidence, down, percent, plain, up
+from dpaudit.reporting.curves import best_odds, probability, proved_points
 from dpaudit.reporting.wording import words
 
 if TYPE_CHECKING:
     from dpaudit.certificate import AuditRecord, Certificate
 
-__all__ = ["Headline", "Odds", "confidence", "headline", "strongest_refutation"]
+__all__ = ["Headline", "Odds", "headline", "strongest_refutation"]
 
 
 _SIGNS = {Verdict.CERTIFIED: "✓", Verdict.UNPROVEN: "?", Verdict.REFUTED: "✗"}
@@ -232,12 +231,3 @@ def _shown(audit: AuditRecord, claim: Claim | None) -> str:
     found = "no finite ε holds" if unbounded else f"ε is at least {down(audit.epsilon_lower)}"
     sure = "" if audit.confidence is None else f" (confidence {confidence(audit.confidence)})"
     return f"that {found} {at}, where at most {claimed} is claimed{sure}"
-
-
-def confidence(value: float) -> str:
-    """A confidence in percent with all the digits it has.
-
-    >>> confidence(0.95), confidence(0.999999)
-    ('95 %', '99.9999 %')
-    """
-    return f"{(Decimal(repr(value)) * 100).normalize():f} %"

@@ -5,14 +5,15 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from dpaudit.accounting import AccountantName
 from dpaudit.errors import InputError, UnsupportedError
 from dpaudit.mechanisms import Norm
+from dpaudit.numbers import plain, up
 from dpaudit.plan import AddRemove, Invocation, MetricBall, Plan, ReplaceOne, TrustModel, ZeroOut
 from dpaudit.reporting.composition import quick_accountant
-from dpaudit.reporting.text import plain, up
 from dpaudit.reporting.wording import words
 
 if TYPE_CHECKING:
@@ -57,12 +58,12 @@ class Statement:
 
 def statement(certificate: Certificate) -> Statement:
     """What is proved, of what, and under which assumptions."""
-    proved = certificate.guarantee
+    plan, proved = certificate.plan, certificate.guarantee
     finite = proved is not None and proved.epsilon < math.inf
     return Statement(
-        tuple(_setting(certificate.plan)),
+        tuple(_setting(plan)),
         _promise(certificate),
-        tuple(assumptions(certificate)) if finite else (),
+        assumptions(plan, proved.delta, proved.accountant) if proved and finite else (),
     )
 
 
@@ -109,13 +110,13 @@ def _promise(certificate: Certificate) -> str:
     )
 
 
-def assumptions(certificate: Certificate) -> Iterator[Assumption]:
-    """Every assumption of the proof, with what is proved where it fails."""
-    plan = certificate.plan
-    proved = certificate.guarantee
-    if proved is None:
-        return
-    left = _Left(proved.delta, proved.accountant)
+@lru_cache(maxsize=16)  # one certificate is often rendered in several formats
+def assumptions(plan: Plan, delta: float, accountant: AccountantName) -> tuple[Assumption, ...]:
+    """Every assumption of a proof, with what is proved at that δ where it fails."""
+    return tuple(_assumptions(plan, _Left(delta, accountant)))
+
+
+def _assumptions(plan: Plan, left: _Left) -> Iterator[Assumption]:
     yield from _sensitivity(plan, left)
     yield Assumption(
         f"No {plan.unit} is touched more often than declared.",
@@ -235,29 +236,30 @@ def _relation(plan: Plan, left: _Left) -> Assumption:
 
     Replacing data is removing them and adding others: two steps of add-remove, or of zero-out.
     """
-    relation = plan.relation
-    if isinstance(relation, AddRemove | ZeroOut):
-        change = "is added or removed" if isinstance(relation, AddRemove) else "is set to zero"
-        return Assumption(
-            f"The data of one {plan.unit} are what {change}.",
-            "They are replaced by other data (replace-one).",
-            left.of(lambda: _group_of_two(plan)),
-        )
-    if isinstance(relation, MetricBall):
-        from dpaudit.accounting import at_radius
+    match plan.relation:
+        case AddRemove() | ZeroOut() as relation:
+            change = "is added or removed" if relation == AddRemove() else "is set to zero"
+            return Assumption(
+                f"The data of one {plan.unit} are what {change}.",
+                "They are replaced by other data (replace-one).",
+                left.of(lambda: _group_of_two(plan)),
+            )
+        case MetricBall(radius):
+            from dpaudit.accounting import at_radius
 
-        return Assumption(
-            f"The data of one {plan.unit} move by at most {plain(relation.radius)}.",
-            "They move by twice as much, and the query is Lipschitz.",
-            left.of(lambda: at_radius(plan, 2 * relation.radius)),
-        )
-    if isinstance(relation, ReplaceOne):
-        return Assumption(
-            f"How many there are (counted by {plan.unit}) is public.",
-            "It is secret whether one is there at all (add-remove).",
-            "Nothing is proved of that.",
-        )
-    return Assumption(f"Neighbours are as {relation} says.", "They are others.", _NOTHING)
+            return Assumption(
+                f"The data of one {plan.unit} move by at most {plain(radius)}.",
+                "They move by twice as much, and the query is Lipschitz.",
+                left.of(lambda: at_radius(plan, 2 * radius)),
+            )
+        case ReplaceOne():
+            return Assumption(
+                f"How many there are (counted by {plan.unit}) is public.",
+                "It is secret whether one is there at all (add-remove).",
+                "Nothing is proved of that.",
+            )
+        case other:
+            return Assumption(f"Neighbours are as {other} says.", "They are others.", _NOTHING)
 
 
 def _group_of_two(plan: Plan) -> Plan:

@@ -13,8 +13,9 @@ from dpaudit import files
 from dpaudit.accounting import AccountantName
 from dpaudit.certificate import Finding, Severity
 from dpaudit.mechanisms import Norm
+from dpaudit.numbers import plain, up
 from dpaudit.plan import Invocation, Plan, Sampling
-from dpaudit.reporting.text import compact, plain, up
+from dpaudit.reporting.text import compact
 from dpaudit.reporting.wording import words
 
 if TYPE_CHECKING:

@@ -6,6 +6,7 @@ from collections import Counter
 
 from dpaudit.accounting import AccountantName
 from dpaudit.certificate import Severity
+from dpaudit.numbers import plain
 from dpaudit.plan import (
     AddRemove,
     MetricBall,
@@ -16,7 +17,6 @@ from dpaudit.plan import (
     TrustModel,
     ZeroOut,
 )
-from dpaudit.reporting.text import plain
 
 __all__ = [
     "ACCOUNTANTS",
@@ -87,38 +87,36 @@ def trusted(plan: Plan) -> tuple[str, ...]:
 
 def secret(relation: Relation) -> str:
     """What is being guessed, as it follows on "a guess about"."""
-    if isinstance(relation, AddRemove):
-        return "whether you took part"
-    if isinstance(relation, ZeroOut):
-        return "whether your data were used"
-    if isinstance(relation, MetricBall):
-        return (
-            f"which of two answers you gave that differ by at most {plain(relation.radius)} "
-            "(in the data's own units)"
-        )
-    return "which of two answers you gave"
+    match relation:
+        case AddRemove():
+            return "whether you took part"
+        case ZeroOut():
+            return "whether your data were used"
+        case MetricBall(radius):
+            near = f"differ by at most {plain(radius)} (in the data's own units)"
+            return f"which of two answers you gave that {near}"
+        case _:
+            return "which of two answers you gave"
 
 
 def neighbours(relation: Relation, unit: PrivacyUnit) -> str:
     """Which data sets the guarantee makes hard to tell apart."""
-    if isinstance(relation, AddRemove):
-        return f"Two data sets that differ by the presence of one {unit} are hard to tell apart."
-    if isinstance(relation, ReplaceOne):
-        return (
-            f"Two data sets in which one {unit} has different data are hard to tell apart; how "
-            "many there are is public."
-        )
-    if isinstance(relation, ZeroOut):
-        return (
-            f"A data set and the same with the contribution of one {unit} set to zero are hard to "
-            "tell apart; how many there are is public."
-        )
-    if isinstance(relation, MetricBall):
-        return (
-            f"Two data sets in which the data of one {unit} lie at most {plain(relation.radius)} "
-            "apart are hard to tell apart; data further apart are protected less."
-        )
-    return f"Data sets that are neighbours under {relation} in one {unit} are hard to tell apart."
+    public = "how many there are is public"
+    match relation:
+        case AddRemove():
+            pair, rest = f"Two data sets that differ by the presence of one {unit}", ""
+        case ReplaceOne():
+            pair, rest = f"Two data sets in which one {unit} has different data", public
+        case ZeroOut():
+            same = "A data set and the same with the contribution"
+            pair, rest = f"{same} of one {unit} set to zero", public
+        case MetricBall(radius):
+            near = f"lie at most {plain(radius)} apart"
+            pair = f"Two data sets in which the data of one {unit} {near}"
+            rest = "data further apart are protected less"
+        case _:
+            pair, rest = f"Data sets that are neighbours under {relation} in one {unit}", ""
+    return f"{pair} are hard to tell apart{'; ' if rest else ''}{rest}."
 
 
 def published(plan: Plan) -> tuple[str, ...]:

@@ -17,10 +17,10 @@ from dpaudit import AuditRecord, Claim, Plan, Verdict, guarantee
 from dpaudit.certificate import SubjectRecord, certify, load_certificate
 from dpaudit.errors import InputError
 from dpaudit.mechanisms import Opaque
+from dpaudit.numbers import down, up
 from dpaudit.project.project_file import read_project_file
 from dpaudit.project.targets import find_subject
 from dpaudit.reporting import suffixes
-from dpaudit.reporting.text import down, up
 from dpaudit.workflow.outcomes import Status
 from dpaudit.workflow.verifying import verify_file
 

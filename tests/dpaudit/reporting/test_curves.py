@@ -2,6 +2,7 @@
 
 import math
 
+import mpmath
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -9,7 +10,14 @@ from hypothesis import strategies as st
 from scipy.special import ndtr, ndtri
 
 from dpaudit.accounting import AccountantName, CurvePoint, Guarantee
-from dpaudit.reporting.curves import best_odds, densified, proved_points, thinned, trade_off
+from dpaudit.reporting.curves import (
+    best_odds,
+    densified,
+    probability,
+    proved_points,
+    thinned,
+    trade_off,
+)
 
 
 def gaussian_delta(epsilon, mu):
@@ -79,3 +87,17 @@ def test_thinned_keeps_the_ends_and_the_extremes(values):
     assert (kept.min(), kept.max()) == (min(values), max(values))
     assert (np.diff(rounds) > 0).all()
     assert [values[int(r) - 1] for r in rounds] == kept.tolist()
+
+
+@settings(derandomize=True, max_examples=200)
+@given(st.floats(0, 50), st.floats(0, 1, exclude_max=True))
+def test_probability_is_the_vertex_of_the_error_region(epsilon, delta):
+    """The least sum of error rates of the (ε, δ) region, at its vertex, by mpmath."""
+    with mpmath.workdps(40):
+        grown = mpmath.exp(epsilon)
+        vertex = (1 - mpmath.mpf(delta)) / (1 + grown)
+        assert probability(epsilon, delta) == pytest.approx(float(1 - vertex), rel=1e-14)
+
+
+def test_probability_without_overflow():
+    assert probability(1e6, 0.5) == 1

@@ -7,12 +7,12 @@ from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from dpaudit.accounting import AccountantName
+from dpaudit.numbers import confidence, down, plain, up
 from dpaudit.plan import TrustModel
 from dpaudit.reporting.checklists.facts import Facts, Rules
-from dpaudit.reporting.markdown import escaped
-from dpaudit.reporting.text import down, plain, up
+from dpaudit.reporting.text import escaped
 from dpaudit.reporting.wording import tables, words
-from dpaudit.reporting.wording.headline import confidence, headline
+from dpaudit.reporting.wording.headline import headline
 
 if TYPE_CHECKING:
     from dpaudit.certificate import AuditRecord, Finding
@@ -178,12 +178,12 @@ def _composition(facts: Facts) -> Iterator[str]:
 def _audit(audit: AuditRecord) -> str:
     lower = "none" if audit.epsilon_lower is None else down(audit.epsilon_lower)
     sure = "exact" if audit.confidence is None else f"confidence {confidence(audit.confidence)}"
-    told = (
+    said = (
         f"Audit: {escaped(audit.method)}; {audit.verdict}; lower bound on ε {lower} ({sure}) at "
         f"δ = {plain(audit.delta)}, {audit.runs} runs"
     )
     event = f"; event {escaped(audit.event)}" if audit.event else ""
-    return told + event + (f"; {escaped(audit.power)}" if audit.power else "")
+    return said + event + (f"; {escaped(audit.power)}" if audit.power else "")
 
 
 def _finding(finding: Finding) -> str:

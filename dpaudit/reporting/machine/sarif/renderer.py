@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from dpaudit import files
 from dpaudit.certificate import Severity, Verdict
+from dpaudit.numbers import down, plain
 from dpaudit.reporting.base import Renderer
 from dpaudit.reporting.machine.sarif.places import location
 from dpaudit.reporting.machine.sarif.rules import AUDIT, CLAIM, rule_id, rules
 from dpaudit.reporting.machine.sarif.text import message
-from dpaudit.reporting.text import down, plain
 from dpaudit.reporting.wording.headline import headline
 
 if TYPE_CHECKING:

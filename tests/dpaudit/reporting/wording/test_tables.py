@@ -1,16 +1,10 @@
 """Rows and commands."""
 
-import math
 import shlex
 from dataclasses import replace
 
-import pytest
-
-from dpaudit import Claim, Severity
+from dpaudit import Severity
 from dpaudit.project.targets import parse_settings
-from dpaudit.reporting.figures.privacy import figures
-from dpaudit.reporting.figures.runs import series_figures
-from dpaudit.reporting.html import svg
 from dpaudit.reporting.wording.tables import (
     commands,
     compared_rows,
@@ -79,39 +73,3 @@ def test_series(certificates):
     rows = {row.name: row for row in series_rows(series)}
     assert rows["empty"].rounds == 0
     assert (rows["simple regret"].first, rows["simple regret"].least) == ("1", "0.000333333")
-    drawn = series_figures(series)
-    assert [[key.label for key in figure.legend] for figure in drawn] == [
-        ["cumulative regret", "without privacy"],
-        ["simple regret"],
-    ]
-    assert "cumulative regret ends at 3000" in drawn[0].description
-
-
-def test_long_series_are_thinned():
-    (figure,) = series_figures({"noise": [float(i * 7919 % 1000) for i in range(100_000)]})
-    assert len(svg.markup(figure.plot, figure.name)) < 40_000
-
-
-def test_figures_show_claim_proof_and_attack(certificates):
-    curve, trade_off = figures(certificates["refuted"])
-    labels = [key.label for key in curve.legend]
-    assert any("guarantee: ε = 1, δ = 0" in label for label in labels)
-    assert any("claim" in label for label in labels)
-    assert any("attacked" in label for label in labels)
-    assert "the strongest attack shows ε ≥ 1.93456" in curve.description
-    assert "right at most 69.7 % of the time" in trade_off.description
-
-
-def test_no_figures_where_nothing_is_known(certificates):
-    assert figures(certificates["opaque"]) == ()
-    assert figures(replace(certificates["unbounded"], claim=Claim(1.0))) == ()
-
-
-@pytest.mark.parametrize(
-    "values",
-    [[1e308, -1e308], [1e308] * 3, [0.0, 1e308, 5e-324], [-1e308], [math.inf, 1.0], [1e-310, 0.0]],
-)
-def test_extreme_series_are_drawn_in_silence(values):
-    (figure,) = series_figures({"regret": values})
-    assert "<svg" in svg.markup(figure.plot, figure.name)
-    assert ("Values beyond" in figure.description) == (max(map(abs, values)) > 1e100)

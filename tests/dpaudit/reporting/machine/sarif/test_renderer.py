@@ -1,23 +1,18 @@
 """SARIF: valid against the standard's schema, with places in the source."""
 
 import json
-import re
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
-from urllib.parse import unquote, urlsplit
 
 import pytest
-from foreign_texts import NASTY, certificates
+from foreign_texts import certificates
 from hypothesis import given, settings
 from jsonschema import Draft4Validator
+from places_in_source import assert_below_root
 from renderer_conformance import RendererConformance, leaves, squeezed
 
-from dpaudit import Finding, Severity
-from dpaudit.certificate import SubjectRecord
 from dpaudit.reporting import SarifRenderer, renderer_for
-from dpaudit.reporting.machine.sarif.places import location
-from dpaudit.reporting.machine.sarif.text import message
 
 
 @cache
@@ -159,69 +154,3 @@ class TestSarif(RendererConformance):
 
 def fingerprints(certificate):
     return [r["partialFingerprints"]["dpaudit/v1"] for r in run(certificate)["results"]]
-
-
-def assert_below_root(uri):
-    parts = urlsplit(uri)
-    assert (parts.scheme, parts.netloc, parts.query, parts.fragment) == ("", "", "", "")
-    assert not uri.startswith("/")
-    assert ".." not in unquote(uri).replace("\\", "/").split("/")
-    assert re.fullmatch(r"[A-Za-z0-9._~/%-]+", uri)
-
-
-class TestPlaces:
-    SUBJECT = SubjectRecord("a.b:C", {}, None, "a/b.py:10")
-
-    def test_a_place_in_the_code(self):
-        place = location(self.SUBJECT, "a/c d.py:77")
-        assert place["physicalLocation"]["artifactLocation"]["uri"] == "a/c%20d.py"
-        assert place["physicalLocation"]["region"] == {"startLine": 77}
-        assert "logicalLocations" not in place
-
-    @pytest.mark.parametrize("at", ["step 3", "c:3", "3", "step 2.5", "answer"])
-    def test_a_label(self, at):
-        place = location(self.SUBJECT, at)
-        assert place["physicalLocation"]["region"] == {"startLine": 10}
-        assert place["logicalLocations"][0]["name"] == at
-
-    def test_a_plan_file(self):
-        place = location(SubjectRecord("plans/my plan.toml"))
-        assert place == {
-            "physicalLocation": {
-                "artifactLocation": {"uri": "plans/my%20plan.toml", "uriBaseId": "%SRCROOT%"}
-            }
-        }
-
-    def test_nothing_known(self):
-        assert location(SubjectRecord("vendor:Thing")) is None
-
-    def test_line_zero_is_no_line(self):
-        place = location(SubjectRecord("a:B", {}, None, "a.py:0"))
-        assert "region" not in place["physicalLocation"]
-
-    @pytest.mark.parametrize("text", NASTY)
-    def test_foreign_places_stay_below_the_root(self, text):
-        for place in (
-            location(SubjectRecord("a:B", {}, None, text)),
-            location(SubjectRecord("a:B"), text),
-        ):
-            if place is not None and "physicalLocation" in place:
-                assert_below_root(place["physicalLocation"]["artifactLocation"]["uri"])
-
-
-class TestMessages:
-    @pytest.mark.parametrize("text", NASTY)
-    def test_nothing_means_anything(self, text):
-        escaped = message(text)["text"]
-        assert not re.search(r"(?<!\\)(?:\\\\)*\[", escaped)
-        assert not re.search(r"(?<!\{)(?:\{\{)*\{\d", escaped.replace("{{", ""))
-        unescaped = re.sub(r"\\([\[\]\\])|([{}])\2", lambda m: m[1] or m[2], escaped)
-        assert unescaped == text
-
-    def test_empty(self):
-        assert message("") == {"text": "–"}
-
-    def test_finding_may_not_pose_as_our_rule(self, certificates):
-        posing = Finding("claim", Severity.NOTE, "All is well.")
-        rules = run(replace(certificates["bare"], findings=(posing,)))["tool"]["driver"]["rules"]
-        assert [rule["id"] for rule in rules] == ["claim", "audit", "finding/claim"]

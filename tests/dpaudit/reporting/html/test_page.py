@@ -1,53 +1,13 @@
-"""What is particular to each renderer; all inherit one conformance suite."""
+"""The HTML page: the suite of all renderers, and what makes a page safe and accessible."""
 
-import json
 import re
-import subprocess
-import sys
-from html.parser import HTMLParser
 from itertools import pairwise
 
 import pytest
-from markdown_it import MarkdownIt
-from renderer_conformance import PeopleConformance, RendererConformance, leaves, squeezed
+from pages import Page
+from renderer_conformance import PeopleConformance
 
-from dpaudit.certificate import load_certificate
-from dpaudit.errors import InputError
-from dpaudit.reporting import (
-    HtmlRenderer,
-    JsonRenderer,
-    MarkdownRenderer,
-    Renderer,
-    render_to,
-    renderer_for,
-    suffixes,
-)
-
-
-class Page(HTMLParser):
-    """What a browser would see: tags, attributes and visible text."""
-
-    def __init__(self, text):
-        super().__init__(convert_charrefs=True)
-        self.tags, self.texts, self._inside = [], [], []
-        self.feed(text)
-        self.close()
-
-    def handle_starttag(self, tag, attrs):
-        self.tags.append((tag, dict(attrs)))
-        self._inside.append(tag)
-
-    def handle_endtag(self, tag):
-        while self._inside and self._inside.pop() != tag:
-            pass
-
-    def handle_data(self, data):
-        if "style" not in self._inside and "svg" not in self._inside:
-            self.texts.append(data)
-
-    @property
-    def text(self):
-        return squeezed(" ".join(self.texts))
+from dpaudit.reporting import HtmlRenderer
 
 
 class TestHtml(PeopleConformance):
@@ -158,92 +118,3 @@ def _luminance(colour):
 def _contrast(one, other):
     dark, light = sorted((_luminance(one), _luminance(other)))
     return (light + 0.05) / (dark + 0.05)
-
-
-class TestMarkdown(PeopleConformance):
-    renderer = MarkdownRenderer
-
-    def read(self, rendered):
-        return Page(MarkdownIt("gfm-like", {"linkify": False}).render(rendered)).text
-
-    def test_no_foreign_character_means_anything(self, certificates):
-        text = MarkdownRenderer().render(certificates["hostile"])
-        assert "<" not in text
-        assert "://" not in text
-        assert not re.search(r"(?<!\\)\$", text)
-        page = Page(MarkdownIt("gfm-like", {"linkify": False}).render(text))
-        plain_tags = {"h1", "h2", "h3", "p", "ul", "li", "strong", "em", "code"}
-        tags = {tag for tag, _ in page.tags}
-        assert tags <= plain_tags | {"table", "thead", "tbody", "tr", "th", "td"}
-        assert sum(tag == "code" for tag, _ in page.tags) == 1
-        assert sum(tag == "em" for tag, _ in page.tags) == 1
-
-    def test_commands_can_be_copied(self, certificates):
-        text = MarkdownRenderer().render(certificates["certified"])
-        assert "`dpaudit verify certificate.json`" in text
-
-
-class TestJson(RendererConformance):
-    renderer = JsonRenderer
-
-    def read(self, rendered):
-        return squeezed(" ".join(leaves(json.loads(rendered))))
-
-    def seen(self, text):
-        return squeezed(text)
-
-    def number(self, value, shown):
-        return json.dumps(value).replace("Infinity", "null")
-
-    def test_several_are_an_array(self, certificates):
-        kinds = ("bare", "refuted")
-        records = json.loads(JsonRenderer().render(*(certificates[kind] for kind in kinds)))
-        assert records == [json.loads(JsonRenderer().render(certificates[kind])) for kind in kinds]
-
-    def test_reads_back(self, certificates, tmp_path):
-        path = render_to(certificates["exceeded"], tmp_path / "again.json")
-        assert load_certificate(path) == certificates["exceeded"]
-        saved = certificates["exceeded"].save(tmp_path / "saved.json")
-        assert saved.read_bytes() == path.read_bytes()
-
-
-def test_no_certificate_is_refused(tmp_path):
-    with pytest.raises(InputError, match=r"^certificates is empty; give at least one to render\.$"):
-        render_to([], tmp_path / "report.html")
-
-
-def test_the_longest_ending_wins():
-    class Special(JsonRenderer):
-        suffix = ".special.json"
-
-    try:
-        assert type(renderer_for("a/REPORT.Special.JSON")) is Special
-        assert type(renderer_for("a/special.json")) is JsonRenderer
-    finally:
-        del Renderer._by_suffix[".special.json"]
-
-
-@pytest.mark.parametrize("name", ["report.docx", "report", "report.html.gz", ".html"])
-def test_unknown_ending_is_refused(tmp_path, certificates, name):
-    with pytest.raises(InputError, match=r"it must end in one of \.html, .*\.json, .*\.md"):
-        render_to(certificates["bare"], tmp_path / name)
-    assert list(tmp_path.iterdir()) == []
-
-
-def test_missing_folder_is_refused(tmp_path, certificates):
-    with pytest.raises(InputError, match="cannot be written"):
-        render_to(certificates["bare"], tmp_path / "no" / "report.md")
-
-
-def test_registry():
-    assert {".html", ".json", ".md"} <= set(suffixes())
-    assert isinstance(renderer_for("a/b.MD"), MarkdownRenderer)
-
-
-def test_importing_loads_no_large_library():
-    code = (
-        "import sys, dpaudit.reporting; large = {'matplotlib', 'jinja2', 'reportlab', 'scipy'};"
-        "print(sorted((large | {'dp_accounting'}) & set(sys.modules)))"
-    )
-    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert found.stdout.strip() == "[]"

@@ -1,0 +1,99 @@
+"""Numbers for print: bounds rounded to their safe side, parameters to nearest."""
+
+from __future__ import annotations
+
+import math
+from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal
+
+__all__ = ["confidence", "down", "not_above", "not_below", "percent", "plain", "up"]
+
+FLOAT_SLACK = 1e-12
+"""Relative excess that is the rounding of a float, not a digit of the number: 0.1 + 0.2 is 0.3."""
+
+_DIGITS = 6
+
+
+def up(value: float) -> str:
+    """A number with six significant digits, rounded up: for upper bounds.
+
+    >>> up(0.34563308), up(1.0), up(float("inf"))
+    ('0.345634', '1', '∞')
+    """
+    return _rounded(value, ROUND_CEILING)
+
+
+def down(value: float) -> str:
+    """A number with six significant digits, rounded down: for lower bounds.
+
+    >>> down(1.7345678)
+    '1.73456'
+    """
+    return _rounded(value, ROUND_FLOOR)
+
+
+def plain(value: float) -> str:
+    """A number with six significant digits, rounded to nearest: for parameters.
+
+    >>> plain(12.649110640673518), plain(100000)
+    ('12.6491', '100000')
+    """
+    if not math.isfinite(value):
+        return str(value).replace("inf", "∞")
+    whole = value == int(value) and abs(value) < 1e15
+    return str(int(value)) if whole else f"{value:.{_DIGITS}g}"
+
+
+def _rounded(value: float, direction: str) -> str:
+    if not math.isfinite(value) or value == 0:
+        return plain(value)
+    slack = FLOAT_SLACK * abs(value)
+    exact = Decimal(value - slack if direction == ROUND_CEILING else value + slack)
+    step = Decimal(1).scaleb(exact.adjusted() - _DIGITS + 1)
+    return f"{float(exact.quantize(step, rounding=direction)):.{_DIGITS}g}"
+
+
+def not_below(value: float) -> str:
+    """Six significant digits where these are not below the number, all of its digits elsewhere.
+
+    For sentences of a certificate, which must not change: :func:`up` gives fewer digits.
+
+    >>> not_below(0.5), not_below(0.34563301)
+    ('0.5', '0.34563301')
+    """
+    text = f"{value:.{_DIGITS}g}"
+    return text if float(text) >= value else repr(value)
+
+
+def not_above(value: float) -> str:
+    """Six significant digits where these are not above the number, all of its digits elsewhere.
+
+    >>> not_above(0.34563301), not_above(1.9345678)
+    ('0.345633', '1.9345678')
+    """
+    text = f"{value:.{_DIGITS}g}"
+    return text if float(text) <= value else repr(value)
+
+
+def percent(share: float) -> str:
+    """A probability in percent, rounded up; as many decimals as set it apart from certainty.
+
+    >>> percent(0.73106), percent(0.75), percent(0.9999546), percent(1)
+    ('73.2 %', '75 %', '99.996 %', '100 %')
+    """
+    exact = Decimal(share - FLOAT_SLACK) * 100
+    shown = Decimal(100)
+    for decimals in range(1, 9):
+        shown = exact.quantize(Decimal(1).scaleb(-decimals), rounding=ROUND_CEILING)
+        if shown < 100:
+            break
+    text = f"{min(shown, Decimal(100)):f}"
+    return f"{text.rstrip('0').rstrip('.') if '.' in text else text} %"
+
+
+def confidence(value: float) -> str:
+    """A confidence in percent with all the digits it has.
+
+    >>> confidence(0.95), confidence(0.999999)
+    ('95 %', '99.9999 %')
+    """
+    return f"{(Decimal(repr(value)) * 100).normalize():f} %"

@@ -1,0 +1,30 @@
+"""Templates that escape everything and miss nothing in silence."""
+
+import pytest
+from jinja2 import DictLoader, UndefinedError
+
+from dpaudit.reporting.html.environment import strict_environment
+
+
+def rendered(template, **given):
+    loader = DictLoader({"a": template})
+    return strict_environment(loader).get_template("a").render(**given)
+
+
+def test_text_is_escaped():
+    assert rendered("<p>{{ x }}</p>", x="<b>&") == "<p>&lt;b&gt;&amp;</p>"
+
+
+def test_what_is_missing_is_an_error():
+    with pytest.raises(UndefinedError):
+        rendered("{{ x }}")
+
+
+def test_hidden_characters_can_be_shown():
+    assert rendered("{{ x | visible }}", x="a\u202eb") == "a⟨U+202E⟩b"
+
+
+def test_the_first_loader_that_has_a_template_gives_it():
+    made = strict_environment(DictLoader({"a": "one"}), DictLoader({"a": "two", "b": "three"}))
+    assert made.get_template("a").render() == "one"
+    assert made.get_template("b").render() == "three"

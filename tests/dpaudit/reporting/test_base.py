@@ -1,0 +1,144 @@
+"""How a renderer is found, and what is refused."""
+
+import subprocess
+import sys
+
+import pytest
+
+from dpaudit.errors import InputError
+from dpaudit.reporting import (
+    JsonRenderer,
+    MarkdownRenderer,
+    Renderer,
+    base,  # its entry points
+    render_to,
+    renderer_for,
+    suffixes,
+)
+
+
+def test_no_certificate_is_refused(tmp_path):
+    with pytest.raises(InputError, match=r"^certificates is empty; give at least one to render\.$"):
+        render_to([], tmp_path / "report.html")
+
+
+@pytest.fixture
+def known(monkeypatch):
+    """The registered renderers, which a test may add to."""
+    monkeypatch.setattr(Renderer, "_known", dict(Renderer._known))
+    return Renderer._known
+
+
+def test_the_longest_ending_wins(known):
+    class Special(JsonRenderer):
+        suffix = ".special.json"
+
+    assert type(renderer_for("a/REPORT.Special.JSON")) is Special
+    assert type(renderer_for("a/special.json")) is JsonRenderer
+
+
+def test_an_ending_belongs_to_one_renderer(known):
+    with pytest.raises(InputError, match=r"^suffix '\.json' .* that of dpaudit\..*Json"):
+
+        class Other(Renderer):
+            suffix = ".json"
+
+    assert type(renderer_for("a.json")) is JsonRenderer
+
+
+def test_the_same_class_again_takes_its_place(known):
+    """As in a session in which a source is edited and run again."""
+
+    def made():
+        class Again(JsonRenderer):
+            suffix = ".again"
+
+        return Again
+
+    made()
+    assert made() is known[".again"]
+
+
+@pytest.mark.parametrize("wrong", ["json2", ".JSON2"])
+def test_an_ending_has_a_dot_and_no_capital(known, wrong):
+    with pytest.raises(InputError, match="must be in lower case and begin with a dot"):
+        type("Other", (JsonRenderer,), {"suffix": wrong})
+
+
+def test_without_an_ending_it_is_a_base_of_others(known):
+    before = dict(known)
+    type("Base", (JsonRenderer,), {})
+    assert known == before
+
+
+@pytest.mark.parametrize("name", ["report.docx", "report", "report.html.gz", ".html"])
+def test_unknown_ending_is_refused(tmp_path, certificates, name):
+    with pytest.raises(InputError, match=r"it must end in one of .*\.html, .*\.json, .*\.md"):
+        render_to(certificates["bare"], tmp_path / name)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_missing_folder_is_refused(tmp_path, certificates):
+    with pytest.raises(InputError, match="cannot be written"):
+        render_to(certificates["bare"], tmp_path / "no" / "report.md")
+
+
+def test_registry():
+    assert {".html", ".json", ".md"} <= set(suffixes())
+    assert isinstance(renderer_for("a/b.MD"), MarkdownRenderer)
+
+
+def test_importing_loads_no_large_library():
+    code = (
+        "import sys, dpaudit.reporting; large = {'matplotlib', 'jinja2', 'typst', 'scipy'};"
+        "print(sorted((large | {'dp_accounting'}) & set(sys.modules)))"
+    )
+    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert found.stdout.strip() == "[]"
+
+
+class Offered:
+    """An entry point of a package that is not really installed."""
+
+    value = "package:Renderer"
+
+    def __init__(self, load):
+        self.load = load
+
+
+@pytest.fixture
+def offered(monkeypatch, known):
+    def install(load):
+        monkeypatch.setattr(base, "entry_points", lambda group: [Offered(load)])
+        base._load_offered.cache_clear()
+
+    yield install
+    base._load_offered.cache_clear()
+
+
+def test_an_installed_package_offers_its_renderer(offered, certificates, tmp_path):
+    def load():
+        class Shout(JsonRenderer):
+            suffix = ".shout"
+
+            def render(self, *certificates):
+                return super().render(*certificates).upper()
+
+        return Shout
+
+    offered(load)
+    assert ".shout" in suffixes()
+    assert '"VERDICT": "CERTIFIED"' in render_to(
+        certificates["bare"], tmp_path / "a.shout"
+    ).read_text("utf-8")
+
+
+def test_a_package_that_cannot_be_loaded_is_named(offered):
+    def load():
+        raise ImportError("no module named 'colour'")
+
+    offered(load)
+    with pytest.raises(
+        InputError, match=r"^renderer 'package:Renderer' .* no module named 'colour'"
+    ):
+        renderer_for("a.json")

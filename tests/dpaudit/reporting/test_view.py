@@ -1,0 +1,34 @@
+"""The one picture of what a report says."""
+
+from dataclasses import replace
+
+from dpaudit import Severity
+from dpaudit.reporting.view import view
+
+
+def test_every_audit_and_finding_is_there(certificate):
+    shown = view(certificate)
+    assert [audit.record for audit in shown.audits] == list(certificate.audits)
+    assert sorted(map(id, shown.findings)) == sorted(map(id, certificate.findings))
+    severities = [list(Severity).index(finding.severity) for finding in shown.findings]
+    assert severities == sorted(severities)
+
+
+def test_digest_is_that_of_the_record(certificate):
+    assert view(certificate).digest == certificate.to_dict()["digest"]
+
+
+def test_what_is_drawn_is_not_listed_as_a_fact(certificates):
+    (audit,) = view(certificates["scripts"]).audits
+    assert audit.figure is not None
+    assert not any(name.startswith("roc") for name, _ in audit.facts)
+
+
+def test_a_run_may_be_missing(certificates):
+    shown = view(replace(certificates["certified"], run=None))
+    assert (shown.summary, shown.series, shown.series_rows) == ((), (), ())
+
+
+def test_growth_is_drawn_where_it_is_finite(certificate):
+    shown = view(certificate)
+    assert (shown.growth is None) == (shown.growth_figure is None)
