@@ -38,7 +38,7 @@ def _float_line(row: FloatRow) -> str:
     return f"{row.entry.name:<58} {found:<25} {row.draws:>8} draws {row.seconds:>7.2f} s{late}\n"
 
 
-def _shown(row: Row) -> None:
+def _progress(row: Row) -> None:
     sys.stdout.write(_line(row))
     sys.stdout.flush()
 
@@ -59,7 +59,7 @@ def main(arguments: list[str] | None = None) -> int:
         seed=given.seed,
         seeds=given.seeds,
         runs=given.runs,
-        progress=_shown,
+        progress=_progress,
     )
     floats = run_floats([f for f in FLOATS if given.only in f.name], draws=given.runs)
     for row in floats:

@@ -24,7 +24,7 @@ def inverse_cdf(value: Any, size: int, rng: np.random.Generator) -> NDArray[np.f
 
 
 def normal(value: Any, size: int, rng: np.random.Generator) -> NDArray[np.float64]:
-    """Normal noise of numpy."""
+    """Normal noise of numpy's generator, whose last bits tell the value."""
     return value + rng.normal(scale=SIGMA, size=size)
 
 

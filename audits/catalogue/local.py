@@ -42,7 +42,8 @@ def unary(answer: Any, size: int, rng: np.random.Generator) -> Floats:
     return (truth ^ lie).astype(float)
 
 
-def _told(outputs: Floats) -> Floats:
+def _answer(outputs: Floats) -> Floats:
+    """1 for the first answer, -1 for the second, 0 for others."""
     return np.asarray((outputs == 0).astype(float) - (outputs == 1))
 
 
@@ -55,7 +56,7 @@ WRONG = (
 
 RIGHT = (
     Entry("generalised randomised response", True, PURE, 0, 1, 1.0, 10_000, RESPONSE.release_many,
-          None, FixedScore(_told)),
+          None, FixedScore(_answer)),
     Entry("symmetric unary encoding", True, PURE, 0, 1, 1.0, 10_000, unary, None,
           LinearScore((1.0, -1.0, 0.0, 0.0))),
     Entry("GP-UCB reward, clipped", True, PURE, 50.0, -2.0, 1.0, 10_000, REWARD.release_many,

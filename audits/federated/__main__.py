@@ -19,7 +19,7 @@ from private_bo.federated import DPFTSDE
 _HEAD = "    q    z  published  paper's Δ  true Δ   remove     add   share   seconds"
 
 
-def _say(line: str) -> None:
+def _print(line: str) -> None:
     sys.stdout.write(line + "\n")
     sys.stdout.flush()
 
@@ -44,22 +44,22 @@ def _server_line(row: CatalogueRow) -> str:
 
 def table(options: argparse.Namespace) -> bool:
     """The white-box bounds; whether none is above what is certified."""
-    _say(
+    _print(
         f"White-box game: N = 29, P = 4, T = {options.rounds}, δ = N^-1.1 = {29**-1.1:.4g}; "
         f"{options.runs} transcripts a side,\nboth bounds hold together at 95 % confidence."
     )
-    _say(_HEAD)
+    _print(_HEAD)
     sound = True
     settings = SETTINGS[4:5] if options.quick else SETTINGS
     for row in rows(settings, rounds=options.rounds, runs=options.runs, seed=options.seed):
-        _say(_line(row))
+        _print(_line(row))
         sound &= row.bounds.epsilon <= row.true
     return sound
 
 
 def servers(options: argparse.Namespace) -> bool:
     """Running servers, right and wrong; whether each is judged as it should be."""
-    _say(
+    _print(
         f"Running servers (N = 29, q = 0.35, z = 1, T = 10), {options.seeds} seeds; verdicts and "
         f"bounds at an error rate of {ALPHA:g}."
     )
@@ -67,7 +67,7 @@ def servers(options: argparse.Namespace) -> bool:
     for entry in entries():
         row = judged(entry, seed=options.seed, seeds=options.seeds)
         right = row.refuted == (0 if entry.right else row.audits)
-        _say(_server_line(row) + ("" if right else "  UNEXPECTED"))
+        _print(_server_line(row) + ("" if right else "  UNEXPECTED"))
         sound &= right
     return sound
 
@@ -87,13 +87,13 @@ def black_box(options: argparse.Namespace) -> bool:
         seed=options.seed,
     )
     simulated = white_box(_shadow(subject), runs=100_000, seed=options.seed)
-    _say(
+    _print(
         f"Whole algorithm, N = {subject.agents}, T = {subject.rounds}, q = {subject.rate}, "
         f"z = {subject.noise_multiplier}: certified {claim}."
     )
-    _say(f"  simulated game, 100000 transcripts: ε >= {simulated.epsilon:.3f}")
-    _say(f"  {runs} runs, mechanism known:  ε >= {known.epsilon_lower:.3f}")
-    _say(f"  {runs} runs, score learned:    ε >= {learned.epsilon_lower:.3f}")
+    _print(f"  simulated game, 100000 transcripts: ε >= {simulated.epsilon:.3f}")
+    _print(f"  {runs} runs, mechanism known:  ε >= {known.epsilon_lower:.3f}")
+    _print(f"  {runs} runs, score learned:    ε >= {learned.epsilon_lower:.3f}")
     return not (known.refuted or learned.refuted)
 
 
@@ -109,13 +109,13 @@ def catalogue(options: argparse.Namespace) -> bool:
     game = DPFTSDE(agents=20, regions=1, rate=0.25, rounds=5, delta=entry.claim.delta)
     record = audit_entry(entry, options.seed)
     bounds = white_box(game, runs=entry.runs, seed=options.seed)
-    _say(
+    _print(
         f"Small model of the catalogue ({len(FEDERATED.invocations)} invocation, 5 rounds, "
         f"δ = {entry.claim.delta:g}, {entry.runs} runs): certified {entry.claim.epsilon:.3f}, and "
         f"{certified(game).epsilon:.3f} by the algorithm's plan."
     )
-    _say(f"  other vectors unknown, linear score: ε >= {record.epsilon_lower:.3f}")
-    _say(f"  exact likelihood ratio of the game:  ε >= {bounds.epsilon:.3f}")
+    _print(f"  other vectors unknown, linear score: ε >= {record.epsilon_lower:.3f}")
+    _print(f"  exact likelihood ratio of the game:  ε >= {bounds.epsilon:.3f}")
     return not record.refuted
 
 

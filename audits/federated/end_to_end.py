@@ -79,14 +79,14 @@ class EndToEnd(Served):
     @cached_property
     def _shared(self) -> AgentModel:
         """What every agent of every run knows beforehand."""
-        return self.model(self.problem.domain)
+        return AgentModel(self, self.problem.domain)
 
     def audit_release(self, data: Any, size: int, rng: np.random.Generator) -> Floats:
         """Broadcasts of ``size`` runs, (size, T, P, M); the canary sends S along the first entry.
 
         A canary that takes no part sends nothing.
         """
-        agent, present = self._canary(data)
+        agent, present = self.canary(data)
         vector = np.eye(1, self.features)[0] * self.clip if present else None
         with single_threaded():
             return np.array([self._run(agent, vector, rng) for _ in range(size)])

@@ -31,6 +31,7 @@ from dpaudit import (
     AuditRecord,
     Claim,
     InputError,
+    Plan,
     guarantee,
     privacy_curve,
     validate,
@@ -49,6 +50,7 @@ __all__ = [
     "certified",
     "landmines",
     "proved_curve",
+    "proved_epsilon",
     "white_box",
 ]
 
@@ -74,17 +76,27 @@ def landmines(
     return DPFTSDE(**({**setting, "rounds": rounds} | fields))
 
 
-@cache
 def certified(algorithm: DPFTSDE) -> Claim:
     """What the attack is held against: the ε of the PLD with the true sensitivity, at N^-1.1."""
     delta = algorithm.target_delta
-    return Claim(guarantee(algorithm.plan(), delta, AccountantName.PLD).epsilon, delta)
+    return Claim(proved_epsilon(algorithm.plan(), delta), delta)
 
 
 @cache
+def proved_epsilon(plan: Plan, delta: float) -> float:
+    """ε of the PLD; kept, as servers with a mistake declare the plan of the right one."""
+    return guarantee(plan, delta, AccountantName.PLD).epsilon
+
+
 def proved_curve(algorithm: DPFTSDE) -> Callable[[ArrayLike], Floats]:
-    """All of δ(ε) that is proved. Points are kept, as every audit asks for much the same ones."""
-    exact = privacy_curve(algorithm.plan())
+    """All of δ(ε) that is proved."""
+    return _curve(algorithm.plan())
+
+
+@cache
+def _curve(plan: Plan) -> Callable[[ArrayLike], Floats]:
+    """Points are kept, as every audit asks for much the same ones."""
+    exact = privacy_curve(plan)
     at = cache(lambda epsilon: float(exact(np.array([epsilon]))[0]))
 
     def curve(epsilons: ArrayLike) -> Floats:
@@ -199,7 +211,7 @@ class Bounds:
 
     @property
     def epsilon(self) -> float:
-        """The better of the two."""
+        """The larger of the two bounds."""
         return max(self.remove, self.add)
 
 

@@ -35,17 +35,17 @@ class Others(Enum):
     SILENCE = "send nothing"
 
 
+@dataclass(eq=False)
 class _Everyone(Server):
     """Takes every agent, but divides by the stated rate."""
 
-    def __init__(self, *public: Any, **private: Any) -> None:
-        super().__init__(*public, **private)
+    def __post_init__(self) -> None:
         self._stated = super().rate
-        self._sampling = PoissonSampling(1.0)
+        self.sampling = PoissonSampling(1.0)
 
     @property
     def rate(self) -> float:
-        """q, as stated."""
+        """The q as stated, by which sums are divided."""
         return self._stated
 
 
@@ -55,21 +55,22 @@ class _Silent(Server):
     def round(self, turn: int, reports: Iterable[object]) -> Broadcast:
         """As in the base class, but for empty rounds."""
         vectors = self.accepted(turn, reports)
-        sample = drawn(self._sampling, self._agents, self._rng).tolist()
+        sample = drawn(self.sampling, self.weights.agents, self.rng).tolist()
         value = self.aggregate(turn, {n: vectors[n] for n in sample if n in vectors})
         if vectors.keys().isdisjoint(sample):
             return Broadcast(turn, value)
-        release = self._releases[turn]
-        noisy = self._ledger.release(release.mechanism, value.ravel(), at=release.at)
+        release = self.releases[turn]
+        noisy = self.ledger.release(release.mechanism, value.ravel(), at=release.at)
         return Broadcast(turn, np.asarray(noisy).reshape(value.shape))
 
 
 class _ClippedToWhole(Server):
     """Clips to S instead of S/√P."""
 
-    def __init__(self, *public: Any, **private: Any) -> None:
-        super().__init__(*public, **private)
-        self._limit *= math.sqrt(self._weights.regions)
+    @property
+    def limit(self) -> float:
+        """S."""
+        return self.clip
 
 
 @dataclass(frozen=True)
@@ -86,24 +87,12 @@ class Served(DPFTSDE):
     features: int = 2
     others: Others = Others.ZEROS
 
-    def server(self, ledger: Ledger, rng: np.random.Generator) -> Server:
-        """Of the class under attack."""
-        return self.server_class(
-            self.public_weights,
-            self.releases,
-            self.scheme,
-            clip=self.clip,
-            features=self.features,
-            ledger=ledger,
-            rng=rng,
-        )
-
     def audit_release(self, data: Any, size: int, rng: np.random.Generator) -> Floats:
         """Broadcasts (size, T, P, M), with the canary's vectors along the first entry.
 
         The canary sends vectors of norm S: clipping is the server's task.
         """
-        agent, present = self._canary(data)
+        agent, present = self.canary(data)
         messages = [self._reports(turn, agent, present) for turn in range(self.exchanges)]
         return np.array([self._transcript(messages, rng) for _ in range(size)])
 
@@ -155,7 +144,7 @@ class SilentWhenEmpty(Served):
     others: Others = Others.SILENCE
 
     def true_plan(self) -> None:
-        """None."""
+        """None: without noise, neighbours have disjoint broadcasts."""
 
 
 @dataclass(frozen=True)
@@ -173,7 +162,7 @@ class ForgottenLargestWeight(Served):
         return tuple(Release(self._wrong, at) for at in labels)
 
     def running_plan(self) -> Plan:
-        """With that noise."""
+        """The plan with the noise that is really added."""
         parts = self.plan().invocations
         return Plan.of(*(replace(part, mechanism=self._wrong) for part in parts))
 

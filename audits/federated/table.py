@@ -17,6 +17,7 @@ from audits.federated.game import (
     certified,
     landmines,
     proved_curve,
+    proved_epsilon,
     white_box,
 )
 from audits.federated.servers import (
@@ -27,7 +28,6 @@ from audits.federated.servers import (
     Served,
     SilentWhenEmpty,
 )
-from dpaudit import AccountantName, guarantee
 from dpaudit.auditing import audit_release
 from dpaudit.auditing.catalogue import Entry
 from dpaudit.auditing.catalogue import Row as CatalogueRow
@@ -89,7 +89,7 @@ def rows(
     for rate, noise in settings:
         algorithm = landmines(rate, noise, rounds=rounds)
         coarse = replace(algorithm, declared=Sensitivity.PAPER).plan()
-        paper = guarantee(coarse, algorithm.target_delta, AccountantName.PLD).epsilon
+        paper = proved_epsilon(coarse, algorithm.target_delta)
         start = time.perf_counter()
         bounds = white_box(algorithm, runs=runs, seed=seed)
         seconds = time.perf_counter() - start
@@ -153,7 +153,7 @@ def judged(entry: Entry, *, seed: int = 0, seeds: int = 1) -> CatalogueRow:
 def _entry(name: str, subject: DPFTSDE, runs: int) -> Entry:
     claim, pair = certified(subject), canary_pair(subject)
     plan = subject.true_plan() if isinstance(subject, Served) else subject.plan()
-    true = math.inf if plan is None else guarantee(plan, claim.delta, AccountantName.PLD).epsilon
+    true = math.inf if plan is None else proved_epsilon(plan, claim.delta)
     return Entry(
         name,
         plan == subject.plan(),

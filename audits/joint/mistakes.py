@@ -20,8 +20,9 @@ __all__ = ["ForgottenLevels", "SharedNoise"]
 class ForgottenLevels(JointGPUCB):
     """Noise for one node where a user is in many: μ is √levels times the declared one."""
 
-    def _mechanism(self, steps: int) -> ContinualGaussian:
-        right = super()._mechanism(steps)
+    def mechanism(self, steps: int) -> ContinualGaussian:
+        """The right one for a user in a single node."""
+        right = super().mechanism(steps)
         return replace(right, sigma=right.sigma / right.sensitivity_factor)
 
     def plan(self) -> Plan:
@@ -41,8 +42,7 @@ class SharedNoise(JointGPUCB):
 
     def audit_release(self, data: Any, size: int, rng: np.random.Generator) -> NDArray[Any]:
         """First two prefix sums, with the canary in the second round; their difference."""
-        phi, reward = self._canary(data)
-        contribution = self._narrow(len(phi)).encode(phi, reward)
+        contribution = self.contribution(data)
         sigma = self.periods[0].mechanism.sigma * math.sqrt(2)
         noise = rng.normal(scale=sigma, size=(size, *contribution.shape))
         first, second = noise, contribution + noise

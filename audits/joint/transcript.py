@@ -19,6 +19,7 @@ from dpaudit import AuditPair, AuditRecord, InputError, Ledger, privacy_curve
 from dpaudit.auditing import audit_release
 from private_bo.gp import Ball, EigenFeatures, SquaredExponential
 from private_bo.joint import JointGPUCB, JointServer
+from private_bo.joint.local_joint_statistics import PackedStatistics
 from private_bo.joint.problems import TabledProblem
 from private_bo.joint.statistics import Sums
 
@@ -82,33 +83,20 @@ class JointTranscripts:
     # -- parameters as vectors with isotropic noise ----------------------------------------------
 
     @cached_property
-    def _scale(self) -> Floats:
-        rows, columns = np.triu_indices(self.algorithm.size)
-        weight = self.algorithm.matrix_weight
-        return np.asarray(weight * np.where(rows == columns, 1.0, math.sqrt(2)))
+    def packed(self) -> PackedStatistics:
+        """Weighted upper triangle and vector: an isometry of what is released."""
+        return self.algorithm.tight_statistics(PackedStatistics)
 
     def pack(self, sums: Sums | None) -> Floats:
-        """Weighted upper triangle and vector."""
+        """The parameters as a vector."""
         if sums is None or sums.matrix is None:
             raise InputError("algorithm releases no matrix; give it a matrix_weight above 0.")
-        rows, columns = np.triu_indices(self.algorithm.size)
-        return np.concatenate([sums.matrix[rows, columns] * self._scale, sums.vector])
+        upper = sums.matrix[np.triu_indices(self.algorithm.size)]
+        return np.concatenate([upper * self.packed.scale, sums.vector])
 
     def unpack(self, row: Floats, rounds: int) -> Sums:
         """The parameters that a server would see."""
-        size = self.algorithm.size
-        rows, columns = np.triu_indices(size)
-        matrix = np.empty((size, size))
-        matrix[rows, columns] = matrix[columns, rows] = row[:-size] / self._scale
-        deviation = float(self._deviations[rounds - 1])
-        noise = deviation / self.algorithm.matrix_weight / math.sqrt(2)
-        return Sums(rounds, row[-size:], matrix, deviation, noise)
-
-    def contribution(self, phi: Floats, reward: float) -> Floats:
-        """One user's, packed."""
-        statistics = self.algorithm.statistics
-        exact = statistics.decode(statistics.encode(phi, reward), 1, 0.0)
-        return self.pack(exact)
+        return self.packed.decode(row, rounds, float(self._deviations[rounds - 1]))
 
     @cached_property
     def _deviations(self) -> Floats:
@@ -176,7 +164,7 @@ class TranscriptLikelihoodRatio:
 
     def _played(self, server: JointServer, problem: TabledProblem, turn: int) -> Floats:
         arm, phi = server.choose(problem.decision_set(turn))
-        return self.transcripts.contribution(phi, problem.reward(turn, arm))
+        return self.transcripts.packed.encode(phi, problem.reward(turn, arm))
 
 
 def audit(

@@ -8,12 +8,12 @@ import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+from audits.outsourced.black_box import black_box_audit, curators, pairs
 from audits.outsourced.counterexample import DIMENSIONS, attacked, differences, replayed
-from audits.outsourced.untold import curators, pairs, untold_audit
 from dpaudit import AuditRecord
 from dpaudit.certificate import load_certificate
 from dpaudit.errors import DpAuditError
-from private_bo import outsourced
+from private_bo.outsourced import Curator
 
 EPSILONS = (math.exp(1.1), 0.1)
 REPORTS = Path(__file__).parents[2] / "reports" / "outsourced"
@@ -29,22 +29,22 @@ def refute(options: argparse.Namespace) -> int:
                 name = f"{curator.lower()}-{problem}-epsilon-{epsilon:.4g}.json"
                 options.folder.mkdir(parents=True, exist_ok=True)
                 path = certificate.save(options.folder / name)
-                _say(f"{path}: {certificate.verdict}")
+                _print(f"{path}: {certificate.verdict}")
                 for audit in certificate.audits:
-                    _say(f"  {_line(audit)}")
+                    _print(f"  {_line(audit)}")
                 refuted |= any(audit.refuted for audit in certificate.audits)
     return int(refuted)
 
 
-def untold(options: argparse.Namespace) -> int:
-    """Let the generic engine attack without being told how; 1 if it refutes a certified curator."""
+def black_box(options: argparse.Namespace) -> int:
+    """Attack with the generic engine alone; 1 if it refutes a certified curator."""
     wrong = False
     for curator in curators(options.epsilon):
         for pair in pairs(curator):
-            audit = untold_audit(curator, pair, runs=options.runs, seed=options.seed)
-            _say(f"{type(curator).__name__} ({curator.mechanism.kind}), {pair.why}:")
-            _say(f"  {_line(audit)} {audit.power}")
-            wrong |= audit.refuted and not isinstance(curator, outsourced.Curator)
+            audit = black_box_audit(curator, pair, runs=options.runs, seed=options.seed)
+            _print(f"{type(curator).__name__} ({curator.mechanism.kind}), {pair.why}:")
+            _print(f"  {_line(audit)} {audit.power}")
+            wrong |= audit.refuted and not isinstance(curator, Curator)
     return int(wrong)
 
 
@@ -54,9 +54,9 @@ def replay(options: argparse.Namespace) -> int:
     for stated, found in replayed(load_certificate(options.file)):
         apart = differences(stated, found)
         same = same and not apart
-        _say(f"{'same' if not apart else 'DIFFERENT'}: {_line(found)}")
+        _print(f"{'same' if not apart else 'DIFFERENT'}: {_line(found)}")
         for difference in apart:
-            _say(f"  {difference.field}: stated {difference.stated}, found {difference.found}")
+            _print(f"  {difference.field}: stated {difference.stated}, found {difference.found}")
     return 0 if same else 1
 
 
@@ -76,7 +76,7 @@ def _line(audit: AuditRecord) -> str:
     return "; ".join([words, *shown])
 
 
-def _say(line: str) -> None:
+def _print(line: str) -> None:
     sys.stdout.write(line + "\n")
 
 
@@ -84,21 +84,25 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command; the exit code is that of dpaudit (3 for wrong input)."""
     parser = argparse.ArgumentParser(prog="python -m audits.outsourced", description=__doc__)
     commands = parser.add_subparsers(required=True)
-    first = commands.add_parser("refute", help="attack both curators and write certificates")
-    first.add_argument("--problem", nargs="+", choices=list(DIMENSIONS), default=["grid", "taipei"])
+    refuting = commands.add_parser("refute", help="attack both curators and write certificates")
+    refuting.add_argument(
+        "--problem", nargs="+", choices=list(DIMENSIONS), default=["grid", "taipei"]
+    )
     curators = ["Curator", "CertifiedCurator"]
-    first.add_argument("--curator", nargs="+", choices=curators, default=curators)
-    first.add_argument("--seed", type=int, default=0)
-    first.add_argument("--folder", type=Path, default=REPORTS)
-    first.set_defaults(command=refute)
-    third = commands.add_parser("untold", help="attack both curators with the generic engine")
-    third.add_argument("--epsilon", type=float, default=EPSILONS[0])
-    third.add_argument("--runs", type=int, default=10_000)
-    third.add_argument("--seed", type=int, default=0)
-    third.set_defaults(command=untold)
-    second = commands.add_parser("replay", help="draw a certificate's attacks again")
-    second.add_argument("file", type=Path)
-    second.set_defaults(command=replay)
+    refuting.add_argument("--curator", nargs="+", choices=curators, default=curators)
+    refuting.add_argument("--seed", type=int, default=0)
+    refuting.add_argument("--folder", type=Path, default=REPORTS)
+    refuting.set_defaults(command=refute)
+    attacking = commands.add_parser(
+        "black-box", help="attack both curators with the generic engine"
+    )
+    attacking.add_argument("--epsilon", type=float, default=EPSILONS[0])
+    attacking.add_argument("--runs", type=int, default=10_000)
+    attacking.add_argument("--seed", type=int, default=0)
+    attacking.set_defaults(command=black_box)
+    replaying = commands.add_parser("replay", help="draw a certificate's attacks again")
+    replaying.add_argument("file", type=Path)
+    replaying.set_defaults(command=replay)
     options = parser.parse_args(arguments)
     command: Callable[[argparse.Namespace], int] = options.command
     try:

@@ -16,7 +16,7 @@ from audits.outsourced.neighbours import Floats, inward, problem_rows
 from dpaudit import AuditRecord
 from dpaudit.auditing.evidence.one_run import one_run_p_value
 from dpaudit.errors import InputError
-from private_bo import outsourced
+from private_bo.outsourced import OutsourcingCurator
 
 __all__ = ["canary_audit", "reconstructed"]
 
@@ -50,9 +50,7 @@ class _Canaries:
         order = rng.permutation(len(rows))
         return cls(rows, inward(rows), np.sort(order[:number]), np.sort(order[number:]))
 
-    def correct(
-        self, curator: outsourced.Curator | outsourced.CertifiedCurator, rng: np.random.Generator
-    ) -> tuple[int, float]:
+    def correct(self, curator: OutsourcingCurator, rng: np.random.Generator) -> tuple[int, float]:
         """One release: right guesses, and the largest error of a reconstructed canary."""
         secret = rng.random(len(self.chosen)) < 0.5
         data = self.base.copy()
@@ -65,7 +63,7 @@ class _Canaries:
 
 
 def canary_audit(
-    curator: outsourced.Curator | outsourced.CertifiedCurator,
+    curator: OutsourcingCurator,
     problem: str,
     *,
     canaries: int = 200,

@@ -18,7 +18,7 @@ from dpaudit import AuditRecord
 from dpaudit.auditing.evidence.joint import joint_lower_bound, joint_p_value
 from dpaudit.auditing.evidence.power import fewest_runs
 from dpaudit.auditing.evidence.types import PairCounts
-from private_bo import outsourced
+from private_bo.outsourced import Curator, OutsourcingCurator
 
 __all__ = ["ColumnSpaceScore", "column_space", "column_space_audit", "disjoint_supports"]
 
@@ -62,7 +62,7 @@ class ColumnSpaceScore:
         return np.array([math.log(max(a, 1e-300) / max(b, 1e-300)) for a, b in pairs])
 
 
-def disjoint_supports(curator: outsourced.Curator, neighbours: Neighbours) -> AuditRecord:
+def disjoint_supports(curator: Curator, neighbours: Neighbours) -> AuditRecord:
     """The exact argument: two column spaces that differ make two disjoint supports.
 
     For r >= d the columns of Z span the column space of X almost surely, so Z tells the two apart
@@ -89,7 +89,7 @@ def disjoint_supports(curator: outsourced.Curator, neighbours: Neighbours) -> Au
 
 
 def column_space_audit(
-    curator: outsourced.Curator | outsourced.CertifiedCurator,
+    curator: OutsourcingCurator,
     neighbours: Neighbours,
     *,
     releases: int = 20,
@@ -147,7 +147,7 @@ def column_space_audit(
 
 
 def _residuals(
-    curator: outsourced.Curator | outsourced.CertifiedCurator,
+    curator: OutsourcingCurator,
     rows: Floats,
     score: ColumnSpaceScore,
     releases: int,
@@ -167,7 +167,7 @@ def _summary(side: list[tuple[float, float]], which: int) -> dict[str, float]:
     return {"least": min(values), "largest": max(values)}
 
 
-def _facts(curator: outsourced.Curator | outsourced.CertifiedCurator) -> dict[str, Any]:
+def _facts(curator: OutsourcingCurator) -> dict[str, Any]:
     """What a replay needs of the curator."""
     return {
         "curator": type(curator).__name__,

@@ -22,7 +22,7 @@ from dpaudit import AuditRecord, Certificate
 from dpaudit.errors import InputError
 from dpaudit.project.targets import find_target
 from dpaudit.workflow.certifying import certified
-from private_bo import outsourced
+from private_bo.outsourced import Curator, OutsourcingCurator
 
 __all__ = ["DIMENSIONS", "Difference", "attacked", "differences", "replayed"]
 
@@ -53,24 +53,22 @@ def attacked(
     settings = {"epsilon": epsilon, "columns": columns, "dimension": DIMENSIONS.get(problem, 15)}
     target = find_target(f"private_bo.outsourced:{curator}", settings)
     subject = target.subject
-    assert isinstance(subject, outsourced.Curator | outsourced.CertifiedCurator)
+    assert isinstance(subject, OutsourcingCurator)
     neighbours = Neighbours.of(problem)
     audits = [
         column_space_audit(subject, neighbours, releases=releases, seed=seed),
         canary_audit(subject, problem, seed=seed),
     ]
-    if isinstance(subject, outsourced.Curator):
+    if isinstance(subject, Curator):
         audits.insert(0, disjoint_supports(subject, neighbours))
         if columns == 2:
             audits.append(branch_audit(_at_branch(subject), seed=seed))
     return certified(target).with_audits(audits)
 
 
-def _at_branch(curator: outsourced.Curator) -> outsourced.Curator:
+def _at_branch(curator: Curator) -> Curator:
     """The same curator with a bound that admits rows at the branch."""
-    return outsourced.Curator(
-        curator.epsilon, curator.delta, curator.dimension, curator.columns, _BRANCH_NORM
-    )
+    return Curator(curator.epsilon, curator.delta, curator.dimension, curator.columns, _BRANCH_NORM)
 
 
 @dataclass(frozen=True)
@@ -99,17 +97,15 @@ def replayed(certificate: Certificate) -> Iterator[tuple[AuditRecord, AuditRecor
     """
     target = find_target(certificate.subject.name, dict(certificate.subject.configuration))
     subject = target.subject
-    if not isinstance(subject, outsourced.Curator | outsourced.CertifiedCurator):
+    if not isinstance(subject, OutsourcingCurator):
         raise InputError(f"{certificate.subject.name} is no curator; replay another certificate.")
     for audit in certificate.audits:
         yield audit, _again(subject, audit)
 
 
-def _again(
-    curator: outsourced.Curator | outsourced.CertifiedCurator, audit: AuditRecord
-) -> AuditRecord:
-    seed, paper = audit.seed or 0, isinstance(curator, outsourced.Curator)
-    if audit.method == EXACT_METHOD and isinstance(curator, outsourced.Curator):
+def _again(curator: OutsourcingCurator, audit: AuditRecord) -> AuditRecord:
+    seed, paper = audit.seed or 0, isinstance(curator, Curator)
+    if audit.method == EXACT_METHOD and isinstance(curator, Curator):
         return disjoint_supports(curator, Neighbours.from_dict(audit.pair))
     alpha = 1 - (audit.confidence or 0.0)
     if audit.method == METHOD:
@@ -120,7 +116,7 @@ def _again(
         return canary_audit(
             curator, problem, canaries=number, releases=audit.runs, alpha=alpha, seed=seed
         )
-    if audit.method == BRANCH and isinstance(curator, outsourced.Curator):
+    if audit.method == BRANCH and isinstance(curator, Curator):
         return branch_audit(_at_branch(curator), runs=audit.runs, alpha=alpha, seed=seed)
     kind = "the paper's curator" if paper else "a certified curator"
     raise InputError(f"method is {audit.method!r}; it is no attack on {kind} that can be replayed.")

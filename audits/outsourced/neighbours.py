@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from dpaudit import AuditPair
 from dpaudit.errors import InputError
-from private_bo import outsourced
+from private_bo.outsourced import Curator, OutsourcingCurator
 
 __all__ = ["Neighbours", "inward", "problem_rows"]
 
@@ -26,7 +26,7 @@ def problem_rows(name: str) -> Floats:
     Raises:
         InputError: if there is no such problem, or its file is missing.
     """
-    return outsourced.Curator().load(name, np.random.default_rng(0)).rows
+    return Curator().load(name, np.random.default_rng(0)).rows
 
 
 def inward(rows: Floats) -> Floats:
@@ -79,7 +79,7 @@ class Neighbours:
             ) from None
 
     def to_dict(self) -> dict[str, Any]:
-        """JSON values."""
+        """Problem, row and move, as JSON values."""
         return {"problem": self.problem, "row": self.row, "move": list(self.move)}
 
     def data(self, *, moved: bool) -> Floats:
@@ -105,7 +105,7 @@ class Referenced:
         curator: what is attacked.
     """
 
-    curator: outsourced.Curator | outsourced.CertifiedCurator
+    curator: OutsourcingCurator
 
     def __call__(self, data: Mapping[str, Any], size: int, rng: np.random.Generator) -> Floats:
         """``size`` releases, shape (size, n, r)."""

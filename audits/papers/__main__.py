@@ -14,7 +14,7 @@ from dpaudit.errors import DpAuditError
 from dpaudit.workflow.outcomes import status_of
 
 
-def _say(name: str, certificate: Certificate) -> None:
+def _print(name: str, certificate: Certificate) -> None:
     sys.stdout.write(f"{name}: {status_of(certificate)}\n")
     sys.stdout.flush()
 
@@ -27,7 +27,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = parser.parse_args(arguments)
     warnings.simplefilter("ignore")  # of libraries: what matters is raised, or a finding
     try:
-        certificates = generate(options.project, options.folder, progress=_say)
+        certificates = generate(options.project, options.folder, progress=_print)
     except DpAuditError as error:
         sys.stderr.write(f"{error}\n")
         return 3

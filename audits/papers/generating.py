@@ -57,7 +57,7 @@ def generate(
     for name, certificate in certificates.items():
         contents |= rendered(name, certificate, listed.formats)
     folder.mkdir(parents=True, exist_ok=True)
-    for path in list(_gone(folder, listed)):
+    for path in list(_obsolete(folder, listed)):
         path.unlink(missing_ok=True)
     for name, content in contents.items():
         files.write(folder / name, content)
@@ -72,7 +72,7 @@ def _certificate(entry: SubjectEntry, project: ProjectFile) -> Certificate:
     return certificate if subject is None else certificate.with_audits(attacks(subject))
 
 
-def _gone(folder: Path, project: ProjectFile) -> Iterator[Path]:
+def _obsolete(folder: Path, project: ProjectFile) -> Iterator[Path]:
     """Certificates, with their reports, that belong to no subject now."""
     names = {entry.name for entry in project.subjects}
     for path in folder.glob("*.json"):

@@ -139,7 +139,7 @@ def _is_loose(certificate: Certificate) -> bool:
 
 @dataclass(frozen=True)
 class _Section:
-    """The rows of one paper."""
+    """One paper, with a row for each of its certificates."""
 
     paper: Paper
     rows: tuple[Row, ...]
@@ -221,7 +221,7 @@ def index_html(certificates: Mapping[str, Certificate], endings: Sequence[str]) 
     )
 
 
-def _shown(text: str) -> str:
+def _unbroken(text: str) -> str:
     """The text, with formulas and numbers kept on one line."""
     kept = _SIGN.sub("\N{NO-BREAK SPACE}\\1\N{NO-BREAK SPACE}", visible(text))
     return kept.replace(" %", "\N{NO-BREAK SPACE}%")
@@ -233,5 +233,5 @@ def _template() -> Template:
 
     here = FileSystemLoader(Path(__file__).parent / "templates")
     environment = strict_environment(here, PackageLoader("dpaudit.workflow"))
-    environment.filters["shown"] = _shown
+    environment.filters["shown"] = _unbroken
     return environment.get_template("papers.html.j2")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -66,9 +65,4 @@ def _pairs(subject: Joint) -> Iterator[AuditPair]:
 
 def _move(subject: Joint, pair: AuditPair) -> NDArray[np.float64]:
     """By how much the noiseless contribution of one user differs."""
-    return _contribution(subject, pair.x) - _contribution(subject, pair.x_prime)
-
-
-def _contribution(subject: Joint, data: Any) -> NDArray[np.float64]:
-    phi, reward = subject._canary(data)
-    return np.asarray(subject._narrow(len(phi)).encode(phi, reward), dtype=np.float64)
+    return subject.contribution(pair.x) - subject.contribution(pair.x_prime)

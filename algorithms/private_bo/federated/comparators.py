@@ -8,37 +8,28 @@ from typing import Any
 
 import numpy as np
 
-from dpaudit.errors import InputError
 from dpaudit.project import RunResult
+from private_bo.federated.federation import Federation
 from private_bo.federated.messages import Broadcast
 from private_bo.federated.server import Aggregator
-from private_bo.federated.setup import Federation, InProcess, Reliance
+from private_bo.federated.settings import OneRegion, Reliance
 from private_bo.federated.streams import Streams
-from private_bo.federated.weights import Weights
+from private_bo.federated.transports import InProcess
 from private_bo.threads import single_threaded
 
-__all__ = ["FTS", "FTSDE", "OpenServer", "PlainTS"]
+__all__ = ["FTS", "FTSDE", "NonPrivateServer", "PlainTS"]
 
 
-class OpenServer(Aggregator):
-    """Exact weighted averages of all vectors: no sampling, no clipping, no noise, no claim.
-
-    Args:
-        weights: φ_n^(i) of every round.
-        features: M.
-    """
-
-    def __init__(self, weights: Weights, features: int) -> None:
-        super().__init__(weights.agents, features)
-        self._weights = weights
+class NonPrivateServer(Aggregator):
+    """Exact weighted averages of all vectors: no sampling, no clipping, no noise, no claim."""
 
     def round(self, turn: int, reports: Iterable[object]) -> Broadcast:
         """Σ_n φ_n^(i) ω_n for every sub-region."""
         vectors = self.accepted(turn, reports)
-        weights = self._weights.values[turn]
-        total = np.zeros((len(weights), self._features))
-        for agent in sorted(vectors):
-            total += np.outer(weights[:, agent], vectors[agent])
+        weights = self.weights.values[turn]
+        total = np.zeros((len(weights), self.features))
+        for n in sorted(vectors):
+            total += np.outer(weights[:, n], vectors[n])
         return Broadcast(turn, total)
 
 
@@ -47,7 +38,7 @@ class FTSDE(Federation):
     """Modified FTS with distributed exploration, without privacy (Section 5.1, Figure 2a)."""
 
     def run(self, data: Any, rng: np.random.Generator) -> RunResult:
-        """Play every round in the open.
+        """Play every round without privacy.
 
         Args:
             data: a :class:`~private_bo.federated.FederatedProblem`.
@@ -56,10 +47,10 @@ class FTSDE(Federation):
         Raises:
             InputError: if ``data`` is none, or has another number of agents.
         """
-        problem = self._fitting(data)
+        problem = self.fitting(data)
         with single_threaded():
             agents = self.team(problem, Streams.of(rng))
-            self.play(OpenServer(self.public_weights, self.features), InProcess(agents))
+            self.play(NonPrivateServer(self.public_weights, self.features), InProcess(agents))
             return self.result(problem, agents)
 
 
@@ -67,12 +58,7 @@ class FTSDE(Federation):
 class FTS(FTSDE):
     """Modified FTS: one region, the whole domain (Section 3.1 without its noise)."""
 
-    regions: int = 1
-
-    def __post_init__(self) -> None:
-        if self.regions != 1:
-            raise InputError(f"regions is {self.regions!r}; it must be 1, or the class FTSDE.")
-        super().__post_init__()
+    regions: OneRegion = 1
 
 
 @dataclass(frozen=True)

@@ -3,7 +3,8 @@
 Agents optimise objectives of their own. A trusted server averages vectors that describe what they
 have learned, and broadcasts noisy averages, one for each sub-region; what protects an agent is the
 sampling of agents and the noise. :class:`DPFTSDE` is Algorithms 1 and 2, :class:`DPFTS` has one
-region, :class:`FTSDE` and :class:`FTS` have no privacy, and in :class:`PlainTS` nobody talks.
+region, :class:`FTSDE` and :class:`FTS` have no privacy, and in :class:`PlainTS` agents
+do not communicate.
 
 >>> from dpaudit.ledger import Ledger
 >>> algorithm = DPFTSDE(agents=8, rounds=3, rate=0.5, initial=3)
@@ -20,7 +21,7 @@ region, :class:`FTSDE` and :class:`FTS` have no privacy, and in :class:`PlainTS`
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,11 +31,14 @@ from dpaudit.certificate import Finding
 from dpaudit.errors import InputError
 from dpaudit.ledger import Ledger
 from dpaudit.project import AuditPair, RunResult
-from private_bo.federated.notes import federated_findings, left_open
-from private_bo.federated.server import Server, Transport
-from private_bo.federated.setup import InProcess, Selected, WithoutAgent
+from private_bo.federated.algorithms import Server
+from private_bo.federated.notes import federated_findings, limits_of_claim
+from private_bo.federated.problems import WithoutAgent
+from private_bo.federated.server import Transport
+from private_bo.federated.settings import OneRegion
 from private_bo.federated.streams import Streams
 from private_bo.federated.subject import PrivateFederation
+from private_bo.federated.transports import InProcess, Selected
 from private_bo.threads import single_threaded
 
 __all__ = ["DPFTS", "DPFTSDE"]
@@ -54,13 +58,15 @@ class DPFTSDE(PrivateFederation):
     defaults, takes at least 80 521. ``--set epsilon=4.1`` tests what the plan proves; 10 000 do.
     """
 
+    server_class: ClassVar[type[Server]] = Server
+
     def findings(self) -> tuple[Finding, ...]:
         """Public weights, the two sensitivities, the unused broadcast, and the choice of S."""
         return federated_findings(self)
 
     def not_covered(self) -> tuple[str, ...]:
         """What the claim leaves out."""
-        return left_open(self)
+        return limits_of_claim(self)
 
     # -- audit -----------------------------------------------------------------------------------
 
@@ -88,7 +94,7 @@ class DPFTSDE(PrivateFederation):
         Raises:
             InputError: if the data are malformed.
         """
-        agent, present = self._canary(data)
+        agent, present = self.canary(data)
         shift = self.public_weights.values[:, :, agent] * (
             self.clip / (self.rate * np.sqrt(self.regions))
         )
@@ -98,7 +104,12 @@ class DPFTSDE(PrivateFederation):
         seen: NDArray[Any] = noise + present * taking_part[:, :, None] * shift
         return seen
 
-    def _canary(self, data: Any) -> tuple[int, bool]:
+    def canary(self, data: Any) -> tuple[int, bool]:
+        """Which agent is the canary, and whether it is present, from a JSON value.
+
+        Raises:
+            InputError: if the data are malformed.
+        """
         if not isinstance(data, dict) or set(data) != _PRESENT:
             raise InputError("data must be a table with the fields 'agent' and 'present'.")
         agent = validate.integer_at_least(0, agent=data["agent"])
@@ -113,12 +124,12 @@ class DPFTSDE(PrivateFederation):
 
     def server(self, ledger: Ledger, rng: np.random.Generator) -> Server:
         """The central server, which alone sees reports."""
-        return Server(
+        return self.server_class(
             self.public_weights,
-            self.releases,
-            self.scheme,
+            self.features,
+            releases=self.releases,
+            sampling=self.scheme,
             clip=self.clip,
-            features=self.features,
             ledger=ledger,
             rng=rng,
         )
@@ -135,7 +146,7 @@ class DPFTSDE(PrivateFederation):
             InputError: if ``data`` is neither, or has another number of agents.
         """
         silent = data.agent if isinstance(data, WithoutAgent) else None
-        problem = self._fitting(data.problem if isinstance(data, WithoutAgent) else data)
+        problem = self.fitting(data.problem if isinstance(data, WithoutAgent) else data)
         streams = Streams.of(rng)
         with single_threaded():
             agents = self.team(problem, streams)
@@ -150,9 +161,4 @@ class DPFTSDE(PrivateFederation):
 class DPFTS(DPFTSDE):
     """DP-FTS: one region, the whole domain (Section 3.1). Fields as in :class:`DPFTSDE`."""
 
-    regions: int = 1
-
-    def __post_init__(self) -> None:
-        if self.regions != 1:
-            raise InputError(f"regions is {self.regions!r}; it must be 1, or the class DPFTSDE.")
-        super().__post_init__()
+    regions: OneRegion = 1

@@ -7,13 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Annotated, Any, Self
 
 import numpy as np
 
 from dpaudit import validate
 from dpaudit.errors import InputError
-from private_bo.gp.types import Array, read_only
+from dpaudit.fields import Checked, at_least
+from private_bo.gp.types import Array, array_of, read_only
 
 __all__ = ["Broadcast", "Report"]
 
@@ -21,7 +22,7 @@ _WIRE = np.dtype("<f8")
 
 
 @dataclass(frozen=True, eq=False)
-class Broadcast:
+class Broadcast(Checked):
     """ω_t^joint: what the server shows to every agent, private by itself (line 12, Algorithm 1).
 
     Attributes:
@@ -32,15 +33,8 @@ class Broadcast:
         InputError: if the round is below -1, or the vectors are no finite matrix.
     """
 
-    round: int
-    vectors: Array
-
-    def __post_init__(self) -> None:
-        validate.integer_at_least(-1, round=self.round)
-        vectors = validate.real_array(vectors=self.vectors)
-        if vectors.ndim != 2 or vectors.size == 0:
-            raise InputError(f"vectors has shape {vectors.shape}; it must be (P, M).")
-        object.__setattr__(self, "vectors", read_only(vectors.copy()))
+    round: Annotated[int, at_least(-1)]
+    vectors: Annotated[Array, array_of("P", "M")]
 
     @classmethod
     def none_yet(cls, regions: int, features: int) -> Self:
@@ -48,7 +42,7 @@ class Broadcast:
         return cls(-1, np.zeros((regions, features)))
 
     def to_dict(self) -> dict[str, Any]:
-        """Round, shape and bytes."""
+        """As values of a Flower record: integers, and the bytes of the numbers."""
         shape = list(self.vectors.shape)
         return {"round": self.round, "shape": shape, "vectors": _packed(self.vectors)}
 
@@ -70,8 +64,30 @@ class Broadcast:
         return cls(record["round"], flat.reshape(regions, features))
 
 
+def _integer(**field: Any) -> int:
+    ((name, value),) = field.items()
+    if isinstance(value, bool) or not isinstance(value, int | np.integer):
+        raise InputError(f"{name} is {value!r:.60}; it must be an integer.")
+    return int(value)
+
+
+def _numbers(**field: Any) -> Array:
+    """A vector of real numbers, finite or not, of any length."""
+    ((name, value),) = field.items()
+    try:
+        vector = np.array(value)
+    except ValueError:
+        raise InputError(f"{name} is ragged; it must be a vector of numbers.") from None
+    if vector.ndim != 1 or vector.dtype.kind not in "iuf":
+        raise InputError(
+            f"{name} has shape {vector.shape} and type {vector.dtype}; it must be a vector of "
+            "numbers."
+        )
+    return read_only(vector.astype(np.float64))
+
+
 @dataclass(frozen=True, eq=False)
-class Report:
+class Report(Checked):
     """ω_n,t: what one agent sends to the server (line 10, Algorithm 2). It is private.
 
     It comes from outside, so its content is for the server to judge: the vector may have any
@@ -86,29 +102,12 @@ class Report:
         InputError: if round or agent is no integer, or the vector is no vector of real numbers.
     """
 
-    round: int
-    agent: int
-    vector: Array
-
-    def __post_init__(self) -> None:
-        for name in ("round", "agent"):
-            value = getattr(self, name)
-            if isinstance(value, bool) or not isinstance(value, int | np.integer):
-                raise InputError(f"{name} is {value!r:.60}; it must be an integer.")
-            object.__setattr__(self, name, int(value))
-        try:
-            vector = np.array(self.vector)
-        except ValueError:
-            raise InputError("vector is ragged; it must be a vector of numbers.") from None
-        if vector.ndim != 1 or vector.dtype.kind not in "iuf":
-            raise InputError(
-                f"vector has shape {vector.shape} and type {vector.dtype}; it must be a vector of "
-                "numbers."
-            )
-        object.__setattr__(self, "vector", read_only(vector.astype(np.float64)))
+    round: Annotated[int, _integer]
+    agent: Annotated[int, _integer]
+    vector: Annotated[Array, _numbers]
 
     def to_dict(self) -> dict[str, Any]:
-        """Round, agent and bytes."""
+        """As values of a Flower record: integers, and the bytes of the numbers."""
         return {"round": self.round, "agent": self.agent, "vector": _packed(self.vector)}
 
     @classmethod

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from dpaudit.certificate import Finding, Severity
-from private_bo.federated.setup import Reliance
+from private_bo.federated.settings import Reliance
 from private_bo.federated.subject import PrivateFederation, Sensitivity
 
-__all__ = ["federated_findings", "left_open"]
+__all__ = ["federated_findings", "limits_of_claim"]
 
 
 def federated_findings(algorithm: PrivateFederation) -> tuple[Finding, ...]:
-    """Assumptions first, then what differs from the paper."""
+    """Findings of DP-FTS-DE: assumptions first, then what differs from the paper."""
     found = [
         Finding(
             "public-weights",
@@ -87,8 +87,8 @@ def _broadcast_finding(algorithm: PrivateFederation) -> list[Finding]:
     return [Finding("unused-broadcast", Severity.NOTE, message, remedy)]
 
 
-def left_open(algorithm: PrivateFederation) -> tuple[str, ...]:
-    """One sentence each."""
+def limits_of_claim(algorithm: PrivateFederation) -> tuple[str, ...]:
+    """What the claim of DP-FTS-DE leaves out, one sentence each."""
     expected = float(algorithm.reliance.shares(algorithm.rounds).sum())
     return (
         f"All {algorithm.exchanges} broadcasts are counted, since every agent sees them all; an "

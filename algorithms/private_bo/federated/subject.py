@@ -6,12 +6,13 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import cached_property
 from itertools import groupby
-from typing import Self
+from typing import Annotated, Self
 
 from dpaudit import validate
 from dpaudit.accounting import AccountantName, Parameter, calibrate, compose
 from dpaudit.certificate import Claim
 from dpaudit.errors import InputError
+from dpaudit.fields import OpenProbability, Positive, Rate
 from dpaudit.mechanisms import Gaussian
 from dpaudit.plan import (
     FixedSizeSampling,
@@ -25,14 +26,14 @@ from dpaudit.plan import (
     ZeroOut,
 )
 from dpaudit.project import Subject
+from private_bo.federated.federation import Federation
 from private_bo.federated.server import Release
-from private_bo.federated.setup import Federation, sensible
+from private_bo.federated.settings import Bounded, between
 from private_bo.gp.types import Array
 
 __all__ = ["PrivateFederation", "SamplingScheme", "Sensitivity"]
 
 _AGENT = PrivacyUnit("agent")
-_MOST_NOISE = 1e18
 
 
 class SamplingScheme(StrEnum):
@@ -78,39 +79,20 @@ class PrivateFederation(Federation, Subject):
         InputError: if a field is out of its range, or q N < 1.
     """
 
-    rate: float = 0.25
-    noise_multiplier: float = 1.0
-    clip: float = 11.0
-    delta: float | None = None
-    epsilon: float | None = None
+    rate: Rate = 0.25
+    noise_multiplier: Annotated[float, between(1e-18, 1e18)] = 1.0
+    clip: Bounded = 11.0
+    delta: OpenProbability | None = None
+    epsilon: Positive | None = None
     sampling: SamplingScheme = SamplingScheme.POISSON
     noise_scaled_to: Sensitivity = Sensitivity.PAPER
     declared: Sensitivity = Sensitivity.JOINT
     last_broadcast: bool = False
 
     def __post_init__(self) -> None:
-        if not isinstance(self.last_broadcast, bool):
-            raise InputError(
-                f"last_broadcast is {self.last_broadcast!r}; it must be true or false."
-            )
         super().__post_init__()
-        self._set("rate", validate.fraction(rate=self.rate))
-        self._set("noise_multiplier", validate.positive(noise_multiplier=self.noise_multiplier))
-        if not 1 / _MOST_NOISE <= self.noise_multiplier <= _MOST_NOISE:
-            raise InputError(
-                f"noise_multiplier is {self.noise_multiplier:g}; it must be from "
-                f"{1 / _MOST_NOISE:g} to {_MOST_NOISE:g}."
-            )
-        self._set("clip", sensible(clip=self.clip))
-        if self.delta is not None:
-            self._set("delta", validate.open_fraction(delta=self.delta))
-        elif self.agents < 2:
+        if self.delta is None and self.agents < 2:
             raise InputError("agents is 1; it must be at least 2, or delta be given.")
-        if self.epsilon is not None:
-            self._set("epsilon", validate.positive(epsilon=self.epsilon))
-        self._set("sampling", validate.member(SamplingScheme, sampling=self.sampling))
-        for name in ("noise_scaled_to", "declared"):
-            self._set(name, validate.member(Sensitivity, **{name: getattr(self, name)}))
         self._require_sample()
 
     def _require_sample(self) -> None:

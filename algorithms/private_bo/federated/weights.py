@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import Annotated
 
 import numpy as np
 
-from dpaudit import validate
 from dpaudit.errors import InputError
-from private_bo.gp.types import Array, Indices, read_only
+from dpaudit.fields import Checked
+from private_bo.gp.types import Array, Indices, array_of
 
 __all__ = ["Weights", "contrasts", "region_of_agent", "region_of_point", "splits"]
 
@@ -83,7 +84,7 @@ def contrasts(rounds: int, *, contrast: float, sharp: int, fading: int) -> Array
 
 
 @dataclass(frozen=True, eq=False)
-class Weights:
+class Weights(Checked):
     """φ_n^(i) of every round: public, and the same whichever agents report.
 
     Attributes:
@@ -96,21 +97,18 @@ class Weights:
     [[[0.25, 0.25, 0.25, 0.25], [0.25, 0.25, 0.25, 0.25]]]
     """
 
-    values: Array
+    values: Annotated[Array, array_of("T", "P", "N")]
 
     def __post_init__(self) -> None:
-        values = validate.real_array(weights=self.values)
-        if values.ndim != 3 or values.size == 0:
-            raise InputError(f"weights has shape {values.shape}; it must be (T, P, N).")
-        if values.min() < 0:
-            raise InputError(f"weights has the value {values.min():g}; it must be at least 0.")
-        sums = values.sum(axis=2)
+        super().__post_init__()
+        if self.values.min() < 0:
+            raise InputError(f"weights has the value {self.values.min():g}; it must be at least 0.")
+        sums = self.values.sum(axis=2)
         worst = float(sums.flat[int(np.abs(sums - 1).argmax())])
         if abs(worst - 1) > _ROUNDING:
             raise InputError(
                 f"weights sum to {worst:.12g} over the agents of a sub-region; they must sum to 1."
             )
-        object.__setattr__(self, "values", read_only(values.copy()))
 
     @classmethod
     def softmax(cls, contrast: Array, *, agents: int, regions: int) -> Weights:
@@ -134,24 +132,22 @@ class Weights:
         Raises:
             InputError: as for the class.
         """
-        each = validate.real_array(weights=values)
-        if each.ndim != 2:
-            raise InputError(f"weights has shape {each.shape}; it must be (P, N).")
+        each = array_of("P", "N")(weights=values)
         return cls(np.broadcast_to(each, (rounds, *each.shape)))
 
     @property
     def rounds(self) -> int:
-        """T."""
+        """T, the number of rounds."""
         return int(self.values.shape[0])
 
     @property
     def regions(self) -> int:
-        """P."""
+        """P, the number of sub-regions."""
         return int(self.values.shape[1])
 
     @property
     def agents(self) -> int:
-        """N."""
+        """N, the number of agents."""
         return int(self.values.shape[2])
 
     @property

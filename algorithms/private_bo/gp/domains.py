@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Annotated
 
 import numpy as np
 
-from dpaudit.errors import InputError
+from dpaudit.fields import Checked
 from dpaudit.validate import integer_at_least
 from private_bo.gp.kernels import Kernel
-from private_bo.gp.types import Array, Indices, point_set, read_only
+from private_bo.gp.types import Array, Indices, array_of, read_only
 
 __all__ = ["FiniteDomain"]
 
@@ -18,7 +20,7 @@ _LARGEST_KEPT_MATRIX = 1024
 
 
 @dataclass(frozen=True, eq=False)
-class FiniteDomain:
+class FiniteDomain(Checked):
     """A finite set of points, addressed by row number.
 
     Attributes:
@@ -33,19 +35,15 @@ class FiniteDomain:
     [[0.5, 0.5], [0.5, 1.0], [1.0, 0.5], [1.0, 1.0]]
     """
 
-    points: Array
-    _hash: int = field(init=False, repr=False)
-    _matrices: dict[Kernel, Array] = field(init=False, repr=False, default_factory=dict)
+    points: Annotated[Array, array_of("n", "d")]
 
-    def __post_init__(self) -> None:
-        points = point_set(points=self.points)
-        if points.size == 0:
-            raise InputError(
-                f"points has shape {points.shape}; it must hold at least one point "
-                "of at least one coordinate."
-            )
-        object.__setattr__(self, "points", read_only(points))
-        object.__setattr__(self, "_hash", hash((points.shape, points.tobytes())))
+    @cached_property
+    def _hash(self) -> int:
+        return hash((self.points.shape, self.points.tobytes()))
+
+    @cached_property
+    def _matrices(self) -> dict[Kernel, Array]:
+        return {}
 
     @classmethod
     def grid(cls, per_axis: int, dimensions: int = 1) -> FiniteDomain:
@@ -78,12 +76,12 @@ class FiniteDomain:
 
     @property
     def size(self) -> int:
-        """The number of points n."""
+        """n, the number of points."""
         return int(self.points.shape[0])
 
     @property
     def dimension(self) -> int:
-        """The number of coordinates d."""
+        """d, the number of coordinates."""
         return int(self.points.shape[1])
 
     def __len__(self) -> int:

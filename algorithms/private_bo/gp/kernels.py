@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Annotated, Any
 
 import numpy as np
 
 from dpaudit.errors import InputError
-from dpaudit.validate import positive, real_array
-from private_bo.gp.types import Array, point_set, read_only
+from dpaudit.fields import Checked, Positive
+from dpaudit.validate import real_array
+from private_bo.gp.types import Array, point_set, point_sets, read_only
 
 __all__ = ["Kernel", "Matern", "SquaredExponential", "TableKernel"]
 
@@ -37,7 +40,7 @@ class Kernel(ABC):
         """Prior variances k(x, x) of the rows of ``X``, shape (n,)."""
 
 
-class _Stationary(Kernel):
+class _Stationary(Checked, Kernel):
     """A kernel that is a function of the Euclidean distance alone."""
 
     @abstractmethod
@@ -45,13 +48,7 @@ class _Stationary(Kernel):
         """Covariance at the given squared distances, which may serve as scratch memory."""
 
     def __call__(self, X: Array, Y: Array) -> Array:
-        left, right = point_set(X=X), point_set(Y=Y)
-        if left.shape[1] != right.shape[1]:
-            raise InputError(
-                f"Y has points of dimension {right.shape[1]}; "
-                f"it must have those of X, {left.shape[1]}."
-            )
-        return self._of_squares(_squared_distances(left, right))
+        return self._of_squares(_squared_distances(*point_sets(X, Y)))
 
     def diagonal(self, X: Array) -> Array:
         return np.ones(point_set(X=X).shape[0])
@@ -80,10 +77,7 @@ class SquaredExponential(_Stationary):
     array([[0.60653066]])
     """
 
-    length_scale: float
-
-    def __post_init__(self) -> None:
-        positive(length_scale=self.length_scale)
+    length_scale: Positive
 
     def _of_squares(self, squares: Array) -> Array:
         squares *= -0.5 / self.length_scale**2
@@ -106,12 +100,12 @@ class Matern(_Stationary):
     0.36787944117144233
     """
 
-    length_scale: float
-    nu: float
+    length_scale: Positive
+    nu: Positive
 
     def __post_init__(self) -> None:
-        positive(length_scale=self.length_scale)
-        if positive(nu=self.nu) > _LARGEST_NU:
+        super().__post_init__()
+        if self.nu > _LARGEST_NU:
             raise InputError(
                 f"nu is {self.nu!r}; it must be at most {_LARGEST_NU:g} "
                 "(use SquaredExponential for smoother functions)."
@@ -146,8 +140,29 @@ class Matern(_Stationary):
         return np.minimum(values, 1.0, out=values)
 
 
+def _covariance(**field: Any) -> Array:
+    """The value as a read-only covariance matrix, symmetric to the last bit."""
+    table = real_array(**field)
+    if table.ndim != 2 or table.shape[0] != table.shape[1] or table.size == 0:
+        raise InputError(f"table has shape {table.shape}; it must be a non-empty square matrix.")
+    rounding = 1e-10 * max(1.0, float(np.abs(table).max()))
+    if float(np.abs(table - table.T).max()) > rounding:
+        raise InputError("table is not symmetric; it must be a covariance matrix.")
+    if float(table.diagonal().max()) > 1.0 + rounding:
+        raise InputError(
+            f"table has a variance of {float(table.diagonal().max())!r}; "
+            "it must be at most 1 (divide the table by its largest variance)."
+        )
+    smallest = float(np.linalg.eigvalsh(table)[0])
+    if smallest < -rounding * table.shape[0]:
+        raise InputError(
+            f"table has the eigenvalue {smallest!r}; it must be positive semi-definite."
+        )
+    return read_only((table + table.T) / 2.0)
+
+
 @dataclass(frozen=True, eq=False)
-class TableKernel(Kernel):
+class TableKernel(Checked, Kernel):
     """A covariance given by its matrix over a finite domain; a point is its row number, (n, 1).
 
     Attributes:
@@ -162,15 +177,11 @@ class TableKernel(Kernel):
     array([0., 1.])
     """
 
-    table: Array
-    _hash: int = field(init=False, repr=False)
+    table: Annotated[Array, _covariance]
 
-    def __post_init__(self) -> None:
-        table = real_array(table=self.table)
-        _check_covariance(table)
-        symmetric = read_only((table + table.T) / 2.0)
-        object.__setattr__(self, "table", symmetric)
-        object.__setattr__(self, "_hash", hash((symmetric.shape, symmetric.tobytes())))
+    @cached_property
+    def _hash(self) -> int:
+        return hash((self.table.shape, self.table.tobytes()))
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, TableKernel):
@@ -205,21 +216,3 @@ class TableKernel(Kernel):
                 f"from 0 to {size - 1}."
             )
         return rows
-
-
-def _check_covariance(table: Array) -> None:
-    if table.ndim != 2 or table.shape[0] != table.shape[1] or table.size == 0:
-        raise InputError(f"table has shape {table.shape}; it must be a non-empty square matrix.")
-    rounding = 1e-10 * max(1.0, float(np.abs(table).max()))
-    if float(np.abs(table - table.T).max()) > rounding:
-        raise InputError("table is not symmetric; it must be a covariance matrix.")
-    if float(table.diagonal().max()) > 1.0 + rounding:
-        raise InputError(
-            f"table has a variance of {float(table.diagonal().max())!r}; "
-            "it must be at most 1 (divide the table by its largest variance)."
-        )
-    smallest = float(np.linalg.eigvalsh(table)[0])
-    if smallest < -rounding * table.shape[0]:
-        raise InputError(
-            f"table has the eigenvalue {smallest!r}; it must be positive semi-definite."
-        )

@@ -5,25 +5,24 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import Any, TypeAlias
 
 import numpy as np
 
-from dpaudit.validate import integer_at_least, interval, positive
+from dpaudit.fields import Checked, Count, Interval, Positive
 from private_bo.gp.types import Array
 
 __all__ = ["Ball", "Box", "FeatureDomain"]
 
-Mask: TypeAlias = np.ndarray[Any, np.dtype[np.bool_]]
 
+class FeatureDomain(Checked, ABC):
+    """A bounded set of R^d, known to the public: a dataclass with the field ``dimensions``, d."""
 
-class FeatureDomain(ABC):
-    """A bounded set of R^d, known to the public."""
+    dimensions: int
 
     @property
-    @abstractmethod
     def dimension(self) -> int:
-        """The dimension d."""
+        """d, the number of coordinates."""
+        return self.dimensions
 
     @property
     @abstractmethod
@@ -34,10 +33,6 @@ class FeatureDomain(ABC):
     @abstractmethod
     def bounds(self) -> Array:
         """Least and largest value of each coordinate, shape (d, 2)."""
-
-    @abstractmethod
-    def contains(self, X: Array) -> Mask:
-        """Whether each row of ``X`` (n, d) lies in the domain, up to rounding, shape (n,)."""
 
     @abstractmethod
     def project(self, X: Array) -> Array:
@@ -62,8 +57,7 @@ class FeatureDomain(ABC):
         ]
         points = np.stack(np.meshgrid(*axes, indexing="ij"), axis=-1).reshape(-1, len(axes))
         away = np.linalg.norm(self.project(points) - points, axis=1)
-        near: Array = points[away <= margin + 1e-12 * self.diameter]
-        return near
+        return np.asarray(points[away <= margin + 1e-12 * self.diameter])
 
 
 @dataclass(frozen=True)
@@ -78,17 +72,8 @@ class Ball(FeatureDomain):
         InputError: if a field is not positive.
     """
 
-    radius: float = 2.0
-    dimensions: int = 2
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "radius", positive(radius=self.radius))
-        integer_at_least(1, dimensions=self.dimensions)
-
-    @property
-    def dimension(self) -> int:
-        """The dimension d."""
-        return self.dimensions
+    radius: Positive = 2.0
+    dimensions: Count = 2
 
     @property
     def diameter(self) -> float:
@@ -100,24 +85,17 @@ class Ball(FeatureDomain):
         """±radius in every coordinate."""
         return np.tile([-self.radius, self.radius], (self.dimensions, 1))
 
-    def contains(self, X: Array) -> Mask:
-        """Whether the norm is at most the radius."""
-        inside: Mask = np.asarray(np.linalg.norm(X, axis=1) <= self.radius * (1 + 1e-12))
-        return inside
-
     def project(self, X: Array) -> Array:
         """Scaled down to the sphere where outside."""
         norms = np.linalg.norm(X, axis=1, keepdims=True)
-        nearest: Array = X * np.minimum(1.0, self.radius / np.maximum(norms, 1e-300))
-        return nearest
+        return np.asarray(X * np.minimum(1.0, self.radius / np.maximum(norms, 1e-300)))
 
     def sample(self, size: int, rng: np.random.Generator) -> Array:
         """A uniform direction at a radius of density r^(d−1)."""
         directions = rng.normal(size=(size, self.dimensions))
         directions /= np.linalg.norm(directions, axis=1, keepdims=True)
         radii = self.radius * rng.uniform(size=(size, 1)) ** (1 / self.dimensions)
-        points: Array = directions * radii
-        return points
+        return np.asarray(directions * radii)
 
 
 @dataclass(frozen=True)
@@ -132,17 +110,8 @@ class Box(FeatureDomain):
         InputError: if ``side`` is no interval or d is not positive.
     """
 
-    side: tuple[float, float] = (0.0, 1.0)
-    dimensions: int = 1
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "side", interval(side=self.side))
-        integer_at_least(1, dimensions=self.dimensions)
-
-    @property
-    def dimension(self) -> int:
-        """The dimension d."""
-        return self.dimensions
+    side: Interval = (0.0, 1.0)
+    dimensions: Count = 1
 
     @property
     def diameter(self) -> float:
@@ -154,17 +123,9 @@ class Box(FeatureDomain):
         """The same side in every coordinate."""
         return np.tile(self.side, (self.dimensions, 1))
 
-    def contains(self, X: Array) -> Mask:
-        """Whether every coordinate is in the side."""
-        slack = 1e-12 * (self.side[1] - self.side[0])
-        within = (self.side[0] - slack <= X) & (self.side[1] + slack >= X)
-        inside: Mask = np.asarray(within.all(axis=1))
-        return inside
-
     def project(self, X: Array) -> Array:
         """Coordinates clipped to the side."""
-        nearest: Array = np.clip(X, *self.side)
-        return nearest
+        return np.asarray(np.clip(X, *self.side))
 
     def sample(self, size: int, rng: np.random.Generator) -> Array:
         """Independent uniform coordinates."""

@@ -1,7 +1,8 @@
-"""Array types and the check of point sets shared by the Gaussian-process modules."""
+"""Array types, the checks of point sets, and a search, shared by the Gaussian-process modules."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -11,6 +12,26 @@ from dpaudit.validate import real_array
 
 Array: TypeAlias = np.ndarray[Any, np.dtype[np.float64]]
 Indices: TypeAlias = np.ndarray[Any, np.dtype[np.intp]]
+
+
+def array_of(*axes: str) -> Callable[..., Array]:
+    """The check of an array with these axes, for an annotation: a read-only copy is kept.
+
+    >>> array_of("n", "d")(points=[1.0, 2.0])
+    Traceback (most recent call last):
+        ...
+    dpaudit.errors.InputError: points has shape (2,); it must be (n, d), and not empty.
+    """
+
+    def check(**field: Any) -> Array:
+        array = real_array(**field)
+        if array.ndim != len(axes) or array.size == 0:
+            (name,) = field
+            wanted = f"({', '.join(axes)}{',' * (len(axes) == 1)})"
+            raise InputError(f"{name} has shape {array.shape}; it must be {wanted}, and not empty.")
+        return read_only(array)
+
+    return check
 
 
 def point_set(**field: Any) -> Array:
@@ -26,6 +47,38 @@ def point_set(**field: Any) -> Array:
             f"{name} has shape {points.shape}; it must have shape (n, d), one point a row."
         )
     return points
+
+
+def point_sets(X: Array, Y: Array) -> tuple[Array, Array]:
+    """Both as point sets, (n, d) and (m, d).
+
+    Raises:
+        InputError: if one is none, or their points have different dimensions.
+    """
+    left, right = point_set(X=X), point_set(Y=Y)
+    if left.shape[1] != right.shape[1]:
+        raise InputError(
+            f"Y has points of dimension {right.shape[1]}; it must have those of X, {left.shape[1]}."
+        )
+    return left, right
+
+
+def least(enough: Callable[[int], bool], most: int) -> int | None:
+    """The least count from 1 to ``most`` that is enough, or None; more are never worse.
+
+    >>> least(lambda count: count >= 11, 100), least(lambda count: count >= 11, 10)
+    (11, None)
+    """
+    good = 1
+    while not enough(good):
+        if good == most:
+            return None
+        good = min(2 * good, most)
+    bad = good // 2
+    while good - bad > 1:
+        middle = (good + bad) // 2
+        good, bad = (middle, bad) if enough(middle) else (good, middle)
+    return good
 
 
 def read_only(array: Array) -> Array:

@@ -1,7 +1,8 @@
 """Joint differential privacy: approximate GP-UCB with a trusted privatiser (Dubey 2021).
 
 The privatiser counts users and shows noisy sums; the server chooses arms from these alone. One
-user's data reach all other users only through them, which is joint differential privacy.
+user's data reach all other users only through them, which is joint differential privacy. The print
+numbers no lines: here every printed line of an algorithm counts, its first being line 1.
 
 >>> from dpaudit.ledger import Ledger
 >>> algorithm = JointGPUCB(epsilon=1.0, delta=0.1, steps=64)
@@ -24,14 +25,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpaudit.certificate import Finding, Severity
-from dpaudit.errors import InputError, UnsupportedError
+from dpaudit.errors import UnsupportedError
 from dpaudit.ledger import Ledger
 from dpaudit.mechanisms import BinaryTree, ContinualGaussian
 from dpaudit.plan import Group, Invocation, Plan, PrivacyUnit, ReplaceOne, TrustModel
 from dpaudit.project import RunResult
-from private_bo.joint.noise import ContinualNoise, Noise, lemma_2_sigma, lemma_3_shift, parsed
+from private_bo.joint.noise import ContinualNoise, Noise, lemma_2_sigma, lemma_3_shift
 from private_bo.joint.parties import JointPrivatiser, JointServer, Period
-from private_bo.joint.statistics import PaperStatistics, Statistics
+from private_bo.joint.statistics import CentredStatistics, PaperStatistics, Statistics
 from private_bo.joint.subject import PrivateApproximateGPUCB
 
 __all__ = ["JointGPUCB"]
@@ -56,16 +57,18 @@ class JointGPUCB(PrivateApproximateGPUCB):
     """
 
     paper_place: ClassVar[str] = "Lemma 2 and Algorithms 1 and 2"
+    lemma_finding: ClassVar[Finding] = Finding(
+        "noise-not-calibrated",
+        Severity.WARNING,
+        "Lemma 2 scales the noise with L, the norm of [φ; y], where replacing a user moves "
+        "the released matrix by √2 L²; so it adds too little noise for large rewards, and far "
+        "too much for small ones.",
+        "Set noise to tight.",
+        "sums",
+    )
 
     continual_noise: ContinualNoise = ContinualNoise.BUFFERED
     doubling: bool = False
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        kind = parsed(ContinualNoise, continual_noise=self.continual_noise)
-        self._set("continual_noise", kind)
-        if not isinstance(self.doubling, bool):
-            raise InputError(f"doubling is {self.doubling!r}; it must be true or false.")
 
     # -- privacy ---------------------------------------------------------------------------------
 
@@ -74,23 +77,24 @@ class JointGPUCB(PrivateApproximateGPUCB):
         """The paper's matrix, or weighted and centred statistics."""
         if self.noise is Noise.PAPER:
             return PaperStatistics(self.size, self.reward_range)
-        return super().statistics
+        return self.tight_statistics(CentredStatistics)
 
     @cached_property
     def periods(self) -> tuple[Period, ...]:
         """The streams of noise, one after the other."""
         if not self.doubling:
-            return (Period(0, self._mechanism(self.steps), "sums"),)
+            return (Period(0, self.mechanism(self.steps), "sums"),)
         lengths = [1]
         while sum(lengths) < self.steps:
             lengths.append(min(sum(lengths), self.steps - sum(lengths)))
         starts = [sum(lengths[:place]) for place in range(len(lengths))]
         return tuple(
-            Period(start, self._mechanism(length), f"rounds {start + 1} to {start + length}")
+            Period(start, self.mechanism(length), f"rounds {start + 1} to {start + length}")
             for start, length in zip(starts, lengths, strict=True)
         )
 
-    def _mechanism(self, steps: int) -> ContinualGaussian:
+    def mechanism(self, steps: int) -> ContinualGaussian:
+        """The stream of noise for that many rounds: calibrated, or of Lemma 2."""
         if self.noise is Noise.PAPER:
             tree = BinaryTree(steps, release_root=True)
             return ContinualGaussian(
@@ -118,7 +122,7 @@ class JointGPUCB(PrivateApproximateGPUCB):
             variance=self.noise_variance,
         )
 
-    def _paper_shift(self) -> float:
+    def _paper_shift(self) -> float | None:
         return lemma_3_shift(
             self._lemma_sigma(self.steps),
             steps=self.steps,
@@ -144,21 +148,6 @@ class JointGPUCB(PrivateApproximateGPUCB):
             )
         )
 
-    def findings(self) -> tuple[Finding, ...]:
-        """The lemma's mistake, where its noise is used."""
-        if self.noise is not Noise.PAPER:
-            return super().findings()
-        wrong = Finding(
-            "noise-not-calibrated",
-            Severity.WARNING,
-            "Lemma 2 scales the noise with L, the norm of [φ; y], where replacing a user moves "
-            "the released matrix by √2 L²; so it adds too little noise for large rewards, and far "
-            "too much for small ones.",
-            "Set noise to tight.",
-            "sums",
-        )
-        return (wrong, *super().findings())
-
     def audit_release(self, data: Any, size: int, rng: np.random.Generator) -> NDArray[Any]:
         """What a canary in the first round leaves in the parameters of all rounds.
 
@@ -181,7 +170,7 @@ class JointGPUCB(PrivateApproximateGPUCB):
         """
         from scipy.linalg import solve_triangular
 
-        phi, reward = self._canary(data)
+        contribution = self.contribution(data)
         mechanism = max(self.periods, key=lambda period: period.steps).mechanism
         steps = mechanism.factorization.steps
         if steps > _LONGEST_AUDIT:
@@ -191,27 +180,20 @@ class JointGPUCB(PrivateApproximateGPUCB):
         root = mechanism.factorization.noise_root()
         ones = solve_triangular(root, np.ones(steps), lower=True)
         weights = solve_triangular(root.T, ones, lower=False)
-        statistics = self._narrow(len(phi))
-        stream = mechanism.start((size, *statistics.shape), rng)
-        total = np.zeros((size, *statistics.shape))
+        stream = mechanism.start((size, *contribution.shape), rng)
+        total = np.zeros((size, *contribution.shape))
         nothing = np.zeros_like(total)
-        contribution = np.broadcast_to(statistics.encode(phi, reward), total.shape)
+        everywhere = np.broadcast_to(contribution, total.shape)
         for turn, weight in enumerate(weights):
-            total += weight * stream.add(contribution if turn == 0 else nothing)
+            total += weight * stream.add(everywhere if turn == 0 else nothing)
         return total / math.sqrt(float(ones @ ones))
-
-    def _narrow(self, size: int) -> Statistics:
-        """The statistics of the first features alone."""
-        from dataclasses import replace
-
-        return replace(self.statistics, size=size)
 
     # -- run -------------------------------------------------------------------------------------
 
     def parties(self, ledger: Ledger) -> tuple[JointServer, JointPrivatiser]:
         """A server and a privatiser, as separate objects; the second alone takes raw data."""
         server = JointServer(self.feature_map, self.learner(), self.refresh)
-        privatiser = JointPrivatiser(self.statistics, self.periods, ledger, self._gate())
+        privatiser = JointPrivatiser(self.statistics, self.periods, ledger, self.gate())
         return server, privatiser
 
     def run(self, data: Any, ledger: Ledger, rng: np.random.Generator) -> RunResult:
@@ -226,13 +208,15 @@ class JointGPUCB(PrivateApproximateGPUCB):
             InputError: if ``data`` is no such problem, is too long, or holds invalid values.
         """
         problem = self._problem(data)
-        server, privatiser = self.parties(ledger)
+        server, privatiser = self.parties(ledger)  # Algorithm 1, lines 1-2
         choices: list[int] = []
-        for turn in range(problem.rounds):
+        for turn in range(problem.rounds):  # line 3
+            arms = problem.decision_set(turn)  # line 5
             if server.due(turn):
-                server.observe(privatiser.sums())
-            arm, features = server.choose(problem.decision_set(turn))
-            privatiser.update(features, problem.reward(turn, arm))
+                server.observe(privatiser.sums())  # lines 6-8, where V changes enough
+            arm, features = server.choose(arms)  # line 9
+            reward = problem.reward(turn, arm)  # line 10
+            privatiser.update(features, reward)  # lines 11 and 17-19
             choices.append(arm)
         privatiser.close()
         return self._result(problem, choices)

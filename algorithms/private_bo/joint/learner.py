@@ -134,12 +134,12 @@ class Learner:
     # -- Algorithm 1 -----------------------------------------------------------------------------
 
     def _ridge(self, sums: Sums) -> Belief:
-        """V = Σ + H + λI and θ = V⁻¹u, with H made positive by shift or projection."""
+        """V = Σ̃ + λI and θ = V⁻¹ũ (line 7), with Σ̃'s noise made positive by shift or projection."""
         matrix = np.zeros((self.size, self.size)) if sums.matrix is None else sums.matrix
         values, vectors = np.linalg.eigh(matrix)
         lift = 2 * self._norm(sums) if self.estimate is Estimate.SHIFTED else 0.0
         values = np.maximum(values + lift, 0.0) + self.regularisation
-        theta = vectors @ ((vectors.T @ sums.vector) / values)
+        theta = vectors @ ((vectors.T @ sums.vector) / values)  # line 7
         return Belief(theta, vectors * self._bonus(sums, values, self.reward_variance / values))
 
     def _norm(self, sums: Sums) -> float:
@@ -152,7 +152,7 @@ class Learner:
     # -- widths ----------------------------------------------------------------------------------
 
     def _bonus(self, sums: Sums, values: Array, variances: Array) -> Array:
-        """Standard deviations along the eigenvectors, times the multiplier (and β^½)."""
+        """Deviations along the eigenvectors, times the multiplier (and β^½ of line 8)."""
         factor = self.width_multiplier
         if self.width is Width.THEOREM:
             factor *= self.theorem_factor(sums, values)

@@ -1,5 +1,7 @@
 """Local joint differential privacy: every client adds its own noise (Dubey 2021, Algorithm 3).
 
+The print numbers no lines: here every printed line counts, ``SERVER:`` being line 1.
+
 >>> from dpaudit.ledger import Ledger
 >>> algorithm = LocalJointGPUCB(epsilon=10.0, delta=0.1, steps=32)
 >>> rng = np.random.default_rng(0)
@@ -13,7 +15,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import Any, ClassVar
 
@@ -26,14 +28,9 @@ from dpaudit.mechanisms import Gaussian
 from dpaudit.plan import Invocation, Plan, PrivacyUnit, ReplaceOne, TrustModel
 from dpaudit.project import AuditPair, RunResult
 from private_bo.joint.local_joint_parties import Client, LocalServer, Parameters, Report
-from private_bo.joint.local_joint_statistics import (
-    Lemma5Statistics,
-    LocalStatistics,
-    PackedStatistics,
-)
+from private_bo.joint.local_joint_statistics import Lemma5Statistics, PackedStatistics
 from private_bo.joint.noise import Noise
 from private_bo.joint.parties import JointServer, RewardGate
-from private_bo.joint.statistics import CentredStatistics
 from private_bo.joint.subject import PrivateApproximateGPUCB
 
 __all__ = ["Client", "LocalJointGPUCB", "LocalServer", "Parameters", "Report"]
@@ -50,27 +47,33 @@ class LocalJointGPUCB(PrivateApproximateGPUCB):
     """
 
     paper_place: ClassVar[str] = "Lemma 5 and Algorithm 3"
+    lemma_finding: ClassVar[Finding] = Finding(
+        "sensitivity-miscounted",
+        Severity.WARNING,
+        "Lemma 5 takes the sensitivities of φφᵀ and yφ for 1 and L; replacing a user moves "
+        "them by up to √2 and 2L.",
+        "Set noise to tight.",
+        "statistics",
+    )
 
     # -- privacy ---------------------------------------------------------------------------------
 
     @cached_property
-    def local_statistics(self) -> LocalStatistics:
-        """What a client sends."""
+    def statistics(self) -> PackedStatistics | Lemma5Statistics:
+        """What a client sends: packed statistics, or those of Lemma 5 in its units."""
         if self.noise is Noise.PAPER:
-            return Lemma5Statistics(self.size, self.epsilon, self.delta, self.norm_bound)
-        inner = self.statistics
-        assert isinstance(inner, CentredStatistics)
-        return PackedStatistics(inner)
+            return Lemma5Statistics.of_lemma(self.size, self.epsilon, self.delta, self.norm_bound)
+        return self.tight_statistics(PackedStatistics)
 
     @cached_property
     def mechanism(self) -> Gaussian:
-        """The noise of a client."""
+        """The noise of a client: calibrated, or of deviation 1 in the units of Lemma 5."""
         if self.noise is Noise.PAPER:
             return Gaussian(1.0)
         found = Gaussian.calibrated(
             epsilon=self.epsilon,
             delta=self.delta,
-            sensitivity=self.local_statistics.sensitivity,
+            sensitivity=self.statistics.sensitivity,
         )
         return Gaussian(found.sigma * (1 + _MARGIN))
 
@@ -79,7 +82,7 @@ class LocalJointGPUCB(PrivateApproximateGPUCB):
         return Plan.of(
             Invocation(
                 mechanism=self.mechanism,
-                sensitivity=self.local_statistics.sensitivity,
+                sensitivity=self.statistics.sensitivity,
                 unit=PrivacyUnit("user"),
                 relation=ReplaceOne(),
                 trust=TrustModel.LOCAL,
@@ -89,28 +92,12 @@ class LocalJointGPUCB(PrivateApproximateGPUCB):
             )
         )
 
-    def findings(self) -> tuple[Finding, ...]:
-        """The lemma's mistake, where its noise is used."""
-        if self.noise is not Noise.PAPER:
-            return super().findings()
-        wrong = Finding(
-            "sensitivity-miscounted",
-            Severity.WARNING,
-            "Lemma 5 takes the sensitivities of φφᵀ and yφ for 1 and L; replacing a user moves "
-            "them by up to √2 and 2L.",
-            "Set noise to tight.",
-            "statistics",
-        )
-        return (wrong, *super().findings())
-
     def audit_pairs(self) -> tuple[AuditPair, ...]:
         """Those of the base class, and for Lemma 5 the worst pair of all."""
-        if not isinstance(self.local_statistics, Lemma5Statistics):
+        statistics = self.statistics
+        if not isinstance(statistics, Lemma5Statistics):
             return super().audit_pairs()
-        statistics = self.local_statistics
-        sigma_x, bound = statistics.shift_deviation, statistics.reward_bound
-        k = min(1.0, 0.25 * (statistics.squared_distance(0) - 2 / sigma_x**2) * sigma_x**2)
-        half = math.acos(k) / 2
+        half, bound = math.acos(statistics.worst_cosine) / 2, statistics.reward_bound
         # Mirrored about a diagonal, so that the outer products differ on the diagonal alone.
         x = [math.cos(math.pi / 4 - half), math.sin(math.pi / 4 - half)]
         pair = AuditPair(
@@ -135,38 +122,25 @@ class LocalJointGPUCB(PrivateApproximateGPUCB):
         Raises:
             InputError: if the data are malformed.
         """
-        phi, reward = self._canary(data)
-        value = self._narrow(len(phi)).encode(phi, reward)
-        return self.mechanism.release_many(value, size, rng)
+        return self.mechanism.release_many(self.contribution(data), size, rng)
 
-    def _gate(self) -> RewardGate:
-        if isinstance(self.local_statistics, Lemma5Statistics):
-            bound = self.local_statistics.reward_bound
+    def gate(self) -> RewardGate:
+        """As in the base class, and ±L under Lemma 5."""
+        if isinstance(self.statistics, Lemma5Statistics):
+            bound = self.statistics.reward_bound
             return RewardGate((-bound, bound), self.out_of_range)
-        return super()._gate()
-
-    def _narrow(self, size: int) -> LocalStatistics:
-        """The statistics of the first features alone, in the same units."""
-        full = self.local_statistics
-        if isinstance(full, PackedStatistics):
-            return PackedStatistics(replace(full.inner, size=size))
-        assert isinstance(full, Lemma5Statistics)
-        return _Narrow(size, full)
-
-    def _paper_shift(self) -> float | None:
-        """None: the norm of the noise grows with the rounds, and the learner knows it."""
-        return None
+        return super().gate()
 
     # -- run -------------------------------------------------------------------------------------
 
     def server(self) -> LocalServer:
-        """The server of the protocol."""
+        """The server of Algorithm 3."""
         chooser = JointServer(self.feature_map, self.learner(), self.refresh)
-        return LocalServer(self.local_statistics, self.mechanism.sigma, self.steps, chooser)
+        return LocalServer(self.statistics, self.mechanism.sigma, self.steps, chooser)
 
     def client(self, name: str, ledger: Ledger, gate: RewardGate | None = None) -> Client:
-        """The client of one user."""
-        return Client(name, self.local_statistics, self.mechanism, ledger, gate or self._gate())
+        """The client of one user, with a gate of its own unless one is given."""
+        return Client(name, self.statistics, self.mechanism, ledger, gate or self.gate())
 
     def run(self, data: Any, ledger: Ledger, rng: np.random.Generator) -> RunResult:
         """Play ``steps`` rounds: the problem must have that many, since each client is declared.
@@ -180,44 +154,15 @@ class LocalJointGPUCB(PrivateApproximateGPUCB):
             InputError: if ``data`` is no such problem, is too long, or holds invalid values.
         """
         problem = self._problem(data)
-        server, gate = self.server(), self._gate()
+        server, gate = self.server(), self.gate()  # line 2
         choices: list[int] = []
-        for turn in range(problem.rounds):
+        for turn in range(problem.rounds):  # line 3
             client = self.client(f"user {turn + 1}", ledger, gate)
-            report = client.answer(
-                server.parameters(),
-                problem.decision_set(turn),
-                partial(problem.reward, turn),
+            parameters = server.parameters()  # line 4
+            report = client.answer(  # lines 7-17
+                parameters, problem.decision_set(turn), partial(problem.reward, turn)
             )
-            server.receive(report)
+            server.receive(report)  # line 5
             assert client.arm is not None
             choices.append(client.arm)
         return self._result(problem, choices)
-
-
-@dataclass(frozen=True)
-class _Narrow(LocalStatistics):
-    """The first features of Lemma 5's statistics, in the units of the whole."""
-
-    size: int
-    whole: Lemma5Statistics
-
-    @property
-    def length(self) -> int:
-        return self.size * (self.size + 1) // 2 + self.size
-
-    def encode(self, phi: NDArray[Any], reward: float) -> NDArray[Any]:
-        padded = np.zeros(self.whole.size)
-        padded[: self.size] = phi
-        full = self.whole.encode(padded, reward)
-        columns = np.triu_indices(self.whole.size)[1]
-        kept = np.concatenate([columns < self.size, np.arange(self.whole.size) < self.size])
-        narrow: NDArray[Any] = full[kept]
-        return narrow
-
-    @property
-    def sensitivity(self) -> float:
-        return self.whole.sensitivity
-
-    def decode(self, total: NDArray[Any], rounds: int, deviation: float) -> Any:
-        return self.whole.decode(total, rounds, deviation)

@@ -1,10 +1,13 @@
-"""The protocol of Algorithm 3: a server that sees noisy statistics, one client for each user."""
+"""The protocol of Algorithm 3 of Dubey 2021: a server that sees noisy statistics, and the clients.
+
+Line numbers count every printed line of the algorithm.
+"""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -12,9 +15,8 @@ from dpaudit.errors import InputError
 from dpaudit.ledger import Ledger
 from dpaudit.mechanisms import Gaussian
 from private_bo.gp.types import Array
-from private_bo.joint.local_joint_statistics import LocalStatistics
 from private_bo.joint.parties import JointServer, RewardGate, unit_features
-from private_bo.joint.statistics import Sums
+from private_bo.joint.statistics import Encoding, Sums
 
 __all__ = ["Client", "LocalServer", "Parameters", "Report"]
 
@@ -47,38 +49,30 @@ class Report:
     statistics: Array
 
 
+@dataclass(eq=False)
 class Client:
     """One user: plays an arm of the own decision set and adds noise to what is sent.
 
-    Args:
+    Attributes:
         name: charged in the ledger.
         statistics: what is sent.
         mechanism: its noise.
         ledger: where the release is charged.
         gate: keeps the reward in range.
+        arm: the arm that was played, known to the user alone; None before.
     """
 
-    def __init__(
-        self,
-        name: str,
-        statistics: LocalStatistics,
-        mechanism: Gaussian,
-        ledger: Ledger,
-        gate: RewardGate,
-    ) -> None:
-        self.name = name
-        self._statistics = statistics
-        self._mechanism = mechanism
-        self._ledger = ledger
-        self._gate = gate
-        self._answered = False
-        self.arm: int | None = None
-        """The arm that was played: known to the user alone."""
+    name: str
+    statistics: Encoding
+    mechanism: Gaussian
+    ledger: Ledger
+    gate: RewardGate
+    arm: int | None = field(default=None, init=False)
 
     def answer(
         self, parameters: Parameters, decision_set: Array, play: Callable[[int], float]
     ) -> Report:
-        """Choose, play, and report with noise.
+        """Choose, play, and report with noise (lines 9 to 17).
 
         Args:
             parameters: from the server.
@@ -89,55 +83,55 @@ class Client:
             InputError: if the client has answered before, or the decision set, the features or the
                 reward are wrong. No noise is drawn then.
         """
-        if self._answered:
+        if self.arm is not None:
             raise InputError(f"client {self.name!r} has answered; each answers once.")
-        arm, phi = parameters.server.choose(decision_set)
-        features = unit_features(phi, self._statistics.size)
-        reward = self._gate(play(arm))
-        value = self._statistics.encode(features, reward)
-        noisy = self._ledger.release(self._mechanism, value, unit=self.name, at="statistics")
-        self._answered = True
+        arm, phi = parameters.server.choose(decision_set)  # lines 9-13
+        features = unit_features(phi, self.statistics.size)
+        reward = self.gate(play(arm))  # line 14
+        value = self.statistics.encode(features, reward)
+        noisy = self.ledger.release(self.mechanism, value, unit=self.name, at="statistics")  # 15
         self.arm = arm
-        return Report(parameters.turn, self.name, np.asarray(noisy, dtype=np.float64))
+        return Report(parameters.turn, self.name, np.asarray(noisy, dtype=np.float64))  # 16-17
 
 
+@dataclass(eq=False)
 class LocalServer:
     """Adds up reports and sends parameters.
 
-    Args:
+    Attributes:
         statistics: how reports are read.
         deviation: of a report's noise, per unit of norm.
         steps: T.
         server: chooses arms from sums.
+        rounds: how many reports are counted.
     """
 
-    def __init__(
-        self, statistics: LocalStatistics, deviation: float, steps: int, server: JointServer
-    ) -> None:
-        self._statistics = statistics
-        self._deviation = deviation
-        self._steps = steps
-        self._server = server
-        self._total = np.zeros(statistics.length)
+    statistics: Encoding
+    deviation: float
+    steps: int
+    server: JointServer
+    rounds: int = field(default=0, init=False)
+
+    def __post_init__(self) -> None:
+        self._total = np.zeros(self.statistics.shape)  # line 2
         self._clients: set[str] = set()
-        self.rounds = 0
 
     def parameters(self) -> Parameters:
-        """What the client of the next round receives.
+        """What the client of the next round receives (line 4).
 
         Raises:
             InputError: if all rounds are over.
         """
-        if self.rounds >= self._steps:
+        if self.rounds >= self.steps:
             raise InputError(
-                f"steps is {self._steps} and all rounds have been played; declare more beforehand."
+                f"steps is {self.steps} and all rounds have been played; declare more beforehand."
             )
-        if self._server.due(self.rounds):
-            self._server.observe(self.sums())
-        return Parameters(self.rounds, self._server)
+        if self.server.due(self.rounds):
+            self.server.observe(self.sums())
+        return Parameters(self.rounds, self.server)
 
     def receive(self, report: Report) -> None:
-        """Count a report.
+        """Count a report (line 5).
 
         Raises:
             InputError: if it answers another round than the current one, comes from a client that
@@ -163,5 +157,5 @@ class LocalServer:
         """The current parameters; None before the first report."""
         if self.rounds == 0:
             return None
-        deviation = self._deviation * math.sqrt(self.rounds)
-        return self._statistics.decode(self._total, self.rounds, deviation)
+        deviation = self.deviation * math.sqrt(self.rounds)
+        return self.statistics.decode(self._total, self.rounds, deviation)

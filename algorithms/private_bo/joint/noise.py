@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from enum import StrEnum
 
-from dpaudit.errors import InputError
 from dpaudit.mechanisms import BinaryTree, BufferedToeplitz, HonakerTree, SquareRootToeplitz
 from dpaudit.mechanisms.continual import Factorization
 
@@ -16,7 +15,6 @@ __all__ = [
     "lemma_3_shift",
     "lemma_5_sigmas",
     "noise_norm",
-    "parsed",
 ]
 
 
@@ -48,33 +46,23 @@ class ContinualNoise(StrEnum):
         return BufferedToeplitz.fitted(steps)
 
 
-def parsed(kind: type[StrEnum], **field: object) -> StrEnum:
-    """The member of that value.
-
-    Raises:
-        InputError: if there is none.
-    """
-    ((name, value),) = field.items()
-    try:
-        return kind(value)  # type: ignore[arg-type]
-    except ValueError:
-        raise InputError(f"{name} is {value!r}; it must be one of {', '.join(kind)}.") from None
-
-
 def lemma_2_sigma(
     epsilon: float, delta: float, *, steps: int, bound: float, variance: float
 ) -> float:
     """σ of Lemma 2: σ² = 16 n (1 + B² + 2ρ² ln(8T/β)) ln(10/β)²/α², n = 1 + ⌈log₂T⌉."""
-    levels = 1 + math.ceil(math.log2(steps)) if steps > 1 else 1
     square = 1 + bound**2 + 2 * variance * math.log(8 * steps / delta)
-    return math.sqrt(16 * levels * square) * math.log(10 / delta) / epsilon
+    return math.sqrt(16 * _levels(steps) * square) * math.log(10 / delta) / epsilon
 
 
 def lemma_3_shift(sigma: float, *, steps: int, size: int, confidence: float) -> float:
     """Λ of Lemma 3: σ √2n (4√m + 2 ln(2T/ζ))."""
-    levels = 1 + math.ceil(math.log2(steps)) if steps > 1 else 1
     tail = 2 * math.log(2 * steps / confidence)
-    return sigma * math.sqrt(2 * levels) * (4 * math.sqrt(size) + tail)
+    return sigma * math.sqrt(2 * _levels(steps)) * (4 * math.sqrt(size) + tail)
+
+
+def _levels(steps: int) -> int:
+    """The n = 1 + ⌈log₂T⌉ nodes of the tree that a user is in."""
+    return 1 + math.ceil(math.log2(steps)) if steps > 1 else 1
 
 
 def noise_norm(deviation: float, *, steps: int, size: int, confidence: float) -> float:
@@ -96,8 +84,6 @@ def lemma_5_sigmas(
     high-probability bound of |y|².
     """
     largest = math.sqrt(bound**2 + 2 * math.log(8 * size / delta))
-    if delta >= 1:
-        raise InputError(f"delta is {delta}; it must be below 1.")
     sigma_x = math.sqrt(8 * math.log(2.5 / delta)) / epsilon
     sigma_u = largest * math.sqrt(8 * math.log(5 / delta)) / epsilon
     return sigma_x, sigma_u, largest

@@ -1,10 +1,13 @@
-"""The two parties of Algorithm 1: a privatiser that sees raw data, a server that does not."""
+"""The parties of Algorithms 1 and 2 of Dubey 2021: a server, and a privatiser with the raw data.
+
+Line numbers count every printed line of an algorithm, as in :mod:`private_bo.joint.central`.
+"""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 
 import numpy as np
@@ -30,19 +33,19 @@ class OutOfRange(StrEnum):
     REFUSE = "refuse"
 
 
+@dataclass(eq=False)
 class RewardGate:
     """Keeps rewards within the public range.
 
-    Args:
+    Attributes:
         reward_range: (low, high).
         rule: clip or refuse.
+        clipped: how many were clipped: private, since it depends on the data without noise.
     """
 
-    def __init__(self, reward_range: tuple[float, float], rule: OutOfRange) -> None:
-        self._range = reward_range
-        self._rule = rule
-        self.clipped = 0
-        """How many were clipped: private, since it depends on the data without noise."""
+    reward_range: tuple[float, float]
+    rule: OutOfRange
+    clipped: int = 0
 
     def __call__(self, reward: object) -> float:
         """The reward, within the range.
@@ -51,10 +54,10 @@ class RewardGate:
             InputError: if it is no finite number, or outside and outsiders are refused.
         """
         number = validate.finite(reward=reward)
-        low, high = self._range
+        low, high = self.reward_range
         if low <= number <= high:
             return number
-        if self._rule is OutOfRange.REFUSE:
+        if self.rule is OutOfRange.REFUSE:
             raise InputError(
                 f"reward is outside the declared range [{low:g}, {high:g}]; it must be within, or "
                 "set out_of_range to clip."
@@ -95,45 +98,52 @@ class Period:
 
     @property
     def steps(self) -> int:
-        """Its length."""
+        """How many rounds it has."""
         return self.mechanism.factorization.steps
 
 
+@dataclass(eq=False)
 class JointPrivatiser:
     """Algorithm 2: counts users, and shows noisy sums. It alone holds raw data.
 
-    Args:
+    Attributes:
         statistics: what a user contributes.
         periods: streams of noise, one after the other.
         ledger: where the streams are charged.
         gate: keeps rewards in range.
+        rounds: how many users are counted.
     """
 
-    def __init__(
-        self,
-        statistics: Statistics,
-        periods: Sequence[Period],
-        ledger: Ledger,
-        gate: RewardGate,
-    ) -> None:
-        self._statistics = statistics
-        self._periods = list(periods)
-        self._ledger = ledger
-        self.gate = gate
-        self.rounds = 0
-        self._finished = np.zeros(statistics.shape)
+    statistics: Statistics
+    periods: Sequence[Period]
+    ledger: Ledger
+    gate: RewardGate
+    rounds: int = field(default=0, init=False)
+
+    def __post_init__(self) -> None:
+        self._finished = np.zeros(self.statistics.shape)
         self._finished_variance = 0.0
-        self._current = np.zeros(statistics.shape)
-        self._open = -1
+        self._current = np.zeros(self.statistics.shape)
+        self._period = -1
         self._end = 0
 
     @property
     def state_arrays(self) -> int:
         """How many noise arrays of the size of a contribution are held: the tree's memory."""
-        return self._stream.state_arrays if self._open >= 0 else 0
+        return self._stream.state_arrays if self._period >= 0 else 0
+
+    def sums(self) -> Sums | None:
+        """The current parameters, private by themselves (Remark 1); None before the first user.
+
+        Lines 3 to 5: what is on the path to the current node has been added up already.
+        """
+        if self.rounds == 0:
+            return None
+        deviation = math.sqrt(self._finished_variance + self._variance(self.rounds))
+        return self.statistics.decode(self._finished + self._current, self.rounds, deviation)
 
     def update(self, phi: Array, reward: object) -> None:
-        """Count one more user and draw the noise of the next parameters.
+        """Count one more user and draw the noise of the next parameters (lines 6 to 9).
 
         Args:
             phi: features of the arm that was played, (m,).
@@ -143,80 +153,80 @@ class JointPrivatiser:
             InputError: if the features or the reward are wrong, or all declared rounds are over.
                 Nothing is counted or drawn then.
         """
-        features = unit_features(phi, self._statistics.size)
-        number = self.gate(reward)
+        features = unit_features(phi, self.statistics.size)
+        number = self.gate(reward)  # line 7
         if self.rounds == self._end:
             self._next_period()
-        self._current = self._stream.add(self._statistics.encode(features, number))
+        contribution = self.statistics.encode(features, number)
+        self._current = self._stream.add(contribution)  # lines 8 and 9
         self.rounds += 1
-
-    def sums(self) -> Sums | None:
-        """The current parameters, private by themselves (Remark 1); None before the first user."""
-        if self.rounds == 0:
-            return None
-        deviation = math.sqrt(self._finished_variance + self._variance(self.rounds))
-        return self._statistics.decode(self._finished + self._current, self.rounds, deviation)
 
     def close(self) -> None:
         """Open the streams that no user came for, so that the ledger holds all that was declared.
 
         They are over disjoint users and release nothing.
         """
-        for period in self._periods[self._open + 1 :]:
-            self._ledger.stream(period.mechanism, self._statistics.shape, at=period.at)
+        for period in self.periods[self._period + 1 :]:
+            self.ledger.stream(period.mechanism, self.statistics.shape, at=period.at)
 
     def _next_period(self) -> None:
-        if self._open + 1 == len(self._periods):
+        """Start a new tree (line 1); the sums of the last one are kept as they are."""
+        if self._period + 1 == len(self.periods):
             raise InputError(
                 f"steps is {self._end} and all rounds have been played; declare more beforehand."
             )
-        if self._open >= 0:
+        if self._period >= 0:
             self._finished = self._finished + self._current
             self._finished_variance += self._variance(self.rounds)
-        self._open += 1
-        period = self._periods[self._open]
-        self._stream = self._ledger.stream(period.mechanism, self._statistics.shape, at=period.at)
+        self._period += 1
+        period = self.periods[self._period]
+        self._stream = self.ledger.stream(period.mechanism, self.statistics.shape, at=period.at)
         symmetric = period.mechanism.symmetric
         self._deviations = period.mechanism.error() * (math.sqrt(2) if symmetric else 1.0)
         self._end = period.start + period.steps
 
     def _variance(self, rounds: int) -> float:
         """Of the current period's noise, per unit of norm."""
-        return float(self._deviations[rounds - self._periods[self._open].start - 1] ** 2)
+        return float(self._deviations[rounds - self.periods[self._period].start - 1] ** 2)
 
 
+@dataclass(eq=False)
 class JointServer:
-    """Algorithm 1: chooses arms from parameters that are private already.
+    """The server of Algorithm 1: chooses arms from parameters that are private already.
 
-    Args:
+    Attributes:
         feature_map: Φ.
         learner: from parameters to a belief.
         refresh: by which share the number of rounds grows until V is factorised again.
+        parameters: those behind the current choices (Remark 1); None at first.
     """
 
-    def __init__(self, feature_map: FeatureMap, learner: Learner, refresh: float) -> None:
-        self._map = feature_map
-        self._learner = learner
-        self._refresh = refresh
-        self._belief: Belief = learner.belief(None)
+    feature_map: FeatureMap
+    learner: Learner
+    refresh: float
+    parameters: Sums | None = field(default=None, init=False)
+
+    def __post_init__(self) -> None:
+        self._belief: Belief = self.learner.belief(None)
         self._due = 1
-        self.parameters: Sums | None = None
-        """The parameters behind the current choices (Remark 1)."""
 
     def due(self, rounds: int) -> bool:
         """Whether parameters of that many rounds would be used."""
         return rounds >= self._due
 
     def observe(self, sums: Sums | None) -> None:
-        """Take the parameters that choices are made from until the next ones are due."""
+        """Take Σ̃ and ũ, and compute V, θ and β from them (lines 6 to 8).
+
+        They serve until the next ones are due.
+        """
         if sums is None:
             return
         self.parameters = sums
-        self._belief = self._learner.belief(sums)
-        self._due = max(sums.rounds + 1, math.ceil(sums.rounds * (1 + self._refresh)))
+        self._belief = self.learner.belief(sums)
+        self._due = max(sums.rounds + 1, math.ceil(sums.rounds * (1 + self.refresh)))
 
     def choose(self, decision_set: Array) -> tuple[int, Array]:
-        """The arm of largest mean plus width, the first of equals, and its features.
+        """The arm of largest mean plus width, the first of equals, and its features (line 9).
 
         Args:
             decision_set: (n, d).
@@ -229,7 +239,7 @@ class JointServer:
             raise InputError(
                 f"decision_set has shape {arms.shape}; it must hold at least one arm, (n, d)."
             )
-        features = self._map(arms)
+        features = self.feature_map(arms)
         arm = int(self._belief.scores(features).argmax())
         return arm, features[arm]
 
@@ -238,5 +248,5 @@ class JointServer:
 
         In the units of the statistics: rewards scaled and centred where they are.
         """
-        mean: Array = self._map(X) @ self._belief.theta
+        mean: Array = self.feature_map(X) @ self._belief.theta
         return mean

@@ -77,11 +77,11 @@ class TabledProblem(DecisionProblem):
 
     @property
     def rounds(self) -> int:
-        """T."""
+        """T, the number of users."""
         return len(self.arms)
 
     def decision_set(self, turn: int) -> Array:
-        """The arms of that user."""
+        """The arms of user ``turn`` (from 0), (n, d)."""
         arms: Array = self.arms[turn]
         return arms
 
@@ -91,7 +91,7 @@ class TabledProblem(DecisionProblem):
         return float(noise < mean) if self.bernoulli else mean + noise
 
     def means(self, turn: int) -> Array:
-        """From the table."""
+        """Mean rewards of the arms of user ``turn``, (n,)."""
         means: Array = self.table[turn]
         return means
 
@@ -150,7 +150,7 @@ class Benchmark:
 
     @property
     def domain(self) -> Box:
-        """[−½, ½]^d."""
+        """The cube [−½, ½]^d."""
         return Box((-0.5, 0.5), self.dimension)
 
     def __call__(self, X: Array) -> Array:

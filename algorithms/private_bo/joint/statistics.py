@@ -5,15 +5,16 @@ from __future__ import annotations
 import itertools
 import math
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Self
 
 import numpy as np
 
-from dpaudit import validate
 from dpaudit.errors import InputError
+from dpaudit.fields import Checked, Count, Finite, Interval, NonNegative
 from private_bo.gp.types import Array
 
-__all__ = ["FREE_WEIGHT", "CentredStatistics", "PaperStatistics", "Statistics", "Sums"]
+__all__ = ["FREE_WEIGHT", "CentredStatistics", "Encoding", "PaperStatistics", "Statistics", "Sums"]
 
 FREE_WEIGHT = 8.0**-0.5
 """The largest weight of φφᵀ beside (y − ½)φ that leaves the sensitivity at 1."""
@@ -39,22 +40,53 @@ class Sums:
 
 
 @dataclass(frozen=True)
-class Statistics(ABC):
-    """Base: m features and the range of rewards, which is public.
-
-    A contribution is a symmetric matrix of side m + 1, or a vector where no matrix is released.
+class Encoding(ABC):
+    """What one user contributes to the sums. Base of dataclasses.
 
     Attributes:
-        size: m.
-        reward_range: (low, high) of the rewards.
+        size: m, the number of features.
     """
 
-    size: int
-    reward_range: tuple[float, float] = (0.0, 1.0)
+    size: Count
 
-    def __post_init__(self) -> None:
-        validate.integer_at_least(1, size=self.size)
-        object.__setattr__(self, "reward_range", validate.interval(reward_range=self.reward_range))
+    @property
+    @abstractmethod
+    def shape(self) -> tuple[int, ...]:
+        """Shape of one contribution."""
+
+    @abstractmethod
+    def encode(self, phi: Array, reward: float) -> Array:
+        """The contribution of a user with features φ (m,) and that reward."""
+
+    @property
+    @abstractmethod
+    def sensitivity(self) -> float:
+        """Largest Euclidean distance of the contributions of two users, rounded up."""
+
+    @abstractmethod
+    def decode(self, total: Array, rounds: int, deviation: float) -> Sums:
+        """The sums in a noisy total.
+
+        Args:
+            total: sum of contributions and noise.
+            rounds: how many contributions.
+            deviation: standard deviation of the noise along every unit vector.
+        """
+
+    def narrow(self, size: int) -> Self:
+        """The same for the first features alone, in the same units."""
+        return replace(self, size=size)
+
+
+@dataclass(frozen=True)
+class Statistics(Checked, Encoding):
+    """Base of contributions to the matrix of Algorithm 2, line 8: symmetric, of side m + 1.
+
+    Attributes:
+        reward_range: (low, high) of the rewards, public.
+    """
+
+    reward_range: Interval = (0.0, 1.0)
 
     @property
     def has_matrix(self) -> bool:
@@ -63,30 +95,17 @@ class Statistics(ABC):
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """Of one contribution."""
+        """(m + 1, m + 1), or (m,) where no matrix is released."""
         return (self.size + 1, self.size + 1) if self.has_matrix else (self.size,)
 
     def value(self, reward: float) -> float:
-        """The v of a reward within the range."""
+        """The v that stands for a reward within the range."""
         return reward
 
     @property
     def values(self) -> tuple[float, float]:
         """Least and largest v."""
         return self.value(self.reward_range[0]), self.value(self.reward_range[1])
-
-    @abstractmethod
-    def encode(self, phi: Array, reward: float) -> Array:
-        """The contribution of a user with features φ and that reward."""
-
-    @property
-    @abstractmethod
-    def sensitivity(self) -> float:
-        """Largest Frobenius distance of the contributions of two users, rounded up."""
-
-    @abstractmethod
-    def decode(self, total: Array, rounds: int, deviation: float) -> Sums:
-        """The sums in a noisy total; ``deviation`` is that of its noise per unit of norm."""
 
 
 @dataclass(frozen=True)
@@ -110,15 +129,13 @@ class CentredStatistics(Statistics):
             kernel that is not negative; −1 holds always.
     """
 
-    matrix_weight: float = FREE_WEIGHT
+    matrix_weight: NonNegative = FREE_WEIGHT
     centred: bool = True
-    least_product: float = -1.0
+    least_product: Finite = -1.0
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        weight = validate.non_negative(matrix_weight=self.matrix_weight)
-        object.__setattr__(self, "matrix_weight", weight)
-        if not -1 <= validate.finite(least_product=self.least_product) <= 1:
+        if not -1 <= self.least_product <= 1:
             raise InputError(f"least_product is {self.least_product}; it must be within [-1, 1].")
 
     @property
@@ -169,14 +186,14 @@ class CentredStatistics(Statistics):
 
 @dataclass(frozen=True)
 class PaperStatistics(Statistics):
-    """[φ; y][φ; y]ᵀ, Algorithm 2 of Dubey 2021, with the unused y² in the corner.
+    """[φ; y][φ; y]ᵀ, as Algorithm 2 of Dubey 2021 inserts it, with the unused y² in the corner.
 
     Two rank-one matrices of squared norm at most L² = 1 + max y² differ by at most √2 L² (reached
     for orthogonal vectors), or by less where no two [φ; y] can be orthogonal; √2 L² is declared.
     """
 
     def encode(self, phi: Array, reward: float) -> Array:
-        """The outer product."""
+        """The outer product (line 8)."""
         low, high = self.reward_range
         column = np.append(phi, min(high, max(low, reward)))
         product: Array = np.outer(column, column)
@@ -184,7 +201,7 @@ class PaperStatistics(Statistics):
 
     @property
     def sensitivity(self) -> float:
-        """√2 (1 + max y²)."""
+        """√2 L² = √2 (1 + max y²)."""
         largest = max(abs(end) for end in self.reward_range)
         return math.sqrt(2) * (1 + largest**2) * (1 + 1e-15)
 

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar, TypeVar
 
 import numpy as np
 
 from dpaudit import validate
 from dpaudit.certificate import Claim, Finding, Severity
 from dpaudit.errors import InputError
+from dpaudit.fields import Checked, Count, Interval, NonNegative, OpenProbability, Positive
 from dpaudit.project import AuditPair, RunResult, Subject
 from private_bo.gp import (
     AdditiveFeatures,
@@ -20,13 +22,17 @@ from private_bo.gp import (
     QuadratureFeatures,
     SquaredExponential,
 )
+from private_bo.gp.types import Array
 from private_bo.joint.learner import Estimate, Learner, Width
-from private_bo.joint.noise import Noise, parsed
+from private_bo.joint.noise import Noise
 from private_bo.joint.parties import OutOfRange, RewardGate
 from private_bo.joint.problems import BENCHMARKS, DecisionProblem, benchmark, bump
-from private_bo.joint.statistics import FREE_WEIGHT, CentredStatistics, Statistics
+from private_bo.joint.statistics import FREE_WEIGHT, CentredStatistics, Encoding
 
 __all__ = ["PrivateApproximateGPUCB", "default_features"]
+
+
+_Centred = TypeVar("_Centred", bound=CentredStatistics)
 
 
 def default_features() -> FeatureMap:
@@ -46,8 +52,15 @@ def benchmark_features(name: str) -> FeatureMap:
     return AdditiveFeatures(part, domain.dimension)
 
 
+def _feature_map(**given: Any) -> FeatureMap:
+    ((name, value),) = given.items()
+    if not isinstance(value, FeatureMap):
+        raise InputError(f"{name} is {value!r:.60}; it must be a FeatureMap.")
+    return value
+
+
 @dataclass(frozen=True)
-class PrivateApproximateGPUCB(Subject):
+class PrivateApproximateGPUCB(Checked, Subject):
     """Base: approximate GP-UCB with changing decision sets, from noisy sums over users.
 
     A user brings a decision set and answers one arm of it; both are private. The others see what
@@ -84,48 +97,28 @@ class PrivateApproximateGPUCB(Subject):
     default_data: ClassVar[str] = "bump"
 
     paper_place: ClassVar[str] = ""
+    lemma_finding: ClassVar[Finding]
+    """What is wrong with the paper's noise."""
 
-    epsilon: float = 1.0
-    delta: float = 0.1
-    steps: int = 1024
-    reward_range: tuple[float, float] = (0.0, 1.0)
-    feature_map: FeatureMap = field(default_factory=default_features)
+    epsilon: Positive = 1.0
+    delta: OpenProbability = 0.1
+    steps: Count = 1024
+    reward_range: Interval = (0.0, 1.0)
+    feature_map: Annotated[FeatureMap, _feature_map] = field(default_factory=default_features)
     noise: Noise = Noise.TIGHT
-    matrix_weight: float = FREE_WEIGHT
+    matrix_weight: NonNegative = FREE_WEIGHT
     centred: bool = True
     nonnegative_kernel: bool = False
     estimate: Estimate = Estimate.SHIFTED
     width: Width = Width.POSTERIOR
-    width_multiplier: float = 0.1
-    regularisation: float = 1.0
-    noise_variance: float = 0.25
-    prior_variance: float = 0.25
-    confidence: float = 0.1
-    norm_bound: float = 1.0
+    width_multiplier: NonNegative = 0.1
+    regularisation: Positive = 1.0
+    noise_variance: Positive = 0.25
+    prior_variance: Positive = 0.25
+    confidence: OpenProbability = 0.1
+    norm_bound: Positive = 1.0
     out_of_range: OutOfRange = OutOfRange.CLIP
-    refresh: float = 0.02
-
-    def __post_init__(self) -> None:
-        for name in ("epsilon", "regularisation", "noise_variance", "prior_variance", "norm_bound"):
-            self._set(name, validate.positive(**{name: getattr(self, name)}))
-        for name in ("delta", "confidence"):
-            self._set(name, validate.open_fraction(**{name: getattr(self, name)}))
-        for name in ("matrix_weight", "width_multiplier", "refresh"):
-            self._set(name, validate.non_negative(**{name: getattr(self, name)}))
-        for name in ("centred", "nonnegative_kernel"):
-            if not isinstance(getattr(self, name), bool):
-                raise InputError(f"{name} is {getattr(self, name)!r}; it must be true or false.")
-        self._set("steps", validate.integer_at_least(1, steps=self.steps))
-        self._set("reward_range", validate.interval(reward_range=self.reward_range))
-        if not isinstance(self.feature_map, FeatureMap):
-            raise InputError(f"feature_map is {self.feature_map!r:.60}; it must be a FeatureMap.")
-        self._set("noise", parsed(Noise, noise=self.noise))
-        self._set("width", parsed(Width, width=self.width))
-        self._set("out_of_range", parsed(OutOfRange, out_of_range=self.out_of_range))
-        self._set("estimate", parsed(Estimate, estimate=self.estimate))
-
-    def _set(self, name: str, value: object) -> None:
-        object.__setattr__(self, name, value)
+    refresh: NonNegative = 0.02
 
     # -- privacy ---------------------------------------------------------------------------------
 
@@ -135,10 +128,14 @@ class PrivateApproximateGPUCB(Subject):
         return self.feature_map.size
 
     @property
-    def statistics(self) -> Statistics:
-        """What a user contributes under tight noise."""
+    @abstractmethod
+    def statistics(self) -> Encoding:
+        """What a user contributes to the sums."""
+
+    def tight_statistics(self, kind: type[_Centred]) -> _Centred:
+        """What a user contributes under tight noise, in that form."""
         floor = -self.feature_map.uniform_error if self.nonnegative_kernel else -1.0
-        return CentredStatistics(
+        return kind(
             self.size,
             self.reward_range,
             matrix_weight=self.matrix_weight,
@@ -147,22 +144,24 @@ class PrivateApproximateGPUCB(Subject):
         )
 
     def claim(self) -> Claim:
-        """(α, β) for every user."""
+        """The (α, β) that the paper states for every user."""
         return Claim(self.epsilon, self.delta, f"Dubey 2021, {self.paper_place}")
 
     def findings(self) -> tuple[Finding, ...]:
-        """Where the regret theorem does not speak."""
-        if self.width is Width.THEOREM and self.width_multiplier == 1.0:
-            return ()
-        return (
-            Finding(
-                "off-theorem",
-                Severity.NOTE,
-                f"The regret bound is not the paper's: the bonus is {self.width_multiplier:g} "
-                f"times the {self.width} width. Privacy is not affected.",
-                "Set width to theorem and width_multiplier to 1 where the regret bound matters.",
-            ),
-        )
+        """The lemma's mistake, where its noise is used, and where the regret theorem is silent."""
+        found = [self.lemma_finding] if self.noise is Noise.PAPER else []
+        if self.width is not Width.THEOREM or self.width_multiplier != 1.0:
+            found.append(
+                Finding(
+                    "off-theorem",
+                    Severity.NOTE,
+                    f"The regret bound is not the paper's: the bonus is {self.width_multiplier:g} "
+                    f"times the {self.width} width. Privacy is not affected.",
+                    "Set width to theorem and width_multiplier to 1 where the regret bound "
+                    "matters.",
+                )
+            )
+        return tuple(found)
 
     def not_covered(self) -> tuple[str, ...]:
         """What the claim leaves out."""
@@ -189,8 +188,15 @@ class PrivateApproximateGPUCB(Subject):
             for x, y, u, v, why in pairs
         )
 
-    def _canary(self, data: Any) -> tuple[np.ndarray[Any, np.dtype[np.float64]], float]:
-        """Features and reward of one user, given as a JSON value."""
+    def contribution(self, data: Any) -> Array:
+        """What one user contributes before any noise, in the first features alone.
+
+        Args:
+            data: ``{"features": [...], "reward": y}``; features that are left out are 0.
+
+        Raises:
+            InputError: if the data are malformed.
+        """
         if not isinstance(data, dict) or set(data) != {"features", "reward"}:
             raise InputError("data must be a table with the fields 'features' and 'reward'.")
         phi = validate.real_array(features=data["features"])
@@ -200,11 +206,12 @@ class PrivateApproximateGPUCB(Subject):
             )
         if (norm := float(np.linalg.norm(phi))) > 1 + 1e-9:
             raise InputError(f"features has norm {norm:.6g}; it must be at most 1.")
-        return phi, self._gate()(data["reward"])
+        return self.statistics.narrow(len(phi)).encode(phi, self.gate()(data["reward"]))
 
     # -- learning --------------------------------------------------------------------------------
 
-    def _gate(self) -> RewardGate:
+    def gate(self) -> RewardGate:
+        """What keeps rewards within the public range."""
         return RewardGate(self.reward_range, self.out_of_range)
 
     def learner(self) -> Learner:
@@ -229,7 +236,7 @@ class PrivateApproximateGPUCB(Subject):
         )
 
     def _paper_shift(self) -> float | None:
-        """Λ of the paper's lemma."""
+        """Λ of Lemma 3; None for a bound of the noise of each round, which the learner knows."""
         return None
 
     def load(self, source: str, rng: np.random.Generator) -> DecisionProblem:

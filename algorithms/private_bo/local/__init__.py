@@ -1,4 +1,14 @@
-"""Local differential privacy for Bayesian optimisation (Zhou & Tan 2021), and its baselines."""
+"""Local differential privacy for Bayesian optimisation (Zhou & Tan 2021).
+
+The paper lets every user add Laplace noise to the own reward, and asks which learners bear the
+heavy tails that this noise has: truncation by feature, truncation by reward, or medians of means.
+Shipped are LDP-ATA-GP-UCB, LDP-TGP-UCB and LDP-MoMA-GP-UCB, with the clip that their claim needs
+and the paper takes for granted. Beside them stand the non-private comparators on the same
+learners: GP-UCB, TGP-UCB, ATA-GP-UCB and MoMA-GP-UCB. Begin with :mod:`~private_bo.local.tgp`,
+``ata`` and ``moma``, which are Algorithms 2, 1 and 3 line by line; thresholds and widths are in
+``schedules``. What is released, claimed and audited is in ``subject``, and Figure 2 in
+``experiments``.
+"""
 
 from private_bo.local.baselines import ATAGPUCB, GPUCB, TGPUCB, MoMAGPUCB
 from private_bo.local.ldp import LDPATAGPUCB, LDPTGPUCB, LDPMoMAGPUCB

@@ -7,6 +7,7 @@ from typing import Protocol
 import numpy as np
 
 from private_bo.gp import NystromEmbedder, NystromPosterior
+from private_bo.local.schedules import Constants
 from private_bo.local.users import Outcome, Users
 
 __all__ = ["FeatureTruncationSchedule", "adaptively_truncated_gp_ucb"]
@@ -14,6 +15,10 @@ __all__ = ["FeatureTruncationSchedule", "adaptively_truncated_gp_ucb"]
 
 class FeatureTruncationSchedule(Protocol):
     """Parameters that follow from the number of responses t and of features m_t."""
+
+    @property
+    def constants(self) -> Constants:
+        """T and λ."""
 
     @property
     def oversampling(self) -> float:
@@ -27,12 +32,7 @@ class FeatureTruncationSchedule(Protocol):
 
 
 def adaptively_truncated_gp_ucb(
-    users: Users,
-    schedule: FeatureTruncationSchedule,
-    *,
-    steps: int,
-    regularisation: float,
-    rng: np.random.Generator,
+    users: Users, schedule: FeatureTruncationSchedule, rng: np.random.Generator
 ) -> Outcome:
     """Play T rounds; every round truncates the whole history anew, feature by feature.
 
@@ -42,11 +42,10 @@ def adaptively_truncated_gp_ucb(
 
     Args:
         users: whom to ask.
-        schedule: oversampling, thresholds and widths.
-        steps: T, the number of rounds.
-        regularisation: λ.
+        schedule: T, λ, oversampling, thresholds and widths.
         rng: source of the dictionaries, which have no privacy role.
     """
+    steps, regularisation = schedule.constants.horizon, schedule.constants.regularisation
     domain, kernel = users.problem.domain, users.problem.kernel
     embedder = NystromEmbedder(domain, kernel)
     counts = np.zeros(domain.size, dtype=np.intp)

@@ -3,36 +3,36 @@
 Every user adds Laplace noise to the own reward before it leaves, and the learner works with what
 arrives. The three algorithms differ in how they bear the noise's tails; their privacy is the same.
 
+>>> import numpy as np
 >>> from dpaudit.ledger import Ledger
->>> algorithm = LDPMoMAGPUCB(epsilon=1.0, steps=60, plays_per_epoch=6)
+>>> subject = LDPMoMAGPUCB(epsilon=1.0, steps=60, plays_per_epoch=6)
 >>> rng = np.random.default_rng(0)
->>> problem = algorithm.load("taipei", rng)
->>> with Ledger(algorithm.plan(), rng=rng) as ledger:
-...     result = algorithm.run(problem, ledger, rng)
->>> len(ledger), result.summary["responses"], str(algorithm.claim())
+>>> problem = subject.load("taipei", rng)
+>>> with Ledger(subject.plan(), rng=rng) as ledger:
+...     result = subject.run(problem, ledger, rng)
+>>> len(ledger), result.summary["responses"], str(subject.claim())
 (60, 60, 'ε = 1, δ = 0')
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import ClassVar
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar
 
-import numpy as np
-
-from dpaudit import validate
+from dpaudit.fields import Count
+from private_bo.local.algorithm import Algorithm, Epochs
 from private_bo.local.ata import adaptively_truncated_gp_ucb
 from private_bo.local.moma import median_of_means_gp_ucb
 from private_bo.local.schedules import (
+    Constants,
     LaplaceFeatureTruncation,
     LaplaceTruncation,
     MedianOfMeans,
-    epochs_of,
+    MomentOrder,
     theorem_plays_per_epoch,
 )
 from private_bo.local.subject import LocallyPrivate
 from private_bo.local.tgp import truncated_gp_ucb
-from private_bo.local.users import Outcome, Users
 
 __all__ = ["LDPATAGPUCB", "LDPTGPUCB", "LDPMoMAGPUCB"]
 
@@ -45,21 +45,9 @@ class LDPATAGPUCB(LocallyPrivate):
     """
 
     paper_place: ClassVar[str] = "Algorithm 1"
-
-    def _play(self, users: Users, rng: np.random.Generator) -> Outcome:
-        schedule = LaplaceFeatureTruncation(
-            B=self.reward_bound,
-            R=self.noise_bound,
-            laplace_scale=self.mechanism.scale,
-            horizon=self.steps,
-            confidence=self.confidence,
-            accuracy=self.dictionary_accuracy,
-            regularisation=self.regularisation,
-            width_multiplier=self.width_multiplier,
-        )
-        return adaptively_truncated_gp_ucb(
-            users, schedule, steps=self.steps, regularisation=self.regularisation, rng=rng
-        )
+    algorithm: ClassVar[Algorithm[Any]] = Algorithm(
+        adaptively_truncated_gp_ucb, LaplaceFeatureTruncation
+    )
 
 
 @dataclass(frozen=True)
@@ -71,23 +59,11 @@ class LDPTGPUCB(LocallyPrivate):
     """
 
     paper_place: ClassVar[str] = "Algorithm 2"
-
-    def _play(self, users: Users, rng: np.random.Generator) -> Outcome:
-        schedule = LaplaceTruncation(
-            B=self.reward_bound,
-            R=self.noise_bound,
-            laplace_scale=self.mechanism.scale,
-            confidence=self.confidence,
-            regularisation=self.regularisation,
-            width_multiplier=self.width_multiplier,
-        )
-        return truncated_gp_ucb(
-            users, schedule, steps=self.steps, regularisation=self.regularisation
-        )
+    algorithm: ClassVar[Algorithm[Any]] = Algorithm(truncated_gp_ucb, LaplaceTruncation)
 
 
 @dataclass(frozen=True)
-class LDPMoMAGPUCB(LocallyPrivate):
+class LDPMoMAGPUCB(Epochs, LocallyPrivate):
     """LDP-MoMA-GP-UCB, Algorithm 3: asks k users about each point and takes a median of k fits.
 
     Fields as in the base class, and two more; the parameters are those of Corollary 1. Only
@@ -100,28 +76,10 @@ class LDPMoMAGPUCB(LocallyPrivate):
     """
 
     paper_place: ClassVar[str] = "Algorithm 3"
+    algorithm: ClassVar[Algorithm[Any]] = Algorithm(median_of_means_gp_ucb, MedianOfMeans)
 
-    plays_per_epoch: int | None = None
-    moment: float = 1.0
-
-    def __post_init__(self) -> None:
-        if self.plays_per_epoch is not None:
-            plays = validate.integer_at_least(1, plays_per_epoch=self.plays_per_epoch)
-            self._set("plays_per_epoch", plays)
-        self._set("moment", validate.fraction(moment=self.moment))
-        super().__post_init__()
-
-    @property
-    def plays(self) -> int:
-        """k, as given or as the theorem has it."""
-        if self.plays_per_epoch is not None:
-            return self.plays_per_epoch
-        return theorem_plays_per_epoch(self.steps, self.confidence)
-
-    @property
-    def epochs(self) -> int:
-        """N = ⌊T/k⌋."""
-        return epochs_of(self.steps, self.plays)
+    plays_per_epoch: Count | None = None
+    moment: MomentOrder = 1.0
 
     @property
     def responses(self) -> int:
@@ -129,8 +87,9 @@ class LDPMoMAGPUCB(LocallyPrivate):
         return self.plays * self.epochs
 
     @property
-    def _plays(self) -> int:
-        return self.plays
+    def constants(self) -> Constants:
+        """Those of the base class, with the order of the moment."""
+        return replace(super().constants, moment=self.moment)
 
     def _departures(self) -> list[str]:
         theorem = theorem_plays_per_epoch(self.steps, self.confidence)
@@ -139,18 +98,3 @@ class LDPMoMAGPUCB(LocallyPrivate):
 
     def _settings(self) -> dict[str, float]:
         return {"plays per epoch": self.plays, "epochs": self.epochs} | super()._settings()
-
-    def _play(self, users: Users, rng: np.random.Generator) -> Outcome:
-        schedule = MedianOfMeans(
-            B=self.reward_bound,
-            c=self.noise_bound**2 + 2.0 * self.mechanism.scale**2,
-            moment=self.moment,
-            horizon=self.steps,
-            confidence=self.confidence,
-            accuracy=self.dictionary_accuracy,
-            regularisation=self.regularisation,
-            width_multiplier=self.width_multiplier,
-        )
-        return median_of_means_gp_ucb(
-            users, schedule, epochs=self.epochs, regularisation=self.regularisation, rng=rng
-        )

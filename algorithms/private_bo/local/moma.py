@@ -8,6 +8,7 @@ import numpy as np
 
 from private_bo.gp import NystromEmbedder, NystromPosterior
 from private_bo.gp.types import Array
+from private_bo.local.schedules import Constants
 from private_bo.local.users import Outcome, Users
 
 __all__ = ["EpochSchedule", "central_estimate", "median_of_means_gp_ucb"]
@@ -15,6 +16,10 @@ __all__ = ["EpochSchedule", "central_estimate", "median_of_means_gp_ucb"]
 
 class EpochSchedule(Protocol):
     """Parameters that follow from the number of epochs n and of features m_n."""
+
+    @property
+    def constants(self) -> Constants:
+        """T and λ."""
 
     @property
     def oversampling(self) -> float:
@@ -25,14 +30,9 @@ class EpochSchedule(Protocol):
 
 
 def median_of_means_gp_ucb(
-    users: Users,
-    schedule: EpochSchedule,
-    *,
-    epochs: int,
-    regularisation: float,
-    rng: np.random.Generator,
+    users: Users, schedule: EpochSchedule, rng: np.random.Generator
 ) -> Outcome:
-    """Play N epochs of k rounds each; ``users.plays`` is k.
+    """Play N = ⌊T/k⌋ epochs of k rounds each (line 3); ``users.plays`` is k.
 
     The k right-hand sides of line 10 are kept as sums of the responses by point, and all k
     estimates share one Cholesky factor Ṽ = L Lᵀ: with z_j = L⁻¹ Φ̃ᵀ Y_j they are θ_j = L⁻ᵀ z_j, so
@@ -40,17 +40,16 @@ def median_of_means_gp_ucb(
 
     Args:
         users: whom to ask.
-        schedule: oversampling and widths.
-        epochs: N, the number of epochs.
-        regularisation: λ.
+        schedule: T, λ, oversampling and widths.
         rng: source of the dictionaries, which have no privacy role.
     """
+    regularisation = schedule.constants.regularisation
     domain, kernel = users.problem.domain, users.problem.kernel
     embedder = NystromEmbedder(domain, kernel)
     counts = np.zeros(domain.size, dtype=np.intp)
     sums = np.zeros((domain.size, users.plays))
     m, mean, variance = 0, np.zeros(domain.size), kernel.diagonal(domain.points)  # line 2
-    for n in range(1, epochs + 1):
+    for n in range(1, schedule.constants.horizon // users.plays + 1):  # line 4
         beta = schedule.width(n - 1, m)
         x = users.choose(mean + beta * np.sqrt(variance))  # line 5
         sums[x] += [users.ask(x) for _ in range(users.plays)]  # line 6

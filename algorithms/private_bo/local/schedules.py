@@ -1,25 +1,30 @@
-"""The parameters of Theorems 2-4 of Zhou & Tan 2021, with one documented scale on the widths.
+"""Thresholds and widths of the learners: Theorems 2-4 of Zhou & Tan 2021.
 
-Every β below is multiplied by ``width_multiplier``; 1 is the theorem. B bounds the function, R the
-noise, both in the units of the reward; λ is the regulariser, δ the confidence of the regret bound
-(not a privacy parameter), ε̃ the accuracy of the dictionary (not a privacy parameter).
+Every β below is multiplied by ``width_multiplier``; 1 is the theorem. The δ and ε̃ of this module
+are no privacy parameters: δ is the confidence of the regret bound, ε̃ the dictionary's accuracy.
 """
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import Annotated, TypeAlias
 
-from dpaudit.errors import InputError
+from dpaudit import validate
 from private_bo.gp import oversampling
 
 __all__ = [
+    "Constants",
     "LaplaceFeatureTruncation",
     "LaplaceTruncation",
     "MedianOfMeans",
-    "epochs_of",
+    "MomentOrder",
+    "Schedule",
     "theorem_plays_per_epoch",
 ]
+
+MomentOrder: TypeAlias = Annotated[float, validate.fraction]
+"""α in (0, 1]: a moment of order 1 + α is bounded."""
 
 
 def theorem_plays_per_epoch(horizon: int, confidence: float) -> int:
@@ -31,142 +36,107 @@ def theorem_plays_per_epoch(horizon: int, confidence: float) -> int:
     return math.ceil(24.0 * math.log(4.0 * math.e * horizon / confidence))
 
 
-def epochs_of(steps: int, plays: int) -> int:
-    """N = ⌊T/k⌋.
+@dataclass(frozen=True)
+class Constants:
+    """What thresholds and widths follow from: public numbers, in the units of the reward.
 
-    Raises:
-        InputError: if there is not one whole epoch.
+    Attributes:
+        horizon: T, the number of responses at most.
+        B: bound of |f|.
+        R: bound of the noise of a reward, infinite if there is none.
+        v: bound of E y² of a response y.
+        c: bound of E (y − f)².
+        confidence: δ.
+        regularisation: λ.
+        width_multiplier: factor on β.
+        laplace_scale: ℒ = 2(B+R)/ε of the noise that makes a response private; 0 without any.
+        accuracy: ε̃ of the Nyström dictionary.
+        moment: α in (0, 1]; by Lyapunov's inequality E|y|^{1+α} <= v^{(1+α)/2}, likewise c.
     """
-    if steps < plays:
-        raise InputError(
-            f"steps is {steps}; it must be at least the number of plays per epoch, {plays}."
-        )
-    return steps // plays
 
-
-def _function_width(bound: float, accuracy: float) -> float:
-    """B (1 + 1/√(1 - ε̃)), what approximate features cost."""
-    return bound * (1.0 + 1.0 / math.sqrt(1.0 - accuracy))
+    horizon: int
+    B: float
+    R: float
+    v: float
+    c: float
+    confidence: float
+    regularisation: float
+    width_multiplier: float
+    laplace_scale: float = 0.0
+    accuracy: float = 0.1
+    moment: float = 1.0
 
 
 @dataclass(frozen=True)
-class LaplaceFeatureTruncation:
-    """Theorem 2, for responses y + Laplace(ℒ).
+class Schedule:
+    """Base of all schedules.
 
     Attributes:
-        B: bound of the function.
-        R: bound of the noise.
-        laplace_scale: ℒ = 2(B+R)/ε.
-        horizon: T.
-        confidence: δ.
-        accuracy: ε̃.
-        regularisation: λ.
-        width_multiplier: factor on β.
+        constants: what the schedule follows from.
     """
 
-    B: float
-    R: float
-    laplace_scale: float
-    horizon: int
-    confidence: float
-    accuracy: float
-    regularisation: float
-    width_multiplier: float
-
-    @property
-    def second_moment(self) -> float:
-        """The v = B² + R² + 8(B+R)²/ε² = B² + R² + 2ℒ², which bounds E ȳ²."""
-        return self.B**2 + self.R**2 + 2.0 * self.laplace_scale**2
+    constants: Constants
 
     @property
     def oversampling(self) -> float:
-        """The q = 6ρ ln(4T/δ)/ε̃²."""
-        return oversampling(self.accuracy, self.horizon, self.confidence)
+        """The q = 6ρ ln(4T/δ)/ε̃² of the Nyström embedding (Theorems 2 and 4)."""
+        public = self.constants
+        return oversampling(public.accuracy, public.horizon, public.confidence)
+
+    def scaled(self, bias: float, deviation: float) -> float:
+        """The width bias + deviation/√λ, times the multiplier."""
+        public = self.constants
+        return public.width_multiplier * (bias + deviation / math.sqrt(public.regularisation))
+
+    @property
+    def feature_bias(self) -> float:
+        """B (1 + 1/√(1 - ε̃)), the width that approximate features cost (Theorems 2 and 4)."""
+        return self.constants.B * (1.0 + 1.0 / math.sqrt(1.0 - self.constants.accuracy))
+
+
+class LaplaceFeatureTruncation(Schedule):
+    """Theorem 2 (LDP-ATA-GP-UCB): v = B² + R² + 8(B+R)²/ε²."""
 
     def _log(self, m: int) -> float:
-        # An empty dictionary has no feature to truncate; one is the least the logarithm takes.
-        return math.log(4.0 * max(m, 1) * self.horizon / self.confidence)
+        """ln(4 m_t T/δ); an empty dictionary has no feature to truncate and counts as one."""
+        public = self.constants
+        return math.log(4.0 * max(m, 1) * public.horizon / public.confidence)
 
     def threshold(self, t: int, m: int) -> float:
         """b_t = √(v / ln(4 m_t T/δ))."""
-        return math.sqrt(self.second_moment / self._log(m))
+        return math.sqrt(self.constants.v / self._log(m))
 
     def width(self, t: int, m: int) -> float:
         """β_{t+1} = B(1 + 1/√(1 - ε̃)) + 4 √(ln(4 m_t T/δ) v m_t / λ)."""
-        deviation = 4.0 * math.sqrt(self._log(m) * self.second_moment * m / self.regularisation)
-        return self.width_multiplier * (_function_width(self.B, self.accuracy) + deviation)
+        return self.scaled(self.feature_bias, 4.0 * math.sqrt(self._log(m) * self.constants.v * m))
 
 
-@dataclass(frozen=True)
-class LaplaceTruncation:
-    """Theorem 3, for responses y + Laplace(ℒ); ln t stands for ln max(t, 1).
-
-    Attributes:
-        B: bound of the function.
-        R: bound of the noise.
-        laplace_scale: ℒ = 2(B+R)/ε.
-        confidence: δ.
-        regularisation: λ.
-        width_multiplier: factor on β.
-    """
-
-    B: float
-    R: float
-    laplace_scale: float
-    confidence: float
-    regularisation: float
-    width_multiplier: float
+class LaplaceTruncation(Schedule):
+    """Theorem 3 (LDP-TGP-UCB): K = v = B² + R² + 2ℒ²; ln t stands for ln max(t, 1)."""
 
     def threshold(self, t: int) -> float:
         """b_t = B + R + ℒ ln t."""
-        return self.B + self.R + self.laplace_scale * math.log(max(t, 1))
+        public = self.constants
+        return public.B + public.R + public.laplace_scale * math.log(max(t, 1))
 
     def width(self, t: int, gain: float) -> float:
-        """β_{t+1} = B + (2√2/√λ) b_t √(γ_t + ln(1/δ)) + √(K(ln t + 1)/λ), K = B² + R² + 2ℒ²."""
-        deviation = math.sqrt(8.0 * (gain - math.log(self.confidence))) * self.threshold(t)
-        moment = self.B**2 + self.R**2 + 2.0 * self.laplace_scale**2
-        bias = math.sqrt(moment * (math.log(max(t, 1)) + 1.0))
-        return self.width_multiplier * (
-            self.B + (deviation + bias) / math.sqrt(self.regularisation)
-        )
+        """β_{t+1} = B + (2√2/√λ) b_t √(γ_t + ln(1/δ)) + √(K(ln t + 1)/λ)."""
+        public = self.constants
+        deviation = math.sqrt(8.0 * (gain - math.log(public.confidence))) * self.threshold(t)
+        truncated = math.sqrt(public.v * (math.log(max(t, 1)) + 1.0))
+        return self.scaled(public.B, deviation + truncated)
 
 
-@dataclass(frozen=True)
-class MedianOfMeans:
-    """Theorem 4, for noise with second moment c.
-
-    Attributes:
-        B: bound of the function.
-        c: bound of E η² (private version: R² + 8(B+R)²/ε² = R² + 2ℒ²).
-        moment: α in (0, 1]; E|η|^{1+α} <= c^{(1+α)/2} by Lyapunov's inequality.
-        horizon: T.
-        confidence: δ.
-        accuracy: ε̃.
-        regularisation: λ.
-        width_multiplier: factor on β.
-    """
-
-    B: float
-    c: float
-    moment: float
-    horizon: int
-    confidence: float
-    accuracy: float
-    regularisation: float
-    width_multiplier: float
-
-    @property
-    def oversampling(self) -> float:
-        """The q = 6ρ ln(4T/δ)/ε̃²."""
-        return oversampling(self.accuracy, self.horizon, self.confidence)
+class MedianOfMeans(Schedule):
+    """Theorem 4 (MoMA-GP-UCB), and Corollary 1 with c = R² + 8(B+R)²/ε² (LDP-MoMA-GP-UCB)."""
 
     def width(self, n: int, m: int) -> float:
         """β_{n+1} = B(1 + 1/√(1 - ε̃)) + 3γ/√λ.
 
         γ = (9 m_n c_α)^{1/(1+α)} n^{(1-α)/(2(1+α))} with c_α = c^{(1+α)/2} (Lemma 10).
         """
-        order = 1.0 + self.moment
-        growth = math.pow(n, (1.0 - self.moment) / (2.0 * order))
-        gamma = math.pow(9.0 * m, 1.0 / order) * math.sqrt(self.c) * growth
-        deviation = 3.0 * gamma / math.sqrt(self.regularisation)
-        return self.width_multiplier * (_function_width(self.B, self.accuracy) + deviation)
+        public = self.constants
+        order = 1.0 + public.moment
+        growth = math.pow(n, (1.0 - public.moment) / (2.0 * order))
+        gamma = math.pow(9.0 * m, 1.0 / order) * math.sqrt(public.c) * growth
+        return self.scaled(self.feature_bias, 3.0 * gamma)

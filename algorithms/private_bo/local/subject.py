@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import math
-from abc import abstractmethod
-from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, ClassVar
@@ -15,15 +13,17 @@ from numpy.typing import NDArray
 from dpaudit import validate
 from dpaudit.certificate import Claim, Finding, Severity
 from dpaudit.errors import InputError
+from dpaudit.fields import Checked, Count, NonNegative, OpenProbability, Positive
 from dpaudit.ledger import Ledger
 from dpaudit.mechanisms import Laplace
 from dpaudit.plan import Invocation, Plan, PrivacyUnit, ReplaceOne, TrustModel
 from dpaudit.project import AuditPair, RunResult, Subject
+from private_bo.local.algorithm import Algorithm, bandit_problem
 from private_bo.local.results import run_result
-from private_bo.local.users import Outcome, Users
+from private_bo.local.schedules import Constants
+from private_bo.local.users import Channel, Outcome, Users
 from private_bo.problems import BanditProblem
 from private_bo.problems.sources import load_problem
-from private_bo.threads import single_threaded
 
 __all__ = ["LocallyPrivate"]
 
@@ -31,7 +31,7 @@ _AT = "reward"
 
 
 @dataclass(frozen=True)
-class LocallyPrivate(Subject):
+class LocallyPrivate(Checked, Subject):
     """Base of the algorithms whose users add Laplace noise to their own reward.
 
     The mechanism is Curator 1 of Zhou & Tan 2021 with the clip that its claim needs:
@@ -59,31 +59,21 @@ class LocallyPrivate(Subject):
     """
 
     paper_place: ClassVar[str] = ""
+    algorithm: ClassVar[Algorithm[Any]]
 
-    epsilon: float = 1.0
-    reward_bound: float = 1.0
-    noise_bound: float = 1.0
-    steps: int = 1000
-    confidence: float = 0.1
-    dictionary_accuracy: float = 0.1
-    regularisation: float = 1.0
-    answers_per_user: int = 1
-    width_multiplier: float = 1.0
+    epsilon: Positive = 1.0
+    reward_bound: Positive = 1.0
+    noise_bound: NonNegative = 1.0
+    steps: Count = 1000
+    confidence: OpenProbability = 0.1
+    dictionary_accuracy: OpenProbability = 0.1
+    regularisation: Positive = 1.0
+    answers_per_user: Count = 1
+    width_multiplier: Positive = 1.0
     bounds_are_public: bool = True
 
     def __post_init__(self) -> None:
-        positive = ("epsilon", "reward_bound", "regularisation", "width_multiplier")
-        for name in positive:
-            self._set(name, validate.positive(**{name: getattr(self, name)}))
-        self._set("noise_bound", validate.non_negative(noise_bound=self.noise_bound))
-        for name in ("confidence", "dictionary_accuracy"):
-            self._set(name, validate.open_fraction(**{name: getattr(self, name)}))
-        for name in ("steps", "answers_per_user"):
-            self._set(name, validate.integer_at_least(1, **{name: getattr(self, name)}))
-        if not isinstance(self.bounds_are_public, bool):
-            raise InputError(
-                f"bounds_are_public is {self.bounds_are_public!r}; it must be true or false."
-            )
+        super().__post_init__()
         if not 0.0 < (scale := 2.0 * self.clip_bound / self.epsilon) < math.inf:
             raise InputError(
                 f"epsilon is {self.epsilon!r}, so that the noise scale 2(B+R)/ε is {scale}; it "
@@ -94,9 +84,6 @@ class LocallyPrivate(Subject):
                 f"answers_per_user is {self.answers_per_user}; it must be at most the number of "
                 f"responses, {self.responses}."
             )
-
-    def _set(self, name: str, value: object) -> None:
-        object.__setattr__(self, name, value)
 
     # -- privacy ---------------------------------------------------------------------------------
 
@@ -248,36 +235,55 @@ class LocallyPrivate(Subject):
                 out.
             PlanMismatchError: if a user answers more often than ``answers_per_user``.
         """
-        if not isinstance(data, BanditProblem):
-            raise InputError(f"data is a {type(data).__name__}; it must be a BanditProblem.")
-        users = Users(data, self._channel(ledger), rng, self._plays)
-        with single_threaded():
-            outcome = self._play(users, rng)
+        problem = bandit_problem(data=data)
+        outcome = self.play(Users(problem, self.channel(ledger), rng, self.plays), rng)
         notes = {"epsilon of one response": self.epsilon} | self._settings()
-        return run_result(type(self).__name__, data, outcome, notes)
+        return run_result(type(self).__name__, problem, outcome, notes)
 
-    def _channel(self, ledger: Ledger) -> Callable[[str, float], float]:
+    def play(self, users: Users, rng: np.random.Generator) -> Outcome:
+        """The algorithm, on responses that have left their users.
+
+        Args:
+            users: whom to ask, over :meth:`channel`.
+            rng: source of the dictionaries.
+        """
+        return self.algorithm.play(users, self.constants, rng)
+
+    def channel(self, ledger: Ledger) -> Channel:
         """CTL(ε), Curator 1: the learner sees what the ledger releases."""
         mechanism = self.mechanism
 
-        def channel(user: str, reward: float) -> float:
+        def release(user: str, reward: float) -> float:
             if np.ndim(reward) != 0:
                 raise InputError(
                     f"reward of {user!r} has shape {np.shape(reward)}; it must be one number."
                 )
             return float(ledger.release(mechanism, reward, unit=user, at=_AT))
 
-        return channel
+        return release
 
     @property
-    def _plays(self) -> int:
+    def constants(self) -> Constants:
+        """What thresholds and widths follow from, with v and c as in Theorem 2 and Corollary 1."""
+        B, R, scale = self.reward_bound, self.noise_bound, self.mechanism.scale
+        return Constants(
+            horizon=self.steps,
+            B=B,
+            R=R,
+            v=B**2 + R**2 + 2.0 * scale**2,
+            c=R**2 + 2.0 * scale**2,
+            confidence=self.confidence,
+            regularisation=self.regularisation,
+            width_multiplier=self.width_multiplier,
+            laplace_scale=scale,
+            accuracy=self.dictionary_accuracy,
+        )
+
+    @property
+    def plays(self) -> int:
         """How many users are asked about a point in a row."""
         return 1
 
     def _settings(self) -> dict[str, float]:
         """What a reader of the result must know of the configuration."""
         return {"width multiplier": self.width_multiplier}
-
-    @abstractmethod
-    def _play(self, users: Users, rng: np.random.Generator) -> Outcome:
-        """The algorithm, on responses that have left their users."""

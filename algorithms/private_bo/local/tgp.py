@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from typing import Protocol
 
+import numpy as np
+
 from private_bo.gp import FinitePosterior
+from private_bo.local.schedules import Constants
 from private_bo.local.users import Outcome, Users
 
 __all__ = ["TruncationSchedule", "truncated_gp_ucb"]
@@ -12,6 +15,10 @@ __all__ = ["TruncationSchedule", "truncated_gp_ucb"]
 
 class TruncationSchedule(Protocol):
     """Parameters that follow from the number of responses t."""
+
+    @property
+    def constants(self) -> Constants:
+        """T and λ."""
 
     def threshold(self, t: int) -> float:
         """b_t, for t >= 1: larger responses count as zero."""
@@ -21,7 +28,7 @@ class TruncationSchedule(Protocol):
 
 
 def truncated_gp_ucb(
-    users: Users, schedule: TruncationSchedule, *, steps: int, regularisation: float
+    users: Users, schedule: TruncationSchedule, rng: np.random.Generator
 ) -> Outcome:
     """Play T rounds on the exact posterior; each response is truncated once, on arrival.
 
@@ -30,13 +37,12 @@ def truncated_gp_ucb(
 
     Args:
         users: whom to ask.
-        schedule: thresholds and widths.
-        steps: T, the number of rounds.
-        regularisation: λ.
+        schedule: T, λ, thresholds and widths.
+        rng: not used: nothing is drawn.
     """
-    problem = users.problem
-    posterior = FinitePosterior.of(problem.domain, problem.kernel, regularisation)
-    for t in range(1, steps + 1):
+    problem, public = users.problem, schedule.constants
+    posterior = FinitePosterior.of(problem.domain, problem.kernel, public.regularisation)
+    for t in range(1, public.horizon + 1):
         beta = schedule.width(t - 1, posterior.information_gain)  # lines 4-5
         x = users.choose(posterior.upper_confidence(beta))  # line 6
         response = users.ask(x)  # line 7

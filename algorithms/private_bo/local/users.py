@@ -82,15 +82,15 @@ class Users:
         """
         if self._unlimited:
             return int(scores.argmax())
-        open_to_play = self._open()
-        if not open_to_play.any():
+        playable = self._playable()
+        if not playable.any():
             raise InputError(
                 f"steps is too large for {self.problem.name!r}: after {len(self._choices)} answers "
                 f"no point has {self.plays} more; it must be smaller."
             )
-        return int(np.where(open_to_play, scores, -np.inf).argmax())
+        return int(np.where(playable, scores, -np.inf).argmax())
 
-    def _open(self) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
+    def _playable(self) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
         """Which points have ``plays`` users left."""
         available = self.problem.available
         source = self.problem.rewards

@@ -9,7 +9,7 @@ from enum import StrEnum
 
 import numpy as np
 
-from dpaudit.validate import member, non_negative, positive
+from dpaudit.fields import Checked, NonNegative, Positive
 from private_bo.gp import FiniteDomain, FinitePosterior, Kernel, SquaredExponential, Storage
 from private_bo.gp.types import Array, point_set
 from private_bo.outsourced.clipped import ClippedPosterior
@@ -27,15 +27,6 @@ class InputModel(StrEnum):
     """Squared distances less their expected excess 2rσ²."""
     EXPECTED = "expected"
     """The SE kernel averaged over the inputs given the release."""
-
-    @classmethod
-    def parse(cls, value: object) -> InputModel:
-        """The model of that name.
-
-        Raises:
-            InputError: if there is none of that name.
-        """
-        return member(cls, inputs=value)
 
     def read(self, release: Release) -> Inputs:
         """The released rows under this model."""
@@ -120,7 +111,7 @@ class DebiasedInputs(PlainInputs):
 
 
 @dataclass(frozen=True)
-class DebiasedSquaredExponential(Kernel):
+class DebiasedSquaredExponential(Checked, Kernel):
     """exp(-max(‖z - z'‖² - excess, 0)/(2 l²)); not positive semi-definite in general.
 
     Clipped eigenvalues (:class:`ClippedPosterior`) make it usable; it needs observation noise.
@@ -130,12 +121,8 @@ class DebiasedSquaredExponential(Kernel):
         excess: expected squared distance of two releases of equal rows, 2rσ² >= 0.
     """
 
-    length_scale: float
-    excess: float
-
-    def __post_init__(self) -> None:
-        positive(length_scale=self.length_scale)
-        non_negative(excess=self.excess)
+    length_scale: Positive
+    excess: NonNegative
 
     def __call__(self, X: Array, Y: Array) -> Array:
         """Covariance of the values at the rows of X (n, d) and Y (m, d), shape (n, m)."""

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dpaudit import validate
+from dpaudit.fields import Checked, Finite, Positive
 from private_bo.gp.types import Array
 from private_bo.outsourced.inputs import Inputs
 
@@ -19,7 +19,7 @@ _NOISE_RATIOS = (1e-4, 1e-3, 1e-2, 1e-1, 0.3, 1.0, 3.0)
 
 
 @dataclass(frozen=True)
-class Hyperparameters:
+class Hyperparameters(Checked):
     """Of y = f(x) + noise with f ~ GP(mean, signal_variance · SE(length_scale)).
 
     Attributes:
@@ -32,16 +32,10 @@ class Hyperparameters:
         InputError: if one is outside its range.
     """
 
-    length_scale: float
-    mean: float = 0.0
-    signal_variance: float = 1.0
-    noise_variance: float = 1e-5
-
-    def __post_init__(self) -> None:
-        validate.positive(length_scale=self.length_scale)
-        validate.finite(mean=self.mean)
-        validate.positive(signal_variance=self.signal_variance)
-        validate.positive(noise_variance=self.noise_variance)
+    length_scale: Positive
+    mean: Finite = 0.0
+    signal_variance: Positive = 1.0
+    noise_variance: Positive = 1e-5
 
 
 def most_likely(inputs: Inputs, rows: Sequence[int], outputs: Sequence[float]) -> Hyperparameters:

@@ -9,6 +9,7 @@ import numpy as np
 
 from dpaudit import validate
 from dpaudit.errors import InputError
+from dpaudit.fields import Checked, Natural, OpenProbability, Positive
 from private_bo.gp.types import Array, Indices
 from private_bo.outsourced.inputs import InputModel, Inputs
 from private_bo.outsourced.likelihood import Hyperparameters, most_likely
@@ -38,7 +39,7 @@ class Search:
 
 
 @dataclass(frozen=True)
-class Modeller:
+class Modeller(Checked):
     """GP-UCB on a release. It sees the release, the row numbers it asks for, and their outputs.
 
     The score of a row is its posterior mean + width_multiplier · sqrt(β_t) · standard deviation,
@@ -66,19 +67,19 @@ class Modeller:
     hyperparameters: Hyperparameters | None = field(
         default_factory=lambda: Hyperparameters(length_scale=5.0)
     )
-    steps: int = 50
-    initial: int = 10
-    confidence: float = 0.025
-    width_multiplier: float = 1.0
+    steps: Natural = 50
+    initial: Natural = 10
+    confidence: OpenProbability = 0.025
+    width_multiplier: Positive = 1.0
     inputs: InputModel = InputModel.EXPECTED
 
     def __post_init__(self) -> None:
-        validate.integer_at_least(0, steps=self.steps)
-        fewest = 0 if self.hyperparameters is not None else 2
-        validate.integer_at_least(fewest, initial=self.initial)
-        validate.open_fraction(confidence=self.confidence)
-        validate.positive(width_multiplier=self.width_multiplier)
-        object.__setattr__(self, "inputs", InputModel.parse(self.inputs))
+        super().__post_init__()
+        if self.hyperparameters is None and self.initial < 2:
+            raise InputError(
+                f"initial is {self.initial}; it must be at least 2 where hyperparameters are "
+                "learnt."
+            )
 
     @property
     def queries(self) -> int:
@@ -101,26 +102,27 @@ class Modeller:
                 f"release has {release.size} rows; it must have at least the {self.queries} that "
                 "are to be asked for."
             )
-        belief = _Belief(self.inputs.read(release), release.size, self.hyperparameters)
-        for row in rng.choice(release.size, self.initial, replace=False):
+        inputs, n = self.inputs.read(release), release.size  # line 1
+        belief = _Belief(inputs, self.hyperparameters)
+        for row in rng.choice(n, self.initial, replace=False):
             belief.learn(int(row), query(int(row)))
-        for t in range(1, self.steps + 1):
-            beta = 2.0 * math.log(release.size * t * t * math.pi**2 / (6.0 * self.confidence))
-            row = belief.most_promising(self.width_multiplier * math.sqrt(beta))
-            belief.learn(row, query(row))
+        for t in range(1, self.steps + 1):  # line 2
+            beta = 2.0 * math.log(n * t * t * math.pi**2 / (6.0 * self.confidence))  # line 3
+            row = belief.most_promising(self.width_multiplier * math.sqrt(beta))  # line 4
+            y = query(row)  # line 5
+            belief.learn(row, y)  # line 6
         return Search(np.array(belief.rows, dtype=np.intp), np.array(belief.outputs), belief.model)
 
 
 class _Belief:
     """The posterior of f at every row; hyperparameters that are not given are fitted anew."""
 
-    def __init__(self, inputs: Inputs, size: int, given: Hyperparameters | None) -> None:
+    def __init__(self, inputs: Inputs, given: Hyperparameters | None) -> None:
         self.rows: list[int] = []
         self.outputs: list[float] = []
         self._inputs = inputs
         self._fits = given is None
         self._fit_at = 2
-        self._size = size
         self._start(Hyperparameters(length_scale=1.0) if given is None else given)
 
     def _start(self, model: Hyperparameters) -> None:
@@ -147,7 +149,7 @@ class _Belief:
             self._update(row, value)
 
     def most_promising(self, width: float) -> int:
-        """The row of largest upper confidence bound among those not asked yet."""
+        """Argmax μ̃(z) + width · σ̃(z) over the rows not asked yet, the first of equals."""
         if self._fits and len(self.rows) >= self._fit_at:
             self._fit_at = 2 * len(self.rows)
             self._start(most_likely(self._inputs, self.rows, self.outputs))

@@ -5,17 +5,20 @@ from __future__ import annotations
 import csv
 import gzip
 import math
-import os
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Annotated
 
 import numpy as np
 
 from dpaudit import validate
 from dpaudit.errors import InputError
-from private_bo.gp.types import Array, Indices, point_set, read_only
+from dpaudit.fields import Checked, NonNegative
+from private_bo.gp.types import Array, Indices, array_of
 from private_bo.outsourced.likelihood import Hyperparameters
+from private_bo.problems import recorded_sales
+from private_bo.problems.files import data_file
 
 __all__ = [
     "OutsourcedProblem",
@@ -42,7 +45,7 @@ _LEAST_RETURN = 0.05  # public floor of payments over funds, so that the logarit
 
 
 @dataclass(frozen=True, eq=False)
-class OutsourcedProblem:
+class OutsourcedProblem(Checked):
     """Private rows, and a function of them to be maximised.
 
     Attributes:
@@ -57,25 +60,22 @@ class OutsourcedProblem:
     """
 
     name: str
-    rows: Array = field(repr=False)
-    f: Array = field(repr=False)
-    noise_variance: float = 1e-5
+    rows: Annotated[Array, array_of("n", "d")] = field(repr=False)
+    f: Annotated[Array, array_of("n")] = field(repr=False)
+    noise_variance: NonNegative = 1e-5
     hyperparameters: Hyperparameters | None = None
 
     def __post_init__(self) -> None:
-        rows = point_set(rows=self.rows)
-        f = validate.real_array(f=self.f)
-        if f.shape != (len(rows),) or f.size == 0:
+        super().__post_init__()
+        if len(self.f) != len(self.rows):
             raise InputError(
-                f"f has shape {f.shape}; it must have one output for each of {len(rows)} rows."
+                f"f has shape {self.f.shape}; it must have one output for each of "
+                f"{len(self.rows)} rows."
             )
-        validate.non_negative(noise_variance=self.noise_variance)
-        object.__setattr__(self, "rows", read_only(rows))
-        object.__setattr__(self, "f", read_only(f))
 
     @property
     def size(self) -> int:
-        """The number of rows n."""
+        """n, the number of rows."""
         return int(self.f.size)
 
     def measure(self, row: int, rng: np.random.Generator) -> float:
@@ -148,8 +148,6 @@ def properties(*, public_scale: bool = False) -> OutsourcedProblem:
     Args:
         public_scale: scale by the district's box instead of the rows' own mean and largest norm.
     """
-    from private_bo.problems import recorded_sales
-
     sales = recorded_sales()
     degrees = np.array([(sale.longitude, sale.latitude) for sale in sales])
     prices = np.log([sale.price for sale in sales])
@@ -172,24 +170,12 @@ def loans(path: Path | str | None = None, *, public_scale: bool = False) -> Outs
     Raises:
         InputError: if the file is missing or is not that data set.
     """
-    table = _loan_table(_loan_file(path))
+    table = _loan_table(data_file(path, "lendingclub/lc_2007_2011.csv.gz"))
     funds, rate, income, payments = table[table[:, 0] > 0].T
     inputs = np.column_stack([funds / 35_000, rate / 0.2, np.log(income) / math.log(100)])
     rows = in_public_box(inputs, *_LOAN_RANGES) if public_scale else to_norm(inputs)
     returns = np.log(np.maximum(payments / funds, _LEAST_RETURN))
     return OutsourcedProblem("loans", rows, returns / returns.std(), 1e-5)
-
-
-def _loan_file(path: Path | str | None) -> Path:
-    if path is not None:
-        return Path(path)
-    folder = os.environ.get("DPAUDIT_DATA")
-    if not folder:
-        raise InputError(
-            "path is missing; give the file of loans, or set DPAUDIT_DATA to the folder that holds "
-            "lendingclub/lc_2007_2011.csv.gz."
-        )
-    return Path(folder) / "lendingclub" / "lc_2007_2011.csv.gz"
 
 
 def _loan_table(file: Path) -> Array:

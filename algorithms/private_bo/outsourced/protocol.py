@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from numbers import Integral
+from typing import Annotated
 
 import numpy as np
 
 from dpaudit import validate
 from dpaudit.errors import InputError
-from private_bo.gp.types import Array, point_set, read_only
+from dpaudit.fields import Checked, Count, NonNegative
+from private_bo.gp.types import Array, array_of
 
 __all__ = ["AnswerDesk", "Query", "Release"]
 
@@ -19,7 +21,7 @@ Query = Callable[[int], float]
 
 
 @dataclass(frozen=True, eq=False)
-class Release:
+class Release(Checked):
     """What the curator publishes.
 
     Attributes:
@@ -30,38 +32,31 @@ class Release:
         InputError: if ``points`` is no matrix of finite numbers or the variance is negative.
     """
 
-    points: Array = field(repr=False)
-    noise_variance: float = 0.0
-
-    def __post_init__(self) -> None:
-        points = point_set(points=self.points)
-        if points.size == 0:
-            raise InputError(f"points has shape {points.shape}; it must hold at least one number.")
-        object.__setattr__(self, "points", read_only(points))
-        variance = validate.non_negative(noise_variance=self.noise_variance)
-        object.__setattr__(self, "noise_variance", variance)
+    points: Annotated[Array, array_of("n", "r")] = field(repr=False)
+    noise_variance: NonNegative = 0.0
 
     @property
     def size(self) -> int:
-        """The number of rows n."""
+        """n, the number of rows."""
         return int(self.points.shape[0])
 
 
-class AnswerDesk:
+@dataclass(eq=False)
+class AnswerDesk(Checked):
     """The curator's side of a query: measures a row once and hands out its output.
 
-    Args:
+    Attributes:
         size: number of rows n.
         measure: measures the output of a row.
-        publish: how an output leaves; by default in the clear, outside the privacy claim.
+        publish: how an output leaves; None for in the clear, outside the privacy claim.
     """
 
-    def __init__(
-        self, size: int, measure: Query, publish: Callable[[int, float], float] | None = None
-    ) -> None:
-        self._size = validate.integer_at_least(1, size=size)
-        self._measure = measure
-        self._publish = publish
+    size: Count
+    measure: Query
+    publish: Callable[[int, float], float] | None = None
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
         self._asked: set[int] = set()
 
     def ask(self, row: int) -> float:
@@ -76,14 +71,14 @@ class AnswerDesk:
         """
         asked: object = row  # callers without a type checker may ask anything
         whole = isinstance(asked, Integral) and not isinstance(asked, bool | np.bool_)
-        if not whole or not 0 <= row < self._size:
+        if not whole or not 0 <= row < self.size:
             raise InputError(
-                f"row is {row!r}; it must be a whole number from 0 to {self._size - 1}."
+                f"row is {row!r}; it must be a whole number from 0 to {self.size - 1}."
             )
         number = int(row)
         if number in self._asked:
             raise InputError(f"row is {number}, which has been measured; ask for another row.")
-        output = validate.finite(output=self._measure(number))
-        released = output if self._publish is None else self._publish(number, output)
+        output = validate.finite(output=self.measure(number))
+        released = output if self.publish is None else self.publish(number, output)
         self._asked.add(number)
         return released

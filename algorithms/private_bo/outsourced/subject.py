@@ -5,15 +5,15 @@ from __future__ import annotations
 import math
 from abc import abstractmethod
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dpaudit import validate
 from dpaudit.certificate import Claim, Finding, Severity
 from dpaudit.errors import InputError
+from dpaudit.fields import Checked, Count, Positive, Probability
 from dpaudit.ledger import Ledger
 from dpaudit.mechanisms import Laplace, Mechanism
 from dpaudit.plan import Invocation, MetricBall, Plan, PrivacyUnit, TrustModel
@@ -31,10 +31,11 @@ __all__ = ["OutsourcingCurator"]
 
 RELEASE, OUTPUT = "release", "output"
 _UNIT = PrivacyUnit("row")
+_EPSILON = math.exp(1.1)  # of the paper's synthetic experiment
 
 
 @dataclass(frozen=True)
-class OutsourcingCurator(Subject):
+class OutsourcingCurator(Checked, Subject):
     """The owner of n private rows who publishes a transformed copy and then answers queries.
 
     Neighbours differ in one row, by at most 1 in Euclidean norm (Definition 1 of the paper).
@@ -59,28 +60,24 @@ class OutsourcingCurator(Subject):
     public_scale: ClassVar[bool]
     """Whether :meth:`load` scales recorded rows by public constants or by their own statistics."""
 
-    epsilon: float = math.exp(1.1)
-    delta: float = 1e-5
-    dimension: int = 10
-    columns: int = 2
-    norm_bound: float = 25.0
-    queries: int = 60
-    output_epsilon: float | None = None
-    output_bound: float = 3.0
+    source: ClassVar[str]
+    """Where the claim is stated."""
+
+    width_multiplier: ClassVar[float] = 1.0
+    """Of the modeller in a run: 1 for the theory's width."""
+
+    epsilon: Positive = _EPSILON
+    delta: Probability = 1e-5
+    dimension: Count = 10
+    columns: Count = 2
+    norm_bound: Positive = 25.0
+    queries: Count = 60
+    output_epsilon: Positive | None = None
+    output_bound: Positive = 3.0
 
     def __post_init__(self) -> None:
-        self._set("epsilon", validate.positive(epsilon=self.epsilon))
-        self._set("delta", validate.probability(delta=self.delta))
-        for name in ("dimension", "columns", "queries"):
-            self._set(name, validate.integer_at_least(1, **{name: getattr(self, name)}))
-        for name in ("norm_bound", "output_bound"):
-            self._set(name, validate.positive(**{name: getattr(self, name)}))
-        if self.output_epsilon is not None:
-            validate.positive(output_epsilon=self.output_epsilon)
+        super().__post_init__()
         require_memory(self.columns, self.dimension)
-
-    def _set(self, name: str, value: object) -> None:
-        object.__setattr__(self, name, value)
 
     # -- privacy ---------------------------------------------------------------------------------
 
@@ -127,11 +124,7 @@ class OutsourcingCurator(Subject):
 
     def claim(self) -> Claim:
         """(ε, δ) of the release, and the ε of one output where outputs are released privately."""
-        return Claim(self.epsilon + (self.output_epsilon or 0.0), self.delta, self._source())
-
-    @abstractmethod
-    def _source(self) -> str:
-        """Where the claim is stated."""
+        return Claim(self.epsilon + (self.output_epsilon or 0.0), self.delta, self.source)
 
     def findings(self) -> tuple[Finding, ...]:
         """Outputs in the clear, if they are."""
@@ -254,23 +247,14 @@ class OutsourcingCurator(Subject):
         initial = min(10, self.queries)
         if hyperparameters is not None and (outputs := self.output_mechanism) is not None:
             noise = hyperparameters.noise_variance + 2.0 * outputs.scale**2
-            hyperparameters = Hyperparameters(
-                hyperparameters.length_scale,
-                hyperparameters.mean,
-                hyperparameters.signal_variance,
-                noise,
-            )
+            hyperparameters = replace(hyperparameters, noise_variance=noise)
         return Modeller(
             hyperparameters,
             steps=self.queries - initial,
             initial=initial,
-            width_multiplier=self._width_multiplier,
+            width_multiplier=self.width_multiplier,
             inputs=InputModel.EXPECTED,
         )
-
-    @property
-    def _width_multiplier(self) -> float:
-        return 1.0
 
     # -- audit -----------------------------------------------------------------------------------
 
@@ -288,9 +272,9 @@ class OutsourcingCurator(Subject):
 
     def releases(self, rows: Any, size: int, rng: np.random.Generator) -> Iterator[Array]:
         """The same, one (n, r) at a time, so that no more than one is in memory."""
-        draw = self._sampler(self.checked(rows))
+        draw = self.sampler(self.checked(rows))
         return (draw(rng) for _ in range(size))
 
     @abstractmethod
-    def _sampler(self, rows: Array) -> Callable[[np.random.Generator], Array]:
-        """Draws releases of checked rows; what does not depend on the draw is computed once."""
+    def sampler(self, rows: Array) -> Callable[[np.random.Generator], Array]:
+        """What draws releases (n, r) of checked rows; all that needs no draw is computed once."""

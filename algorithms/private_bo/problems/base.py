@@ -5,12 +5,14 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import Annotated
 
 import numpy as np
 
 from dpaudit.errors import InputError
+from dpaudit.fields import Checked
 from private_bo.gp import FiniteDomain, Kernel
-from private_bo.gp.types import Array, Indices, read_only
+from private_bo.gp.types import Array, Indices, array_of
 
 __all__ = ["BanditProblem", "RecordedRewards", "Response", "RewardSource", "fresh_user"]
 
@@ -72,7 +74,7 @@ class RecordedRewards(RewardSource):
 
 
 @dataclass(frozen=True, eq=False)
-class BanditProblem:
+class BanditProblem(Checked):
     """A finite-armed problem with known truth, for measuring regret.
 
     Attributes:
@@ -97,7 +99,7 @@ class BanditProblem:
     name: str
     domain: FiniteDomain
     kernel: Kernel
-    f: Array = field(repr=False)
+    f: Annotated[Array, array_of("n")] = field(repr=False)
     B: float
     R: float
     v: float
@@ -107,13 +109,12 @@ class BanditProblem:
     labels: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        means = np.array(self.f, dtype=np.float64)
-        if means.shape != (self.domain.size,) or not np.isfinite(means).all():
+        super().__post_init__()
+        if len(self.f) != self.domain.size:
             raise InputError(
-                f"f has shape {means.shape}; it must hold one finite mean for each of the "
+                f"f has shape {self.f.shape}; it must hold one mean for each of the "
                 f"{self.domain.size} points."
             )
-        object.__setattr__(self, "f", read_only(means))
 
     @property
     def best(self) -> int:

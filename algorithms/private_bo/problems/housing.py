@@ -14,7 +14,7 @@ from importlib.resources import files
 import numpy as np
 
 from dpaudit.errors import InputError
-from dpaudit.validate import integer_at_least
+from dpaudit.fields import Checked, Count
 from private_bo.gp import FiniteDomain, Matern
 from private_bo.gp.types import Array
 from private_bo.problems.base import BanditProblem, RecordedRewards, Response, RewardSource
@@ -89,7 +89,7 @@ def recorded_sales() -> tuple[Sale, ...]:
 
 
 @dataclass(eq=False)
-class RealSellers(RewardSource):
+class RealSellers(Checked, RewardSource):
     """The recorded sellers themselves, each answering a limited number of times.
 
     Attributes:
@@ -98,11 +98,11 @@ class RealSellers(RewardSource):
     """
 
     sellers: Sequence[Sequence[Sale]] = field(repr=False)
-    answers_per_user: int = 1
+    answers_per_user: Count = 1
     _waiting: list[list[Sale]] = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
-        integer_at_least(1, answers_per_user=self.answers_per_user)
+        super().__post_init__()
         self.reset()
 
     def respond(self, index: int, rng: np.random.Generator) -> Response:

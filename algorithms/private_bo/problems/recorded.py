@@ -7,7 +7,6 @@ that are to be protected, as in the paper: ``bounds_are_public`` is false.
 from __future__ import annotations
 
 import csv
-import os
 from pathlib import Path
 
 import numpy as np
@@ -16,10 +15,9 @@ from dpaudit.errors import InputError
 from private_bo.gp import FiniteDomain, TableKernel
 from private_bo.gp.types import Array
 from private_bo.problems.base import BanditProblem, RecordedRewards
+from private_bo.problems.files import data_file
 
 __all__ = ["light_sensors", "stocks"]
-
-_DATA_VARIABLE = "DPAUDIT_DATA"
 
 
 def light_sensors(path: str | Path | None = None) -> BanditProblem:
@@ -37,7 +35,7 @@ def light_sensors(path: str | Path | None = None) -> BanditProblem:
     """
     from scipy.io import loadmat
 
-    file = _file(path, "light_sensor/iw_data_all.mat")
+    file = data_file(path, "light_sensor/iw_data_all.mat")
     try:
         # mat_dtype: the file stores uint16, whose squares overflow.
         data = loadmat(file, squeeze_me=True, struct_as_record=False, mat_dtype=True)["data"]
@@ -65,7 +63,7 @@ def stocks(path: str | Path | None = None) -> BanditProblem:
     Raises:
         InputError: if the file is missing or is not such a table.
     """
-    file = _file(path, "stocks/fin.csv")
+    file = data_file(path, "stocks/fin.csv")
     try:
         with file.open(newline="", encoding="utf-8") as stream:
             header, *days = [line for line in csv.reader(stream) if line]
@@ -76,24 +74,6 @@ def stocks(path: str | Path | None = None) -> BanditProblem:
             "Date,TICKER,... and one line of numbers a day."
         ) from wrong
     return _recorded("stocks", prices, prices, tuple(header[1:]), file)
-
-
-def _file(path: str | Path | None, place: str) -> Path:
-    """The explicit path, or the place inside the data directory."""
-    if path is not None:
-        file = Path(path)
-        remedy = "it must be an existing file"
-    elif directory := os.environ.get(_DATA_VARIABLE):
-        file = Path(directory) / place
-        remedy = f"put the data there, pass path, or set {_DATA_VARIABLE} to another directory"
-    else:
-        raise InputError(
-            f"path is None and {_DATA_VARIABLE} is not set; pass the file, or set "
-            f"{_DATA_VARIABLE} to a directory that has {place}."
-        )
-    if not file.is_file():
-        raise InputError(f"path is {str(file)!r}, where there is no file; {remedy}.")
-    return file
 
 
 def _recorded(

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from dpaudit.errors import InputError
-from dpaudit.validate import positive
+from dpaudit.fields import Checked, Positive
 from private_bo.gp import FiniteDomain, Kernel
 from private_bo.gp.types import Array
 from private_bo.problems.base import BanditProblem, Response, RewardSource, fresh_user
@@ -17,7 +17,7 @@ from private_bo.problems.base import BanditProblem, Response, RewardSource, fres
 __all__ = ["Noise", "StudentNoise", "UniformNoise", "synthetic"]
 
 
-class Noise(ABC):
+class Noise(Checked, ABC):
     """A symmetric noise law with public bounds."""
 
     @abstractmethod
@@ -46,13 +46,10 @@ class UniformNoise(Noise):
         InputError: if ``half_width`` is not positive and finite.
     """
 
-    half_width: float = 1.0
-
-    def __post_init__(self) -> None:
-        positive(half_width=self.half_width)
+    half_width: Positive = 1.0
 
     def draw(self, rng: np.random.Generator) -> float:
-        """One draw."""
+        """One draw from [-R, R]."""
         return float(rng.uniform(-self.half_width, self.half_width))
 
     @property
@@ -62,7 +59,7 @@ class UniformNoise(Noise):
 
     @property
     def second_moment(self) -> float:
-        """R²."""
+        """R², an upper bound of the variance R²/3."""
         return self.half_width**2
 
 
@@ -77,21 +74,22 @@ class StudentNoise(Noise):
         InputError: if ``degrees`` is not a finite number above 2.
     """
 
-    degrees: float = 3.0
+    degrees: Positive = 3.0
 
     def __post_init__(self) -> None:
-        if positive(degrees=self.degrees) <= 2.0:
+        super().__post_init__()
+        if self.degrees <= 2.0:
             raise InputError(
                 f"degrees is {self.degrees!r}; it must be above 2, for a finite variance."
             )
 
     def draw(self, rng: np.random.Generator) -> float:
-        """One draw."""
+        """One draw of Student's t."""
         return float(rng.standard_t(self.degrees))
 
     @property
     def bound(self) -> float:
-        """Infinite."""
+        """Infinite: the law has no bound."""
         return math.inf
 
     @property

@@ -1,12 +1,8 @@
 """The catalogue, reduced: every wrong row within its budget, right rows with fewer runs."""
 
 import json
-import math
-import subprocess
-import sys
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 from dpaudit import Claim
@@ -17,7 +13,6 @@ from dpaudit.auditing.catalogue.entries import (
     load_catalogue,
     run_catalogue,
 )
-from dpaudit.auditing.catalogue.floats import run_floats
 from dpaudit.errors import InputError
 
 FOLDER = Path(__file__).parents[3] / "audits" / "catalogue"
@@ -81,24 +76,6 @@ def test_permute_and_flip_needs_more_than_the_stated_rho():
     assert json.loads(json.dumps(row.to_dict()))["as_it_should"] is True
 
 
-def test_noisy_max_by_numerical_integration():
-    """The densities of the maximum of 10 queries at 0 or 1 with Lap(2) reach a ratio of e^5."""
-    grid = np.linspace(-60, 60, 40_001)
-    law = np.where(grid < 0, np.exp(grid / 2) / 2, 1 - np.exp(-grid / 2) / 2)
-    shifted = np.where(grid < 1, np.exp((grid - 1) / 2) / 2, 1 - np.exp(-(grid - 1) / 2) / 2)
-    at_0, at_1 = (np.diff(cumulative**10) for cumulative in (law, shifted))
-    inside = (at_0 > 1e-280) & (at_1 > 1e-280)
-    assert np.abs(np.log(at_0[inside] / at_1[inside])).max() == pytest.approx(5.0, abs=1e-3)
-
-
-def test_samplers_leak_exactly_where_they_should():
-    rows = run_floats(CATALOGUE.floats, draws=5_000)
-    assert all(row.as_it_should for row in rows)
-    numpy_laplace = rows[0]
-    assert numpy_laplace.rules == ("float-lsb",)
-    assert numpy_laplace.draws <= 100
-
-
 def test_entries_that_contradict_themselves_are_refused():
     with pytest.raises(InputError, match="does not go with right = True"):
         Entry("x", True, Claim(1.0), 0, 1, 2.0, 100, lambda d, n, rng: rng.random(n))
@@ -115,14 +92,3 @@ def test_folders_that_are_no_catalogue_are_refused(tmp_path):
     (tmp_path / "__init__.py").write_text("1 / 0")
     with pytest.raises(InputError, match="ZeroDivisionError"):
         load_catalogue(tmp_path)
-
-
-def test_the_command_prints_a_line_a_row_and_writes_the_table(tmp_path):
-    path = tmp_path / "table.json"
-    command = [sys.executable, "-m", "audits.catalogue", "--only", "half", "--json", str(path)]
-    done = subprocess.run(command, cwd=FOLDER.parents[1], capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
-    assert "Laplace, half the scale" in done.stdout
-    table = json.loads(path.read_text())
-    assert [row["verdict"] for row in table["rows"]] == ["refuted", "refuted"]
-    assert math.isclose(table["rows"][0]["true_epsilon"], 2.0)

@@ -1,32 +1,17 @@
-"""The attacks on the joint algorithms: their score is exact, they pass and they find."""
+"""The transcript attack on the joint algorithm: its score is exact, and it passes."""
 
 from __future__ import annotations
 
-import importlib.util
 import math
-import sys
-from pathlib import Path
-from types import ModuleType
 
 import numpy as np
 import pytest
 
-from dpaudit import guarantee
+from audits.joint import transcript
 from dpaudit.accounting.closed_forms.gaussian import GaussianComposition
 from dpaudit.auditing import audit_subject
 from private_bo.joint import JointGPUCB, LocalJointGPUCB
 
-
-def load(name: str) -> ModuleType:
-    path = Path(__file__).parents[3] / "audits" / "joint" / f"{name}.py"
-    spec = importlib.util.spec_from_file_location(f"joint_audit_{name}", path)
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = module
-    spec.loader.exec_module(module)
-    return module
-
-
-transcript, mistakes, lemma5 = load("transcript"), load("mistakes"), load("lemma5")
 SMALL = transcript.small().feature_map
 
 
@@ -55,7 +40,7 @@ def test_the_transcript_score_is_the_exact_likelihood_ratio(kind: str, leaf: int
 
 
 def test_the_audit_of_the_whole_algorithm_refutes_nothing() -> None:
-    record = transcript.audit(transcript.small(steps=3), leaf=0, runs=250)
+    record = transcript.audit(transcript.small(steps=3), leaf=0, runs=100)
     assert not record.refuted
     assert "likelihood ratio" in record.method
 
@@ -65,13 +50,6 @@ def test_the_subjects_pass_their_own_audit(subject) -> None:
     record = audit_subject(subject, subject.audit_pairs()[0], runs=1500, seed=1)
     assert not record.refuted
     assert record.epsilon_lower > 0.2
-
-
-@pytest.mark.parametrize("mistake", [mistakes.ForgottenLevels, mistakes.SharedNoise])
-def test_known_mistakes_are_found(mistake) -> None:
-    subject = mistake(steps=32, feature_map=SMALL, continual_noise="binary-tree")
-    record = audit_subject(subject, subject.audit_pairs()[0], runs=2500, seed=1)
-    assert record.refuted
 
 
 def test_the_audited_statistic_keeps_the_whole_canary() -> None:
@@ -89,10 +67,3 @@ def test_the_audited_statistic_keeps_the_whole_canary() -> None:
     mu = invocation.mechanism.pair(invocation.sensitivity).mu
     # Deviation of the estimate is about √(2/4000) = 0.022; 5.4 of them.
     assert measured == pytest.approx(mu, abs=0.13)
-
-
-def test_the_bound_on_lemma_5_is_near_the_truth_and_below_it() -> None:
-    record = lemma5.audit(10.0, 0.1, runs=100_000, seed=3)
-    truth = guarantee(LocalJointGPUCB(epsilon=10.0, noise="paper").plan(), 0.1).epsilon
-    assert 8.0 < record.epsilon_lower < truth
-    assert truth > 10.0

@@ -1,3 +1,5 @@
+"""What an agent computes, against the closed forms of the paper."""
+
 from dataclasses import replace
 
 import numpy as np
@@ -6,9 +8,8 @@ import pytest
 from dpaudit.errors import InputError
 from private_bo.federated import AgentModel, Agents, Broadcast, Reliance, Streams, synthetic
 from private_bo.federated.agent import posterior_draws
+from private_bo.federated.federation import Federation
 from private_bo.federated.problems.base import unit_grid
-from private_bo.federated.setup import Federation
-from private_bo.federated.weights import region_of_point
 from private_bo.gp import SquaredExponential
 
 SETUP = Federation(agents=9, regions=2, features=20, rounds=5, initial=4)
@@ -43,27 +44,13 @@ def test_draws_have_the_law_of_equation_2() -> None:
     assert np.allclose(np.array(linear).T @ np.array(linear), lam * np.linalg.inv(Sigma))
 
 
-@pytest.mark.parametrize("standardise", [False, True])
-@pytest.mark.parametrize("refit_every", [None, 2])
-def test_an_agent_is_the_same_alone_and_among_others_bit_for_bit(
-    standardise: bool, refit_every: int | None
-) -> None:
-    setup = replace(SETUP, standardise=standardise, refit_every=refit_every)
-    together = acted(setup, 5)
-    last = {report.agent: report.vector for report in together.reports(5)}
-    for number in range(SETUP.agents):
-        alone = acted(setup, 5, [number])
-        assert alone.choices[0].tolist() == together.choices[number].tolist()
-        assert alone.reports(5)[0].vector.tobytes() == last[number].tobytes()
-
-
 def test_standardised_agents_do_not_see_units() -> None:
     """An objective in other units leads to the same queries; in fixed units it does not."""
     same, other = [], []
     for setup, found in ((replace(SETUP, standardise=True), same), (SETUP, other)):
         for unit in (1.0, 1024.0):  # a power of two: no rounding
             agents = Agents(
-                setup.model(PROBLEM.domain),
+                AgentModel(setup, PROBLEM.domain),
                 lambda n, x, rng, unit=unit: unit * PROBLEM.value(n, x),  # type: ignore[misc]
                 range(9),
                 [Streams((2,)).agent(n) for n in range(9)],
@@ -75,60 +62,6 @@ def test_standardised_agents_do_not_see_units() -> None:
     assert other[0] != other[1]
 
 
-def test_initial_points_are_in_the_own_sub_region_without_repetition() -> None:
-    agents = acted(SETUP, 0)
-    assert agents.choices.shape == (9, 4)
-    for number, row in enumerate(agents.choices):
-        assert set(region_of_point(PROBLEM.domain[row], 2)) == {number % 2}
-        assert len(set(row)) == 4
-    many = acted(Federation(agents=9, regions=2, features=20, rounds=1, initial=100), 0)
-    assert many.choices.shape == (9, 100)  # more than the 60 points there are
-
-
-def test_followers_maximise_the_function_of_each_sub_region() -> None:
-    """1 − p_1 = 1: after the first broadcast everybody queries argmax φ(x)ᵀω^(i[x])."""
-    agents = SETUP.team(PROBLEM, Streams((1,)))
-    vectors = np.random.default_rng(2).normal(size=(2, 20))
-    agents.act(Broadcast(0, vectors))
-    model: AgentModel = SETUP.model(PROBLEM.domain)
-    values = [
-        float(model.shared[x] @ vectors[region])
-        for x, region in enumerate(region_of_point(PROBLEM.domain, 2))
-    ]
-    assert set(agents.choices[:, -1]) == {int(np.argmax(values))}
-    assert agents.received == [9]
-
-
-def test_who_relies_on_nobody_ignores_broadcasts() -> None:
-    lonely = Federation(agents=9, features=20, rounds=5, initial=4, reliance=Reliance.NEVER)
-    agents = acted(lonely, 5)
-    assert agents.received == [0] * 5
-    others = lonely.team(PROBLEM, Streams((11,)))
-    for turn in range(-1, 5):  # other broadcasts, the same points
-        others.act(Broadcast(turn, np.full((2, 20), float(turn))))
-        others.reports(turn + 1)
-    assert others.choices.tolist() == agents.choices.tolist()
-
-
-@pytest.mark.parametrize(
-    ("reliance", "power"),
-    [(Reliance.INVERSE_ROOT, 0.5), (Reliance.INVERSE, 1.0), (Reliance.INVERSE_SQUARE, 2.0)],
-)
-def test_reliance_falls_as_the_paper_says(reliance: Reliance, power: float) -> None:
-    found = reliance.shares(60)
-    assert found[0] == 0.0
-    assert found[1:] == pytest.approx([t**-power for t in range(1, 61)])
-
-
-def test_followers_are_as_frequent_as_declared() -> None:
-    """At 1 − p_4 = 1/2 of 2000 agents about 1000 follow; 5.1 standard deviations, fixed seed."""
-    many = Federation(agents=2000, features=2, rounds=4, initial=1)
-    problem = synthetic(2000, points=10, length_scale=0.3)
-    agents = many.team(problem, Streams((4,)))
-    agents.act(Broadcast(3, np.ones((2, 2))))
-    assert abs(agents.received[0] - 1000) < 5.1 * np.sqrt(2000 / 4)
-
-
 @pytest.mark.parametrize("beta", [1e-6, 1.0])
 @pytest.mark.parametrize("refit_every", [None, 1])
 def test_beta_multiplies_the_deviation_of_own_draws(beta: float, refit_every: int | None) -> None:
@@ -137,7 +70,7 @@ def test_beta_multiplies_the_deviation_of_own_draws(beta: float, refit_every: in
         SETUP, reliance=Reliance.NEVER, refit_every=refit_every, beta=beta, own_scale=0.06,
         noise_variance=0.3,
     )  # fmt: skip
-    agents, own = acted(setup, 3), setup.model(PROBLEM.domain).own
+    agents, own = acted(setup, 3), AgentModel(setup, PROBLEM.domain).own
     means = []
     for n, (scale, variance) in enumerate(agents.fitted):
         kernel, points = SquaredExponential(own.scales[scale]), PROBLEM.domain[agents.choices[n]]
@@ -152,7 +85,7 @@ def test_beta_multiplies_the_deviation_of_own_draws(beta: float, refit_every: in
 
 def test_refits_happen_at_their_time_on_own_data_and_survive_a_restart() -> None:
     setup = replace(SETUP, reliance=Reliance.NEVER, refit_every=2, rounds=20, own_scale=0.06)
-    model = setup.model(PROBLEM.domain)
+    model = AgentModel(setup, PROBLEM.domain)
     agents = Agents(model, PROBLEM.observe, [3], [Streams((11,)).agent(3)])
     choices = []
     for turn in range(-1, 12):
@@ -176,7 +109,7 @@ def test_refits_happen_at_their_time_on_own_data_and_survive_a_restart() -> None
 def test_a_sub_region_without_points_is_refused() -> None:
     many = Federation(agents=200, regions=50, features=2, rounds=1, initial=1)
     with pytest.raises(InputError, match="regions is 50, of which 30 hold none of the 20 points"):
-        many.model(unit_grid(20))
+        AgentModel(many, unit_grid(20))
 
 
 def test_own_draws_find_the_maximum_of_a_known_function() -> None:

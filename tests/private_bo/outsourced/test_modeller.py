@@ -1,4 +1,4 @@
-"""The modeller: its kernels, its posterior and its hyperparameters against direct computation."""
+"""The modeller against the dense formulas of the paper."""
 
 from __future__ import annotations
 
@@ -7,14 +7,9 @@ import time
 
 import numpy as np
 import pytest
-from scipy.stats import multivariate_normal
 
 from dpaudit.errors import InputError
-from private_bo.gp import FiniteDomain, FinitePosterior, SquaredExponential
 from private_bo.outsourced import Hyperparameters, InputModel, Modeller, Release
-from private_bo.outsourced.clipped import ClippedPosterior
-from private_bo.outsourced.inputs import DebiasedSquaredExponential, PosteriorInputs
-from private_bo.outsourced.likelihood import most_likely
 
 RNG = np.random.default_rng(7)
 POINTS = RNG.uniform(-10.0, 10.0, size=(60, 2))
@@ -26,52 +21,6 @@ def gram_of(inputs, length):
     gram = share * inputs.kernel(length)(scaled, scaled)
     np.fill_diagonal(gram, 1.0)
     return gram
-
-
-def test_expected_kernel_against_quadrature():
-    release = Release(POINTS, noise_variance=2.0)
-    inputs = PosteriorInputs.given(release)
-    nodes, weights = np.polynomial.hermite_e.hermegauss(40)
-    length = 3.0
-    expected = 1.0
-    for j in range(2):  # coordinates are independent
-        prior = POINTS[:, j].var() - 2.0
-        mean = (POINTS[:, j] - POINTS[:, j].mean()) * prior / (prior + 2.0)
-        spread = math.sqrt(prior * 2.0 / (prior + 2.0))
-        x = mean[4] + spread * nodes[:, None]
-        y = mean[9] + spread * nodes[None, :]
-        factor = np.exp(-((x - y) ** 2) / (2 * length**2))
-        expected *= float(weights @ factor @ weights) / weights.sum() ** 2
-    assert gram_of(inputs, length)[4, 9] == pytest.approx(expected, rel=1e-10)
-
-
-def test_expected_kernel_is_a_covariance():
-    gram = gram_of(PosteriorInputs.given(Release(POINTS, 9.0)), 3.0)
-    assert np.linalg.eigvalsh(gram)[0] > 0
-
-
-def test_without_noise_all_models_are_the_plain_one():
-    for model in InputModel:
-        inputs = model.read(Release(POINTS))
-        expected = SquaredExponential(4.0)(POINTS, POINTS)
-        np.testing.assert_allclose(gram_of(inputs, 4.0), expected, atol=1e-12)
-
-
-def test_debiased_distances():
-    kernel = DebiasedSquaredExponential(2.0, excess=4.0)
-    here, there = np.zeros((1, 1)), np.array([[1.0], [3.0]])
-    expected = [1.0, math.exp(-(9.0 - 4.0) / 8.0)]
-    np.testing.assert_allclose(kernel(here, there).ravel(), expected)
-
-
-def test_clipped_posterior_is_the_exact_one_for_a_covariance():
-    domain, kernel = FiniteDomain(POINTS), SquaredExponential(3.0)
-    exact, clipped = FinitePosterior.of(domain, kernel, 0.1), ClippedPosterior(domain, kernel, 0.1)
-    for row in (3, 50, 17, 20):
-        exact.update(row, F[row])
-        clipped.update(row, F[row])
-    np.testing.assert_allclose(clipped.mean, exact.mean, atol=1e-10)
-    np.testing.assert_allclose(clipped.variance, exact.variance, atol=1e-10)
 
 
 @pytest.mark.parametrize("model", [InputModel.ORDINARY, InputModel.EXPECTED])
@@ -132,33 +81,6 @@ def test_an_output_that_is_no_number():
 def test_bad_fields(fields):
     with pytest.raises(InputError):
         Modeller(**fields)
-
-
-def test_hyperparameters_maximise_the_likelihood():
-    inputs = InputModel.ORDINARY.read(Release(POINTS))
-    truth = Hyperparameters(4.0, mean=5.0, signal_variance=2.0, noise_variance=0.02)
-    gram = 2.0 * gram_of(inputs, 4.0) + 0.02 * np.eye(60)
-    y = 5.0 + np.linalg.cholesky(gram) @ np.random.default_rng(2).standard_normal(60)
-
-    def log_likelihood(p):
-        covariance = p.signal_variance * gram_of(inputs, p.length_scale)
-        covariance += p.noise_variance * np.eye(60)
-        return multivariate_normal(np.full(60, p.mean), covariance).logpdf(y)
-
-    found = most_likely(inputs, range(60), y.tolist())
-    assert log_likelihood(found) > log_likelihood(truth) - 2  # both are searched on a grid
-    for factor in (0.9, 1.1):  # mean and signal are stationary at fixed length and noise ratio
-        other = Hyperparameters(
-            found.length_scale,
-            found.mean,
-            factor * found.signal_variance,
-            factor * found.noise_variance,
-        )
-        assert log_likelihood(other) < log_likelihood(found)
-        moved = Hyperparameters(
-            found.length_scale, factor * found.mean, found.signal_variance, found.noise_variance
-        )
-        assert log_likelihood(moved) < log_likelihood(found)
 
 
 def test_equal_rows_and_equal_outputs_are_borne():

@@ -8,7 +8,7 @@ from enum import StrEnum
 from typing import TypeAlias, TypeVar
 
 from private_bo.federated import DPFTS, DPFTSDE, FTS, FTSDE, PlainTS, Reliance, Sensitivity
-from private_bo.federated.setup import Federation
+from private_bo.federated.federation import Federation
 
 __all__ = ["Algorithm", "Cells", "Experiment", "Task", "comparisons", "panels"]
 
@@ -24,7 +24,7 @@ ALL = "the same, and everyone sampled"
 
 
 class Task(StrEnum):
-    """On which objectives."""
+    """The objectives that are optimised."""
 
     SYNTHETIC = "synthetic"
     """Random functions of length scale 0.03: 40 rounds suffice to find the maximum."""
@@ -35,7 +35,7 @@ class Task(StrEnum):
 
 
 class Experiment(StrEnum):
-    """Which tables."""
+    """The figure or table that is made."""
 
     FIGURE_2 = "figure2"
     FIGURE_3 = "figure3"
@@ -114,10 +114,10 @@ def panels(experiment: Experiment, task: Task, rounds: int | None = None) -> dic
         return {
             f"(a) z at q = {private.rate:g}": dict(multipliers),
             f"(a) q at z = {private.noise_multiplier:g}": dict(rates),
-            "(a) without privacy": _open(private, (private.regions,)),
+            "(a) without privacy": _non_private(private, (private.regions,)),
         }
     return {
-        "(a) distributed exploration": _open(private, (2, 4)),
+        "(a) distributed exploration": _non_private(private, (2, 4)),
         "(b) S": {f"S = {s:g}": replace(private, clip=s) for s in setting.clips},
         "(c) q": dict(rates),
         "(d) z": dict(multipliers),
@@ -128,7 +128,7 @@ def panels(experiment: Experiment, task: Task, rounds: int | None = None) -> dic
     }
 
 
-def _open(private: DPFTSDE, regions: tuple[int, ...]) -> Cells:
+def _non_private(private: DPFTSDE, regions: tuple[int, ...]) -> Cells:
     """The comparators without privacy, otherwise alike."""
     cells: Cells = {PLAIN: _plain(private), "FTS": _like(FTS, private)}
     return cells | {f"FTS-DE, P = {p}": replace(_like(FTSDE, private), regions=p) for p in regions}

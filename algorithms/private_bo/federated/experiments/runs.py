@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from typing import TypeAlias
 
 import numpy as np
 
 from dpaudit import Ledger, validate
+from private_bo.experiments import in_parallel, trial_numbers
 from private_bo.federated import DPFTSDE, FederatedProblem, digits, landmines, synthetic
 from private_bo.federated.experiments.cells import Algorithm, Task
 from private_bo.gp.types import Array
 
-__all__ = ["Curves", "curves_of", "mean_and_error", "one_run", "problem_of"]
+__all__ = ["Regrets", "one_run", "problem_of", "regrets_of"]
 
-Curves: TypeAlias = dict[Algorithm, Array]
+Regrets: TypeAlias = dict[Algorithm, Array]
 """Simple regret of each trial, mean over the agents, (trials, T + 1)."""
 
 _FUNCTION, _AGENTS, _NOISE = 0, 1, 2
@@ -68,14 +68,14 @@ def _trial(
     return [one_run(each, problem, seed(_AGENTS), seed(_NOISE)) for each in algorithms]
 
 
-def curves_of(
+def regrets_of(
     algorithms: Iterable[Algorithm],
     problem: FederatedProblem | None,
     *,
     trials: int = 20,
     seed: int = 0,
     workers: int = 1,
-) -> Curves:
+) -> Regrets:
     """Run each of the algorithms once a trial; the result does not depend on the workers.
 
     Args:
@@ -88,25 +88,9 @@ def curves_of(
     Raises:
         InputError: if a number is out of its range.
     """
-    from joblib import Parallel, delayed
-
-    trials = validate.integer_at_least(2, trials=trials)
-    workers = validate.integer_at_least(1, workers=workers)
-    entropy = validate.integer_at_least(0, seed=seed)
+    validate.integer_at_least(2, trials=trials)
+    _, entropy, workers = trial_numbers(trials, seed, workers)
     distinct = list(dict.fromkeys(algorithms))
-    rows = Parallel(n_jobs=workers)(
-        delayed(_trial)(distinct, problem, entropy, trial) for trial in range(trials)
-    )
-    columns = zip(*rows, strict=True)
+    jobs = ((distinct, problem, entropy, trial) for trial in range(trials))
+    columns = zip(*in_parallel(_trial, jobs, workers), strict=True)
     return {each: np.array(runs) for each, runs in zip(distinct, columns, strict=True)}
-
-
-def mean_and_error(values: Array) -> tuple[float, float]:
-    """Mean over trials and its standard error."""
-    return float(values.mean()), float(values.std(ddof=1) / math.sqrt(len(values)))
-
-
-def difference(curves: Mapping[Algorithm, Array], one: Algorithm, other: Algorithm) -> Array:
-    """How much larger the regret of the other is, trial by trial, (trials, T + 1)."""
-    more: Array = curves[other] - curves[one]
-    return more

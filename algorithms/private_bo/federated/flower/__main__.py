@@ -18,13 +18,14 @@ from dpaudit.certificate import Certificate, load_certificate
 from dpaudit.errors import InputError
 from dpaudit.ledger import read_journal
 from private_bo.federated import DPFTSDE
+from private_bo.federated.flower.parties import CERTIFICATE, JOURNAL, generators
 from private_bo.federated.flower.processes import FederationError
 from private_bo.federated.flower.run import FlowerRun, Trajectory, in_process, over_flower
-from private_bo.federated.flower.setup import Seeds
 
 __all__ = ["main"]
 
 _DIFFERENT, _FAILED, _INPUT, _INTERRUPTED = 1, 2, 3, 130
+_PUBLIC = ("agents", "rounds", "regions", "rate", "noise_multiplier", "delta")
 
 
 def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
@@ -62,8 +63,8 @@ def _stops(texts: Sequence[str]) -> dict[int, int]:
 
 def _report(run: FlowerRun, expected: Trajectory) -> str:
     """What happened, a line each."""
-    journal = read_journal(run.server.journal)
-    certificate = load_certificate(run.server.certificate)
+    journal = read_journal(run.server / JOURNAL)
+    certificate = load_certificate(run.server / CERTIFICATE)
     same = "the same" if run.trajectory.digest == expected.digest else "DIFFERENT"
     lines = [
         f"over Flower    {run.trajectory.digest}",
@@ -85,17 +86,9 @@ def _epsilon(certificate: Certificate) -> str:
 
 
 def _run(options: argparse.Namespace, folder: Path) -> int:
-    algorithm = DPFTSDE(
-        agents=options.agents,
-        rounds=options.rounds,
-        regions=options.regions,
-        rate=options.rate,
-        noise_multiplier=options.noise_multiplier,
-        delta=options.delta,
-    )
+    algorithm = DPFTSDE(**{name: getattr(options, name) for name in _PUBLIC})
     stops = _stops(options.stop)
-    seeds = Seeds(options.seed)
-    problem = algorithm.load(options.data, seeds.problem())
+    problem = algorithm.load(options.data, generators(options.seed)[0])
     expected = in_process(algorithm, problem, options.seed, stops=stops)
     run = over_flower(
         algorithm, problem, options.seed, folder, patience=options.patience, stops=stops
@@ -108,22 +101,22 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command; see its help for the exit codes."""
     options = _options(arguments)
     try:
-        if options.folder is not None:
-            return _run(options, _new(options.folder))
-        with tempfile.TemporaryDirectory(prefix="dp-fts-de-") as folder:
-            return _run(options, Path(folder))
-    except InputError as error:
+        with tempfile.TemporaryDirectory(prefix="dp-fts-de-") as temporary:
+            return _run(options, _new(options.folder or Path(temporary) / "run"))
+    except (InputError, FederationError) as error:
         sys.stderr.write(f"{error}\n")
-        return _INPUT
-    except FederationError as error:
-        sys.stderr.write(f"{error}\n")
-        return _FAILED
+        return _INPUT if isinstance(error, InputError) else _FAILED
     except KeyboardInterrupt:
         sys.stderr.write("interrupted; every process was stopped.\n")
         return _INTERRUPTED
 
 
 def _new(folder: Path) -> Path:
+    """The folder, made.
+
+    Raises:
+        InputError: if it exists, or cannot be made.
+    """
     try:
         folder.mkdir(parents=True)
     except FileExistsError:

@@ -4,52 +4,29 @@ from __future__ import annotations
 
 import json
 import os
+import pickle
 import signal
-from dataclasses import replace
 from pathlib import Path
-from typing import Any, Self
-
-import numpy as np
+from typing import Any
 
 from dpaudit import files
 from private_bo.federated import Agents, Broadcast
-from private_bo.federated.flower.setup import AgentFiles, AgentSetup, generator_of, state_of
+from private_bo.federated.flower.parties import CHOICES, AgentSetup, setup_in
 from private_bo.threads import single_threaded
 
-__all__ = ["OneAgent", "answer", "finish"]
+__all__ = ["answer", "finish", "memory_of", "resume"]
 
 _MEMORY = "agent"
 
 
-class OneAgent(Agents):
-    """One agent, whose memory can be taken from it and given to its successor.
+def memory_of(agent: Agents) -> bytes:
+    """All that it has seen and where its generator stands."""
+    return pickle.dumps((agent.choices, agent.seen, agent.generators))
 
-    Args:
-        setup: what it starts from.
-    """
 
-    def __init__(self, setup: AgentSetup) -> None:
-        super().__init__(setup.model, setup.observe, [setup.agent], [setup.generator])
-        self._generator = setup.generator
-
-    def memory(self) -> dict[str, Any]:
-        """All that it has seen and where its generator stands: integers, floats and a text."""
-        return {
-            "choices": self.choices[0].tolist(),
-            "seen": self.seen[0].tolist(),
-            "generator": json.dumps(state_of(self._generator)),
-        }
-
-    @classmethod
-    def with_memory(cls, setup: AgentSetup, memory: dict[str, Any]) -> Self:
-        """The agent that goes on from there."""
-        generator = generator_of(json.loads(memory["generator"]))
-        agent = cls(replace(setup, generator=generator))
-        agent.resume(
-            np.array([memory["choices"]], dtype=np.intp),
-            np.array([memory["seen"]], dtype=np.float64),
-        )
-        return agent
+def resume(agent: Agents, memory: bytes) -> None:
+    """Let an agent go on from the memory of its predecessor."""
+    agent.choices, agent.seen, agent.generators = pickle.loads(memory)
 
 
 def answer(message: Any, context: Any) -> Any:
@@ -59,42 +36,37 @@ def answer(message: Any, context: Any) -> Any:
         message: a ``flwr.app.Message`` with a broadcast.
         context: a ``flwr.app.Context``, whose state is kept on the agent's side.
     """
-    from flwr.app import ConfigRecord, Message, RecordDict
+    from flwr.app import ConfigRecord, RecordDict
 
-    folder, agent, broadcast = _ready(message, context)
-    turn = broadcast.round + 1
-    with single_threaded():
-        agent.act(broadcast)
-        (report,) = agent.reports(turn)
-    _keep(folder, agent, context)
-    return Message(RecordDict({"report": ConfigRecord(report.to_dict())}), reply_to=message)
+    return _answered(
+        message,
+        context,
+        lambda agent, turn: RecordDict({"report": ConfigRecord(agent.reports(turn)[0].to_dict())}),
+    )
 
 
 def finish(message: Any, context: Any) -> Any:
     """Act on the last broadcast; the answer says no more than that it was done."""
-    from flwr.app import Message, RecordDict
+    from flwr.app import RecordDict
 
-    folder, agent, broadcast = _ready(message, context)
-    with single_threaded():
-        agent.act(broadcast)
-    _keep(folder, agent, context)
-    return Message(RecordDict(), reply_to=message)
+    return _answered(message, context, lambda agent, turn: RecordDict())
 
 
-def _ready(message: Any, context: Any) -> tuple[AgentFiles, OneAgent, Broadcast]:
-    """The agent with its memory, and what it has been sent."""
-    folder = AgentFiles(Path(context.node_config["folder"]))
-    setup = folder.read()
+def _answered(message: Any, context: Any, content: Any) -> Any:
+    """The answer with a content, after the agent has acted and its memory is kept."""
+    from flwr.app import ConfigRecord, Message
+
+    folder = Path(context.node_config["folder"])
+    setup: AgentSetup = setup_in(folder)
     broadcast = Broadcast.from_dict(dict(message.content["broadcast"]))
-    if setup.stop is not None and broadcast.round + 1 >= setup.stop:
+    turn = broadcast.round + 1
+    if setup.stop is not None and turn >= setup.stop:
         os.killpg(os.getpgrp(), signal.SIGKILL)  # its SuperNode and all: the plug is pulled
     if _MEMORY in context.state:
-        return folder, OneAgent.with_memory(setup, dict(context.state[_MEMORY])), broadcast
-    return folder, OneAgent(setup), broadcast
-
-
-def _keep(folder: AgentFiles, agent: OneAgent, context: Any) -> None:
-    from flwr.app import ConfigRecord
-
-    context.state[_MEMORY] = ConfigRecord(agent.memory())
-    files.write(folder.choices, json.dumps(agent.choices[0].tolist()))
+        resume(setup.agent, context.state[_MEMORY]["history"])
+    with single_threaded():
+        setup.agent.act(broadcast)
+        reply = Message(content(setup.agent, turn), reply_to=message)
+    context.state[_MEMORY] = ConfigRecord({"history": memory_of(setup.agent)})
+    files.write(folder / CHOICES, json.dumps(setup.agent.choices[0].tolist()))
+    return reply

@@ -1,14 +1,15 @@
-"""The Flower app: three small files that name what is installed already."""
+"""The Flower app: a project file that names the two components below."""
 
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 from dpaudit import files
 
 __all__ = ["write_app"]
 
-_PROJECT = """\
+_PROJECT = f"""\
 [build-system]
 requires = ["hatchling"]
 build-backend = "hatchling.build"
@@ -24,46 +25,42 @@ dependencies = []
 publisher = "dpaudit"
 
 [tool.flwr.app.components]
-serverapp = "dp_fts_de_server:app"
-clientapp = "dp_fts_de_agent:app"
+serverapp = "{__name__}:server_app"
+clientapp = "{__name__}:client_app"
 
 [tool.flwr.app.config]
 folder = ""
 """
 
-_SERVER = """\
-from flwr.serverapp import ServerApp
-from private_bo.federated.flower.server import serve
-
-app = ServerApp()
-app.main()(serve)
-"""
-
-_AGENT = """\
-from flwr.clientapp import ClientApp
-from private_bo.federated.flower.agent import answer, finish
-
-app = ClientApp()
-app.query()(answer)
-app.query("finish")(finish)
-"""
-
 
 def write_app(folder: Path) -> Path:
-    """Write the app into a new folder.
+    """Write the app into a new folder, and return the folder.
 
     Args:
         folder: its last part must be a name that Flower allows: letters, digits and hyphens.
-
-    Returns:
-        The folder.
     """
     folder.mkdir()
-    contents = {
-        "pyproject.toml": _PROJECT,
-        "dp_fts_de_server.py": _SERVER,
-        "dp_fts_de_agent.py": _AGENT,
-    }
-    for name, content in contents.items():
-        files.write(folder / name, content)
+    files.write(folder / "pyproject.toml", _PROJECT)
     return folder
+
+
+def __getattr__(name: str) -> Any:
+    """``server_app`` or ``client_app``, made when Flower asks for it: flwr is an extra."""
+    if name == "server_app":
+        from flwr.serverapp import ServerApp
+
+        from private_bo.federated.flower.server import serve
+
+        server_app = ServerApp()
+        server_app.main()(serve)
+        return server_app
+    if name == "client_app":
+        from flwr.clientapp import ClientApp
+
+        from private_bo.federated.flower.agent import answer, finish
+
+        client_app = ClientApp()
+        client_app.query()(answer)
+        client_app.query("finish")(finish)
+        return client_app
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

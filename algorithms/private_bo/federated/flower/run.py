@@ -9,14 +9,28 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+import numpy as np
+
 from dpaudit import validate
 from dpaudit.errors import InputError
 from dpaudit.ledger import Ledger
-from private_bo.federated import DPFTSDE, FederatedProblem, InProcess, Report, Selected
+from private_bo.federated import (
+    DPFTSDE,
+    FederatedProblem,
+    InProcess,
+    Recorded,
+    Report,
+    Selected,
+    Streams,
+)
 from private_bo.federated.flower.app import write_app
-from private_bo.federated.flower.processes import FederationError, Loopback, require_flower
-from private_bo.federated.flower.server import Recorded
-from private_bo.federated.flower.setup import AgentFiles, Seeds, ServerFiles, load_array
+from private_bo.federated.flower.parties import CHOICES, ERROR, RESULT, generators, hand_out
+from private_bo.federated.flower.processes import (
+    FederationError,
+    Loopback,
+    loopback,
+    require_flower,
+)
 from private_bo.gp.types import Array
 from private_bo.threads import single_threaded
 
@@ -65,7 +79,7 @@ class FlowerRun:
     trajectory: Trajectory
     missing: tuple[int, ...]
     refused: Mapping[str, int]
-    server: ServerFiles
+    server: Path
     start: float
     seconds: float
 
@@ -101,21 +115,16 @@ def over_flower(
     require_flower()
     folder = folder.resolve()
     began = time.monotonic()
-    seeds = Seeds(seed)
-    server = ServerFiles(folder / "server")
-    server.write(algorithm, seeds, patience)
-    agents = [AgentFiles(folder / f"agent-{n}") for n in range(algorithm.agents)]
-    for number, files in enumerate(agents):
-        files.write(algorithm, problem, number, seeds, stops.get(number))
-    with Loopback(folder, [{"folder": str(files.folder)} for files in agents]) as federation:
-        federation.submit(write_app(folder / "app"), {"folder": str(server.folder)})
+    server, agents = hand_out(folder, algorithm, problem, seed, patience=patience, stops=stops)
+    with loopback(folder, [{"folder": str(own)} for own in agents]) as federation:
+        federation.submit(write_app(folder / "app"), {"folder": str(server)})
         start = time.monotonic() - began
         _await(server, federation, _START + (algorithm.rounds + 1) * patience)
-    counts = json.loads(server.counts.read_text())
+    result = json.loads((server / RESULT).read_text())
     return FlowerRun(
-        Trajectory(load_array(server.broadcasts), tuple(_choices(files) for files in agents)),
-        tuple(counts["missing"]),
-        counts["refused"],
+        Trajectory(np.array(result["broadcasts"]), tuple(_choices(own) for own in agents)),
+        tuple(result["missing"]),
+        result["refused"],
         server,
         start,
         time.monotonic() - began,
@@ -131,8 +140,8 @@ def in_process(
         InputError: if an argument is wrong.
     """
     stops = _checked(algorithm, problem, stops or {})
-    seeds = Seeds(seed)
-    streams = seeds.streams()
+    _, own, noise = generators(seed)
+    streams = Streams.of(own)
 
     def arrives(sent: object) -> bool:
         return isinstance(sent, Report) and sent.round < stops.get(sent.agent, algorithm.rounds)
@@ -140,7 +149,7 @@ def in_process(
     with single_threaded():
         agents = algorithm.team(problem, streams)
         transport = Recorded(Selected(InProcess(agents), arrives))
-        with Ledger(algorithm.plan(), rng=seeds.noise()) as ledger:
+        with Ledger(algorithm.plan(), rng=noise) as ledger:
             algorithm.play(algorithm.server(ledger, streams.server()), transport)
     # An agent that is cut off in iteration t has made its initial queries and those before t.
     made = {n: algorithm.initial + t - 1 if t else 0 for n, t in stops.items()}
@@ -162,19 +171,18 @@ def _checked(algorithm: DPFTSDE, problem: FederatedProblem, stops: Stops) -> Sto
     return stops
 
 
-def _await(server: ServerFiles, federation: Loopback, seconds: float) -> None:
+def _await(server: Path, federation: Loopback, seconds: float) -> None:
     """Until the server has written its last file."""
     deadline = time.monotonic() + seconds
-    while not server.counts.exists():
-        if server.error.exists():
-            raise FederationError(f"the server stopped: {server.error.read_text().strip()}")
+    while not (server / RESULT).exists():
+        if (server / ERROR).exists():
+            raise FederationError(f"the server stopped: {(server / ERROR).read_text().strip()}")
         federation.check()
         if time.monotonic() > deadline:
             raise FederationError(f"the server was not done within {seconds:g} seconds.")
         time.sleep(_POLL)
 
 
-def _choices(files: AgentFiles) -> tuple[int, ...]:
-    if not files.choices.exists():
-        return ()
-    return tuple(json.loads(files.choices.read_text()))
+def _choices(agent: Path) -> tuple[int, ...]:
+    found = agent / CHOICES
+    return tuple(json.loads(found.read_text())) if found.exists() else ()

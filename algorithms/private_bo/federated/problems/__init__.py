@@ -4,8 +4,16 @@ The first two are those of Dai, Low & Jaillet 2021 (Section 5); the third stands
 classification tasks and needs no download.
 """
 
-from private_bo.federated.problems.base import FederatedProblem, Objective, unit_grid
+from private_bo.federated.problems.base import FederatedProblem, Objective, WithoutAgent, unit_grid
 from private_bo.federated.problems.synthetic import synthetic
 from private_bo.federated.problems.tuning import digits, landmines
 
-__all__ = ["FederatedProblem", "Objective", "digits", "landmines", "synthetic", "unit_grid"]
+__all__ = [
+    "FederatedProblem",
+    "Objective",
+    "WithoutAgent",
+    "digits",
+    "landmines",
+    "synthetic",
+    "unit_grid",
+]

@@ -7,15 +7,25 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import Annotated
 
 import numpy as np
 
 from dpaudit import validate
 from dpaudit.errors import InputError
-from private_bo.gp.types import Array, point_set, read_only
+from dpaudit.fields import Checked, Natural, NonNegative
+from private_bo.experiments import in_parallel
+from private_bo.gp.types import Array, array_of, read_only
 from private_bo.threads import single_threaded
 
-__all__ = ["EvaluatedObjective", "FederatedProblem", "Objective", "TabledObjective", "unit_grid"]
+__all__ = [
+    "EvaluatedObjective",
+    "FederatedProblem",
+    "Objective",
+    "TabledObjective",
+    "WithoutAgent",
+    "unit_grid",
+]
 
 
 def unit_grid(per_axis: int, dimensions: int = 1) -> Array:
@@ -52,13 +62,14 @@ class Objective(ABC):
     def value(self, index: int) -> float:
         """The objective at a point, 0 <= index < G, without noise."""
 
-    @abstractmethod
     def values(self) -> Array:
         """The objective at all points, (G,), read-only."""
+        with single_threaded():
+            return read_only(np.array([self.value(index) for index in range(self.size)]))
 
 
 @dataclass(frozen=True, eq=False)
-class TabledObjective(Objective):
+class TabledObjective(Checked, Objective):
     """An objective written out in full.
 
     Attributes:
@@ -68,27 +79,19 @@ class TabledObjective(Objective):
         InputError: if the table is empty, not a vector or not finite.
     """
 
-    table: Array = field(repr=False)
-
-    def __post_init__(self) -> None:
-        table = validate.real_array(table=self.table).copy()
-        if table.ndim != 1 or table.size == 0:
-            raise InputError(
-                f"table has shape {table.shape}; it must be (G,), one value for each point."
-            )
-        object.__setattr__(self, "table", read_only(table))
+    table: Annotated[Array, array_of("G")] = field(repr=False)
 
     @property
     def size(self) -> int:
-        """G."""
+        """G, the number of points."""
         return int(self.table.size)
 
     def value(self, index: int) -> float:
-        """From the table."""
+        """The entry of the table."""
         return float(self.table[index])
 
     def values(self) -> Array:
-        """The table."""
+        """The table, (G,), read-only."""
         return self.table
 
 
@@ -106,19 +109,14 @@ class EvaluatedObjective(Objective):
         """The value at a point; deterministic."""
 
     def value(self, index: int) -> float:
-        """Evaluated once."""
+        """The value, evaluated when first asked for."""
         if index not in self._known:
             self._known[index] = self.evaluate(index)
         return self._known[index]
 
-    def values(self) -> Array:
-        """All values; evaluates what nobody has asked for yet."""
-        with single_threaded():
-            return read_only(np.array([self.value(index) for index in range(self.size)]))
-
 
 @dataclass(frozen=True, eq=False)
-class FederatedProblem:
+class FederatedProblem(Checked):
     """Agents that each maximise an objective of their own over one public grid.
 
     Attributes:
@@ -139,15 +137,16 @@ class FederatedProblem:
     """
 
     name: str
-    domain: Array = field(repr=False)
+    domain: Annotated[Array, array_of("G", "d")] = field(repr=False)
     objectives: tuple[Objective, ...] = field(repr=False)
-    noise: float = 0.0
+    noise: NonNegative = 0.0
 
     def __post_init__(self) -> None:
-        domain = point_set(domain=self.domain).copy()
-        if domain.size == 0 or domain.min() < 0 or domain.max() > 1:
+        super().__post_init__()
+        domain = self.domain
+        if domain.min() < 0 or domain.max() > 1:
             raise InputError(
-                f"domain has shape {domain.shape}; it must hold at least one point, and all within "
+                f"domain goes from {domain.min():g} to {domain.max():g}; all points must be within "
                 "[0, 1]^d."
             )
         if not self.objectives:
@@ -158,9 +157,6 @@ class FederatedProblem:
                     f"objectives has {objective.size} values for agent {agent}; it must have one "
                     f"for each of {len(domain)} points."
                 )
-        validate.non_negative(noise=self.noise)
-        object.__setattr__(self, "domain", read_only(domain))
-        object.__setattr__(self, "objectives", tuple(self.objectives))
 
     @classmethod
     def tabled(
@@ -176,7 +172,7 @@ class FederatedProblem:
 
     @property
     def agents(self) -> int:
-        """N."""
+        """N, the number of agents."""
         return len(self.objectives)
 
     @property
@@ -250,9 +246,7 @@ class FederatedProblem:
         return self.tabled(self.name, self.domain, self._rows(jobs), self.noise)
 
     def _rows(self, workers: int) -> list[Array]:
-        from joblib import Parallel, delayed
-
-        return list(Parallel(n_jobs=workers)(delayed(_all_of)(each) for each in self.objectives))
+        return in_parallel(_all_of, ((each,) for each in self.objectives), workers)
 
     def _objective(self, agent: int) -> Objective:
         if not 0 <= agent < self.agents:
@@ -260,6 +254,27 @@ class FederatedProblem:
         return self.objectives[int(agent)]
 
 
+@dataclass(frozen=True)
+class WithoutAgent(Checked):
+    """The neighbour of a problem: one agent's contributions are zero; N and weights stay.
+
+    Attributes:
+        problem: with the agent.
+        agent: whose vectors are taken for zero in every round.
+
+    Raises:
+        InputError: if there is no such agent.
+    """
+
+    problem: FederatedProblem
+    agent: Natural
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.agent >= self.problem.agents:
+            raise InputError(f"agent is {self.agent}; it must be below {self.problem.agents}.")
+
+
 def _all_of(objective: Objective) -> Array:
-    """In a worker process."""
+    """The values of an objective, in a worker process."""
     return objective.values()

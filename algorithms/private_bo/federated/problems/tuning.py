@@ -12,7 +12,7 @@ from dpaudit import validate
 from dpaudit.errors import InputError
 from private_bo.federated.problems.base import EvaluatedObjective, FederatedProblem, unit_grid
 from private_bo.gp.types import Array, Indices, read_only
-from private_bo.problems.recorded import _file as data_file
+from private_bo.problems.files import data_file
 
 __all__ = ["Split", "digits", "landmines"]
 
@@ -50,7 +50,7 @@ class _Tuning(EvaluatedObjective):
 
     @property
     def size(self) -> int:
-        """G."""
+        """G, the number of points."""
         return len(self._domain)
 
 

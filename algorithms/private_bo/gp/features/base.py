@@ -14,9 +14,9 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from dpaudit.errors import InputError
-from dpaudit.validate import integer_at_least
+from dpaudit.fields import Checked, Count
 from private_bo.gp.kernels import Kernel
-from private_bo.gp.types import Array, point_set
+from private_bo.gp.types import Array, point_set, point_sets
 
 Mask: TypeAlias = np.ndarray[Any, np.dtype[np.bool_]]
 
@@ -37,7 +37,7 @@ class FeatureMap(ABC):
     @property
     @abstractmethod
     def dimension(self) -> int:
-        """d, of the points."""
+        """d, the number of coordinates of a point."""
 
     @abstractmethod
     def __call__(self, X: Array) -> Array:
@@ -83,26 +83,19 @@ class AdditiveKernel(Kernel):
 
     def __call__(self, X: Array, Y: Array) -> Array:
         """Covariances of shape (n, m)."""
-        left, right = point_set(X=X), point_set(Y=Y)
-        if left.shape[1] != right.shape[1]:
-            raise InputError(
-                f"Y has points of dimension {right.shape[1]}; "
-                f"it must have those of X, {left.shape[1]}."
-            )
-        columns = range(left.shape[1])
-        total: Array = np.mean([self.part(left[:, [j]], right[:, [j]]) for j in columns], axis=0)
-        return total
+        left, right = point_sets(X, Y)
+        columns = [self.part(left[:, [j]], right[:, [j]]) for j in range(left.shape[1])]
+        return np.asarray(np.mean(columns, axis=0))
 
     def diagonal(self, X: Array) -> Array:
-        """Mean of the coordinates' variances."""
+        """Mean of the coordinates' variances, (n,)."""
         points = point_set(X=X)
-        columns = range(points.shape[1])
-        mean: Array = np.mean([self.part.diagonal(points[:, [j]]) for j in columns], axis=0)
-        return mean
+        columns = [self.part.diagonal(points[:, [j]]) for j in range(points.shape[1])]
+        return np.asarray(np.mean(columns, axis=0))
 
 
 @dataclass(frozen=True)
-class AdditiveFeatures(FeatureMap):
+class AdditiveFeatures(Checked, FeatureMap):
     """The features of one coordinate at a time, scaled by 1/√d: those of :class:`AdditiveKernel`.
 
     The number of features grows with d and not exponentially in it, which is what makes functions
@@ -117,10 +110,10 @@ class AdditiveFeatures(FeatureMap):
     """
 
     part: FeatureMap
-    dimensions: int
+    dimensions: Count
 
     def __post_init__(self) -> None:
-        integer_at_least(1, dimensions=self.dimensions)
+        super().__post_init__()
         if self.part.dimension != 1:
             raise InputError(f"part takes points of dimension {self.part.dimension}; it must be 1.")
 
@@ -131,15 +124,14 @@ class AdditiveFeatures(FeatureMap):
 
     @property
     def dimension(self) -> int:
-        """The dimension d."""
+        """d, the number of coordinates of a point."""
         return self.dimensions
 
     def __call__(self, X: Array) -> Array:
         """Coordinate by coordinate, shape (n, d m)."""
         points = self.points(X)
         flat = self.part(points.reshape(-1, 1)) / math.sqrt(self.dimensions)
-        features: Array = flat.reshape(len(points), self.size)
-        return features
+        return flat.reshape(len(points), self.size)
 
     @property
     def uniform_error(self) -> float:

@@ -9,11 +9,12 @@ from functools import cached_property
 import numpy as np
 
 from dpaudit.errors import InputError, UnsupportedError
-from dpaudit.validate import integer_at_least, positive
+from dpaudit.fields import Checked, Count, Positive
+from dpaudit.validate import positive
 from private_bo.gp.features.base import FeatureMap
 from private_bo.gp.kernels import Matern, SquaredExponential
 from private_bo.gp.regions import FeatureDomain
-from private_bo.gp.types import Array
+from private_bo.gp.types import Array, least
 
 __all__ = ["EigenFeatures"]
 
@@ -24,7 +25,7 @@ _MARGIN = 0.15
 
 
 @dataclass(frozen=True)
-class EigenFeatures(FeatureMap):
+class EigenFeatures(Checked, FeatureMap):
     """Φ(x) = Λ^(−½) Uᵀ k_G(x), with the m leading eigenpairs (Λ, U) of K_GG on a public grid G.
 
     Φ(x)ᵀΦ(y) is the kernel of the projection of k_x on an m-dimensional space of functions, so that
@@ -47,14 +48,12 @@ class EigenFeatures(FeatureMap):
 
     kernel: SquaredExponential | Matern
     domain: FeatureDomain
-    features: int
-    spacing: float = 0.2
+    features: Count
+    spacing: Positive = 0.2
 
     def __post_init__(self) -> None:
-        integer_at_least(1, features=self.features)
-        positive(spacing=self.spacing)
-        cells = np.prod(np.diff(self.domain.bounds)[:, 0] / self._mesh + 1)
-        if not cells <= _MOST_GRID:
+        super().__post_init__()
+        if not (cells := self._cells(self._mesh)) <= _MOST_GRID:
             raise InputError(
                 f"spacing is {self.spacing!r}, which makes a grid of about {cells:.3g} points; at "
                 f"most {_MOST_GRID} are possible, so use a larger spacing, or AdditiveFeatures."
@@ -84,24 +83,21 @@ class EigenFeatures(FeatureMap):
             InputError: if the grid has no number of features that is enough.
         """
         wanted = positive(error=error)
-        good = 1
-        while cls(kernel, domain, good, spacing).uniform_error > wanted:
-            good *= 2
-        bad = good // 2
-        while good - bad > 1:
-            middle = (good + bad) // 2
-            small = cls(kernel, domain, middle, spacing).uniform_error <= wanted
-            good, bad = (middle, bad) if small else (good, middle)
-        return cls(kernel, domain, good, spacing)
+        # Beyond the grid, or where eigenvalues drown in rounding, the constructor refuses.
+        count = least(
+            lambda features: cls(kernel, domain, features, spacing).uniform_error <= wanted,
+            _MOST_GRID,
+        )
+        return cls(kernel, domain, count or _MOST_GRID, spacing)
 
     @property
     def size(self) -> int:
-        """The number of features m."""
+        """m, the number of features."""
         return self.features
 
     @property
     def dimension(self) -> int:
-        """The dimension d."""
+        """d, the number of coordinates of a point."""
         return self.domain.dimension
 
     @property
@@ -124,16 +120,11 @@ class EigenFeatures(FeatureMap):
     @cached_property
     def _whitener(self) -> Array:
         values, vectors = self._spectrum
-        whitener: Array = vectors / np.sqrt(values)
-        return whitener
+        return np.asarray(vectors / np.sqrt(values))
 
     def __call__(self, X: Array) -> Array:
-        """Features (n, m), by blocks of rows."""
-        points = self.points(X)
-        features = np.empty((len(points), self.features))
-        for start in range(0, len(points), _CHUNK):
-            rows = slice(start, start + _CHUNK)
-            features[rows] = self.kernel(points[rows], self._grid) @ self._whitener
+        """Features of the rows of ``X``, (n, m)."""
+        features = self._raw(self.points(X))
         # Rounding alone can take a norm above 1.
         norms = np.linalg.norm(features, axis=1, keepdims=True)
         features /= np.maximum(norms, 1.0)
@@ -161,11 +152,12 @@ class EigenFeatures(FeatureMap):
         return math.nextafter(bound, math.inf)
 
     def _raw(self, X: Array) -> Array:
+        """Features up to rounding, by blocks of rows."""
         blocks = [
             self.kernel(X[start : start + _CHUNK], self._grid) @ self._whitener
             for start in range(0, len(X), _CHUNK)
         ]
-        return np.concatenate(blocks)
+        return np.concatenate(blocks) if blocks else np.empty((0, self.features))
 
     def _cells(self, mesh: float) -> float:
         return float(np.prod(np.diff(self.domain.bounds)[:, 0] / mesh + 1))

@@ -4,39 +4,47 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 
 from dpaudit.errors import InputError, UnsupportedError
-from dpaudit.validate import integer_at_least, open_fraction, positive
+from dpaudit.fields import Checked, Count, Natural, OpenProbability
+from dpaudit.validate import positive
 from private_bo.gp.features.base import FeatureMap, Mask
 from private_bo.gp.features.fourier_error import Quadrature, line_error, product_error
 from private_bo.gp.kernels import Matern, SquaredExponential
 from private_bo.gp.regions import Box, FeatureDomain
-from private_bo.gp.types import Array
+from private_bo.gp.types import Array, least
 
 __all__ = ["QuadratureFeatures", "RandomFourierFeatures"]
 
 _MOST_FEATURES = 20_000
 
 
-class _FourierMap(FeatureMap):
+class _FourierMap(Checked, FeatureMap):
     """√w cos ωᵀx and √w sin ωᵀx, with weights that sum to one: ‖Φ(x)‖² = Σ w = 1 exactly.
 
     A frequency of 0 needs no sine.
     """
 
+    domain: FeatureDomain
+
+    @property
+    def dimension(self) -> int:
+        """d, the number of coordinates of a point."""
+        return self.domain.dimension
+
     @property
     @abstractmethod
     def _frequencies(self) -> Array:
-        """ω, one a row."""
+        """ω, one frequency a row, (pairs, d)."""
 
     @property
     @abstractmethod
     def _weights(self) -> Array:
-        """w, one for each frequency."""
+        """w, the weight of each frequency, (pairs,)."""
 
     @property
     def size(self) -> int:
@@ -45,18 +53,15 @@ class _FourierMap(FeatureMap):
 
     @cached_property
     def _zeros(self) -> Mask:
-        zeros: Mask = np.asarray(~self._frequencies.any(axis=1))
-        return zeros
+        return np.asarray(~self._frequencies.any(axis=1))
 
     def __call__(self, X: Array) -> Array:
         """Cosines, then sines, shape (n, m)."""
         angles = self.points(X) @ self._frequencies.T
         roots = np.sqrt(self._weights)
         moving = ~self._zeros
-        features: Array = np.concatenate(
-            [np.cos(angles) * roots, np.sin(angles[:, moving]) * roots[moving]], axis=1
-        )
-        return features
+        sines = np.sin(angles[:, moving]) * roots[moving]
+        return np.concatenate([np.cos(angles) * roots, sines], axis=1)
 
 
 @dataclass(frozen=True)
@@ -89,10 +94,10 @@ class QuadratureFeatures(_FourierMap):
 
     kernel: SquaredExponential | Matern
     domain: FeatureDomain
-    nodes: int
+    nodes: Count
 
     def __post_init__(self) -> None:
-        integer_at_least(1, nodes=self.nodes)
+        super().__post_init__()
         if not isinstance(self.kernel, SquaredExponential | Matern):
             raise UnsupportedError(
                 f"kernel is {self.kernel!r}; quadrature knows SquaredExponential and Matern."
@@ -119,25 +124,13 @@ class QuadratureFeatures(_FourierMap):
         """
         wanted = positive(error=error)
         most = int(_MOST_FEATURES ** (1 / domain.dimension) + 1e-9)
-        good = 1
-        while cls(kernel, domain, good).uniform_error > wanted:
-            if good == most:
-                raise InputError(
-                    f"error is {error!r}; {most} nodes in each dimension do not reach it, so use "
-                    "a larger error, or EigenFeatures."
-                )
-            good = min(2 * good, most)
-        bad = good // 2
-        while good - bad > 1:
-            middle = (good + bad) // 2
-            small = cls(kernel, domain, middle).uniform_error <= wanted
-            good, bad = (middle, bad) if small else (good, middle)
-        return cls(kernel, domain, good)
-
-    @property
-    def dimension(self) -> int:
-        """The dimension d."""
-        return self.domain.dimension
+        nodes = least(lambda count: cls(kernel, domain, count).uniform_error <= wanted, most)
+        if nodes is None:
+            raise InputError(
+                f"error is {error!r}; {most} nodes in each dimension do not reach it, so use "
+                "a larger error, or EigenFeatures."
+            )
+        return cls(kernel, domain, nodes)
 
     @cached_property
     def _line(self) -> Quadrature:
@@ -193,15 +186,12 @@ class RandomFourierFeatures(_FourierMap):
 
     kernel: SquaredExponential | Matern
     domain: FeatureDomain
-    pairs: int
-    seed: int = 0
-    confidence: float = 1e-3
-    _drawn: Array = field(init=False, repr=False, compare=False)
+    pairs: Count
+    seed: Natural = 0
+    confidence: OpenProbability = 1e-3
 
-    def __post_init__(self) -> None:
-        integer_at_least(1, pairs=self.pairs)
-        integer_at_least(0, seed=self.seed)
-        open_fraction(confidence=self.confidence)
+    @cached_property
+    def _frequencies(self) -> Array:
         rng = np.random.default_rng(self.seed)
         normal = rng.normal(size=(self.pairs, self.dimension)) / self.kernel.length_scale
         if isinstance(self.kernel, Matern):
@@ -209,16 +199,7 @@ class RandomFourierFeatures(_FourierMap):
             normal /= np.sqrt(
                 rng.chisquare(2 * self.kernel.nu, (self.pairs, 1)) / 2 / self.kernel.nu
             )
-        object.__setattr__(self, "_drawn", normal)
-
-    @property
-    def dimension(self) -> int:
-        """The dimension d."""
-        return self.domain.dimension
-
-    @property
-    def _frequencies(self) -> Array:
-        return self._drawn
+        return normal
 
     @property
     def _weights(self) -> Array:
@@ -233,7 +214,7 @@ class RandomFourierFeatures(_FourierMap):
         of ‖ω‖, that of the kernel at most sup |k'|. Holds with probability 1 − ``confidence`` over
         the seed, and is at most 2.
         """
-        steep = float(np.linalg.norm(self._drawn, axis=1).mean()) + _steepest(self.kernel)
+        steep = float(np.linalg.norm(self._frequencies, axis=1).mean()) + _steepest(self.kernel)
         diameter = self.domain.diameter
         best = 2.0
         for mesh in diameter * np.logspace(-6, 0, 61):

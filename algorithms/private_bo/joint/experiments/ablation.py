@@ -13,10 +13,10 @@ from collections.abc import Sequence
 from typing import Any
 
 from dpaudit import guarantee
+from private_bo.experiments import Curves, command, table
 from private_bo.gp import Ball, EigenFeatures, QuadratureFeatures, SquaredExponential
 from private_bo.joint import JointGPUCB, LocalJointGPUCB, Noise
-from private_bo.joint.experiments.trials import Curves, arguments, command, curves_of, final, save
-from private_bo.joint.subject import PrivateApproximateGPUCB
+from private_bo.joint.experiments.trials import Configurations, arguments, curves_of, final, write
 
 __all__ = ["ABLATIONS", "ablation", "main"]
 
@@ -62,64 +62,56 @@ ABLATIONS: dict[str, dict[str, Any]] = {
 
 def ablation(
     *, alpha: float, trials: int, steps: int, seed: int, workers: int
-) -> tuple[Curves, dict[str, tuple[float, float]]]:
-    """Curves by name, and (proved ε, deviation of the vector's noise in the last round).
+) -> tuple[Curves, dict[str, float]]:
+    """Curves and the proved ε by name.
 
     Raises:
         InputError: if a number is out of range.
     """
-    configs: dict[str, tuple[PrivateApproximateGPUCB, bool]] = {
-        name: (JointGPUCB(epsilon=alpha, steps=steps, **fields), True)
-        for name, fields in ABLATIONS.items()
+    public: dict[str, Any] = {"epsilon": alpha, "steps": steps}
+    configs: Configurations = {
+        name: (JointGPUCB(**public, **fields), True) for name, fields in ABLATIONS.items()
     }
-    configs["local, tight"] = (LocalJointGPUCB(epsilon=alpha, steps=steps), True)
-    configs["local, no matrix"] = (
-        LocalJointGPUCB(epsilon=alpha, steps=steps, matrix_weight=0.0),
-        True,
-    )
-    configs["local, paper"] = (LocalJointGPUCB(epsilon=alpha, steps=steps, noise=Noise.PAPER), True)
+    configs["local, tight"] = (LocalJointGPUCB(**public), True)
+    configs["local, no matrix"] = (LocalJointGPUCB(**public, matrix_weight=0.0), True)
+    configs["local, paper"] = (LocalJointGPUCB(**public, noise=Noise.PAPER), True)
     curves = curves_of(configs, trials=trials, steps=steps, seed=seed, workers=workers)
-    facts = {
+    return curves, {
         name: guarantee(config.plan(), config.delta).epsilon
         for name, (config, _) in configs.items()
     }
-    return curves, {name: (epsilon, final(curves[name])[1]) for name, epsilon in facts.items()}
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """The command; returns the exit code, 3 for wrong input."""
     about = "What each improvement of the joint algorithm is worth."
-    return command(_run, arguments("joint_ablation", about, argv, steps=1024, trials=20))
+    return command(_run, arguments("ablation", about, argv, steps=1024, trials=20))
 
 
-def _run(given: argparse.Namespace) -> None:
+def _run(given: argparse.Namespace) -> str:
     panels: dict[str, Curves] = {}
-    facts: dict[float, dict[str, tuple[float, float]]] = {}
+    proved: list[dict[str, float]] = []
     alphas = (0.1, 1.0, 10.0)
+    numbers = {name: getattr(given, name) for name in ("trials", "steps", "seed", "workers")}
     for alpha in alphas:
-        title = f"α = {alpha:g}, β = 0.1"
-        panels[title], facts[alpha] = ablation(
-            alpha=alpha,
-            trials=given.trials,
-            steps=given.steps,
-            seed=given.seed,
-            workers=given.workers,
-        )
-    rows = []
-    for name in facts[1.0]:
-        cells = [
-            "{:.4g} | {:.0f} ± {:.0f}".format(facts[alpha][name][0], *final(curves[name]))
-            for alpha, curves in zip(alphas, panels.values(), strict=True)
+        panels[f"α = {alpha:g}, β = 0.1"], epsilons = ablation(alpha=alpha, **numbers)
+        proved.append(epsilons)
+    rows = [
+        [name]
+        + [
+            cell
+            for epsilons, curves in zip(proved, panels.values(), strict=True)
+            for cell in (f"{epsilons[name]:.4g}", final(curves[name]))
         ]
-        rows.append(f"| {name} | " + " | ".join(cells) + " |")
+        for name in proved[0]
+    ]
+    heads = ["variant", *(head for alpha in alphas for head in (f"ε, α = {alpha:g}", "regret"))]
     text = (
         "# Ablation of the joint algorithm\n\n"
         f"T = {given.steps}, β = 0.1, mean final regret of {given.trials} trials ± standard error, "
-        f"seed {given.seed}; ε is what is proved at β.\n\n"
-        "| variant | ε, α = 0.1 | regret | ε, α = 1 | regret | ε, α = 10 | regret |\n"
-        "|---|---|---|---|---|---|---|\n" + "\n".join(rows) + "\n"
+        f"seed {given.seed}; ε is what is proved at β.\n\n{table(heads, rows)}\n"
     )
-    save(given.output, "joint_ablation", text, panels)
+    return write(given.output, "joint_ablation", text, panels)
 
 
 if __name__ == "__main__":

@@ -15,7 +15,8 @@ from dataclasses import dataclass, replace
 
 from dpaudit import Invocation, Plan, PrivacyUnit, ReplaceOne, TrustModel, guarantee
 from dpaudit.mechanisms import BinaryTree, ContinualGaussian, Gaussian
-from private_bo.joint.experiments.trials import arguments, command, save
+from private_bo.experiments import command, save, table
+from private_bo.joint.experiments.trials import arguments
 from private_bo.joint.local_joint_statistics import Lemma5Statistics
 from private_bo.joint.noise import lemma_2_sigma
 
@@ -48,7 +49,7 @@ class Cost:
 
     @property
     def verdict(self) -> str:
-        """Of the claim."""
+        """What is known of the claim: it holds, is false, or is not proved."""
         if self.epsilon <= self.alpha:
             return "holds"
         return "false" if self.attained > self.alpha else "not proved"
@@ -80,7 +81,7 @@ def lemma_5_cost(alpha: float, beta: float, bound: float, *, size: int = 28) -> 
     L cancels, so that neither B nor m matters. The proof speaks of the worst pair, which exists;
     replacing a user by one with orthogonal features costs less.
     """
-    statistics = Lemma5Statistics(size, alpha, beta, bound)
+    statistics = Lemma5Statistics.of_lemma(size, alpha, beta, bound)
     proved = _epsilon(Gaussian(1.0), statistics.sensitivity, beta)
     orthogonal = _epsilon(Gaussian(1.0), statistics.orthogonal_sensitivity, beta)
     return Cost("5", alpha, beta, bound, proved, orthogonal, proved)
@@ -95,7 +96,7 @@ def _epsilon(mechanism: Gaussian | ContinualGaussian, sensitivity: float, beta: 
 
 
 def costs(*, steps: int = 1024) -> list[Cost]:
-    """All rows."""
+    """The costs at all α, β and B, by lemma."""
     rows = []
     for alpha, beta, bound in itertools.product(ALPHAS, BETAS, BOUNDS):
         rows.append(lemma_2_cost(alpha, beta, bound, steps=steps))
@@ -108,22 +109,30 @@ def costs(*, steps: int = 1024) -> list[Cost]:
 def main(argv: Sequence[str] | None = None) -> int:
     """The command; returns the exit code, 3 for wrong input."""
     about = "What the noise of Dubey 2021 really costs."
-    return command(_run, arguments("joint_costs", about, argv, steps=1024, trials=1))
+    return command(_run, arguments("costs", about, argv, steps=1024, trials=1))
 
 
-def _run(given: argparse.Namespace) -> None:
+def _run(given: argparse.Namespace) -> str:
+    heads = (
+        *("lemma", "α", "β", "B"),
+        *("ε(β) of orthogonal users", "ε(β) proved", "claim of α"),
+    )
     rows = [
-        f"| {row.lemma} | {row.alpha:g} | {row.beta:g} | {row.bound:g} | {row.orthogonal:.4g} "
-        f"| {row.epsilon:.4g} | {row.verdict} |"
+        (
+            row.lemma,
+            *(f"{value:g}" for value in (row.alpha, row.beta, row.bound)),
+            *(f"{value:.4g}" for value in (row.orthogonal, row.epsilon)),
+            row.verdict,
+        )
         for row in costs(steps=given.steps)
     ]
     text = (
         "# What the noise of Dubey 2021 costs\n\n"
         f"T = {given.steps}, ρ² = 1 where not said otherwise; ε is proved at δ = β.\n\n"
-        "| lemma | α | β | B | ε(β) of orthogonal users | ε(β) proved | claim of α |\n"
-        "|---|---|---|---|---|---|---|\n" + "\n".join(rows) + "\n"
+        f"{table(heads, rows)}\n"
     )
-    save(given.output, "joint_costs", text, {})
+    save(given.output, "joint_costs", text)
+    return text
 
 
 if __name__ == "__main__":

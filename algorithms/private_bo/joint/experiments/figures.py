@@ -10,9 +10,9 @@ import argparse
 import sys
 from collections.abc import Sequence
 
+from private_bo.experiments import Curves, command, table
 from private_bo.joint import JointGPUCB, Noise
-from private_bo.joint.experiments.trials import Curves, arguments, command, curves_of, final, save
-from private_bo.joint.subject import PrivateApproximateGPUCB
+from private_bo.joint.experiments.trials import Configurations, arguments, curves_of, final, write
 
 __all__ = ["figures", "main"]
 
@@ -31,9 +31,7 @@ def figures(
     """
     points = [(alpha, 0.1) for alpha in ALPHAS] + [(1.0, beta) for beta in (*BETAS, SMALL_BETA)]
     points = list(dict.fromkeys(points))
-    configs: dict[str, tuple[PrivateApproximateGPUCB, bool]] = {
-        "non-private": (JointGPUCB(steps=steps), False)
-    }
+    configs: Configurations = {"non-private": (JointGPUCB(steps=steps), False)}
     for noise in Noise:
         for alpha, beta in points:
             config = JointGPUCB(epsilon=alpha, delta=beta, steps=steps, noise=noise)
@@ -55,27 +53,26 @@ def _label(noise: Noise, alpha: float, beta: float) -> str:
 def document(panels: dict[str, Curves], given: argparse.Namespace) -> str:
     """The table in Markdown."""
     rows = [
-        f"| {title} | {label} | {mean:.0f} ± {error:.0f} |"
+        (title, label, final(values))
         for title, curves in panels.items()
         for label, values in curves.items()
-        for mean, error in [final(values)]
     ]
     return (
         "# Figures 1 and 2 of Dubey 2021\n\n"
         f"Regret at T = {given.steps}, mean of {given.trials} trials ± standard error, seed "
-        f"{given.seed}.\n\n| panel | run | final regret |\n|---|---|---|\n" + "\n".join(rows) + "\n"
+        f"{given.seed}.\n\n{table(('panel', 'run', 'final regret'), rows)}\n"
     )
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """The command; returns the exit code, 3 for wrong input."""
     about = "Figures 1 and 2 of Dubey 2021."
-    return command(_run, arguments("joint_figures", about, argv, steps=1024, trials=20))
+    return command(_run, arguments("figures", about, argv, steps=1024, trials=20))
 
 
-def _run(given: argparse.Namespace) -> None:
+def _run(given: argparse.Namespace) -> str:
     panels = figures(trials=given.trials, steps=given.steps, seed=given.seed, workers=given.workers)
-    save(given.output, "joint_figures", document(panels, given), panels)
+    return write(given.output, "joint_figures", document(panels, given), panels)
 
 
 if __name__ == "__main__":

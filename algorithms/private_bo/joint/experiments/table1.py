@@ -17,10 +17,13 @@ import argparse
 import sys
 from collections.abc import Sequence
 
+import numpy as np
+
+from private_bo.experiments import Curves, command, table
 from private_bo.joint import JointGPUCB, Noise
-from private_bo.joint.experiments.trials import Curves, arguments, command, curves_of, final, save
+from private_bo.joint.experiments.trials import Configurations, arguments, curves_of, final, write
 from private_bo.joint.problems import BENCHMARKS, benchmark
-from private_bo.joint.subject import PrivateApproximateGPUCB, benchmark_features
+from private_bo.joint.subject import benchmark_features
 
 __all__ = ["main", "table1"]
 
@@ -58,9 +61,7 @@ def table1(
     """
     panels: dict[str, Curves] = {}
     for name in BENCHMARKS:
-        configs: dict[str, tuple[PrivateApproximateGPUCB, bool]] = {
-            "non-private": (configuration(name, steps=steps), False)
-        }
+        configs: Configurations = {"non-private": (configuration(name, steps=steps), False)}
         for noise in Noise:
             for alpha in ALPHAS:
                 config = configuration(name, alpha=alpha, steps=steps, noise=noise)
@@ -73,36 +74,33 @@ def table1(
 
 def document(panels: dict[str, Curves], given: argparse.Namespace) -> str:
     """The table in Markdown, with the printed figures."""
-    import numpy as np
-
-    rows = []
+    rows: list[tuple[object, ...]] = []
     for name, curves in panels.items():
         problem = benchmark(name, np.random.default_rng(given.seed), min(given.steps, 1000))
         uniform = problem.uniform_regret() * given.steps / problem.rounds
-        rows.append(f"| {name} | uniform play | {uniform:.0f} | |")
+        rows.append((name, "uniform play", f"{uniform:.0f}", ""))
         printed = dict(zip(("non-private", *ALPHAS), PRINTED[name], strict=True))
         for label, values in curves.items():
-            mean, error = final(values)
             key = label if label == "non-private" else float(label.rsplit(" ", 1)[1])
-            rows.append(f"| {name} | {label} | {mean:.0f} ± {error:.0f} | {printed[key]} |")
+            rows.append((name, label, final(values), printed[key]))
     settings = (__doc__ or "").split("\n\n")[2].replace("\n", " ").strip()
     return (
         "# Table 1 of Dubey 2021\n\n"
         f"Regret at T = {given.steps}, β = 0.1, mean of {given.trials} trials ± standard error, "
         f"seed {given.seed}. {settings}\n\n"
-        "| function | run | regret | printed |\n|---|---|---|---|\n" + "\n".join(rows) + "\n"
+        f"{table(('function', 'run', 'regret', 'printed'), rows)}\n"
     )
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """The command; returns the exit code, 3 for wrong input."""
     about = "Table 1 of Dubey 2021."
-    return command(_run, arguments("joint_table1", about, argv, steps=10_000, trials=10))
+    return command(_run, arguments("table1", about, argv, steps=10_000, trials=10))
 
 
-def _run(given: argparse.Namespace) -> None:
+def _run(given: argparse.Namespace) -> str:
     panels = table1(trials=given.trials, steps=given.steps, seed=given.seed, workers=given.workers)
-    save(given.output, "joint_table1", document(panels, given), panels)
+    return write(given.output, "joint_table1", document(panels, given), panels)
 
 
 if __name__ == "__main__":

@@ -3,31 +3,30 @@
 from __future__ import annotations
 
 import argparse
-import io
-import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 
-from dpaudit import Ledger, files, validate
-from dpaudit.errors import InputError
+from dpaudit import Ledger
+from private_bo import experiments
+from private_bo.experiments import Curves
 from private_bo.gp.types import Array
 from private_bo.joint import Estimate, JointServer
 from private_bo.joint.problems import BENCHMARKS, DecisionProblem, benchmark, bump
 from private_bo.joint.statistics import CentredStatistics, Sums
 from private_bo.joint.subject import PrivateApproximateGPUCB
 
-__all__ = ["Curves", "arguments", "command", "curves_of", "figure", "nonprivate_regret", "save"]
+__all__ = ["Configurations", "arguments", "curves_of", "final", "nonprivate_regret", "write"]
 
-Curves: TypeAlias = dict[str, Array]
-"""Cumulative regret by label, (trials, rounds)."""
+Configurations: TypeAlias = dict[str, tuple[PrivateApproximateGPUCB, bool]]
+"""Algorithms by label, with whether each is run privately."""
 
 
 def nonprivate_regret(config: PrivateApproximateGPUCB, problem: DecisionProblem) -> Array:
-    """Cumulative regret of the same algorithm on exact sums; no claim of any kind."""
+    """Cumulative regret of the same algorithm on exact sums, (rounds,); no claim of any kind."""
     statistics = CentredStatistics(config.size, config.reward_range)
     learner = replace(config.learner(), estimate=Estimate.SHRUNK)
     server = JointServer(config.feature_map, learner, config.refresh)
@@ -84,13 +83,9 @@ def curves_of(
     Raises:
         InputError: if a number is no positive integer.
     """
-    from joblib import Parallel, delayed
-
-    trials = validate.integer_at_least(1, trials=trials)
-    workers = validate.integer_at_least(1, workers=workers)
-    root = np.random.SeedSequence(validate.integer_at_least(0, seed=seed)).entropy
+    trials, root, workers = experiments.trial_numbers(trials, seed, workers)
     jobs = (
-        delayed(run_trial)(
+        (
             config,
             private,
             source,
@@ -101,92 +96,42 @@ def curves_of(
         for place, (config, private) in enumerate(configs.values())
         for trial in range(trials)
     )
-    runs = Parallel(n_jobs=workers)(jobs)
+    runs = experiments.in_parallel(run_trial, jobs, workers)
     return {
         label: np.array(runs[place * trials : (place + 1) * trials])
         for place, label in enumerate(configs)
     }
 
 
-def final(curves: Array) -> tuple[float, float]:
-    """Mean final regret and its standard error."""
-    ends = curves[:, -1]
-    error = float(ends.std(ddof=1) / np.sqrt(len(ends))) if len(ends) > 1 else 0.0
-    return float(ends.mean()), error
-
-
-def figure(panels: Mapping[str, Curves], file_format: str) -> bytes:
-    """Mean cumulative regret with a band of one standard error, one plot a panel."""
-    import matplotlib as mpl
-    from matplotlib.figure import Figure
-
-    drawn = Figure(figsize=(5.2 * len(panels), 4.2), layout="constrained")
-    for place, (title, curves) in enumerate(panels.items(), start=1):
-        axes = drawn.add_subplot(1, len(panels), place)
-        for label, values in curves.items():
-            mean = values.mean(axis=0)
-            error = values.std(axis=0, ddof=min(1, len(values) - 1)) / np.sqrt(len(values))
-            rounds = np.arange(1, mean.size + 1)
-            (line,) = axes.plot(rounds, mean, label=label)
-            axes.fill_between(
-                rounds, mean - error, mean + error, color=line.get_color(), alpha=0.2, lw=0
-            )
-        axes.set_title(title, fontsize=10)
-        axes.set_xlabel("round")
-        axes.set_ylabel("cumulative regret")
-        axes.legend(fontsize=7, frameon=False)
-    content = io.BytesIO()
-    metadata: dict[str, Any] = {"Date": None} if file_format == "svg" else {"Software": None}
-    with mpl.rc_context({"svg.hashsalt": "joint"}):
-        drawn.savefig(content, format=file_format, dpi=130, metadata=metadata)
-    return content.getvalue()
-
-
-def save(folder: Path, name: str, text: str, panels: Mapping[str, Curves]) -> None:
-    """Write the Markdown, the curves and the plots, and show the Markdown.
-
-    Raises:
-        InputError: if the folder cannot be made.
-    """
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise InputError(
-            f"output {str(folder)!r} cannot be made: {error.strerror}; give a writable folder."
-        ) from None
-    files.write(folder / f"{name}.md", text)
-    if panels:
-        record = {
-            title: {
-                label: {"mean": c.mean(axis=0).tolist(), "final": c[:, -1].tolist()}
-                for label, c in curves.items()
-            }
-            for title, curves in panels.items()
-        }
-        files.write(folder / f"{name}.json", files.pretty_json(record))
-        for file_format in ("png", "svg"):
-            files.write(folder / f"{name}.{file_format}", figure(panels, file_format))
-    sys.stdout.write(text)
+def final(curves: Array) -> str:
+    """Mean final regret and its standard error, in words."""
+    return "{:.0f} ± {:.0f}".format(*experiments.mean_and_error(curves[:, -1]))
 
 
 def arguments(
     name: str, about: str, argv: Sequence[str] | None, *, steps: int, trials: int
 ) -> argparse.Namespace:
-    """The options that all these commands have."""
-    parser = argparse.ArgumentParser(prog=name, description=about)
-    parser.add_argument("-o", "--output", type=Path, default=Path("out"), metavar="DIR")
-    parser.add_argument("--trials", type=int, default=trials)
+    """The options of these commands, read."""
+    parser = experiments.options(f"private_bo.joint.experiments.{name}", about, trials=trials)
+    parser.set_defaults(output=Path("out"))
     parser.add_argument("--steps", type=int, default=steps, help="T")
-    parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--workers", type=int, default=2, help="processes")
     return parser.parse_args(argv)
 
 
-def command(run: Callable[[argparse.Namespace], None], given: argparse.Namespace) -> int:
-    """Run a command; returns the exit code, 3 for wrong input."""
-    try:
-        run(given)
-    except InputError as error:
-        sys.stderr.write(f"{error}\n")
-        return 3
-    return 0
+def write(folder: Path, name: str, text: str, panels: Mapping[str, Curves]) -> str:
+    """Write the Markdown, the curves and the plots; returns the Markdown.
+
+    Raises:
+        InputError: if the folder cannot be made.
+    """
+    record = {
+        title: {
+            label: {"mean": values.mean(axis=0).tolist(), "final": values[:, -1].tolist()}
+            for label, values in curves.items()
+        }
+        for title, curves in panels.items()
+    }
+    experiments.save(
+        folder, name, text, record, lambda file_format: experiments.drawing(panels, file_format)
+    )
+    return text

@@ -10,7 +10,6 @@ import numpy as np
 
 from dpaudit.errors import InputError
 from dpaudit.ledger import Ledger
-from dpaudit.project import RunResult
 from private_bo.gp import SquaredExponential
 from private_bo.gp.types import Array
 from private_bo.local import ATAGPUCB, LDPATAGPUCB, LDPTGPUCB, TGPUCB, LDPMoMAGPUCB, MoMAGPUCB
@@ -36,6 +35,14 @@ class Algorithm(Enum):
     ATA = "ATA-GP-UCB"
     TGP = "TGP-UCB"
     MOMA = "MoMA-GP-UCB"
+
+
+_PRIVATE = {
+    Algorithm.ATA: LDPATAGPUCB,
+    Algorithm.TGP: LDPTGPUCB,
+    Algorithm.MOMA: LDPMoMAGPUCB,
+}
+_NON_PRIVATE = {Algorithm.ATA: ATAGPUCB, Algorithm.TGP: TGPUCB, Algorithm.MOMA: MoMAGPUCB}
 
 
 @dataclass(frozen=True)
@@ -153,53 +160,24 @@ def run_trial(
         np.random.SeedSequence(seed.entropy, spawn_key=(*seed.spawn_key, part)) for part in range(3)
     )
     problem = panel.problem(np.random.default_rng(problem_seed))
-    rng, noise = np.random.default_rng(run_seed), np.random.default_rng(noise_seed)
+    rng = np.random.default_rng(run_seed)
+    fields: dict[str, Any] = {"steps": steps, "width_multiplier": setting.width_multiplier}
+    if algorithm is Algorithm.MOMA:
+        fields["plays_per_epoch"] = setting.plays_per_epoch
     if panel.epsilon is None:
-        result = _open(algorithm, setting, steps).run(problem, rng)
+        result = _NON_PRIVATE[algorithm](**fields).run(problem, rng)
     else:
-        result = _private(algorithm, setting, steps, panel.epsilon, problem, rng, noise)
+        subject = _PRIVATE[algorithm](
+            epsilon=panel.epsilon,
+            reward_bound=problem.B,
+            noise_bound=problem.R,
+            bounds_are_public=problem.bounds_are_public,
+            **fields,
+        )
+        with Ledger(subject.plan(), rng=np.random.default_rng(noise_seed)) as ledger:
+            result = subject.run(problem, ledger, rng)
     return Trial(
         regret=np.array(result.series["cumulative regret"]),
         uniform=float(problem.f[problem.best] - problem.f.mean()),
         plays=int(result.summary.get("plays per epoch", 1)),
     )
-
-
-def _open(algorithm: Algorithm, setting: Setting, steps: int) -> ATAGPUCB | TGPUCB | MoMAGPUCB:
-    if algorithm is Algorithm.MOMA:
-        return MoMAGPUCB(
-            steps=steps,
-            width_multiplier=setting.width_multiplier,
-            plays_per_epoch=setting.plays_per_epoch,
-        )
-    kind = ATAGPUCB if algorithm is Algorithm.ATA else TGPUCB
-    return kind(steps=steps, width_multiplier=setting.width_multiplier)
-
-
-def _private(
-    algorithm: Algorithm,
-    setting: Setting,
-    steps: int,
-    epsilon: float,
-    problem: BanditProblem,
-    rng: np.random.Generator,
-    noise: np.random.Generator,
-) -> RunResult:
-    fields: dict[str, Any] = {
-        "epsilon": epsilon,
-        "reward_bound": problem.B,
-        "noise_bound": problem.R,
-        "bounds_are_public": problem.bounds_are_public,
-        "steps": steps,
-        "width_multiplier": setting.width_multiplier,
-    }
-    subject: LDPATAGPUCB | LDPTGPUCB | LDPMoMAGPUCB
-    match algorithm:
-        case Algorithm.ATA:
-            subject = LDPATAGPUCB(**fields)
-        case Algorithm.TGP:
-            subject = LDPTGPUCB(**fields)
-        case Algorithm.MOMA:
-            subject = LDPMoMAGPUCB(**fields, plays_per_epoch=setting.plays_per_epoch)
-    with Ledger(subject.plan(), rng=noise) as ledger:
-        return subject.run(problem, ledger, rng)

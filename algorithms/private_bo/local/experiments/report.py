@@ -1,21 +1,23 @@
-"""The table and the drawing of Figure 2."""
+"""What Figure 2 says in words: the rows of its table, its curves, and where MoMA wins."""
 
 from __future__ import annotations
 
-import io
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from private_bo.experiments import Curves, mean_and_error
 from private_bo.gp.types import Array
 from private_bo.local.experiments.panels import Algorithm, Panel, Setting, Trial
 
-__all__ = ["Curve", "drawing", "table", "verdict"]
+__all__ = ["HEADS", "Curve", "cells", "panel_curves", "verdict"]
 
-_COLOURS = {Algorithm.ATA: "#0072b2", Algorithm.TGP: "#e69f00", Algorithm.MOMA: "#009e73"}
+HEADS = (
+    *("panel", "algorithm", "ε", "width ×", "k", "responses"),
+    *("final regret ± s.e.", "of uniform play"),
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,40 +48,41 @@ class Curve:
         return float(np.mean([trial.relative for trial in self.trials]))
 
     def to_dict(self) -> dict[str, Any]:
-        """A JSON record."""
+        """Setting, mean curve with standard error, and final regrets, as JSON values."""
+        mean, error = mean_and_error(self.regret)
         return {
             "width multiplier": self.setting.width_multiplier,
             "plays per epoch": self.trials[0].plays,
-            "mean": self.regret.mean(axis=0).tolist(),
-            "standard error": standard_error(self.regret).tolist(),
+            "mean": mean.tolist(),
+            "standard error": error.tolist(),
             "final": self.final.tolist(),
             "in units of uniform play": self.relative,
         }
 
 
-def standard_error(values: Array) -> Array:
-    """Standard error of the mean over the first axis; 0 for one trial."""
-    count = values.shape[0]
-    if count == 1:
-        return np.zeros(values.shape[1:])
-    return np.asarray(values.std(axis=0, ddof=1) / math.sqrt(count))
+def cells(panel: Panel, algorithm: Algorithm, curve: Curve) -> tuple[str, ...]:
+    """One row of the table, under :data:`HEADS`."""
+    final, error = mean_and_error(curve.final)
+    return (
+        f"({panel.letter}) {panel.title}",
+        panel.name_of(algorithm),
+        "–" if panel.epsilon is None else f"{panel.epsilon:g}",
+        f"{curve.setting.width_multiplier:g}",
+        str(curve.trials[0].plays) if algorithm is Algorithm.MOMA else "–",
+        str(curve.regret.shape[1]),
+        f"{final:,.0f} ± {error:,.0f}",
+        f"{100 * curve.relative:.0f} %",
+    )
 
 
-def table(panel: Panel, curves: Mapping[Algorithm, Curve]) -> str:
-    """The Markdown rows of one panel."""
-    rows = []
-    for algorithm, curve in curves.items():
-        final, error = curve.final.mean(), float(standard_error(curve.final))
-        plays = curve.trials[0].plays
-        rows.append(
-            f"| ({panel.letter}) {panel.title} | {panel.name_of(algorithm)} "
-            f"| {'–' if panel.epsilon is None else f'{panel.epsilon:g}'} "
-            f"| {curve.setting.width_multiplier:g} "
-            f"| {plays if algorithm is Algorithm.MOMA else '–'} "
-            f"| {curve.regret.shape[1]} | {final:,.0f} ± {error:,.0f} "
-            f"| {100 * curve.relative:.0f} % |"
-        )
-    return "\n".join(rows)
+def panel_curves(panel: Panel, curves: Mapping[Algorithm, Curve]) -> tuple[str, Curves]:
+    """The title of a panel, and its curves beside that of uniform play."""
+    longest = max(curve.regret.shape[1] for curve in curves.values())
+    uniform = np.mean([trial.uniform for curve in curves.values() for trial in curve.trials])
+    shown = {panel.name_of(algorithm): curve.regret for algorithm, curve in curves.items()}
+    shown["uniform play"] = uniform * np.arange(1.0, longest + 1)[None]
+    epsilon = "non-private" if panel.epsilon is None else f"ε = {panel.epsilon:g}"
+    return f"({panel.letter}) {epsilon}, {panel.title}", shown
 
 
 def verdict(panel: Panel, curves: Mapping[Algorithm, Curve]) -> str:
@@ -89,8 +92,7 @@ def verdict(panel: Panel, curves: Mapping[Algorithm, Curve]) -> str:
         (name for name in curves if name is not Algorithm.MOMA),
         key=lambda name: float(per_round[name].mean()),
     )
-    difference = per_round[Algorithm.MOMA] - per_round[best_other]
-    mean, error = float(difference.mean()), float(standard_error(difference))
+    mean, error = mean_and_error(per_round[Algorithm.MOMA] - per_round[best_other])
     if abs(mean) <= 2 * error or error == 0:
         result = "is level with"
     else:
@@ -101,32 +103,3 @@ def verdict(panel: Panel, curves: Mapping[Algorithm, Curve]) -> str:
         f"{panel.name_of(best_other)}, the better of the others: difference of the final regret "
         f"{mean * rounds:+,.0f} ± {error * rounds:,.0f} (paired standard error)."
     )
-
-
-def drawing(results: Mapping[Panel, Mapping[Algorithm, Curve]], file_format: str) -> bytes:
-    """Mean cumulative regret with a band of one standard error, one plot a panel."""
-    import matplotlib as mpl
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(12, 7), layout="constrained")
-    for place, (panel, curves) in enumerate(results.items(), start=1):
-        axes = figure.add_subplot(2, 3, place)
-        longest = max(curve.regret.shape[1] for curve in curves.values())
-        for algorithm, curve in curves.items():
-            mean, error = curve.regret.mean(axis=0), standard_error(curve.regret)
-            rounds = np.arange(1, mean.size + 1)
-            colour = _COLOURS[algorithm]
-            axes.plot(rounds, mean, color=colour, label=panel.name_of(algorithm))
-            axes.fill_between(rounds, mean - error, mean + error, color=colour, alpha=0.2, lw=0)
-        uniform = np.mean([trial.uniform for curve in curves.values() for trial in curve.trials])
-        axes.plot([0, longest], [0, longest * uniform], "k:", lw=1, label="uniform play")
-        epsilon = "non-private" if panel.epsilon is None else f"ε = {panel.epsilon:g}"
-        axes.set_title(f"({panel.letter}) {epsilon}, {panel.title}", fontsize=10)
-        axes.set_xlabel("responses")
-        axes.set_ylabel("cumulative regret")
-        axes.legend(fontsize=7, frameon=False)
-    content = io.BytesIO()
-    metadata = {"Date": None} if file_format == "svg" else {"Software": None}
-    with mpl.rc_context({"svg.hashsalt": "ldp-figure2"}):
-        figure.savefig(content, format=file_format, dpi=130, metadata=metadata)
-    return content.getvalue()

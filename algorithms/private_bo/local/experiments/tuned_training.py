@@ -48,9 +48,9 @@ from dpaudit import (
     TrustModel,
     ZeroOut,
     guarantee,
-    validate,
 )
 from dpaudit.errors import DpAuditError, InputError
+from dpaudit.fields import Checked, Count, Positive
 from private_bo.gp import FiniteDomain, SquaredExponential
 from private_bo.gp.types import Array
 from private_bo.local import LDPTGPUCB
@@ -68,7 +68,7 @@ RATES = tuple(float(rate) for rate in np.geomspace(0.01, 10.0, 10))
 
 
 @dataclass(frozen=True)
-class TunedTraining(Subject):
+class TunedTraining(Checked, Subject):
     """The search as a subject: trials of DP-SGD, scored on slices of held-out rows.
 
     Attributes:
@@ -88,21 +88,18 @@ class TunedTraining(Subject):
 
     default_data: ClassVar[str] = "digits"
 
-    trials: int = 8
-    epochs: int = 2
-    batches: int = 20
-    noise_multiplier: float = 1.5
-    max_grad_norm: float = 1.0
-    slice_size: int = 60
-    score_epsilon: float = 0.25
-    training_rows: int = 1200
-    hidden: int = 16
+    trials: Count = 8
+    epochs: Count = 2
+    batches: Count = 20
+    noise_multiplier: Positive = 1.5
+    max_grad_norm: Positive = 1.0
+    slice_size: Count = 60
+    score_epsilon: Positive = 0.25
+    training_rows: Count = 1200
+    hidden: Count = 16
 
     def __post_init__(self) -> None:
-        for name in ("trials", "epochs", "batches", "slice_size", "training_rows", "hidden"):
-            validate.integer_at_least(1, **{name: getattr(self, name)})
-        for name in ("noise_multiplier", "max_grad_norm", "score_epsilon"):
-            validate.positive(**{name: getattr(self, name)})
+        super().__post_init__()
         whole = math.ceil(self.training_rows / self._batch_size)
         if whole != self.batches or int(1 / (1 / whole)) != whole:
             raise InputError(
@@ -216,8 +213,8 @@ class TunedTraining(Subject):
                 "rows, training_rows and slice_size for each trial."
             )
         trials = _Trials(self, x, y, ledger)
-        users = Users(_problem(trials), self.search._channel(ledger), rng)
-        outcome = self.search._play(users, rng)
+        users = Users(_problem(trials), self.search.channel(ledger), rng)
+        outcome = self.search.play(users, rng)
         assert trials.training is not None
         return _result(trials, outcome), trials.training
 
@@ -367,8 +364,8 @@ def tune(
     )
     run = result.to_dict()
     run["summary"] |= {f"epsilon of {name}": epsilon for name, epsilon in parts.items()}
-    left_open = (*certificate.not_covered[1:], *subject.not_covered())
-    return replace(certificate, run=run, not_covered=left_open)
+    limits = (*certificate.not_covered[1:], *subject.not_covered())
+    return replace(certificate, run=run, not_covered=limits)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

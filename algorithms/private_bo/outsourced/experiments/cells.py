@@ -25,7 +25,7 @@ _WIDTH = 0.7
 
 
 class Setting(StrEnum):
-    """Which data."""
+    """The data of an experiment."""
 
     GRID = "grid"
     PROPERTIES = "properties"
@@ -33,7 +33,7 @@ class Setting(StrEnum):
 
     @property
     def heading(self) -> str:
-        """For the table."""
+        """Title of its table, with the number of rounds."""
         return {
             Setting.GRID: "Synthetic grid, S₅₀",
             Setting.PROPERTIES: "Properties in Taipei, S₁₀₀",
@@ -55,7 +55,7 @@ class Cell:
 
     @property
     def curator_name(self) -> str:
-        """For the table."""
+        """Who releases, for the table."""
         if self.curator is None:
             return "none (rows in the clear)"
         if isinstance(self.curator, Curator):
@@ -64,7 +64,7 @@ class Cell:
 
     @property
     def epsilon_name(self) -> str:
-        """As a power of e."""
+        """ε as a power of e, for the table."""
         if self.curator is None:
             return "∞"
         exponent = round(math.log(self.curator.epsilon), 6)
@@ -72,7 +72,7 @@ class Cell:
 
     @property
     def modeller_name(self) -> str:
-        """Kernel and width."""
+        """Kernel and width of the modeller, for the table."""
         width = self.modeller.width_multiplier
         kernel = "" if not isinstance(self.curator, CertifiedCurator) else self.modeller.inputs
         return f"{kernel or 'ordinary'} kernel, {'theory' if width == 1 else f'{width:g} ×'} width"

@@ -12,17 +12,17 @@ import math
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
 
 from dpaudit import files, validate
-from dpaudit.errors import InputError
+from private_bo import experiments
+from private_bo.gp.types import Array
 from private_bo.outsourced import Curator, grid_problem
 from private_bo.outsourced.experiments.cells import Cell, Setting, grid_cells, real_cells
 from private_bo.outsourced.experiments.trials import run_trial
 
-__all__ = ["Outcome", "branch_table", "main", "regrets", "table"]
+__all__ = ["Outcome", "branch_table", "main", "regret_table", "regrets"]
 
 _EXPONENTS = (1.1, 1.3, 1.5)
 _DIMENSIONS = {
@@ -38,21 +38,11 @@ class Outcome:
 
     Attributes:
         cell: what was run.
-        regrets: simple regret after the last round of each trial.
+        regrets: simple regret after the last round of each trial, (trials,).
     """
 
     cell: Cell
-    regrets: tuple[float, ...]
-
-    @property
-    def mean(self) -> float:
-        """Mean over trials."""
-        return float(np.mean(self.regrets))
-
-    @property
-    def error(self) -> float:
-        """Standard error of the mean."""
-        return float(np.std(self.regrets, ddof=1) / math.sqrt(len(self.regrets)))
+    regrets: Array
 
 
 def regrets(
@@ -69,81 +59,66 @@ def regrets(
         seed: of everything.
         workers: processes.
     """
-    from joblib import Parallel, delayed, parallel_config
-
     validate.integer_at_least(2, trials=trials)
-    validate.integer_at_least(1, workers=workers)
+    _, seed, workers = experiments.trial_numbers(trials, seed, workers)
     seeds = np.random.SeedSequence(seed).spawn(trials)
-    with parallel_config("loky", n_jobs=workers, inner_max_num_threads=1):
-        rows = Parallel()(delayed(run_trial)(setting, cells, child) for child in seeds)
+    rows = experiments.in_parallel(run_trial, ((setting, cells, child) for child in seeds), workers)
     columns = zip(*rows, strict=True)
-    return [Outcome(cell, values) for cell, values in zip(cells, columns, strict=True)]
+    return [Outcome(cell, np.array(values)) for cell, values in zip(cells, columns, strict=True)]
 
 
 def branch_table() -> str:
     """ω against σ_min on the grid, and the largest r of the paper's tables without inflation."""
-    rows = grid_problem(np.random.default_rng(0)).rows
-    least = float(np.linalg.svd(rows - rows.mean(axis=0), compute_uv=False)[-1])
-    lines = [f"σ_min = {least:.2f}", "", "| ε | ω(r) | largest r with σ_min ≥ ω |", "|---|---|---|"]
+    grid = grid_problem(np.random.default_rng(0)).rows
+    least = float(np.linalg.svd(grid - grid.mean(axis=0), compute_uv=False)[-1])
+    rows = []
     for exponent in _EXPONENTS:
         omegas = {
             r: Curator(math.exp(exponent), 1e-5, dimension=r).omega for r in _DIMENSIONS[exponent]
         }
         shown = ", ".join(f"{r}: {omega:.0f}" for r, omega in omegas.items())
         largest = max(r for r, omega in omegas.items() if least >= omega)
-        lines.append(f"| e^{exponent} | {shown} | {largest} |")
-    return "\n".join(lines) + "\n"
+        rows.append((f"e^{exponent}", shown, largest))
+    heads = ("ε", "ω(r)", "largest r with σ_min ≥ ω")
+    return f"σ_min = {least:.2f}\n\n{experiments.table(heads, rows)}\n"
 
 
-def table(title: str, outcomes: Sequence[Outcome]) -> str:
+def regret_table(title: str, outcomes: Sequence[Outcome]) -> str:
     """A Markdown table with standard errors."""
-    trials = len(outcomes[0].regrets)
-    lines = [
-        f"## {title} ({trials} runs)",
-        "",
-        "| curator | ε | modeller | regret |",
-        "|---|---|---|---|",
-    ]
-    lines += [
-        f"| {o.cell.curator_name} | {o.cell.epsilon_name} | {o.cell.modeller_name} "
-        f"| {o.mean:.3f} ± {o.error:.3f} |"
+    rows = [
+        (
+            *(o.cell.curator_name, o.cell.epsilon_name, o.cell.modeller_name),
+            "{:.3f} ± {:.3f}".format(*experiments.mean_and_error(o.regrets)),
+        )
         for o in outcomes
     ]
-    return "\n".join(lines) + "\n"
+    heads = ("curator", "ε", "modeller", "regret")
+    return f"## {title} ({len(outcomes[0].regrets)} runs)\n\n{experiments.table(heads, rows)}\n"
 
 
-def _tables(options: argparse.Namespace) -> str:
-    run = {"trials": options.trials, "seed": options.seed, "workers": options.workers}
+def _tables(given: argparse.Namespace) -> str:
+    run = {"trials": given.trials, "seed": given.seed, "workers": given.workers}
     parts = []
-    for setting in map(Setting, options.data):
+    for setting in map(Setting, given.data):
         if setting is Setting.GRID:
             parts.append("## Branch\n\n" + branch_table())
             cells = grid_cells(_DIMENSIONS)
         else:
             cells = real_cells(setting)
-        parts.append(table(setting.heading, regrets(setting, cells, **run)))
-    return "\n".join(parts)
+        parts.append(regret_table(setting.heading, regrets(setting, cells, **run)))
+    text = "\n".join(parts)
+    if given.output is not None:
+        files.write(given.output, text)
+    return text
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command; 3 for wrong input."""
-    parser = argparse.ArgumentParser(prog="python -m private_bo.outsourced.experiments.tables")
+    about = "Simple regrets of the paper's curator and of a private one."
+    parser = experiments.options("private_bo.outsourced.experiments.tables", about, trials=50)
     names = [str(setting) for setting in Setting]
     parser.add_argument("--data", nargs="+", choices=names, default=[str(Setting.GRID)])
-    parser.add_argument("--trials", type=int, default=50)
-    parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--workers", type=int, default=2)
-    parser.add_argument("-o", "--output", type=Path)
-    options = parser.parse_args(arguments)
-    try:
-        text = _tables(options)
-        if options.output is not None:
-            files.write(options.output, text)
-    except InputError as error:
-        sys.stderr.write(f"{error}\n")
-        return 3
-    sys.stdout.write(text)
-    return 0
+    return experiments.command(_tables, parser.parse_args(arguments))
 
 
 if __name__ == "__main__":

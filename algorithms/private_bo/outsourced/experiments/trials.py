@@ -13,16 +13,15 @@ from private_bo.outsourced.experiments.cells import Cell, Setting
 __all__ = ["run_trial"]
 
 
-def _measured(problem: OutsourcedProblem, rng: np.random.Generator, row: int) -> float:
-    return problem.measure(row, rng)
-
-
 def run_trial(
     setting: Setting, cells: Sequence[Cell], seed: np.random.SeedSequence
 ) -> tuple[float, ...]:
     """The final simple regret of every cell in one trial."""
     problem_seed, release_seed, search_seed = seed.spawn(3)
-    problem = _problem(setting, problem_seed)
+    if setting is Setting.GRID:
+        problem = grid_problem(np.random.default_rng(problem_seed))
+    else:
+        problem = _recorded(setting)
     found = []
     for cell in cells:
         release = Release(problem.rows)
@@ -30,15 +29,9 @@ def run_trial(
             (points,) = cell.curator.releases(problem.rows, 1, np.random.default_rng(release_seed))
             release = Release(points, cell.curator.noise_variance)
         rng = np.random.default_rng(search_seed)
-        search = cell.modeller.run(release, partial(_measured, problem, rng), rng)
+        search = cell.modeller.run(release, partial(problem.measure, rng=rng), rng)
         found.append(float(problem.regret(search.rows)[-1]))
     return tuple(found)
-
-
-def _problem(setting: Setting, seed: np.random.SeedSequence) -> OutsourcedProblem:
-    if setting is Setting.GRID:
-        return grid_problem(np.random.default_rng(seed))
-    return _recorded(setting)
 
 
 @lru_cache(maxsize=2)

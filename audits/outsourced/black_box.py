@@ -1,6 +1,6 @@
-"""What the generic engine finds when nobody tells it where to look.
+"""Black-box attacks on the curators: the generic engine, which is given no score.
 
-It is given releases and neighbours, no score. On a pilot it trains classifiers on the entries of
+It sees releases of neighbours. On a pilot it trains classifiers on the entries of
 the release and their squares, and tests the best one on fresh runs.
 """
 
@@ -9,10 +9,10 @@ from __future__ import annotations
 from audits.outsourced.neighbours import inward
 from dpaudit import AuditPair, AuditRecord
 from dpaudit.auditing import audit_release
-from private_bo import outsourced
+from private_bo.outsourced import CertifiedCurator, Curator, OutsourcingCurator, RowNoise
 from private_bo.outsourced.problems import grid_rows
 
-__all__ = ["curators", "lattice_pair", "pairs", "untold_audit"]
+__all__ = ["black_box_audit", "curators", "lattice_pair", "pairs"]
 
 
 def lattice_pair(per_axis: int = 10) -> AuditPair:
@@ -23,8 +23,8 @@ def lattice_pair(per_axis: int = 10) -> AuditPair:
     return AuditPair(rows.tolist(), moved.tolist(), f"corner of a {per_axis} × {per_axis} grid")
 
 
-def untold_audit(
-    curator: outsourced.Curator | outsourced.CertifiedCurator,
+def black_box_audit(
+    curator: OutsourcingCurator,
     pair: AuditPair,
     *,
     runs: int = 10_000,
@@ -43,14 +43,14 @@ def untold_audit(
     )
 
 
-def pairs(curator: outsourced.Curator | outsourced.CertifiedCurator) -> tuple[AuditPair, ...]:
+def pairs(curator: OutsourcingCurator) -> tuple[AuditPair, ...]:
     """The curator's own pairs, and the corner of a small grid where it has two columns."""
     lattice = (lattice_pair(),) if curator.columns == 2 else ()
     return (*curator.audit_pairs(), *lattice)
 
 
-def curators(epsilon: float) -> tuple[outsourced.Curator | outsourced.CertifiedCurator, ...]:
+def curators(epsilon: float) -> tuple[OutsourcingCurator, ...]:
     """The paper's curator, and certified ones with either noise."""
-    noises = (outsourced.RowNoise.LAPLACE, outsourced.RowNoise.GAUSSIAN)
-    certified = (outsourced.CertifiedCurator(epsilon, noise=noise) for noise in noises)
-    return (outsourced.Curator(epsilon), *certified)
+    noises = (RowNoise.LAPLACE, RowNoise.GAUSSIAN)
+    certified = (CertifiedCurator(epsilon, noise=noise) for noise in noises)
+    return (Curator(epsilon), *certified)

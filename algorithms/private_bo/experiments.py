@@ -1,0 +1,172 @@
+"""What the papers' experiments share: trials in processes, tables, plots, files and a command."""
+
+from __future__ import annotations
+
+import argparse
+import io
+import sys
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from dpaudit import files, validate
+from dpaudit.errors import InputError
+from private_bo.gp.types import Array
+
+__all__ = [
+    "Curves",
+    "command",
+    "drawing",
+    "in_parallel",
+    "mean_and_error",
+    "options",
+    "row",
+    "save",
+    "table",
+    "trial_numbers",
+]
+
+Curves: TypeAlias = Mapping[str, Array]
+"""Regret by label, (trials, rounds)."""
+
+
+def trial_numbers(trials: int, seed: int, workers: int) -> tuple[int, int, int]:
+    """The numbers that every experiment takes, checked.
+
+    Raises:
+        InputError: if ``trials`` or ``workers`` is no positive integer, or ``seed`` is negative.
+    """
+    return (
+        validate.integer_at_least(1, trials=trials),
+        validate.integer_at_least(0, seed=seed),
+        validate.integer_at_least(1, workers=workers),
+    )
+
+
+def in_parallel(
+    function: Callable[..., Any], arguments: Iterable[tuple[Any, ...]], workers: int
+) -> list[Any]:
+    """What the function returns for each tuple of arguments, in their order.
+
+    Args:
+        function: of a module, so that processes find it.
+        arguments: one tuple a call.
+        workers: processes; the results do not depend on them.
+    """
+    from joblib import Parallel, delayed, parallel_config
+
+    with parallel_config("loky", n_jobs=workers, inner_max_num_threads=1):
+        return list(Parallel()(delayed(function)(*each) for each in arguments))
+
+
+def mean_and_error(values: Array) -> tuple[Any, Any]:
+    """Mean over the trials, which are the first axis, and its standard error: 0 for one trial."""
+    spread = values.std(axis=0, ddof=min(1, len(values) - 1))
+    return values.mean(axis=0), spread / np.sqrt(len(values))
+
+
+def row(*cells: object) -> str:
+    """A row of a Markdown table."""
+    return f"| {' | '.join(map(str, cells))} |"
+
+
+def table(heads: Sequence[object], rows: Iterable[Sequence[object]]) -> str:
+    """A Markdown table.
+
+    >>> print(table(("run", "regret"), [("a", 1)]))
+    | run | regret |
+    |---|---|
+    | a | 1 |
+    """
+    return "\n".join([row(*heads), "|---" * len(heads) + "|", *(row(*cells) for cells in rows)])
+
+
+def drawing(
+    panels: Mapping[str, Curves],
+    file_format: str,
+    *,
+    rounds: str = "round",
+    regret: str = "cumulative regret",
+    first: int = 1,
+) -> bytes:
+    """Mean regret with a band of one standard error, one plot a panel, at most three in a row.
+
+    Args:
+        panels: curves by title.
+        file_format: ``png`` or ``svg``; the same curves give the same bytes.
+        rounds: name of the horizontal axis.
+        regret: name of the vertical axis.
+        first: number of the first round.
+    """
+    import matplotlib as mpl
+    from matplotlib.figure import Figure
+
+    columns = min(3, len(panels))
+    lines = -(-len(panels) // columns)
+    figure = Figure(figsize=(5 * columns, 4 * lines), layout="constrained")
+    for place, (title, curves) in enumerate(panels.items(), start=1):
+        axes = figure.add_subplot(lines, columns, place)
+        for label, values in curves.items():
+            mean, error = mean_and_error(values)
+            steps = np.arange(first, first + mean.size)
+            (line,) = axes.plot(steps, mean, label=label)
+            colour = line.get_color()
+            axes.fill_between(steps, mean - error, mean + error, color=colour, alpha=0.2, lw=0)
+        axes.set_title(title, fontsize=10)
+        axes.set_xlabel(rounds)
+        axes.set_ylabel(regret)
+        axes.legend(fontsize=7, frameon=False)
+    content = io.BytesIO()
+    metadata: dict[str, Any] = {"Date": None} if file_format == "svg" else {"Software": None}
+    with mpl.rc_context({"svg.hashsalt": "private_bo"}):
+        figure.savefig(content, format=file_format, dpi=130, metadata=metadata)
+    return content.getvalue()
+
+
+def save(
+    folder: Path,
+    name: str,
+    text: str,
+    record: Mapping[str, Any] | None = None,
+    draw: Callable[[str], bytes] | None = None,
+) -> None:
+    """Write ``name.md``, and where given ``name.json`` and the plots ``name.png`` and ``name.svg``.
+
+    Raises:
+        InputError: if the folder cannot be made or written.
+    """
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise InputError(
+            f"output {str(folder)!r} cannot be made: {error.strerror}; give a writable folder."
+        ) from None
+    files.write(folder / f"{name}.md", text)
+    if record is not None:
+        files.write(folder / f"{name}.json", files.pretty_json(dict(record)))
+    if draw is not None:
+        for file_format in ("png", "svg"):
+            files.write(folder / f"{name}.{file_format}", draw(file_format))
+
+
+def options(prog: str, about: str, *, trials: int) -> argparse.ArgumentParser:
+    """A parser with the options that all experiments have."""
+    parser = argparse.ArgumentParser(prog=f"python -m {prog}", description=about)
+    parser.add_argument("-o", "--output", type=Path, metavar="PATH", help="where to write")
+    parser.add_argument("--trials", type=int, default=trials)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--workers", type=int, default=2, help="processes")
+    return parser
+
+
+def command(run: Callable[[argparse.Namespace], str], given: argparse.Namespace) -> int:
+    """Run an experiment and print its text; returns the exit code, 3 for wrong input."""
+    try:
+        text = run(given)
+    except InputError as error:
+        sys.stderr.write(f"{error}\n")
+        return 3
+    sys.stdout.write(text)
+    return 0

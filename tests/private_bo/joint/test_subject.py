@@ -1,0 +1,40 @@
+"""What the joint algorithms have in common: fields and data."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from dpaudit import InputError, Ledger
+from private_bo.gp import Ball, EigenFeatures, SquaredExponential
+from private_bo.joint import JointGPUCB
+from private_bo.joint.problems import bump
+
+SMALL = EigenFeatures(SquaredExponential(1.0), Ball(2.0, 2), 6)
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"epsilon": 0.0},
+        {"delta": 1.0},
+        {"steps": 0},
+        {"reward_range": (1.0, 1.0)},
+        {"noise": "none"},
+        {"continual_noise": "bush"},
+        {"matrix_weight": -1.0},
+        {"feature_map": "eigen"},
+        {"doubling": 1},
+    ],
+)
+def test_wrong_fields_are_refused(fields) -> None:
+    with pytest.raises(InputError):
+        JointGPUCB(**fields)
+
+
+def test_a_longer_problem_than_declared_is_refused() -> None:
+    algorithm = JointGPUCB(steps=2, feature_map=SMALL)
+    with pytest.raises(InputError, match="declare more steps"):
+        algorithm.run(
+            bump(np.random.default_rng(0), 3), Ledger(algorithm.plan()), np.random.default_rng()
+        )

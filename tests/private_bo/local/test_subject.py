@@ -1,0 +1,190 @@
+"""What the locally private algorithms declare, what they charge, what they let through."""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from crowds import ALGORITHMS, ledger_of, make, problem, run
+
+from dpaudit import guarantee
+from dpaudit.errors import InputError, PlanMismatchError
+from dpaudit.mechanisms import Laplace
+from dpaudit.plan import PrivacyUnit, ReplaceOne, TrustModel
+from private_bo.local import LDPTGPUCB, LDPMoMAGPUCB
+
+
+@pytest.mark.parametrize("kind", ALGORITHMS)
+def test_plan_of_the_defaults(kind: type) -> None:
+    (invocation,) = kind().plan().invocations
+    assert invocation.mechanism == Laplace(scale=4.0, clip=(-2.0, 2.0))
+    assert invocation.sensitivity == 4.0
+    assert invocation.unit == PrivacyUnit("response")
+    assert invocation.relation == ReplaceOne()
+    assert invocation.trust is TrustModel.LOCAL
+    assert invocation.count == 1
+    assert invocation.sampling is None
+    assert invocation.group is None
+    # 3 whole epochs of k = ⌈24 ln(4e·1000/0.1)⌉ = 279
+    assert invocation.total == (837 if kind is LDPMoMAGPUCB else 1000)
+    assert invocation.mechanism.pair(4.0).pure_epsilon == 1.0
+
+
+@pytest.mark.parametrize("kind", ALGORITHMS)
+@pytest.mark.parametrize("answers", [2, 3])
+@pytest.mark.parametrize("epsilon", [1.0, 0.1, 0.3])
+def test_claim_counts_the_answers_of_a_user(kind: type, answers: int, epsilon: float) -> None:
+    subject = make(kind, epsilon=epsilon, answers_per_user=answers)
+    (invocation,) = subject.plan().invocations
+    assert (invocation.count, invocation.unit) == (answers, PrivacyUnit("user"))
+    claim = subject.claim()
+    assert claim.delta == 0.0
+    exact = answers * Fraction(epsilon)
+    assert exact <= Fraction(claim.epsilon) <= exact * (1 + Fraction(1, 2**51))
+    if epsilon == 1.0:
+        assert claim.epsilon == answers
+    # what the pure accountant adds up never exceeds the claim
+    proved = Fraction(4.0) / Fraction(invocation.mechanism.scale) * answers
+    assert proved <= claim.epsilon
+
+
+@pytest.mark.parametrize(("answers", "expected"), [(1, 1.0), (2, 2.0)])
+def test_certified_exactly(answers: int, expected: float) -> None:
+    subject = LDPMoMAGPUCB(epsilon=1, answers_per_user=answers)
+    assert guarantee(subject.plan(), 0.0).epsilon == expected
+
+
+@pytest.mark.parametrize("kind", ALGORITHMS)
+def test_run_releases_what_was_planned(kind: type) -> None:
+    subject = make(kind)
+    data = problem()
+    with ledger_of(subject) as ledger:
+        result = subject.run(data, ledger, np.random.default_rng(0))
+    assert len(ledger) == 12
+    assert data.rewards.asked == 12  # type: ignore[attr-defined]
+    assert {entry.unit for entry in ledger} == {f"user {i}" for i in range(1, 13)}
+    (spent,) = ledger.spent().invocations
+    assert (spent.count, spent.total) == (1, 12)
+    regret = result.series["cumulative regret"]
+    assert len(regret) == 12
+    assert result.summary["final regret"] == regret[-1]
+    assert result.to_dict()["summary"]["responses"] == 12
+
+
+@pytest.mark.parametrize("kind", ALGORITHMS)
+def test_user_who_answers_twice_is_refused(kind: type) -> None:
+    subject = make(kind)
+    data = problem(name="ann")
+    with (
+        pytest.raises(PlanMismatchError, match="response 'ann' has been charged that often"),
+        ledger_of(subject) as ledger,
+    ):
+        subject.run(data, ledger, np.random.default_rng(0))
+    assert len(ledger) == 1
+
+
+@pytest.mark.parametrize("kind", ALGORITHMS)
+def test_user_who_may_answer_twice_is_charged_twice(kind: type) -> None:
+    subject = make(kind, answers_per_user=2)
+    with (
+        pytest.raises(PlanMismatchError, match="user 'ann'"),
+        ledger_of(subject) as ledger,
+    ):
+        subject.run(problem(name="ann"), ledger, np.random.default_rng(0))
+    (spent,) = ledger.spent().invocations
+    assert (spent.count, spent.total, len(ledger)) == (2, 2, 2)
+
+
+@pytest.mark.parametrize("kind", ALGORITHMS)
+def test_learner_sees_only_clipped_rewards(kind: type) -> None:
+    subject = make(kind, steps=60, epsilon=10.0, width_multiplier=0.01)
+    at_the_end = run(subject, problem(value=2.0))
+    assert run(subject, problem(value=1e9)) == at_the_end
+    assert run(subject, problem(value=-1e9)) == run(subject, problem(value=-2.0)) != at_the_end
+
+
+@pytest.mark.parametrize("kind", ALGORITHMS)
+@pytest.mark.parametrize("value", [math.nan, math.inf, np.zeros(2), "one", None])
+def test_wrong_reward_is_refused_before_any_noise(kind: type, value: object) -> None:
+    data = problem(value=value if value is not None else [None])
+    with pytest.raises(InputError, match=r"value|reward") as error, ledger_of(make(kind)) as ledger:
+        make(kind).run(data, ledger, np.random.default_rng(0))
+    assert len(ledger) == 0
+    assert "\n" not in str(error.value)
+
+
+BAD = [
+    ("epsilon", -1.0),
+    ("epsilon", 0),
+    ("epsilon", math.nan),
+    ("epsilon", math.inf),
+    ("epsilon", "1"),
+    ("epsilon", True),
+    ("epsilon", 1e-308),
+    ("reward_bound", 0.0),
+    ("reward_bound", math.inf),
+    ("noise_bound", -0.1),
+    ("steps", 0),
+    ("steps", 10.0),
+    ("confidence", 0.0),
+    ("confidence", 1.0),
+    ("dictionary_accuracy", 1.0),
+    ("regularisation", 0.0),
+    ("answers_per_user", 0),
+    ("answers_per_user", 13),
+    ("width_multiplier", 0.0),
+    ("bounds_are_public", "yes"),
+]
+
+
+@pytest.mark.parametrize("kind", ALGORITHMS)
+@pytest.mark.parametrize(("name", "value"), BAD)
+def test_bad_fields_are_one_sentence(kind: type, name: str, value: object) -> None:
+    settings = {name: value} | ({"reward_bound": 1e10} if value == 1e-308 else {})
+    with pytest.raises(InputError, match=rf"^{name} is ") as error:
+        make(kind, **settings)
+    assert str(error.value).endswith(".")
+    assert "\n" not in str(error.value)
+
+
+def test_findings_follow_the_configuration() -> None:
+    assert LDPMoMAGPUCB().findings() == ()
+    (finding,) = LDPTGPUCB(bounds_are_public=False).findings()
+    assert (finding.rule, str(finding.severity)) == ("data-dependent-bound", "warning")
+    (note,) = LDPMoMAGPUCB(plays_per_epoch=10, width_multiplier=0.5).findings()
+    assert note.rule == "off-theorem"
+    assert "k is 10, not 279" in note.message
+    assert "0.5 times" in note.message
+
+
+@pytest.mark.parametrize("answers", [1, 2])
+def test_audit_pairs_are_released_as_declared(answers: int) -> None:
+    subject = LDPTGPUCB(answers_per_user=answers)
+    rng = np.random.default_rng(0)
+    pairs = subject.audit_pairs()
+    assert any(np.max(np.abs(pair.x_prime)) > 2.0 for pair in pairs)
+    for pair in pairs:
+        for data in (pair.x, pair.x_prime):
+            released = subject.audit_release(data, 4000, rng)
+            assert released.shape == ((4000,) if answers == 1 else (4000, 2))
+            # seven standard errors of a mean of Laplace(4): false alarm below 1e-10
+            bound = 7 * 4 * math.sqrt(2 / 4000)
+            assert np.abs(released.mean(axis=0) - np.clip(data, -2, 2)).max() < bound
+
+
+def test_audit_refuses_a_transcript_of_another_size() -> None:
+    with pytest.raises(InputError, match="data has shape"):
+        LDPTGPUCB(answers_per_user=2).audit_release(1.0, 5, np.random.default_rng(0))
+
+
+def test_unknown_data_is_one_sentence(tmp_path) -> None:
+    subject = LDPTGPUCB()
+    rng = np.random.default_rng(0)
+    for source in ("nowhere", "", str(tmp_path / "x.csv"), str(tmp_path / "x.mat")):
+        with pytest.raises(InputError) as error:
+            subject.load(source, rng)
+        assert "\n" not in str(error.value)
+    with pytest.raises(InputError, match="data is a list"):
+        subject.run([], ledger_of(subject), rng)  # type: ignore[arg-type]

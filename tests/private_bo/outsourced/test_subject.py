@@ -1,0 +1,73 @@
+"""What both curators share: outputs through a mechanism, and a run."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from dpaudit.certificate import SubjectRecord, Verdict, certify
+from dpaudit.errors import InputError, PlanMismatchError
+from dpaudit.ledger import Ledger
+from private_bo.outsourced import (
+    CertifiedCurator,
+    Curator,
+    OutsourcedProblem,
+)
+from private_bo.outsourced.problems import to_norm
+
+RNG = np.random.default_rng(20200712)
+ROWS = to_norm(RNG.normal(size=(40, 2)))
+
+
+def record(subject):
+    return certify(
+        subject.plan(),
+        subject=SubjectRecord("x"),
+        claim=subject.claim(),
+        findings=subject.findings(),
+        not_covered=subject.not_covered(),
+    )
+
+
+def test_outputs_through_a_mechanism_are_charged_by_row():
+    curator = CertifiedCurator(1.0, queries=12, output_epsilon=0.5, output_bound=2.0)
+    problem = OutsourcedProblem("small", ROWS, np.linspace(-1.0, 1.0, 40))
+    with Ledger(curator.plan(), rng=np.random.default_rng(0)) as ledger:
+        curator.run(problem, ledger, np.random.default_rng(1))
+    units = [entry.unit for entry in ledger]
+    assert units[0] is None
+    assert len(set(units[1:])) == 12
+    certificate = record(curator)
+    assert certificate.verdict is Verdict.CERTIFIED
+    assert 1.49 < certificate.guarantee.epsilon <= 1.5
+    assert not any(f.rule == "outside-the-claim" for f in certificate.findings)
+
+
+def test_the_ledger_refuses_a_second_output_of_a_row():
+    curator = CertifiedCurator(1.0, queries=12, output_epsilon=0.5)
+    ledger = Ledger(curator.plan(), rng=np.random.default_rng(0))
+    curator.publish(ROWS, ledger)
+    curator.desk(40, float, ledger).ask(3)
+    with pytest.raises(PlanMismatchError, match="row 3"):
+        curator.desk(40, float, ledger).ask(3)
+
+
+def test_run_on_the_properties():
+    curator = Curator(queries=30)
+    problem = curator.load("taipei", np.random.default_rng(0))
+    with Ledger(curator.plan(), rng=np.random.default_rng(1)) as ledger:
+        result = curator.run(problem, ledger, np.random.default_rng(2))
+    assert problem.size == 414
+    assert result.summary["queries"] == 30
+    curve = result.series["simple regret"]
+    assert np.all(np.diff(curve) <= 0)
+    assert curve[-1] >= 0
+
+
+def test_more_queries_than_rows():
+    curator = CertifiedCurator(queries=41)
+    ledger = Ledger(curator.plan())
+    problem = OutsourcedProblem("small", ROWS, np.zeros(40))
+    with pytest.raises(InputError, match="queries is 41"):
+        curator.run(problem, ledger, np.random.default_rng(0))
+    assert len(ledger) == 0
