@@ -16,15 +16,16 @@ first audit, so that other test suites start no slower.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, Unpack
 
 import pytest
 
 if TYPE_CHECKING:
+    from dpaudit.auditing import ExecutionFields, Score
     from dpaudit.certificate import AuditRecord, Claim
     from dpaudit.mechanisms import Mechanism
-    from dpaudit.project import AuditPair, Subject
+    from dpaudit.project import AuditPair, Execution, Subject
 
 __all__ = ["PrivacyViolationError", "assert_private"]
 
@@ -51,24 +52,23 @@ def assert_private(
     claim: Claim | float | tuple[float, float],
     pair: AuditPair | tuple[Any, Any] | None = None,
     *,
-    runs: int | None = None,
-    seed: int = 0,
-    confidence: float = 0.99,
-    **settings: Any,
+    score: Score | Sequence[Score] = (),
+    stop_early: bool = False,
+    **fields: Unpack[ExecutionFields],
 ) -> AuditRecord:
     """Attack a claim; fail the test if it is refuted.
 
-    With a fixed seed the test gives the same answer every time. A true claim fails it with
-    probability at most 1 − ``confidence``, over the choice of the seed.
+    The seed is 0 unless the call says otherwise, so that the test gives the same answer every time.
+    A true claim fails it with probability at most 1 − ``confidence`` (0.01 unless the call says
+    otherwise), over the choice of the seed.
 
     Args:
         target: a mechanism, a subject, or a function ``f(data, rng)`` or ``f(data, rng, size)``.
         claim: the claim, or its ε, or (ε, δ).
         pair: two neighbours; a subject may do without.
-        runs: on each side.
-        seed: of the audit.
-        confidence: of the verdict.
-        settings: further arguments of :func:`dpaudit.auditing.audit_release`.
+        score: further scores that are tried beside the target's own.
+        stop_early: stop at the refutation.
+        fields: fields of :class:`dpaudit.auditing.Execution`, such as ``runs=50_000``.
 
     Returns:
         The audit, if it refutes nothing.
@@ -78,16 +78,18 @@ def assert_private(
         InputError: if an argument is wrong or the target cannot be audited.
     """
     __tracebackhide__ = True
-    from dpaudit.project import Subject
+    from dpaudit.auditing import audit_subject
+    from dpaudit.project import Execution, Subject
 
-    settings |= {"runs": _chosen(runs), "seed": seed, "confidence": confidence}
+    runs = next((runs for runs in _runs.values() if runs is not None), DEFAULT_RUNS)
+    execution = Execution(runs=runs, seed=0, confidence=0.99).updated(fields)
     stated, given = _claim(claim), _pair(pair)
     if isinstance(target, Subject):
-        from dpaudit.auditing import audit_subject
-
-        record = audit_subject(target, given, claim=stated, **settings)
+        record = audit_subject(
+            target, given, claim=stated, score=score, stop_early=stop_early, execution=execution
+        )
     else:
-        record = _audit_code(target, stated, given, settings)
+        record = _audit_code(target, stated, given, score, stop_early, execution)
     if record.refuted:
         raise PrivacyViolationError(record)
     return record
@@ -97,27 +99,28 @@ def _audit_code(
     target: Mechanism | Callable[..., Any],
     claim: Claim,
     pair: AuditPair | None,
-    settings: dict[str, Any],
+    score: Score | Sequence[Score],
+    stop_early: bool,
+    execution: Execution,
 ) -> AuditRecord:
-    from dpaudit.auditing import BlackBox, WhiteBox, audit_release
+    from dpaudit.auditing import BlackBox, WhiteBox, audit_release, learn_scores
+    from dpaudit.auditing.distinguishing.design import chosen_scores
     from dpaudit.errors import InputError
     from dpaudit.mechanisms import Mechanism
 
     if pair is None:
         raise InputError("pair is missing; give two neighbouring data sets.")
-    if not isinstance(target, Mechanism):
-        release: Any = BlackBox(target)
-    else:
-        release = target.release_many
-        settings = {"score": WhiteBox.of(target, pair), "learn": True} | settings
-    return audit_release(release, pair, epsilon=claim.epsilon, delta=claim.delta, **settings)
-
-
-def _chosen(runs: int | None) -> int:
-    for choice in (runs, _runs["option"], _runs["marker"]):
-        if choice is not None:
-            return choice
-    return DEFAULT_RUNS
+    declared = WhiteBox.of(target, pair) if isinstance(target, Mechanism) else None
+    return audit_release(
+        target.release_many if isinstance(target, Mechanism) else BlackBox(target),
+        pair,
+        epsilon=claim.epsilon,
+        delta=claim.delta,
+        score=(*chosen_scores(declared), *chosen_scores(score)),
+        learn=learn_scores,
+        stop_early=stop_early,
+        execution=execution,
+    )
 
 
 def _claim(claim: Claim | float | tuple[float, float]) -> Claim:

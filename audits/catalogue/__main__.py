@@ -7,8 +7,8 @@ import json
 import sys
 from pathlib import Path
 
-from dpaudit.auditing.catalogue.entries import Row, false_alarms, run_catalogue
 from dpaudit.auditing.catalogue.floats import FloatRow, run_floats
+from dpaudit.auditing.catalogue.rows import Row, false_alarms, run_catalogue
 
 from . import ENTRIES, FLOATS
 
@@ -27,14 +27,14 @@ def _line(row: Row) -> str:
         f"{row.verdict:<18}",
         f"{row.runs:>7}/{entry.runs:<7}",
         f"{row.seconds:>7.2f} s",
-        "" if row.as_it_should else "  UNEXPECTED",
+        "" if row.as_expected else "  UNEXPECTED",
     )
     return " ".join(cells) + "\n"
 
 
 def _float_line(row: FloatRow) -> str:
     found = ", ".join(row.rules) or "no finding"
-    late = "" if row.as_it_should else "  UNEXPECTED"
+    late = "" if row.as_expected else "  UNEXPECTED"
     return f"{row.entry.name:<58} {found:<25} {row.draws:>8} draws {row.seconds:>7.2f} s{late}\n"
 
 
@@ -69,7 +69,7 @@ def main(arguments: list[str] | None = None) -> int:
     if given.json is not None:
         table = {"rows": [r.to_dict() for r in rows], "floats": [f.to_dict() for f in floats]}
         given.json.write_text(json.dumps(table, ensure_ascii=False, indent=2) + "\n")
-    sound = [row.as_it_should for row in rows] + [row.as_it_should for row in floats]
+    sound = [row.as_expected for row in rows] + [row.as_expected for row in floats]
     return 0 if all(sound) else 1
 
 

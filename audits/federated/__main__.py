@@ -12,7 +12,7 @@ from audits.federated.game import audit, canary_pair, certified, white_box
 from audits.federated.table import ALPHA, SETTINGS, Row, entries, judged, rows
 from dpaudit.auditing import audit_release
 from dpaudit.auditing.catalogue import Row as CatalogueRow
-from dpaudit.auditing.catalogue.entries import audit_entry
+from dpaudit.auditing.catalogue.rows import audit_entry
 from dpaudit.errors import DpAuditError
 from private_bo.federated import DPFTSDE
 

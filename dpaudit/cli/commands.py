@@ -235,25 +235,20 @@ def audit(
     if subject is None:
         raise typer.BadParameter("give a subject or FILE.py:function, or --catalogue")
     from dpaudit.cli import show
-    from dpaudit.workflow.attacking import AuditRequest, audit_target
+    from dpaudit.project import Execution
+    from dpaudit.workflow.attacking import audit_target
 
+    execution = Execution(
+        runs=10_000 if runs is None else runs,
+        confidence=confidence,
+        seed=seed,
+        workers=workers,
+        dask=dask,
+        timeout=timeout,
+        journal=journal,
+    )
     with foreign_code():
-        outcome = audit_target(
-            AuditRequest(
-                target=subject,
-                settings=tuple(settings or ()),
-                pair=pair,
-                epsilon=epsilon,
-                delta=delta,
-                runs=10_000 if runs is None else runs,
-                confidence=confidence,
-                seed=seed,
-                workers=workers,
-                dask=dask,
-                journal=journal,
-                timeout=timeout,
-            )
-        )
+        outcome = audit_target(subject, settings or (), pair, epsilon, delta, execution)
     if output is not None:
         outcome.certificate().save(output)
     show.audit(outcome, as_json=as_json)
@@ -275,7 +270,7 @@ def _audit_catalogue(
         progress=None if as_json else show.catalogue_row,
     )
     show.catalogue(table, as_json=as_json)
-    raise typer.Exit(0 if table.as_it_should else 1)
+    raise typer.Exit(0 if table.as_expected else 1)
 
 
 def report(

@@ -18,7 +18,7 @@ from dpaudit.certificate import Severity, Verdict
 from dpaudit.errors import InputError
 
 if TYPE_CHECKING:
-    from dpaudit.auditing.catalogue.entries import Row
+    from dpaudit.auditing.catalogue import Row
     from dpaudit.certificate import AuditRecord, Certificate
     from dpaudit.workflow.attacking import AuditOutcome
     from dpaudit.workflow.catalogue import CatalogueTable
@@ -190,7 +190,7 @@ def audit(outcome: AuditOutcome, *, as_json: bool) -> None:
 def catalogue_row(row: Row) -> None:
     """Print one row of a catalogue: what, true ε, bound, verdict, runs, time."""
     entry = row.entry
-    mark = "" if row.as_it_should else "  [red]unexpected[/]"
+    mark = "" if row.as_expected else "  [red]unexpected[/]"
     true = "∞" if entry.true_epsilon == float("inf") else f"{entry.true_epsilon:.4g}"
     _console().print(
         f"{escape(entry.name)}: claimed {entry.claim.epsilon:.4g}, true {true}, "
@@ -206,7 +206,7 @@ def catalogue(table: CatalogueTable, *, as_json: bool) -> None:
         return
     console = _console()
     for row in table.floats:
-        mark = "" if row.as_it_should else "  [red]unexpected[/]"
+        mark = "" if row.as_expected else "  [red]unexpected[/]"
         found = ", ".join(row.rules) or "no float finding"
         console.print(f"{escape(row.entry.name)}: {found}, {row.draws} draws{mark}")
     alarms = table.to_dict()["false_alarms"]

@@ -10,27 +10,16 @@ from dpaudit import validate
 from dpaudit.accounting import AccountantName
 from dpaudit.certificate import Claim
 from dpaudit.errors import InputError
+from dpaudit.project.execution import Execution
 from dpaudit.project.subject import AuditPair
 
-__all__ = ["DRAWN", "MOST_RUNS", "AuditEntry", "BudgetEntry", "SubjectEntry", "checked_runs"]
+__all__ = ["DRAWN", "AuditEntry", "BudgetEntry", "SubjectEntry"]
 
 DRAWN = ("runs", "confidence", "seed", "workers", "timeout")
-"""Fields of an attack that say how runs are drawn."""
+"""Fields of an execution that a project file may give."""
 
-MOST_RUNS = 10**9
-"""Runs on each side; beyond it an audit would end neither in time nor in memory."""
-
-
-def checked_runs(runs: object, least: int) -> int:
-    """A number of runs.
-
-    Raises:
-        InputError: if it is none from ``least`` to :data:`MOST_RUNS`.
-    """
-    number = validate.integer_at_least(least, runs=runs)
-    if number > MOST_RUNS:
-        raise InputError(f"runs is {number:.4g}; it must be at most {MOST_RUNS}.")
-    return number
+REPEATABLE = Execution(confidence=0.99, seed=0)
+"""Where a project file says nothing else: reports then differ only where something changed."""
 
 
 @dataclass(frozen=True)
@@ -38,11 +27,7 @@ class AuditEntry:
     """One attack.
 
     Attributes:
-        runs: on each side.
-        confidence: of the lower bound.
-        seed: of the experiment.
-        workers: worker processes; they change no result.
-        timeout: seconds that one run may take.
+        execution: how many runs are drawn, at least 2, and how.
         pair: the neighbours; where not given, the best of the subject's own.
         every_pair: attack each of the subject's own pairs.
         exact: enumerate the outputs of the declared mechanism in place of runs.
@@ -51,11 +36,7 @@ class AuditEntry:
         delta: the δ under test; the claim's where not given.
     """
 
-    runs: int = 10_000
-    confidence: float = 0.99
-    seed: int = 0
-    workers: int = 1
-    timeout: float = 60.0
+    execution: Execution = REPEATABLE
     pair: AuditPair | None = None
     every_pair: bool = False
     exact: bool = False
@@ -64,11 +45,7 @@ class AuditEntry:
     delta: float | None = None
 
     def __post_init__(self) -> None:
-        checked_runs(self.runs, 2)
-        validate.open_fraction(confidence=self.confidence)
-        validate.integer_at_least(0, seed=self.seed)
-        validate.integer_at_least(1, workers=self.workers)
-        validate.positive(timeout=self.timeout)
+        validate.integer_at_least(2, runs=self.execution.runs)
         for name in ("every_pair", "exact"):
             if not isinstance(getattr(self, name), bool):
                 raise InputError(f"{name} is {getattr(self, name)!r:.60}; give true or false.")
@@ -90,10 +67,6 @@ class AuditEntry:
         epsilon = claim.epsilon if self.epsilon is None else self.epsilon
         delta = claim.delta if self.delta is None else self.delta
         return replace(claim, epsilon=epsilon, delta=delta)
-
-    def execution(self) -> dict[str, Any]:
-        """How runs are drawn, as arguments of the auditors."""
-        return {name: getattr(self, name) for name in DRAWN}
 
 
 @dataclass(frozen=True)

@@ -207,7 +207,8 @@ def _audit(place: str, value: object, default: AuditEntry, keys: Sequence[str]) 
     with tables.within(place):
         if "pair" in given:
             given["pair"] = _pair(given["pair"])
-        return replace(default, **given)
+        drawn = {key: given.pop(key) for key in DRAWN if key in given}
+        return replace(default, execution=replace(default.execution, **drawn), **given)
 
 
 def _pair(value: object) -> AuditPair:

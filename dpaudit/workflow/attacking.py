@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
-from pathlib import Path
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
-from dpaudit import files, validate
-from dpaudit.certificate import AuditRecord, Certificate, Claim, Finding, SubjectRecord
+from dpaudit import files
+from dpaudit.certificate import AuditRecord, Certificate, Claim, SubjectRecord
 from dpaudit.certificate.verdicts import contradicts
 from dpaudit.errors import InputError
 from dpaudit.mechanisms import Opaque
 from dpaudit.plan import Invocation, Plan, PrivacyUnit, ReplaceOne, TrustModel
-from dpaudit.project import AuditPair
-from dpaudit.project.entries import checked_runs
+from dpaudit.project import AuditPair, Execution
+from dpaudit.project.execution import DEFAULTS
 from dpaudit.project.targets import (
     Target,
-    find_subject,
     find_target,
     is_subject,
     load_function,
@@ -24,52 +23,7 @@ from dpaudit.project.targets import (
 )
 from dpaudit.workflow.certifying import certified
 
-__all__ = ["AuditOutcome", "AuditRequest", "audit_target"]
-
-
-@dataclass(frozen=True)
-class AuditRequest:
-    """What is to be attacked, and how hard.
-
-    Attributes:
-        target: a subject, or a function in a file.
-        settings: ``key=value`` texts for a subject.
-        pair: two neighbours as JSON texts; a subject's own pairs where not given.
-        epsilon: the ε under test; the subject's claim where not given.
-        delta: the δ under test; the subject's claim, or 0.
-        runs: runs on each side.
-        confidence: of the lower bound.
-        seed: of the experiment.
-        workers: worker processes; the result does not depend on them.
-        dask: address of a dask scheduler to run on instead.
-        timeout: seconds that one run may take.
-        journal: file of finished runs, from which a killed audit goes on; needs a seed.
-    """
-
-    target: str
-    settings: tuple[str, ...] = ()
-    pair: tuple[str, str] | None = None
-    epsilon: float | None = None
-    delta: float | None = None
-    runs: int = 10_000
-    confidence: float = 0.95
-    seed: int | None = None
-    workers: int = 1
-    dask: str | None = None
-    journal: Path | None = None
-    timeout: float = 60.0
-
-    def execution(self) -> dict[str, Any]:
-        """How the runs are drawn: the same for functions and subjects."""
-        return {
-            "runs": self.runs,
-            "confidence": self.confidence,
-            "seed": self.seed,
-            "workers": self.workers,
-            "dask": self.dask,
-            "journal": self.journal,
-            "timeout": self.timeout,
-        }
+__all__ = ["AuditOutcome", "audit_target"]
 
 
 @dataclass(frozen=True)
@@ -85,7 +39,6 @@ class AuditOutcome:
     record: AuditRecord
     target: Target | None
     name: str
-    findings: tuple[Finding, ...] = field(default_factory=tuple)
 
     @property
     def exit_code(self) -> int:
@@ -95,8 +48,7 @@ class AuditOutcome:
 
     def to_dict(self) -> dict[str, Any]:
         """The JSON answer."""
-        findings = [finding.to_dict() for finding in self.findings]
-        return {"subject": self.name, **self.record.to_dict(), "findings": findings}
+        return {"subject": self.name, **self.record.to_dict(), "findings": []}
 
     def certificate(self) -> Certificate:
         """The subject's certificate with this audit; a function's, as an opaque claim."""
@@ -114,21 +66,37 @@ def _function_target(name: str, record: AuditRecord) -> Target:
     return Target(SubjectRecord(name), Plan.of(invocation), claim, (), ())
 
 
-def audit_target(request: AuditRequest) -> AuditOutcome:
+def audit_target(
+    name: str,
+    settings: Sequence[str] = (),
+    pair: tuple[str, str] | None = None,
+    epsilon: float | None = None,
+    delta: float | None = None,
+    execution: Execution = DEFAULTS,
+) -> AuditOutcome:
     """Attack a subject or a function.
+
+    Args:
+        name: of a subject, or of a function in a file.
+        settings: ``key=value`` texts for a subject.
+        pair: two neighbours as JSON texts; a subject's own pairs where not given.
+        epsilon: the ε under test; the subject's claim where not given.
+        delta: the δ under test; the subject's claim, or 0.
+        execution: how many runs are drawn, and how.
 
     Raises:
         InputError: if the target, the pair or a number is wrong.
     """
-    checked_runs(request.runs, 1)
-    validate.open_fraction(confidence=request.confidence)
-    validate.integer_at_least(1, workers=request.workers)
-    pair = None if request.pair is None else _pair(request.pair)
-    if request.target.endswith(".toml"):
+    neighbours = None if pair is None else _pair(pair)
+    if name.endswith(".toml"):
         raise InputError("a plan file has no code to attack; audit its subject or function.")
-    if ".py:" in request.target and not request.settings:
-        return _audit_function(request, pair)
-    return _audit_subject(request, pair)
+    if ".py:" in name and not settings and not is_subject(function := load_function(name)):
+        if neighbours is None:
+            raise InputError("--pair is missing; give two neighbouring data sets as JSON.")
+        if epsilon is None:
+            raise InputError("--epsilon is missing; give the claimed ε that is to be tested.")
+        return _audit_function(name, function, neighbours, Claim(epsilon, delta or 0.0), execution)
+    return _audit_subject(name, settings, neighbours, epsilon, delta, execution)
 
 
 def _pair(texts: tuple[str, str]) -> AuditPair:
@@ -139,51 +107,50 @@ def _pair(texts: tuple[str, str]) -> AuditPair:
     return AuditPair(x, x_prime, "given")
 
 
-def _audit_function(request: AuditRequest, pair: AuditPair | None) -> AuditOutcome:
-    from dpaudit.auditing import BlackBox, audit_release
-    from dpaudit.auditing.distinguishing.progress import progress_bar
+def _audit_function(
+    name: str,
+    function: Callable[..., Any],
+    pair: AuditPair,
+    claim: Claim,
+    execution: Execution,
+) -> AuditOutcome:
+    from dpaudit.auditing import BlackBox, audit_release, progress_bar
 
-    function = load_function(request.target)
-    if is_subject(function):
-        return _audit_subject(request, pair)
-    if pair is None:
-        raise InputError("--pair is missing; give two neighbouring data sets as JSON.")
-    if request.epsilon is None:
-        raise InputError("--epsilon is missing; give the claimed ε that is to be tested.")
-    with progress_bar(request.target) as progress:
+    with progress_bar(name) as progress:
         record = audit_release(
             BlackBox(function),
             pair,
-            epsilon=Claim(request.epsilon).epsilon,
-            delta=Claim(0.0, request.delta or 0.0).delta,
+            epsilon=claim.epsilon,
+            delta=claim.delta,
+            execution=execution,
             progress=progress,
-            **request.execution(),
         )
-    return AuditOutcome(record, None, request.target)
+    return AuditOutcome(record, None, name)
 
 
-def _audit_subject(request: AuditRequest, pair: AuditPair | None) -> AuditOutcome:
-    from dpaudit.auditing import audit_subject
-    from dpaudit.auditing.distinguishing.progress import progress_bar
+def _audit_subject(
+    name: str,
+    settings: Sequence[str],
+    pair: AuditPair | None,
+    epsilon: float | None,
+    delta: float | None,
+    execution: Execution,
+) -> AuditOutcome:
+    from dpaudit.auditing import audit_subject, progress_bar
 
-    settings = parse_settings(request.settings)
-    target = find_target(request.target, settings)
-    subject = find_subject(request.target, settings)
+    target = find_target(name, parse_settings(settings))
+    assert target.subject is not None
     claim = target.claim
-    if request.epsilon is not None:
-        claim = Claim(request.epsilon, request.delta or 0.0)
+    if epsilon is not None:
+        claim = Claim(epsilon, delta or 0.0)
     elif claim is None:
         raise InputError("--epsilon is missing, and the subject states no claim; give one.")
-    elif request.delta is not None:
-        claim = Claim(claim.epsilon, request.delta)
-    with progress_bar(request.target) as progress:
+    elif delta is not None:
+        claim = Claim(claim.epsilon, delta)
+    with progress_bar(name) as progress:
         record = audit_subject(
-            subject,
-            pair,
-            claim=claim,
-            progress=progress,
-            **request.execution(),
+            target.subject, pair, claim=claim, execution=execution, progress=progress
         )
     # Other numbers under test are no other claim: the certificate speaks of the subject's own.
     own = target if target.claim is not None else replace(target, claim=claim)
-    return AuditOutcome(record, own, request.target)
+    return AuditOutcome(record, own, name)

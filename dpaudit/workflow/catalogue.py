@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from dpaudit.auditing.catalogue.entries import Row, false_alarms, load_catalogue, run_catalogue
+from dpaudit.auditing.catalogue.entries import load_catalogue
 from dpaudit.auditing.catalogue.floats import FloatRow, run_floats
+from dpaudit.auditing.catalogue.rows import Row, false_alarms, run_catalogue
 
 __all__ = ["DEFAULT_CATALOGUE", "CatalogueTable", "audit_catalogue"]
 
@@ -29,10 +30,10 @@ class CatalogueTable:
     floats: tuple[FloatRow, ...]
 
     @property
-    def as_it_should(self) -> bool:
+    def as_expected(self) -> bool:
         """Whether every wrong row was found, and right ones no more often than the error rate."""
-        sound = [row.as_it_should for row in self.rows]
-        return all([*sound, *(row.as_it_should for row in self.floats)])
+        sound = [row.as_expected for row in self.rows]
+        return all([*sound, *(row.as_expected for row in self.floats)])
 
     def to_dict(self) -> dict[str, Any]:
         """The JSON answer."""
@@ -41,7 +42,7 @@ class CatalogueTable:
             "rows": [row.to_dict() for row in self.rows],
             "floats": [row.to_dict() for row in self.floats],
             "false_alarms": {"refuted": refuted, "audits": audits},
-            "as_it_should": self.as_it_should,
+            "as_expected": self.as_expected,
         }
 
 

@@ -6,8 +6,13 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from dpaudit import tables
-from dpaudit.auditing import BlackBox, audit_release, audit_subject, candidate_pairs
-from dpaudit.auditing.distinguishing.progress import progress_bar
+from dpaudit.auditing import (
+    BlackBox,
+    audit_release,
+    audit_subject,
+    candidate_pairs,
+    progress_bar,
+)
 from dpaudit.auditing.subjects.declared import claimed_curve
 from dpaudit.auditing.subjects.exact import audit_exact
 from dpaudit.certificate import AuditRecord, Certificate, Claim
@@ -90,11 +95,8 @@ def _made(target: Target, claim: Claim, audit: AuditEntry, label: str) -> Sequen
     records = []
     for pair in pairs:
         with progress_bar(label) as progress:
-            records.append(
-                audit_subject(
-                    target.subject, pair, claim=tested, progress=progress, **audit.execution()
-                )
-            )
+            execution = audit.execution.updated({"progress": progress})
+            records.append(audit_subject(target.subject, pair, claim=tested, execution=execution))
     return records
 
 
@@ -109,8 +111,8 @@ def _code(plan: Plan, claim: Claim, audit: AuditEntry, label: str) -> AuditRecor
             epsilon=claim.epsilon,
             delta=claim.delta,
             curve=curve,
+            execution=audit.execution,
             progress=progress,
-            **audit.execution(),
         )
     null = "(ε, δ) alone" if curve is None else "the plan's whole curve δ(ε)"
     details = {"code": audit.code, "null": null, "claim_looser_than_plan": looser}

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpaudit import AddRemove, Gaussian, Invocation, Plan, PoissonSampling, PrivacyUnit, TrustModel
-from dpaudit.auditing.evidence.gdp_estimate import gdp_epsilon
+from dpaudit.auditing.evidence.gdp import gdp_epsilon
 from dpaudit.auditing.evidence.one_run import one_run_lower_bound
 from dpaudit.auditing.evidence.one_run_families import gaussian_family, gaussian_least
 from dpaudit.auditing.evidence.one_run_fdp import fdp_rejects, fdp_strength

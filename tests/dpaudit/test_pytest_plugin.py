@@ -78,6 +78,17 @@ class TestHelper:
         assert caught.value.record.refuted
         assert isinstance(Laplace(1.0), Mechanism)
 
+    def test_takes_the_fields_of_an_execution(self):
+        settings = {"pair": (0.0, 1.0), "runs": 300}
+        record = assert_private(Laplace(1.0), 1.0, confidence=0.9, seed=4, **settings)
+        assert (record.confidence, record.seed, record.runs) == (0.9, 4, 300)
+        assert assert_private(Laplace(1.0), 1.0, **settings).confidence == 0.99
+        assert assert_private(Laplace(1.0), 1.0, stop_early=True, **settings).details["test"] == (
+            "e-process"
+        )
+        with pytest.raises(TypeError, match="runz"):
+            assert_private(Laplace(1.0), 1.0, (0.0, 1.0), runz=300)
+
     def test_bad_input(self):
         with pytest.raises(InputError, match="pair is missing"):
             assert_private(Laplace(1.0), 1.0)

@@ -61,7 +61,7 @@ class FloatRow:
     seconds: float
 
     @property
-    def as_it_should(self) -> bool:
+    def as_expected(self) -> bool:
         """A finding where, and only where, there is a leak."""
         return bool(self.rules) == self.entry.leaks
 
@@ -74,7 +74,7 @@ class FloatRow:
             "draws": self.draws,
             "budget": self.entry.draws,
             "seconds": self.seconds,
-            "as_it_should": self.as_it_should,
+            "as_expected": self.as_expected,
         }
 
 

@@ -1,4 +1,4 @@
-"""What an audit can find: runs that are needed at all, and what silence is worth.
+"""What silence is worth: the least fault that an audit would have found.
 
 Forecasts, not evidence: they are computed from the rates that a pilot showed.
 """
@@ -13,17 +13,18 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpaudit.auditing.distinguishing.nulls import CurveNull, Null, PointNull
-from dpaudit.auditing.distinguishing.scores import Score, WhiteBox
+from dpaudit.auditing.distinguishing.nulls import Null, PointNull
+from dpaudit.auditing.distinguishing.samples import Sample
+from dpaudit.auditing.distinguishing.scores import Score
 from dpaudit.auditing.evidence.bets import quantile_edges, tail_bets
 from dpaudit.auditing.evidence.eprocess import curve_points
 from dpaudit.auditing.evidence.events import expected_lower_bound
-from dpaudit.auditing.evidence.power import fewest_runs, power
+from dpaudit.auditing.evidence.power import power
 from dpaudit.auditing.evidence.types import Direction, Event, PairCounts
 from dpaudit.certificate import Claim
 from dpaudit.errors import InputError
 
-__all__ = ["Forecast", "power_statement", "require_enough_runs"]
+__all__ = ["Forecast", "power_statement"]
 
 Floats = NDArray[np.float64]
 Both = tuple[Floats, Floats]
@@ -35,105 +36,6 @@ GRAVEST_NOISE = 0.95
 CAUTION = 4.0  # standard errors, so that a lucky rare tail is not chosen
 MANY = 5  # expected hits from which the normal law serves for a forecast
 _QUANTILE = 1.2815515655446004  # of the standard normal at WANTED_POWER
-_SAMPLE = 20_000
-_MOST_RUNS = 10**7
-_STEPS = 64
-_NEVER = 2**63  # e^30 runs and more
-
-
-def require_enough_runs(
-    claim: Claim,
-    runs: int,
-    test_runs: Callable[[int], int],
-    error: float,
-    curve: CurveNull | None,
-) -> None:
-    """Refuse an audit that could not refute the claim whatever it saw.
-
-    Args:
-        claim: under test.
-        runs: runs a side, all stages.
-        test_runs: how many of so many runs (at least 2) the joint test sees.
-        error: of the joint test, 0 where it decides nothing.
-        curve: an unused test of the claimed curve, if there is one; it is used up.
-
-    Raises:
-        InputError: saying how many runs are needed.
-    """
-    possible = error > 0 and claim.epsilon <= 30
-    fewest = fewest_runs(claim.epsilon, claim.delta, error) if possible else _NEVER
-    needed = _runs_in_all(fewest, test_runs) if fewest < _NEVER else _NEVER
-    if runs >= needed:
-        return
-    if curve is not None:
-        while not curve.refuted and curve.pairs < _MOST_RUNS and curve.pairs < needed:
-            more = max(64, curve.pairs // 4)
-            curve.update(np.ones(more), np.zeros(more))
-        needed = min(needed, curve.pairs) if curve.refuted else needed
-    if runs < needed:
-        remedy = (
-            f"at least {needed} are needed; give more, or a smaller epsilon to test"
-            if needed < _NEVER
-            else "no number of runs could; give a smaller epsilon to test"
-        )
-        raise InputError(
-            f"runs is {runs}; even outputs that never coincide could not refute {claim} with so "
-            f"few: {remedy}."
-        )
-
-
-def _runs_in_all(fewest: int, test_runs: Callable[[int], int]) -> int:
-    """The least number of runs from which on at least ``fewest`` are always left for the test."""
-    low, high = 1, max(2, fewest)
-    while test_runs(high) < fewest:
-        low, high = high, 2 * high
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (low, middle) if test_runs(middle) >= fewest else (middle, high)
-    # A pilot that grows in steps takes a few test runs back, so the last shortage counts.
-    nearby = range(high + _STEPS, max(2, high) - 1, -1)
-    short = (runs for runs in nearby if test_runs(runs) < fewest)
-    return next(short, high - 1) + 1
-
-
-@dataclass(frozen=True)
-class Sample:
-    """Outputs of both sides with continuous noise, and what they are without it.
-
-    Attributes:
-        outputs: of x and of x', each shape (n, …).
-        centres: the noiseless output of each side, as well as it is known.
-    """
-
-    outputs: Both
-    centres: tuple[Any, Any]
-
-    @classmethod
-    def of(cls, score: Score, outputs: Both) -> Sample | None:
-        """From the declared mechanism where the score knows it, else from outputs of the pilot.
-
-        Returns:
-            The sample, or None if the noise is not continuous, so that "smaller" has no meaning.
-        """
-        centres: tuple[Any, Any] = np.median(outputs[0], axis=0), np.median(outputs[1], axis=0)
-        if isinstance(score, WhiteBox):
-            rng, mechanism = np.random.default_rng(0), score.mechanism
-            x, x_prime = (
-                mechanism.release_many(value, _SAMPLE, rng).astype(np.float64)
-                for value in (score.x, score.x_prime)
-            )
-            outputs = x, x_prime
-            centres = mechanism._prepare(score.x), mechanism._prepare(score.x_prime)
-        continuous = all(_continuous(side) for side in outputs)
-        return cls(outputs, centres) if continuous else None
-
-    def scores(self, score: Score, factor: float) -> Both:
-        """Scores of the outputs with their noise multiplied by a factor."""
-        first, second = (
-            score(centre + factor * (side - centre))
-            for side, centre in zip(self.outputs, self.centres, strict=True)
-        )
-        return first, second
 
 
 @dataclass(frozen=True)
@@ -318,13 +220,6 @@ def _normal_quantile(error: float) -> float:
     from scipy.special import ndtri
 
     return -float(ndtri(error))
-
-
-def _continuous(outputs: Floats) -> bool:
-    """Whether there are several outputs, and most differ from each other."""
-    if len(outputs) < 2:
-        return False
-    return len(np.unique(outputs.reshape(len(outputs), -1), axis=0)) > 0.9 * len(outputs)
 
 
 def _curve_detects(points: Any, scores: Both, runs: int, error: float) -> bool:

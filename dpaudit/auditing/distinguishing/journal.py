@@ -1,14 +1,13 @@
 """The journal of an experiment: finished chunks, so that a killed audit goes on where it was.
 
-The first line says which experiment it is; every further line holds one finished chunk and the
-hash of the line before. A chunk that was cut off by a kill is dropped and run again *from its own
-seed*: its runs are the very same, so none is lost and none counts twice.
+The first line says which experiment it is; every further line holds one finished chunk and a
+checksum. A chunk is known by its place in the experiment, and its runs follow from its own seed:
+one that is missing is run again and is the very same, so no run is lost and none counts twice.
 """
 
 from __future__ import annotations
 
 import base64
-import hashlib
 import json
 import os
 from io import BytesIO
@@ -20,61 +19,45 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpaudit import files
-from dpaudit.auditing.distinguishing.experiment import Chunk, Stage
 from dpaudit.errors import InputError, TamperedError
 
 __all__ = ["TrialJournal"]
 
-FORMAT = "dpaudit-trials/1"
+FORMAT = "dpaudit-trials/2"
 Both = tuple[NDArray[np.float64], NDArray[np.float64]]
 
 
 class TrialJournal:
-    """An append-only file of finished chunks, one open experiment at a time."""
+    """A file to which finished chunks are appended, one open experiment at a time.
 
-    def __init__(self, path: Path, finished: dict[Stage, dict[int, Both]], last: str) -> None:
-        self._finished = finished
-        self._last = last
-        self._file = path.open("ab")
+    Args:
+        path: of the file.
+        identity: public facts that determine every run, JSON values.
 
-    @classmethod
-    def open(cls, path: Path | str, identity: dict[str, Any]) -> TrialJournal:
-        """Start a journal, or go on with one of the same experiment.
+    Raises:
+        InputError: if the file belongs to another experiment or cannot be written.
+        TamperedError: if a line is damaged.
+    """
 
-        Args:
-            path: of the file.
-            identity: public facts that determine every run, JSON values.
-
-        Raises:
-            InputError: if the file belongs to another experiment or cannot be written.
-            TamperedError: if a line does not follow from those before.
-        """
-        path = Path(path)
-        header = {"format": FORMAT, "experiment": files.digest(identity)}
+    def __init__(self, path: Path | str, identity: dict[str, Any]) -> None:
+        self._path = Path(path)
+        self._header = {"format": FORMAT, "experiment": files.digest(identity)}
         try:
-            if not path.exists() or path.stat().st_size == 0:
-                path.write_bytes(_line(header, ""))
-            finished, last = _read(path, header)
-            return cls(path, finished, last)
+            self._finished = self._read()
+            self._file = self._path.open("ab")
         except OSError as error:
             raise InputError(
                 f"journal {str(path)!r} cannot be used: {error.strerror}; give a writable path."
             ) from None
 
-    def finished(self, stage: Stage) -> dict[int, Both]:
-        """The finished chunks of a stage, by number, without a gap."""
+    def finished(self, stage: int) -> dict[int, Both]:
+        """The chunks of a stage that were finished before, by number."""
         return self._finished.get(stage, {})
 
-    def append(self, chunk: Chunk, result: Both) -> None:
+    def append(self, stage: int, number: int, both: Both) -> None:
         """Record a finished chunk; on disk before this returns."""
-        record = {
-            "stage": int(chunk.stage),
-            "number": chunk.number,
-            "outputs": [_packed(side) for side in result],
-        }
-        line = _line(record, self._last)
-        self._last = _hash(line)
-        self._file.write(line)
+        record = {"stage": int(stage), "number": number, "outputs": [*map(_packed, both)]}
+        self._file.write(_line(record | {"checksum": self._checksum(record)}))
         self._file.flush()
         os.fsync(self._file.fileno())
 
@@ -89,13 +72,42 @@ class TrialJournal:
     ) -> None:
         self._file.close()
 
+    def _checksum(self, record: dict[str, Any]) -> str:
+        return files.digest([self._header, record])
 
-def _line(record: dict[str, Any], previous: str) -> bytes:
-    return (files.canonical_json(record | {"previous": previous}) + "\n").encode()
+    def _read(self) -> dict[int, dict[int, Both]]:
+        """The finished chunks; a line that was cut off by a kill is removed."""
+        lines = self._path.read_bytes().splitlines(keepends=True) if self._path.exists() else []
+        if lines and not lines[-1].endswith(b"\n"):
+            os.truncate(self._path, sum(map(len, lines[:-1])))
+            lines.pop()
+        if not lines:
+            self._path.write_bytes(_line(self._header))
+        elif lines[0] != _line(self._header):
+            raise InputError(
+                f"journal {str(self._path)!r} belongs to another experiment (mechanism, pair, seed "
+                "or runs); give another path."
+            )
+        finished: dict[int, dict[int, Both]] = {}
+        for place, line in enumerate(lines[1:], start=2):
+            try:
+                record = json.loads(line)
+                whole = record.pop("checksum") == self._checksum(record)
+                x, x_prime = map(_unpacked, record["outputs"])
+                chunks = finished.setdefault(record["stage"], {})
+            except (ValueError, KeyError, TypeError, AttributeError):
+                whole = False
+            if not whole:
+                raise TamperedError(
+                    f"line {place} of journal {str(self._path)!r} is damaged; delete the line, and "
+                    "its runs are made again."
+                )
+            chunks[record["number"]] = x, x_prime
+        return finished
 
 
-def _hash(line: bytes) -> str:
-    return hashlib.sha256(line).hexdigest()
+def _line(record: dict[str, Any]) -> bytes:
+    return (files.canonical_json(record) + "\n").encode()
 
 
 def _packed(array: NDArray[np.float64]) -> str:
@@ -107,34 +119,3 @@ def _packed(array: NDArray[np.float64]) -> str:
 def _unpacked(text: str) -> NDArray[np.float64]:
     array: NDArray[np.float64] = np.load(BytesIO(base64.b64decode(text)), allow_pickle=False)
     return array
-
-
-def _read(path: Path, header: dict[str, Any]) -> tuple[dict[Stage, dict[int, Both]], str]:
-    """The finished chunks and the hash of the last whole line; a cut line is removed."""
-    whole = path.read_bytes()
-    lines = whole.splitlines(keepends=True)
-    if lines and not lines[-1].endswith(b"\n"):
-        os.truncate(path, len(whole) - len(lines.pop()))
-    if not lines:
-        path.write_bytes(_line(header, ""))
-        lines = [_line(header, "")]
-    if lines[0] != _line(header, ""):
-        raise InputError(
-            f"journal {str(path)!r} belongs to another experiment (mechanism, pair, seed or runs); "
-            "give another path."
-        )
-    finished: dict[Stage, dict[int, Both]] = {}
-    for number, line in enumerate(lines[1:], start=1):
-        try:
-            record = json.loads(line)
-            chained = record["previous"] == _hash(lines[number - 1])
-            stage, chunk = Stage(record["stage"]), record["number"]
-            x, x_prime = map(_unpacked, record["outputs"])
-        except (ValueError, KeyError, TypeError):
-            raise TamperedError(f"line {number + 1} of the journal is not a chunk.") from None
-        if not chained or chunk != len(finished.setdefault(stage, {})):
-            raise TamperedError(
-                f"line {number + 1} of the journal does not follow from the lines before."
-            )
-        finished[stage][chunk] = x, x_prime
-    return finished, _hash(lines[-1])

@@ -1,28 +1,58 @@
-"""Scores that are learned on a pilot, and the choice among candidates."""
+"""Scores that are learned on a pilot."""
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dpaudit.auditing.distinguishing.scores import AtomScore, Identity, Score
-from dpaudit.auditing.evidence.events import choose_event, expected_lower_bound
-from dpaudit.auditing.evidence.types import Event
-from dpaudit.errors import InputError
+from dpaudit.auditing.distinguishing.scores import AtomScore, Score, is_scalar
+from dpaudit.errors import UnsupportedError
+from dpaudit.extras import needed
 
-__all__ = ["Choice", "LearnedScore", "choose_score", "first_scores", "score_outputs"]
+__all__ = ["LearnedScore", "Learner", "learn_scores", "why_none_is_learned"]
 
 Floats = NDArray[np.float64]
 
+Learner: TypeAlias = Callable[[Floats, Floats], Iterable[Score]]
+"""Scores that are learned on outputs on x and on x', each of shape (n, …)."""
+
 LARGEST = 1e9  # outputs beyond are as good as infinite for a classifier
 BOOSTED_ENTRIES = 64  # gradient boosting is slow on longer outputs
-ADVANTAGE = 0.15  # by which the promise of a later score must be better
-PILOT_CAUTION = 2.0  # standard errors of the pilot by which its promises are lowered
+
+
+def learn_scores(x: Floats, x_prime: Floats) -> Iterator[Score]:
+    """The scores that dpaudit learns: of outputs that repeat, and by classifiers for arrays.
+
+    Without scikit-learn no classifier is trained.
+
+    Args:
+        x: outputs on x, shape (n, …).
+        x_prime: as many on x'.
+    """
+    atoms = len(np.unique(np.concatenate([x, x_prime]).reshape(2 * len(x), -1), axis=0))
+    if atoms <= max(12, len(x) // 8):
+        yield AtomScore.fit(x, x_prime)
+    if not is_scalar(x) and why_none_is_learned() is None:
+        yield LearnedScore.logistic(x, x_prime)
+        if x[:1].size <= BOOSTED_ENTRIES and len(x) >= 100:
+            yield LearnedScore.boosted(x, x_prime)
+
+
+def why_none_is_learned() -> UnsupportedError | None:
+    """What keeps classifiers from being trained; None where nothing does."""
+    try:
+        _sklearn("linear_model")
+    except UnsupportedError as error:
+        return error
+    return None
+
+
+def _sklearn(module: str) -> Any:
+    return needed("learn", f"sklearn.{module}", what="a learned score of arrays")
 
 
 @dataclass(frozen=True)
@@ -45,11 +75,9 @@ class LearnedScore:
     @classmethod
     def logistic(cls, x: Floats, x_prime: Floats) -> LearnedScore:
         """Logistic regression on the entries and their squares."""
-        from sklearn.linear_model import LogisticRegression
-
         return cls._fitted(
             "learned score (logistic regression)",
-            LogisticRegression(C=1.0, max_iter=200),
+            _sklearn("linear_model").LogisticRegression(C=1.0, max_iter=200),
             x,
             x_prime,
             squares=True,
@@ -58,11 +86,9 @@ class LearnedScore:
     @classmethod
     def boosted(cls, x: Floats, x_prime: Floats) -> LearnedScore:
         """Gradient boosting on the entries."""
-        from sklearn.ensemble import HistGradientBoostingClassifier
-
         return cls._fitted(
             "learned score (gradient boosting)",
-            HistGradientBoostingClassifier(
+            _sklearn("ensemble").HistGradientBoostingClassifier(
                 max_iter=60,
                 max_leaf_nodes=8,
                 learning_rate=0.1,
@@ -106,111 +132,3 @@ class LearnedScore:
 def _flat(outputs: Floats) -> Floats:
     """Outputs as rows of moderate numbers."""
     return np.clip(outputs.reshape(len(outputs), -1), -LARGEST, LARGEST)
-
-
-def score_outputs(score: Score, outputs: Floats) -> Floats:
-    """The scores of outputs, checked.
-
-    Raises:
-        InputError: if they are not one number (not NaN) for each output.
-    """
-    scores = np.asarray(score(outputs), dtype=np.float64)
-    if scores.shape != (len(outputs),) or np.isnan(scores).any():
-        raise InputError(
-            f"{score.method} gave scores of shape {scores.shape}; it must give one number, not "
-            f"NaN, for each of {len(outputs)} outputs."
-        )
-    return scores
-
-
-@dataclass(frozen=True)
-class Choice:
-    """What a pilot decides.
-
-    Attributes:
-        score: to be used on fresh runs.
-        event: of this score, to be tested on fresh runs.
-        promise: the lower bound to be expected; a forecast for ranking.
-        judged_on: the outputs of the pilot that the score was not trained on.
-    """
-
-    score: Score
-    event: Event
-    promise: float
-    judged_on: tuple[Floats, Floats] = field(repr=False)
-
-
-def choose_score(
-    fixed: Sequence[Score],
-    x: Floats,
-    x_prime: Floats,
-    delta: float,
-    *,
-    test_runs: int,
-    confidence: float,
-    learn: bool = True,
-) -> Choice:
-    """The score and event that promise the largest lower bound on fresh runs.
-
-    Half of the pilot trains the learned scores, the other half compares all of them; the event of
-    the chosen score is then picked on the whole pilot (for a learned score on the half that it was
-    not trained on). An earlier score wins ties.
-
-    Args:
-        fixed: scores that need no training, preferred in this order.
-        x: pilot outputs on x, shape (n, …).
-        x_prime: pilot outputs on x', shape (n, …).
-        delta: at which ε will be bounded.
-        test_runs: fresh runs a side that will follow.
-        confidence: of the test that will follow.
-        learn: whether learned scores are candidates.
-    """
-    half = len(x) // 2
-    held = x[half:], x_prime[half:]
-    chosen: Choice | None = None
-    learned = _trained(x[:half], x_prime[:half], vectors=not _scalar(x)) if learn and half else ()
-    for score in (*fixed, *learned):
-        # A score that needed no training may be judged on the whole pilot.
-        pilot = (x, x_prime) if score in fixed or not half else held
-        scores = score_outputs(score, pilot[0]), score_outputs(score, pilot[1])
-        event = choose_event(*scores, delta, test_runs=test_runs, confidence=confidence)
-        promise = _promise(event, scores, delta, test_runs, confidence)
-        if chosen is None or promise > chosen.promise + ADVANTAGE:
-            chosen = Choice(score, event, promise, pilot)
-    if chosen is None:
-        raise InputError("there is no score to choose from; give one, or let one be learned.")
-    return chosen
-
-
-def _scalar(outputs: Floats) -> bool:
-    return outputs[:1].size == 1
-
-
-def _trained(x: Floats, x_prime: Floats, *, vectors: bool) -> Iterator[Score]:
-    atoms = len(np.unique(np.concatenate([x, x_prime]).reshape(2 * len(x), -1), axis=0))
-    if atoms <= max(12, len(x) // 8):
-        yield AtomScore.fit(x, x_prime)
-    if vectors:
-        yield LearnedScore.logistic(x, x_prime)
-        if x[:1].size <= BOOSTED_ENTRIES and len(x) >= 100:
-            yield LearnedScore.boosted(x, x_prime)
-
-
-def first_scores(outputs: Floats) -> list[Score]:
-    """The scores that need no training, for outputs of this shape."""
-    return [Identity()] if _scalar(outputs) else []
-
-
-def _promise(
-    event: Event, scores: Sequence[Floats], delta: float, test_runs: int, confidence: float
-) -> float:
-    """The bound to be expected from an event, lowered by the pilot's own uncertainty."""
-    from scipy.special import ndtri
-
-    counts = event.count(scores[0], scores[1])
-    p = (counts.hits + 0.5) / (counts.runs + 1.0)
-    q = (counts.other_hits + 0.5) / (counts.other_runs + 1.0)
-    margin = float(ndtri(confidence)) / math.sqrt(test_runs) + PILOT_CAUTION / math.sqrt(
-        counts.runs
-    )
-    return float(expected_lower_bound(p, q, delta, max(0.0, margin)))

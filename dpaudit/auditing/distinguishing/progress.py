@@ -6,7 +6,7 @@ import contextlib
 import sys
 from collections.abc import Iterator
 
-from dpaudit.auditing.distinguishing.trials import Progress
+from dpaudit.auditing.execution import Progress
 
 __all__ = ["progress_bar"]
 

@@ -7,6 +7,7 @@ validity never depends on it.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Protocol, runtime_checkable
 
@@ -17,7 +18,17 @@ from dpaudit.errors import InputError
 from dpaudit.mechanisms import Mechanism
 from dpaudit.project import AuditPair
 
-__all__ = ["AtomScore", "Identity", "LinearScore", "Score", "TranscriptScore", "WhiteBox"]
+__all__ = [
+    "AtomScore",
+    "FixedScore",
+    "Identity",
+    "LinearScore",
+    "Score",
+    "TranscriptScore",
+    "WhiteBox",
+    "is_scalar",
+    "score_outputs",
+]
 
 Floats = NDArray[np.float64]
 
@@ -36,6 +47,26 @@ class Score(Protocol):
 
     def __call__(self, outputs: Floats) -> Floats:
         """One number for each output: shape (n, …) to shape (n,), without NaN."""
+
+
+def is_scalar(outputs: Floats) -> bool:
+    """Whether every output, shape (n, …), is one number."""
+    return outputs[:1].size == 1
+
+
+def score_outputs(score: Score, outputs: Floats) -> Floats:
+    """The scores of outputs, checked.
+
+    Raises:
+        InputError: if they are not one number (not NaN) for each output.
+    """
+    scores = np.asarray(score(outputs), dtype=np.float64)
+    if scores.shape != (len(outputs),) or np.isnan(scores).any():
+        raise InputError(
+            f"{score.method} gave scores of shape {scores.shape}; it must give one number, not "
+            f"NaN, for each of {len(outputs)} outputs."
+        )
+    return scores
 
 
 def log_ratio(mechanism: Mechanism, outputs: Floats, x: Any, x_prime: Any) -> Floats:
@@ -219,6 +250,25 @@ class LinearScore:
             )
         sums: Floats = flat @ np.array(self.weights)
         return sums
+
+
+@dataclass(frozen=True)
+class FixedScore:
+    """A function that was written down before any run, as a score.
+
+    Attributes:
+        function: outputs, shape (n, …), to scores, shape (n,).
+        name: what a score is.
+        method: how the evidence is made.
+    """
+
+    function: Callable[[Floats], Floats]
+    name: str = "fixed score"
+    method: str = "white-box fixed score"
+
+    def __call__(self, outputs: Floats) -> Floats:
+        """The scores."""
+        return np.asarray(self.function(outputs), dtype=np.float64)
 
 
 @dataclass(frozen=True)

@@ -23,13 +23,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dpaudit.auditing.evidence.bets import NullPoint
-from dpaudit.auditing.evidence.types import LowerBound, confidence_failure, json_number
+from dpaudit.auditing.evidence.types import LowerBound, confidence_failure
 from dpaudit.auditing.evidence.wealth import PILOT_PAIRS, Wealth
 from dpaudit.errors import InputError
 from dpaudit.validate import integer_at_least, open_fraction, probability, real_array
@@ -158,11 +157,6 @@ class CurveEProcess:
         """Logarithm of the largest e-value so far, at least 0."""
         return float(self._wealth.log_peak[0])
 
-    @property
-    def p_value(self) -> float:
-        """``1 / max e-value``: an anytime-valid p-value (Ville)."""
-        return math.exp(-self.log_peak)
-
     def refuted(self, alpha: float) -> bool:
         """Whether the claim is refuted at error rate ``alpha``.
 
@@ -170,16 +164,6 @@ class CurveEProcess:
             InputError: if ``alpha`` is not in (0, 1).
         """
         return self.log_peak >= -math.log(open_fraction(alpha=alpha))
-
-    def to_dict(self) -> dict[str, Any]:
-        """The evidence as JSON values."""
-        return {
-            "kind": "e-value",
-            "pairs": self.pairs,
-            "e_value": json_number(self.e_value),
-            "log_peak": self.log_peak,
-            "p_value": self.p_value,
-        }
 
 
 class EpsilonEProcess:

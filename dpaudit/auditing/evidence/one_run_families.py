@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dpaudit.accounting import guarantee, privacy_curve
-from dpaudit.auditing.evidence.gdp_estimate import gdp_epsilon
+from dpaudit.auditing.evidence.gdp import gdp_epsilon
 from dpaudit.errors import InputError
 from dpaudit.mechanisms import Gaussian, Laplace
 from dpaudit.plan import Plan

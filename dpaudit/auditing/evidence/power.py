@@ -1,4 +1,4 @@
-"""What an audit that found nothing would have found: power of the joint test, and runs needed.
+"""What an audit that found nothing would have found: power of the joint test, and fewest runs.
 
 These are forecasts for planning and for reporting silence, computed from assumed probabilities of
 an event; they are not evidence. The critical value is that of the fixed-order joint test, with the
@@ -8,7 +8,6 @@ nuisance interval that the expected counts would give.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 
 import numpy as np
 
@@ -19,15 +18,12 @@ from dpaudit.errors import InputError
 from dpaudit.validate import (
     finite,
     integer_at_least,
-    interval,
     non_negative,
     open_fraction,
     probability,
 )
 
-__all__ = ["critical_region", "detectable", "fewest_runs", "power", "runs_needed"]
-
-_MOST_RUNS = 10**9
+__all__ = ["critical_region", "fewest_runs", "power"]
 
 
 def _closed(**field: float) -> float:
@@ -126,86 +122,3 @@ def fewest_runs(epsilon: float, delta: float, error: float = 0.05) -> int:
     q = min((k - delta) / (2 * k), (1 - delta) / k)
     chance = min(1.0, k * q + delta) * (1 - q)
     return math.ceil(math.log(error) / math.log(chance) - 1e-9)
-
-
-def runs_needed(
-    p: float,
-    q: float,
-    epsilon: float,
-    delta: float,
-    error: float = 0.05,
-    wanted_power: float = 0.9,
-) -> int:
-    """Test runs a side with which the joint test has the wanted power (to about 2 %).
-
-    Raises:
-        InputError: if (p, q) does not violate the claim, or would need over 1e9 runs, or a number
-            is out of range.
-    """
-    open_fraction(wanted_power=wanted_power)
-    low = fewest_runs(epsilon, delta, error) - 1
-    if _closed(p=p) <= math.exp(epsilon) * _closed(q=q) + delta:
-        raise InputError(
-            f"p is {p} and q is {q}; p must exceed exp(epsilon) q + delta, or no number of runs "
-            "can refute the claim."
-        )
-    high = max(16, 2 * low)
-    while power(p, q, high, high, epsilon, delta, error) < wanted_power:
-        low, high = high, 2 * high
-        if high > _MOST_RUNS:
-            raise InputError(f"p is {p} and q is {q}; to refute them takes over 1e9 runs a side.")
-    while high - low > max(1, high // 50):
-        middle = (low + high) // 2
-        if power(p, q, middle, middle, epsilon, delta, error) < wanted_power:
-            low = middle
-        else:
-            high = middle
-    return high
-
-
-def detectable(
-    family: Callable[[float], tuple[float, float]],
-    between: tuple[float, float],
-    n: int,
-    epsilon: float,
-    delta: float,
-    error: float = 0.05,
-    wanted_power: float = 0.9,
-) -> float | None:
-    """The mildest fault of a family that would have been detected with the wanted power.
-
-    Args:
-        family: probabilities (p, q) of the tested event as a function of a parameter, such as the
-            true epsilon or the factor by which noise is too small.
-        between: the parameter of a correct mechanism, and that of the gravest fault; in either
-            order of size. Power is taken to grow from the first to the second.
-        n: test runs a side.
-        epsilon: the claimed epsilon.
-        delta: the claimed delta.
-        error: the level of the test.
-        wanted_power: the probability of detection.
-
-    Returns:
-        The parameter to a thousandth of the range, on its detected side; ``None`` if even the
-        gravest fault would probably have been missed.
-
-    Raises:
-        InputError: if a number is out of its range.
-    """
-    open_fraction(wanted_power=wanted_power)
-    interval(between=tuple(sorted(between)))
-    harmless, grave = between
-
-    def detected(parameter: float) -> bool:
-        p, q = family(parameter)
-        return power(p, q, n, n, epsilon, delta, error) >= wanted_power
-
-    if not detected(grave):
-        return None
-    while abs(grave - harmless) > abs(between[1] - between[0]) / 1000:
-        middle = (harmless + grave) / 2
-        if detected(middle):
-            grave = middle
-        else:
-            harmless = middle
-    return grave

@@ -1,21 +1,30 @@
-"""What an audit can conclude from samples: events, lower bounds and mere estimates."""
+"""What an audit can conclude from samples: events, their counts and lower bounds."""
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from enum import Enum
+from enum import StrEnum
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dpaudit.errors import InputError
-from dpaudit.validate import integer_at_least, non_negative, open_fraction, probability, text
+from dpaudit.fields import (
+    Checked,
+    Count,
+    Name,
+    Natural,
+    NonNegative,
+    OpenProbability,
+    Probability,
+    Record,
+)
+from dpaudit.validate import open_fraction
 
 __all__ = [
     "Direction",
-    "Estimate",
     "Event",
     "LowerBound",
     "PairCounts",
@@ -30,7 +39,7 @@ Floats = NDArray[np.float64]
 _LEAST = math.ulp(0.0)
 
 
-class Direction(Enum):
+class Direction(StrEnum):
     """Which of the two neighbours is put on the large side of ``p <= exp(epsilon) q + delta``."""
 
     FORWARD = "x to x'"
@@ -94,7 +103,7 @@ def as_scores(**field: ArrayLike) -> Floats:
 
 
 @dataclass(frozen=True)
-class Event:
+class Event(Checked):
     r"""A set of scores, and the direction in which it is to be tested.
 
     The set is the closed interval ``[lower, upper]``, or its complement. A threshold event leaves
@@ -123,7 +132,7 @@ class Event:
     direction: Direction = Direction.FORWARD
 
     def __post_init__(self) -> None:
-        """Refuse an empty interval."""
+        super().__post_init__()
         if not self.lower <= self.upper:
             raise InputError(
                 f"lower is {self.lower} and upper is {self.upper}; lower must not exceed upper."
@@ -173,28 +182,9 @@ class Event:
             "direction": self.direction.value,
         }
 
-    @classmethod
-    def from_dict(cls, values: dict[str, Any]) -> Event:
-        """The event that :meth:`to_dict` wrote.
-
-        Raises:
-            InputError: if a value is missing or cannot be read.
-        """
-        try:
-            return cls(
-                lower=float(values["lower"]),
-                upper=float(values["upper"]),
-                complement=bool(values["complement"]),
-                direction=Direction(values["direction"]),
-            )
-        except (KeyError, TypeError, ValueError) as error:
-            raise InputError(
-                f"event is {values!r}; it must have lower, upper, complement and direction."
-            ) from error
-
 
 @dataclass(frozen=True)
-class PairCounts:
+class PairCounts(Record):
     """How often an event occurred in independent runs on two neighbours.
 
     Attributes:
@@ -207,34 +197,23 @@ class PairCounts:
         InputError: if a count is not an integer in ``0 .. runs``, or there are no runs.
     """
 
-    hits: int
-    runs: int
-    other_hits: int
-    other_runs: int
+    hits: Natural
+    runs: Count
+    other_hits: Natural
+    other_runs: Count
 
     def __post_init__(self) -> None:
-        """Check that occurrences do not exceed runs."""
-        integer_at_least(1, runs=self.runs)
-        integer_at_least(1, other_runs=self.other_runs)
+        super().__post_init__()
         for name, hits, runs in (
             ("hits", self.hits, self.runs),
             ("other_hits", self.other_hits, self.other_runs),
         ):
-            if integer_at_least(0, **{name: hits}) > runs:
+            if hits > runs:
                 raise InputError(f"{name} is {hits}; it must be at most the {runs} runs.")
-
-    def to_dict(self) -> dict[str, Any]:
-        """The counts as JSON values."""
-        return {
-            "hits": self.hits,
-            "runs": self.runs,
-            "other_hits": self.other_hits,
-            "other_runs": self.other_runs,
-        }
 
 
 @dataclass(frozen=True)
-class LowerBound:
+class LowerBound(Checked):
     """A statement that holds with probability ``confidence``: no smaller epsilon fits ``delta``.
 
     Attributes:
@@ -249,60 +228,13 @@ class LowerBound:
         InputError: if a number is out of its range.
     """
 
-    epsilon: float
-    delta: float
-    confidence: float
-    method: str
-    runs: int
+    epsilon: NonNegative
+    delta: Probability
+    confidence: OpenProbability
+    method: Name
+    runs: Natural
     event: Event | None = None
-
-    def __post_init__(self) -> None:
-        """Check the ranges."""
-        non_negative(epsilon=self.epsilon)
-        probability(delta=self.delta)
-        open_fraction(confidence=self.confidence)
-        text(method=self.method)
-        integer_at_least(0, runs=self.runs)
 
     def refutes(self, epsilon: float) -> bool:
         """Whether a claim of ``epsilon`` at this bound's delta is refuted."""
         return self.epsilon > epsilon
-
-    def to_dict(self) -> dict[str, Any]:
-        """The bound as JSON values, labelled ``"lower bound"``."""
-        return {
-            "kind": "lower bound",
-            "epsilon": self.epsilon,
-            "delta": self.delta,
-            "confidence": self.confidence,
-            "method": self.method,
-            "runs": self.runs,
-            "event": None if self.event is None else self.event.to_dict(),
-        }
-
-
-@dataclass(frozen=True)
-class Estimate:
-    """A number that rests on an assumption; it is *not* a bound and refutes nothing.
-
-    Attributes:
-        epsilon: the estimated epsilon at ``delta``.
-        delta: the delta at which it was evaluated.
-        assumption: what was assumed, in words.
-        parameters: the fitted parameters by name.
-    """
-
-    epsilon: float
-    delta: float
-    assumption: str
-    parameters: tuple[tuple[str, float], ...] = ()
-
-    def to_dict(self) -> dict[str, Any]:
-        """The estimate as JSON values, labelled ``"estimate"``."""
-        return {
-            "kind": "estimate",
-            "epsilon": json_number(self.epsilon),
-            "delta": self.delta,
-            "assumption": self.assumption,
-            "parameters": {name: json_number(value) for name, value in self.parameters},
-        }

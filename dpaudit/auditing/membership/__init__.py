@@ -7,15 +7,11 @@ a deep-learning library: a model is whatever ``train(mask, rng)`` scores its exa
 from __future__ import annotations
 
 from dpaudit.auditing.evidence.one_run_families import CurveFamily, gaussian_family, scaled_family
-from dpaudit.auditing.membership.attacks import (
-    MembershipAttack,
-    audit_membership,
-    audit_one_run,
-    audit_scores,
-)
+from dpaudit.auditing.membership.attacks import MembershipAttack, audit_membership
 from dpaudit.auditing.membership.gradient_audit import audit_gradient_canary
 from dpaudit.auditing.membership.gradients import GradientCanary
 from dpaudit.auditing.membership.lira import lira_offline, lira_online, logit_confidence
+from dpaudit.auditing.membership.one_run import audit_one_run, audit_scores
 from dpaudit.auditing.membership.roc import Roc
 from dpaudit.auditing.membership.shadows import Train
 

@@ -19,11 +19,11 @@ from dpaudit.certificate import Claim
 from dpaudit.errors import InputError
 from dpaudit.plan import MetricBall, Plan
 
-__all__ = ["Tested", "bound_as_json", "require_family", "tested"]
+__all__ = ["MembershipNull", "bound_as_json", "membership_null", "require_family"]
 
 
 @dataclass(frozen=True)
-class Tested:
+class MembershipNull:
     """The null hypothesis.
 
     Attributes:
@@ -45,7 +45,7 @@ class Tested:
         return f"the plan's whole curve δ(ε){beside}"
 
 
-def tested(epsilon: float | None, delta: float, plan: Plan | None) -> Tested:
+def membership_null(epsilon: float | None, delta: float, plan: Plan | None) -> MembershipNull:
     """The hypothesis of an audit: a plan gives its curve, and its ε where none is stated.
 
     A claim that is looser than its plan is tested alone, a tighter one together with the curve:
@@ -60,7 +60,7 @@ def tested(epsilon: float | None, delta: float, plan: Plan | None) -> Tested:
     if plan is None:
         if epsilon is None:
             raise InputError("epsilon is missing, and there is no plan; give one of them.")
-        return Tested(Claim(epsilon, delta), None)
+        return MembershipNull(Claim(epsilon, delta), None)
     if isinstance(plan.relation, MetricBall):
         raise InputError(
             f"plan has the relation {plan.relation}; membership is a matter of add-remove, "
@@ -73,10 +73,10 @@ def tested(epsilon: float | None, delta: float, plan: Plan | None) -> Tested:
     claim = Claim(epsilon, delta)
     curve, _ = claimed_curve(plan, claim)
     if curve is None:
-        return Tested(claim, None)
+        return MembershipNull(claim, None)
     tighter = bool(curve(np.array([claim.epsilon]))[0] > claim.delta)
     of_plan, of_claim = curve_least(curve), approximate_least(claim.epsilon, claim.delta)
-    return Tested(claim, lambda p: np.maximum(of_plan(p), of_claim(p)), tighter)
+    return MembershipNull(claim, lambda p: np.maximum(of_plan(p), of_claim(p)), tighter)
 
 
 def require_family(family: object) -> CurveFamily:

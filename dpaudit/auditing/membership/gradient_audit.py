@@ -3,47 +3,43 @@
 from __future__ import annotations
 
 import math
-import secrets
-from dataclasses import dataclass, replace
-from functools import cached_property
-from typing import Any
+from dataclasses import replace
+from typing import Any, Unpack
 
 import numpy as np
 
 from dpaudit import validate
-from dpaudit.auditing.distinguishing.blackbox import OneByOne, preflight
-from dpaudit.auditing.distinguishing.engine import CURVE_SHARE
 from dpaudit.auditing.distinguishing.experiment import Experiment, Release, Stage
-from dpaudit.auditing.distinguishing.trials import Execution, Progress, Runner
+from dpaudit.auditing.distinguishing.preflight import preflight
 from dpaudit.auditing.evidence.events import pilot_size
 from dpaudit.auditing.evidence.joint import joint_lower_bound
-from dpaudit.auditing.evidence.nuisance import clopper_pearson
 from dpaudit.auditing.evidence.one_run_families import (
     CurveFamily,
     Floats,
-    Least,
     largest_refuted,
     scaled_family,
 )
-from dpaudit.auditing.evidence.types import Event, PairCounts
-from dpaudit.auditing.membership.claims import Tested, bound_as_json, require_family, tested
+from dpaudit.auditing.execution import Execution, ExecutionFields
+from dpaudit.auditing.membership.claims import bound_as_json, membership_null, require_family
+from dpaudit.auditing.membership.gradient_design import (
+    PRESENT_OR_ABSENT,
+    GradientDesign,
+    curve_refuted,
+)
 from dpaudit.auditing.membership.gradients import GradientCanary
 from dpaudit.auditing.membership.roc import Roc
 from dpaudit.certificate import AuditRecord
 from dpaudit.plan import Plan
-from dpaudit.project import AuditPair
 
 __all__ = ["audit_gradient_canary"]
 
-_PAIR = AuditPair(1.0, 0.0, "a gradient canary is among the examples, or not")
-_MOST_DRAWS = 20_000_000
+NO_LIMIT = Execution(timeout=None)
+"""Trainings may take any time."""
+
 _FEWEST_RUNS = 100
-_FEW, _MANY = 20_000, 200_000  # simulated runs
-_EXPECTED_ALARMS = np.array([1.0, 2, 3, 5, 8, 12, 20, 40, 100, 400])
 _LACKS = (0.01, 0.02, 0.03, 0.05, 0.07, 0.1, 0.15, 0.2, 0.25, 0.3, 0.4, 0.5, 0.6, 0.75)
 _DEVIATIONS = 5.0  # standard errors from which noise is not as declared
 _LEAST_NOISE = 1e-6  # of the declared
-_SHARES = np.array([0.01, 0.02, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5])
 
 
 def audit_gradient_canary(
@@ -51,13 +47,10 @@ def audit_gradient_canary(
     *,
     delta: float,
     epsilon: float | None = None,
-    runs: int = 10_000,
     release: Release | None = None,
-    confidence: float = 0.95,
     family: CurveFamily | None = None,
-    seed: int | None = None,
-    workers: int = 1,
-    progress: Progress | None = None,
+    execution: Execution = NO_LIMIT,
+    **fields: Unpack[ExecutionFields],
 ) -> AuditRecord:
     """Attack the noisy gradients of DP-SGD with a Dirac canary.
 
@@ -75,16 +68,14 @@ def audit_gradient_canary(
         delta: δ of the claim.
         epsilon: claimed ε; what the plan proves where not given. A claim that is tighter than the
             plan is tested together with the plan's curve, a looser one alone.
-        runs: transcripts with the canary, and as many without, at least 100.
         release: ``release(present, size, rng)`` trains ``size`` times, with the canary among the
             examples if ``present`` is 1.0 and without it if 0.0, and gives the projected gradients
             in units of the clip norm, shape (size, steps), of the canary's own group of units if
             there are several; the declared training, simulated, where not given.
-        confidence: of each bound and of the verdict.
         family: curves for the second bound.
-        seed: of the whole audit; a fresh one is drawn (and recorded) where not given.
-        workers: worker processes; the result does not depend on them.
-        progress: told the runs done and planned.
+        execution: how many transcripts with the canary, and as many without, at least 100, and how
+            they are drawn. By default a training may take any time.
+        fields: fields of ``execution`` to replace, such as ``runs=2_000, seed=1``.
 
     Raises:
         InputError: if the plan is no DP-SGD, the release fails or gives another shape, or a number
@@ -92,10 +83,8 @@ def audit_gradient_canary(
 
     Example:
         >>> from dpaudit import AddRemove, Gaussian, Invocation, PrivacyUnit, TrustModel
-        >>> from dpaudit.plan.sampling import PoissonSampling
         >>> steps = Invocation(
-        ...     Gaussian(2.0), 1, PrivacyUnit("row"), AddRemove(), TrustModel.CENTRAL, count=10,
-        ...     sampling=PoissonSampling(0.2),
+        ...     Gaussian(4.0), 1, PrivacyUnit("row"), AddRemove(), TrustModel.CENTRAL, count=10
         ... )
         >>> too_little = GradientCanary.of(Plan.of(steps)).simulate(strength=2.0)
         >>> record = audit_gradient_canary(
@@ -104,23 +93,23 @@ def audit_gradient_canary(
         >>> record.refuted, 1.5 < record.details["family"]["strength"] < 2
         (True, True)
     """
+    execution = execution.updated(fields)
     canary = GradientCanary.of(plan)
-    null = tested(epsilon, delta, plan)
+    null = membership_null(epsilon, delta, plan)
     family = scaled_family(plan) if family is None else require_family(family)
-    runs = validate.integer_at_least(_FEWEST_RUNS, runs=runs)
-    confidence = validate.open_fraction(confidence=confidence)
-    seed = secrets.randbits(48) if seed is None else validate.integer_at_least(0, seed=seed)
-    experiment = Experiment(release or canary.simulate(), _PAIR, seed)
-    pilot = 0
+    runs, pilot = validate.integer_at_least(_FEWEST_RUNS, runs=execution.runs), 0
+    seed = execution.known_seed()
+    experiment = Experiment(
+        release or canary.simulate(), PRESENT_OR_ABSENT, seed, execution.timeout
+    )
     if release is not None:
         pilot = pilot_size(runs)
-        if preflight(experiment).repeats:
-            experiment = replace(experiment, release=OneByOne(release))
-    runner = Runner(experiment, Execution(workers, progress=progress), runs)
-    seen = canary if release is None else _as_seen(canary, runner.whole(Stage.PILOT, pilot)[1])
-    design = _Design(canary, seen, null, runs - pilot, pilot, confidence, seed)
-    parts = list(runner.stage(Stage.TEST, design.runs, seen))
-    x, x_prime = (np.concatenate(side) for side in zip(*parts, strict=True))
+        experiment = replace(experiment, one_by_one=preflight(experiment).repeats)
+    identity = {"plan": plan.to_dict(), "seed": seed, "runs": runs, "given": release is not None}
+    with experiment.trials(execution, identity) as trials:
+        seen = canary if release is None else _as_seen(canary, trials.whole(Stage.PILOT, pilot)[1])
+        x, x_prime = trials.whole(Stage.TEST, runs - pilot, seen)
+    design = GradientDesign(canary, seen, null, runs - pilot, pilot, execution.confidence, seed)
     return _record(design, x, x_prime, family)
 
 
@@ -133,115 +122,7 @@ def _as_seen(canary: GradientCanary, absent: Floats) -> GradientCanary:
     return canary.with_noise_over(1 / min(max(size, _LEAST_NOISE), 1 / _LEAST_NOISE))
 
 
-@dataclass(frozen=True)
-class _Design:
-    """What is decided without a look at the runs under test."""
-
-    declared: GradientCanary
-    canary: GradientCanary
-    null: Tested
-    runs: int
-    pilot: int
-    confidence: float
-    seed: int
-    most: int = _MANY  # runs of a simulated sample
-
-    @property
-    def error(self) -> float:
-        return 1.0 - self.confidence
-
-    @cached_property
-    def sample(self) -> tuple[Floats, Floats]:
-        """Sorted scores of simulated trainings like those under test; never evidence."""
-        wanted = min(self.most, max(_FEW, 10 * self.runs))
-        size = max(1000, min(wanted, _MOST_DRAWS // self.canary.steps))
-        experiment = Experiment(self.canary.simulate(), _PAIR, self.seed)
-        parts = list(Runner(experiment, Execution(), size).stage(Stage.SEARCH, size, self.canary))
-        x, x_prime = (np.sort(np.concatenate(side)) for side in zip(*parts, strict=True))
-        return x, x_prime
-
-    @cached_property
-    def tail(self) -> Event:
-        """The event that promises the largest bound at δ."""
-        shares = _EXPECTED_ALARMS / self.runs
-        thresholds = self._thresholds(shares[shares < 1])
-        bounds = [
-            joint_lower_bound(self._expected(each), self.null.claim.delta, self.confidence).epsilon
-            for each in thresholds
-        ]
-        return Event(lower=float(thresholds[int(np.argmax(bounds))]))
-
-    @cached_property
-    def middle(self) -> Event:
-        """The event that tells best how much noise there is."""
-        thresholds = self._thresholds(_SHARES)
-
-        def separation(threshold: float) -> float:
-            from scipy.special import ndtri
-
-            low, high = _ends(self._expected(threshold), self.error)
-            return float(ndtri(low) - ndtri(high))
-
-        return Event(lower=float(max(thresholds, key=separation)))
-
-    def _thresholds(self, shares: Floats) -> Floats:
-        """Scores that such shares of transcripts without the canary exceed."""
-        x_prime = self.sample[1]
-        places = np.clip(x_prime.size - np.rint(shares * x_prime.size), 0, x_prime.size - 1)
-        values, times = np.unique(x_prime[places.astype(int)], return_counts=True)
-        # Where many scores are equal, the next event leaves all of them out.
-        return np.union1d(values, np.nextafter(values[times > 1], np.inf))
-
-    def _expected(self, threshold: float) -> PairCounts:
-        p, q = (1 - np.searchsorted(side, threshold) / side.size for side in self.sample)
-        return PairCounts(
-            int(np.floor(p * self.runs)), self.runs, int(np.ceil(q * self.runs)), self.runs
-        )
-
-    def by_curve(self, middle: PairCounts) -> bool:
-        """Whether such counts of the middle event refute the curve, at its share of the error."""
-        least = self.null.least
-        return least is not None and curve_refuted(middle, least, self.error * CURVE_SHARE)
-
-    def by_point(self, tail: PairCounts) -> bool:
-        """Whether such counts of the tail event refute (ε, δ), at the rest of the error."""
-        claim = self.null.claim
-        error = self.error * (1.0 if self.null.least is None else 1.0 - CURVE_SHARE)
-        return joint_lower_bound(tail, claim.delta, 1.0 - error).epsilon > claim.epsilon
-
-    def would_find(self, strength: float) -> bool:
-        """Whether counts at unfavourable 5 % quantiles refute, with the noise over ``strength``."""
-        from scipy.stats import binom
-
-        found = replace(self, canary=self.declared.with_noise_over(strength), most=_FEW)
-
-        def unlucky(event: Event) -> PairCounts:
-            p, q = (1 - np.searchsorted(side, event.lower) / side.size for side in found.sample)
-            hits, others = binom.ppf(0.05, self.runs, p), binom.ppf(0.95, self.runs, q)
-            return PairCounts(int(hits), self.runs, int(others), self.runs)
-
-        if self.null.least is not None:
-            by_curve = self.by_curve(unlucky(found.middle))
-            # Of a claim that the curve implies, the point alone hardly ever shows more.
-            if by_curve or not self.null.tighter:
-                return by_curve
-        return self.by_point(unlucky(found.tail))
-
-
-def _ends(counts: PairCounts, error: float) -> tuple[float, float]:
-    """Lower end for P(S) and upper end for Q(S), which hold together but for ``error``."""
-    low, _ = clopper_pearson(counts.hits, counts.runs, error)
-    _, high = clopper_pearson(counts.other_hits, counts.other_runs, error)
-    return low, high
-
-
-def curve_refuted(counts: PairCounts, least: Least, error: float) -> bool:
-    """Whether an event fixed in advance was too frequent, beside the other side, for a curve."""
-    low, high = _ends(counts, error)
-    return bool(least(np.array([low]))[0] > high)
-
-
-def _record(design: _Design, x: Floats, x_prime: Floats, family: CurveFamily) -> AuditRecord:
+def _record(design: GradientDesign, x: Floats, x_prime: Floats, family: CurveFamily) -> AuditRecord:
     tail, middle = (event.count(x, x_prime) for event in (design.tail, design.middle))
     null, error = design.null, design.error
     by_curve = design.by_curve(middle)
@@ -286,7 +167,7 @@ def _record(design: _Design, x: Floats, x_prime: Floats, family: CurveFamily) ->
     )
 
 
-def _power(design: _Design) -> str:
+def _power(design: GradientDesign) -> str:
     """The least lack of noise that would be found; a larger one is found if a smaller one is."""
     low, high = -1, len(_LACKS)
     while high - low > 1:

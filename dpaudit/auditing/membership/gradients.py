@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from dpaudit import validate
 from dpaudit.auditing.distinguishing.experiment import Release
 from dpaudit.errors import InputError
+from dpaudit.fields import Checked, Positive, Rate
 from dpaudit.mechanisms import Gaussian
 from dpaudit.plan import AddRemove, Invocation, Plan, PoissonSampling, ZeroOut
 
@@ -29,7 +30,7 @@ Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
-class GradientCanary:
+class GradientCanary(Checked):
     """Likelihood ratio of the projected gradients of a whole training; one entry for each step.
 
     Projections are in units of the clip norm (the declared sensitivity): the sum of the clipped
@@ -43,20 +44,18 @@ class GradientCanary:
         method: how the evidence is made.
     """
 
-    rates: tuple[float, ...]
-    noises: tuple[float, ...]
+    rates: tuple[Rate, ...]
+    noises: tuple[Positive, ...]
     name: str = "log-likelihood ratio of the projected gradients"
     method: str = "white-box gradient canary"
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         if not self.rates or len(self.rates) != len(self.noises):
             raise InputError(
                 f"rates has {len(self.rates)} steps and noises {len(self.noises)}; they must have "
                 "the same number, at least 1."
             )
-        for rate, noise in zip(self.rates, self.noises, strict=True):
-            validate.fraction(rate=rate)
-            validate.positive(noise=noise)
 
     @classmethod
     def of(cls, plan: Plan) -> GradientCanary:

@@ -14,14 +14,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpaudit import validate
-from dpaudit.auditing.distinguishing.engine import CURVE_SHARE
+from dpaudit.auditing.distinguishing.design import CURVE_SHARE
 from dpaudit.auditing.evidence.one_run import one_run_lower_bound, one_run_p_value
 from dpaudit.auditing.evidence.one_run_families import CurveFamily, Least
 from dpaudit.auditing.evidence.one_run_fdp import fdp_p_value, fdp_rejects, fdp_strength
 from dpaudit.auditing.membership.claims import bound_as_json
 from dpaudit.certificate import Claim
 from dpaudit.errors import InputError
+from dpaudit.fields import Checked, Natural
 
 __all__ = ["Guesses", "OneRunEvidence", "Rule", "default_rules", "guess", "require_fair_coins"]
 
@@ -34,7 +34,7 @@ _UNFAIR = 1e-9
 
 
 @dataclass(frozen=True)
-class Rule:
+class Rule(Checked):
     """How many guesses are made.
 
     Attributes:
@@ -42,12 +42,11 @@ class Rule:
         others: of the smallest scores, guessed not to be.
     """
 
-    members: int
-    others: int = 0
+    members: Natural
+    others: Natural = 0
 
     def __post_init__(self) -> None:
-        validate.integer_at_least(0, members=self.members)
-        validate.integer_at_least(0, others=self.others)
+        super().__post_init__()
         if self.members + self.others == 0:
             raise InputError("guesses is (0, 0); at least one guess is needed.")
 

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from enum import IntEnum
+from functools import partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpaudit.auditing.evidence.types import as_scores
+from dpaudit.auditing.execution import Mapped
 from dpaudit.errors import DpAuditError, InputError
 
 __all__ = ["Role", "Train", "balanced_masks", "generator", "random_masks", "train_models"]
@@ -51,15 +53,15 @@ def balanced_masks(models: int, examples: int, seed: int) -> Flags:
     return masks
 
 
-def train_models(train: Train, masks: Flags, seed: int, role: Role, workers: int = 1) -> Floats:
-    """The scores of one model for each mask, the same under any number of workers.
+def train_models(train: Train, masks: Flags, seed: int, role: Role, mapped: Mapped = map) -> Floats:
+    """The scores of one model for each mask, the same wherever they are trained.
 
     Args:
         train: called once for each mask.
         masks: shape (k, n).
         seed: of the whole audit.
         role: whose randomness the models use.
-        workers: worker processes.
+        mapped: where models are trained.
 
     Returns:
         Shape (k, n).
@@ -67,17 +69,11 @@ def train_models(train: Train, masks: Flags, seed: int, role: Role, workers: int
     Raises:
         InputError: if training fails, or does not give one number for each example.
     """
-    if workers == 1:
-        scores = [_one(train, mask, seed, role, number) for number, mask in enumerate(masks)]
-        return np.array(scores)
-    from joblib import Parallel, delayed, parallel_config
-
-    with parallel_config("loky", n_jobs=workers, inner_max_num_threads=1):
-        tasks = (delayed(_one)(train, mask, seed, role, k) for k, mask in enumerate(masks))
-        return np.array(Parallel()(tasks))
+    return np.array([*mapped(partial(_one, train, seed, role), enumerate(masks))])
 
 
-def _one(train: Train, mask: Flags, seed: int, role: Role, number: int) -> Floats:
+def _one(train: Train, seed: int, role: Role, numbered: tuple[int, Flags]) -> Floats:
+    number, mask = numbered
     try:
         raw = train(mask.copy(), generator(seed, role, number))
     except DpAuditError as error:

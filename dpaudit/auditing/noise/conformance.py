@@ -10,12 +10,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dpaudit import validate
+from dpaudit.auditing.execution import Execution, ExecutionFields
 from dpaudit.auditing.noise.laws import Tails, difference_tails, noise_tails, scale_of
 from dpaudit.auditing.replaying.recording import RecordingNoise, Routine, Runnable, Step
 from dpaudit.certificate import Finding, Severity
@@ -36,6 +37,9 @@ ERROR_RATE = 1e-3
 REUSE_SHARE = 0.1
 """Share of the error rate that goes to the search for noise that was used twice."""
 _EQUAL = 1e-12
+
+RUNS = Execution(runs=100, seed=0)
+PAIRED_RUNS = Execution(runs=128, seed=0)
 
 
 @dataclass(frozen=True)
@@ -109,9 +113,9 @@ def conformance(
     algorithm: Runnable,
     data: Any,
     *,
-    seed: int = 0,
-    runs: int = 100,
     error_rate: float = ERROR_RATE,
+    execution: Execution = RUNS,
+    **fields: Unpack[ExecutionFields],
 ) -> ConformanceReport:
     """Run an algorithm several times and test the noise of every invocation of its plan.
 
@@ -121,15 +125,16 @@ def conformance(
     Args:
         algorithm: a subject, or a :class:`~dpaudit.auditing.replaying.recording.Routine`.
         data: any test data.
-        seed: of all runs.
-        runs: how often to run it.
         error_rate: probability of a finding if all noise is as declared.
+        execution: how often to run it, and the seed of all runs.
+        fields: fields of ``execution`` to replace, ``runs`` and ``seed``.
 
     Raises:
         PlanMismatchError: if a run is not what the plan declares.
-        InputError: if ``runs`` or ``error_rate`` is out of range.
+        InputError: if a number is out of range, or another field of ``execution`` is given.
     """
-    runs = validate.integer_at_least(1, runs=runs)
+    execution = execution.updated(fields).only("runs", "seed")
+    runs, seed = execution.runs, execution.known_seed()
     error_rate = validate.open_fraction(error_rate=error_rate)
     plan = algorithm.plan()
     steps: list[list[Step]] = []
@@ -162,9 +167,9 @@ def transcript_conformance(
     data: Any,
     mechanisms: Sequence[Mechanism],
     *,
-    seed: int = 0,
-    runs: int = 128,
     error_rate: float = ERROR_RATE,
+    execution: Execution = PAIRED_RUNS,
+    **fields: Unpack[ExecutionFields],
 ) -> ConformanceReport:
     """The same for code that draws its own noise, from its outputs alone.
 
@@ -175,15 +180,16 @@ def transcript_conformance(
         release: ``release(data, size, rng)`` gives transcripts, shape (size, rounds, …).
         data: any test data.
         mechanisms: declared for each round, Laplace or Gaussian.
-        seed: of the runs.
-        runs: how many; two runs make one difference.
         error_rate: probability of a finding if all noise is as declared.
+        execution: how many runs, at least 2, of which two make one difference, and their seed.
+        fields: fields of ``execution`` to replace, ``runs`` and ``seed``.
 
     Raises:
         InputError: if the outputs have another number of rounds.
         UnsupportedError: if a mechanism is neither Laplace nor Gaussian.
     """
-    runs = validate.integer_at_least(2, runs=runs) // 2 * 2
+    execution = execution.updated(fields).only("runs", "seed")
+    runs, seed = validate.integer_at_least(2, runs=execution.runs) // 2 * 2, execution.known_seed()
     error_rate = validate.open_fraction(error_rate=error_rate)
     outputs = np.asarray(release(data, runs, np.random.default_rng(seed)), dtype=np.float64)
     if outputs.ndim < 2 or outputs.shape[:2] != (runs, len(mechanisms)):

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
-from pathlib import Path
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from dpaudit.accounting import privacy_curve
+from dpaudit.auditing.distinguishing.design import chosen_scores
 from dpaudit.auditing.distinguishing.engine import audit_release
+from dpaudit.auditing.distinguishing.learned import learn_scores
 from dpaudit.auditing.distinguishing.scores import Score, WhiteBox
-from dpaudit.auditing.distinguishing.trials import Progress
+from dpaudit.auditing.execution import DEFAULTS, Execution, ExecutionFields
 from dpaudit.auditing.subjects.neighbours import candidate_pairs, require_neighbours, search_pairs
 from dpaudit.certificate import AuditRecord, Claim
 from dpaudit.errors import InputError, UnsupportedError
@@ -31,15 +32,10 @@ def audit_subject(
     pair: AuditPair | None = None,
     *,
     claim: Claim | None = None,
-    runs: int = 10_000,
-    confidence: float = 0.95,
-    seed: int | None = None,
+    score: Score | Sequence[Score] | None = None,
     stop_early: bool = False,
-    workers: int = 1,
-    dask: str | None = None,
-    timeout: float | None = 60.0,
-    journal: Path | str | None = None,
-    progress: Progress | None = None,
+    execution: Execution = DEFAULTS,
+    **fields: Unpack[ExecutionFields],
 ) -> AuditRecord:
     """Attack what a subject releases.
 
@@ -52,15 +48,10 @@ def audit_subject(
         subject: what is attacked, through its ``audit_release``.
         pair: two neighbours.
         claim: what is tested; the subject's own where not given.
-        runs: runs on each side, for the attack on the chosen pair.
-        confidence: of the lower bound and of the verdict.
-        seed: of the whole experiment.
+        score: further scores, among which and its own the pilot picks one.
         stop_early: stop at the refutation.
-        workers: worker processes.
-        dask: address of a dask scheduler.
-        timeout: seconds that one run may take.
-        journal: file of finished runs.
-        progress: told the runs done and planned.
+        execution: how many runs are drawn for the attack on the chosen pair, and how.
+        fields: fields of ``execution`` to replace, such as ``runs=2_000, seed=1``.
 
     Raises:
         InputError: if there is no claim or no pair, the pair are no neighbours, or the code cannot
@@ -70,14 +61,14 @@ def audit_subject(
     if claim is None:
         name = type(subject).__name__
         raise InputError(f"claim is missing, and {name} states none; give one.")
+    execution = execution.updated(fields)
     plan = subject.plan()
     searched = 0
     if pair is None:
         pairs = subject.audit_pairs() or candidate_pairs(plan)
-        found = search_pairs(
-            subject.audit_release, pairs, delta=claim.delta, runs=runs, seed=seed, timeout=timeout
-        )
-        pair, seed, searched = found.pair, found.seed, len(pairs)
+        found = search_pairs(subject.audit_release, pairs, delta=claim.delta, execution=execution)
+        execution = execution.updated({"seed": found.seed})
+        pair, searched = found.pair, len(pairs)
     elif type(subject).audit_release is Subject.audit_release:
         require_neighbours(plan, pair)
     curve, looser = claimed_curve(plan, claim)
@@ -86,18 +77,11 @@ def audit_subject(
         pair,
         epsilon=claim.epsilon,
         delta=claim.delta,
-        runs=runs,
-        confidence=confidence,
-        seed=seed,
         curve=curve,
-        score=_scores(subject, plan, pair),
-        learn=True,
+        score=(*_declared_scores(subject, plan, pair), *chosen_scores(score)),
+        learn=learn_scores,
         stop_early=stop_early,
-        workers=workers,
-        dask=dask,
-        timeout=timeout,
-        journal=journal,
-        progress=progress,
+        execution=execution,
     )
     null = "the plan's whole curve δ(ε)" if curve is not None else "(ε, δ) alone"
     details = {**record.details, "null": null, "claim_looser_than_plan": looser}
@@ -123,7 +107,7 @@ def claimed_curve(plan: Plan, claim: Claim) -> tuple[Callable[[ArrayLike], Any] 
     return (None, True) if looser else (curve, False)
 
 
-def _scores(subject: Subject, plan: Plan, pair: AuditPair) -> tuple[Score, ...]:
+def _declared_scores(subject: Subject, plan: Plan, pair: AuditPair) -> tuple[Score, ...]:
     """The declared likelihood ratio, where there is one; a pilot compares it with others.
 
     A subject may transform the data before its mechanism sees them. Where its outputs then have

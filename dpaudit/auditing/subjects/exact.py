@@ -16,7 +16,7 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 
 from dpaudit import validate
-from dpaudit.auditing.distinguishing.engine import as_json
+from dpaudit.auditing.distinguishing.outcome import as_json
 from dpaudit.auditing.evidence.exact import exact_delta, exact_epsilon, loss_ratio
 from dpaudit.certificate import AuditRecord, Claim
 from dpaudit.errors import InputError, UnsupportedError

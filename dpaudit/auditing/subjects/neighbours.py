@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import secrets
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dpaudit.auditing.distinguishing.experiment import Chunk, Experiment, Release, Side, Stage
-from dpaudit.auditing.distinguishing.learned import choose_score, first_scores
+from dpaudit.auditing.distinguishing.choosing import choose_score, first_scores
+from dpaudit.auditing.distinguishing.experiment import Chunk, Experiment, Release, Stage
+from dpaudit.auditing.execution import DEFAULTS, Execution, ExecutionFields
 from dpaudit.certificate import Finding, Severity
 from dpaudit.errors import InputError
 from dpaudit.mechanisms import Mechanism, Norm, RandomizedResponse
@@ -232,10 +232,8 @@ def search_pairs(
     pairs: Sequence[AuditPair],
     *,
     delta: float = 0.0,
-    runs: int = 10_000,
-    confidence: float = 0.95,
-    seed: int | None = None,
-    timeout: float | None = 60.0,
+    execution: Execution = DEFAULTS,
+    **fields: Unpack[ExecutionFields],
 ) -> Search:
     """The most promising of several pairs, by a short pilot on each.
 
@@ -246,33 +244,33 @@ def search_pairs(
         release: the code under attack.
         pairs: candidates; one that the code refuses is passed over.
         delta: at which ε will be bounded.
-        runs: of the attack that will follow; the search spends about a tenth of them in all.
-        confidence: of the attack that will follow.
-        seed: of the whole experiment.
-        timeout: seconds that one run may take.
+        execution: of the attack that will follow. The search spends about a tenth of its runs in
+            all, in this process.
+        fields: fields of ``execution`` to replace, such as ``runs=2_000, seed=1``.
 
     Raises:
         InputError: if there are no pairs, or every one is refused.
     """
     if not pairs:
         raise InputError("there is no pair to attack; give one.")
-    seed = secrets.randbits(48) if seed is None else seed
+    execution = execution.updated(fields)
+    seed, runs = execution.known_seed(), execution.runs
     if len(pairs) == 1:
         return Search(pairs[0], seed, 0, (None,))
     each = max(20, min(2000, runs // (10 * len(pairs))))
     promises: list[float | None] = []
     refusal: InputError | None = None
     for number, pair in enumerate(pairs):
-        experiment = Experiment(release, pair, seed, timeout)
+        experiment = Experiment(release, pair, seed, execution.timeout)
         chunk = Chunk(Stage.SEARCH, number, 0, each)
         try:
-            x, x_prime = (experiment.outputs(side, chunk) for side in Side)
+            x, x_prime = experiment.both(chunk)
         except InputError as error:
             refusal = error
             promises.append(None)
             continue
         choice = choose_score(
-            first_scores(x), x, x_prime, delta, test_runs=runs, confidence=confidence
+            first_scores(x), x, x_prime, delta, test_runs=runs, confidence=execution.confidence
         )
         promises.append(choice.promise)
     tried = [number for number, promise in enumerate(promises) if promise is not None]

@@ -8,13 +8,14 @@ run again on either neighbour with the releases *forced*, it computes them itsel
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpaudit.accounting import privacy_curve
 from dpaudit.auditing.distinguishing.engine import audit_release
+from dpaudit.auditing.execution import Execution, ExecutionFields
 from dpaudit.auditing.replaying.recording import DivergedError, RecordingNoise, Runnable, prepared
 from dpaudit.certificate import AuditRecord
 from dpaudit.errors import InputError, PlanMismatchError, UnsupportedError
@@ -26,6 +27,8 @@ from dpaudit.project import AuditPair
 __all__ = ["ReplayScore", "Transcripts", "audit_transcript"]
 
 Floats = NDArray[np.float64]
+
+FEWER_RUNS = Execution(runs=1_000, seed=0)
 
 
 @dataclass(frozen=True)
@@ -123,9 +126,10 @@ def audit_transcript(
     *,
     epsilon: float,
     delta: float = 0.0,
-    runs: int = 1_000,
-    seed: int = 0,
-    **options: Any,
+    curve: bool = True,
+    stop_early: bool = False,
+    execution: Execution = FEWER_RUNS,
+    **fields: Unpack[ExecutionFields],
 ) -> AuditRecord:
     """Attack the whole of an algorithm that releases through a ledger.
 
@@ -135,23 +139,28 @@ def audit_transcript(
         pair: the neighbours.
         epsilon: claimed ε of the whole.
         delta: claimed δ of the whole.
-        runs: on each side; each costs three runs of the algorithm.
-        seed: of the experiment, and of the algorithm's own randomness.
-        options: further ones of :func:`~dpaudit.auditing.distinguishing.engine.audit_release`.
+        curve: whether the plan's whole curve is tested, if the claim states as much.
+        stop_early: stop at the refutation.
+        execution: how many runs are drawn, and how; each costs three runs of the algorithm. The
+            seed is that of the algorithm's own randomness as well.
+        fields: fields of ``execution`` to replace, such as ``runs=2_000, seed=1``.
 
     Raises:
         InputError: as :func:`~dpaudit.auditing.distinguishing.engine.audit_release`.
         UnsupportedError: if a mechanism declares no density.
     """
+    execution = execution.updated(fields)
+    seed = execution.known_seed()
     return audit_release(
         Transcripts(algorithm, seed),
         pair,
         epsilon=epsilon,
         delta=delta,
-        runs=runs,
-        seed=seed,
+        curve=_curve(algorithm.plan(), epsilon, delta) if curve else None,
         score=ReplayScore(algorithm, pair.x, pair.x_prime, seed),
-        **({"curve": _curve(algorithm.plan(), epsilon, delta)} | options),
+        stop_early=stop_early,
+        execution=execution,
+        seed=seed,
     )
 
 

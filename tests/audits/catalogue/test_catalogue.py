@@ -6,13 +6,8 @@ from pathlib import Path
 import pytest
 
 from dpaudit import Claim
-from dpaudit.auditing.catalogue.entries import (
-    Entry,
-    audit_entry,
-    false_alarms,
-    load_catalogue,
-    run_catalogue,
-)
+from dpaudit.auditing.catalogue import Entry, load_catalogue
+from dpaudit.auditing.catalogue.rows import audit_entry, false_alarms, run_catalogue
 from dpaudit.errors import InputError
 
 FOLDER = Path(__file__).parents[3] / "audits" / "catalogue"
@@ -37,7 +32,7 @@ def test_wrong_rows_are_refuted_within_their_budget(entry):
 
 def test_right_rows_are_not_refuted_more_often_than_stated():
     rows = run_catalogue(RIGHT, seed=100, runs=2_000)
-    assert all(row.as_it_should for row in rows)
+    assert all(row.as_expected for row in rows)
     refuted, audits = false_alarms(rows)
     assert audits >= 25
     # At 5 % each, 10 of 25 and more have a probability below 1e-6.
@@ -73,7 +68,7 @@ def test_permute_and_flip_needs_more_than_the_stated_rho():
     assert record.details["claim_rho"] == 0.5
     assert json.loads(json.dumps(record.to_dict()))["verdict"] == "refuted"
     (row,) = run_catalogue([entry])
-    assert json.loads(json.dumps(row.to_dict()))["as_it_should"] is True
+    assert json.loads(json.dumps(row.to_dict()))["as_expected"] is True
 
 
 def test_entries_that_contradict_themselves_are_refused():

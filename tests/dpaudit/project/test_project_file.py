@@ -1,12 +1,14 @@
 """Project files: what they say, and every way to write one wrongly."""
 
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from dpaudit import AuditPair, Claim, InputError
 from dpaudit.accounting import AccountantName
+from dpaudit.project import Execution
 from dpaudit.project.entries import AuditEntry, BudgetEntry
 from dpaudit.project.project_file import checked_name, read_project_file
 
@@ -64,13 +66,13 @@ def test_everything_that_a_file_can_say(read, tmp_path):
     assert one.claim == Claim(1.0, 1e-6, "paper")
     assert (one.delta, one.accountant) == (1e-7, AccountantName.RDP)
     pair = AuditPair([1, 2], [1], "given")
-    drawn = {"runs": 500, "seed": 7}
+    drawn = Execution(runs=500, seed=7, confidence=0.99)
     assert one.audits == (
-        AuditEntry(**drawn, pair=pair, confidence=0.9, epsilon=2),
-        AuditEntry(**drawn, exact=True),
+        AuditEntry(replace(drawn, confidence=0.9), pair=pair, epsilon=2),
+        AuditEntry(drawn, exact=True),
     )
     assert two.audits == ()
-    assert two.default_audit == AuditEntry(**drawn)
+    assert two.default_audit == AuditEntry(drawn)
     assert found.budgets == (
         BudgetEntry("all", ("one", "two"), Claim(3.0, 1e-6, "dpaudit.toml")),
         BudgetEntry("budget 2", ("two",), Claim(1.0, 0.0, "dpaudit.toml")),

@@ -10,7 +10,7 @@ from dpaudit.accounting import compose
 from dpaudit.errors import InputError
 from dpaudit.project import RunResult
 from dpaudit.project.targets import parse_settings
-from dpaudit.workflow.attacking import AuditRequest, audit_target
+from dpaudit.workflow.attacking import audit_target
 from private_bo.federated import (
     DPFTSDE,
     Reliance,
@@ -193,4 +193,4 @@ def test_public_weights_may_be_given() -> None:
 
 def test_an_audit_that_could_show_nothing_says_what_to_do() -> None:
     with pytest.raises(InputError, match="80521 are needed; give more, or a smaller epsilon"):
-        audit_target(AuditRequest("private_bo:DPFTSDE", runs=10_000))
+        audit_target("private_bo:DPFTSDE")

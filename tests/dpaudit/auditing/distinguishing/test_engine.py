@@ -1,18 +1,14 @@
 """The engine against mechanisms whose true privacy loss is known."""
 
-import json
 import math
-import re
-from functools import partial
 
 import numpy as np
 import pytest
+from scipy.stats import binom
 
 from dpaudit import AuditPair, Gaussian, InputError, Laplace, RandomizedResponse
 from dpaudit.auditing import BlackBox, WhiteBox, audit_release
-from dpaudit.auditing.distinguishing.scores import LinearScore
-from dpaudit.auditing.evidence.events import pilot_size
-from dpaudit.auditing.evidence.power import fewest_runs
+from dpaudit.auditing.distinguishing import outcome
 from dpaudit.mechanisms import GaussianPair, LaplacePair
 
 BOUND, NOISE_RANGE = 2.0, 1.0
@@ -23,6 +19,12 @@ ENDS = AuditPair(BOUND, -BOUND)
 def audit(mechanism, pair, **settings):
     settings = {"epsilon": 1.0, "seed": 7, **settings}
     return audit_release(mechanism.release_many, pair, **settings)
+
+
+@pytest.fixture
+def silent(monkeypatch):
+    """No forecast is made of what would have been found: it takes most of a short audit's time."""
+    monkeypatch.setattr(outcome, "power_statement", lambda forecast: "")
 
 
 class TestVerdicts:
@@ -52,21 +54,23 @@ class TestVerdicts:
             assert 1.0 < record.epsilon_lower <= true_epsilon
             assert record.details["rejected_by"] == ["point"]
 
+    @pytest.mark.usefixtures("silent")
     def test_false_alarms_of_a_claim_that_holds_with_equality(self):
         # The event is an atom of the likelihood ratio with p = e^ε q exactly: the hardest null.
-        records = [audit(CURATOR, ENDS, seed=seed, runs=300, confidence=0.8) for seed in range(30)]
-        # P(Bin(30, 0.2) > 18) < 1e-6
-        assert sum(record.refuted for record in records) <= 18
+        records = [audit(CURATOR, ENDS, seed=seed, runs=300, confidence=0.8) for seed in range(20)]
+        # More has probability at most 1e-6.
+        assert sum(record.refuted for record in records) <= binom.isf(1e-6, 20, 0.2)
 
+    @pytest.mark.usefixtures("silent")
     def test_false_alarms_against_the_whole_curve(self):
         curve = LaplacePair(1).delta
         records = [
             audit(CURATOR, ENDS, seed=seed, runs=400, confidence=0.8, curve=curve, score=score)
-            for seed in range(12)
+            for seed in range(8)
             for score in (None, WhiteBox(CURATOR, BOUND, -BOUND))
         ]
-        # P(Bin(24, 0.2) > 16) < 1e-6
-        assert sum(record.refuted for record in records) <= 16
+        # More has probability at most 1e-6, also if the two scores of a seed err together.
+        assert sum(record.refuted for record in records) <= 2 * binom.isf(1e-6, 8, 0.2)
 
     def test_bounds_are_sharp(self):
         def median(mechanism, **claim):
@@ -87,13 +91,21 @@ class TestVerdicts:
         assert 7 < record.epsilon_lower < 10
         assert record.details["deterministic"]
 
+    def test_code_that_draws_elsewhere_is_refused(self):
+        fresh = np.random.default_rng(1)
+        with pytest.raises(InputError, match="ignores its rng"):
+            audit_release(
+                BlackBox(lambda data, rng: data + fresh.laplace()), AuditPair(0, 1), epsilon=1.0
+            )
+
     def test_a_fixed_seed_is_refuted(self):
         def fixed(data, rng, size):
             return data + np.random.default_rng(0).laplace(size=size) * np.ones(size)
 
         one = BlackBox(lambda data, rng: data + np.random.default_rng(0).laplace())
-        assert audit_release(one, AuditPair(0.0, 1.0), epsilon=1.0, seed=1).refuted
-        assert audit_release(BlackBox(fixed), AuditPair(0.0, 1.0), epsilon=1.0, seed=1).refuted
+        for box in (one, BlackBox(fixed)):
+            record = audit_release(box, AuditPair(0.0, 1.0), epsilon=1.0, seed=1, runs=1000)
+            assert record.refuted
 
     def test_discrete_outputs(self):
         record = audit(RandomizedResponse(0.25, k=4), AuditPair(2, 1), epsilon=2.0)
@@ -152,104 +164,7 @@ class TestCurve:
         assert early.runs < 10_000
 
 
-class TestPower:
-    def test_what_would_have_been_found_is_found(self):
-        record = audit(Laplace(1.0), AuditPair(0.0, 1.0))
-        noise = float(record.power.split(" %")[0].split()[-1]) / 100
-        assert 0.03 < noise < 0.15
-        found = [
-            audit(Laplace(1 - noise), AuditPair(0.0, 1.0), seed=seed).refuted for seed in range(10)
-        ]
-        # With probability 0.9 each: P(Bin(10, 0.9) < 4) < 1e-5, and forecasts are rough.
-        assert sum(found) >= 4
-
-    @pytest.mark.parametrize("curve", [None, LaplacePair(1).delta])
-    def test_sequential_audits_have_one_too(self, curve):
-        record = audit(Laplace(1.0), AuditPair(0.0, 1.0), stop_early=True, curve=curve)
-        noise = float(record.power.split(" %")[0].split()[-1]) / 100
-        assert 0.05 < noise < 0.4
-
-    def test_a_fixed_score_of_vectors_forecasts_no_noise_without_a_pilot(self):
-        """Only scores were kept, and a weighted sum cannot be undone."""
-        score = LinearScore((1.0, 1.0))
-        pair = AuditPair([0.0, 0.0], [0.5, 0.5])
-        record = audit(Laplace(1.0), pair, score=score, stop_early=True, runs=500)
-        assert not record.refuted
-        assert "%" not in record.power
-
-    def test_refutations_need_none(self):
-        assert audit(Laplace(0.5), AuditPair(0.0, 1.0)).power == ""
-
-    def test_discrete_noise_has_no_size(self):
-        record = audit(RandomizedResponse.calibrated(epsilon=1.0), AuditPair(0, 1))
-        assert "noise" not in record.power.lower()
-        assert "true ε" in record.power
-
-    @pytest.mark.parametrize("shape", [(), (3,)])
-    @pytest.mark.parametrize("learn", [None, False])
-    def test_the_least_number_of_runs_is_one_number(self, shape, learn):
-        def release(data, size, rng):
-            return data + rng.laplace(size=(size, *shape))
-
-        score = LinearScore((1.0,) * math.prod(shape)) if learn is False else None
-        settings = {"epsilon": 0.5, "score": score, "learn": learn, "seed": 1}
-        stated = set()
-        for runs in range(1, 24):
-            try:
-                assert audit_release(release, AuditPair(0.0, 1.0), runs=runs, **settings)
-                assert min(stated) <= runs
-            except InputError as refused:
-                stated.add(int(re.search(r"at least (\d+) are needed", str(refused))[1]))
-                assert runs < min(stated)
-        assert len(stated) == 1
-
-    def test_the_least_number_of_runs_can_refute(self):
-        # All outputs differ: the fewest runs that are accepted refute, if the pilot helps at all.
-        for epsilon in (0.5, 1.0, 3.0):
-            with pytest.raises(InputError, match="at least") as refused:
-                audit(Laplace(1e-3), AuditPair(0.0, 1.0), epsilon=epsilon, runs=1)
-            least = int(re.search(r"at least (\d+)", str(refused.value))[1])
-            tested = least - pilot_size(least)
-            assert tested >= fewest_runs(epsilon, 0.0, 0.05)
-            assert tested - 1 < fewest_runs(epsilon, 0.0, 0.05)
-
-    def test_too_few_runs_say_how_many_are_needed(self):
-        with pytest.raises(InputError, match=r"runs is 5;.*at least (\d+) are needed"):
-            audit(Laplace(1.0), AuditPair(0.0, 1.0), runs=5)
-        with pytest.raises(InputError, match="at least 73315 are needed"):
-            audit(Laplace(1.0), AuditPair(0.0, 1.0), epsilon=10.0)
-        with pytest.raises(InputError, match="no number of runs could"):
-            audit(Laplace(1.0), AuditPair(0.0, 1.0), epsilon=100.0)
-
-    def test_the_needed_runs_suffice(self):
-        identity = BlackBox(lambda data, rng: data)
-        with pytest.raises(InputError) as caught:
-            audit_release(identity, AuditPair(0, 1), epsilon=2.0, runs=10, seed=0)
-        needed = int(str(caught.value).split("at least ")[1].split()[0])
-        settings = {"epsilon": 2.0, "seed": 0}
-        assert audit_release(identity, AuditPair(0, 1), runs=needed, **settings).refuted
-
-
-class TestRecord:
-    def test_is_strict_json_and_replays(self):
-        record = audit(Laplace(0.5), AuditPair([0.0], [1.0], "a row"), seed=None, runs=500)
-        text = json.dumps(record.to_dict(), allow_nan=False)
-        assert json.loads(text)["pair"] == {"x": [0.0], "x_prime": [1.0]}
-        again = audit(Laplace(0.5), AuditPair([0.0], [1.0]), seed=record.seed, runs=500)
-        assert again == record
-
-    def test_arrays_are_told_apart_by_a_learned_score(self):
-        # Noise of one coordinate is copied into another: neither alone leaks more than claimed.
-        def copied(data, rng, size):
-            noise = rng.laplace(size=size)
-            return np.stack([data + noise, noise + 1e-3 * rng.normal(size=size)], axis=1)
-
-        record = audit_release(
-            BlackBox(copied), AuditPair(0.0, 1.0), epsilon=1.0, runs=4000, seed=2
-        )
-        assert record.refuted
-        assert record.method.startswith("learned score")
-
+class TestSettings:
     @pytest.mark.parametrize(
         "wrong",
         [
@@ -268,15 +183,3 @@ class TestRecord:
         (name,) = wrong
         with pytest.raises(InputError, match=name):
             audit(Laplace(1.0), AuditPair(0.0, 1.0), **wrong)
-
-
-class TestWorkers:
-    def test_any_number_gives_the_same(self):
-        release = partial(_noisy, 0.7)
-        settings = {"epsilon": 1.0, "runs": 600, "seed": 5, "curve": LaplacePair(1).delta}
-        alone = audit_release(release, AuditPair(0.0, 1.0), **settings)
-        assert audit_release(release, AuditPair(0.0, 1.0), workers=2, **settings) == alone
-
-
-def _noisy(scale, data, size, rng):
-    return data + rng.laplace(scale=scale, size=size)

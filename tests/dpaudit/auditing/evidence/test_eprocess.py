@@ -1,3 +1,5 @@
+"""Sequential tests: how soon they find a fault, and how often they find one in sound code."""
+
 from __future__ import annotations
 
 import math
@@ -8,7 +10,6 @@ import pytest
 from scipy.special import ndtr
 from scipy.stats import binom
 
-from dpaudit.auditing.evidence.bets import NullPoint, quantile_edges, tail_bets
 from dpaudit.auditing.evidence.eprocess import CurveEProcess, EpsilonEProcess, curve_points
 from dpaudit.errors import InputError
 
@@ -61,7 +62,7 @@ def normal(scale):
     ],
 )
 def test_wrong_mechanisms_are_refuted_in_time(sampler, curve, target, options):
-    needed = pairs_to_refute(sampler, curve, 30, 20 * target, **options)
+    needed = pairs_to_refute(sampler, curve, 15, 20 * target, **options)
     assert np.isfinite(needed).all()
     assert np.median(needed) <= target
 
@@ -70,39 +71,9 @@ def test_wrong_mechanisms_are_refuted_in_time(sampler, curve, target, options):
     ("sampler", "curve"), [(laplace(1.0), laplace_curve), (normal(SIGMA), gaussian_curve)]
 )
 def test_correct_mechanisms_are_refuted_no_more_often_than_stated(sampler, curve):
-    # 40 trials at 5 %: more than the limit has probability at most 1e-6.
-    needed = pairs_to_refute(sampler, curve, 40, 2000)
-    assert np.isfinite(needed).sum() <= binom.isf(1e-6, 40, 0.05)
-
-
-def test_every_bet_is_fair_or_worse_under_the_null_and_never_ruinous():
-    points = [NullPoint(0.0, 0.3, 0.2), NullPoint(0.8, 0.05, 0.1, weight=0.5)]
-    bets = tail_bets(points, 5)
-    factors = np.exp(bets.log_factors)
-    assert factors.min() > 0
-    assert np.exp(bets.log_prior).sum() == pytest.approx(1.0)
-    half = len(factors) // 2
-    generator = np.random.default_rng(0)
-    for null, family in zip(points, (factors[:half], factors[half:]), strict=True):
-        for _ in range(200):
-            p, q = generator.dirichlet(np.ones(5), 2)
-            # Mix towards equality until every event obeys the null in both directions.
-            share = 1.0
-            while True:
-                x, y = q + share * (p - q), q
-                k = math.exp(null.epsilon)
-                there = np.maximum(x - k * y, 0).sum() <= null.forward
-                if there and np.maximum(y - k * x, 0).sum() <= null.backward:
-                    break
-                share *= 0.9
-            assert np.einsum("kij,i,j->k", family, x, y).max() <= 1 + 1e-12
-
-
-def test_a_null_on_its_boundary_makes_a_fair_bet():
-    bets = tail_bets([NullPoint(0.0, 0.25, 0.25)], 2)
-    factors = np.exp(bets.log_factors)
-    x, y = np.array([0.25, 0.75]), np.array([0.5, 0.5])
-    assert np.einsum("kij,i,j->k", factors, x, y).max() == pytest.approx(1.0)
+    # 25 trials at 5 %: more than the limit has probability at most 1e-6.
+    needed = pairs_to_refute(sampler, curve, 25, 1500)
+    assert np.isfinite(needed).sum() <= binom.isf(1e-6, 25, 0.05)
 
 
 def test_batching_changes_nothing_but_when_one_looks():
@@ -129,7 +100,6 @@ def test_a_peak_stays_a_refutation():
     process.update(np.zeros(500), np.zeros(500))
     assert process.refuted(0.001)
     assert process.e_value < math.exp(process.log_peak)
-    assert process.p_value == pytest.approx(math.exp(-process.log_peak))
 
 
 def test_asymmetric_curves_bind_each_direction():
@@ -162,21 +132,15 @@ def test_a_million_pairs_are_audited_within_three_seconds():
 
 def test_lower_bound_is_sound_and_informative():
     exceeded, found = 0, []
-    for seed in range(15):
+    for seed in range(8):
         generator = np.random.default_rng(seed)
         process = EpsilonEProcess(0.0, epsilons=np.linspace(0, 1.5, 16))
         process.update(generator.laplace(1, 1, 4000), generator.laplace(0, 1, 4000))
         bound = process.lower_bound(0.95)
         found.append(bound.epsilon)
         exceeded += bound.epsilon > 1.0
-    assert exceeded <= binom.isf(1e-6, 15, 0.05)
+    assert exceeded <= binom.isf(1e-6, 8, 0.05)
     assert np.median(found) >= 0.8
-
-
-def test_edges_isolate_atoms_and_ignore_minus_infinity():
-    edges = quantile_edges([-np.inf, 0.0, 0.0, 0.0, 1.0, 2.0, np.inf])
-    assert np.isin([0.0, np.nextafter(0.0, 1.0)], edges).all()
-    assert edges[0] > -np.inf
 
 
 def test_bad_input_is_named():

@@ -1,6 +1,7 @@
+"""Events are chosen on a pilot and tested on fresh runs."""
+
 from __future__ import annotations
 
-import json
 import math
 import re
 
@@ -9,7 +10,7 @@ import pytest
 from scipy.stats import binom
 
 from dpaudit.auditing.evidence.events import choose_event, pilot_size, split_lower_bound
-from dpaudit.auditing.evidence.types import Direction, Estimate, Event, LowerBound
+from dpaudit.auditing.evidence.types import Direction
 from dpaudit.errors import InputError
 
 
@@ -25,21 +26,21 @@ def bounds(sample_x, sample_x_prime, delta, seeds, n):
 def test_laplace_and_gaussian_reach_their_targets():
     sigma = 3.7306
     laplace = bounds(
-        lambda r, n: r.laplace(1, 1, n), lambda r, n: r.laplace(0, 1, n), 0.0, 20, 10_000
+        lambda r, n: r.laplace(1, 1, n), lambda r, n: r.laplace(0, 1, n), 0.0, 7, 10_000
     )
     gaussian = bounds(
-        lambda r, n: r.normal(1, sigma, n), lambda r, n: r.normal(0, sigma, n), 1e-5, 20, 10_000
+        lambda r, n: r.normal(1, sigma, n), lambda r, n: r.normal(0, sigma, n), 1e-5, 7, 10_000
     )
     assert np.median(laplace) >= 0.94
     assert np.median(gaussian) >= 0.44
 
 
 def test_a_correct_mechanism_exceeds_its_epsilon_no_more_often_than_stated():
-    # 40 trials at 5 %: more than the limit has probability at most 1e-6.
-    limit = binom.isf(1e-6, 40, 0.05)
-    found = bounds(lambda r, n: r.laplace(1, 1, n), lambda r, n: r.laplace(0, 1, n), 0.0, 40, 800)
+    # 25 trials at 5 %: more than the limit has probability at most 1e-6.
+    limit = binom.isf(1e-6, 25, 0.05)
+    found = bounds(lambda r, n: r.laplace(1, 1, n), lambda r, n: r.laplace(0, 1, n), 0.0, 25, 800)
     assert (found > 1.0).sum() <= limit
-    identical = bounds(lambda r, n: r.normal(size=n), lambda r, n: r.normal(size=n), 0.0, 40, 300)
+    identical = bounds(lambda r, n: r.normal(size=n), lambda r, n: r.normal(size=n), 0.0, 25, 300)
     assert (identical > 0.0).sum() <= limit
 
 
@@ -70,9 +71,6 @@ def test_pilot_is_not_tested():
     assert split_lower_bound(scores, np.zeros(n), 0.0).epsilon == 0.0
 
 
-TINY = math.ulp(0.0)
-
-
 @pytest.mark.parametrize("sign", [1, -1])
 def test_events_of_zeros_and_ones_speak_of_zeros_and_ones(sign):
     rng = np.random.default_rng(0)
@@ -81,55 +79,10 @@ def test_events_of_zeros_and_ones_speak_of_zeros_and_ones(sign):
     assert re.fullmatch(r"score [<=>≤≥≠] (0|-?1) .*", words)
 
 
-@pytest.mark.parametrize(
-    ("event", "words"),
-    [
-        (Event(lower=1.37), "score ≥ 1.37 (x to x')"),
-        (Event(upper=2, direction=Direction.BACKWARD), "score ≤ 2 (x' to x)"),
-        (Event(lower=1, upper=2), "1 ≤ score ≤ 2 (x to x')"),
-        (Event(lower=1, upper=2, complement=True), "score < 1 or score > 2 (x to x')"),
-        (Event(lower=1, complement=True), "score < 1 (x to x')"),
-        (Event(lower=3, upper=3), "score = 3 (x to x')"),
-        (Event(), "any score (x to x')"),
-        (Event(lower=TINY), "score > 0 (x to x')"),
-        (Event(lower=TINY, complement=True), "score ≤ 0 (x to x')"),
-        (Event(upper=-TINY), "score < 0 (x to x')"),
-        (Event(upper=-TINY, complement=True), "score ≥ 0 (x to x')"),
-        (Event(lower=math.nextafter(1, 2)), "score > 1 (x to x')"),
-        (Event(lower=math.nextafter(1, 2), complement=True), "score ≤ 1 (x to x')"),
-        (Event(lower=0, upper=math.nextafter(1, 0)), "0 ≤ score < 1 (x to x')"),
-        (
-            Event(lower=TINY, upper=math.nextafter(1, 0), complement=True),
-            "score ≤ 0 or score ≥ 1 (x to x')",
-        ),
-    ],
-)
-def test_events_describe_and_serialise_themselves(event, words):
-    assert event.describe() == words
-    assert Event.from_dict(json.loads(json.dumps(event.to_dict(), allow_nan=False))) == event
-
-
-def test_events_count_in_their_direction():
-    event = Event(lower=0.5, direction=Direction.BACKWARD)
-    counts = event.count([0.0, 1.0, 0.0], [1.0, 1.0])
-    assert (counts.hits, counts.runs, counts.other_hits, counts.other_runs) == (2, 2, 1, 3)
-
-
-def test_bounds_and_estimates_label_themselves():
-    bound = LowerBound(1.0, 0.0, 0.95, "method", 10, Event(lower=0))
-    estimate = Estimate(math.inf, 0.0, "assumed")
-    for evidence, kind in ((bound, "lower bound"), (estimate, "estimate")):
-        assert json.loads(json.dumps(evidence.to_dict(), allow_nan=False))["kind"] == kind
-    assert bound.refutes(0.9)
-    assert not bound.refutes(1.0)
-
-
 def test_bad_input_is_named():
     with pytest.raises(InputError, match="scores_x contains NaN"):
         split_lower_bound([0.0, np.nan], [0.0, 1.0], 0.0)
     with pytest.raises(InputError, match="runs is 1"):
         split_lower_bound([0.0], [0.0, 1.0], 0.0)
-    with pytest.raises(InputError, match="lower must not exceed upper"):
-        Event(lower=2, upper=1)
-    with pytest.raises(InputError, match="direction"):
-        Event.from_dict({"lower": 0})
+    with pytest.raises(InputError, match="the pilot has 0 runs"):
+        choose_event([], [1.0], 0.0, test_runs=10)

@@ -1,3 +1,5 @@
+"""The one-run test of a whole curve against a linear programme, enumeration and simulation."""
+
 from __future__ import annotations
 
 import itertools
@@ -8,32 +10,21 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import linprog
-from scipy.special import ndtr
 from scipy.stats import binom
 
-from dpaudit.auditing.evidence.gdp_estimate import gdp_delta, gdp_epsilon
+from dpaudit.auditing.evidence.gdp import gdp_delta, gdp_epsilon
 from dpaudit.auditing.evidence.one_run import one_run_lower_bound, one_run_p_value
 from dpaudit.auditing.evidence.one_run_families import (
     approximate_least,
-    curve_least,
     gaussian_family,
     gaussian_least,
-    largest_refuted,
-    scaled_family,
 )
 from dpaudit.auditing.evidence.one_run_fdp import fdp_p_value, fdp_rejects, fdp_strength
 from dpaudit.errors import InputError
-from dpaudit.mechanisms import Gaussian, RandomizedResponse
-from dpaudit.plan import AddRemove, Invocation, Plan, PoissonSampling, PrivacyUnit, TrustModel
 
 
 def gaussian_curve(mu):
     return lambda epsilons: np.array([gdp_delta(float(e), mu) for e in np.asarray(epsilons)])
-
-
-def plan(mechanism, **fields):
-    row = PrivacyUnit("row")
-    return Plan.of(Invocation(mechanism, 1, row, AddRemove(), TrustModel.CENTRAL, **fields))
 
 
 def largest_by_linear_programme(canaries, guesses, correct, epsilons, deltas):
@@ -194,63 +185,6 @@ def test_no_right_guess_has_p_value_one():
     assert fdp_p_value(10, 10, 0, gaussian_least(0.1)) == 1.0
 
 
-def test_a_gaussian_curve_read_at_points_is_slightly_more_permissive_than_the_closed_form():
-    read, exact = curve_least(gaussian_curve(1.3)), gaussian_least(1.3)
-    p = np.concatenate([np.geomspace(1e-6, 0.5, 60), 1 - np.geomspace(1e-6, 0.5, 60)])
-    assert (read(p) <= exact(p) * (1 + 1e-9)).all()
-    np.testing.assert_allclose(read(p), exact(p), rtol=0.02, atol=1e-9)
-
-
-def test_a_pure_curve_is_followed_to_its_jump():
-    least = curve_least(plan_curve := privacy_curve_of(RandomizedResponse.calibrated(epsilon=1.0)))
-    assert plan_curve(np.array([1.001]))[0] == 0
-    p = np.array([0.3, 0.5, 0.9])
-    expected = approximate_least(1.0, 0.0)(p)
-    assert (least(p) <= expected + 1e-12).all()
-    np.testing.assert_allclose(least(p), expected, rtol=1e-3)
-
-
-def privacy_curve_of(mechanism):
-    from dpaudit.accounting import privacy_curve
-
-    return privacy_curve(plan(mechanism))
-
-
-def test_least_of_a_point_spelt_out():
-    least = approximate_least(math.log(2), 0.1)
-    # (0.5 - 0.1) / 2, and 1 - 0.1 - 2 (1 - 0.98).
-    np.testing.assert_allclose(least(np.array([0.05, 0.5, 0.98, 1.0])), [0.0, 0.2, 0.86, 0.9])
-    assert gaussian_least(0.7)(np.array([0.5]))[0] == pytest.approx(ndtr(-0.7))
-
-
-def test_the_scaled_family_is_the_plan_at_strength_one():
-    steps = plan(Gaussian(2.0), count=4)
-    family = scaled_family(steps)
-    # Four times sigma 2 is mu = 1; with half the noise 2.
-    for strength, mu in ((1.0, 1.0), (2.0, 2.0)):
-        assert family.epsilon(strength, 1e-5) == pytest.approx(gdp_epsilon(mu, 1e-5), rel=1e-6)
-        np.testing.assert_allclose(
-            family.least(strength)(np.array([0.1, 0.6])),
-            gaussian_least(mu)(np.array([0.1, 0.6])),
-            rtol=0.02,
-        )
-    assert family.epsilon(0.0, 1e-5) == 0.0
-    assert 1.0 in family.strengths
-    assert list(family.strengths) == sorted(family.strengths)
-
-
-def test_the_largest_refuted_strength_is_the_last_below_the_threshold():
-    family = gaussian_family()
-
-    def below(limit):
-        # A curve is rejected where it allows too little.
-        return lambda least: least(np.array([0.5]))[0] > ndtr(-limit)
-
-    assert largest_refuted(family, below(0.5012)) == 0.5
-    assert largest_refuted(family, below(0.004)) == 0.0
-    assert largest_refuted(family, below(50.0)) == family.strengths[-1]
-
-
 def test_bad_input_is_named():
     with pytest.raises(InputError, match="guesses is 11"):
         fdp_p_value(10, 11, 5, gaussian_least(1.0))
@@ -258,10 +192,3 @@ def test_bad_input_is_named():
         fdp_rejects(10, 5, 6, gaussian_least(1.0), 0.05)
     with pytest.raises(InputError, match="error is 0"):
         fdp_rejects(10, 5, 5, gaussian_least(1.0), 0)
-    with pytest.raises(InputError, match="mu is -1"):
-        gaussian_least(-1)
-    with pytest.raises(InputError, match="curve has shape"):
-        curve_least(lambda epsilons: np.zeros(3))
-    with pytest.raises(InputError, match="no noise that can be scaled"):
-        scaled_family(plan(RandomizedResponse.calibrated(epsilon=1.0)))
-    assert scaled_family(plan(Gaussian(1.0), sampling=PoissonSampling(0.1))).strengths

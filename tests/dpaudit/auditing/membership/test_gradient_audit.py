@@ -1,13 +1,16 @@
+"""Gradient canaries: how often they err, and how near they come to the truth."""
+
 from __future__ import annotations
 
 import json
 
 import numpy as np
 import pytest
-from scipy.stats import binom, norm
+from scipy.stats import binom
 
-from dpaudit.auditing.evidence.gdp_estimate import gdp_epsilon
+from dpaudit.auditing.evidence.gdp import gdp_epsilon
 from dpaudit.auditing.evidence.one_run_families import gaussian_family
+from dpaudit.auditing.membership import gradient_audit
 from dpaudit.auditing.membership.gradient_audit import audit_gradient_canary
 from dpaudit.auditing.membership.gradients import GradientCanary
 from dpaudit.certificate import AuditRecord, SubjectRecord, certify, load_certificate
@@ -43,41 +46,13 @@ def training(sigma=1.0, rate=None, steps=16, mechanism=None, relation=None, samp
     )
 
 
-def test_score_is_the_log_ratio_of_the_two_densities():
-    canary = GradientCanary((0.1, 1.0, 0.5), (1.0, 2.0, 0.3))
-    outputs = np.random.default_rng(0).normal(size=(20, 3))
-    expected = np.zeros(20)
-    for step, (rate, noise) in enumerate(zip(canary.rates, canary.noises, strict=True)):
-        shown = outputs[:, step]
-        there = rate * norm.pdf(shown, 1, noise) + (1 - rate) * norm.pdf(shown, 0, noise)
-        expected += np.log(there / norm.pdf(shown, 0, noise))
-    np.testing.assert_allclose(canary(outputs), expected, rtol=1e-9)
-    assert np.isfinite(canary(np.array([[1e6, -1e6, 1e6]]))).all()
+@pytest.fixture
+def silent(monkeypatch):
+    """No forecast is made of what would have been found: it takes most of a short audit's time."""
+    monkeypatch.setattr(gradient_audit, "_power", lambda design: "")
 
 
-def test_simulation_has_the_declared_moments():
-    canary = GradientCanary((0.25, 1.0), (1.0, 2.0))
-    rng = np.random.default_rng(0)
-    without, present = (canary.simulate()(data, 100_000, rng) for data in (0.0, 1.0))
-    # Within 5.5 standard errors of the mean: about 10^-7 for all four.
-    errors = 5.5 * np.array([1.1, 2.0]) / np.sqrt(100_000)
-    assert (np.abs(without.mean(axis=0)) < errors).all()
-    assert (np.abs(present.mean(axis=0) - [0.25, 1.0]) < errors).all()
-    assert canary.simulate(4.0)(0.0, 10_000, rng).std() < 0.5
-
-
-def test_a_plan_gives_its_steps():
-    plan = Plan.of(
-        *training(2.0, 0.1, 3).invocations,
-        Invocation(
-            Gaussian(3.0), 1.5, PrivacyUnit("row"), AddRemove(), TrustModel.CENTRAL, at="last"
-        ),
-    )
-    canary = GradientCanary.of(plan)
-    assert canary.rates == (0.1, 0.1, 0.1, 1.0)
-    assert canary.noises == (2.0, 2.0, 2.0, 2.0)
-
-
+@pytest.mark.usefixtures("silent")
 def test_the_declared_noise_is_not_refuted_and_nearly_all_of_it_is_found():
     # Sixteen steps of sigma 4 are exactly 1-GDP. More alarms in 6 true claims at error rate 0.05
     # would be chance once in 10^7.
@@ -92,20 +67,26 @@ def test_the_declared_noise_is_not_refuted_and_nearly_all_of_it_is_found():
     shares = [record.details["family"]["epsilon_lower"] / true for record in records]
     assert np.median(shares) > 0.6
     assert all(record.epsilon_lower <= record.claim_epsilon for record in records)
-    assert "below the declared would have been refuted" in records[0].power
+
+
+def test_silence_says_what_would_have_been_found():
+    record = audit_gradient_canary(
+        training(4.0), delta=DELTA, runs=500, seed=0, family=gaussian_family()
+    )
+    assert "below the declared would have been refuted" in record.power
 
 
 def test_subsampled_training_is_bounded_well():
-    plan = training(1.0, 0.1, 20)
+    plan = training(1.0, 0.1, 8)
     record = audit_gradient_canary(plan, delta=DELTA, runs=3000, seed=0)
     assert not record.refuted
     assert record.details["null"] == "the plan's whole curve δ(ε)"
-    assert 0.3 < record.epsilon_lower / record.claim_epsilon < 1
+    assert 0.25 < record.epsilon_lower / record.claim_epsilon < 1
     family = record.details["family"]
     assert family["assumption"] == "everything but the amount of noise is as declared"
     assert 0.8 < family["strength"] <= 1
-    assert 0.7 < family["epsilon_lower"] / record.claim_epsilon <= 1
-    assert record.details["auc"] > 0.6
+    assert 0.6 < family["epsilon_lower"] / record.claim_epsilon <= 1
+    assert record.details["auc"] > 0.55
     assert len(record.details["roc"]["fpr"]) <= 200
     again = AuditRecord.from_dict(json.loads(json.dumps(record.to_dict(), allow_nan=False)))
     assert again == record
@@ -144,6 +125,7 @@ def test_noise_beyond_the_declared_is_not_refuted_and_seen():
     assert 0.3 < record.details["family"]["strength"] < 0.5
 
 
+@pytest.mark.usefixtures("silent")
 def test_a_looser_claim_is_tested_alone():
     plan = training(4.0)
     record = audit_gradient_canary(
@@ -154,15 +136,15 @@ def test_a_looser_claim_is_tested_alone():
     assert record.claim_epsilon == 20.0
 
 
-def test_workers_do_not_change_the_record():
-    plan = training(4.0)
-    first, second = (
-        audit_gradient_canary(
-            plan, delta=DELTA, runs=200, seed=1, workers=workers, family=gaussian_family()
-        ).to_dict()
-        for workers in (1, 2)
-    )
-    assert first == second
+@pytest.mark.usefixtures("silent")
+def test_workers_and_a_journal_do_not_change_the_record(tmp_path):
+    options = {"delta": DELTA, "runs": 200, "seed": 1, "family": gaussian_family()}
+    alone = audit_gradient_canary(training(4.0), **options)
+    journal = tmp_path / "trials.jsonl"
+    for further in ({"workers": 2, "journal": journal}, {"journal": journal}):
+        assert audit_gradient_canary(training(4.0), **options, **further) == alone
+    with pytest.raises(InputError, match="belongs to another experiment"):
+        audit_gradient_canary(training(5.0), **options, journal=journal)
 
 
 def grouped(*groups, shared=()):
@@ -177,16 +159,9 @@ def grouped(*groups, shared=()):
     return Plan.of(*uses, *(use(sigma, None) for sigma in shared))
 
 
-def test_a_canary_belongs_to_one_group():
-    assert GradientCanary.of(grouped([1.0], [1.0])).noises == (1.0,)
-    assert GradientCanary.of(grouped([2.0, 2.0], [1.0])).noises == (1.0,)
-    assert GradientCanary.of(grouped([2.0] * 5, [1.0])).noises == (2.0,) * 5
-    assert GradientCanary.of(grouped([3.0], [2.0], shared=[1.0])).noises == (2.0, 1.0)
-
-
-@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("seed", range(2))
 def test_a_correct_plan_of_groups_is_not_refuted(seed):
-    """At 1 - 10⁻⁸ for each of 5 audits, false alarms have probability 5·10⁻⁸."""
+    """At 1 - 10⁻⁸ for each of 2 audits, false alarms have probability 2·10⁻⁸."""
     plan = grouped([1.0], [1.0])
     record = audit_gradient_canary(plan, delta=1e-2, runs=3000, confidence=1 - 1e-8, seed=seed)
     assert not record.refuted
@@ -241,12 +216,3 @@ def test_other_plans_are_refused(plan, words):
 def test_bad_options_are_named(options, words):
     with pytest.raises(InputError, match=words):
         audit_gradient_canary(training(4.0), **{"delta": DELTA, "seed": 0, **options})
-
-
-def test_bad_canaries_are_named():
-    with pytest.raises(InputError, match="rates has 1 steps and noises 2"):
-        GradientCanary((0.5,), (1.0, 1.0))
-    with pytest.raises(InputError, match=r"rate is 1\.5"):
-        GradientCanary((1.5,), (1.0,))
-    with pytest.raises(InputError, match=r"noise is 0\.0"):
-        GradientCanary((0.5,), (0.0,))

@@ -3,8 +3,9 @@
 import numpy as np
 import pytest
 from examples import gaussian_invocation
+from score_conformance import ScoreConformance
 
-from dpaudit import AuditPair, Laplace, Plan
+from dpaudit import AuditPair, Claim, Laplace, Plan
 from dpaudit.auditing.replaying.recording import Routine
 from dpaudit.auditing.subjects.transcripts import ReplayScore, Transcripts, audit_transcript
 
@@ -51,10 +52,19 @@ def test_other_control_flow_is_told_apart_with_certainty():
 
 
 def test_sensitivity_that_is_understated_twofold_is_refuted_and_the_sound_one_is_not():
-    options = {"epsilon": 1.0, "seed": 1, "curve": None}
-    wrong = audit_transcript(adaptive(2.0), PAIR, runs=1_000, stop_early=True, **options)
+    options = {"epsilon": 1.0, "seed": 1, "curve": False}
+    wrong = audit_transcript(adaptive(2.0), PAIR, runs=600, stop_early=True, **options)
     assert wrong.refuted
     record = audit_transcript(adaptive(1.0), PAIR, runs=300, **options)
     assert not record.refuted
     assert record.epsilon_lower > 0.2
     assert record.method == "white-box transcript likelihood ratio, by replay"
+
+
+class TestReplayConforms(ScoreConformance):
+    score = ReplayScore(adaptive(1.0), 2.0, 0.0)
+    release = Transcripts(adaptive(1.0))
+    pair = AuditPair(2.0, 0.0)
+    holds = Claim(2.0)
+    broken = Claim(0.3)
+    runs = 300

@@ -1,0 +1,125 @@
+"""From what the runs of an audit showed to its record."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from dpaudit.auditing.distinguishing.design import Design
+from dpaudit.auditing.distinguishing.experiment import Both, Experiment
+from dpaudit.auditing.distinguishing.forecast import Forecast, power_statement
+from dpaudit.auditing.distinguishing.nulls import CurveNull, Null
+from dpaudit.auditing.distinguishing.preflight import Preflight
+from dpaudit.auditing.distinguishing.samples import Sample
+from dpaudit.auditing.distinguishing.scores import Identity, Score, WhiteBox
+from dpaudit.certificate import AuditRecord
+
+__all__ = ["Outcome", "as_json"]
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What the runs showed.
+
+    Attributes:
+        score: that told the neighbours apart.
+        point: the test of (ε, δ).
+        curve: the test of the whole curve, if there was one.
+        runs: on each side, all stages.
+        pilot: of these, the pilot.
+        pilot_outputs: those of the pilot that the score was not trained on, if there was one.
+    """
+
+    score: Score
+    point: Null
+    curve: CurveNull | None
+    runs: int
+    pilot: int
+    pilot_outputs: Both | None = None
+
+    def record(
+        self, design: Design, experiment: Experiment, shown: Preflight, method: str | None
+    ) -> AuditRecord:
+        """The audit as a record.
+
+        Args:
+            design: what was decided before.
+            experiment: what was run.
+            shown: what a few runs showed before.
+            method: text in place of the score's own.
+        """
+        claim, pair = design.claim, experiment.pair
+        by_point = design.point_refutes(self.point)
+        by_curve = self.curve is not None and self.curve.refuted
+        refuted = by_point or by_curve
+        lower = self.point.lower_bound(design.confidence)
+        if not refuted:
+            lower = min(lower, claim.epsilon)
+        rejected = [word for word, yes in (("point", by_point), ("curve", by_curve)) if yes]
+        details: dict[str, Any] = {
+            "score": self.score.method,
+            "pilot_runs": self.pilot,
+            "deterministic": shown.deterministic,
+            "error_rates": {"point": design.point_error},
+            "rejected_by": rejected,
+            **self.point.details(),
+        }
+        if self.curve is not None:
+            details["error_rates"]["curve"] = design.curve_error
+            details["curve"] = self.curve.details()
+        if not_learned := design.not_learned(shown.shape):
+            details["not_learned"] = not_learned
+        return AuditRecord(
+            refuted=refuted,
+            method=method or self.score.method,
+            claim_epsilon=claim.epsilon,
+            delta=claim.delta,
+            epsilon_lower=lower,
+            confidence=design.confidence,
+            runs=self.runs,
+            event=self._event(by_point, by_curve),
+            seed=experiment.seed,
+            pair={"x": as_json(pair.x), "x_prime": as_json(pair.x_prime)},
+            power="" if refuted else self._power(design),
+            details=details,
+        )
+
+    def _event(self, by_point: bool, by_curve: bool) -> str:
+        if by_curve and not by_point and self.curve is not None:
+            return (
+                f"{self.score.name} against the whole curve δ(ε), e-value {self.curve.e_value:.3g}"
+            )
+        return self.point.event_in_words(self.score.name)
+
+    def _power(self, design: Design) -> str:
+        # Where the score is the output itself, the test runs are a larger sample than the pilot;
+        # a declared mechanism draws a sample of its own. Other scores without a pilot have none.
+        sampled = isinstance(self.score, Identity | WhiteBox)
+        outputs = self.point.scores if sampled else self.pilot_outputs
+        forecast = Forecast(
+            self.score,
+            None if outputs is None else Sample.of(self.score, outputs),
+            self.point,
+            design.claim,
+            design.point_error,
+            design.curve,
+            design.curve_error,
+        )
+        return power_statement(forecast)
+
+
+def as_json(value: Any) -> Any:
+    """Data as JSON values: arrays as lists, anything foreign by its representation."""
+    if isinstance(value, np.ndarray | np.generic):
+        return as_json(value.tolist())
+    if isinstance(value, dict):
+        return {str(key): as_json(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [as_json(item) for item in value]
+    if isinstance(value, float):
+        return value if np.isfinite(value) else repr(value)
+    if value is None or isinstance(value, bool | int | str):
+        return value
+    return repr(value)[:200]

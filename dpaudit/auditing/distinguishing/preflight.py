@@ -1,0 +1,79 @@
+"""What must be true of any code before it is attacked."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpaudit.auditing.distinguishing.experiment import Chunk, Experiment, Side, Stage
+from dpaudit.errors import InputError
+
+__all__ = ["Preflight", "preflight"]
+
+CHECK_RUNS = 4
+
+
+@dataclass(frozen=True)
+class Preflight:
+    """What a few runs show before the experiment begins.
+
+    Attributes:
+        shape: of one output.
+        deterministic: whether outputs were equal for every seed, on both sides.
+        repeats: whether every call gave the same batch of different outputs, whatever its seed.
+    """
+
+    shape: tuple[int, ...]
+    deterministic: bool
+    repeats: bool
+
+
+def preflight(experiment: Experiment) -> Preflight:
+    """Run the code a few times, twice with one seed and once with another.
+
+    A mechanism whose output is the same for every seed is deterministic: it can be audited (and is
+    as bad as can be). One whose output differs for the same seed draws from elsewhere, and nothing
+    about it could be replayed.
+
+    Raises:
+        InputError: if it raises, hangs, returns what cannot be tested, draws from elsewhere than
+            its generator, or repeats one draw within a batch.
+    """
+    shapes, deterministic, repeats = set(), True, False
+    for side in Side:
+        chunk = Chunk(Stage.CHECK, 0, 0, CHECK_RUNS)
+        first, again = experiment.outputs(side, chunk), experiment.outputs(side, chunk)
+        other = experiment.outputs(side, replace(chunk, number=1))
+        if first.shape != again.shape or not np.array_equal(first, again):
+            raise InputError(
+                "the mechanism gave different outputs for the same seed; it ignores its rng, so "
+                "draw all randomness from the generator that it is given."
+            )
+        if first.shape == other.shape:
+            if (
+                (first == first[:1]).all()
+                and (other == other[:1]).all()
+                and (first[0] != other[0]).all()
+                and _continuous(first, other)
+            ):
+                raise InputError(
+                    "the mechanism repeated one draw for every run of a batch; each of the `size` "
+                    "outputs needs noise of its own."
+                )
+            same, constant = np.array_equal(first, other), bool((first == first[:1]).all())
+            deterministic = deterministic and same
+            repeats = repeats or (same and not constant)
+        shapes |= {first.shape[1:], other.shape[1:]}
+    if len(shapes) > 1:
+        shown = " and ".join(map(str, sorted(shapes)))
+        raise InputError(
+            f"the mechanism returned outputs of shapes {shown}; pad them to one shape."
+        )
+    return Preflight(shapes.pop(), deterministic, repeats)
+
+
+def _continuous(*outputs: NDArray[np.float64]) -> bool:
+    """Whether there are outputs that are no whole numbers, which do not repeat by chance."""
+    return any(bool((array != np.floor(array)).any()) for array in outputs)

@@ -1,0 +1,251 @@
+"""Where an audit runs: in this process, in worker processes of this machine, or on a cluster.
+
+Tasks are mapped over items, and their results come in the order of the items. What a task gives
+depends on its item alone, so it does not matter where it runs. Code travels by cloudpickle: what
+another process could import goes by its name, and what it could not (a notebook's functions, a file
+that was loaded by its path) with its content.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import sys
+import threading
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Future, ProcessPoolExecutor, wait
+from functools import lru_cache, partial
+from multiprocessing import parent_process
+from multiprocessing.context import SpawnContext, SpawnProcess
+from types import ModuleType
+from typing import Any, Protocol, TypeVar
+
+import cloudpickle
+
+from dpaudit.errors import DpAuditError, InputError
+from dpaudit.extras import needed
+from dpaudit.project.execution import DEFAULTS, Execution, ExecutionFields, Progress
+
+__all__ = ["DEFAULTS", "Execution", "ExecutionFields", "Mapped", "Progress", "workers"]
+
+Item = TypeVar("Item")
+Result = TypeVar("Result")
+
+AHEAD = 4
+"""Items a worker that are under way before their results are asked for."""
+GRACE = 0.5
+"""Seconds that a worker may take to finish what nobody waits for any more."""
+_THREADS = (
+    "OMP_NUM_THREADS",
+    "OPENBLAS_NUM_THREADS",
+    "MKL_NUM_THREADS",
+    "BLIS_NUM_THREADS",
+    "VECLIB_MAXIMUM_THREADS",
+    "NUMEXPR_NUM_THREADS",
+)
+
+
+class Mapped(Protocol):
+    """Maps tasks over items, as the built-in ``map`` does."""
+
+    def __call__(
+        self, task: Callable[[Item], Result], items: Iterable[Item], /
+    ) -> Iterator[Result]:
+        """The results in the order of the items; those that nobody asks for may not be made."""
+
+
+@contextlib.contextmanager
+def workers(execution: Execution) -> Iterator[Mapped]:
+    """What maps tasks over items where an execution says; its processes end with the context.
+
+    Raises:
+        InputError: if the code cannot be sent to other processes, one of these ends by itself, or
+            no scheduler answers.
+        UnsupportedError: if dask is wanted and not installed.
+    """
+    if execution.dask is not None:
+        with _cluster(execution.dask) as mapped:
+            yield mapped
+    elif execution.workers > 1:
+        with _processes(execution.workers) as mapped:
+            yield mapped
+    else:
+        yield map
+
+
+# -- processes ------------------------------------------------------------------------------------
+
+
+class _Worker(SpawnProcess):
+    """A fresh interpreter with one thread for linear algebra, which does not run ``__main__``.
+
+    A script that starts an audit would start it again in every worker; its functions travel by
+    their content instead.
+    """
+
+    def start(self) -> None:
+        main, kept = sys.modules["__main__"], {name: os.environ.get(name) for name in _THREADS}
+        sys.modules["__main__"] = ModuleType("__main__")
+        os.environ.update(dict.fromkeys(_THREADS, "1"))
+        try:
+            super().start()
+        finally:
+            sys.modules["__main__"] = main
+            for name, value in kept.items():
+                if value is None:
+                    del os.environ[name]
+                else:
+                    os.environ[name] = value
+
+
+class _Workers(SpawnContext):
+    """A context of multiprocessing that knows whom it started."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.started: list[SpawnProcess] = []
+
+    def Process(self, *args: Any, **kwargs: Any) -> SpawnProcess:  # type: ignore[override]  # noqa: N802
+        """A process that has not begun."""
+        self.started.append(_Worker(*args, **kwargs))
+        return self.started[-1]
+
+
+@contextlib.contextmanager
+def _processes(number: int) -> Iterator[Mapped]:
+    context, futures = _Workers(), list[Future[Any]]()
+
+    def submit(packed: bytes, item: Any) -> Future[Any]:
+        futures[:] = [each for each in futures if not each.done()]
+        futures.append(executor.submit(_run, packed, item))
+        return futures[-1]
+
+    def mapped(task: Callable[[Item], Result], items: Iterable[Item], /) -> Iterator[Result]:
+        return _in_order(partial(submit, _packed(task)), items, AHEAD * number, "a worker process")
+
+    executor = ProcessPoolExecutor(number, mp_context=context, initializer=_begin)
+    try:
+        yield mapped
+    finally:
+        busy = {future for future in futures if not future.cancel()}
+        try:
+            busy = wait(busy, timeout=GRACE).not_done
+        finally:
+            if busy:
+                for process in context.started:
+                    process.terminate()
+            executor.shutdown(cancel_futures=True)
+
+
+def _begin() -> None:
+    """In a new worker: leave Ctrl-C to the parent, end with it, and leave stdout to its answer."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    threading.Thread(target=_end_with_parent, daemon=True).start()
+    sys.stdout = sys.stderr
+
+
+def _end_with_parent() -> None:
+    parent = parent_process()
+    assert parent is not None
+    parent.join()
+    os._exit(1)
+
+
+# -- a cluster ------------------------------------------------------------------------------------
+
+
+@contextlib.contextmanager
+def _cluster(address: str) -> Iterator[Mapped]:
+    distributed = needed("cluster", "distributed", what=f"dask = {address!r}")
+    try:
+        client = distributed.Client(address, timeout=10)
+    except (OSError, ValueError) as error:
+        raise InputError(
+            f"dask is {address!r}; no scheduler answers there ({type(error).__name__})."
+        ) from None
+
+    def mapped(task: Callable[[Item], Result], items: Iterable[Item], /) -> Iterator[Result]:
+        packed = client.scatter(_packed(task), broadcast=True)
+        submit = partial(client.submit, _run, packed, pure=False)
+        ahead = AHEAD * max(1, sum(client.nthreads().values()))
+        return _in_order(submit, items, ahead, f"dask at {address}")
+
+    with client:
+        yield mapped
+
+
+# -- both -----------------------------------------------------------------------------------------
+
+
+def _in_order(
+    submit: Callable[[Item], Any], items: Iterable[Item], ahead: int, where: str
+) -> Iterator[Any]:
+    """The results of futures in their order, a few of them under way at a time."""
+    waiting: deque[Any] = deque()
+    try:
+        for item in items:
+            waiting.append(submit(item))
+            if len(waiting) >= ahead:
+                yield waiting.popleft().result()
+        while waiting:
+            yield waiting.popleft().result()
+    except DpAuditError:
+        raise
+    except Exception as error:
+        raise InputError(
+            f"{where} gave up ({type(error).__name__}): the code ends or crashes its process, or "
+            "memory ran out; try it with workers = 1."
+        ) from error
+    finally:
+        for future in waiting:
+            future.cancel()
+
+
+def _packed(task: Callable[[Any], Any]) -> bytes:
+    """A task as bytes, with the content of modules that another process could not import."""
+    known = cloudpickle.list_registry_pickle_by_value()
+    foreign = [
+        module
+        for name, module in [*sys.modules.items()]
+        if name not in known and _foreign(name, module)
+    ]
+    for module in foreign:
+        cloudpickle.register_pickle_by_value(module)
+    try:
+        packed: bytes = cloudpickle.dumps(task)
+    except Exception as error:  # noqa: BLE001 - foreign code may raise anything
+        raise InputError(
+            f"the code cannot be sent to another process ({type(error).__name__}: {error}); run "
+            "it with workers = 1."
+        ) from None
+    finally:
+        for module in foreign:
+            cloudpickle.unregister_pickle_by_value(module)
+    return packed
+
+
+def _foreign(name: str, module: ModuleType) -> bool:
+    """Whether a module was loaded from a file that its name does not lead to."""
+    place = getattr(getattr(module, "__spec__", None), "origin", None) or ""
+    if "." in name or not place.endswith(".py") or module.__name__ != name or name == "__main__":
+        return False  # what is in __main__ goes with its content anyway
+    found = (finder.find_spec(name, None) for finder in sys.meta_path)
+    origin = next((each.origin for each in found if each is not None), None)
+    return origin != place
+
+
+_unpacked = lru_cache(maxsize=1)(cloudpickle.loads)
+
+
+def _run(packed: bytes, item: Any) -> Any:
+    """In a worker: the task on an item."""
+    try:
+        task = _unpacked(packed)
+    except Exception as error:  # noqa: BLE001 - foreign code may raise anything
+        raise InputError(
+            f"the code cannot be loaded in another process ({type(error).__name__}: {error}); run "
+            "it with workers = 1."
+        ) from None
+    return task(item)

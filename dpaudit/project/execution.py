@@ -1,0 +1,111 @@
+"""How the runs of an audit are drawn: one object that every audit takes."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Callable
+from dataclasses import dataclass, field, fields, replace
+from pathlib import Path
+from typing import Annotated, Any, TypeAlias, TypedDict
+
+from dpaudit import validate
+from dpaudit.errors import InputError
+from dpaudit.fields import Checked, Count, Name, Natural, OpenProbability, Positive
+
+__all__ = ["DEFAULTS", "MOST_RUNS", "Execution", "ExecutionFields", "Progress"]
+
+Progress: TypeAlias = Callable[[int, int], None]
+"""Called with the runs done so far and all runs that are planned."""
+
+MOST_RUNS = 10**9
+"""Runs on each side; beyond it an audit would end neither in time nor in memory."""
+
+
+def _runs(**field: Any) -> int:
+    number = validate.integer_at_least(1, **field)
+    if number > MOST_RUNS:
+        raise InputError(f"runs is {number:.4g}; it must be at most {MOST_RUNS}.")
+    return number
+
+
+@dataclass(frozen=True)
+class Execution(Checked):
+    """How many runs an audit draws, with which error rate and randomness, and where.
+
+    The result follows from ``runs``, ``confidence`` and ``seed``; nothing else changes it.
+
+    >>> Execution(runs=2_000, seed=1).updated({"workers": 4})
+    Execution(runs=2000, confidence=0.95, seed=1, workers=4, dask=None, timeout=60.0, journal=None)
+
+    Attributes:
+        runs: on each side.
+        confidence: of the lower bound and of the verdict.
+        seed: of all randomness; a fresh one is drawn (and recorded) where there is none.
+        workers: worker processes of this machine; 1 for none.
+        dask: address of a dask scheduler to run on instead (extra ``cluster``).
+        timeout: seconds that one run may take; None for any time.
+        journal: file of finished runs, from which a killed audit goes on; it needs a seed.
+        progress: is told the runs done and the runs planned.
+
+    Raises:
+        InputError: if a field is out of range, or there is a journal and no seed.
+    """
+
+    runs: Annotated[int, _runs] = 10_000
+    confidence: OpenProbability = 0.95
+    seed: Natural | None = None
+    workers: Count = 1
+    dask: Name | None = None
+    timeout: Positive | None = 60.0
+    journal: Path | str | None = None
+    progress: Progress | None = field(default=None, compare=False, repr=False)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.journal is not None and self.seed is None:
+            raise InputError(
+                "journal is given without a seed; an audit goes on with the same seed only."
+            )
+
+    def updated(self, given: ExecutionFields) -> Execution:
+        """The same with some fields replaced.
+
+        Raises:
+            InputError: if a field is out of range.
+        """
+        return replace(self, **given)
+
+    def only(self, *used: str) -> Execution:
+        """The same, for an audit that has no use for other fields than these.
+
+        Raises:
+            InputError: if another field has another value than its default.
+        """
+        for each in fields(self):
+            value = getattr(self, each.name)
+            if each.name not in used and value != each.default:
+                raise InputError(
+                    f"{each.name} is {value!r:.60}; this audit takes {', '.join(used)} and no "
+                    f"{each.name}, so leave it out."
+                )
+        return self
+
+    def known_seed(self) -> int:
+        """The seed, or a fresh one of 48 bits at each call."""
+        return secrets.randbits(48) if self.seed is None else self.seed
+
+
+class ExecutionFields(TypedDict, total=False):
+    """The fields of :class:`Execution` as keywords, for calls such as ``audit(f, runs=2_000)``."""
+
+    runs: int
+    confidence: float
+    seed: int | None
+    workers: int
+    dask: str | None
+    timeout: float | None
+    journal: Path | str | None
+    progress: Progress | None
+
+
+DEFAULTS = Execution()

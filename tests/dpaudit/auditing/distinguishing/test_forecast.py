@@ -1,0 +1,85 @@
+"""What would have been found, against what is found."""
+
+import math
+
+import numpy as np
+import pytest
+
+from dpaudit import Claim
+from dpaudit.auditing.distinguishing.forecast import Forecast, power_statement
+from dpaudit.auditing.distinguishing.nulls import AnytimeNull, PointNull
+from dpaudit.auditing.distinguishing.samples import Sample
+from dpaudit.auditing.distinguishing.scores import Identity
+from dpaudit.auditing.evidence.power import power
+from dpaudit.auditing.evidence.types import Event
+from dpaudit.mechanisms import LaplacePair
+
+CLAIM = Claim(1.0)
+RUNS = 9000
+
+
+def forecast(point=None, sample=True, curve=None, scale=1.0):
+    rng = np.random.default_rng(0)
+    x, x_prime = 1.0 + scale * rng.laplace(size=RUNS), scale * rng.laplace(size=RUNS)
+    point = point or PointNull(CLAIM, Event(lower=1.0))
+    point.update(x, x_prime)
+    found = Sample.of(Identity(), (x, x_prime)) if sample else None
+    return Forecast(Identity(), found, point, CLAIM, 0.05, curve, 0.0 if curve is None else 0.045)
+
+
+def test_rates_never_promise_more_than_the_claim_allows():
+    p, q = forecast().rates()
+    assert p <= math.e * q
+    assert (p, q) == pytest.approx((0.5, 0.5 / math.e), abs=0.02)
+    p, q = forecast(scale=0.5).rates()
+    assert p == pytest.approx(math.e * q)
+
+
+def test_the_least_epsilon_is_found_with_the_power_that_is_stated():
+    made = forecast()
+    least, (_, q) = made.epsilon(), made.rates()
+    found = [
+        power(
+            math.exp(epsilon) * min(q, math.exp(-epsilon) * 0.999),
+            min(q, math.exp(-epsilon) * 0.999),
+            RUNS,
+            RUNS,
+            1.0,
+            0.0,
+        )
+        for epsilon in (least, (1 + least) / 2)
+    ]
+    assert found[0] >= 0.88
+    assert found[1] < 0.6
+
+
+def test_less_noise_is_found_by_the_event_and_by_bets():
+    by_event = forecast().noise()
+    assert 0.03 < by_event < 0.2
+    curve = forecast(curve=LaplacePair(1).delta)
+    assert curve.noise_by_bets(None) == pytest.approx(by_event, abs=0.1)
+    assert curve.noise_by_bets(0.001) == 0.001
+    anytime = forecast(point=AnytimeNull(CLAIM))
+    assert anytime.epsilon() is anytime.noise() is None
+    assert 0.03 < anytime.noise_by_bets(None) < 0.4
+
+
+def test_noise_without_a_size_is_left_out():
+    made = forecast(sample=False)
+    assert made.noise() is made.noise_by_bets(None) is None
+    words = power_statement(made)
+    assert words.startswith("A true ε of 1.")
+    assert "%" not in words
+
+
+def test_statements_name_the_faults_and_their_probability():
+    words = power_statement(forecast())
+    assert words.startswith("Noise ")
+    assert words.endswith("would have been detected with probability 0.9 at these runs.")
+
+
+def test_too_few_runs_would_have_found_nothing():
+    point = PointNull(CLAIM, Event(lower=1.0))
+    point.update(np.array([2.0, 0.0]), np.array([0.0, 0.0]))
+    made = Forecast(Identity(), None, point, CLAIM, 0.05, None, 0.0)
+    assert power_statement(made).startswith("No fault would have been detected")

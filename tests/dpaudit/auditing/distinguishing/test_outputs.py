@@ -1,0 +1,60 @@
+"""What code is given is a copy; what it gives back are numbers, one output for each run."""
+
+import numpy as np
+import pytest
+
+from dpaudit import InputError
+from dpaudit.auditing.distinguishing.outputs import checked_outputs, copies
+
+
+@pytest.mark.parametrize(
+    ("data", "change"),
+    [
+        ([1.0], lambda data: data.append(1.0)),
+        ({"rows": [[1.0]]}, lambda data: data["rows"][0].append(1.0)),
+        (([1.0],), lambda data: data[0].append(1.0)),
+        ({1.0}, lambda data: data.add(5.0)),
+        (np.ones(3), lambda data: np.add(data, 1, out=data)),
+    ],
+)
+def test_copies_are_fresh_and_of_the_data_as_they_were(data, change):
+    before, fresh = repr(data), copies(data)
+    one = fresh()
+    assert type(one) is type(data)
+    change(one)
+    assert repr(fresh()) == before == repr(data)
+    change(data)
+    assert repr(fresh()) == before
+
+
+def test_whatever_else_data_hold_is_shared():
+    kept = object()
+    assert copies([kept])()[0] is kept
+
+
+@pytest.mark.parametrize("raw", [[1, 2, 3], [True, False, True], np.ones(3, dtype=np.float32)])
+def test_numbers_become_floats(raw):
+    assert checked_outputs(raw, 3, "").dtype == np.float64
+
+
+def test_infinite_outputs_and_arrays_are_taken():
+    assert checked_outputs([[np.inf, 1.0]] * 2, 2, "").shape == (2, 2)
+
+
+@pytest.mark.parametrize(
+    ("raw", "message"),
+    [
+        (["yes", "no"], r"returned \['yes'\] in runs 1 to 2; every output must be a number"),
+        ([[1.0], [1.0, 2.0]], "outputs of changing shapes in runs 1 to 2"),
+        ([1.0], r"shape \(1,\) in runs 1 to 2; its first axis must be the 2 runs"),
+        (1.0, r"shape \(\) in runs"),
+        (np.zeros((2, 0)), "returned nothing in runs 1 to 2"),
+        ([1.0, np.nan], r"NaN in runs 1 to 2 \(the 2\. of them\)"),
+        ([1j, 2j], "every output must be a number"),
+        (None, "returned None in runs"),
+    ],
+)
+def test_anything_else_is_refused_in_one_sentence(raw, message):
+    with pytest.raises(InputError, match=message) as caught:
+        checked_outputs(raw, 2, "in runs 1 to 2")
+    assert "\n" not in str(caught.value)

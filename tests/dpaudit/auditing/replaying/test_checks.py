@@ -1,0 +1,65 @@
+"""What must hold of two neighbours that were given the same noise."""
+
+import math
+
+import numpy as np
+import pytest
+from examples import gaussian_invocation
+
+from dpaudit import Gaussian, Laplace, RandomizedResponse
+from dpaudit.auditing.replaying.checks import distance, groups_overlap, too_far, too_often
+from dpaudit.auditing.replaying.recording import Step
+from dpaudit.mechanisms import BinaryTree, ContinualLaplace
+
+TREE = ContinualLaplace(scale=2.0, factorization=BinaryTree(4))
+
+
+@pytest.mark.parametrize(
+    ("mechanism", "one", "two", "expected"),
+    [
+        (Laplace(1.0), [1.0, 0.0], [0.0, 2.0], 3.0),
+        (Gaussian(1.0), [3.0, 0.0], [0.0, 4.0], 5.0),
+        (RandomizedResponse(0.5, 4), [1, 2], [1, 3], 1.0),
+        (RandomizedResponse(0.5, 4), [1, 2], [1, 2], 0.0),
+        (Laplace(1.0), [1.0], [1.0, 2.0], math.inf),
+        (TREE, [1.0, 0.0, 0.0, 0.0], [1.0, 0.0, 2.0, 0.0], 2.0),
+        (TREE, [1.0, 1.0, 0.0, 0.0], [0.0, 0.0, 0.0, 0.0], math.inf),
+        (TREE, [1.0, 0.0, 0.0, 0.0], [1.0, 0.0, 0.0, 0.0], 0.0),
+    ],
+)
+def test_distance_is_that_of_the_mechanism(mechanism, one, two, expected):
+    assert distance(mechanism, np.array(one), np.array(two)) == pytest.approx(expected)
+
+
+def steps(*moves, **changes):
+    """Releases of one invocation on two neighbours, each moved by so much."""
+    facts = {"mechanism": Laplace(1.0), "sensitivity": 1.0, "at": "sum"}
+    call = gaussian_invocation(**(facts | changes))
+    return [
+        tuple(Step(call, None, "module:1", np.array(value), 0.0) for value in (0.0, move))
+        for move in moves
+    ]
+
+
+def test_values_further_apart_than_declared_are_named_once():
+    (finding,) = too_far(steps(1.0, 1.5, 2.0))
+    assert "1.5 apart in l1; declared is a sensitivity of 1" in finding.message
+    assert too_far(steps(1.0, 1.0 + 1e-12)) == []
+
+
+def test_a_unit_that_moves_too_many_releases_is_counted():
+    (finding,) = too_often(steps(1.0, 0.0, 1.0, 1.0, count=2))
+    assert "moves release number 3 of 'sum'" in finding.message
+    assert finding.message.endswith("In all it moves 3.")
+    assert too_often(steps(1.0, 0.0, 1.0, count=2)) == []
+
+
+def test_groups_that_share_a_unit_are_named():
+    both = steps(1.0, group="north", at="a") + steps(1.0, group="south", at="b")
+    (finding,) = groups_overlap(both)
+    assert "'north'" in finding.message
+    assert "'south'" in finding.message
+    assert groups_overlap(steps(1.0, 1.0, group="north")) == []
+    assert (
+        groups_overlap(steps(1.0, group="north", at="a") + steps(0.0, group="south", at="b")) == []
+    )

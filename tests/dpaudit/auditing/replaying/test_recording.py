@@ -1,0 +1,86 @@
+"""Ledgers that remember values and noise, and replay them."""
+
+import numpy as np
+import pytest
+from examples import gaussian_invocation
+
+from dpaudit import Gaussian, Laplace, Ledger, Plan, PlanMismatchError, UnsupportedError
+from dpaudit.auditing.replaying.recording import (
+    DivergedError,
+    RecordingLedger,
+    ReplayingLedger,
+    Routine,
+    prepared,
+)
+
+NOISE = Laplace(2.0, clip=(-1.0, 1.0))
+PLAN = Plan.of(gaussian_invocation(mechanism=NOISE, count=3, at="round"))
+
+
+def recorded(values, seed=0):
+    ledger = RecordingLedger(PLAN, np.random.default_rng(seed))
+    released = [ledger.release(NOISE, value, at="round") for value in values]
+    return ledger, released
+
+
+def test_a_recording_ledger_is_a_ledger_and_keeps_what_others_forget():
+    ledger, released = recorded([0.5, 7.0])
+    assert isinstance(ledger, Ledger)
+    assert [step.released for step in ledger.steps] == released
+    assert [float(step.value) for step in ledger.steps] == [0.5, 1.0]
+    step = ledger.steps[0]
+    assert step.source.split(":")[0].endswith("test_recording")
+    assert step.place == f"'round' ({step.source})"
+    with pytest.raises(PlanMismatchError):
+        ledger.release(Laplace(3.0), 0.0, at="round")
+
+
+def test_it_draws_as_any_ledger_does():
+    plain = Ledger(PLAN, rng=np.random.default_rng(3))
+    assert recorded([0.5], seed=3)[1] == [plain.release(NOISE, 0.5, at="round")]
+
+
+def test_a_replay_gives_out_what_was_released():
+    first, released = recorded([0.5, -0.5])
+    again = ReplayingLedger(PLAN, np.random.default_rng(9), first.steps)
+    assert [again.release(NOISE, value, at="round") for value in (0.9, 0.8)] == released
+    assert [float(step.value) for step in again.steps] == [0.9, 0.8]
+
+
+def test_a_replay_ends_where_the_control_flow_differs():
+    first, _ = recorded([0.5])
+    again = ReplayingLedger(PLAN, np.random.default_rng(9), first.steps)
+    again.release(NOISE, 0.9, at="round")
+    with pytest.raises(DivergedError):
+        again.release(NOISE, 0.9, at="round")
+    assert len(again.steps) == 2
+
+
+def test_code_cannot_swallow_a_divergence():
+    assert not issubclass(DivergedError, Exception)
+
+
+class Foreign:
+    """Noise of another library that says nothing of itself."""
+
+    sampler = "elsewhere"
+
+    def draw(self):
+        raise AssertionError
+
+
+def test_noise_that_cannot_be_recorded_is_refused():
+    ledger = RecordingLedger(PLAN, np.random.default_rng(0))
+    with pytest.raises(UnsupportedError, match="elsewhere, which cannot be recorded"):
+        ledger._draw(PLAN.invocations[0], Foreign())
+
+
+def test_a_routine_is_a_plan_and_a_function():
+    routine = Routine(PLAN, lambda data, ledger, rng: data + 1)
+    assert routine.plan() is PLAN
+    assert routine.run(1, None, None) == 2
+
+
+def test_values_are_prepared_as_the_mechanism_does():
+    assert prepared(NOISE, 7.0).tolist() == 1.0
+    assert prepared(Gaussian(1.0), [1, 2]).tolist() == [1.0, 2.0]

@@ -1,0 +1,224 @@
+"""Tasks give the same wherever they run, and no process outlives its audit."""
+
+import importlib.util
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from dpaudit import AuditPair, InputError, UnsupportedError
+from dpaudit.auditing import BlackBox, audit_release
+from dpaudit.auditing.execution import Execution, workers
+from dpaudit.auditing.membership.shadows import Role, random_masks, train_models
+
+PAIR = AuditPair(0.0, 1.0)
+SETTINGS = {"epsilon": 1.0, "runs": 2000, "seed": 11}
+
+SCRIPT = """
+import os, sys, time
+from dpaudit.auditing.execution import Execution, workers
+
+def slow(seconds):
+    print(os.getpid(), file=sys.stderr, flush=True)
+    time.sleep(seconds)
+
+with workers(Execution(workers=2)) as mapped:
+    print("begun", flush=True)
+    list(mapped(slow, [60, 60]))
+"""
+
+
+def noisy(data, size, rng):
+    return data + rng.laplace(size=size)
+
+
+def shifted(mask, rng):
+    return mask + rng.normal(size=mask.size)
+
+
+def threads(_):
+    return os.environ["OMP_NUM_THREADS"], os.environ["OPENBLAS_NUM_THREADS"], os.getpid()
+
+
+def fails(item):
+    if item == 3:
+        raise InputError("item is 3; it must not be.")
+    return item
+
+
+@pytest.fixture(scope="module")
+def mapped():
+    """Two processes for the whole module: they take a second to start."""
+    with workers(Execution(workers=2)) as mapped:
+        yield mapped
+
+
+class TestProcesses:
+    def test_results_come_in_the_order_of_the_items(self, mapped):
+        sleeps = [0.2, 0.0, 0.1, 0.0]
+        delayed = partial(lambda sleeps, item: time.sleep(sleeps[item]) or item, sleeps)
+        assert [*mapped(delayed, range(4))] == [0, 1, 2, 3]
+
+    def test_have_one_thread_each_and_leave_this_process_as_it_was(self, monkeypatch):
+        monkeypatch.setenv("OMP_NUM_THREADS", "3")
+        monkeypatch.delenv("OPENBLAS_NUM_THREADS", raising=False)
+        with workers(Execution(workers=2)) as mapped:
+            found = [*mapped(threads, range(20))]
+        assert {each[:2] for each in found} == {("1", "1")}
+        assert os.getpid() not in {each[2] for each in found}
+        assert os.environ["OMP_NUM_THREADS"] == "3"
+        assert "OPENBLAS_NUM_THREADS" not in os.environ
+
+    def test_an_audit_is_the_same(self):
+        alone = audit_release(noisy, PAIR, **SETTINGS)
+        assert audit_release(noisy, PAIR, workers=2, **SETTINGS) == alone
+
+    def test_trainings_are_the_same(self, mapped):
+        masks = random_masks(4, 10, 0, Role.TARGET_MASKS)
+        alone, together = (
+            train_models(shifted, masks, 3, Role.TARGETS, each) for each in (map, mapped)
+        )
+        np.testing.assert_array_equal(alone, together)
+
+    def test_errors_of_the_code_come_back(self, mapped):
+        with pytest.raises(InputError, match="item is 3; it must not be"):
+            [*mapped(fails, range(6))]
+        with pytest.raises(InputError, match="raised RuntimeError in runs"):
+            audit_release(BlackBox(rarely_fails), PAIR, workers=2, **SETTINGS)
+
+    def test_code_that_ends_its_process_is_one_sentence(self):
+        with (
+            workers(Execution(workers=2)) as mapped,
+            pytest.raises(InputError, match=r"a worker process gave up \(BrokenProcessPool\)"),
+        ):
+            [*mapped(os._exit, [1, 1])]
+
+    def test_what_cannot_be_sent_is_one_sentence(self, mapped):
+        lock = threading.Lock()
+        with pytest.raises(InputError, match="cannot be sent to another process") as caught:
+            [*mapped(lambda item: lock, [1])]
+        assert "\n" not in str(caught.value)
+
+    def test_what_nobody_waits_for_is_ended(self):
+        start = time.perf_counter()
+        with workers(Execution(workers=2)) as mapped:
+            assert next(iter(mapped(time.sleep, [0, 60, 60, 60]))) is None
+        assert time.perf_counter() - start < 20
+
+
+class TestCode:
+    @pytest.fixture
+    def module(self, tmp_path):
+        """A module that was loaded from a file, by a name that the standard library has too."""
+        path = tmp_path / "statistics.py"
+        path.write_text(
+            "def helper(data):\n    return data\n"
+            "def f(data, rng, size):\n    return helper(data) + rng.laplace(size=size)\n"
+        )
+        spec = importlib.util.spec_from_file_location("own_statistics", path)
+        module = importlib.util.module_from_spec(spec)
+        sys.modules["own_statistics"] = module
+        spec.loader.exec_module(module)
+        yield module
+        del sys.modules["own_statistics"]
+
+    def test_of_a_file_reaches_the_workers(self, module, mapped):
+        draw = partial(module.f, 1.0, size=3)
+        rngs = [np.random.default_rng(seed) for seed in range(2)]
+        alone = [draw(np.random.default_rng(seed)) for seed in range(2)]
+        np.testing.assert_array_equal([*mapped(draw, rngs)], alone)
+
+    def test_of_a_script_is_not_started_again(self, tmp_path):
+        """Functions of ``__main__`` travel, and the script needs no guard."""
+        path = tmp_path / "script.py"
+        path.write_text(
+            "from dpaudit.auditing.execution import Execution, workers\n"
+            "print('started')\n"
+            "def square(item):\n    return item * item\n"
+            "with workers(Execution(workers=2)) as mapped:\n"
+            "    print(list(mapped(square, range(4))))\n"
+        )
+        done = subprocess.run(
+            [sys.executable, str(path)], capture_output=True, text=True, check=True
+        )
+        assert done.stdout == "started\n[0, 1, 4, 9]\n"
+
+    def test_that_prints_leaves_stdout_to_the_answer(self, tmp_path):
+        path = tmp_path / "talks.py"
+        path.write_text("def f(data, rng):\n    print('noise')\n    return data + rng.laplace()\n")
+        words = [f"{path}:f", "--pair", "0", "1", "--epsilon", "1", "--runs", "50"]
+        command = [sys.executable, "-m", "dpaudit", "audit", *words, "--workers", "2", "--json"]
+        done = subprocess.run(command, capture_output=True, text=True, check=True)
+        assert json.loads(done.stdout)["runs"] == 50
+
+
+class TestEnd:
+    @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL])
+    def test_workers_end_with_the_audit(self, number):
+        process = subprocess.Popen(
+            [sys.executable, "-c", SCRIPT],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        assert process.stdout.readline() == "begun\n"
+        children = [int(process.stderr.readline()) for _ in range(2)]
+        process.send_signal(number)
+        assert process.wait(20) == -number
+        process.stdout.close()
+        process.stderr.close()
+        deadline = time.monotonic() + 20
+        while any(map(alive, children)):
+            assert time.monotonic() < deadline
+            time.sleep(0.05)
+
+
+def alive(pid):
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    # A process whose parent was killed may stay as an entry until someone collects it.
+    return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+
+
+class TestCluster:
+    @pytest.mark.filterwarnings("ignore")
+    def test_gives_the_same(self):
+        distributed = pytest.importorskip("distributed", reason="the extra 'cluster' is missing")
+        alone = audit_release(noisy, PAIR, **SETTINGS)
+        with distributed.LocalCluster(
+            n_workers=2, threads_per_worker=1, processes=False, dashboard_address=None
+        ) as cluster:
+            address = cluster.scheduler_address
+            assert audit_release(noisy, PAIR, dask=address, **SETTINGS) == alone
+            with (
+                workers(Execution(dask=address)) as mapped,
+                pytest.raises(InputError, match="item is 3"),
+            ):
+                [*mapped(fails, range(6))]
+
+    @pytest.mark.filterwarnings("ignore")
+    def test_without_a_scheduler(self):
+        pytest.importorskip("distributed", reason="the extra 'cluster' is missing")
+        with pytest.raises(InputError, match="no scheduler answers there"):
+            audit_release(noisy, PAIR, dask="nonsense://localhost:1", **SETTINGS)
+
+    def test_without_dask(self, monkeypatch):
+        monkeypatch.setitem(sys.modules, "distributed", None)
+        with pytest.raises(UnsupportedError, match=r"install dpaudit\[cluster\]"):
+            audit_release(noisy, PAIR, dask="tcp://localhost:1", **SETTINGS)
+
+
+def rarely_fails(data, rng):
+    if rng.random() < 0.002:
+        raise RuntimeError("by chance")
+    return data + rng.laplace()

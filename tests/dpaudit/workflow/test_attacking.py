@@ -1,0 +1,119 @@
+"""From the command line to the first run: what is attacked, and how short the way is."""
+
+import sys
+
+import pytest
+from examples import Answers
+
+from dpaudit import InputError
+from dpaudit.cli.main import main
+from dpaudit.project import Execution
+from dpaudit.workflow.attacking import audit_target
+
+MODULE = """
+import sys
+from dataclasses import dataclass
+
+from examples import Answers
+
+STACKS = []
+
+
+def remember():
+    frame, names = sys._getframe(1), set()
+    while frame is not None:
+        names.add(frame.f_globals.get("__name__", ""))
+        frame = frame.f_back
+    STACKS.append({name for name in names if name.startswith("dpaudit.")})
+
+
+@dataclass(frozen=True)
+class Watched(Answers):
+    def audit_release(self, data, size, rng):
+        remember()
+        return super().audit_release(data, size, rng)
+
+
+def watched(data, rng):
+    remember()
+    return data + rng.laplace()
+"""
+
+
+@pytest.fixture
+def module(tmp_path, monkeypatch):
+    (tmp_path / "watched_code.py").write_text(MODULE)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(tmp_path)
+    yield "watched_code"
+    sys.modules.pop("watched_code", None)
+
+
+class TestWay:
+    @pytest.mark.parametrize(
+        "words",
+        [
+            ["watched_code:Watched"],
+            ["watched_code:Watched", "--pair", "2", "-2"],
+            ["watched_code.py:watched", "--pair", "0", "1", "--epsilon", "1"],
+        ],
+    )
+    def test_eight_modules_at_most_lead_to_any_run(self, module, words, capsys):
+        with pytest.raises(SystemExit):
+            main(["audit", *words, "--runs", "100", "--seed", "1"])
+        assert "lower bound" in capsys.readouterr().out
+        stacks = sys.modules[module].STACKS
+        for stack in stacks:
+            assert {"dpaudit.cli.main", "dpaudit.cli.commands"} < stack
+            assert len(stack) <= 8, sorted(stack)
+        assert len(stacks) > 100
+
+
+class TestTarget:
+    def test_a_subject_is_attacked_on_its_own_claim(self):
+        outcome = audit_target("examples:Answers", execution=Execution(runs=300, seed=1))
+        assert outcome.record.claim_epsilon == Answers().claim().epsilon
+        assert outcome.target.subject == Answers()
+        assert outcome.exit_code == 0
+        assert outcome.to_dict()["subject"] == "examples:Answers"
+
+    def test_other_numbers_are_no_other_claim(self):
+        outcome = audit_target(
+            "examples:Answers", epsilon=0.2, execution=Execution(runs=1000, seed=1)
+        )
+        assert outcome.record.refuted
+        assert outcome.exit_code == 1
+        assert outcome.certificate().claim == Answers().claim()
+
+    def test_settings_and_a_pair(self):
+        outcome = audit_target(
+            "examples:Answers", ["epsilon=2"], ("2", "-2"), execution=Execution(runs=300, seed=1)
+        )
+        assert outcome.record.claim_epsilon == 2.0
+        assert outcome.record.pair == {"x": 2, "x_prime": -2}
+
+    def test_a_function_is_certified_as_what_was_tested(self, module):
+        outcome = audit_target(
+            f"{module}.py:watched", (), ("0", "1"), 1.0, execution=Execution(runs=300, seed=1)
+        )
+        assert outcome.target is None
+        (invocation,) = outcome.certificate().plan.invocations
+        assert invocation.mechanism.kind == "opaque"
+
+    @pytest.mark.parametrize(
+        ("arguments", "message"),
+        [
+            (("plan.toml",), "a plan file has no code to attack"),
+            (("watched_code.py:watched",), "--pair is missing"),
+            (("watched_code.py:watched", (), ("0", "1")), "--epsilon is missing"),
+            (("watched_code.py:watched", (), ("0", "1"), -1.0), "epsilon is -1"),
+            (("watched_code.py:watched", (), ("0", "1"), 1.0, 2.0), "delta is 2"),
+            (("watched_code.py:watched", (), ("0", "{"), 1.0), "--pair x' is not JSON"),
+            (("watched_code.py:nothing", (), ("0", "1"), 1.0), "has no 'nothing'"),
+        ],
+    )
+    @pytest.mark.usefixtures("module")
+    def test_what_is_wrong_is_one_sentence(self, arguments, message):
+        with pytest.raises(InputError, match=message) as caught:
+            audit_target(*arguments)
+        assert "\n" not in str(caught.value)
