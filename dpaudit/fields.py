@@ -33,6 +33,7 @@ from typing import get_type_hints as type_hints
 
 from dpaudit import tables, validate
 from dpaudit.errors import InputError
+from dpaudit.extensions import load_extensions
 
 __all__ = [
     "Checked",
@@ -147,7 +148,8 @@ class Kinded(Checked):
 
     @classmethod
     def kinds(cls) -> dict[str, type[Self]]:
-        """Every known member of the family by its kind."""
+        """Every known member of the family by its kind, those of installed packages included."""
+        load_extensions()
         return dict(cls._members)
 
     def to_dict(self) -> dict[str, Any]:
@@ -175,6 +177,8 @@ class Kinded(Checked):
         Raises:
             InputError: if there is none; with the nearest kind.
         """
+        if isinstance(kind, str) and kind not in cls._members:
+            load_extensions()
         place = cls.family if cls.tag == "kind" else f"{cls.family}.{cls.tag}"
         member: type[Self] = cls._members[tables.chosen(cls._members, **{place: kind})]
         return member

@@ -10,7 +10,8 @@
 0.5
 """
 
-from dpaudit.accounting.accountant import Accountant, Composition, Interval
+from dpaudit.accounting.accountant import Accountant, Composition, Interval, accountant_of
+from dpaudit.accounting.amplification import Amplification, amplification
 from dpaudit.accounting.budgets import (
     AdaptiveFilter,
     Filter,
@@ -20,24 +21,43 @@ from dpaudit.accounting.budgets import (
     filter_for,
 )
 from dpaudit.accounting.calibration import Calibration, Parameter, calibrate
+from dpaudit.accounting.closed_forms import (
+    GaussianAccountant,
+    MomentsAccountant,
+    PureAccountant,
+    RdpAccountant,
+    ZcdpAccountant,
+)
 from dpaudit.accounting.group import at_radius, for_group, for_users
 from dpaudit.accounting.guarantees import compose, epsilon_after_rounds, guarantee, privacy_curve
+from dpaudit.accounting.pld import PLDAccountant
 from dpaudit.accounting.proved import AccountantName, CurvePoint, Guarantee
+from dpaudit.accounting.terms import Term, terms
 
 __all__ = [
     "Accountant",
     "AccountantName",
     "AdaptiveFilter",
+    "Amplification",
     "Calibration",
     "Composition",
     "CurvePoint",
     "Filter",
+    "GaussianAccountant",
     "Guarantee",
     "Interval",
+    "MomentsAccountant",
     "Odometer",
+    "PLDAccountant",
     "Parameter",
+    "PureAccountant",
+    "RdpAccountant",
     "RenyiFilter",
+    "Term",
+    "ZcdpAccountant",
     "ZcdpFilter",
+    "accountant_of",
+    "amplification",
     "at_radius",
     "calibrate",
     "compose",
@@ -47,4 +67,5 @@ __all__ = [
     "for_users",
     "guarantee",
     "privacy_curve",
+    "terms",
 ]

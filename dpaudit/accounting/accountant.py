@@ -1,4 +1,4 @@
-"""The interface of every accountant."""
+"""The interface of every accountant, and the registry of their names."""
 
 from __future__ import annotations
 
@@ -8,12 +8,13 @@ from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-from dpaudit.accounting.proved import AccountantName
+from dpaudit.fields import Kinded
+from dpaudit.mechanisms.pairs import Floats
 from dpaudit.plan import Invocation
 
-__all__ = ["Accountant", "Composition", "Interval"]
+__all__ = ["Accountant", "Composition", "Interval", "accountant_of"]
 
 
 @dataclass(frozen=True)
@@ -30,7 +31,7 @@ class Interval:
 
     @property
     def width(self) -> float | None:
-        """``upper − lower``."""
+        """``upper − lower``; None where there is no lower end."""
         if self.lower is None:
             return None
         return 0.0 if self.upper == self.lower else self.upper - self.lower
@@ -47,17 +48,22 @@ class Composition(ABC):
     def delta(self, epsilon: float) -> Interval:
         """The least δ at that ε ≥ 0."""
 
-    def epsilons(self, deltas: ArrayLike) -> NDArray[np.float64]:
+    def epsilons(self, deltas: ArrayLike) -> Floats:
         """Upper ends of :meth:`epsilon`, of any shape."""
         asked = np.asarray(deltas, dtype=np.float64)
         found = [self.epsilon(float(value)).upper for value in asked.ravel()]
         return np.array(found, dtype=np.float64).reshape(asked.shape)
 
-    def deltas(self, epsilons: ArrayLike) -> NDArray[np.float64]:
+    def deltas(self, epsilons: ArrayLike) -> Floats:
         """Upper ends of :meth:`delta`, of any shape."""
         asked = np.asarray(epsilons, dtype=np.float64)
         found = [self.delta(float(value)).upper for value in asked.ravel()]
         return np.array(found, dtype=np.float64).reshape(asked.shape)
+
+    @property
+    def is_exact(self) -> bool:
+        """Whether the curve is that of the exact composition, so that no other can be tighter."""
+        return False
 
     @property
     @abstractmethod
@@ -65,15 +71,20 @@ class Composition(ABC):
         """The accountant's own parameters, as JSON values."""
 
 
-class Accountant(ABC):
+@dataclass(frozen=True)
+class Accountant(Kinded, ABC):
     """Turns invocations on one unit into a :class:`Composition`.
 
-    Subclasses inherit the conformance suite of the accounting tests: monotone in δ and ε, order
-    does not matter, ``count=n`` equals n invocations, more invocations never cost less, and no
-    accountant is below the lower end of another.
+    A subclass is one file: its ``kind``, which is the name that ``guarantee(plan, delta, name)``
+    and ``dpaudit certify --accountant`` know it by, and :meth:`compose`. To import the file
+    registers it; a name that is taken is refused. Its tests inherit the conformance suite of the
+    accounting tests: monotone in δ and ε, order does not matter, ``count=n`` equals n invocations,
+    more invocations never cost less, and no accountant is below the lower end of another.
     """
 
-    name: ClassVar[AccountantName]
+    family: ClassVar[str] = "accountant"
+    in_best: ClassVar[bool] = False
+    """Whether ``best`` asks it too."""
 
     @abstractmethod
     def compose(self, invocations: Sequence[Invocation]) -> Composition:
@@ -85,7 +96,7 @@ class Accountant(ABC):
 
     def epsilon_after_rounds(
         self, invocations: Sequence[Invocation], delta: float, rounds: ArrayLike
-    ) -> NDArray[np.float64]:
+    ) -> Floats:
         """Upper ends of ε after each number of rounds, all rounds alike.
 
         Args:
@@ -106,3 +117,12 @@ class Accountant(ABC):
             ]
             found.append(self.compose(repeated).epsilon(delta).upper)
         return np.array(found, dtype=np.float64)
+
+
+def accountant_of(name: str) -> Accountant:
+    """The accountant of that name.
+
+    Raises:
+        InputError: if there is none; with the nearest name.
+    """
+    return Accountant.named(name)()

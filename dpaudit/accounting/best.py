@@ -12,12 +12,13 @@ from numpy.typing import ArrayLike
 
 from dpaudit.accounting.accountant import Accountant, Composition, Interval
 from dpaudit.accounting.proved import AccountantName
-from dpaudit.accounting.terms import Term, as_float, terms
+from dpaudit.accounting.terms import Term, terms
 from dpaudit.errors import InputError, UnsupportedError
 from dpaudit.mechanisms.pairs import Floats
+from dpaudit.mechanisms.rounding import as_float
 from dpaudit.plan import Invocation
 
-__all__ = ["BestAccountant", "BestComposition", "accountant_of"]
+__all__ = ["BestAccountant", "BestComposition"]
 
 _ORDER = (
     AccountantName.PURE,
@@ -25,9 +26,8 @@ _ORDER = (
     AccountantName.ZCDP,
     AccountantName.RDP,
     AccountantName.MOMENTS,
-    AccountantName.PLD,
 )
-"""Closed forms first: at a tie the first one is named."""
+"""Closed forms first: at a tie the first one is named. Those of other packages follow, then PLD."""
 
 _GAIN = 2e-3
 _SMALL_DELTA = 1e-9
@@ -45,8 +45,8 @@ class BestComposition(Composition):
         uses: how many uses are composed.
     """
 
-    compositions: Mapping[AccountantName, Composition]
-    refusals: Mapping[AccountantName, str]
+    compositions: Mapping[str, Composition]
+    refusals: Mapping[str, str]
     uses: int = 1
 
     def epsilon(self, delta: float) -> Interval:
@@ -90,17 +90,17 @@ class BestComposition(Composition):
         deltas: Floats = flat.reshape(asked.shape)
         return deltas
 
-    def compared(self, delta: float) -> dict[AccountantName, Interval]:
+    def compared(self, delta: float) -> dict[str, Interval]:
         """ε of every accountant that applies; the PLD where the answer is not settled."""
         return {
             name: each.epsilon(delta)
             for name, each in self.compositions.items()
-            if name is not AccountantName.PLD
+            if name != AccountantName.PLD
             or len(self.compositions) == 1
             or not self._is_settled(delta)
         }
 
-    def winner(self, delta: float) -> AccountantName:
+    def winner(self, delta: float) -> str:
         """Whose ε is the least at δ, a closed form where it is as good."""
         compared = self.compared(delta)
         least = min(interval.upper for interval in compared.values())
@@ -123,9 +123,9 @@ class BestComposition(Composition):
 
 
 class BestAccountant(Accountant):
-    """Asks every accountant that has a theorem for the ledger."""
+    """Asks every accountant that has a theorem for the ledger, and that says it takes part."""
 
-    name: ClassVar[AccountantName] = AccountantName.BEST
+    kind: ClassVar[str] = AccountantName.BEST
 
     def compose(self, invocations: Sequence[Invocation]) -> BestComposition:
         """Compose by each; the PLD is left out where a closed form is exact.
@@ -133,17 +133,18 @@ class BestAccountant(Accountant):
         Raises:
             UnsupportedError: if no accountant applies; it names the invocation.
         """
-        composed: dict[AccountantName, Composition] = {}
-        refused: dict[AccountantName, str] = {}
-        for name in _ORDER:
-            if name is AccountantName.PLD and any(map(_is_exact, composed.values())):
+        composed: dict[str, Composition] = {}
+        refused: dict[str, str] = {}
+        for accountant in _asked():
+            name = accountant.kind
+            if name == AccountantName.PLD and any(each.is_exact for each in composed.values()):
                 refused[name] = "a closed form is exact."
                 continue
-            if name is AccountantName.PLD and any(map(_is_beyond_floats, terms(invocations))):
+            if name == AccountantName.PLD and any(map(_is_beyond_floats, terms(invocations))):
                 refused[name] = "no float holds its losses."
                 continue
             try:
-                composed[name] = accountant_of(name).compose(invocations)
+                composed[name] = accountant.compose(invocations)
             except UnsupportedError as error:
                 refused[name] = str(error)
         if not composed:
@@ -151,49 +152,17 @@ class BestAccountant(Accountant):
         return BestComposition(composed, refused, sum(each.count for each in invocations))
 
 
+def _asked() -> list[Accountant]:
+    """The accountants that take part, closed forms first."""
+    known = {name: kind for name, kind in Accountant.kinds().items() if kind.in_best}
+    others = [name for name in known if name not in [*AccountantName]]
+    return [known[name]() for name in (*_ORDER, *others, AccountantName.PLD)]
+
+
 def _is_beyond_floats(part: Term) -> bool:
     """Whether the largest loss is finite, yet above all floats, so that no grid holds it."""
     exact = part.pair.pure_epsilon
     return exact < math.inf and as_float(exact) == math.inf
-
-
-def _is_exact(composition: Composition) -> bool:
-    """Whether a closed form is the whole truth, so that no grid can be tighter."""
-    from dpaudit.accounting.closed_forms.gaussian import GaussianComposition
-    from dpaudit.accounting.closed_forms.pure import PureComposition
-
-    if isinstance(composition, PureComposition):
-        return composition.single is not None
-    return isinstance(composition, GaussianComposition)
-
-
-def accountant_of(name: AccountantName) -> Accountant:
-    """The accountant of that name."""
-    if name is AccountantName.BEST:
-        return BestAccountant()
-    if name is AccountantName.PURE:
-        from dpaudit.accounting.closed_forms.pure import PureAccountant
-
-        return PureAccountant()
-    if name is AccountantName.GAUSSIAN:
-        from dpaudit.accounting.closed_forms.gaussian import GaussianAccountant
-
-        return GaussianAccountant()
-    if name is AccountantName.ZCDP:
-        from dpaudit.accounting.closed_forms.zcdp import ZcdpAccountant
-
-        return ZcdpAccountant()
-    if name is AccountantName.RDP:
-        from dpaudit.accounting.closed_forms.rdp import RdpAccountant
-
-        return RdpAccountant()
-    if name is AccountantName.MOMENTS:
-        from dpaudit.accounting.closed_forms.moments import MomentsAccountant
-
-        return MomentsAccountant()
-    from dpaudit.accounting.pld.accountant import PLDAccountant
-
-    return PLDAccountant()
 
 
 def _least(intervals: Sequence[Interval]) -> Interval:

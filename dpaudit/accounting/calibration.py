@@ -49,7 +49,7 @@ def calibrate(
     *,
     epsilon: float,
     delta: float = 0.0,
-    accountant: AccountantName | str = AccountantName.BEST,
+    accountant: str = AccountantName.BEST,
     at: str = "",
     tolerance: float = 1e-6,
 ) -> Calibration:
@@ -64,7 +64,7 @@ def calibrate(
         parameter: which number is sought.
         epsilon: target, at least 0.
         delta: target, in [0, 1).
-        accountant: whose guarantee has to meet the target.
+        accountant: the name of the one whose guarantee has to meet the target.
         at: label of the invocation; not needed for a function or a plan of one invocation.
         tolerance: relative width at which the search ends; counts are exact.
 

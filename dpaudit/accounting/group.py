@@ -3,28 +3,18 @@
 from __future__ import annotations
 
 import math
+from contextlib import suppress
 from dataclasses import replace
 from fractions import Fraction
 
 from dpaudit import validate
-from dpaudit.accounting.terms import round_up, terms, use_of
+from dpaudit.accounting.terms import Term, terms, use_of
 from dpaudit.errors import InputError, UnsupportedError
-from dpaudit.mechanisms import (
-    ApproximateBlackBox,
-    ConcentratedBlackBox,
-    DiscreteGaussian,
-    DiscreteLaplace,
-    Gaussian,
-    Laplace,
-    Mechanism,
-    PureBlackBox,
-)
+from dpaudit.mechanisms import AdditiveNoise, ApproximateBlackBox, Mechanism, PureBlackBox
+from dpaudit.mechanisms.rounding import round_up
 from dpaudit.plan import Invocation, MetricBall, Plan, PrivacyUnit
 
 __all__ = ["at_radius", "for_group", "for_users"]
-
-_SHIFTS = (Laplace, Gaussian, DiscreteLaplace)
-"""Noise for which one long shift dominates several shorter ones of the same total length."""
 
 
 def for_group(plan: Plan, size: int, *, unit: PrivacyUnit | None = None) -> Plan:
@@ -72,7 +62,7 @@ def at_radius(plan: Plan, radius: float) -> Plan:
 
     Raises:
         InputError: if the plan's relation is not a metric ball.
-        UnsupportedError: if an invocation is sampled or is not Laplace or Gaussian noise.
+        UnsupportedError: if an invocation is sampled or is not additive, real-valued noise.
     """
     radius = validate.positive(radius=radius)
     relation = plan.relation
@@ -81,10 +71,12 @@ def at_radius(plan: Plan, radius: float) -> Plan:
     ratio = Fraction(radius) / Fraction(relation.radius)
     moved = []
     for invocation in plan.invocations:
-        if not isinstance(invocation.mechanism, Laplace | Gaussian) or invocation.sampling:
+        mechanism = invocation.mechanism
+        lipschitz = isinstance(mechanism, AdditiveNoise) and mechanism.real_valued
+        if not lipschitz or invocation.sampling:
             raise UnsupportedError(
                 f"{invocation.describe()} has no sensitivity proportional to the distance; "
-                "at_radius takes Laplace and Gaussian noise without sampling."
+                "at_radius takes real-valued noise, such as laplace and gaussian, without sampling."
             )
         sensitivity = round_up(Fraction(invocation.sensitivity) * ratio)
         moved.append(replace(invocation, sensitivity=sensitivity, relation=MetricBall(radius)))
@@ -96,36 +88,40 @@ def _for_group(invocation: Invocation, size: int, unit: PrivacyUnit) -> Invocati
     if size == 1 or invocation.sensitivity == 0:
         return alone
     part = terms([invocation])[0]
+    if part.amplification is None and _shifts_add_up(invocation):
+        longer = round_up(Fraction(invocation.sensitivity) * size)
+        with suppress(InputError):  # a mechanism may have no pair for so long a shift
+            invocation.mechanism.pair(longer)
+            return replace(alone, sensitivity=longer)
+    return replace(alone, mechanism=_black_box(part, size), sensitivity=1.0, sampling=None)
+
+
+def _shifts_add_up(invocation: Invocation) -> bool:
+    """Whether the group costs at most one long shift: of each release, or of any of them."""
     mechanism = invocation.mechanism
-    if part.amplification is None and isinstance(mechanism, _SHIFTS):
-        return replace(alone, sensitivity=round_up(Fraction(invocation.sensitivity) * size))
-    if (
-        part.amplification is None
-        and isinstance(mechanism, DiscreteGaussian)
-        and invocation.releases == invocation.count
-    ):
-        return replace(alone, sensitivity=invocation.sensitivity * size)
-    return replace(alone, mechanism=_black_box(invocation, size), sensitivity=1.0, sampling=None)
+    return isinstance(mechanism, AdditiveNoise) and (
+        mechanism.long_shift_dominates or invocation.releases == invocation.count
+    )
 
 
-def _black_box(invocation: Invocation, size: int) -> Mechanism:
+def _black_box(part: Term, size: int) -> Mechanism:
     """What is proved of ``size`` units of any mechanism."""
-    part = terms([invocation])[0]
-    mechanism = invocation.mechanism
-    if part.amplification is None and isinstance(mechanism, ConcentratedBlackBox):
-        return ConcentratedBlackBox(round_up(Fraction(mechanism.rho) * size * size))
+    known = part.invocation.mechanism.for_group(size)
+    if known is not None and part.amplification is None:
+        return known
     epsilon = part.sampled_epsilon
     if epsilon == math.inf:
         raise UnsupportedError(
-            f"{invocation.describe()} has no theorem for groups of units: it is sampled, or not a "
-            "shift, and has no pure ε."
+            f"{part.invocation.describe()} has no theorem for groups of units: it is sampled, or "
+            "not a shift, and has no pure ε."
         )
     grown = round_up(Fraction(epsilon) * size)
     if not part.slack:
         return PureBlackBox(grown)
-    one = part.slack / invocation.count
+    one = part.slack / part.count
     growth = sum(math.exp(step * float(epsilon)) for step in range(size)) * (1 + 1e-12)
     delta = float(one) * growth * (1 + 1e-12)
     if not delta < 1:
-        raise UnsupportedError(f"{invocation.describe()} has a δ of at least 1 for {size} units.")
+        named = part.invocation.describe()
+        raise UnsupportedError(f"{named} has a δ of at least 1 for {size} units.")
     return ApproximateBlackBox(grown, delta)

@@ -5,25 +5,22 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from dpaudit import validate
-from dpaudit.accounting.accountant import Composition, Interval
-from dpaudit.accounting.best import BestComposition, accountant_of
+from dpaudit.accounting.accountant import Accountant, Composition, Interval, accountant_of
+from dpaudit.accounting.best import BestComposition
 from dpaudit.accounting.parallel import undominated
+from dpaudit.accounting.pld.accountant import PLDComposition
 from dpaudit.accounting.proved import AccountantName, CurvePoint, Guarantee
 from dpaudit.errors import InputError
+from dpaudit.mechanisms.pairs import Floats
 from dpaudit.plan import Invocation, Plan
 
-if TYPE_CHECKING:
-    from dpaudit.accounting.pld.accountant import PLDComposition
-
 __all__ = ["compose", "epsilon_after_rounds", "guarantee", "privacy_curve"]
-
-Floats = NDArray[np.float64]
 
 _MANY_DISTINCT = 64
 """Up to so many distinct mechanisms each decade of a curve has a law of its own."""
@@ -67,26 +64,26 @@ class ParallelComposition(Composition):
         return {"groups": [dict(group.native) for group in self.groups]}
 
 
-def compose(plan: Plan, accountant: AccountantName | str = AccountantName.BEST) -> Composition:
+def compose(plan: Plan, accountant: str = AccountantName.BEST) -> Composition:
     """The composition of a plan: sequential for one unit, the maximum over disjoint groups.
 
     Raises:
+        InputError: if there is no such accountant.
         UnsupportedError: if the accountant has no theorem for an invocation; it names which.
     """
-    chosen = accountant_of(AccountantName.parse(accountant))
+    chosen = accountant_of(accountant)
     composed = tuple(chosen.compose(group) for group in undominated(plan.by_unit()))
     return composed[0] if len(composed) == 1 else ParallelComposition(composed)
 
 
-def guarantee(
-    plan: Plan, delta: float = 0.0, accountant: AccountantName | str = AccountantName.BEST
-) -> Guarantee:
+def guarantee(plan: Plan, delta: float = 0.0, accountant: str = AccountantName.BEST) -> Guarantee:
     """What an accountant proves of a plan.
 
     Args:
         plan: the declared invocations.
         delta: δ in [0, 1) of the guarantee.
-        accountant: which one; ``best`` takes the least ε of all that apply.
+        accountant: the name of one, such as ``AccountantName.PLD`` or ``"pld"``; ``best`` takes the
+            least ε of all that apply.
 
     Returns:
         The guarantee, its ε rounded up. Where ε is infinite, ``native["reason"]`` says why.
@@ -96,7 +93,7 @@ def guarantee(
         UnsupportedError: if the accountant has no theorem for an invocation; it names which.
     """
     delta = validate.probability(delta=delta)
-    name = AccountantName.parse(accountant)
+    name = Accountant.named(accountant).kind
     whole = compose(plan, name)
     worst = whole.worst(delta) if isinstance(whole, ParallelComposition) else whole
     interval = whole.epsilon(delta)
@@ -121,7 +118,7 @@ def guarantee(
 
 
 def privacy_curve(
-    plan: Plan, accountant: AccountantName | str = AccountantName.BEST
+    plan: Plan, accountant: str = AccountantName.BEST
 ) -> Callable[[ArrayLike], Floats]:
     """A valid upper bound δ(ε) of a plan for all ε >= 0, as a function of arrays.
 
@@ -143,7 +140,7 @@ def epsilon_after_rounds(
     plan: Plan,
     delta: float,
     rounds: ArrayLike,
-    accountant: AccountantName | str = AccountantName.RDP,
+    accountant: str = AccountantName.RDP,
 ) -> Floats:
     """ε after each number of rounds, where one round is the whole plan.
 
@@ -157,31 +154,18 @@ def epsilon_after_rounds(
         ε, rounded up, in the shape of ``rounds``.
 
     Raises:
-        InputError: if a number of rounds is not a whole number of at least 1.
-        UnsupportedError: if the accountant has no theorem for an invocation, or no such method.
+        InputError: if a number of rounds is not a whole number of at least 1, or there is no such
+            accountant.
+        UnsupportedError: if the accountant has no theorem for an invocation.
     """
     delta = validate.probability(delta=delta)
     asked = validate.real_array(rounds=rounds)
     if (asked < 1).any() or (asked != np.floor(asked)).any():
         raise InputError("rounds has a value that is not a whole number of at least 1.")
-    name = AccountantName.parse(accountant)
-    results = [_after_rounds(group, delta, asked.ravel(), name) for group in plan.by_unit()]
+    chosen = accountant_of(accountant)
+    results = [chosen.epsilon_after_rounds(group, delta, asked.ravel()) for group in plan.by_unit()]
     worst: Floats = np.maximum.reduce(results).reshape(asked.shape)
     return worst
-
-
-def _after_rounds(
-    group: Sequence[Invocation], delta: float, rounds: Floats, name: AccountantName
-) -> Floats:
-    """ε of one group; the PLD goes through all rounds on one grid where many are asked for."""
-    if name is AccountantName.PLD and delta > 0 and rounds.size > 8:
-        from dpaudit.accounting.pld.incremental import IncrementalPLD
-
-        every = IncrementalPLD(group, horizon=int(rounds.max()), delta=delta)
-        curve = np.array([interval.upper for interval in every], dtype=np.float64)
-        found: Floats = curve[rounds.astype(np.int64) - 1]
-        return found
-    return accountant_of(name).epsilon_after_rounds(group, delta, rounds)
 
 
 def _curve(whole: Composition, delta: float) -> tuple[CurvePoint, ...]:
@@ -223,8 +207,6 @@ def _delta_at_zero(whole: Composition, delta: float) -> float:
 
 def _numerical(whole: Composition) -> tuple[PLDComposition | None, list[Composition]]:
     """The PLD of very many distinct mechanisms, if it is one, and the closed forms beside it."""
-    from dpaudit.accounting.pld.accountant import PLDComposition
-
     together = list(whole.compositions.values()) if isinstance(whole, BestComposition) else [whole]
     closed = [one for one in together if not isinstance(one, PLDComposition)]
     for one in together:

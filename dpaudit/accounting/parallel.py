@@ -6,14 +6,6 @@ from collections.abc import Hashable, Mapping, Sequence
 from fractions import Fraction
 
 from dpaudit.accounting.terms import use_of
-from dpaudit.mechanisms import (
-    ExponentialMechanism,
-    Gaussian,
-    GaussianPair,
-    Laplace,
-    PureBlackBox,
-    RandomizedResponse,
-)
 from dpaudit.plan import Invocation
 
 __all__ = ["undominated"]
@@ -29,10 +21,9 @@ def undominated(groups: Sequence[Sequence[Invocation]]) -> list[Sequence[Invocat
     """The groups without those that cost no more than another one, whatever the accountant.
 
     Two groups are compared where their uses correspond: the same mechanisms, equally sampled,
-    equally often. Gaussian, Laplace and (ε, 0) pairs and k-ary randomised response are families
-    ordered by one parameter: the weaker pair is a post-processing of the stronger, hence also after
-    sampling and in composition (Blackwell 1953, *Equivalent comparisons*). What is valid for
-    the stronger group is therefore valid for the weaker.
+    equally often, but for a strength (:meth:`dpaudit.mechanisms.Mechanism.strength`): the weaker is
+    a post-processing of the stronger, hence also after sampling and in composition. What is valid
+    for the stronger group is therefore valid for the weaker.
     """
     alike: dict[Hashable, dict[tuple[Strength, ...], int]] = {}
     for position, group in enumerate(groups):
@@ -72,13 +63,10 @@ def _uses(group: Sequence[Invocation]) -> tuple[Hashable, tuple[Strength, ...]]:
 
 
 def _family(invocation: Invocation) -> Use:
-    """A family of pairs, each a post-processing of all stronger ones, and the strength in it."""
-    mechanism, sampled = invocation.mechanism, (invocation.sampling, invocation.relation)
-    if isinstance(mechanism, RandomizedResponse):
-        changed = invocation.sensitivity
-        return ("randomised response", mechanism.k, changed, *sampled), -mechanism.p
-    if isinstance(mechanism, Gaussian | Laplace | PureBlackBox | ExponentialMechanism):
-        pair = mechanism.pair(invocation.sensitivity)
-        strength = pair.mu if isinstance(pair, GaussianPair) else pair.pure_epsilon
-        return (type(mechanism), type(pair), *sampled), strength
-    return use_of(invocation), 0.0
+    """A family of uses, each a post-processing of all stronger ones, and the strength in it."""
+    mechanism = invocation.mechanism
+    found = mechanism.strength(invocation.sensitivity)
+    if found is None:
+        return use_of(invocation), 0.0
+    alike, strength = found
+    return (type(mechanism), alike, invocation.sampling, invocation.relation), strength

@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Any
+from typing import Annotated, Any, Self
 
 from dpaudit import validate
+from dpaudit.errors import InputError
+from dpaudit.fields import Checked, NonNegative, Probability, Record
 
 __all__ = ["AccountantName", "CurvePoint", "Guarantee"]
 
 
 class AccountantName(StrEnum):
-    """The accountants, and ``BEST`` for the least valid ε of all of them."""
+    """The accountants of this package, and ``BEST`` for the least valid ε of all that apply.
+
+    Others are known by their name as text.
+    """
 
     BEST = "best"
     PURE = "pure"
@@ -23,30 +29,53 @@ class AccountantName(StrEnum):
     MOMENTS = "moments"
     PLD = "pld"
 
+
+def _epsilon(**given: Any) -> float:
+    """A number of at least 0, or infinity."""
+    (value,) = given.values()
+    return math.inf if value == math.inf else validate.non_negative(**given)
+
+
+def _accountant(**given: Any) -> str:
+    """The name of an accountant: a member of :class:`AccountantName` where it is one."""
+    name = validate.text(**given)
+    return AccountantName(name) if name in [*AccountantName] else name
+
+
+@dataclass(frozen=True)
+class CurvePoint(Checked):
+    """One point of a privacy curve: the ledger is (epsilon, delta)-private.
+
+    Attributes:
+        epsilon: ε of at least 0, or infinity.
+        delta: δ in [0, 1].
+    """
+
+    epsilon: Annotated[float, _epsilon]
+    delta: NonNegative
+
+    def to_dict(self) -> list[float]:
+        """The two numbers."""
+        return [self.epsilon, self.delta]
+
     @classmethod
-    def parse(cls, value: object) -> AccountantName:
-        """The accountant of that name.
+    def from_dict(cls, record: object) -> Self:
+        """The point that :meth:`to_dict` wrote.
 
         Raises:
-            InputError: if there is none of that name.
+            InputError: if the record is no pair of numbers.
         """
-        return validate.member(cls, accountant=value)
+        if not isinstance(record, list | tuple) or len(record) != 2:
+            raise InputError(f"curve has the point {record!r:.60}; it must be a pair [ε, δ].")
+        return cls(*record)
 
 
 @dataclass(frozen=True)
-class CurvePoint:
-    """One point of a privacy curve: the ledger is (epsilon, delta)-private."""
-
-    epsilon: float
-    delta: float
-
-
-@dataclass(frozen=True)
-class Guarantee:
+class Guarantee(Record):
     """A proved (ε, δ), rounded up.
 
     Attributes:
-        epsilon: the proved ε; infinity where there is none at this δ.
+        epsilon: the proved ε; infinity where there is none at this δ, written as null.
         delta: the δ it holds at.
         accountant: whose theorem proves it.
         error_bound: the tightest ε of the same composition is proved to lie in
@@ -56,43 +85,36 @@ class Guarantee:
         compared: ε of every accountant that applies, for reports.
     """
 
-    epsilon: float
-    delta: float
-    accountant: AccountantName
-    error_bound: float | None
+    epsilon: Annotated[float, _epsilon]
+    delta: Probability
+    accountant: Annotated[str, _accountant]
+    error_bound: NonNegative | None
     native: Mapping[str, Any] = field(default_factory=dict)
     curve: tuple[CurvePoint, ...] = ()
     compared: Mapping[str, float] = field(default_factory=dict)
 
     def to_dict(self) -> dict[str, Any]:
         """A JSON record; an infinite ε becomes null."""
-        return {
-            "epsilon": _json_number(self.epsilon),
-            "delta": self.delta,
-            "accountant": str(self.accountant),
-            "error_bound": self.error_bound,
-            "native": dict(self.native),
-            "curve": [[point.epsilon, point.delta] for point in self.curve],
-            "compared": {name: _json_number(value) for name, value in self.compared.items()},
-        }
+        compared = {name: _finite(value) for name, value in self.compared.items()}
+        return super().to_dict() | {"epsilon": _finite(self.epsilon), "compared": compared}
 
     @classmethod
-    def from_dict(cls, record: Mapping[str, Any]) -> Guarantee:
-        """The guarantee that :meth:`to_dict` wrote."""
-        return cls(
-            epsilon=_number(record["epsilon"]),
-            delta=record["delta"],
-            accountant=AccountantName(record["accountant"]),
-            error_bound=record["error_bound"],
-            native=record["native"],
-            curve=tuple(CurvePoint(*point) for point in record["curve"]),
-            compared={name: _number(value) for name, value in record["compared"].items()},
-        )
+    def from_dict(cls, record: Mapping[str, Any]) -> Self:
+        """The guarantee that :meth:`to_dict` wrote.
+
+        Raises:
+            InputError: if a field is unknown, missing or invalid.
+        """
+        if isinstance(record, Mapping) and record.get("epsilon", 0.0) is None:
+            record = {**record, "epsilon": math.inf}
+        read = super().from_dict(record)
+        read._set("compared", {name: _number(value) for name, value in read.compared.items()})
+        return read
 
 
-def _json_number(value: float) -> float | None:
-    return None if value == float("inf") else value
+def _finite(value: float) -> float | None:
+    return None if value == math.inf else value
 
 
 def _number(value: float | None) -> float:
-    return float("inf") if value is None else value
+    return math.inf if value is None else value

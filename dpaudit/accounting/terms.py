@@ -5,47 +5,28 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from enum import Enum
 from fractions import Fraction
 
+from dpaudit.accounting.amplification import Amplification, DirectedPair, PlainPair, amplification
 from dpaudit.errors import UnsupportedError
-from dpaudit.mechanisms import (
-    ApproximateBlackBox,
-    DominatingPair,
-    FinitePair,
-    Mechanism,
-    approximate_pair,
-)
-from dpaudit.plan import (
-    AddRemove,
-    FixedSizeSampling,
-    Invocation,
-    PoissonSampling,
-    Relation,
-    ReplaceOne,
-    Sampling,
-    ZeroOut,
-)
+from dpaudit.mechanisms import DominatingPair, Mechanism
+from dpaudit.mechanisms.rounding import round_up
+from dpaudit.plan import Invocation, Relation, Sampling
 
-__all__ = ["Amplification", "Scheme", "Term", "amplification", "round_up", "terms", "up"]
-
+__all__ = [
+    "Term",
+    "directed",
+    "merged",
+    "pure_sum",
+    "pure_total",
+    "require_law",
+    "slack_of",
+    "terms",
+    "unbounded",
+    "use_of",
+]
 
 Use = tuple[Mechanism, float, Sampling | None, Relation]
-
-
-class Scheme(Enum):
-    """A sampling scheme together with the relation for which its amplification is proved."""
-
-    POISSON = "Poisson sampling, a unit present or absent"
-    FIXED_SIZE = "a subset of fixed size, a unit replaced"
-
-
-@dataclass(frozen=True)
-class Amplification:
-    """A scheme and the probability, rounded up, that a unit takes part."""
-
-    scheme: Scheme
-    rate: float
 
 
 @dataclass(frozen=True)
@@ -69,16 +50,9 @@ class Term:
 
     @property
     def sampled_epsilon(self) -> Fraction | float:
-        """The pure ε of one use after sampling, exact where it is rational, else rounded up.
-
-        Sampling with probability q gives ln(1 + q(e^ε − 1)), both under Poisson sampling for
-        add-remove and zero-out and for subsets of fixed size under replace-one (Balle, Barthe and
-        Gaboardi 2018, Theorems 8 and 9).
-        """
+        """The pure ε of one use after sampling, exact where it is rational, else rounded up."""
         epsilon = self.pair.pure_epsilon
-        if self.amplification is None or epsilon == 0 or epsilon == math.inf:
-            return epsilon
-        return min(epsilon, _amplified(self.amplification.rate, as_float(epsilon)))
+        return epsilon if self.amplification is None else self.amplification.epsilon(epsilon)
 
 
 def terms(invocations: Iterable[Invocation]) -> tuple[Term, ...]:
@@ -88,15 +62,18 @@ def terms(invocations: Iterable[Invocation]) -> tuple[Term, ...]:
         UnsupportedError: if one has no dominating pair, or a sampling scheme without a theorem for
             its relation; the message names it.
     """
+    return tuple(_term(one, count) for one, count in merged(invocations) if one.sensitivity > 0)
+
+
+def merged(invocations: Iterable[Invocation]) -> list[tuple[Invocation, int]]:
+    """The first of each set of invocations that cost the same, and the count of all of them."""
     counts: dict[Use, int] = {}
     first: dict[Use, Invocation] = {}
     for invocation in invocations:
-        if invocation.sensitivity == 0:
-            continue
         use = use_of(invocation)
         counts[use] = counts.get(use, 0) + invocation.count
         first.setdefault(use, invocation)
-    return tuple(_term(first[use], counts[use]) for use in sorted(counts, key=repr))
+    return [(first[use], counts[use]) for use in sorted(counts, key=repr)]
 
 
 def use_of(invocation: Invocation) -> Use:
@@ -105,50 +82,47 @@ def use_of(invocation: Invocation) -> Use:
 
 
 def _term(invocation: Invocation, count: int) -> Term:
-    drawn = amplification(invocation)
-    mechanism = invocation.mechanism
-    if isinstance(mechanism, ApproximateBlackBox):
-        share = Fraction(1 if drawn is None else drawn.rate)
-        slack = Fraction(mechanism.delta) * share * count
-        return Term(invocation, approximate_pair(mechanism.epsilon), drawn, count, slack)
+    drawn = amplification(invocation.sampling, invocation)
     try:
-        pair = mechanism.pair(invocation.sensitivity)
+        pair, failure = invocation.mechanism.pair_and_failure(invocation.sensitivity)
     except UnsupportedError as error:
         raise UnsupportedError(f"{invocation.describe()}: {error}") from None
-    return Term(invocation, pair, drawn, count)
+    if not failure:
+        return Term(invocation, pair, drawn, count)
+    share = Fraction(1 if drawn is None else drawn.rate)
+    return Term(invocation, pair, drawn, count, Fraction(failure) * share * count)
 
 
-def amplification(invocation: Invocation) -> Amplification | None:
-    """How sampling amplifies one use; None where every unit takes part.
+def directed(invocation: Invocation) -> tuple[DirectedPair, DirectedPair]:
+    """The (remove, add) pairs that dominate one use of an invocation.
+
+    Unsampled mechanisms have a symmetric pair, given twice.
 
     Raises:
-        UnsupportedError: if no theorem covers the scheme under the relation.
+        UnsupportedError: if no theorem gives a pair; the sentence names the invocation and says
+            what would.
     """
-    sampling, relation = invocation.sampling, invocation.relation
-    if sampling is None:
-        return None
-    if isinstance(sampling, PoissonSampling):
-        if sampling.rate == 1:
-            return None
-        if isinstance(relation, AddRemove | ZeroOut):
-            return Amplification(Scheme.POISSON, sampling.rate)
-    if isinstance(sampling, FixedSizeSampling):
-        if sampling.size == sampling.population:
-            return None
-        if isinstance(relation, ReplaceOne):
-            rate = round_up(Fraction(sampling.size, sampling.population))
-            return Amplification(Scheme.FIXED_SIZE, rate)
-    raise UnsupportedError(
-        f"{invocation.describe()} has {sampling.kind} sampling under {relation}; it is accounted "
-        "for as poisson under add-remove or zero-out, and as fixed-size under replace-one."
-    )
+    drawn = amplification(invocation.sampling, invocation)
+    try:
+        pair = invocation.mechanism.pair(invocation.sensitivity)
+    except UnsupportedError as error:
+        raise UnsupportedError(f"{invocation.describe()}: {error}") from None
+    return (PlainPair(pair), PlainPair(pair)) if drawn is None else drawn.directed(pair)
 
 
-def _amplified(rate: float, epsilon: float) -> float:
-    """ln(1 + q(e^ε − 1)), rounded up; no ε overflows it."""
-    if epsilon > 700:
-        return up(epsilon + math.log(rate) + math.exp(-epsilon) / rate, 4)
-    return up(math.log1p(rate * math.expm1(epsilon)), 4)
+def slack_of(parts: Sequence[Term]) -> Fraction:
+    """Probability of the losses that the pairs of all parts leave out."""
+    return sum((part.slack for part in parts), Fraction(0))
+
+
+def require_law(pair: DominatingPair) -> None:
+    """Refuse to sample a pair of which only a bound is known.
+
+    Raises:
+        UnsupportedError: if its law is unknown.
+    """
+    if not pair.has_law:
+        raise UnsupportedError("sampling needs the law of its loss, and more than a bound on ρ.")
 
 
 def unbounded(parts: Sequence[Term]) -> list[str]:
@@ -156,31 +130,12 @@ def unbounded(parts: Sequence[Term]) -> list[str]:
     return [part.invocation.describe() for part in parts if part.pair.pure_epsilon == math.inf]
 
 
-def finite_parts(pair: DominatingPair) -> FinitePair | None:
-    """The pair as finitely many losses without infinite ones, where it is so."""
-    return pair if isinstance(pair, FinitePair) and pair.p_infinite == 0 else None
+def pure_sum(parts: Sequence[Term]) -> float:
+    """The sum of pure ε, rounded up; infinity where there is none."""
+    return math.inf if unbounded(parts) else round_up(pure_total(parts))
 
 
-def up(value: float, steps: int = 1) -> float:
-    """``steps`` floats above a positive value; zero and infinity stay."""
-    for _ in range(steps):
-        value = math.nextafter(value, math.inf) if 0 < value < math.inf else value
-    return value
-
-
-def as_float(value: Fraction | float) -> float:
-    """The value rounded up, infinity where it is too large."""
-    return round_up(value) if isinstance(value, Fraction) else value
-
-
-def round_up(value: Fraction) -> float:
-    """The least float that is not below an exact number.
-
-    >>> round_up(10 * Fraction(1, 20))
-    0.5
-    """
-    try:
-        rounded = float(value)
-    except OverflowError:
-        return math.inf
-    return math.nextafter(rounded, math.inf) if Fraction(rounded) < value else rounded
+def pure_total(parts: Sequence[Term]) -> Fraction:
+    """The sum of pure ε of parts that have one."""
+    costs = (Fraction(part.sampled_epsilon) * part.count for part in parts)
+    return sum(costs, Fraction(0))

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from dpaudit import files
-from dpaudit.accounting import AccountantName, Guarantee, guarantee
+from dpaudit.accounting import Accountant, AccountantName, Guarantee, guarantee
 from dpaudit.certificate.claim import Claim, Finding, Severity, Verdict
 from dpaudit.certificate.findings import delta_findings, plan_findings
 from dpaudit.certificate.records import AuditRecord, SubjectRecord
@@ -170,7 +170,7 @@ def certify(
     subject: SubjectRecord,
     claim: Claim | None = None,
     delta: float | None = None,
-    accountant: AccountantName | str = AccountantName.BEST,
+    accountant: str = AccountantName.BEST,
     findings: Sequence[Finding] = (),
     not_covered: Sequence[str] = (),
 ) -> Certificate:
@@ -191,7 +191,7 @@ def certify(
     Raises:
         InputError: if δ is missing where there is no pure guarantee, or is invalid.
     """
-    accountant = AccountantName.parse(accountant)
+    accountant = Accountant.named(accountant).kind
     _refuse_reserved(findings)
     delta = _chosen_delta(plan, claim, delta)
     proved: Guarantee | None = None

@@ -101,7 +101,7 @@ def _check_guarantee(stated: Guarantee, proved: Guarantee, plan: Plan, same: boo
             if not _alike(record[name], again[name]):
                 raise _unfounded(name)
         return
-    if stated.accountant is not proved.accountant:
+    if stated.accountant != proved.accountant:
         proved = _by(plan, stated.delta, stated.accountant, "accountant")
         if _stronger(stated.epsilon, proved.epsilon):
             raise _unfounded("accountant")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import MISSING, fields
 from typing import Any
 
-from dpaudit.accounting import AccountantName
+from dpaudit.accounting import Accountant
 from dpaudit.mechanisms import Mechanism
 from dpaudit.plan import Relation
 from dpaudit.project.targets import configuration, registered_subjects
@@ -24,7 +24,7 @@ def inventory() -> dict[str, Any]:
             {"name": name, "about": _first_line(kind.__doc__), "fields": _fields(kind)}
             for name, kind in sorted(Mechanism.kinds().items())
         ],
-        "accountants": [str(name) for name in AccountantName],
+        "accountants": sorted(Accountant.kinds()),
         "relations": sorted(Relation.kinds()),
     }
 

@@ -3,6 +3,15 @@
 An event states noise in units of what one record contributes; an invocation states the sensitivity
 under its relation. They differ by the relation's contribution factor: a noise multiplier of 10 is a
 noise of 10 on a sensitivity of 1 under add-remove, and of 2 under replace-one.
+
+A mechanism that this module does not know takes part once its event is registered::
+
+    @dp_event.register(MyMechanism)
+    def _(mechanism, invocation):
+        return MyDpEvent(...)
+
+and the other way with ``counterpart.register(MyDpEvent)``; a sampling scheme with
+``sampled_event.register(MySampling)``.
 """
 
 from __future__ import annotations
@@ -10,19 +19,20 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any
+from functools import singledispatch
+
+from dp_accounting import dp_event as dp
 
 from dpaudit.errors import InputError, UnsupportedError
 from dpaudit.mechanisms import (
-    ApproximateBlackBox,
     ConcentratedBlackBox,
     DiscreteLaplace,
     Gaussian,
     Laplace,
     Mechanism,
-    PureBlackBox,
     RandomizedResponse,
 )
+from dpaudit.mechanisms.rounding import round_down, round_up
 from dpaudit.plan import (
     AddRemove,
     FixedSizeSampling,
@@ -36,16 +46,128 @@ from dpaudit.plan import (
     TrustModel,
 )
 
-if TYPE_CHECKING:
-    from dp_accounting import DpEvent
-
-__all__ = ["from_dp_event", "to_dp_event"]
+__all__ = [
+    "contributions",
+    "counterpart",
+    "dp_event",
+    "from_dp_event",
+    "sampled_event",
+    "to_dp_event",
+]
 
 _Use = tuple[Mechanism, float, int, Sampling | None]
 
 
+# -- plans to events ------------------------------------------------------------------------------
+
+
+def to_dp_event(plan: Plan) -> dp.DpEvent:
+    """The dp-accounting event of a plan, for sequential composition on one unit.
+
+    Noise multipliers are rounded down, so that an event never promises more noise than the plan.
+
+    Raises:
+        UnsupportedError: if an invocation has no event, or disjoint groups of units are treated
+            differently; the message names it.
+    """
+    groups = plan.by_unit()
+    if len(groups) > 1:
+        raise UnsupportedError(
+            "the plan composes in parallel over groups of units, which no DpEvent can say; "
+            "convert one group at a time."
+        )
+    events = [_event_of(invocation) for invocation in groups[0]]
+    return events[0] if len(events) == 1 else dp.ComposedDpEvent(events)
+
+
+def _event_of(invocation: Invocation) -> dp.DpEvent:
+    event = dp.NoOpDpEvent()
+    if invocation.sensitivity > 0:
+        event = dp_event(invocation.mechanism, invocation)
+    if invocation.sampling is not None:
+        event = sampled_event(invocation.sampling, event)
+    return event if invocation.count == 1 else dp.SelfComposedDpEvent(event, invocation.count)
+
+
+@singledispatch
+def dp_event(mechanism: Mechanism, invocation: Invocation) -> dp.DpEvent:
+    """The event of one unsampled use of a mechanism, whose sensitivity is not 0.
+
+    Raises:
+        UnsupportedError: if there is none.
+    """
+    raise UnsupportedError(f"{invocation.describe()} has no DpEvent.")
+
+
+def contributions(invocation: Invocation) -> Fraction:
+    """The sensitivity in units of what one record contributes.
+
+    Raises:
+        UnsupportedError: if the relation is one that no event knows.
+    """
+    if isinstance(invocation.relation, MetricBall):
+        raise UnsupportedError(
+            f"{invocation.describe()} is for a metric-ball, a relation that no DpEvent knows."
+        )
+    return Fraction(invocation.sensitivity) / Fraction(invocation.relation.contribution_factor)
+
+
+@dp_event.register(Gaussian)
+def _(mechanism: Gaussian, invocation: Invocation) -> dp.DpEvent:
+    return dp.GaussianDpEvent(round_down(Fraction(mechanism.sigma) / contributions(invocation)))
+
+
+@dp_event.register(Laplace)
+def _(mechanism: Laplace, invocation: Invocation) -> dp.DpEvent:
+    return dp.LaplaceDpEvent(round_down(Fraction(mechanism.scale) / contributions(invocation)))
+
+
+@dp_event.register(DiscreteLaplace)
+def _(mechanism: DiscreteLaplace, invocation: Invocation) -> dp.DpEvent:
+    share = contributions(invocation)
+    if share.denominator != 1:
+        raise UnsupportedError(
+            f"{invocation.describe()} has a sensitivity of {float(share):g} contributions; a "
+            "DpEvent needs a whole number."
+        )
+    return dp.DiscreteLaplaceDpEvent(round_up(1 / Fraction(mechanism.scale)), int(share))
+
+
+@dp_event.register(RandomizedResponse)
+def _(mechanism: RandomizedResponse, invocation: Invocation) -> dp.DpEvent:
+    return dp.RandomizedResponseDpEvent(mechanism.p, mechanism.k)
+
+
+@dp_event.register(ConcentratedBlackBox)
+def _(mechanism: ConcentratedBlackBox, invocation: Invocation) -> dp.DpEvent:
+    return dp.ZCDpEvent(mechanism.rho)
+
+
+@singledispatch
+def sampled_event(sampling: Sampling, event: dp.DpEvent) -> dp.DpEvent:
+    """The event of a release that uses a sample.
+
+    Raises:
+        UnsupportedError: if there is none.
+    """
+    raise UnsupportedError(f"{sampling.kind} sampling has no DpEvent.")
+
+
+@sampled_event.register(PoissonSampling)
+def _(sampling: PoissonSampling, event: dp.DpEvent) -> dp.DpEvent:
+    return dp.PoissonSampledDpEvent(sampling.rate, event)
+
+
+@sampled_event.register(FixedSizeSampling)
+def _(sampling: FixedSizeSampling, event: dp.DpEvent) -> dp.DpEvent:
+    return dp.SampledWithoutReplacementDpEvent(sampling.population, sampling.size, event)
+
+
+# -- events to plans ------------------------------------------------------------------------------
+
+
 def from_dp_event(
-    event: DpEvent,
+    event: dp.DpEvent,
     *,
     relation: Relation,
     unit: PrivacyUnit,
@@ -74,153 +196,119 @@ def from_dp_event(
     )
 
 
-def to_dp_event(plan: Plan) -> DpEvent:
-    """The dp-accounting event of a plan, for sequential composition on one unit.
-
-    Noise multipliers are rounded down, so that an event never promises more noise than the plan.
+@singledispatch
+def counterpart(event: dp.DpEvent, relation: Relation) -> tuple[Mechanism, float]:
+    """The mechanism of a single release and its sensitivity under the relation.
 
     Raises:
-        UnsupportedError: if an invocation has no event, or disjoint groups of units are treated
-            differently; the message names it.
+        UnsupportedError: if there is none; the message names the event.
     """
-    from dp_accounting import dp_event as dp
+    raise UnsupportedError(f"{_name(event)} has no counterpart among dpaudit's mechanisms.")
 
-    groups = plan.by_unit()
-    if len(groups) > 1:
+
+def _require_noise(event: dp.DpEvent, amount: float) -> float:
+    if amount > 0:
+        return amount
+    raise UnsupportedError(f"{_name(event)} has no counterpart without noise.")
+
+
+@counterpart.register(dp.GaussianDpEvent)
+def _(event: dp.GaussianDpEvent, relation: Relation) -> tuple[Mechanism, float]:
+    return Gaussian(_require_noise(event, event.noise_multiplier)), relation.contribution_factor
+
+
+@counterpart.register(dp.LaplaceDpEvent)
+def _(event: dp.LaplaceDpEvent, relation: Relation) -> tuple[Mechanism, float]:
+    return Laplace(_require_noise(event, event.noise_multiplier)), relation.contribution_factor
+
+
+@counterpart.register(dp.DiscreteLaplaceDpEvent)
+def _(event: dp.DiscreteLaplaceDpEvent, relation: Relation) -> tuple[Mechanism, float]:
+    scale = round_down(1 / Fraction(_require_noise(event, event.noise_parameter)))
+    return DiscreteLaplace(scale), relation.contribution_factor * event.sensitivity
+
+
+@counterpart.register(dp.RandomizedResponseDpEvent)
+def _(event: dp.RandomizedResponseDpEvent, relation: Relation) -> tuple[Mechanism, float]:
+    if isinstance(relation, AddRemove):
         raise UnsupportedError(
-            "the plan composes in parallel over groups of units, which no DpEvent can say; "
-            "convert one group at a time."
+            f"{_name(event)} is for replace-one; an added answer would be seen by its number."
         )
-    events = [_event_of(invocation) for invocation in groups[0]]
-    return events[0] if len(events) == 1 else dp.ComposedDpEvent(events)
+    share = _require_noise(event, event.noise_parameter)
+    return RandomizedResponse(share, max(event.num_buckets, 2)), 1.0
 
 
-def _uses(event: DpEvent, relation: Relation, count: int) -> Iterator[_Use]:
+@counterpart.register(dp.ZCDpEvent)
+def _(event: dp.ZCDpEvent, relation: Relation) -> tuple[Mechanism, float]:
+    if event.xi != 0:
+        raise UnsupportedError(f"{_name(event)} has no counterpart unless its xi is 0.")
+    return ConcentratedBlackBox(event.rho), 1.0
+
+
+@singledispatch
+def _uses(event: dp.DpEvent, relation: Relation, count: int) -> Iterator[_Use]:
     """Walk an event that is repeated ``count`` times."""
-    from dp_accounting import dp_event as dp
-
-    if isinstance(event, dp.NoOpDpEvent):
-        return
-    if isinstance(event, dp.SelfComposedDpEvent):
-        if event.count > 0:
-            yield from _uses(event.event, relation, count * event.count)
-        return
-    if isinstance(event, dp.ComposedDpEvent):
-        for part in event.events:
-            yield from _uses(part, relation, count)
-        return
-    if isinstance(event, dp.PoissonSampledDpEvent):
-        drawn: Sampling = PoissonSampling(event.sampling_probability)
-        yield from _sampled(event, relation, count, drawn)
-        return
-    if isinstance(event, dp.SampledWithoutReplacementDpEvent):
-        drawn = FixedSizeSampling(event.sample_size, event.source_dataset_size)
-        yield from _sampled(event, relation, count, drawn)
-        return
-    mechanism, sensitivity = _mechanism_of(event, relation)
+    mechanism, sensitivity = counterpart(event, relation)
     yield mechanism, sensitivity, count, None
 
 
-def _sampled(event: Any, relation: Relation, count: int, drawn: Sampling) -> Iterator[_Use]:
+@_uses.register(dp.NoOpDpEvent)
+def _(event: dp.NoOpDpEvent, relation: Relation, count: int) -> Iterator[_Use]:
+    yield from ()
+
+
+@_uses.register(dp.SelfComposedDpEvent)
+def _(event: dp.SelfComposedDpEvent, relation: Relation, count: int) -> Iterator[_Use]:
+    if event.count > 0:
+        yield from _uses(event.event, relation, count * event.count)
+
+
+@_uses.register(dp.ComposedDpEvent)
+def _(event: dp.ComposedDpEvent, relation: Relation, count: int) -> Iterator[_Use]:
+    for part in event.events:
+        yield from _uses(part, relation, count)
+
+
+@_uses.register(dp.PoissonSampledDpEvent)
+def _(event: dp.PoissonSampledDpEvent, relation: Relation, count: int) -> Iterator[_Use]:
+    return _sampled(event, relation, count, PoissonSampling(event.sampling_probability))
+
+
+@_uses.register(dp.SampledWithoutReplacementDpEvent)
+def _(event: dp.SampledWithoutReplacementDpEvent, relation: Relation, count: int) -> Iterator[_Use]:
+    drawn = FixedSizeSampling(event.sample_size, event.source_dataset_size)
+    return _sampled(event, relation, count, drawn)
+
+
+def _sampled(
+    event: dp.PoissonSampledDpEvent | dp.SampledWithoutReplacementDpEvent,
+    relation: Relation,
+    count: int,
+    drawn: Sampling,
+) -> Iterator[_Use]:
     """The one release that uses a sample; several from one sample are not several samples."""
     inner = list(_uses(event.event, relation, 1))
     if any(sampling is not None for _, _, _, sampling in inner):
         raise UnsupportedError(f"{_name(event)} has another sampling inside; flatten them.")
-    if len(inner) == 1 and inner[0][2] == 1:
-        mechanism, sensitivity, _, _ = inner[0]
-        yield mechanism, sensitivity, count, drawn
-        return
     if not inner:
         return
-    if not all(isinstance(mechanism, Gaussian) for mechanism, _, _, _ in inner):
-        raise UnsupportedError(
-            f"{_name(event)} makes several releases from one sample; that has a counterpart only "
-            "where all of them are Gaussian."
-        )
-    # Several Gaussian releases of one sample are one release of the stacked vector.
-    precision = sum(
-        (
-            Fraction(sensitivity / mechanism.sigma) ** 2 * uses
-            for mechanism, sensitivity, uses, _ in inner
-            if isinstance(mechanism, Gaussian)
-        ),
-        Fraction(0),
-    )
-    sensitivity = relation.contribution_factor
-    sigma = sensitivity / math.sqrt(precision) * (1 - 2.0**-50)
-    yield Gaussian(sigma), sensitivity, count, drawn
+    mechanism, sensitivity, uses, _ = inner[0]
+    if len(inner) > 1 or uses > 1:
+        mechanism, sensitivity = _stacked(event, inner, relation), relation.contribution_factor
+    yield mechanism, sensitivity, count, drawn
 
 
-def _mechanism_of(event: Any, relation: Relation) -> tuple[Mechanism, float]:
-    """The mechanism of a single release and its sensitivity."""
-    from dp_accounting import dp_event as dp
-
-    factor = relation.contribution_factor
-    if isinstance(event, dp.GaussianDpEvent) and event.noise_multiplier > 0:
-        return Gaussian(event.noise_multiplier), factor
-    if isinstance(event, dp.LaplaceDpEvent) and event.noise_multiplier > 0:
-        return Laplace(event.noise_multiplier), factor
-    if isinstance(event, dp.DiscreteLaplaceDpEvent) and event.noise_parameter > 0:
-        scale = _down(1 / Fraction(event.noise_parameter))
-        return DiscreteLaplace(scale), factor * event.sensitivity
-    if isinstance(event, dp.RandomizedResponseDpEvent) and event.noise_parameter > 0:
-        if isinstance(relation, AddRemove):
+def _stacked(event: dp.DpEvent, inner: list[_Use], relation: Relation) -> Gaussian:
+    """Several Gaussian releases of one sample as one release of the stacked vector."""
+    precision = Fraction(0)
+    for mechanism, sensitivity, uses, _ in inner:
+        if not isinstance(mechanism, Gaussian):
             raise UnsupportedError(
-                f"{_name(event)} is for replace-one; an added answer would be seen by its number."
+                f"{_name(event)} makes several releases from one sample; that has a counterpart "
+                "only where all of them are Gaussian."
             )
-        return RandomizedResponse(event.noise_parameter, max(event.num_buckets, 2)), 1.0
-    if isinstance(event, dp.ZCDpEvent) and event.xi == 0:
-        return ConcentratedBlackBox(event.rho), 1.0
-    raise UnsupportedError(f"{_name(event)} has no counterpart among dpaudit's mechanisms.")
-
-
-def _event_of(invocation: Invocation) -> DpEvent:
-    from dp_accounting import dp_event as dp
-
-    event = _single(invocation)
-    drawn = invocation.sampling
-    if isinstance(drawn, PoissonSampling):
-        event = dp.PoissonSampledDpEvent(drawn.rate, event)
-    if isinstance(drawn, FixedSizeSampling):
-        event = dp.SampledWithoutReplacementDpEvent(drawn.population, drawn.size, event)
-    return event if invocation.count == 1 else dp.SelfComposedDpEvent(event, invocation.count)
-
-
-def _single(invocation: Invocation) -> DpEvent:
-    from dp_accounting import dp_event as dp
-
-    mechanism, sensitivity = invocation.mechanism, invocation.sensitivity
-    if sensitivity == 0:
-        return dp.NoOpDpEvent()
-    if isinstance(mechanism, RandomizedResponse):
-        return dp.RandomizedResponseDpEvent(mechanism.p, mechanism.k)
-    if isinstance(mechanism, ConcentratedBlackBox):
-        return dp.ZCDpEvent(mechanism.rho)
-    if isinstance(invocation.relation, MetricBall):
-        raise UnsupportedError(
-            f"{invocation.describe()} is for a metric-ball, a relation that no DpEvent knows."
-        )
-    share = Fraction(sensitivity) / Fraction(invocation.relation.contribution_factor)
-    if isinstance(mechanism, Gaussian):
-        return dp.GaussianDpEvent(_down(Fraction(mechanism.sigma) / share))
-    if isinstance(mechanism, Laplace):
-        return dp.LaplaceDpEvent(_down(Fraction(mechanism.scale) / share))
-    if isinstance(mechanism, DiscreteLaplace) and share.denominator == 1:
-        parameter = float(1 / Fraction(mechanism.scale))
-        while 1 / Fraction(parameter) > Fraction(mechanism.scale):
-            parameter = math.nextafter(parameter, math.inf)
-        return dp.DiscreteLaplaceDpEvent(parameter, int(share))
-    if isinstance(mechanism, PureBlackBox | ApproximateBlackBox):
-        raise UnsupportedError(
-            f"{invocation.describe()} has no DpEvent: dp-accounting knows no (ε, δ) black box."
-        )
-    raise UnsupportedError(f"{invocation.describe()} has no DpEvent.")
-
-
-def _down(value: Fraction) -> float:
-    """The largest float that is not above an exact number."""
-    rounded = float(value)
-    return math.nextafter(rounded, 0.0) if Fraction(rounded) > value else rounded
+        precision += Fraction(sensitivity / mechanism.sigma) ** 2 * uses
+    return Gaussian(relation.contribution_factor / math.sqrt(precision) * (1 - 2.0**-50))
 
 
 def _name(event: object) -> str:

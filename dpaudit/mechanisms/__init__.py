@@ -1,6 +1,7 @@
 """Mechanisms: what may add noise, and what that costs."""
 
-from dpaudit.mechanisms.base import Mechanism, Norm
+from dpaudit.mechanisms.additive import AdditiveNoise, IntegerNoise
+from dpaudit.mechanisms.base import Mechanism, Norm, Released
 from dpaudit.mechanisms.black_box import ApproximateBlackBox, ConcentratedBlackBox, PureBlackBox
 from dpaudit.mechanisms.continual import (
     BinaryTree,
@@ -10,9 +11,12 @@ from dpaudit.mechanisms.continual import (
     HonakerTree,
     SquareRootToeplitz,
 )
+from dpaudit.mechanisms.discrete_gaussian import DiscreteGaussian
+from dpaudit.mechanisms.discrete_laplace import DiscreteLaplace
+from dpaudit.mechanisms.exact import ExactSource
 from dpaudit.mechanisms.exponential import ExponentialMechanism
-from dpaudit.mechanisms.gaussian import DiscreteGaussian, Gaussian
-from dpaudit.mechanisms.laplace import DiscreteLaplace, Laplace
+from dpaudit.mechanisms.gaussian import Gaussian
+from dpaudit.mechanisms.laplace import Laplace
 from dpaudit.mechanisms.opaque import Opaque
 from dpaudit.mechanisms.pairs import (
     DominatingPair,
@@ -22,8 +26,10 @@ from dpaudit.mechanisms.pairs import (
     approximate_pair,
 )
 from dpaudit.mechanisms.randomized_response import RandomizedResponse
+from dpaudit.mechanisms.tails import Tails
 
 __all__ = [
+    "AdditiveNoise",
     "ApproximateBlackBox",
     "BinaryTree",
     "BufferedToeplitz",
@@ -33,11 +39,13 @@ __all__ = [
     "DiscreteGaussian",
     "DiscreteLaplace",
     "DominatingPair",
+    "ExactSource",
     "ExponentialMechanism",
     "FinitePair",
     "Gaussian",
     "GaussianPair",
     "HonakerTree",
+    "IntegerNoise",
     "Laplace",
     "LaplacePair",
     "Mechanism",
@@ -45,6 +53,8 @@ __all__ = [
     "Opaque",
     "PureBlackBox",
     "RandomizedResponse",
+    "Released",
     "SquareRootToeplitz",
+    "Tails",
     "approximate_pair",
 ]

@@ -1,11 +1,13 @@
-"""What every mechanism is: public fields, a sampler and a privacy profile."""
+"""What every mechanism is: public fields, a privacy profile, a sampler; and what it may offer."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Hashable
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any, ClassVar
+from fractions import Fraction
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -13,9 +15,11 @@ from numpy.typing import ArrayLike, NDArray
 from dpaudit import validate
 from dpaudit.errors import InputError, UnsupportedError
 from dpaudit.fields import Kinded
+from dpaudit.mechanisms.exact import ExactSource
 from dpaudit.mechanisms.pairs import DominatingPair, Floats
+from dpaudit.mechanisms.tails import Tails
 
-__all__ = ["Mechanism", "Norm"]
+__all__ = ["Mechanism", "Norm", "Released"]
 
 Released = float | int | NDArray[Any]
 
@@ -28,19 +32,38 @@ class Norm(StrEnum):
     CHANGE = "change"
     """Any two inputs are at distance 1: the mechanism protects the whole input."""
 
+    def length(self, change: NDArray[Any]) -> float:
+        """How long a change of a value is."""
+        if self is Norm.CHANGE:
+            return float(change.any())
+        return float(np.linalg.norm(change.ravel(), 1 if self is Norm.L1 else 2))
+
 
 @dataclass(frozen=True)
 class Mechanism(Kinded, ABC):
     """A randomised release. Fields are public facts; the private value is an argument.
 
-    A subclass is one file: the fields, ``kind``, ``norm``, :meth:`_sample` and :meth:`pair`. It
-    then passes the conformance suite that every mechanism's tests inherit.
+    A subclass is one file: its fields, ``kind`` and ``norm``, its privacy (:meth:`pair`) and its
+    sampler (:meth:`sample`). It then passes the conformance suite that every mechanism's tests
+    inherit. What else it offers decides what can be done with it; what it does not offer is refused
+    in one sentence:
+
+    * :meth:`log_density`: attacks that know the law, and the suite's own tests of the pair;
+    * :meth:`tails`: the test whether the noise of running code is the declared one;
+    * :meth:`sample_exactly`: noise without floating-point leaks;
+    * :meth:`probabilities`: proof and refutation by enumeration;
+    * :meth:`implied_sensitivity`, :meth:`strength`, :meth:`for_group`, :meth:`worst_pairs`:
+      shorter plans and proofs, and better attacks.
     """
 
     family: ClassVar[str] = "mechanism"
     norm: ClassVar[Norm]
     real_valued: ClassVar[bool] = False
     """Whether the proof speaks of real-valued noise, which floats only approximate."""
+    is_black_box: ClassVar[bool] = False
+    """Whether only its privacy is stated, not how it works."""
+    _samplers: ClassVar[tuple[str, ...]] = ("sample",)
+    """The methods that decide the law of a release."""
 
     # -- privacy ---------------------------------------------------------------------------------
 
@@ -54,6 +77,15 @@ class Mechanism(Kinded, ABC):
             UnsupportedError: if there is no proof to build on.
         """
 
+    def pair_and_failure(self, sensitivity: float) -> tuple[DominatingPair, float]:
+        """The pair, but for an event of some probability that accountants may add up apart.
+
+        Raises:
+            InputError: as :meth:`pair`.
+            UnsupportedError: as :meth:`pair`.
+        """
+        return self.pair(sensitivity), 0.0
+
     def implied_sensitivity(self, contribution_factor: float, entries: int = 1) -> float | None:
         """The sensitivity that follows from the mechanism's own clip, or None if nothing does.
 
@@ -62,6 +94,32 @@ class Mechanism(Kinded, ABC):
             entries: numbers in the value, all of which its owner may change.
         """
         return None
+
+    def strength(self, sensitivity: float) -> tuple[Hashable, Fraction | float] | None:
+        """What this mechanism is but for one number, and that number: a larger one costs more.
+
+        Of two mechanisms of one class that are alike but for the number, the weaker must be a
+        post-processing of the stronger (Blackwell 1953, *Equivalent comparisons*), so that all that
+        is proved of the stronger holds of the weaker. None where nothing is known.
+        """
+        return None
+
+    def for_group(self, size: int) -> Self | None:
+        """The mechanism whose privacy is that of this one for ``size`` units; None if unknown."""
+        return None
+
+    def distance(self, one: NDArray[Any], other: NDArray[Any]) -> float:
+        """How far two prepared values are apart in ``norm``; infinite where the shapes differ."""
+        if one.shape != other.shape:
+            return float("inf")
+        return self.norm.length(one.astype(np.float64) - other.astype(np.float64))
+
+    def worst_pairs(self) -> tuple[tuple[Any, Any, str], ...]:
+        """Neighbouring values that are most likely told apart, each pair with its description.
+
+        Empty where they follow from the norm, the clip and the sensitivity alone.
+        """
+        return ()
 
     # -- release ---------------------------------------------------------------------------------
 
@@ -78,15 +136,34 @@ class Mechanism(Kinded, ABC):
         Raises:
             InputError: if the value is NaN, infinite or of the wrong type; nothing is drawn then.
         """
-        released = self.release_many(value, 1, rng)[0]
-        scalar: Released = released.item() if np.ndim(released) == 0 else released
-        return scalar
+        return as_released(self.release_many(value, 1, rng)[0])
 
     def release_many(self, value: ArrayLike, size: int, rng: np.random.Generator) -> NDArray[Any]:
         """``size`` independent releases of the same value, shape (size, *shape of value)."""
+        return self.sample(self._repeated(value, size), rng)
+
+    def release_exactly(
+        self, value: ArrayLike, sensitivity: float, size: int, source: ExactSource
+    ) -> NDArray[Any]:
+        """The same without floating-point leaks, with a guarantee of at most the declared one.
+
+        Args:
+            value: the private value.
+            sensitivity: as declared; it says how much the grid of continuous noise costs.
+            size: number of independent releases.
+            source: exact samplers.
+
+        Raises:
+            InputError: if the mechanism refuses the value; nothing is drawn then.
+            UnsupportedError: as :meth:`require_exact`.
+        """
+        self.require_exact(sensitivity, source)
+        return self.sample_exactly(self._repeated(value, size), sensitivity, source)
+
+    def _repeated(self, value: ArrayLike, size: int) -> NDArray[Any]:
         size = validate.integer_at_least(0, size=size)
-        prepared = self._prepare(value)
-        return self._sample(np.broadcast_to(prepared, (size, *np.shape(prepared))), rng)
+        prepared = self.prepare(value)
+        return np.broadcast_to(prepared, (size, *np.shape(prepared)))
 
     def checked(self, value: ArrayLike) -> ArrayLike:
         """The value, if the mechanism accepts it.
@@ -94,18 +171,54 @@ class Mechanism(Kinded, ABC):
         Raises:
             InputError: as :meth:`release` would.
         """
-        self._prepare(value)
+        self.prepare(value)
         return value
 
-    def _prepare(self, value: ArrayLike) -> NDArray[Any]:
-        """Validate (and clip) the private value before any noise is drawn."""
+    def prepare(self, value: ArrayLike) -> NDArray[Any]:
+        """The private value as the noise meets it: validated, and clipped if it has a clip.
+
+        Raises:
+            InputError: if the mechanism does not accept it.
+        """
         return validate.real_array(value=value)
 
     @abstractmethod
-    def _sample(self, values: NDArray[Any], rng: np.random.Generator) -> NDArray[Any]:
-        """One release of each entry of prepared values (leading axis: independent runs)."""
+    def sample(self, values: NDArray[Any], rng: np.random.Generator) -> NDArray[Any]:
+        """One release of each prepared value; the leading axis is that of independent runs."""
 
-    @abstractmethod
+    # -- release without floating-point leaks ----------------------------------------------------
+
+    def sample_exactly(
+        self, values: NDArray[Any], sensitivity: float, source: ExactSource
+    ) -> NDArray[Any]:
+        """One exact release of each prepared value, as :meth:`sample`.
+
+        Raises:
+            UnsupportedError: if the mechanism has no exact sampler.
+        """
+        raise UnsupportedError(f"{self.kind} has no exact sampler.")
+
+    @classmethod
+    def has_exact_sampler(cls) -> bool:
+        """Whether there is one; a class with another sampler than its base does not inherit it."""
+        exact, *others = (
+            next(each for each in cls.__mro__ if name in each.__dict__)
+            for name in ("sample_exactly", *cls._samplers)
+        )
+        return exact is not Mechanism and all(issubclass(exact, each) for each in others)
+
+    def require_exact(self, sensitivity: float, source: ExactSource) -> None:
+        """Refuse what cannot be drawn exactly, before there is a value.
+
+        Raises:
+            InputError: if the source's grid is too coarse for the noise.
+            UnsupportedError: if there is no exact sampler, or no proof for that sensitivity.
+        """
+        if not self.has_exact_sampler():
+            raise UnsupportedError(f"{self.kind} has no exact sampler.")
+
+    # -- law -------------------------------------------------------------------------------------
+
     def log_density(self, outputs: ArrayLike, value: ArrayLike) -> Floats:
         """Log-density (or log-mass) of each output given the private value.
 
@@ -115,12 +228,70 @@ class Mechanism(Kinded, ABC):
 
         Returns:
             Shape (n,); minus infinity where the output cannot occur.
+
+        Raises:
+            UnsupportedError: if the mechanism declares no density.
         """
+        raise UnsupportedError(f"{self.kind} declares no density.")
+
+    def tails(self, released: ArrayLike, value: NDArray[Any], rng: np.random.Generator) -> Tails:
+        """The noise of one release, as the declared law sees it.
+
+        Args:
+            released: what came out.
+            value: what went in, prepared.
+            rng: breaks ties of discrete laws.
+
+        Raises:
+            UnsupportedError: if the mechanism declares no law that could be tested.
+        """
+        raise UnsupportedError(f"{self.kind} declares no law of noise that could be tested.")
+
+    def difference_tails(self, differences: ArrayLike) -> Tails:
+        """The same from differences of independent releases of one value, which need not be known.
+
+        Raises:
+            UnsupportedError: if the mechanism declares no law of such differences.
+        """
+        raise UnsupportedError(f"{self.kind} declares no law of differences that could be tested.")
+
+    @property
+    def noise_scale(self) -> float | None:
+        """The scale of additive noise, in the units of the value; None where there is none."""
+        return None
+
+    def probabilities(self, value: ArrayLike) -> tuple[Fraction | float, ...]:
+        """The probability of every output given the value, in an order that is always the same.
+
+        Raises:
+            UnsupportedError: if there are infinitely many outputs, or too many to list.
+        """
+        raise UnsupportedError(
+            f"{self.kind} has no finite list of outputs; enumeration needs a mechanism that has "
+            "one, such as randomized-response."
+        )
+
+
+def as_released(released: NDArray[Any]) -> Released:
+    """One release as it is handed out: a number where it is one."""
+    scalar: Released = released.item() if np.ndim(released) == 0 else released
+    return scalar
 
 
 def checked_sensitivity(sensitivity: float) -> float:
     """A finite sensitivity of at least 0."""
     return validate.non_negative(sensitivity=sensitivity)
+
+
+def changes(sensitivity: float, kind: str) -> bool:
+    """The sensitivity of a mechanism that protects its whole input: whether that changes at all.
+
+    Raises:
+        InputError: if it is neither 0 nor 1.
+    """
+    if checked_sensitivity(sensitivity) not in (0.0, 1.0):
+        raise InputError(f"sensitivity is {sensitivity}; {kind} takes 0 or 1.")
+    return sensitivity == 1
 
 
 def integer_sensitivity(sensitivity: float, kind: str) -> int:
@@ -149,12 +320,21 @@ def integer_array(value: ArrayLike) -> NDArray[np.int64]:
     return array.astype(np.int64)
 
 
+def single_entry(array: NDArray[Any], kind: str) -> NDArray[Any]:
+    """The private value of a mechanism whose proof covers one number.
+
+    Raises:
+        UnsupportedError: if it has several entries.
+    """
+    if array.size > 1:
+        raise UnsupportedError(
+            f"value has {array.size} entries; {kind} is accounted for one number at a time, so "
+            "release the entries one by one."
+        )
+    return array
+
+
 def sum_over_entries(log_densities: Floats) -> Floats:
     """Joint log-density of independent entries: sum over all axes but the first."""
     joint: Floats = log_densities.reshape(len(log_densities), -1).sum(axis=1)
     return joint
-
-
-def require_proof(kind: str) -> UnsupportedError:
-    """The error of a mechanism whose claim no accountant can prove."""
-    return UnsupportedError(f"{kind} states a claim without a proof; no accountant can certify it.")

@@ -2,21 +2,27 @@
 
 from __future__ import annotations
 
-import math
 from abc import abstractmethod
+from collections.abc import Hashable
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, ClassVar, NoReturn
+from typing import Any, ClassVar, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
-from dpaudit.errors import InputError, UnsupportedError
+from dpaudit.errors import UnsupportedError
 from dpaudit.fields import NonNegative, Probability
-from dpaudit.mechanisms.base import Mechanism, Norm, checked_sensitivity
-from dpaudit.mechanisms.pairs import DominatingPair, Floats, approximate_pair
+from dpaudit.mechanisms.base import Mechanism, Norm, changes
+from dpaudit.mechanisms.pairs import (
+    ConcentratedPair,
+    DominatingPair,
+    approximate_pair,
+    costless_pair,
+)
+from dpaudit.mechanisms.rounding import round_up
 
-__all__ = ["ApproximateBlackBox", "ConcentratedBlackBox", "ConcentratedPair", "PureBlackBox"]
+__all__ = ["ApproximateBlackBox", "ConcentratedBlackBox", "PureBlackBox"]
 
 
 @dataclass(frozen=True)
@@ -24,6 +30,7 @@ class _BlackBox(Mechanism):
     """What black boxes share: the input changes or it does not, and nothing can be sampled."""
 
     norm: ClassVar[Norm] = Norm.CHANGE
+    is_black_box: ClassVar[bool] = True
 
     def pair(self, sensitivity: float) -> DominatingPair:
         """The pair of a changed input; an unchanged one costs nothing.
@@ -31,30 +38,21 @@ class _BlackBox(Mechanism):
         Raises:
             InputError: if the sensitivity is neither 0 nor 1.
         """
-        changed = checked_sensitivity(sensitivity)
-        if changed not in (0.0, 1.0):
-            raise InputError(f"sensitivity is {sensitivity}; {self.kind} takes 0 or 1.")
-        return self._changed() if changed else approximate_pair(0.0)
+        return self._changed() if changes(sensitivity, self.kind) else costless_pair()
 
     @abstractmethod
     def _changed(self) -> DominatingPair:
         """The pair of a changed input."""
 
-    def _refuse(self) -> NoReturn:
-        raise UnsupportedError(
-            f"{self.kind} declares only its privacy; run the library that it stands for."
-        )
-
-    def _sample(self, values: NDArray[Any], rng: np.random.Generator) -> NDArray[Any]:
-        self._refuse()
-
-    def log_density(self, outputs: ArrayLike, value: ArrayLike) -> Floats:
+    def sample(self, values: NDArray[Any], rng: np.random.Generator) -> NDArray[Any]:
         """Unknown.
 
         Raises:
             UnsupportedError: always.
         """
-        self._refuse()
+        raise UnsupportedError(
+            f"{self.kind} declares only its privacy; run the library that it stands for."
+        )
 
 
 @dataclass(frozen=True)
@@ -74,6 +72,10 @@ class PureBlackBox(_BlackBox):
     def _changed(self) -> DominatingPair:
         return approximate_pair(self.epsilon)
 
+    def strength(self, sensitivity: float) -> tuple[Hashable, Fraction | float]:
+        """ε: the pair is a post-processing of any with a larger one."""
+        return (), self.pair(sensitivity).pure_epsilon
+
 
 @dataclass(frozen=True)
 class ApproximateBlackBox(_BlackBox):
@@ -91,6 +93,12 @@ class ApproximateBlackBox(_BlackBox):
     def _changed(self) -> DominatingPair:
         return approximate_pair(self.epsilon, self.delta)
 
+    def pair_and_failure(self, sensitivity: float) -> tuple[DominatingPair, float]:
+        """The pair of ε alone, and δ (Kairouz, Oh and Viswanath 2015, Theorem 3.3)."""
+        if not changes(sensitivity, self.kind):
+            return costless_pair(), 0.0
+        return approximate_pair(self.epsilon), self.delta
+
 
 @dataclass(frozen=True)
 class ConcentratedBlackBox(_BlackBox):
@@ -106,40 +114,6 @@ class ConcentratedBlackBox(_BlackBox):
     def _changed(self) -> DominatingPair:
         return ConcentratedPair(self.rho)
 
-
-@dataclass(frozen=True)
-class ConcentratedPair(DominatingPair):
-    """A pair of which only a bound on its Rényi divergences is known: at most α ρ."""
-
-    rho: float
-
-    def above(self, loss: ArrayLike) -> tuple[Floats, Floats]:
-        """Unknown.
-
-        Raises:
-            UnsupportedError: always.
-        """
-        raise UnsupportedError("ρ-zCDP alone does not give the law of the privacy loss.")
-
-    def below(self, loss: ArrayLike) -> tuple[Floats, Floats]:
-        """Unknown.
-
-        Raises:
-            UnsupportedError: always.
-        """
-        return self.above(loss)
-
-    def renyi(self, orders: ArrayLike) -> Floats:
-        """α ρ (Bun and Steinke 2016, Definition 1.1)."""
-        with np.errstate(over="ignore"):
-            return np.asarray(orders, dtype=np.float64) * self.rho
-
-    @property
-    def pure_epsilon(self) -> Fraction | float:
-        """Unknown, hence infinite."""
-        return math.inf if self.rho > 0 else Fraction(0)
-
-    @property
-    def zcdp_rho(self) -> float:
-        """ρ itself."""
-        return self.rho
+    def for_group(self, size: int) -> Self:
+        """k²ρ (Bun and Steinke 2016, Proposition 1.9), rounded up."""
+        return type(self)(round_up(Fraction(self.rho) * size * size))

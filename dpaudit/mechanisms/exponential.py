@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, ClassVar
@@ -12,14 +13,16 @@ from numpy.typing import ArrayLike, NDArray
 from dpaudit import validate
 from dpaudit.errors import InputError
 from dpaudit.fields import Positive
-from dpaudit.mechanisms.base import Mechanism, Norm, checked_sensitivity
+from dpaudit.mechanisms.base import Mechanism, Norm, changes
 from dpaudit.mechanisms.pairs import (
     DominatingPair,
     FinitePair,
     Floats,
     approximate_pair,
-    concentration,
+    costless_pair,
 )
+from dpaudit.mechanisms.rounding import concentration
+from dpaudit.mechanisms.tails import Tails, choice_tails
 
 __all__ = ["ExponentialMechanism"]
 
@@ -44,6 +47,8 @@ class ExponentialMechanism(Mechanism):
     epsilon: Positive
     utility_sensitivity: Positive = 1.0
 
+    # -- privacy ---------------------------------------------------------------------------------
+
     def pair(self, sensitivity: float) -> DominatingPair:
         """Randomised response with the same ε, which dominates it, and its own better ρ = ε²/8.
 
@@ -53,37 +58,61 @@ class ExponentialMechanism(Mechanism):
         Raises:
             InputError: if the sensitivity, 1 where the utilities change at all, is not 0 or 1.
         """
-        changed = checked_sensitivity(sensitivity)
-        if changed not in (0.0, 1.0):
-            raise InputError(f"sensitivity is {sensitivity}; exponential takes 0 or 1.")
-        whole = approximate_pair(self.epsilon * changed)
-        if not changed:
-            return whole
+        if not changes(sensitivity, self.kind):
+            return costless_pair()
+        whole = approximate_pair(self.epsilon)
         return _BoundedRangePair(whole.losses, whole.p, whole.q, 0.0, Fraction(self.epsilon))
 
-    def _prepare(self, value: ArrayLike) -> NDArray[Any]:
+    def strength(self, sensitivity: float) -> tuple[Hashable, Fraction | float]:
+        """ε: the pair is a post-processing of any with a larger one."""
+        return (), self.pair(sensitivity).pure_epsilon
+
+    def worst_pairs(self) -> tuple[tuple[list[float], list[float], str], ...]:
+        """Two candidates whose utilities change places."""
+        high = self.utility_sensitivity
+        return (([high, 0.0], [0.0, high], "two candidates that change places"),)
+
+    # -- release ---------------------------------------------------------------------------------
+
+    def prepare(self, value: ArrayLike) -> NDArray[Any]:
+        """A vector of utilities."""
         utilities = validate.real_array(value=value)
         if utilities.ndim != 1 or utilities.size == 0:
             raise InputError("value must be a vector of utilities, one for each candidate.")
         return utilities
 
-    def _sample(self, values: NDArray[Any], rng: np.random.Generator) -> NDArray[Any]:
+    def sample(self, values: NDArray[Any], rng: np.random.Generator) -> NDArray[Any]:
         """The largest of utilities with Gumbel noise, which has just this law."""
         scaled = values * (self.epsilon / (2 * self.utility_sensitivity))
         chosen: NDArray[Any] = np.argmax(scaled + rng.gumbel(size=values.shape), axis=-1)
         return chosen
 
+    # -- law -------------------------------------------------------------------------------------
+
     def log_density(self, outputs: ArrayLike, value: ArrayLike) -> Floats:
         """Ln of the softmax of ε u / 2Δ at each index."""
-        from scipy.special import log_softmax
-
-        chosen = np.asarray(outputs)
-        utilities = self._prepare(value)
-        log_mass = log_softmax(utilities * (self.epsilon / (2 * self.utility_sensitivity)))
-        possible = (chosen >= 0) & (chosen < utilities.size) & (chosen == np.floor(chosen))
+        chosen, log_mass = np.asarray(outputs), self._log_masses(self.prepare(value))
+        possible = (chosen >= 0) & (chosen < log_mass.size) & (chosen == np.floor(chosen))
         index = np.where(possible, chosen, 0).astype(np.int64)
         density: Floats = np.where(possible, log_mass[index], -np.inf)
         return density
+
+    def tails(self, released: ArrayLike, value: NDArray[Any], rng: np.random.Generator) -> Tails:
+        """One choice."""
+        masses = np.exp(self._log_masses(value))
+        return choice_tails(masses[None], np.ravel(released).astype(np.int64), rng)
+
+    def probabilities(self, value: ArrayLike) -> tuple[float, ...]:
+        """Of each index."""
+        return tuple(np.exp(self._log_masses(self.prepare(value))).tolist())
+
+    def _log_masses(self, utilities: Floats) -> Floats:
+        from scipy.special import log_softmax
+
+        log_masses: Floats = log_softmax(
+            utilities * (self.epsilon / (2 * self.utility_sensitivity))
+        )
+        return log_masses
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,8 +1,9 @@
-"""The Gaussian mechanism, continuous and discrete."""
+"""The Gaussian mechanism."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Hashable
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, ClassVar
@@ -11,32 +12,22 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dpaudit import validate
-from dpaudit.errors import InputError, UnsupportedError
+from dpaudit.errors import UnsupportedError
 from dpaudit.fields import Positive
-from dpaudit.mechanisms.base import (
-    Mechanism,
-    Norm,
-    checked_sensitivity,
-    integer_array,
-    integer_sensitivity,
-    sum_over_entries,
-)
-from dpaudit.mechanisms.discrete_normal import discrete_normal, log_normaliser
-from dpaudit.mechanisms.pairs import (
-    DominatingPair,
-    FinitePair,
-    Floats,
-    GaussianPair,
-    concentration,
-    exceeds_floats,
-    vast_pair,
-)
+from dpaudit.mechanisms.additive import AdditiveNoise
+from dpaudit.mechanisms.base import Norm, checked_sensitivity
+from dpaudit.mechanisms.exact import ExactSource, on_grid, widened
+from dpaudit.mechanisms.pairs import Floats, GaussianPair
+from dpaudit.mechanisms.tails import Tails, normal_tails
 
-__all__ = ["DiscreteGaussian", "Gaussian"]
+__all__ = ["Gaussian"]
+
+_SMALLEST_SHIFT, _LARGEST_SHIFT = 2.0**-16, 10.0
+_MOST_ENTRIES = 2**14
 
 
 @dataclass(frozen=True)
-class Gaussian(Mechanism):
+class Gaussian(AdditiveNoise):
     """Adds independent normal noise to every entry.
 
     Attributes:
@@ -51,6 +42,8 @@ class Gaussian(Mechanism):
     kind: ClassVar[str] = "gaussian"
     norm: ClassVar[Norm] = Norm.L2
     real_valued: ClassVar[bool] = True
+    numpy_law: ClassVar[str] = "normal"
+    long_shift_dominates: ClassVar[bool] = True
     sigma: Positive
     clip_norm: Positive | None = None
 
@@ -61,6 +54,9 @@ class Gaussian(Mechanism):
         """The least σ for (ε, δ): the analytic mechanism (Balle and Wang 2018, Algorithm 1).
 
         Solved on the exact δ(ε) of the mechanism and rounded up. Exact for every ε ≥ 0.
+
+        Raises:
+            InputError: if ε is below 0, δ outside (0, 1), or the sensitivity not above 0.
         """
         epsilon = validate.non_negative(epsilon=epsilon)
         delta = validate.open_fraction(delta=delta)
@@ -80,107 +76,90 @@ class Gaussian(Mechanism):
         # The margin covers the rounding of the accountant, which inverts the same curve.
         return cls(math.exp(high) * (1 + 1e-12), clip_norm)
 
-    def pair(self, sensitivity: float) -> DominatingPair:
+    # -- privacy ---------------------------------------------------------------------------------
+
+    def pair(self, sensitivity: float) -> GaussianPair:
         """N(Δ/σ, 1) against N(0, 1): the noise is isotropic, so only the L2 distance counts."""
         distance = checked_sensitivity(sensitivity)
         # Where the quotient underflows, a float above it stands for it.
         return GaussianPair(max(distance / self.sigma, 1e-300) if distance else 0.0)
 
+    def strength(self, sensitivity: float) -> tuple[Hashable, Fraction | float]:
+        """μ: a normal pair is a post-processing of any with a larger one."""
+        return (), self.pair(sensitivity).mu
+
     def implied_sensitivity(self, contribution_factor: float, entries: int = 1) -> float | None:
         """The clip norm, doubled where one value may replace another."""
         return None if self.clip_norm is None else self.clip_norm * contribution_factor
 
-    def _prepare(self, value: ArrayLike) -> NDArray[Any]:
+    # -- release ---------------------------------------------------------------------------------
+
+    def prepare(self, value: ArrayLike) -> NDArray[Any]:
+        """Finite numbers, scaled down to the clip norm."""
         array = validate.real_array(value=value)
         if self.clip_norm is None:
             return array
         norm = float(np.linalg.norm(array))
         return array * (self.clip_norm / norm) if norm > self.clip_norm else array
 
-    def _sample(self, values: NDArray[Any], rng: np.random.Generator) -> NDArray[Any]:
-        return values + rng.normal(scale=self.sigma, size=values.shape)
+    def noise(self, shape: tuple[int, ...], rng: np.random.Generator) -> Floats:
+        """Normal noise of deviation σ."""
+        return rng.normal(scale=self.sigma, size=shape)
 
-    def log_density(self, outputs: ArrayLike, value: ArrayLike) -> Floats:
-        """Sum over entries of −(y − x)²/2σ² − ln σ√2π."""
-        z = (np.asarray(outputs, dtype=np.float64) - self._prepare(value)) / self.sigma
-        return sum_over_entries(-z * z / 2 - math.log(self.sigma * math.sqrt(2 * math.pi)))
+    def require_exact(self, sensitivity: float, source: ExactSource) -> None:
+        """Refuse a grid too coarse for σ, and shifts beyond the proof of :meth:`grid_scale`."""
+        super().require_exact(sensitivity, source)
+        source.step(self.sigma)
+        ratio = sensitivity / self.sigma
+        if ratio and not _SMALLEST_SHIFT <= ratio <= _LARGEST_SHIFT:
+            raise UnsupportedError(
+                f"sensitivity is {ratio:g} sigma; exact normal noise is proved for 2^-16 to 10."
+            )
 
+    def sample_exactly(
+        self, values: NDArray[Any], sensitivity: float, source: ExactSource
+    ) -> NDArray[Any]:
+        """Discrete normal noise on a grid, as wide as :meth:`grid_scale` asks for."""
+        step = source.step(self.sigma)
+        scale = self.grid_scale(sensitivity, math.prod(values.shape[1:]), step)
+        return on_grid(values, step, source.normal(scale, values.shape))
 
-@dataclass(frozen=True)
-class DiscreteGaussian(Mechanism):
-    """Adds integer noise with mass proportional to exp(−k²/2σ²) (Canonne, Kamath and Steinke 2020).
+    def grid_scale(self, sensitivity: float, entries: int, step: float) -> float:
+        """σ (1 + (√d + 1)γ/Δ), in steps γ of a grid, for d entries: no more than declared is spent.
 
-    Attributes:
-        sigma: parameter σ, about the standard deviation.
-    """
+        Rounding moves neighbours to at most Δ + √d γ apart. The discrete normal law satisfies
+        ρ = Δ²/2σ² exactly (Canonne, Kamath and Steinke 2020, Theorem 4), so that √d steps pay for
+        the rounding. One step more pays for the curve: rounding a *continuous* normal release to
+        the grid only loses information (post-processing), and within 40 σ its masses and the
+        discrete ones differ by a factor of at most exp(68 γ²/σ²) an entry. That is far below what
+        the step gains in δ(ε), at any δ above 1e-300, for 2^-16 ≤ Δ/σ ≤ 10 and d ≤ 2^14.
 
-    kind: ClassVar[str] = "discrete-gaussian"
-    norm: ClassVar[Norm] = Norm.L2
-    sigma: Positive
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.sigma > 1e5:
-            raise InputError(f"sigma is {self.sigma}; discrete-gaussian takes at most 1e5.")
-
-    def pair(self, sensitivity: float) -> DominatingPair:
-        """The pair of one integer entry; ρ = Δ²/2σ² (Canonne et al. 2020, Theorem 4).
-
-        At output k the loss of a shift s is (2ks − s²)/2σ². Outputs whose mass is below the
-        smallest float are left out; their P-mass is counted as infinite loss.
+        Raises:
+            UnsupportedError: if there are more entries than the proof covers.
         """
-        shift = integer_sensitivity(sensitivity, self.kind)
-        reach = math.ceil(39 * self.sigma) + 2
-        if reach > 10**7 or shift > reach:
+        if entries > _MOST_ENTRIES:
             raise UnsupportedError(
-                f"sensitivity is {sensitivity}; with sigma {self.sigma} it must be at most {reach}."
+                f"value has {entries} entries; exact normal noise takes at most {_MOST_ENTRIES}."
             )
-        if shift == 0:
-            return FinitePair(np.zeros(1), np.ones(1), np.ones(1))
-        largest = Fraction(2 * reach * shift + shift**2) / (2 * Fraction(self.sigma) ** 2)
-        if exceeds_floats(largest):
-            return vast_pair()
-        k = np.arange(shift - reach, reach + 1, dtype=np.float64)
-        log_mass = -log_normaliser(self.sigma)
-        q = np.exp(log_mass - (k / self.sigma) ** 2 / 2)
-        p = np.exp(log_mass - ((k - shift) / self.sigma) ** 2 / 2)
-        losses = (2 * k - shift) * shift / (2 * self.sigma**2)
-        return _DiscreteNormalPair(
-            losses, p, q, p_infinite=1e-300, rho=concentration(shift / self.sigma, 0.5)
-        )
+        return widened(self.sigma, step, sensitivity, math.isqrt(entries) + 2)
 
-    def _prepare(self, value: ArrayLike) -> NDArray[Any]:
-        array = integer_array(value)
-        if array.size > 1:
-            raise UnsupportedError(
-                f"value has {array.size} entries; discrete-gaussian is accounted for one integer "
-                "at a time, so release the entries one by one."
-            )
-        return array
-
-    def _sample(self, values: NDArray[Any], rng: np.random.Generator) -> NDArray[Any]:
-        return values + discrete_normal(self.sigma, values.size, rng).reshape(values.shape)
-
-    def log_density(self, outputs: ArrayLike, value: ArrayLike) -> Floats:
-        """−k²/2σ² less the logarithm of the normaliser."""
-        outputs = np.asarray(outputs, dtype=np.float64)
-        z = (outputs - self._prepare(value)) / self.sigma
-        log_mass = -z * z / 2 - log_normaliser(self.sigma)
-        return sum_over_entries(np.where(outputs == np.floor(outputs), log_mass, -np.inf))
-
-
-@dataclass(frozen=True, eq=False)
-class _DiscreteNormalPair(FinitePair):
-    """A finite cut of the discrete normal pair that keeps the closed forms of the whole."""
-
-    rho: float = 0.0
-
-    def renyi(self, orders: ArrayLike) -> Floats:
-        """At most α ρ (Canonne et al. 2020, Theorem 4)."""
-        with np.errstate(over="ignore"):
-            return np.asarray(orders, dtype=np.float64) * self.rho
+    # -- law -------------------------------------------------------------------------------------
 
     @property
-    def zcdp_rho(self) -> float:
-        """ρ, rounded up."""
-        return math.nextafter(self.rho, math.inf)
+    def noise_scale(self) -> float:
+        """σ."""
+        return self.sigma
+
+    def log_noise_density(self, noise: Floats) -> Floats:
+        """−n²/2σ² − ln σ√2π."""
+        z = noise / self.sigma
+        return -z * z / 2 - math.log(self.sigma * math.sqrt(2 * math.pi))
+
+    def noise_tails(self, noise: Floats, rng: np.random.Generator) -> Tails:
+        """2Φ(−|n|/σ)."""
+        return normal_tails(noise / self.sigma)
+
+    def difference_tails(self, differences: ArrayLike) -> Tails:
+        """Normal of deviation √2σ."""
+        change = np.asarray(differences, dtype=np.float64)
+        return normal_tails(change / (self.sigma * math.sqrt(2)))

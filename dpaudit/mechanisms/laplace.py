@@ -1,8 +1,9 @@
-"""The Laplace mechanism, continuous and discrete."""
+"""The Laplace mechanism."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Hashable
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, ClassVar
@@ -11,30 +12,19 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dpaudit import validate
-from dpaudit.errors import InputError
 from dpaudit.fields import Interval, Positive
-from dpaudit.mechanisms.base import (
-    Mechanism,
-    Norm,
-    checked_sensitivity,
-    integer_array,
-    integer_sensitivity,
-    sum_over_entries,
-)
-from dpaudit.mechanisms.pairs import (
-    DominatingPair,
-    FinitePair,
-    Floats,
-    LaplacePair,
-    exceeds_floats,
-    vast_pair,
-)
+from dpaudit.mechanisms.additive import AdditiveNoise
+from dpaudit.mechanisms.base import Norm, checked_sensitivity
+from dpaudit.mechanisms.exact import ExactSource, on_grid, widened
+from dpaudit.mechanisms.pairs import Floats, LaplacePair
+from dpaudit.mechanisms.rounding import round_up
+from dpaudit.mechanisms.tails import Tails, laplace_tails
 
-__all__ = ["DiscreteLaplace", "Laplace"]
+__all__ = ["Laplace"]
 
 
 @dataclass(frozen=True)
-class Laplace(Mechanism):
+class Laplace(AdditiveNoise):
     """Adds independent Laplace noise to every entry (Dwork, McSherry, Nissim and Smith 2006).
 
     Attributes:
@@ -50,6 +40,8 @@ class Laplace(Mechanism):
     kind: ClassVar[str] = "laplace"
     norm: ClassVar[Norm] = Norm.L1
     real_valued: ClassVar[bool] = True
+    numpy_law: ClassVar[str] = "laplace"
+    long_shift_dominates: ClassVar[bool] = True
     scale: Positive
     clip: Interval | None = None
 
@@ -57,17 +49,24 @@ class Laplace(Mechanism):
     def calibrated(
         cls, *, epsilon: float, sensitivity: float, clip: tuple[float, float] | None = None
     ) -> Laplace:
-        """The least scale whose ε does not exceed the wish, in exact arithmetic."""
+        """The least scale whose ε does not exceed the wish, in exact arithmetic.
+
+        Raises:
+            InputError: if ε or the sensitivity is not above 0, or no float is so large a scale.
+        """
         wish = Fraction(validate.positive(epsilon=epsilon))
         distance = Fraction(validate.positive(sensitivity=sensitivity))
-        scale = float(distance / wish)
-        while distance / Fraction(scale) > wish:
-            scale = math.nextafter(scale, math.inf)
-        return cls(scale, clip)
+        return cls(round_up(distance / wish), clip)
 
-    def pair(self, sensitivity: float) -> DominatingPair:
+    # -- privacy ---------------------------------------------------------------------------------
+
+    def pair(self, sensitivity: float) -> LaplacePair:
         """A Laplace pair whose ε is the exact quotient of sensitivity and scale."""
         return LaplacePair(Fraction(checked_sensitivity(sensitivity)) / Fraction(self.scale))
+
+    def strength(self, sensitivity: float) -> tuple[Hashable, Fraction | float]:
+        """ε: a Laplace pair is a post-processing of any with a larger one."""
+        return (), self.pair(sensitivity).ratio
 
     def implied_sensitivity(self, contribution_factor: float, entries: int = 1) -> float | None:
         """Width of the clip where one value may replace another, else its largest magnitude."""
@@ -77,70 +76,59 @@ class Laplace(Mechanism):
         width = upper - lower if contribution_factor == 2 else max(abs(lower), abs(upper))
         return width * entries
 
-    def _prepare(self, value: ArrayLike) -> NDArray[Any]:
+    # -- release ---------------------------------------------------------------------------------
+
+    def prepare(self, value: ArrayLike) -> NDArray[Any]:
+        """Finite numbers, clipped."""
         array: NDArray[Any] = validate.real_array(value=value)
-        if self.clip is not None:
-            array = np.clip(array, *self.clip)
-        return array
+        return array if self.clip is None else np.clip(array, *self.clip)
 
-    def _sample(self, values: NDArray[Any], rng: np.random.Generator) -> NDArray[Any]:
-        return values + rng.laplace(scale=self.scale, size=values.shape)
+    def noise(self, shape: tuple[int, ...], rng: np.random.Generator) -> Floats:
+        """Laplace noise of scale b."""
+        return rng.laplace(scale=self.scale, size=shape)
 
-    def log_density(self, outputs: ArrayLike, value: ArrayLike) -> Floats:
-        """Sum over entries of −|y − x|/b − ln 2b."""
-        distance = np.abs(np.asarray(outputs, dtype=np.float64) - self._prepare(value))
-        return sum_over_entries(-distance / self.scale - math.log(2 * self.scale))
+    def require_exact(self, sensitivity: float, source: ExactSource) -> None:
+        """Refuse a grid too coarse for the scale."""
+        super().require_exact(sensitivity, source)
+        source.step(self.scale)
 
+    def sample_exactly(
+        self, values: NDArray[Any], sensitivity: float, source: ExactSource
+    ) -> NDArray[Any]:
+        """Discrete Laplace noise on a grid, as wide as :meth:`grid_scale` asks for."""
+        step = source.step(self.scale)
+        scale = self.grid_scale(sensitivity, math.prod(values.shape[1:]), step)
+        return on_grid(values, step, source.laplace(scale, values.shape))
 
-@dataclass(frozen=True)
-class DiscreteLaplace(Mechanism):
-    """Adds integer noise with mass proportional to exp(−|k|/b).
+    def grid_scale(self, sensitivity: float, entries: int, step: float) -> float:
+        """B (1 + 3dγ/Δ), in steps γ of a grid, for d entries: ε and the curve are at most declared.
 
-    The two-sided geometric mechanism of Ghosh, Roughgarden and Sundararajan 2009.
-
-    Attributes:
-        scale: scale b of the noise, above 0.
-    """
-
-    kind: ClassVar[str] = "discrete-laplace"
-    norm: ClassVar[Norm] = Norm.L1
-    scale: Positive
-
-    def pair(self, sensitivity: float) -> DominatingPair:
-        """The pair of one integer coordinate shifted by the whole sensitivity.
-
-        For a shift s the loss at output k is (|k| − |k − s|)/b, one value for each k in 0…s, with
-        geometric tails lumped at both ends. Several coordinates are dominated as for
-        :class:`~dpaudit.mechanisms.pairs.LaplacePair`.
+        Let K be an integer shift and t the scale, both in grid steps. At the losses e_j =
+        (2j − K)/t discrete Laplace noise has δ(e_j) = 1 − exp((j − K)/t), and δ falls in between.
+        A continuous pair of ε = (K + 2)/t has δ(e_{j+1}) = 1 − exp((j − K)/t), no less. So it
+        dominates, entry by entry; and over d entries, with K ≤ Δ/γ + d in all, one pair of
+        ε = (Δ/γ + 3d)/t does (composition, and the walk of
+        :class:`~dpaudit.mechanisms.LaplacePair`).
         """
-        shift = integer_sensitivity(sensitivity, self.kind)
-        if shift > 10**6:
-            raise InputError(f"sensitivity is {sensitivity}; discrete-laplace takes at most 1e6.")
-        if shift == 0:
-            return FinitePair(np.zeros(1), np.ones(1), np.ones(1), bound=Fraction(0))
-        bound = Fraction(shift) / Fraction(self.scale)
-        if exceeds_floats(bound):
-            return vast_pair(bound)
-        ratio = math.exp(-1 / self.scale)
-        k = np.arange(shift + 1)
-        q = np.exp(-k / self.scale) * (-math.expm1(-1 / self.scale) / (1 + ratio))
-        q[0] = 1 / (1 + ratio)
-        q[-1] = math.exp(-shift / self.scale) / (1 + ratio)
-        losses = (2 * k - shift) / self.scale
-        # P is the mirror image of Q: its mass at k is that of Q at s − k.
-        return FinitePair(losses, q[::-1].copy(), q, bound=bound)
+        return widened(self.scale, step, sensitivity, 3 * entries)
 
-    def _prepare(self, value: ArrayLike) -> NDArray[Any]:
-        return integer_array(value)
+    # -- law -------------------------------------------------------------------------------------
 
-    def _sample(self, values: NDArray[Any], rng: np.random.Generator) -> NDArray[Any]:
-        success = -math.expm1(-1 / self.scale)
-        released: NDArray[Any] = values + rng.geometric(success, values.shape)
-        return released - rng.geometric(success, values.shape)
+    @property
+    def noise_scale(self) -> float:
+        """Scale b."""
+        return self.scale
 
-    def log_density(self, outputs: ArrayLike, value: ArrayLike) -> Floats:
-        """Sum over entries of −|k|/b + ln tanh(1/2b)."""
-        outputs = np.asarray(outputs, dtype=np.float64)
-        distance = np.abs(outputs - self._prepare(value))
-        log_mass = -distance / self.scale + math.log(math.tanh(0.5 / self.scale))
-        return sum_over_entries(np.where(outputs == np.floor(outputs), log_mass, -np.inf))
+    def log_noise_density(self, noise: Floats) -> Floats:
+        """−|n|/b − ln 2b."""
+        return -np.abs(noise) / self.scale - math.log(2 * self.scale)
+
+    def noise_tails(self, noise: Floats, rng: np.random.Generator) -> Tails:
+        """e^(−|n|/b)."""
+        return laplace_tails(noise / self.scale)
+
+    def difference_tails(self, differences: ArrayLike) -> Tails:
+        """(1 + z/2) e^−z at z = |n|/b; its density (1 + z) e^−z / 2 has the mean 3/2."""
+        change = np.asarray(differences, dtype=np.float64).ravel()
+        z = np.abs(change) / self.scale
+        return Tails((1 + z / 2) * np.exp(-z), change > 0, z / 1.5)

@@ -7,13 +7,12 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
-from dpaudit import validate
 from dpaudit.errors import UnsupportedError
 from dpaudit.fields import Name, NonNegative, Probability
-from dpaudit.mechanisms.base import Mechanism, Norm, checked_sensitivity, require_proof
-from dpaudit.mechanisms.pairs import DominatingPair, FinitePair, Floats
+from dpaudit.mechanisms.base import Mechanism, Norm, checked_sensitivity
+from dpaudit.mechanisms.pairs import DominatingPair, costless_pair
 
 __all__ = ["Opaque"]
 
@@ -34,6 +33,7 @@ class Opaque(Mechanism):
 
     kind: ClassVar[str] = "opaque"
     norm: ClassVar[Norm] = Norm.CHANGE
+    is_black_box: ClassVar[bool] = True
     label: Name
     epsilon: NonNegative
     delta: Probability = 0.0
@@ -46,24 +46,19 @@ class Opaque(Mechanism):
             UnsupportedError: always for neighbours that differ.
         """
         if checked_sensitivity(sensitivity) == 0:
-            return FinitePair(np.zeros(1), np.ones(1), np.ones(1))
-        raise require_proof(f"opaque mechanism {self.label!r}")
+            return costless_pair()
+        raise UnsupportedError(
+            f"opaque mechanism {self.label!r} states a claim without a proof; no accountant can "
+            "certify it."
+        )
 
-    def release_many(self, value: ArrayLike, size: int, rng: np.random.Generator) -> NDArray[Any]:
-        """``size`` calls of the sampler, stacked."""
-        size = validate.integer_at_least(0, size=size)
-        prepared = self._prepare(value)
-        if self.sampler is None:
-            raise UnsupportedError(f"opaque mechanism {self.label!r} has no sampler; give it one.")
-        return np.stack([np.asarray(self.sampler(prepared, rng)) for _ in range(size)])
-
-    def _sample(self, values: NDArray[Any], rng: np.random.Generator) -> NDArray[Any]:
-        raise UnsupportedError(f"opaque mechanism {self.label!r} is sampled run by run.")
-
-    def log_density(self, outputs: ArrayLike, value: ArrayLike) -> Floats:
-        """Unknown.
+    def sample(self, values: NDArray[Any], rng: np.random.Generator) -> NDArray[Any]:
+        """One call of the sampler for each run.
 
         Raises:
-            UnsupportedError: always.
+            UnsupportedError: if there is no sampler.
         """
-        raise UnsupportedError(f"opaque mechanism {self.label!r} declares no density.")
+        if self.sampler is None:
+            raise UnsupportedError(f"opaque mechanism {self.label!r} has no sampler; give it one.")
+        released = [np.asarray(self.sampler(np.array(value), rng)) for value in values]
+        return np.stack(released) if released else np.empty(values.shape)

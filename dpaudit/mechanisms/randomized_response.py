@@ -3,25 +3,25 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Hashable
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import Annotated, Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dpaudit import validate
-from dpaudit.errors import InputError
+from dpaudit.errors import InputError, UnsupportedError
 from dpaudit.fields import Rate, at_least
-from dpaudit.mechanisms.base import (
-    Mechanism,
-    Norm,
-    checked_sensitivity,
-    integer_array,
-    sum_over_entries,
-)
-from dpaudit.mechanisms.pairs import DominatingPair, FinitePair, Floats
+from dpaudit.mechanisms.base import Mechanism, Norm, changes, integer_array, sum_over_entries
+from dpaudit.mechanisms.exact import ExactSource
+from dpaudit.mechanisms.pairs import DominatingPair, FinitePair, Floats, costless_pair
+from dpaudit.mechanisms.tails import Tails, choice_tails
 
 __all__ = ["RandomizedResponse"]
+
+_MOST_OUTPUTS = 10**6
 
 
 @dataclass(frozen=True)
@@ -42,7 +42,11 @@ class RandomizedResponse(Mechanism):
 
     @classmethod
     def calibrated(cls, *, epsilon: float, k: int = 2) -> RandomizedResponse:
-        """The least p for ε, rounded up."""
+        """The least p for ε, rounded up.
+
+        Raises:
+            InputError: if ε is not above 0, or k below 2.
+        """
         epsilon = validate.positive(epsilon=epsilon)
         k = validate.integer_at_least(2, k=k)
         p = k / (math.expm1(epsilon) + k)
@@ -50,18 +54,17 @@ class RandomizedResponse(Mechanism):
             p = math.nextafter(p, 1)
         return cls(p, k)
 
+    # -- privacy ---------------------------------------------------------------------------------
+
     def pair(self, sensitivity: float) -> DominatingPair:
         """Two different answers: losses −ε, 0 and ε. A sensitivity of 0 costs nothing.
 
         Raises:
             InputError: if the sensitivity is neither 0 nor 1.
         """
-        changed = checked_sensitivity(sensitivity)
-        if changed not in (0.0, 1.0):
-            raise InputError(f"sensitivity is {sensitivity}; randomized-response takes 0 or 1.")
-        lie, truth = self.p / self.k, 1 - self.p + self.p / self.k
-        if changed == 0 or self.p == 1:
-            return FinitePair(np.zeros(1), np.ones(1), np.ones(1))
+        if not changes(sensitivity, self.kind) or self.p == 1:
+            return costless_pair()
+        lie, truth = self._chances
         epsilon = math.nextafter(math.log1p(self.k * (1 - self.p) / self.p), math.inf)
         return FinitePair(
             np.array([-epsilon, 0.0, epsilon]),
@@ -69,24 +72,76 @@ class RandomizedResponse(Mechanism):
             np.array([truth, (self.k - 2) * lie, lie]),
         )
 
+    @property
+    def _chances(self) -> tuple[float, float]:
+        """Probability of one wrong answer, and of the true one."""
+        return self.p / self.k, 1 - self.p + self.p / self.k
+
+    def strength(self, sensitivity: float) -> tuple[Hashable, Fraction | float]:
+        """−p, for k answers: with more uniform answers it is a post-processing."""
+        return (self.k, sensitivity), -self.p
+
     def implied_sensitivity(self, contribution_factor: float, entries: int = 1) -> float | None:
         """1 for each answer: any may become any other."""
         return float(entries)
 
-    def _prepare(self, value: ArrayLike) -> NDArray[Any]:
+    def worst_pairs(self) -> tuple[tuple[int, int, str], ...]:
+        """Two answers, and those at both ends."""
+        return (0, 1, "two answers"), (0, self.k - 1, "first and last")
+
+    # -- release ---------------------------------------------------------------------------------
+
+    def prepare(self, value: ArrayLike) -> NDArray[Any]:
+        """Integers in 0…k−1."""
         answers = integer_array(value)
         if ((answers < 0) | (answers >= self.k)).any():
             raise InputError(f"value has an answer outside 0…{self.k - 1}.")
         return answers
 
-    def _sample(self, values: NDArray[Any], rng: np.random.Generator) -> NDArray[Any]:
+    def sample(self, values: NDArray[Any], rng: np.random.Generator) -> NDArray[Any]:
+        """The truth, or a uniform answer."""
         lies = rng.random(values.shape) < self.p
         return np.where(lies, rng.integers(self.k, size=values.shape), values)
+
+    def sample_exactly(
+        self, values: NDArray[Any], sensitivity: float, source: ExactSource
+    ) -> NDArray[Any]:
+        """The same with coins whose bias is exactly the float p."""
+        lies = source.events(self.p, values.shape)
+        return np.where(lies, source.integers(self.k, values.shape), values)
+
+    # -- law -------------------------------------------------------------------------------------
 
     def log_density(self, outputs: ArrayLike, value: ArrayLike) -> Floats:
         """Sum over entries of the log-probability of truth or lie."""
         outputs = np.asarray(outputs)
-        lie, truth = self.p / self.k, 1 - self.p + self.p / self.k
-        log_mass = np.where(outputs == self._prepare(value), math.log(truth), math.log(lie))
+        lie, truth = self._chances
+        log_mass = np.where(outputs == self.prepare(value), math.log(truth), math.log(lie))
         possible = (outputs >= 0) & (outputs < self.k) & (outputs == np.floor(outputs))
         return sum_over_entries(np.where(possible, log_mass, -np.inf))
+
+    def tails(self, released: ArrayLike, value: NDArray[Any], rng: np.random.Generator) -> Tails:
+        """One choice for each answer."""
+        lie, truth = self._chances
+        masses = np.where(np.arange(self.k) == value.reshape(-1, 1), truth, lie)
+        return choice_tails(masses, np.ravel(released).astype(np.int64), rng)
+
+    def probabilities(self, value: ArrayLike) -> tuple[Fraction, ...]:
+        """Of all vectors of answers in lexicographic order, each answer independent; exact.
+
+        Raises:
+            UnsupportedError: if there are more than a million.
+        """
+        answers = np.ravel(self.prepare(value)).tolist()
+        if self.k ** len(answers) > _MOST_OUTPUTS:
+            raise UnsupportedError(
+                f"{len(answers)} answers of {self.k} have more than {_MOST_OUTPUTS} outputs; audit "
+                "one answer, as they are independent."
+            )
+        lie = Fraction(self.p) / self.k
+        truth = 1 - Fraction(self.p) + lie
+        joint = [Fraction(1)]
+        for answer in answers:
+            row = [truth if output == answer else lie for output in range(self.k)]
+            joint = [mass * chance for mass in joint for chance in row]
+        return tuple(joint)

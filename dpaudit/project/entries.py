@@ -89,7 +89,7 @@ class SubjectEntry:
     settings: Mapping[str, Any] = field(default_factory=dict)
     claim: Claim | None = None
     delta: float | None = None
-    accountant: AccountantName = AccountantName.BEST
+    accountant: str = AccountantName.BEST
     audits: tuple[AuditEntry, ...] | None = None
     default_audit: AuditEntry = field(default_factory=AuditEntry)
 

@@ -38,7 +38,7 @@ from pathlib import Path
 from typing import Any
 
 from dpaudit import files, tables, validate
-from dpaudit.accounting import AccountantName
+from dpaudit.accounting import Accountant
 from dpaudit.certificate import Claim
 from dpaudit.errors import InputError
 from dpaudit.project.entries import DRAWN, AuditEntry, BudgetEntry, SubjectEntry
@@ -186,9 +186,7 @@ def _named_subject(name: str, given: dict[str, Any], default: AuditEntry) -> Sub
         settings=dict(settings),
         claim=_claim(given["claim"]) if "claim" in given else None,
         delta=None if delta is None else validate.probability(delta=delta),
-        accountant=AccountantName(
-            tables.chosen([*AccountantName], accountant=given.get("accountant", "best"))
-        ),
+        accountant=Accountant.named(given.get("accountant", "best")).kind,
         audits=audits,
         default_audit=default,
     )

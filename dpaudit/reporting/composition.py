@@ -63,12 +63,12 @@ class Growth:
     """
 
     delta: float
-    accountant: AccountantName
+    accountant: str
     within: tuple[Step, ...]
     beyond: tuple[Step, ...]
 
 
-def quick_accountant(plan: Plan, name: AccountantName) -> AccountantName:
+def quick_accountant(plan: Plan, name: str) -> str:
     """That accountant, or the Rényi one where its loss distribution would take long."""
     slow = name in (AccountantName.PLD, AccountantName.BEST) and _distinct(plan) > _FEW
     return AccountantName.RDP if slow else name

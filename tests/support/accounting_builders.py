@@ -35,6 +35,15 @@ def use(
     )
 
 
+def repeated(
+    mechanism: Mechanism, count: int = 1, *, rate: float | None = None, **fields: Any
+) -> Invocation:
+    """So many uses, Poisson-sampled at a rate."""
+    if rate is not None:
+        fields["sampling"] = PoissonSampling(rate)
+    return use(mechanism, count=count, **fields)
+
+
 def plan(*invocations: Invocation) -> Plan:
     return Plan.of(*invocations)
 
@@ -56,13 +65,18 @@ def pure_invocations() -> st.SearchStrategy[Invocation]:
     )
 
 
-def gaussian_invocations() -> st.SearchStrategy[Invocation]:
-    return st.builds(lambda s, n: use(Gaussian(s), count=n), _noise, _counts)
+def gaussian_invocations(
+    rates: st.SearchStrategy[float] | None = None,
+) -> st.SearchStrategy[Invocation]:
+    drawn = st.none() if rates is None else rates
+    return st.builds(lambda s, n, q: repeated(Gaussian(s), n, rate=q), _noise, _counts, drawn)
 
 
 def sampled_invocations() -> st.SearchStrategy[Invocation]:
     mechanisms = st.one_of(st.builds(Gaussian, _noise), st.builds(Laplace, _noise))
     rates = st.floats(0.001, 0.9)
-    return st.builds(
-        lambda m, q, n: use(m, count=n, sampling=poisson(q)), mechanisms, rates, _counts
-    )
+    return st.builds(lambda m, q, n: repeated(m, n, rate=q), mechanisms, rates, _counts)
+
+
+def any_invocations() -> st.SearchStrategy[Invocation]:
+    return st.one_of(pure_invocations(), gaussian_invocations(), sampled_invocations())

@@ -1,1 +1,7 @@
-"""What sampling makes of a mechanism's privacy loss."""
+"""What secret sampling of the units makes of a mechanism's privacy."""
+
+from dpaudit.accounting.amplification import fixed_size, poisson  # noqa: F401  # they register
+from dpaudit.accounting.amplification.base import Amplification, amplification
+from dpaudit.accounting.amplification.directed import DirectedPair, PlainPair
+
+__all__ = ["Amplification", "DirectedPair", "PlainPair", "amplification"]

@@ -11,8 +11,9 @@ from typing import Any, ClassVar
 from dpaudit.accounting.accountant import Accountant, Composition, Interval
 from dpaudit.accounting.inversion import least_epsilon
 from dpaudit.accounting.proved import AccountantName
-from dpaudit.accounting.terms import Term, terms, up
+from dpaudit.accounting.terms import Term, terms
 from dpaudit.errors import UnsupportedError
+from dpaudit.mechanisms.rounding import up
 from dpaudit.plan import Invocation
 
 __all__ = ["GaussianAccountant", "GaussianComposition"]
@@ -55,6 +56,11 @@ class GaussianComposition(Composition):
         return Interval(*_delta(self.mu, epsilon))
 
     @property
+    def is_exact(self) -> bool:
+        """Always."""
+        return True
+
+    @property
     def native(self) -> Mapping[str, Any]:
         """μ."""
         return {"mu": self.mu if self.mu < math.inf else None}
@@ -63,7 +69,8 @@ class GaussianComposition(Composition):
 class GaussianAccountant(Accountant):
     """μ-GDP of ledgers that hold nothing but Gaussian mechanisms without sampling."""
 
-    name: ClassVar[AccountantName] = AccountantName.GAUSSIAN
+    kind: ClassVar[str] = AccountantName.GAUSSIAN
+    in_best: ClassVar[bool] = True
 
     def compose(self, invocations: Sequence[Invocation]) -> GaussianComposition:
         """Add up the squares.

@@ -5,17 +5,16 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from fractions import Fraction
 from typing import Any, ClassVar
 
 import numpy as np
 
 from dpaudit.accounting.accountant import Accountant, Composition, Interval
 from dpaudit.accounting.proved import AccountantName
-from dpaudit.accounting.terms import Scheme, Term, round_up, terms
+from dpaudit.accounting.terms import Term, require_law, slack_of, terms
 from dpaudit.errors import UnsupportedError
-from dpaudit.mechanisms.black_box import ConcentratedPair
 from dpaudit.mechanisms.pairs import Floats
+from dpaudit.mechanisms.rounding import round_up
 from dpaudit.plan import Invocation
 
 __all__ = ["MomentsAccountant", "MomentsComposition"]
@@ -66,7 +65,8 @@ class MomentsComposition(Composition):
 class MomentsAccountant(Accountant):
     """Integer moments to 32 and the Markov bound (Abadi et al. 2016)."""
 
-    name: ClassVar[AccountantName] = AccountantName.MOMENTS
+    kind: ClassVar[str] = AccountantName.MOMENTS
+    in_best: ClassVar[bool] = True
 
     def compose(self, invocations: Sequence[Invocation]) -> MomentsComposition:
         """Add up.
@@ -80,20 +80,16 @@ class MomentsAccountant(Accountant):
             for part in parts:
                 total += part.count * _log_moments(part)
             total *= 1 + 1e-15 * (len(parts) + 2)
-        slack = round_up(sum((part.slack for part in parts), Fraction(0)))
-        return MomentsComposition(total, slack)
+        return MomentsComposition(total, round_up(slack_of(parts)))
 
 
 def _log_moments(part: Term) -> Floats:
-    from dpaudit.accounting.amplification.renyi import poisson_moments_at_integers
-
     drawn = part.amplification
     if drawn is None:
         with np.errstate(over="ignore"):
             return MOMENTS * part.pair.renyi(MOMENTS + 1) * (1 + 1e-14)
-    if drawn.scheme is Scheme.FIXED_SIZE or isinstance(part.pair, ConcentratedPair):
-        raise UnsupportedError(
-            f"{part.invocation.describe()}: the moments accountant samples by Poisson only, and "
-            "needs the moments of the mechanism."
-        )
-    return poisson_moments_at_integers(part.pair, drawn.rate, tuple(range(2, 34)))
+    try:
+        require_law(part.pair)
+        return drawn.integer_moments(part.pair, tuple(range(2, 34)))
+    except UnsupportedError as error:
+        raise UnsupportedError(f"{part.invocation.describe()}: {error}") from None

@@ -11,11 +11,12 @@ from typing import Any, ClassVar
 from dpaudit.accounting.accountant import Accountant, Composition, Interval
 from dpaudit.accounting.inversion import least_epsilon
 from dpaudit.accounting.proved import AccountantName
-from dpaudit.accounting.terms import Term, round_up, terms, unbounded, up
+from dpaudit.accounting.terms import Term, pure_total, slack_of, terms, unbounded
 from dpaudit.errors import UnsupportedError
+from dpaudit.mechanisms.rounding import round_up, up
 from dpaudit.plan import Invocation
 
-__all__ = ["PureAccountant", "PureComposition", "pure_sum"]
+__all__ = ["PureAccountant", "PureComposition"]
 
 
 @dataclass(frozen=True)
@@ -72,6 +73,11 @@ class PureComposition(Composition):
         return Interval(max(0.0, own - error), min(1.0, own + error))
 
     @property
+    def is_exact(self) -> bool:
+        """For a single use."""
+        return self.single is not None
+
+    @property
     def native(self) -> Mapping[str, Any]:
         """The sum, as a float."""
         total = round_up(self.total)
@@ -91,7 +97,8 @@ class PureAccountant(Accountant):
     0.5
     """
 
-    name: ClassVar[AccountantName] = AccountantName.PURE
+    kind: ClassVar[str] = AccountantName.PURE
+    in_best: ClassVar[bool] = True
 
     def compose(self, invocations: Sequence[Invocation]) -> PureComposition:
         """Add up.
@@ -103,16 +110,6 @@ class PureAccountant(Accountant):
         unlimited = unbounded(parts)
         if unlimited:
             raise UnsupportedError(f"no pure guarantee: {unlimited[0]} has unbounded loss.")
-        slack = sum((part.slack for part in parts), Fraction(0))
+        slack = slack_of(parts)
         alone = len(parts) == 1 and parts[0].count == 1 and parts[0].amplification is None
-        return PureComposition(_total(parts), slack, parts[0] if alone and not slack else None)
-
-
-def pure_sum(parts: Sequence[Term]) -> float:
-    """The sum of pure ε, rounded up; infinity where there is none."""
-    return math.inf if unbounded(parts) else round_up(_total(parts))
-
-
-def _total(parts: Sequence[Term]) -> Fraction:
-    costs = (Fraction(part.sampled_epsilon) * part.count for part in parts)
-    return sum(costs, Fraction(0))
+        return PureComposition(pure_total(parts), slack, parts[0] if alone and not slack else None)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from fractions import Fraction
 from functools import lru_cache
 from typing import Any, ClassVar
 
@@ -13,33 +12,17 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from dpaudit.accounting.accountant import Accountant, Composition, Interval
-from dpaudit.accounting.closed_forms.pure import pure_sum
+from dpaudit.accounting.amplification import Amplification
+from dpaudit.accounting.orders import ORDERS
 from dpaudit.accounting.proved import AccountantName
-from dpaudit.accounting.terms import (
-    Amplification,
-    Scheme,
-    Term,
-    as_float,
-    round_up,
-    terms,
-    up,
-    use_of,
-)
+from dpaudit.accounting.terms import Term, pure_sum, require_law, slack_of, terms
 from dpaudit.errors import UnsupportedError
 from dpaudit.mechanisms import DominatingPair, Mechanism
-from dpaudit.mechanisms.black_box import ConcentratedPair
 from dpaudit.mechanisms.pairs import Floats
+from dpaudit.mechanisms.rounding import as_float, round_up, up
 from dpaudit.plan import Invocation
 
-__all__ = ["ORDERS", "RdpAccountant", "RdpComposition", "renyi_curve"]
-
-_REAL = 1 + np.concatenate([np.geomspace(1e-5, 0.1, 40, endpoint=False), np.geomspace(0.1, 15, 90)])
-_WHOLE = tuple(range(17, 33)) + tuple(
-    sorted({round(32 * 1.1**step) for step in range(1, 37)} | {64, 128, 256, 512, 1024})
-)
-_HIGH = 2.0 ** np.arange(11, 25)
-ORDERS: Floats = np.concatenate([_REAL, np.array(_WHOLE, dtype=np.float64), _HIGH])
-"""Orders α at which curves are kept: real ones to 16, integers to 1024, and powers of two."""
+__all__ = ["RdpAccountant", "RdpComposition", "renyi_curve"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,8 +30,8 @@ class RdpComposition(Composition):
     """Divergences that add up order by order (Mironov 2017, Proposition 1).
 
     Attributes:
-        divergences: the sum of Rényi divergences at :data:`ORDERS`, rounded up; infinite where
-            there is no bound.
+        divergences: the sum of Rényi divergences at :data:`~dpaudit.accounting.orders.ORDERS`,
+            rounded up; infinite where there is no bound.
         cap: the pure ε of the same uses, or infinity.
         slack: the sum of δ of (ε, δ)-private black boxes.
     """
@@ -106,7 +89,8 @@ class RdpComposition(Composition):
 class RdpAccountant(Accountant):
     """Sums of Rényi curves, one cached curve for each distinct mechanism."""
 
-    name: ClassVar[AccountantName] = AccountantName.RDP
+    kind: ClassVar[str] = AccountantName.RDP
+    in_best: ClassVar[bool] = True
 
     def compose(self, invocations: Sequence[Invocation]) -> RdpComposition:
         """Add up.
@@ -120,22 +104,12 @@ class RdpAccountant(Accountant):
             for part in parts:
                 total += part.count * renyi_curve(part)
             total *= 1 + 1e-15 * (len(parts) + 2)
-        slack = round_up(sum((part.slack for part in parts), Fraction(0)))
-        return RdpComposition(total, pure_sum(parts), slack)
+        return RdpComposition(total, pure_sum(parts), round_up(slack_of(parts)))
 
     def epsilon_after_rounds(
         self, invocations: Sequence[Invocation], delta: float, rounds: ArrayLike
     ) -> Floats:
-        """ε after each number of rounds, all rounds alike.
-
-        Args:
-            invocations: one round.
-            delta: δ of every guarantee.
-            rounds: numbers of rounds, shape (n,).
-
-        Returns:
-            Shape (n,).
-        """
+        """ε after each number of rounds; the divergences of one are multiplied."""
         one = self.compose(invocations)
         counts = np.asarray(rounds, dtype=np.float64)
         left = delta - counts * up(one.slack)
@@ -150,8 +124,8 @@ class RdpAccountant(Accountant):
 
 
 def renyi_curve(part: Term) -> Floats:
-    """Rényi divergences of one use at :data:`ORDERS`, rounded up; not to be written to."""
-    mechanism, sensitivity, _, _ = use_of(part.invocation)
+    """Rényi divergences of one use at the orders in use, rounded up; not to be written to."""
+    mechanism, sensitivity = part.invocation.mechanism, part.invocation.sensitivity
     try:
         return _curve(mechanism, sensitivity, part.amplification, _Held(part.pair))
     except UnsupportedError as error:
@@ -180,54 +154,16 @@ def _curve(
         base = pair.renyi(ORDERS)
         if np.isnan(base).any():
             base = np.where(np.isnan(base), np.inf, base)
-        curve = base if drawn is None else np.fmin(base, _sampled(pair, drawn, base))
+        if drawn is not None:
+            require_law(pair)
+            base = np.fmin(base, drawn.log_moments(pair) / (ORDERS - 1))
         # Curves near order 1 are quotients of two small numbers; the slack covers their rounding.
-        curve = curve * (1 + 1e-12) + 2.0**-50 / (ORDERS - 1)
+        curve = base * (1 + 1e-12) + 2.0**-50 / (ORDERS - 1)
     curve = np.minimum(curve, up(as_float(pair.pure_epsilon)))
     if not np.isfinite(curve).any() and not isinstance(pair.gaussian_mu, float):
         raise UnsupportedError("its Rényi divergences are infinite.")
     curve.setflags(write=False)
     return curve
-
-
-def _sampled(pair: DominatingPair, drawn: Amplification, base: Floats) -> Floats:
-    """Divergences after sampling, infinite at orders where none is computed."""
-    if isinstance(pair, ConcentratedPair):
-        raise UnsupportedError("sampling needs more than a bound on ρ.")
-    curve = np.full(ORDERS.size, np.inf)
-    if drawn.scheme is Scheme.FIXED_SIZE:
-        return _fixed_size(pair, drawn.rate, base)
-    from dpaudit.accounting.amplification.renyi import poisson_moments, poisson_moments_at_integers
-
-    whole = poisson_moments_at_integers(pair, drawn.rate, tuple(range(2, 17)) + _WHOLE)
-    curve[_REAL.size : _REAL.size + len(_WHOLE)] = whole[15:]
-    real = poisson_moments(pair, drawn.rate, _REAL)
-    if real is None:
-        # α ↦ ln E[r^α] is convex and 0 at 1 (Wang, Balle and Kasiviswanathan 2019, Corollary 10).
-        real = np.interp(_REAL, np.arange(1.0, 17.0), np.append(0.0, whole[:15]))
-    curve[: _REAL.size] = real
-    return curve / (ORDERS - 1)
-
-
-def _fixed_size(pair: DominatingPair, rate: float, base: Floats) -> Floats:
-    """The profile's own moments up to order 128, and joint convexity of moments everywhere.
-
-    The latter: the two outputs are mixtures with the same part of weight 1 − q, whose moment is 1,
-    and parts of weight q, whose moment is the base's.
-    """
-    from dpaudit.accounting.amplification.renyi import fixed_size_moments
-
-    kappa = (ORDERS - 1) * base
-    small = np.log1p(rate * np.expm1(np.minimum(kappa, 30.0)))
-    large = kappa + math.log(rate) + (1 - rate) / rate * np.exp(-np.maximum(kappa, 30.0))
-    moments = np.where(kappa > 30, large, small)
-    for top in (128.0, 16.0, 4.0, 1.5):
-        orders = ORDERS[top >= ORDERS]
-        own = fixed_size_moments(pair, rate, orders)
-        if own is not None:
-            moments[: orders.size] = np.minimum(moments[: orders.size], own)
-            break
-    return moments / (ORDERS - 1)
 
 
 def _penalty(deltas: Floats) -> Floats:

@@ -9,12 +9,12 @@ from fractions import Fraction
 from typing import Any, ClassVar
 
 from dpaudit.accounting.accountant import Accountant, Composition, Interval
-from dpaudit.accounting.closed_forms.pure import pure_sum
 from dpaudit.accounting.proved import AccountantName
-from dpaudit.accounting.terms import Term, round_up, terms, up
+from dpaudit.accounting.terms import Term, pure_sum, slack_of, terms
 from dpaudit.errors import UnsupportedError
 from dpaudit.mechanisms import GaussianPair
-from dpaudit.mechanisms.pairs import VastPair, concentration
+from dpaudit.mechanisms.pairs import VastPair
+from dpaudit.mechanisms.rounding import concentration, round_up, up
 from dpaudit.plan import Invocation
 
 __all__ = ["ZcdpAccountant", "ZcdpComposition", "rho_of", "zcdp_delta", "zcdp_epsilon"]
@@ -56,7 +56,8 @@ class ZcdpComposition(Composition):
 class ZcdpAccountant(Accountant):
     """Additive ρ (Bun and Steinke 2016, Lemma 1.7); it stays valid for adaptive choices."""
 
-    name: ClassVar[AccountantName] = AccountantName.ZCDP
+    kind: ClassVar[str] = AccountantName.ZCDP
+    in_best: ClassVar[bool] = True
 
     def compose(self, invocations: Sequence[Invocation]) -> ZcdpComposition:
         """Add up.
@@ -66,7 +67,7 @@ class ZcdpAccountant(Accountant):
         """
         parts = terms(invocations)
         each = [rho_of(part) for part in parts]
-        slack = round_up(sum((part.slack for part in parts), Fraction(0)))
+        slack = round_up(slack_of(parts))
         if math.inf in each:
             return ZcdpComposition(math.inf, pure_sum(parts), slack)
         total = sum(

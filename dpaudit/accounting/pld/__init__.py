@@ -1,15 +1,15 @@
 """Privacy loss distributions with two-sided error bounds."""
 
 from dpaudit.accounting.pld.accountant import PLDAccountant, PLDComposition, compose_terms
-from dpaudit.accounting.pld.cumulants import Term
 from dpaudit.accounting.pld.incremental import IncrementalPLD
 from dpaudit.accounting.pld.mixture import MixtureGaussianPair
+from dpaudit.accounting.pld.terms import DirectedTerm
 
 __all__ = [
+    "DirectedTerm",
     "IncrementalPLD",
     "MixtureGaussianPair",
     "PLDAccountant",
     "PLDComposition",
-    "Term",
     "compose_terms",
 ]

@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from dpaudit.accounting.accountant import Accountant, Composition, Interval
-from dpaudit.accounting.amplification.directed import directed
-from dpaudit.accounting.pld.cumulants import Term
 from dpaudit.accounting.pld.direction import Direction
+from dpaudit.accounting.pld.incremental import IncrementalPLD
+from dpaudit.accounting.pld.terms import DirectedTerm, directed_terms
 from dpaudit.accounting.proved import AccountantName
 from dpaudit.mechanisms.pairs import Floats
 from dpaudit.plan import Invocation
 
-__all__ = ["PLDAccountant", "PLDComposition", "compose_terms", "merged"]
+__all__ = ["PLDAccountant", "PLDComposition", "compose_terms"]
+
+_FEW_ROUNDS = 8
+"""So many are composed one by one; more go through one grid."""
 
 
 class PLDComposition(Composition):
@@ -25,7 +28,9 @@ class PLDComposition(Composition):
     Every interval is rigorous: see :mod:`dpaudit.accounting.pld.law` for the two ends.
     """
 
-    def __init__(self, remove: Sequence[Term], add: Sequence[Term] | None = None) -> None:
+    def __init__(
+        self, remove: Sequence[DirectedTerm], add: Sequence[DirectedTerm] | None = None
+    ) -> None:
         self._directions = {"remove": Direction(remove)}
         if add is not None:
             self._directions["add"] = Direction(add)
@@ -88,7 +93,8 @@ class PLDAccountant(Accountant):
     at each step; parameters that depend on earlier outputs need an odometer.
     """
 
-    name: ClassVar[AccountantName] = AccountantName.PLD
+    kind: ClassVar[str] = AccountantName.PLD
+    in_best: ClassVar[bool] = True
 
     def compose(self, invocations: Sequence[Invocation]) -> PLDComposition:
         """Compose the directed pairs of the invocations, equal ones merged.
@@ -96,30 +102,25 @@ class PLDAccountant(Accountant):
         Raises:
             UnsupportedError: if an invocation has no dominating pair.
         """
-        return compose_terms(*merged(invocations))
+        return compose_terms(*directed_terms(invocations))
+
+    def epsilon_after_rounds(
+        self, invocations: Sequence[Invocation], delta: float, rounds: ArrayLike
+    ) -> Floats:
+        """ε after each number of rounds, on one grid for all of them where many are asked for."""
+        asked = np.asarray(rounds, dtype=np.float64)
+        if delta == 0 or asked.size <= _FEW_ROUNDS:
+            return super().epsilon_after_rounds(invocations, delta, asked)
+        every = IncrementalPLD(invocations, horizon=int(asked.max()), delta=delta)
+        curve = np.array([interval.upper for interval in every], dtype=np.float64)
+        found: Floats = curve[asked.astype(np.int64) - 1]
+        return found
 
 
-def compose_terms(remove: Sequence[Term], add: Sequence[Term]) -> PLDComposition:
+def compose_terms(remove: Sequence[DirectedTerm], add: Sequence[DirectedTerm]) -> PLDComposition:
     """The composition of directed pairs given as such."""
     symmetric = all(a.pair == b.pair for a, b in zip(remove, add, strict=True))
     return PLDComposition(remove) if symmetric else PLDComposition(remove, add)
-
-
-def merged(invocations: Sequence[Invocation]) -> tuple[list[Term], list[Term]]:
-    """Remove and add terms of the invocations; equal mechanisms, equally used, become one."""
-    counts: dict[Hashable, int] = {}
-    examples: dict[Hashable, Invocation] = {}
-    for one in invocations:
-        key = (one.mechanism, one.sensitivity, one.relation, one.sampling)
-        counts[key] = counts.get(key, 0) + one.count
-        examples.setdefault(key, one)
-    pairs = {key: directed(one) for key, one in examples.items()}
-    # A fixed order of the terms makes the result independent of the order of the invocations.
-    ordered = sorted(pairs, key=repr)
-    return (
-        [Term(pairs[key][0], counts[key]) for key in ordered],
-        [Term(pairs[key][1], counts[key]) for key in ordered],
-    )
 
 
 def _worse(intervals: Sequence[Interval]) -> Interval:

@@ -11,11 +11,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dpaudit.accounting.amplification.directed import DirectedPair
+from dpaudit.accounting.amplification import DirectedPair
 from dpaudit.accounting.pld.discretise import connect
+from dpaudit.accounting.pld.terms import DirectedTerm
 from dpaudit.mechanisms.pairs import Floats
 
-__all__ = ["Cumulants", "Term", "Window"]
+__all__ = ["Cumulants", "Window"]
 
 _NODES = 91
 _POINTS = 2 * _NODES
@@ -24,14 +25,6 @@ _WINDOW_LOG_TAIL = 21.0
 """Minus the logarithm of the mass outside the window, on either side, relative to δ, about."""
 
 _DIGITS_TO_SPEND = math.log(1e5)
-
-
-@dataclass(frozen=True)
-class Term:
-    """One directed pair and how often it is used."""
-
-    pair: DirectedPair
-    count: int
 
 
 @dataclass(frozen=True)
@@ -76,7 +69,7 @@ class Cumulants:
     masses: Floats
 
     @classmethod
-    def of(cls, terms: Sequence[Term], tail: float) -> Cumulants:
+    def of(cls, terms: Sequence[DirectedTerm], tail: float) -> Cumulants:
         """Of terms whose P-tails of that size are left out; a sample of them if they are many."""
         sample = _sample(terms, tail)
         coarse = [_points(term.pair, tail) for term in sample]
@@ -166,7 +159,7 @@ class Cumulants:
         )
 
 
-def _sample(terms: Sequence[Term], tail: float) -> Sequence[WeightedTerm]:
+def _sample(terms: Sequence[DirectedTerm], tail: float) -> Sequence[WeightedTerm]:
     """At most about ``_SAMPLE`` terms that stand for all, by systematic sampling along max loss."""
     if len(terms) <= _SAMPLE:
         return [WeightedTerm(term.pair, float(term.count)) for term in terms]

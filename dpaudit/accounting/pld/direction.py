@@ -9,9 +9,10 @@ from functools import cached_property
 import numpy as np
 
 from dpaudit.accounting.accountant import Interval
-from dpaudit.accounting.pld.cumulants import Cumulants, Term
+from dpaudit.accounting.pld.cumulants import Cumulants
 from dpaudit.accounting.pld.engine import LARGEST_LOSS, compose_on, plan_grid
 from dpaudit.accounting.pld.law import ComposedLaw
+from dpaudit.accounting.pld.terms import DirectedTerm
 from dpaudit.mechanisms.pairs import Floats
 
 __all__ = ["Direction"]
@@ -31,7 +32,7 @@ class Direction:
     from one curve and are exactly monotone.
     """
 
-    def __init__(self, terms: Sequence[Term]) -> None:
+    def __init__(self, terms: Sequence[DirectedTerm]) -> None:
         self._terms = [term for term in terms if term.pair.max_loss > 0]
         self._laws: dict[tuple[int, bool], ComposedLaw | None] = {}
         finite = math.fsum(
@@ -170,6 +171,6 @@ class Direction:
         return law if finer is None else compose_on(finer, self._terms)
 
 
-def _within_reach(terms: Sequence[Term]) -> bool:
+def _within_reach(terms: Sequence[DirectedTerm]) -> bool:
     """Whether losses are small enough for a grid at all."""
     return all(float(np.abs(term.pair.nodes(1e-18, 2)).max()) < LARGEST_LOSS for term in terms)

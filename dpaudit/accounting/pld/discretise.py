@@ -18,7 +18,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dpaudit.accounting.amplification.directed import DirectedPair
+from dpaudit.accounting.amplification import DirectedPair
 from dpaudit.mechanisms.pairs import Floats
 
 __all__ = ["UNIT", "GridLoss", "connect", "discretise", "drift", "split_atoms"]

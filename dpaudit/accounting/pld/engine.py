@@ -16,10 +16,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from dpaudit.accounting.pld.budget import Tally
-from dpaudit.accounting.pld.cumulants import Cumulants, Term
+from dpaudit.accounting.pld.cumulants import Cumulants
 from dpaudit.accounting.pld.discretise import UNIT, GridLoss, discretise, drift, split_atoms
 from dpaudit.accounting.pld.law import ComposedLaw, Frame
 from dpaudit.accounting.pld.spectrum import Composer, Tilt, log_mgf, tilt_transform
+from dpaudit.accounting.pld.terms import DirectedTerm
 
 __all__ = ["LARGEST_LOSS", "LARGEST_SIZE", "Grid", "compose_on", "losses_on", "plan_grid"]
 
@@ -68,7 +69,7 @@ class Grid:
 
 
 def plan_grid(
-    terms: Sequence[Term], delta: float, tolerance: float, *, from_zero: bool = False
+    terms: Sequence[DirectedTerm], delta: float, tolerance: float, *, from_zero: bool = False
 ) -> Grid | None:
     """A grid on which ε(δ) is within about ``tolerance`` (relative) of its true value.
 
@@ -114,7 +115,7 @@ def plan_grid(
     return Grid(spacing, math.floor(bottom / spacing) - 1, size, tilt, epsilon, tail, fine)
 
 
-def compose_on(grid: Grid, terms: Sequence[Term]) -> ComposedLaw:
+def compose_on(grid: Grid, terms: Sequence[DirectedTerm]) -> ComposedLaw:
     """The composed law of the terms on that grid."""
     composer, tally = Composer(grid.size), Tally()
     for term in terms:
@@ -126,12 +127,12 @@ def compose_on(grid: Grid, terms: Sequence[Term]) -> ComposedLaw:
     return ComposedLaw(composer.law(grid.first), grid.frame(), budget)
 
 
-def losses_on(grid: Grid, term: Term) -> list[tuple[GridLoss, int]]:
+def losses_on(grid: Grid, term: DirectedTerm) -> list[tuple[GridLoss, int]]:
     """What to compose on the grid for one term: losses and how often each is used."""
     if grid.fine is None or term.count < _STAGED:
         return [(discretise(term.pair, grid.spacing, grid.tail), term.count)]
     inner, outer, rest = _stages(term.count)
-    parts = [(_bundle(grid, grid.fine, Term(term.pair, inner), outer), outer)]
+    parts = [(_bundle(grid, grid.fine, DirectedTerm(term.pair, inner), outer), outer)]
     if rest:
         parts.append((discretise(term.pair, grid.spacing, grid.tail), rest))
     return parts
@@ -145,7 +146,7 @@ def _stages(count: int) -> tuple[int, int, int]:
     return inner, count // inner, count % inner
 
 
-def _bundle(grid: Grid, fine: float, term: Term, uses: int) -> GridLoss:
+def _bundle(grid: Grid, fine: float, term: DirectedTerm, uses: int) -> GridLoss:
     """All uses of a term as one loss, composed on the fine grid and moved to the coarse one."""
     cumulants = Cumulants.of([term], grid.tail)
     window = cumulants.window_at(grid.tilt.theta, math.log(uses))
@@ -196,7 +197,7 @@ def _chernoff(grid: Grid, fine: float, loss: GridLoss, count: int, exponent: flo
     return count * log_mgf(loss, fine, exponent) + step
 
 
-def _aligned(terms: Sequence[Term], spacing: float, least: float) -> float:
+def _aligned(terms: Sequence[DirectedTerm], spacing: float, least: float) -> float:
     """A spacing near the wish on which the atoms of as many losses as possible lie."""
     spans = {term.pair.span: 0.0 for term in terms if term.pair.span}
     if not spans:
@@ -214,7 +215,7 @@ def _aligned(terms: Sequence[Term], spacing: float, least: float) -> float:
     return whole if whole >= least else frequent / math.floor(frequent / spacing)
 
 
-def _on_lattice(term: Term, span: float) -> bool:
+def _on_lattice(term: DirectedTerm, span: float) -> bool:
     atoms = term.pair.atoms()
     if atoms is None:
         return False

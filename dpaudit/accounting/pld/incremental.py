@@ -9,13 +9,12 @@ import numpy as np
 
 from dpaudit import validate
 from dpaudit.accounting.accountant import Interval
-from dpaudit.accounting.pld.accountant import merged
 from dpaudit.accounting.pld.budget import Tally
-from dpaudit.accounting.pld.cumulants import Term
 from dpaudit.accounting.pld.discretise import discretise
 from dpaudit.accounting.pld.engine import Grid, plan_grid
 from dpaudit.accounting.pld.law import ComposedLaw
 from dpaudit.accounting.pld.spectrum import Composer, tilt_transform
+from dpaudit.accounting.pld.terms import DirectedTerm, directed_terms
 from dpaudit.errors import InputError
 from dpaudit.plan import Invocation
 
@@ -50,7 +49,7 @@ class IncrementalPLD:
         """
         self.horizon = validate.integer_at_least(1, horizon=horizon)
         self.delta = validate.open_fraction(delta=delta)
-        remove, add = merged(invocations)
+        remove, add = directed_terms(invocations)
         self._round = 0
         self._leave = _Rounds(remove, self.horizon, self.delta, _TOLERANCE)
         self._join: _Rounds | None = None
@@ -95,7 +94,9 @@ class IncrementalPLD:
 class _Rounds:
     """One direction: the law after any number of rounds, cheapest one after the other."""
 
-    def __init__(self, terms: Sequence[Term], horizon: int, delta: float, tolerance: float) -> None:
+    def __init__(
+        self, terms: Sequence[DirectedTerm], horizon: int, delta: float, tolerance: float
+    ) -> None:
         self._terms = [term for term in terms if term.pair.max_loss > 0]
         self._delta = delta
         self._done = 0
@@ -105,7 +106,7 @@ class _Rounds:
         rest = delta + math.expm1(horizon * kept)
         if not self._terms or rest <= delta * 1e-9:
             return
-        whole = [Term(term.pair, term.count * horizon) for term in self._terms]
+        whole = [DirectedTerm(term.pair, term.count * horizon) for term in self._terms]
         self._grid = plan_grid(whole, rest, tolerance, from_zero=True)
         if self._grid is None:
             return

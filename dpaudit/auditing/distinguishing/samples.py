@@ -47,7 +47,7 @@ class Sample:
                 for value in (score.x, score.x_prime)
             )
             outputs = x, x_prime
-            centres = mechanism._prepare(score.x), mechanism._prepare(score.x_prime)
+            centres = mechanism.prepare(score.x), mechanism.prepare(score.x_prime)
         continuous = all(_continuous(side) for side in outputs)
         return cls(outputs, centres) if continuous else None
 

@@ -17,7 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 from dpaudit.accounting import guarantee, privacy_curve
 from dpaudit.auditing.evidence.gdp import gdp_epsilon
 from dpaudit.errors import InputError
-from dpaudit.mechanisms import Gaussian, Laplace
+from dpaudit.mechanisms import AdditiveNoise
 from dpaudit.plan import Plan
 from dpaudit.validate import non_negative, positive, probability, real_array
 
@@ -164,13 +164,13 @@ def scaled_family(plan: Plan) -> CurveFamily:
     Less noise never costs less, so the family is ordered.
 
     Raises:
-        InputError: if a mechanism's noise is not Gaussian or Laplace.
+        InputError: if a mechanism does not add real-valued noise.
     """
     for each in plan.invocations:
-        if not isinstance(each.mechanism, Gaussian | Laplace):
+        if not isinstance(each.mechanism, AdditiveNoise) or not each.mechanism.real_valued:
             raise InputError(
                 f"{each.describe()} has no noise that can be scaled; a scaled family needs "
-                "Gaussian or Laplace mechanisms."
+                "real-valued noise, such as gaussian or laplace."
             )
 
     @lru_cache(maxsize=64)

@@ -17,12 +17,12 @@ from numpy.typing import ArrayLike, NDArray
 
 from dpaudit import validate
 from dpaudit.auditing.execution import Execution, ExecutionFields
-from dpaudit.auditing.noise.laws import Tails, difference_tails, noise_tails, scale_of
+from dpaudit.auditing.noise.laws import p_value, scale_ratio
 from dpaudit.auditing.replaying.recording import RecordingNoise, Routine, Runnable, Step
 from dpaudit.certificate import Finding, Severity
 from dpaudit.errors import InputError, UnsupportedError
 from dpaudit.ledger import Ledger
-from dpaudit.mechanisms import Gaussian, Laplace, Mechanism
+from dpaudit.mechanisms import AdditiveNoise, Mechanism, Tails
 
 __all__ = [
     "Conformance",
@@ -100,13 +100,14 @@ def noise_p_value(
         UnsupportedError: if the mechanism declares no such law.
 
     Example:
+        >>> from dpaudit.mechanisms import Laplace
         >>> half = np.random.default_rng(2).laplace(scale=0.5, size=20)
         >>> noise_p_value(Laplace(1.0), half) < 0.05 < noise_p_value(Laplace(0.5), half)
         True
     """
-    rng, prepared = np.random.default_rng(seed), mechanism._prepare(value)
+    rng, prepared = np.random.default_rng(seed), mechanism.prepare(value)
     outputs = np.asarray(released)
-    return Tails.joined([noise_tails(mechanism, one, prepared, rng) for one in outputs]).p_value()
+    return p_value(Tails.joined([mechanism.tails(one, prepared, rng) for one in outputs]))
 
 
 def conformance(
@@ -151,7 +152,7 @@ def conformance(
     for at, found in by_label.items():
         laws[at] = found[0].invocation.mechanism
         try:
-            parts = [noise_tails(laws[at], step.released, step.value, rng) for step in found]
+            parts = [laws[at].tails(step.released, step.value, rng) for step in found]
         except UnsupportedError:
             untested.append(at)
             continue
@@ -199,7 +200,7 @@ def transcript_conformance(
         )
     differences = outputs[::2] - outputs[1::2]
     tested = [
-        _judged(f"round {turn + 1}", "", difference_tails(mechanism, differences[:, turn]))
+        _judged(f"round {turn + 1}", "", mechanism.difference_tails(differences[:, turn]))
         for turn, mechanism in enumerate(mechanisms)
     ]
     share = error_rate / len(mechanisms)
@@ -212,11 +213,11 @@ def transcript_conformance(
 
 
 def _judged(at: str, source: str, tails: Tails) -> Conformance:
-    return Conformance(at, source, tails.tails.size, tails.p_value(), tails.ratio())
+    return Conformance(at, source, tails.tails.size, p_value(tails), scale_ratio(tails))
 
 
 def _finding(one: Conformance, mechanism: Mechanism, share: float) -> Finding:
-    scale, observed = scale_of(mechanism), ""
+    scale, observed = mechanism.noise_scale, ""
     if one.ratio is not None:
         observed = f"; drawn is about {one.ratio:.3g} times the declared spread"
         observed += "" if scale is None else f" (scale {one.ratio * scale:.3g})"
@@ -242,9 +243,9 @@ def _reused(steps: list[Step], error: float) -> list[Finding]:
     width = _EQUAL
     for step in steps:
         mechanism = step.invocation.mechanism
-        if not isinstance(mechanism, Laplace | Gaussian):
+        if not isinstance(mechanism, AdditiveNoise) or not mechanism.numpy_law:
             continue
-        scale = scale_of(mechanism) or 1.0
+        scale = mechanism.noise_scale or 1.0
         width = max(width, 8 * np.finfo(float).eps * _largest(step) / scale)
         noise = (np.asarray(step.released, dtype=np.float64) - step.value) / scale
         draws += [(abs(float(z)), step) for z in np.ravel(noise)]

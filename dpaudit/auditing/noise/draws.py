@@ -19,9 +19,8 @@ from unittest import mock
 import numpy as np
 from numpy.typing import NDArray
 
-from dpaudit.auditing.noise.laws import scale_of
 from dpaudit.certificate import Finding, Severity
-from dpaudit.mechanisms import Gaussian, Laplace, Mechanism
+from dpaudit.mechanisms import AdditiveNoise
 from dpaudit.plan import Plan
 
 __all__ = ["Draw", "DrawLog", "RecordingGenerator", "audit_draws", "recorded_draws"]
@@ -38,7 +37,6 @@ _PARAMETERS: Mapping[str, tuple[tuple[str, float], ...]] = {
     "uniform": (("low", 0.0), ("high", 1.0)),
     "random": (),
 }
-_LAWS: Mapping[str, type[Mechanism]] = {"laplace": Laplace, "normal": Gaussian}
 _NOT_NOISE = ("random", "uniform")  # coins and choices, of which no plan speaks
 
 
@@ -252,10 +250,10 @@ def _against(plan: Plan, noise: Sequence[Draw]) -> list[Finding]:
         drawn = [(draw, _entry(draw, i)) for draw in noise for i in range(draw.values.size)]
     findings = []
     for call, (draw, parameters) in zip(expected, drawn, strict=False):
-        law = next((name for name, kind in _LAWS.items() if isinstance(call.mechanism, kind)), None)
-        if law is None or draw.method.startswith("standard_"):
+        law = call.mechanism.numpy_law if isinstance(call.mechanism, AdditiveNoise) else ""
+        if not law or draw.method.startswith("standard_"):
             continue
-        scale = scale_of(call.mechanism) or math.nan
+        scale = call.mechanism.noise_scale or math.nan
         actual = parameters.get("scale", math.nan)
         if draw.method != law or not np.allclose(actual, scale, rtol=1e-9, atol=0):
             findings.append(

@@ -5,43 +5,16 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dpaudit.auditing.replaying.recording import Step
 from dpaudit.certificate import Finding, Severity
-from dpaudit.mechanisms import ContinualGaussian, ContinualLaplace, Mechanism, Norm
 
-__all__ = ["distance", "groups_overlap", "too_far", "too_often"]
+__all__ = ["groups_overlap", "too_far", "too_often"]
 
 TOLERANCE = 1e-9
 """Relative slack for rounding: of the sensitivity, and of the values themselves."""
-
-
-def distance(mechanism: Mechanism, one: NDArray[Any], two: NDArray[Any]) -> float:
-    """How far two prepared values are apart in the norm of the mechanism.
-
-    For continual release, whose sensitivity is that of one step, the largest distance of a step;
-    infinite where the shapes differ, or more steps differ than may.
-    """
-    if one.shape != two.shape:
-        return float("inf")
-    change = np.abs(one.astype(np.float64) - two.astype(np.float64))
-    if isinstance(mechanism, ContinualGaussian | ContinualLaplace):
-        steps = np.flatnonzero(change.reshape(len(change), -1).any(axis=1))
-        near = steps.size > 1 and bool((np.diff(steps) < mechanism.min_separation).any())
-        if steps.size > mechanism.participations or near:
-            return float("inf")
-        return max((_norm(mechanism.norm, change[step]) for step in steps), default=0.0)
-    return _norm(mechanism.norm, change)
-
-
-def _norm(norm: Norm, change: NDArray[np.float64]) -> float:
-    if norm is Norm.CHANGE:
-        return float(change.any())
-    return float(change.sum() if norm is Norm.L1 else np.sqrt(np.square(change).sum()))
 
 
 def _slack(one: Step, two: Step) -> float:
@@ -54,7 +27,7 @@ def too_far(compared: Sequence[tuple[Step, Step]]) -> list[Finding]:
     found: dict[str, Finding] = {}
     for one, two in compared:
         call = one.invocation
-        observed = distance(call.mechanism, one.value, two.value)
+        observed = call.mechanism.distance(one.value, two.value)
         if observed > call.sensitivity + _slack(one, two) and call.at not in found:
             found[call.at] = Finding(
                 "sensitivity-understated",
@@ -72,7 +45,7 @@ def _differing(compared: Sequence[tuple[Step, Step]]) -> list[Step]:
     return [
         one
         for one, two in compared
-        if distance(one.invocation.mechanism, one.value, two.value) > _slack(one, two)
+        if one.invocation.mechanism.distance(one.value, two.value) > _slack(one, two)
     ]
 
 

@@ -196,4 +196,4 @@ class ReplayingNoise(RecordingNoise):
 
 def prepared(mechanism: Mechanism, value: ArrayLike) -> NDArray[Any]:
     """The private value as noise is added to it: after validation and clipping."""
-    return np.array(mechanism._prepare(value))
+    return np.array(mechanism.prepare(value))

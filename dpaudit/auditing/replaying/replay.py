@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from dpaudit.auditing.replaying.checks import distance, groups_overlap, too_far, too_often
+from dpaudit.auditing.replaying.checks import groups_overlap, too_far, too_often
 from dpaudit.auditing.replaying.recording import (
     DivergedError,
     RecordingNoise,
@@ -172,7 +172,7 @@ def _unstable(first: _Run, again: _Run) -> Finding | None:
 
 def _comparison(one: Step, two: Step) -> Comparison:
     call = one.invocation
-    observed = distance(call.mechanism, one.value, two.value)
+    observed = call.mechanism.distance(one.value, two.value)
     return Comparison(call.at, one.unit, one.source, call.sensitivity, observed)
 
 

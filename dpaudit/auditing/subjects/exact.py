@@ -19,8 +19,8 @@ from dpaudit import validate
 from dpaudit.auditing.distinguishing.outcome import as_json
 from dpaudit.auditing.evidence.exact import exact_delta, exact_epsilon, loss_ratio
 from dpaudit.certificate import AuditRecord, Claim
-from dpaudit.errors import InputError, UnsupportedError
-from dpaudit.mechanisms import DominatingPair, ExponentialMechanism, Mechanism, RandomizedResponse
+from dpaudit.errors import InputError
+from dpaudit.mechanisms import DominatingPair
 from dpaudit.project import AuditPair
 
 __all__ = [
@@ -34,7 +34,6 @@ __all__ = [
 ]
 
 Probability = Fraction | float
-MOST_OUTPUTS = 10**6
 ROUNDING = 1e-12
 """Relative error that float probabilities and logarithms may have; no claim is refuted by less."""
 RENYI_ROUNDING = 1e-9
@@ -104,47 +103,17 @@ def _renyi(p: Sequence[Probability], q: Sequence[Probability], order: float) -> 
     return max(0.0, float(logsumexp(terms)) / (order - 1))
 
 
-def output_probabilities(
-    mechanism: Mechanism | FiniteMechanism, data: Any
-) -> tuple[Probability, ...]:
+def output_probabilities(mechanism: FiniteMechanism, data: Any) -> tuple[Probability, ...]:
     """The distribution of the outputs given the data.
 
     Raises:
         UnsupportedError: if the mechanism has infinitely many outputs, or too many to enumerate.
         InputError: if its probabilities do not add up to 1.
     """
-    if isinstance(mechanism, RandomizedResponse):
-        return _randomised_response(mechanism, data)
-    if isinstance(mechanism, ExponentialMechanism):
-        outcomes = np.arange(np.size(data))
-        return tuple(np.exp(mechanism.log_density(outcomes, data)).tolist())
-    if isinstance(mechanism, FiniteMechanism):
-        return tuple(mechanism.probabilities(data))
-    kind = getattr(mechanism, "kind", type(mechanism).__name__)
-    raise UnsupportedError(
-        f"{kind} has no finite list of outputs; exact mode needs randomized-response, exponential, "
-        "or a mechanism with a method probabilities(data)."
-    )
+    return tuple(mechanism.probabilities(data))
 
 
-def _randomised_response(mechanism: RandomizedResponse, data: Any) -> tuple[Fraction, ...]:
-    """All vectors of answers, each answer independent."""
-    answers = np.ravel(mechanism._prepare(data)).tolist()
-    if mechanism.k ** len(answers) > MOST_OUTPUTS:
-        raise UnsupportedError(
-            f"{len(answers)} answers of {mechanism.k} have more than {MOST_OUTPUTS} outputs; audit "
-            "one answer, as they are independent."
-        )
-    lie = Fraction(mechanism.p) / mechanism.k
-    truth = 1 - Fraction(mechanism.p) + lie
-    joint = [Fraction(1)]
-    for answer in answers:
-        row = [truth if output == answer else lie for output in range(mechanism.k)]
-        joint = [mass * chance for mass in joint for chance in row]
-    return tuple(joint)
-
-
-def exact_loss(mechanism: Mechanism | FiniteMechanism, pair: AuditPair) -> ExactLoss:
+def exact_loss(mechanism: FiniteMechanism, pair: AuditPair) -> ExactLoss:
     """The exact loss of a finite mechanism on two neighbours."""
     p, q = (output_probabilities(mechanism, data) for data in (pair.x, pair.x_prime))
     loss = ExactLoss(p, q)
@@ -153,7 +122,7 @@ def exact_loss(mechanism: Mechanism | FiniteMechanism, pair: AuditPair) -> Exact
 
 
 def audit_exact(
-    mechanism: Mechanism | FiniteMechanism,
+    mechanism: FiniteMechanism,
     pair: AuditPair,
     *,
     epsilon: float,
@@ -182,7 +151,7 @@ def audit_exact(
 
 
 def audit_exact_zcdp(
-    mechanism: Mechanism | FiniteMechanism, pair: AuditPair, *, rho: float, delta: float = 1e-5
+    mechanism: FiniteMechanism, pair: AuditPair, *, rho: float, delta: float = 1e-5
 ) -> AuditRecord:
     """Refute ρ-zCDP on two neighbours by a Rényi divergence above α ρ (Bun and Steinke 2016).
 

@@ -14,7 +14,7 @@ from dpaudit.auditing.distinguishing.experiment import Chunk, Experiment, Releas
 from dpaudit.auditing.execution import DEFAULTS, Execution, ExecutionFields
 from dpaudit.certificate import Finding, Severity
 from dpaudit.errors import InputError
-from dpaudit.mechanisms import Mechanism, Norm, RandomizedResponse
+from dpaudit.mechanisms import Mechanism, Norm
 from dpaudit.plan import AddRemove, Invocation, MetricBall, Plan, Relation, ReplaceOne, TrustModel
 from dpaudit.project import AuditPair
 
@@ -44,8 +44,8 @@ def candidate_pairs(plan: Plan) -> tuple[AuditPair, ...]:
     """
     invocation = plan.invocations[0]
     mechanism, relation = invocation.mechanism, invocation.relation
-    if isinstance(mechanism, RandomizedResponse):
-        return (AuditPair(0, 1, "two answers"), AuditPair(0, mechanism.k - 1, "first and last"))
+    if own := mechanism.worst_pairs():
+        return tuple(AuditPair(*pair) for pair in own)
     clip, norm = getattr(mechanism, "clip", None), getattr(mechanism, "clip_norm", None)
     if clip is not None:
         return tuple(_clipped(clip, relation))
@@ -158,7 +158,7 @@ def require_neighbours(plan: Plan, pair: AuditPair) -> None:
     if invocation.trust is TrustModel.LOCAL and isinstance(relation, ReplaceOne):
         return
     try:
-        x, x_prime = (np.asarray(mechanism._prepare(data)) for data in (pair.x, pair.x_prime))
+        x, x_prime = (np.asarray(mechanism.prepare(data)) for data in (pair.x, pair.x_prime))
     except (InputError, TypeError, ValueError):
         return
     if x.shape != x_prime.shape:

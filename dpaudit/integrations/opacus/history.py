@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from fractions import Fraction
 
 from dpaudit import validate
 from dpaudit.errors import InputError, UnsupportedError
 from dpaudit.mechanisms import Gaussian
+from dpaudit.mechanisms.rounding import round_down
 from dpaudit.plan import AddRemove, Invocation, Plan, PoissonSampling, PrivacyUnit, TrustModel
 
 __all__ = ["from_opacus_history", "to_opacus_history"]
@@ -75,8 +75,5 @@ def _entry(invocation: Invocation) -> tuple[float, float, int]:
             f"{invocation.describe()} has no opacus history; it must be Gaussian noise, all units "
             "or a Poisson sample, under add-remove."
         )
-    exact = Fraction(mechanism.sigma) / Fraction(invocation.sensitivity)
-    noise = float(exact)
-    if Fraction(noise) > exact:
-        noise = math.nextafter(noise, 0.0)
+    noise = round_down(Fraction(mechanism.sigma) / Fraction(invocation.sensitivity))
     return noise, 1.0 if sampling is None else sampling.rate, invocation.count

@@ -5,12 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
 from dpaudit import validate
 from dpaudit.errors import InputError
+from dpaudit.fields import Positive
 from dpaudit.mechanisms.continual.fitting import fitted_rates
 from dpaudit.mechanisms.continual.noise import NodeNoise, NoiseStream
 from dpaudit.mechanisms.continual.series import geometric, series_weights
@@ -45,13 +46,11 @@ class BufferedToeplitz(Toeplitz):
     """
 
     kind: ClassVar[str] = "buffered-toeplitz"
-    pole_rates: tuple[float, ...]
-    zero_rates: tuple[float, ...] = ()
+    pole_rates: tuple[Positive, ...]
+    zero_rates: tuple[Positive, ...] = ()
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        for name in ("pole_rates", "zero_rates"):
-            object.__setattr__(self, name, _rates(name, getattr(self, name)))
         poles, zeros = self.pole_rates, self.zero_rates
         if not 1 <= len(poles) <= _MOST_BUFFERS or len(zeros) != len(poles) - 1:
             raise InputError(
@@ -135,9 +134,3 @@ class _BufferedStream(NoiseStream):
     def state_arrays(self) -> int:
         """The number of buffers."""
         return len(self._buffers)
-
-
-def _rates(name: str, value: Any) -> tuple[float, ...]:
-    if not isinstance(value, tuple | list):
-        raise InputError(f"{name} is {value!r}; it must be a list of numbers above 0.")
-    return tuple(validate.positive(**{name: rate}) for rate in value)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from dpaudit import validate
 from dpaudit.fields import Positive
@@ -16,7 +16,8 @@ from dpaudit.mechanisms.continual.factorization import Factorization
 from dpaudit.mechanisms.continual.noise import NoiseLaw, packed_scale
 from dpaudit.mechanisms.continual.release import Continual
 from dpaudit.mechanisms.gaussian import Gaussian
-from dpaudit.mechanisms.pairs import DominatingPair, Floats, GaussianPair
+from dpaudit.mechanisms.pairs import Floats, GaussianPair
+from dpaudit.mechanisms.tails import Tails, normal_tails
 
 __all__ = ["ContinualGaussian"]
 
@@ -45,6 +46,7 @@ class ContinualGaussian(Continual):
 
     kind: ClassVar[str] = "continual-gaussian"
     norm: ClassVar[Norm] = Norm.L2
+    law: ClassVar[NoiseLaw] = NoiseLaw.NORMAL
     sigma: Positive
     symmetric: bool = False
 
@@ -72,7 +74,7 @@ class ContinualGaussian(Continual):
             symmetric=symmetric,
         )
 
-    def pair(self, sensitivity: float) -> DominatingPair:
+    def pair(self, sensitivity: float) -> GaussianPair:
         """N(Δs/σ, 1) against N(0, 1), with s the factorisation's sensitivity.
 
         For symmetric matrices the node noise is isotropic in Frobenius norm with deviation √2σ.
@@ -88,10 +90,6 @@ class ContinualGaussian(Continual):
     @property
     def _is_symmetric(self) -> bool:
         return self.symmetric
-
-    @property
-    def _law(self) -> NoiseLaw:
-        return NoiseLaw.NORMAL
 
     def log_density(self, outputs: ArrayLike, value: ArrayLike) -> Floats:
         """Joint normal log-density of all prefix sums (of the upper triangles, if symmetric).
@@ -109,3 +107,7 @@ class ContinualGaussian(Continual):
         joint -= entries // len(packed_scale(side)) * float(np.log(packed_scale(side)).sum())
         mirrored = (outputs == np.swapaxes(outputs, -1, -2)).reshape(len(outputs), steps, -1)
         return np.where(mirrored.all(axis=(1, 2)), joint, -np.inf)
+
+    def tails(self, released: ArrayLike, value: NDArray[Any], rng: np.random.Generator) -> Tails:
+        """Of the node noise that explains what was released."""
+        return normal_tails(self._node_noise(released, value) / self.sigma)

@@ -5,19 +5,21 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from dpaudit import validate
 from dpaudit.errors import UnsupportedError
+from dpaudit.fields import Positive
 from dpaudit.mechanisms.base import Norm, checked_sensitivity
 from dpaudit.mechanisms.continual.factorization import Factorization
 from dpaudit.mechanisms.continual.noise import NoiseLaw
 from dpaudit.mechanisms.continual.release import Continual
 from dpaudit.mechanisms.laplace import Laplace
-from dpaudit.mechanisms.pairs import DominatingPair, Floats, LaplacePair
+from dpaudit.mechanisms.pairs import Floats, LaplacePair
+from dpaudit.mechanisms.tails import Tails, laplace_tails
 
 __all__ = ["ContinualLaplace"]
 
@@ -42,11 +44,8 @@ class ContinualLaplace(Continual):
 
     kind: ClassVar[str] = "continual-laplace"
     norm: ClassVar[Norm] = Norm.L1
-    scale: float
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        object.__setattr__(self, "scale", validate.positive(scale=self.scale))
+    law: ClassVar[NoiseLaw] = NoiseLaw.LAPLACE
+    scale: Positive
 
     @classmethod
     def calibrated(
@@ -68,7 +67,7 @@ class ContinualLaplace(Continual):
             min_separation=min_separation,
         )
 
-    def pair(self, sensitivity: float) -> DominatingPair:
+    def pair(self, sensitivity: float) -> LaplacePair:
         """A Laplace pair of ε = Δs/b in exact arithmetic, s the factorisation's L1 sensitivity."""
         shift = Fraction(checked_sensitivity(sensitivity)) * Fraction(self.sensitivity_factor)
         return LaplacePair(shift / Fraction(self.scale))
@@ -77,10 +76,6 @@ class ContinualLaplace(Continual):
     def noise_sigma(self) -> float:
         """√2 b."""
         return math.sqrt(2) * self.scale
-
-    @property
-    def _law(self) -> NoiseLaw:
-        return NoiseLaw.LAPLACE
 
     def log_density(self, outputs: ArrayLike, value: ArrayLike) -> Floats:
         """Joint log-density of all prefix sums.
@@ -98,3 +93,7 @@ class ContinualLaplace(Continual):
         logs = -np.abs(nodes) / self.scale - math.log(2 * self.scale)
         joint: Floats = logs.sum(axis=(1, 2)) - log_determinant
         return joint
+
+    def tails(self, released: ArrayLike, value: NDArray[Any], rng: np.random.Generator) -> Tails:
+        """Of the node noise that explains what was released."""
+        return laplace_tails(self._node_noise(released, value) / self.scale)

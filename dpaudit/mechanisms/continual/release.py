@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dpaudit import validate
-from dpaudit.errors import InputError
+from dpaudit.errors import InputError, UnsupportedError
 from dpaudit.fields import Count
 from dpaudit.mechanisms.base import Mechanism
 from dpaudit.mechanisms.continual.factorization import Factorization
@@ -80,6 +80,8 @@ class Continual(Mechanism):
     """
 
     real_valued: ClassVar[bool] = True
+    law: ClassVar[NoiseLaw]
+    """The law of an entry of node noise."""
     factorization: Factorization
     participations: Count = 1
     min_separation: Count = 1
@@ -102,11 +104,6 @@ class Continual(Mechanism):
     def _is_symmetric(self) -> bool:
         return False
 
-    @property
-    @abstractmethod
-    def _law(self) -> NoiseLaw:
-        """The law of an entry of node noise."""
-
     def start(self, shape: Sequence[int], rng: np.random.Generator) -> PrefixSums:
         """A running release of the same law as :meth:`release` of the whole stream.
 
@@ -118,10 +115,10 @@ class Continual(Mechanism):
 
     def _noise(self, shape: Sequence[int], rng: np.random.Generator) -> NoiseStream:
         return self.factorization.sampler(
-            shape, self.noise_sigma, rng, symmetric=self._is_symmetric, law=self._law
+            shape, self.noise_sigma, rng, symmetric=self._is_symmetric, law=self.law
         )
 
-    def _prepare(self, value: ArrayLike) -> NDArray[Any]:
+    def prepare(self, value: ArrayLike) -> NDArray[Any]:
         """A stream of 1 to T steps along the first axis."""
         array: NDArray[Any] = validate.real_array(value=value)
         steps = self.factorization.steps
@@ -133,7 +130,19 @@ class Continual(Mechanism):
             require_mirrored(array)
         return array
 
-    def _sample(self, values: NDArray[Any], rng: np.random.Generator) -> NDArray[Any]:
+    def distance(self, one: NDArray[Any], other: NDArray[Any]) -> float:
+        """The largest distance of a step; infinite where more steps differ than may."""
+        if one.shape != other.shape:
+            return float("inf")
+        change = one - other
+        steps = np.flatnonzero(change.reshape(len(change), -1).any(axis=1))
+        near = steps.size > 1 and bool((np.diff(steps) < self.min_separation).any())
+        if steps.size > self.participations or near:
+            return float("inf")
+        return max((self.norm.length(change[step]) for step in steps), default=0.0)
+
+    def sample(self, values: NDArray[Any], rng: np.random.Generator) -> NDArray[Any]:
+        """Prefix sums plus the noise of the factorisation's stream."""
         stream = self._noise((len(values), *values.shape[2:]), rng)
         released = np.cumsum(values, axis=1)
         for step in range(values.shape[1]):
@@ -147,7 +156,7 @@ class Continual(Mechanism):
         """
         from scipy.linalg import solve_triangular
 
-        prefix = np.cumsum(self._prepare(value), axis=0)
+        prefix = np.cumsum(self.prepare(value), axis=0)
         released = np.asarray(outputs, dtype=np.float64)
         if released.shape[1:] != prefix.shape:
             raise InputError(
@@ -165,6 +174,8 @@ class Continual(Mechanism):
         log_determinant = entries * float(np.log(np.diag(root)).sum())
         return np.moveaxis(nodes.reshape(steps, runs, entries), 0, 1), log_determinant
 
-    def to_dict(self) -> dict[str, Any]:
-        """``kind`` and the fields, as plain JSON values; the factorisation is a record in it."""
-        return super().to_dict() | {"factorization": self.factorization.to_dict()}
+    def _node_noise(self, released: ArrayLike, value: NDArray[Any]) -> Floats:
+        """The node noise that explains one release."""
+        if not self.factorization.is_square:
+            raise UnsupportedError(f"{self.kind} with that factorisation hides its node noise.")
+        return self._whitened(np.asarray(released)[None], value)[0]

@@ -89,7 +89,7 @@ class SquareRootToeplitz(Toeplitz):
         return self._coefficients.copy()
 
     def decoder_column(self) -> Floats:
-        """The same."""
+        """That of C, as B = C."""
         return self.encoder_column()
 
     def _stream(self, noise: NodeNoise) -> NoiseStream:

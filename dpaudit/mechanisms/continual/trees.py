@@ -8,7 +8,6 @@ from typing import ClassVar
 
 import numpy as np
 
-from dpaudit.errors import InputError
 from dpaudit.mechanisms.continual.factorization import Factorization
 from dpaudit.mechanisms.continual.noise import NodeNoise, NoiseStream
 from dpaudit.mechanisms.pairs import Floats
@@ -28,11 +27,6 @@ class Tree(Factorization):
     """
 
     release_root: bool = False
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if not isinstance(self.release_root, bool):
-            raise InputError(f"release_root is {self.release_root!r}; it must be true or false.")
 
     @property
     def levels(self) -> int:

@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from dpaudit.mechanisms import Mechanism, Opaque
+from dpaudit.mechanisms import Mechanism
 from dpaudit.numbers import down, percent, plain, up
 from dpaudit.plan import TrustModel
 from dpaudit.reporting.checklists.facts import Facts, Level, Rules, listed
@@ -92,7 +92,7 @@ def _of_plan(facts: Facts) -> dict[str, Any]:
         "deployment": words.TRUST[trusted[0]].split(".")[0],
         "adversary": f"{adversary[0].lower()}{adversary[1:]}",
         "mechanisms": _kinds(facts.mechanisms),
-        "unexplained": _kinds(filter(_is_unexplained, facts.mechanisms)),
+        "unexplained": _kinds(each for each in facts.mechanisms if each.is_black_box),
         "failing": _kinds(m for m in facts.mechanisms if getattr(m, "delta", 0.0) > 0),
         "clipping": _kinds(filter(_is_clipping, facts.mechanisms)),
         "sampling": any(each.sampling is not None for each in plan.invocations),
@@ -103,11 +103,6 @@ def _of_plan(facts: Facts) -> dict[str, Any]:
 
 def _kinds(mechanisms: Iterable[Mechanism]) -> str:
     return listed(dict.fromkeys(mechanism.kind for mechanism in mechanisms))
-
-
-def _is_unexplained(mechanism: Mechanism) -> bool:
-    """Whether only its privacy is stated, not how it works."""
-    return isinstance(mechanism, Opaque) or mechanism.kind.endswith("black-box")
 
 
 def _is_clipping(mechanism: Mechanism) -> bool:

@@ -148,7 +148,7 @@ class _Left:
     """What is proved of a changed plan, at the δ of the guarantee."""
 
     delta: float
-    accountant: AccountantName
+    accountant: str
 
     def of(self, change: Callable[[], Plan]) -> str:
         """What is proved of it, in words."""

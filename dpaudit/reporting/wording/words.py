@@ -48,7 +48,7 @@ _ADVERSARIES = {
     TrustModel.CURATOR: "Someone who sees everything the owner of the data publishes",
 }
 
-ACCOUNTANTS = {
+ACCOUNTANTS: dict[str, str] = {
     AccountantName.PURE: "pure ε, added over the invocations",
     AccountantName.GAUSSIAN: "Gaussian mechanisms composed into one, exactly",
     AccountantName.ZCDP: "zero-concentrated DP (ρ)",

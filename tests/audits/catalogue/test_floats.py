@@ -13,7 +13,7 @@ CATALOGUE = load_catalogue(FOLDER)
 
 def test_samplers_leak_exactly_where_they_should():
     rows = run_floats(CATALOGUE.floats, draws=5_000)
-    assert all(row.as_it_should for row in rows)
+    assert all(row.as_expected for row in rows)
     numpy_laplace = rows[0]
     assert numpy_laplace.rules == ("float-lsb",)
     assert numpy_laplace.draws <= 100

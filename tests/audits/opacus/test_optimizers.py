@@ -6,7 +6,8 @@ import torch
 from opacus.optimizers import DPOptimizer
 
 from audits.opacus.optimizers import NEIGHBOURS, NORM, ClipAfterAveraging, routine
-from dpaudit.auditing.replaying.recording import RecordingLedger
+from dpaudit import Ledger
+from dpaudit.auditing.replaying.recording import RecordingNoise
 from dpaudit.auditing.replaying.replay import replay
 
 
@@ -26,7 +27,8 @@ def test_replay_sees_the_clipped_gradient_of_opacus():
 
 def test_recorded_noise_is_what_the_step_used():
     subject = routine(DPOptimizer)
-    ledger = RecordingLedger(subject.plan(), np.random.default_rng(0))
+    noise = RecordingNoise(np.random.default_rng(0))
+    ledger = Ledger(subject.plan(), noise=noise)
     weights = subject.run(NEIGHBOURS.x, ledger, np.random.default_rng(5))
-    total = np.sum([step.released for step in ledger.steps], axis=0)
+    total = np.sum([step.released for step in noise.steps], axis=0)
     assert weights == pytest.approx(-0.1 * total / 8)  # learning rate, expected batch

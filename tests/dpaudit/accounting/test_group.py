@@ -5,7 +5,7 @@ import math
 import pytest
 from accounting_builders import plan, poisson, use
 
-from dpaudit.accounting import at_radius, for_group, for_users, guarantee
+from dpaudit.accounting import at_radius, compose, for_group, for_users
 from dpaudit.errors import InputError, UnsupportedError
 from dpaudit.mechanisms import (
     ApproximateBlackBox,
@@ -19,7 +19,7 @@ from dpaudit.plan import MetricBall, Plan
 
 
 def epsilon(found: Plan, delta: float = 0.0, accountant: str = "best") -> float:
-    return guarantee(found, delta, accountant).epsilon
+    return compose(found, accountant).epsilon(delta).upper
 
 
 def test_shifts_scale_with_the_group() -> None:

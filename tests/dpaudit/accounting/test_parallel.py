@@ -45,7 +45,7 @@ def test_a_weaker_member_of_a_family_is_left_out(
     ]
     assert undominated(groups) == [groups[1]]
     assert undominated(groups[::-1]) == [groups[1]]
-    every = np.array([0.001, 0.01, 0.1, 0.3, 1.0])
+    every = np.array([0.01, 0.3])
     curves = [np.asarray(compose(plan(*each), "pld").deltas(every)) for each in groups]
     assert (curves[0] <= curves[1] * (1 + 1e-2) + 1e-12).all()
 

@@ -16,7 +16,6 @@ from dpaudit import (
 )
 from dpaudit.errors import InputError, UnsupportedError
 from dpaudit.ledger import Entry, SecureNoise
-from dpaudit.ledger.secure import widened
 from dpaudit.mechanisms import ExponentialMechanism, LaplacePair
 
 pytest.importorskip("opendp", reason="the extra 'secure' is not installed")
@@ -90,7 +89,7 @@ def test_randomised_response_tells_the_truth_as_often_as_declared():
 def test_releases_lie_on_the_grid_and_keep_their_shape():
     noise = SecureNoise()
     mechanism = Laplace(1.0)
-    step = noise.step(mechanism)
+    step = noise.step(mechanism.scale)
     assert step == 2.0**-40
     released = noise.release_many(declared(mechanism), [[0.1, 0.2], [0.3, math.pi]], 50)
     assert released.shape == (50, 2, 2)
@@ -111,7 +110,7 @@ def test_laplace_curve_is_at_most_the_declared_one(entries, sensitivity):
     """The worst shift on a coarse stand-in of the grid, with the law of discrete Laplace itself."""
     mechanism = Laplace(2.0)
     step = 2.0**-12
-    scale = widened(mechanism, sensitivity, entries, step)
+    scale = mechanism.grid_scale(sensitivity, entries, step)
     if entries == 1:
         shift = math.floor(sensitivity / step + 1)
         epsilons = np.linspace(-1, 4, 500)
@@ -123,7 +122,7 @@ def test_laplace_curve_is_at_most_the_declared_one(entries, sensitivity):
 def test_gaussian_curve_is_at_most_the_declared_one():
     """On a coarse grid, where the masses of the discrete law can still be added up."""
     mechanism, step = Gaussian(2.0), 2.0**-9
-    scale = widened(mechanism, 1.0, 1, step)
+    scale = mechanism.grid_scale(1.0, 1, step)
     shift = math.floor(1.0 / step + 1)
     epsilons = np.linspace(0, 3, 60)
     spent = DiscreteGaussian(scale).pair(shift).delta(epsilons)
@@ -136,7 +135,7 @@ def test_the_samplers_own_map_agrees():
 
     dp.enable_features("contrib")
     mechanism, step = Laplace(2.0), 2.0**-39
-    scale = widened(mechanism, 1.0, 1, step)
+    scale = mechanism.grid_scale(1.0, 1, step)
     domain = dp.vector_domain(dp.atom_domain(T="i64"))
     measurement = dp.m.make_laplace(domain, dp.l1_distance(T="i64"), scale=scale)
     assert measurement.map(int(1.0 / step) + 1) <= 0.5
@@ -154,7 +153,7 @@ def test_what_cannot_be_drawn_is_refused_at_the_first_draw():
     with pytest.raises(InputError, match="power of two"):
         SecureNoise(granularity=0.3)
     with pytest.raises(InputError, match="must be at most"):
-        SecureNoise(granularity=0.5).step(Laplace(1.0))
+        Ledger(Plan.of(declared(Laplace(1.0))), noise=SecureNoise(granularity=0.5))
     with pytest.raises(UnsupportedError, match="at most 16384"):
         SecureNoise().release(entry(Gaussian(1.0)), np.zeros(20_000))
 

@@ -4,14 +4,38 @@ import math
 
 import numpy as np
 import pytest
+from mechanism_conformance import MechanismConformance, grid_delta
 from scipy import stats
 from scipy.special import softmax
 
 from dpaudit.errors import InputError
-from dpaudit.mechanisms import ExponentialMechanism, Mechanism
+from dpaudit.mechanisms import ExponentialMechanism
 
 UTILITIES = np.array([0.0, 1.0, 2.5, -1.0])
 CHOICE = ExponentialMechanism(epsilon=1.5, utility_sensitivity=2.0)
+
+
+class TestExponential(MechanismConformance):
+    """Its pair dominates all neighbours, and is attained by none."""
+
+    mechanism = CHOICE
+    value = tuple(UTILITIES)
+    neighbour = (2.0, -1.0, 4.5, -3.0)
+    attained = False
+    released_shape = ()
+    bad_parameters = ({"epsilon": 0.0}, {"epsilon": math.nan}, {"utility_sensitivity": -1})
+    bad_values = ([], 1.0, [[1.0]], [math.nan], "a", None)
+    unlike = ExponentialMechanism(epsilon=4.5, utility_sensitivity=2.0)
+
+    def mean(self):
+        return float(softmax(1.5 * UTILITIES / 4) @ np.arange(4))
+
+    def variance(self):
+        return float(softmax(1.5 * UTILITIES / 4) @ (np.arange(4) - self.mean()) ** 2)
+
+    def exact_delta(self, epsilon):
+        log_p, log_q = (CHOICE.log_density(np.arange(4), v) for v in (self.neighbour, self.value))
+        return grid_delta(log_p, log_q, epsilon)
 
 
 def test_choices_have_the_declared_law() -> None:
@@ -20,6 +44,7 @@ def test_choices_have_the_declared_law() -> None:
     counts = np.bincount(drawn, minlength=4)
     assert stats.chisquare(counts, 40_000 * expected).pvalue > 1e-6
     assert np.exp(CHOICE.log_density(np.arange(4), UTILITIES)) == pytest.approx(expected)
+    assert CHOICE.probabilities(UTILITIES) == pytest.approx(expected)
     assert CHOICE.log_density(np.array([-1, 4]), UTILITIES).tolist() == [-math.inf, -math.inf]
 
 
@@ -43,17 +68,7 @@ def test_it_is_better_concentrated_than_randomised_response() -> None:
     assert CHOICE.pair(0).pure_epsilon == 0
 
 
-def test_it_serialises_and_comes_back_equal() -> None:
-    assert Mechanism.parse(CHOICE.to_dict()) == CHOICE
-
-
 @pytest.mark.parametrize("value", [[], 1.0, [[1.0]], [math.nan]])
 def test_utilities_are_a_vector(value: object) -> None:
     with pytest.raises(InputError, match="value"):
         CHOICE.release(value, np.random.default_rng(0))  # type: ignore[arg-type]
-
-
-@pytest.mark.parametrize("fields", [{"epsilon": 0.0}, {"epsilon": 1, "utility_sensitivity": -1}])
-def test_bad_parameters_are_refused(fields: dict[str, float]) -> None:
-    with pytest.raises(InputError):
-        ExponentialMechanism(**fields)

@@ -1,19 +1,20 @@
 import math
 
-import mpmath
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from mechanism_conformance import MechanismConformance, grid_delta
+from mechanism_conformance import MechanismConformance, PlainSource, grid_delta
 
+from dpaudit.auditing.noise.laws import p_value
 from dpaudit.errors import InputError, UnsupportedError
-from dpaudit.mechanisms import DiscreteGaussian, Gaussian, GaussianPair
+from dpaudit.mechanisms import DiscreteGaussian, Gaussian, Laplace
 
 
 class TestGaussian(MechanismConformance):
     mechanism = Gaussian(sigma=1.6)
     bad_parameters = ({"sigma": 0}, {"sigma": math.inf}, {"sigma": None}, {"clip_norm": -1})
+    unlike = Laplace(scale=1.6)
 
     def mean(self):
         return 0.0
@@ -33,47 +34,6 @@ class TestGaussianVector(TestGaussian):
 
     value = (0.0, 0.0, 0.0)
     neighbour = (0.6, 0.0, 0.8)
-
-
-class TestDiscreteGaussian(MechanismConformance):
-    mechanism = DiscreteGaussian(sigma=1.9)
-    sensitivity = 1
-    bad_parameters = ({"sigma": 0}, {"sigma": 1e9})
-    bad_values = (math.nan, 0.25, "a", None, [1, 2])
-
-    def mean(self):
-        return 0.0
-
-    def variance(self):
-        k = np.arange(-80, 81)
-        mass = np.exp(-((k / 1.9) ** 2) / 2)
-        return float((k * k * mass).sum() / mass.sum())
-
-    def exact_delta(self, epsilon):
-        k = np.arange(-100, 102)
-        return grid_delta(
-            self.mechanism.log_density(k, 1), self.mechanism.log_density(k, 0), epsilon
-        )
-
-    def test_vectors_are_refused_because_the_pair_covers_one_integer(self):
-        with pytest.raises(UnsupportedError, match="one integer"):
-            self.mechanism.release([1, 2], np.random.default_rng(0))
-
-    @pytest.mark.parametrize("sigma", [0.3, 0.99, 1.0, 7.5])
-    def test_mass_sums_to_one(self, sigma):
-        k = np.arange(-400, 401)
-        mass = np.exp(DiscreteGaussian(sigma).log_density(k, 0))
-        assert mass.sum() == pytest.approx(1, abs=1e-12)
-
-
-@pytest.mark.parametrize(
-    ("mu", "epsilon"), [(0.268, 1.0), (1.0, 0.0), (1.0, 6.1), (0.01, 0.2), (8.0, 3.0), (5.0, 80.0)]
-)
-def test_delta_equals_high_precision(mu, epsilon):
-    with mpmath.workdps(60):
-        m, e = mpmath.mpf(mu), mpmath.mpf(epsilon)
-        exact = mpmath.ncdf(m / 2 - e / m) - mpmath.exp(e) * mpmath.ncdf(-m / 2 - e / m)
-        assert float(GaussianPair(mu).delta(epsilon)) == pytest.approx(float(exact), rel=1e-10)
 
 
 @settings(max_examples=40, derandomize=True)
@@ -100,3 +60,43 @@ def test_clip_norm_scales_down_and_only_down():
     assert mechanism.implied_sensitivity(2.0) == 4
     with pytest.raises(InputError, match="delta"):
         Gaussian.calibrated(epsilon=1, delta=0, sensitivity=1)
+
+
+@pytest.mark.parametrize("entries", [1, 16])
+def test_a_grid_costs_at_most_what_is_declared(entries):
+    """On a coarse grid, where the masses of the discrete law can still be added up."""
+    mechanism, step = Gaussian(2.0), 2.0**-9
+    scale = mechanism.grid_scale(1.0, entries, step)
+    shift = math.floor(1.0 / step + math.sqrt(entries))
+    assert shift / scale <= 1.0 / mechanism.sigma
+    epsilons = np.linspace(0, 3, 60)
+    spent = DiscreteGaussian(scale).pair(shift).delta(epsilons)
+    assert (spent <= mechanism.pair(1.0).delta(epsilons) * (1 + 1e-9)).all()
+
+
+def test_a_grid_is_refused_beyond_its_proof():
+    source = PlainSource(np.random.default_rng(0))
+    with pytest.raises(UnsupportedError, match=r"sensitivity is 20 sigma; .* 2\^-16 to 10"):
+        Gaussian(1.0).require_exact(20.0, source)
+    Gaussian(1.0).require_exact(0.0, source)
+    with pytest.raises(UnsupportedError, match="20000 entries; exact normal noise takes at most"):
+        Gaussian(1.0).release_exactly(np.zeros(20_000), 1.0, 1, source)
+
+
+def test_differences_of_two_releases_have_their_declared_tails():
+    rng = np.random.default_rng(3)
+    differences = np.diff(rng.normal(5.0, 1.6, (1000, 2)), axis=1)
+    assert p_value(Gaussian(1.6).difference_tails(differences)) > 1e-6
+    assert p_value(Gaussian(1.9).difference_tails(differences)) < 1e-6
+
+
+def test_a_subclass_with_noise_of_its_own_does_not_inherit_the_exact_sampler():
+    class Halved(Gaussian):
+        kind = ""
+
+        def noise(self, shape, rng):
+            return rng.normal(scale=self.sigma / 2, size=shape)
+
+    assert not Halved.has_exact_sampler()
+    with pytest.raises(UnsupportedError, match="has no exact sampler"):
+        Halved(1.0).release_exactly(0.0, 1.0, 1, PlainSource(np.random.default_rng(0)))

@@ -7,12 +7,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from mechanism_conformance import MechanismConformance, grid_delta
 
+from dpaudit.auditing.noise.laws import p_value
 from dpaudit.errors import InputError
-from dpaudit.mechanisms import DiscreteLaplace, Laplace
+from dpaudit.mechanisms import DiscreteLaplace, Gaussian, Laplace
 
 
 class TestLaplace(MechanismConformance):
     mechanism = Laplace(scale=1.25)
+    unlike = Gaussian(sigma=1.25)
     bad_parameters = (
         {"scale": 0},
         {"scale": -1},
@@ -47,35 +49,6 @@ class TestLaplaceVector(TestLaplace):
     neighbour = (1.0, 0.0)
 
 
-class TestDiscreteLaplace(MechanismConformance):
-    mechanism = DiscreteLaplace(scale=1.7)
-    sensitivity = 2
-    neighbour = 2
-    bad_parameters = ({"scale": 0}, {"scale": math.nan})
-    bad_values = (math.nan, math.inf, 0.5, "a", None, 2.0**60)
-
-    def mean(self):
-        return 0.0
-
-    def variance(self):
-        ratio = math.exp(-1 / 1.7)
-        return 2 * ratio / (1 - ratio) ** 2
-
-    def exact_delta(self, epsilon):
-        k = np.arange(-200, 203)[:, None]
-        return grid_delta(
-            self.mechanism.log_density(k, [2]), self.mechanism.log_density(k, [0]), epsilon
-        )
-
-    def test_fractional_sensitivity_is_refused(self):
-        with pytest.raises(InputError, match="whole number"):
-            self.mechanism.pair(0.5)
-
-    def test_mass_sums_to_one(self):
-        k = np.arange(-300, 301)[:, None]
-        assert np.exp(self.mechanism.log_density(k, [0])).sum() == pytest.approx(1, abs=1e-12)
-
-
 @settings(max_examples=60, derandomize=True)
 @given(
     epsilon=st.floats(1e-3, 50, allow_nan=False),
@@ -97,17 +70,27 @@ def test_clip_is_part_of_the_mechanism():
     assert Laplace(scale=1.0).implied_sensitivity(2.0) is None
 
 
-def test_two_coordinates_cost_no_more_than_one_with_the_whole_shift():
-    """Brute force of the vector case on a grid: the claim of LaplacePair."""
-    step = 0.02
-    y = np.arange(-14, 15, step)
+@pytest.mark.parametrize("entries", [1, 3, 1000])
+@pytest.mark.parametrize("sensitivity", [1e-3, 1.0, 7.0])
+def test_a_grid_costs_at_most_what_is_declared(entries, sensitivity):
+    """The worst shift on a coarse stand-in of the grid, with the law of discrete Laplace itself."""
+    mechanism, step = Laplace(2.0), 2.0**-12
+    scale = mechanism.grid_scale(sensitivity, entries, step)
+    if entries == 1:
+        shift = math.floor(sensitivity / step + 1)
+        epsilons = np.linspace(-1, 4, 500)
+        spent = DiscreteLaplace(scale).pair(shift).delta(epsilons)
+        assert (spent <= mechanism.pair(sensitivity).delta(epsilons) + 1e-15).all()
+    assert (sensitivity / step + entries) / scale <= sensitivity / mechanism.scale
 
-    def log_density(shift):
-        return -np.abs(y - shift) - math.log(2)
 
-    for first in (0.2, 0.5):
-        log_p = log_density(first)[:, None] + log_density(1 - first)[None, :]
-        log_q = log_density(0)[:, None] + log_density(0)[None, :]
-        for epsilon in (0.0, 0.4, 0.8):
-            vector = grid_delta(log_p, log_q, epsilon, step * step)
-            assert vector <= float(Laplace(1.0).pair(1.0).delta(epsilon)) + 1e-3
+def test_differences_of_two_releases_have_their_declared_tails():
+    rng = np.random.default_rng(3)
+    differences = np.diff(rng.laplace(5.0, 1.25, (1000, 2)), axis=1)
+    assert p_value(Laplace(1.25).difference_tails(differences)) > 1e-6
+    assert p_value(Laplace(1.6).difference_tails(differences)) < 1e-6
+
+
+def test_a_scale_that_no_float_holds_is_one_sentence():
+    with pytest.raises(InputError, match="scale is inf; it must be a finite number above 0"):
+        Laplace.calibrated(epsilon=1e-300, sensitivity=1e300)

@@ -13,6 +13,7 @@ def test_claims_nothing_that_an_accountant_could_use():
     with pytest.raises(UnsupportedError, match="'projection' states a claim without a proof"):
         MECHANISM.pair(1.0)
     assert MECHANISM.pair(0.0).pure_epsilon == 0
+    assert MECHANISM.is_black_box
 
 
 def test_serialises_without_its_sampler():
@@ -26,6 +27,18 @@ def test_runs_its_sampler():
     outputs = MECHANISM.release_many(2.0, 1000, np.random.default_rng(0))
     assert abs(outputs.mean() - 2) < 0.2
     assert isinstance(MECHANISM.release(2.0, np.random.default_rng(0)), float)
+    assert MECHANISM.release_many([1.0, 2.0], 0, np.random.default_rng(0)).shape == (0, 2)
+
+
+def test_a_sampler_may_work_in_place_without_touching_other_runs():
+    def in_place(value, rng):
+        value += 1
+        return value
+
+    released = Opaque("counter", 1.0, sampler=in_place).release_many(
+        [0.0, 5.0], 3, np.random.default_rng(0)
+    )
+    assert released.tolist() == [[1.0, 6.0]] * 3
 
 
 def test_bad_parameters():

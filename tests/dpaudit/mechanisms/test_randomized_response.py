@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from mechanism_conformance import MechanismConformance, grid_delta
 
-from dpaudit.errors import InputError
+from dpaudit.errors import InputError, UnsupportedError
 from dpaudit.mechanisms import Mechanism, RandomizedResponse
 
 
@@ -12,6 +12,7 @@ class TestRandomizedResponse(MechanismConformance):
     mechanism = RandomizedResponse(p=0.5, k=3)
     value = 0
     neighbour = 2
+    unlike = RandomizedResponse(p=0.8, k=3)
     bad_parameters = ({"p": 0}, {"p": 1.5}, {"k": 1}, {"k": 2.0}, {"p": math.nan})
     bad_values = (math.nan, 3, -1, 0.5, "a", None)
 
@@ -47,3 +48,15 @@ def test_missing_field_is_named():
         Mechanism.parse({"kind": "randomized-response"})
     with pytest.raises(InputError, match="must be one of"):
         Mechanism.parse({"kind": "magic"})
+
+
+def test_probabilities_are_those_of_the_density_and_exact():
+    mechanism = RandomizedResponse(p=0.3, k=3)
+    masses = mechanism.probabilities([0, 2])
+    assert sum(masses) == 1
+    outputs = np.array([[first, second] for first in range(3) for second in range(3)])
+    np.testing.assert_allclose(
+        np.array(masses, dtype=float), np.exp(mechanism.log_density(outputs, [0, 2]))
+    )
+    with pytest.raises(UnsupportedError, match="more than 1000000 outputs"):
+        mechanism.probabilities([0] * 13)

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from dpaudit import Ledger
-from dpaudit.auditing.replaying.recording import RecordingLedger
+from dpaudit.auditing.replaying.recording import RecordingNoise
 from dpaudit.errors import InputError
 from private_bo.federated import (
     DPFTSDE,
@@ -150,13 +150,14 @@ def test_noise_is_the_same_whoever_reports() -> None:
 def test_an_empty_sample_still_releases_noise() -> None:
     """At q N = 1 with everybody reporting, more than a third of the samples are empty."""
     subject = replace(SUBJECT, rate=1 / 6)
-    ledger = RecordingLedger(subject.plan(), np.random.default_rng(7))
+    noise = RecordingNoise(np.random.default_rng(7))
+    ledger = Ledger(subject.plan(), noise=noise)
     with ledger:
         server = subject.server(ledger, np.random.default_rng(0))
         shown = [server.round(turn, proper(turn)).vectors for turn in ROUNDS]
-    empty = [turn for turn, step in enumerate(ledger.steps) if not np.any(step.value)]
+    empty = [turn for turn, step in enumerate(noise.steps) if not np.any(step.value)]
     assert empty, "the seed must give an empty sample"
-    assert len(ledger.steps) == 5
+    assert len(noise.steps) == 5
     assert all(np.all(shown[turn] != 0) for turn in empty)
 
 
@@ -200,13 +201,14 @@ def test_rounds_come_in_order_and_no_more_than_declared() -> None:
 
 def test_fixed_size_sampling_runs_on_the_server() -> None:
     subject = replace(SUBJECT, sampling=SamplingScheme.FIXED_SIZE, noise_multiplier=2.0)
-    ledger = RecordingLedger(subject.plan(), np.random.default_rng(7))
+    noise = RecordingNoise(np.random.default_rng(7))
+    ledger = Ledger(subject.plan(), noise=noise)
     with ledger:
         server = subject.server(ledger, np.random.default_rng(0))
         for turn in ROUNDS:
             server.round(turn, [Report(turn, n, np.eye(6, 4)[n % 4]) for n in range(6)])
     assert server.rate == 0.5
-    assert all(np.any(step.value) for step in ledger.steps)
+    assert all(np.any(step.value) for step in noise.steps)
 
 
 @pytest.mark.parametrize("turn", [1.0, True, "1", None, np.float64(1), -1, 10**30])

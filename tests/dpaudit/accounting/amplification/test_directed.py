@@ -1,195 +1,29 @@
-"""Directed pairs against enumeration of the distributions that they stand for."""
+"""Directed pairs: where their law lies, and the symmetric ones among them."""
 
 from __future__ import annotations
 
-import math
 from fractions import Fraction
-from itertools import combinations, product
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
-from dpaudit.accounting.amplification.directed import (
-    AddedPair,
-    PlainPair,
-    RemovedPair,
-    ReplacedPair,
-    directed,
-)
-from dpaudit.errors import UnsupportedError
+from dpaudit.accounting.amplification import PlainPair
+from dpaudit.accounting.amplification.directed import even
+from dpaudit.accounting.amplification.fixed_size import ReplacedPair
+from dpaudit.accounting.amplification.poisson_pairs import AddedPair, RemovedPair
 from dpaudit.mechanisms import (
-    DominatingPair,
-    FinitePair,
-    Gaussian,
     GaussianPair,
     LaplacePair,
     RandomizedResponse,
     approximate_pair,
 )
-from dpaudit.plan import (
-    AddRemove,
-    FixedSizeSampling,
-    Invocation,
-    MetricBall,
-    PoissonSampling,
-    PrivacyUnit,
-    Relation,
-    ReplaceOne,
-    Sampling,
-    TrustModel,
-    ZeroOut,
-)
 
-EPSILONS = np.linspace(-3, 3, 61)
 BASES = [
     GaussianPair(0.7),
     LaplacePair(Fraction(3, 2)),
     RandomizedResponse(0.4, 3).pair(1),
     approximate_pair(1.0, 0.05),
 ]
-
-
-def hockey_stick(p: np.ndarray, q: np.ndarray, epsilons: np.ndarray) -> np.ndarray:
-    return np.maximum(p[None, :] - np.exp(epsilons)[:, None] * q[None, :], 0).sum(axis=1)
-
-
-def outputs(pair: FinitePair) -> tuple[np.ndarray, np.ndarray]:
-    """P and Q as distributions over outputs, those of infinite loss either way included."""
-    return (
-        np.concatenate([[0.0], pair.p, [pair.p_infinite]]),
-        np.concatenate([[pair.p_infinite], pair.q, [0.0]]),
-    )
-
-
-def invocation(sampling: Sampling | None, relation: Relation) -> Invocation:
-    return Invocation(
-        Gaussian(2.0), 1.0, PrivacyUnit("row"), relation, TrustModel.CENTRAL, sampling=sampling
-    )
-
-
-@pytest.mark.parametrize("base", BASES[2:])
-@pytest.mark.parametrize("rate", [0.01, 0.3, 0.99])
-def test_sampled_finite_pairs_match_enumeration(base: FinitePair, rate: float) -> None:
-    p, q = outputs(base)
-    mixed = rate * p + (1 - rate) * q
-    np.testing.assert_allclose(
-        RemovedPair(base, rate).delta(EPSILONS), hockey_stick(mixed, q, EPSILONS), atol=1e-12
-    )
-    np.testing.assert_allclose(
-        AddedPair(base, rate).delta(EPSILONS), hockey_stick(q, mixed, EPSILONS), atol=1e-12
-    )
-
-
-@pytest.mark.parametrize("base", BASES[2:])
-@pytest.mark.parametrize("kind", [RemovedPair, AddedPair])
-def test_atoms_carry_the_tails(base: FinitePair, kind: type[RemovedPair]) -> None:
-    pair = kind(base, 0.3)
-    found = pair.atoms()
-    assert found is not None
-    losses, masses = found
-    assert masses.sum() + pair.infinite == pytest.approx(1, abs=1e-14)
-    between = (losses[1:] + losses[:-1])[np.diff(losses) > 1e-9] / 2
-    above = [masses[losses > loss].sum() + pair.infinite for loss in between]
-    np.testing.assert_allclose(pair.above(between)[0], above, atol=1e-14)
-
-
-@pytest.mark.parametrize("base", BASES)
-@pytest.mark.parametrize("kind", [RemovedPair, AddedPair, ReplacedPair])
-def test_tails_are_complementary_and_monotone(
-    base: DominatingPair, kind: type[RemovedPair]
-) -> None:
-    pair = kind(base, 0.2)
-    for above, below in zip(pair.above(EPSILONS), pair.below(EPSILONS), strict=True):
-        np.testing.assert_allclose(above + below, 1, atol=1e-14)
-        assert (np.diff(above) <= 1e-15).all()
-
-
-@pytest.mark.parametrize("base", BASES[:2])
-def test_adding_reverses_removing(base: DominatingPair) -> None:
-    # H_α(Q‖P) = 1 − α + α H_{1/α}(P‖Q).
-    remove, add = RemovedPair(base, 0.2), AddedPair(base, 0.2)
-    reverse = 1 - np.exp(EPSILONS) + np.exp(EPSILONS) * remove.delta(-EPSILONS)
-    np.testing.assert_allclose(add.delta(EPSILONS), reverse, atol=1e-12)
-
-
-@given(rate=st.floats(1e-6, 0.999), loss=st.floats(-30, 300))
-@settings(max_examples=50, deadline=None, derandomize=True)
-def test_removed_gaussian_is_the_mixture(rate: float, loss: float) -> None:
-    pair, base = RemovedPair(GaussianPair(1.0), rate), GaussianPair(1.0)
-    mapped = (
-        math.log1p(-rate)
-        if loss < -700
-        else float(np.logaddexp(math.log1p(-rate), math.log(rate) + loss))
-    )
-    p, q = base.above(loss)
-    np.testing.assert_allclose(
-        pair.above(mapped), (rate * p + (1 - rate) * q, q), rtol=1e-6, atol=1e-9
-    )
-
-
-def test_loss_bounds() -> None:
-    base = LaplacePair(Fraction(2))
-    assert RemovedPair(base, 0.1).max_loss == pytest.approx(math.log(0.9 + 0.1 * math.e**2))
-    assert AddedPair(base, 0.1).max_loss == pytest.approx(-math.log(0.9 + 0.1 * math.e**-2))
-    assert AddedPair(GaussianPair(1.0), 0.1).max_loss == pytest.approx(-math.log(0.9))
-    assert RemovedPair(GaussianPair(1.0), 0.1).max_loss == math.inf
-
-
-def _responses(p: float, k: int) -> np.ndarray:
-    return np.full((k, k), p / k) + (1 - p) * np.eye(k)
-
-
-def test_fixed_size_replacement_dominates_every_pair_of_neighbours() -> None:
-    """A randomised answer to the sum of 2 of 4 units, each 0 or 1, over all data sets."""
-    p, answers = 0.3, 3
-    rows = _responses(p, answers)
-    pair = ReplacedPair(RandomizedResponse(p, answers).pair(1), 0.5)
-    subsets = list(combinations(range(4), 2))
-
-    def released(data: tuple[int, ...]) -> np.ndarray:
-        return np.mean([rows[sum(data[i] for i in subset)] for subset in subsets], axis=0)
-
-    bound = pair.delta(EPSILONS)
-    for data in product((0, 1), repeat=4):
-        for unit in range(4):
-            other = tuple(1 - v if i == unit else v for i, v in enumerate(data))
-            assert (hockey_stick(released(data), released(other), EPSILONS) <= bound + 1e-12).all()
-
-
-def test_fixed_size_replacement_is_attained() -> None:
-    """Whether one marked unit is in the sample, answered at random: no better pair exists."""
-    p, rate = 0.3, 0.5
-    rows = _responses(p, 2)
-    marked, plain = rate * rows[1] + (1 - rate) * rows[0], rows[0]
-    pair = ReplacedPair(RandomizedResponse(p, 2).pair(1), rate)
-    epsilons = EPSILONS[EPSILONS >= 0]
-    attained = hockey_stick(marked, plain, epsilons)
-    np.testing.assert_allclose(pair.delta(epsilons), attained, atol=1e-12)
-
-
-def test_relations_and_sampling() -> None:
-    plain = PlainPair(GaussianPair(0.5))
-    poisson, fixed = PoissonSampling(0.1), FixedSizeSampling(1, 10)
-    for relation in (AddRemove(), ReplaceOne(), ZeroOut(), MetricBall(2.0)):
-        assert directed(invocation(None, relation)) == (plain, plain)
-    for relation in (AddRemove(), ZeroOut()):
-        assert directed(invocation(PoissonSampling(1.0), relation)) == (plain, plain)
-        base = GaussianPair(0.5)
-        expected = (RemovedPair(base, 0.1), AddedPair(base, 0.1))
-        assert directed(invocation(poisson, relation)) == expected
-        with pytest.raises(UnsupportedError, match="replace-one"):
-            directed(invocation(fixed, relation))
-    assert directed(invocation(FixedSizeSampling(7, 7), ReplaceOne())) == (plain, plain)
-    replaced, same = directed(invocation(fixed, ReplaceOne()))
-    assert replaced == same
-    assert isinstance(replaced, ReplacedPair)
-    assert 0.1 <= replaced.rate < 0.1 + 1e-15
-    with pytest.raises(UnsupportedError, match="add-remove"):
-        directed(invocation(poisson, ReplaceOne()))
-    with pytest.raises(UnsupportedError, match="metric-ball"):
-        directed(invocation(poisson, MetricBall(2.0)))
 
 
 def test_nodes_hold_all_but_the_tails() -> None:
@@ -200,3 +34,23 @@ def test_nodes_hold_all_but_the_tails() -> None:
             assert (np.diff(nodes) > 0).all()
             assert pair.above(nodes[-1])[0] - pair.infinite <= 1.1e-9
             assert pair.below(nodes[0] - 1e-9)[0] <= 1.1e-9
+
+
+def test_a_plain_pair_is_its_base_both_ways() -> None:
+    epsilons = np.linspace(-2, 2, 41)
+    for base in BASES:
+        pair = PlainPair(base)
+        np.testing.assert_allclose(pair.delta(epsilons), base.delta(epsilons), atol=1e-14)
+        assert pair.span == base.span
+        assert pair.max_loss == float(base.pure_epsilon)
+    atoms = PlainPair(BASES[2]).atoms()
+    assert atoms is not None
+    assert atoms[1].sum() == pytest.approx(1)
+    assert PlainPair(BASES[0]).atoms() is None
+    assert PlainPair(BASES[3]).infinite == pytest.approx(0.05)
+
+
+def test_losses_that_meet_are_one_node() -> None:
+    assert even(1.0, 1.0, 7).tolist() == [1.0]
+    assert even(0.0, 1.0, 2).tolist() == [0.0, 1.0]
+    assert even(0.0, 1.0, 5).tolist() == [0.0, 0.25, 0.5, 0.75, 1.0]

@@ -33,7 +33,7 @@ class Halved(Laplace):
 
     kind = "halved-laplace"
 
-    def _sample(self, values, rng):
+    def sample(self, values, rng):
         return values + rng.laplace(scale=self.scale / 2, size=values.shape)
 
 
@@ -118,7 +118,7 @@ def test_noise_that_the_ledger_gave_out_twice_is_found():
     class Stuck(Laplace):
         kind = "stuck-laplace"
 
-        def _sample(self, values, rng):
+        def sample(self, values, rng):
             return values + np.random.default_rng(7).laplace(scale=self.scale, size=values.shape)
 
     law = Stuck(2.0)

@@ -7,8 +7,8 @@ from examples import gaussian_invocation
 from dpaudit import Gaussian, Laplace, Ledger, Plan, PlanMismatchError, UnsupportedError
 from dpaudit.auditing.replaying.recording import (
     DivergedError,
-    RecordingLedger,
-    ReplayingLedger,
+    RecordingNoise,
+    ReplayingNoise,
     Routine,
     prepared,
 )
@@ -18,21 +18,25 @@ PLAN = Plan.of(gaussian_invocation(mechanism=NOISE, count=3, at="round"))
 
 
 def recorded(values, seed=0):
-    ledger = RecordingLedger(PLAN, np.random.default_rng(seed))
-    released = [ledger.release(NOISE, value, at="round") for value in values]
-    return ledger, released
+    noise = RecordingNoise(np.random.default_rng(seed))
+    ledger = Ledger(PLAN, noise=noise)
+    return noise, [ledger.release(NOISE, value, at="round") for value in values]
 
 
-def test_a_recording_ledger_is_a_ledger_and_keeps_what_others_forget():
-    ledger, released = recorded([0.5, 7.0])
-    assert isinstance(ledger, Ledger)
-    assert [step.released for step in ledger.steps] == released
-    assert [float(step.value) for step in ledger.steps] == [0.5, 1.0]
-    step = ledger.steps[0]
+def test_recording_keeps_what_a_ledger_forgets():
+    noise, released = recorded([0.5, 7.0])
+    assert [step.released for step in noise.steps] == released
+    assert [float(step.value) for step in noise.steps] == [0.5, 1.0]
+    step = noise.steps[0]
     assert step.source.split(":")[0].endswith("test_recording")
     assert step.place == f"'round' ({step.source})"
+
+
+def test_what_the_plan_does_not_hold_is_not_recorded():
+    noise = RecordingNoise(np.random.default_rng(0))
     with pytest.raises(PlanMismatchError):
-        ledger.release(Laplace(3.0), 0.0, at="round")
+        Ledger(PLAN, noise=noise).release(Laplace(3.0), 0.0, at="round")
+    assert noise.steps == []
 
 
 def test_it_draws_as_any_ledger_does():
@@ -42,17 +46,19 @@ def test_it_draws_as_any_ledger_does():
 
 def test_a_replay_gives_out_what_was_released():
     first, released = recorded([0.5, -0.5])
-    again = ReplayingLedger(PLAN, np.random.default_rng(9), first.steps)
-    assert [again.release(NOISE, value, at="round") for value in (0.9, 0.8)] == released
+    again = ReplayingNoise(np.random.default_rng(9), first.steps)
+    ledger = Ledger(PLAN, noise=again)
+    assert [ledger.release(NOISE, value, at="round") for value in (0.9, 0.8)] == released
     assert [float(step.value) for step in again.steps] == [0.9, 0.8]
 
 
 def test_a_replay_ends_where_the_control_flow_differs():
     first, _ = recorded([0.5])
-    again = ReplayingLedger(PLAN, np.random.default_rng(9), first.steps)
-    again.release(NOISE, 0.9, at="round")
+    again = ReplayingNoise(np.random.default_rng(9), first.steps)
+    ledger = Ledger(PLAN, noise=again)
+    ledger.release(NOISE, 0.9, at="round")
     with pytest.raises(DivergedError):
-        again.release(NOISE, 0.9, at="round")
+        ledger.release(NOISE, 0.9, at="round")
     assert len(again.steps) == 2
 
 
@@ -70,9 +76,9 @@ class Foreign:
 
 
 def test_noise_that_cannot_be_recorded_is_refused():
-    ledger = RecordingLedger(PLAN, np.random.default_rng(0))
+    ledger = Ledger(PLAN, noise=RecordingNoise(np.random.default_rng(0)))
     with pytest.raises(UnsupportedError, match="elsewhere, which cannot be recorded"):
-        ledger._draw(PLAN.invocations[0], Foreign())
+        ledger.observe(NOISE, Foreign(), at="round")
 
 
 def test_a_routine_is_a_plan_and_a_function():

@@ -30,7 +30,7 @@ from dpaudit import (
     ZeroOut,
     guarantee,
 )
-from dpaudit.accounting.closed_forms.rdp import ORDERS
+from dpaudit.accounting.orders import ORDERS
 from dpaudit.certificate import load_certificate, verify
 from dpaudit.integrations.opacus import attach
 from dpaudit.integrations.opacus.batches import BatchStream

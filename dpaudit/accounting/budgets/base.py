@@ -1,0 +1,112 @@
+"""What filters and odometers share."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass, field
+from typing import NoReturn
+
+from dpaudit import validate
+from dpaudit.accounting.terms import Term, terms
+from dpaudit.errors import BudgetExceededError, InputError, UnsupportedError
+from dpaudit.fields import Checked, NonNegative, Probability
+from dpaudit.plan import Invocation, PrivacyUnit, Relation
+
+__all__ = ["Filter", "Running", "refuse_slack", "share_of"]
+
+
+@dataclass(eq=False, kw_only=True)
+class Running(Checked):
+    """One unit, one relation, and a history that stays.
+
+    Attributes:
+        admitted: number of invocations charged so far.
+    """
+
+    admitted: int = field(default=0, init=False)
+    _protected: tuple[PrivacyUnit, Relation] | None = field(default=None, init=False, repr=False)
+
+    def _price(self, invocation: Invocation) -> Term | None:
+        """The invocation as a term; None where it costs nothing."""
+        if not isinstance(invocation, Invocation):
+            raise InputError(f"invocation is {invocation!r:.60}; it must be an Invocation.")
+        protected = invocation.unit, invocation.relation
+        if self._protected is not None and self._protected != protected:
+            unit, relation = self._protected
+            raise InputError(
+                f"{invocation.describe()} protects {invocation.unit} under {invocation.relation}; "
+                f"this budget is for {unit} under {relation}."
+            )
+        found = terms([invocation])
+        return found[0] if found else None
+
+    def _charged(self, invocation: Invocation) -> None:
+        self._protected = invocation.unit, invocation.relation
+        self.admitted += 1
+
+    def undo(self, invocation: Invocation | None = None) -> NoReturn:
+        """Refused: what was released stays released.
+
+        Raises:
+            UnsupportedError: always.
+        """
+        named = "a release" if invocation is None else invocation.describe()
+        raise UnsupportedError(f"{named} cannot be undone; what was released stays released.")
+
+
+@dataclass(eq=False)
+class Filter(Running, ABC):
+    """Admits releases, of parameters chosen adaptively, while a budget lasts.
+
+    Attributes:
+        epsilon: ε of the whole, whatever was admitted.
+        delta: δ of the whole.
+    """
+
+    epsilon: NonNegative
+    delta: Probability
+
+    def admit(self, invocation: Invocation) -> None:
+        """Charge an invocation, before it is run; or refuse it and charge nothing.
+
+        Raises:
+            BudgetExceededError: if it would exceed the budget; the message names it.
+            UnsupportedError: if no theorem covers it.
+            InputError: if it protects another unit or relation than those before.
+        """
+        part = self._price(invocation)
+        if part is not None and not self._charge(part):
+            raise BudgetExceededError(
+                f"{invocation.describe()} would exceed the budget of ε={self.epsilon:g} at "
+                f"δ={self.delta:g}; {self.admitted} invocations were admitted and nothing was "
+                "drawn for this one."
+            )
+        self._charged(invocation)
+
+    @abstractmethod
+    def _charge(self, part: Term) -> bool:
+        """Charge and return True, or leave everything as it is and return False."""
+
+
+def share_of(slack: float, delta: float) -> float:
+    """The part of δ that pays for the δ of black boxes.
+
+    Raises:
+        InputError: if it leaves nothing of δ.
+    """
+    share = validate.non_negative(slack=slack)
+    if share >= delta:
+        raise InputError(f"slack is {slack}; it must be below delta, {delta}.")
+    return share
+
+
+def refuse_slack(part: Term) -> None:
+    """Refuse a mechanism with a δ of its own.
+
+    Raises:
+        UnsupportedError: naming it.
+    """
+    if part.slack:
+        raise UnsupportedError(
+            f"{part.invocation.describe()} has a δ of its own; use a zCDP or adaptive filter."
+        )

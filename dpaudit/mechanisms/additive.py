@@ -1,0 +1,86 @@
+"""Mechanisms that add noise: what they share, and what they need to say for themselves."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from dpaudit.mechanisms.base import Mechanism, integer_array, sum_over_entries
+from dpaudit.mechanisms.pairs import Floats
+from dpaudit.mechanisms.tails import Tails, integer_tails
+
+__all__ = ["AdditiveNoise", "IntegerNoise"]
+
+
+@dataclass(frozen=True)
+class AdditiveNoise(Mechanism):
+    """Adds independent noise of one law to every entry of the value.
+
+    A subclass says how noise is drawn (:meth:`noise`) and what its law is
+    (:meth:`log_noise_density`, and :meth:`noise_tails` if it is to be tested).
+    """
+
+    numpy_law: ClassVar[str] = ""
+    """The method of ``numpy.random.Generator`` that draws this noise with ``scale``, if any."""
+    long_shift_dominates: ClassVar[bool] = False
+    """Whether one long shift costs at least as much as several of the same total length."""
+    _samplers: ClassVar[tuple[str, ...]] = ("sample", "noise")
+
+    @abstractmethod
+    def noise(self, shape: tuple[int, ...], rng: np.random.Generator) -> NDArray[Any]:
+        """Independent draws of the noise of one entry."""
+
+    @abstractmethod
+    def log_noise_density(self, noise: Floats) -> Floats:
+        """Log-density (or log-mass) of the noise of one entry, of any shape."""
+
+    def noise_tails(self, noise: Floats, rng: np.random.Generator) -> Tails:
+        """The noise of entries, of any shape, as the declared law sees it.
+
+        Raises:
+            UnsupportedError: if the mechanism declares no law that could be tested.
+        """
+        return super().tails(noise, np.zeros(()), rng)
+
+    def sample(self, values: NDArray[Any], rng: np.random.Generator) -> NDArray[Any]:
+        """Values plus noise."""
+        released: NDArray[Any] = values + self.noise(values.shape, rng)
+        return released
+
+    def log_density(self, outputs: ArrayLike, value: ArrayLike) -> Floats:
+        """Sum over entries of the log-density of the noise."""
+        noise = np.asarray(outputs, dtype=np.float64) - self.prepare(value)
+        return sum_over_entries(self.log_noise_density(noise))
+
+    def tails(self, released: ArrayLike, value: NDArray[Any], rng: np.random.Generator) -> Tails:
+        """The tails of released less prepared value."""
+        return self.noise_tails(np.asarray(released, dtype=np.float64) - value, rng)
+
+
+@dataclass(frozen=True)
+class IntegerNoise(AdditiveNoise):
+    """Adds integer noise to integers; a subclass also says the mean of |k|."""
+
+    @abstractmethod
+    def log_mass(self, noise: Floats) -> Floats:
+        """Log-mass of integers, of any shape."""
+
+    @abstractmethod
+    def mean_size(self) -> float:
+        """The mean of |k|."""
+
+    def prepare(self, value: ArrayLike) -> NDArray[Any]:
+        """Whole numbers within ±2^53."""
+        return integer_array(value)
+
+    def log_noise_density(self, noise: Floats) -> Floats:
+        """The log-mass, minus infinity between the integers."""
+        return np.where(noise == np.floor(noise), self.log_mass(noise), -np.inf)
+
+    def noise_tails(self, noise: Floats, rng: np.random.Generator) -> Tails:
+        """Tails with ties broken at random."""
+        return integer_tails(noise, self.log_mass, self.mean_size(), rng)

@@ -1,0 +1,90 @@
+"""The discrete Laplace mechanism."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpaudit.errors import InputError
+from dpaudit.fields import Positive
+from dpaudit.mechanisms.additive import IntegerNoise
+from dpaudit.mechanisms.base import Norm, integer_sensitivity
+from dpaudit.mechanisms.exact import ExactSource
+from dpaudit.mechanisms.pairs import DominatingPair, FinitePair, Floats, costless_pair, vast_pair
+from dpaudit.mechanisms.rounding import exceeds_floats
+
+__all__ = ["DiscreteLaplace"]
+
+_LARGEST_SHIFT = 10**6
+
+
+@dataclass(frozen=True)
+class DiscreteLaplace(IntegerNoise):
+    """Adds integer noise with mass proportional to exp(−|k|/b).
+
+    The two-sided geometric mechanism of Ghosh, Roughgarden and Sundararajan 2009.
+
+    Attributes:
+        scale: scale b of the noise, above 0.
+    """
+
+    kind: ClassVar[str] = "discrete-laplace"
+    norm: ClassVar[Norm] = Norm.L1
+    long_shift_dominates: ClassVar[bool] = True
+    scale: Positive
+
+    def pair(self, sensitivity: float) -> DominatingPair:
+        """The pair of one integer coordinate shifted by the whole sensitivity.
+
+        For a shift s the loss at output k is (|k| − |k − s|)/b, one value for each k in 0…s, with
+        geometric tails lumped at both ends. Several coordinates are dominated as for
+        :class:`~dpaudit.mechanisms.LaplacePair`.
+        """
+        shift = integer_sensitivity(sensitivity, self.kind)
+        if shift > _LARGEST_SHIFT:
+            raise InputError(f"sensitivity is {sensitivity}; discrete-laplace takes at most 1e6.")
+        if shift == 0:
+            return costless_pair()
+        bound = Fraction(shift) / Fraction(self.scale)
+        if exceeds_floats(bound):
+            return vast_pair(bound)
+        ratio = math.exp(-1 / self.scale)
+        k = np.arange(shift + 1)
+        q = np.exp(-k / self.scale) * (-math.expm1(-1 / self.scale) / (1 + ratio))
+        q[0] = 1 / (1 + ratio)
+        q[-1] = math.exp(-shift / self.scale) / (1 + ratio)
+        losses = (2 * k - shift) / self.scale
+        # P is the mirror image of Q: its mass at k is that of Q at s − k.
+        return FinitePair(losses, q[::-1].copy(), q, bound=bound)
+
+    def noise(self, shape: tuple[int, ...], rng: np.random.Generator) -> NDArray[np.int64]:
+        """The difference of two geometric draws."""
+        success = -math.expm1(-1 / self.scale)
+        first = rng.geometric(success, shape)
+        drawn: NDArray[np.int64] = first - rng.geometric(success, shape)
+        return drawn
+
+    def sample_exactly(
+        self, values: NDArray[Any], sensitivity: float, source: ExactSource
+    ) -> NDArray[Any]:
+        """The source's own law."""
+        released: NDArray[Any] = values + source.laplace(self.scale, values.shape)
+        return released
+
+    @property
+    def noise_scale(self) -> float:
+        """Scale b."""
+        return self.scale
+
+    def log_mass(self, noise: Floats) -> Floats:
+        """−|k|/b + ln tanh(1/2b)."""
+        return -np.abs(noise) / self.scale + math.log(math.tanh(0.5 / self.scale))
+
+    def mean_size(self) -> float:
+        """1/sinh(1/b)."""
+        return 1 / math.sinh(1 / self.scale)

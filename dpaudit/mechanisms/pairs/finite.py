@@ -1,0 +1,182 @@
+"""Pairs with finitely many losses, and those of them that stand for any mechanism."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from dpaudit.errors import InputError
+from dpaudit.mechanisms.pairs.base import NORMAL, DominatingPair, Floats
+from dpaudit.mechanisms.rounding import up
+
+__all__ = ["FinitePair", "VastPair", "approximate_pair", "costless_pair", "vast_pair"]
+
+_LARGEST_TABLE = 10**7
+_COMPARED = 4096
+
+
+@dataclass(frozen=True, eq=False)
+class FinitePair(DominatingPair):
+    """A pair with finitely many losses, as of a mechanism with finitely many outputs.
+
+    Attributes:
+        losses: strictly increasing finite losses, shape (n,).
+        p: P-mass of each loss, shape (n,).
+        q: Q-mass of each loss, shape (n,).
+        p_infinite: P-mass where Q has none; by symmetry also the Q-mass where P has none.
+        bound: the largest loss where it is known better than the float in ``losses``.
+
+    Raises:
+        InputError: if the losses do not increase, are not ln p/q, or the two laws are no
+            distributions or not the mirror images of each other.
+    """
+
+    losses: Floats
+    p: Floats
+    q: Floats
+    p_infinite: float = 0.0
+    bound: Fraction | None = None
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        losses, p, q = self.losses, self.p, self.q
+        if not losses.ndim == 1 <= losses.size or not losses.shape == p.shape == q.shape:
+            raise InputError(f"losses has shape {losses.shape}; p and q must have the same, (n,).")
+        if not np.isfinite(losses).all() or (np.diff(losses) <= 0).any():
+            raise InputError("losses do not increase strictly; merge equal ones and sort them.")
+        least = min(float(p.min()), self.p_infinite)
+        if not (least >= 0 and abs(float(p.sum()) + self.p_infinite - 1) < 1e-9):
+            raise InputError("p and p_infinite must be masses of at least 0 that add up to 1.")
+        mirrored = np.abs(losses + losses[::-1]) <= 1e-9 * np.abs(losses)
+        if not (mirrored & (np.abs(p - q[::-1]) <= 1e-6 * p + NORMAL)).all():
+            raise InputError("q must be the mirror image of p, at losses that mirror each other.")
+        some = slice(None, None, 1 + losses.size // _COMPARED)
+        held = (p[some] > NORMAL) & (q[some] > NORMAL)
+        gaps = np.log(p[some][held] / q[some][held]) - losses[some][held]
+        if (np.abs(gaps) > 1e-6 * (1 + np.abs(losses[some][held]))).any():
+            raise InputError("losses are not ln p/q; give each loss the masses that it is of.")
+
+    def above(self, loss: ArrayLike) -> tuple[Floats, Floats]:
+        """Sums from the top down, so that small tails stay accurate."""
+        at = np.searchsorted(self.losses, np.asarray(loss, dtype=np.float64), side="right")
+        p = np.append(np.cumsum(self.p[::-1])[::-1], 0.0)
+        q = np.append(np.cumsum(self.q[::-1])[::-1], 0.0)
+        return np.minimum(p[at] + self.p_infinite, 1.0), np.minimum(q[at], 1.0)
+
+    def below(self, loss: ArrayLike) -> tuple[Floats, Floats]:
+        """Sums from the bottom up."""
+        at = np.searchsorted(self.losses, np.asarray(loss, dtype=np.float64), side="right")
+        p = np.append(0.0, np.cumsum(self.p))
+        q = np.append(0.0, np.cumsum(self.q))
+        return np.minimum(p[at], 1.0), np.minimum(q[at] + self.p_infinite, 1.0)
+
+    def log_masses(self) -> tuple[Floats, Floats]:
+        """Ln p and ln q, also where the masses are below the floats.
+
+        The larger of the two masses of a loss gives the smaller by the loss itself; a mass that
+        no float holds is the smallest float at most, which is then added.
+        """
+        least = 5e-324
+        log_p, log_q = np.log(self.p + least), np.log(self.q + least)
+        low_p = (self.losses < 0) & (self.p < NORMAL)
+        low_q = (self.losses > 0) & (self.q < NORMAL)
+        return np.where(low_p, log_q + self.losses, log_p), np.where(
+            low_q, log_p - self.losses, log_q
+        )
+
+    def delta(self, epsilon: ArrayLike) -> Floats:
+        """Σ p (1 − e^(ε − L)) over losses above ε: nothing cancels, overflows or needs q."""
+        epsilon = np.asarray(epsilon, dtype=np.float64)
+        starts = np.searchsorted(self.losses, epsilon, side="right")
+        curve = np.empty(epsilon.shape)
+        for at in np.ndindex(epsilon.shape):
+            start = starts[at]
+            gaps = -np.expm1(epsilon[at] - self.losses[start:])
+            curve[at] = (self.p[start:] * gaps).sum() + self.p_infinite
+        capped: Floats = np.minimum(curve, 1.0)
+        return capped
+
+    def renyi(self, orders: ArrayLike) -> Floats:
+        """Ln Σ p e^((α − 1)L) / (α − 1); infinite where P has mass outside Q."""
+        from scipy.special import logsumexp
+
+        orders = np.asarray(orders, dtype=np.float64)
+        if self.p_infinite > 0:
+            return np.full_like(orders, np.inf)
+        log_p, steps = self.log_masses()[0], (orders - 1).ravel()
+        parts = np.array_split(steps, 1 + steps.size * log_p.size // _LARGEST_TABLE)
+        tables = (np.multiply.outer(part, self.losses) + log_p for part in parts)
+        sums = np.concatenate([logsumexp(table, axis=-1) for table in tables])
+        value = sums.reshape(orders.shape) / (orders - 1)
+        capped: Floats = np.clip(value, 0.0, float(self.losses[-1]))
+        return capped
+
+    @property
+    def pure_epsilon(self) -> Fraction | float:
+        """The largest loss, exact where ``bound`` is, else rounded up."""
+        if self.p_infinite > 0:
+            return math.inf
+        return self.bound if self.bound is not None else max(up(float(self.losses[-1])), 0.0)
+
+    def upper_quantile(self, tail: float) -> float:
+        """The largest loss with more than the tail from it on."""
+        kept = np.flatnonzero(np.cumsum(self.p[::-1])[::-1] > tail)
+        return float(self.losses[kept[-1]] if kept.size else self.losses[0])
+
+    def lower_quantile(self, tail: float) -> float:
+        """The smallest loss with more than the tail up to it."""
+        kept = np.flatnonzero(np.cumsum(self.p) > tail)
+        return float(self.losses[kept[0]] if kept.size else self.losses[-1])
+
+    @property
+    def span(self) -> float | None:
+        """The smallest loss other than 0."""
+        sizes = np.abs(self.losses[self.losses != 0])
+        return float(sizes.min()) if sizes.size else None
+
+
+def approximate_pair(epsilon: float, delta: float = 0.0) -> FinitePair:
+    """The pair that dominates every (ε, δ)-private mechanism.
+
+    Kairouz, Oh and Viswanath 2015, Theorem 3.3: with mass δ the loss is infinite, otherwise it is
+    that of randomised response.
+    """
+    share = (1 - delta) / (1 + math.exp(-epsilon))
+    low = (1 - delta) * math.exp(-epsilon) / (1 + math.exp(-epsilon))
+    if epsilon == 0:
+        masses = np.array([1 - delta])
+        return FinitePair(np.zeros(1), masses, masses, delta, Fraction(0))
+    return FinitePair(
+        np.array([-epsilon, epsilon]),
+        np.array([low, share]),
+        np.array([share, low]),
+        delta,
+        Fraction(epsilon),
+    )
+
+
+def costless_pair() -> FinitePair:
+    """Two equal laws: the pair of data that do not differ."""
+    return approximate_pair(0.0)
+
+
+@dataclass(frozen=True, eq=False)
+class VastPair(FinitePair):
+    """Two laws so far apart that no float holds their loss: all mass is of infinite loss.
+
+    Only ``bound``, where there is one, still tells the exact largest loss.
+    """
+
+    @property
+    def pure_epsilon(self) -> Fraction | float:
+        """The bound, or infinity."""
+        return math.inf if self.bound is None else self.bound
+
+
+def vast_pair(bound: Fraction | None = None) -> VastPair:
+    """The pair of disjoint laws."""
+    return VastPair(np.zeros(1), np.zeros(1), np.zeros(1), 1.0, bound)

@@ -1,0 +1,59 @@
+"""Rounding to the safe side: a guarantee up, what noise promises down."""
+
+from __future__ import annotations
+
+import math
+import sys
+from fractions import Fraction
+
+__all__ = ["as_float", "concentration", "exceeds_floats", "round_down", "round_up", "up"]
+
+
+def up(value: float, steps: int = 1) -> float:
+    """``steps`` floats above a positive value; zero and infinity stay."""
+    for _ in range(steps):
+        value = math.nextafter(value, math.inf) if 0 < value < math.inf else value
+    return value
+
+
+def round_up(value: Fraction) -> float:
+    """The least float that is not below an exact number; infinity where there is none.
+
+    >>> round_up(10 * Fraction(1, 20))
+    0.5
+    """
+    try:
+        rounded = float(value)
+    except OverflowError:
+        return math.inf
+    return math.nextafter(rounded, math.inf) if Fraction(rounded) < value else rounded
+
+
+def round_down(value: Fraction) -> float:
+    """The largest float that is not above an exact number of at least 0."""
+    try:
+        rounded = float(value)
+    except OverflowError:
+        return sys.float_info.max
+    return math.nextafter(rounded, 0.0) if Fraction(rounded) > value else rounded
+
+
+def as_float(value: Fraction | float) -> float:
+    """The value rounded up, infinity where it is too large."""
+    return round_up(value) if isinstance(value, Fraction) else value
+
+
+def exceeds_floats(value: Fraction) -> bool:
+    """Whether an exact number is above all floats."""
+    return value > Fraction(sys.float_info.max)
+
+
+def concentration(epsilon: Fraction | float, share: float) -> float:
+    """``share`` times a square, rounded up: positive where the number is, infinite on overflow.
+
+    A float counts as the nearest one to the number that is meant.
+    """
+    if epsilon == 0:
+        return 0.0
+    root = round_up(epsilon) if isinstance(epsilon, Fraction) else up(epsilon)
+    return math.nextafter(share * (root * root), math.inf)

@@ -1,0 +1,184 @@
+"""Curves of one composition at any δ and ε, and their ends."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Sequence
+
+import numpy as np
+import pytest
+from accounting_builders import plan, poisson, repeated, use
+from accounting_truths import ends, exact_gaussian_delta
+from accounting_truths import pld_delta as delta
+from accounting_truths import pld_epsilon as epsilon
+from hypothesis import Phase, given, settings
+from hypothesis import strategies as st
+
+from dpaudit.accounting import Interval, compose, guarantee, guarantees
+from dpaudit.accounting.amplification import PlainPair
+from dpaudit.accounting.pld import direction
+from dpaudit.accounting.pld.accountant import PLDAccountant, PLDComposition, compose_terms
+from dpaudit.accounting.pld.engine import Grid, compose_on
+from dpaudit.accounting.pld.law import ComposedLaw
+from dpaudit.accounting.pld.terms import DirectedTerm
+from dpaudit.mechanisms import (
+    Gaussian,
+    Laplace,
+    Mechanism,
+    RandomizedResponse,
+    approximate_pair,
+)
+
+few = settings(
+    max_examples=10, deadline=None, derandomize=True, phases=[Phase.explicit, Phase.generate]
+)
+
+
+@pytest.mark.parametrize("wish", [1e-15, 1e-40, 1e-100])
+def test_tiny_deltas_keep_their_relative_accuracy(wish: float) -> None:
+    lower, upper = ends(epsilon(repeated(Gaussian(20.0), 500), delta=wish))
+    mu = math.sqrt(500) / 20
+    assert exact_gaussian_delta(mu, upper) <= wish <= exact_gaussian_delta(mu, lower)
+    assert upper - lower < 2e-3 * upper
+
+
+MIXED = (
+    repeated(Gaussian(3.0), 5),
+    repeated(Laplace(4.0), 7),
+    repeated(Gaussian(1.2), 20, rate=0.05),
+    repeated(RandomizedResponse(0.9, 4), 3),
+    repeated(Laplace(1.0), 4, rate=0.1),
+)
+
+
+@given(
+    wishes=st.lists(st.floats(-9, -1), min_size=2, max_size=4, unique=True),
+    size=st.integers(1, len(MIXED)),
+)
+@few
+def test_epsilon_falls_with_delta(wishes: Sequence[float], size: int) -> None:
+    composition = PLDAccountant().compose(MIXED[:size])
+    found = [ends(composition.epsilon(10**wish)) for wish in sorted(wishes)]
+    for (lower, upper), (next_lower, next_upper) in itertools.pairwise(found):
+        assert next_upper <= upper * (1 + 1e-3)
+        assert next_lower <= upper
+        assert lower <= upper
+        assert next_lower <= next_upper
+
+
+@pytest.mark.parametrize("eps", [0.3, 1.0, 2.5])
+def test_delta_and_epsilon_are_inverse(eps: float) -> None:
+    composition = PLDAccountant().compose(MIXED)
+    lower, upper = ends(composition.delta(eps))
+    low_epsilon, _ = ends(composition.epsilon(upper))
+    _, high_epsilon = ends(composition.epsilon(lower))
+    assert low_epsilon <= eps <= high_epsilon
+    assert high_epsilon - low_epsilon < 2e-2 * eps
+
+
+def test_no_noise_to_account_for() -> None:
+    assert epsilon(repeated(Gaussian(1.0), sensitivity=0.0)) == Interval(0.0, 0.0)
+    assert epsilon(repeated(Gaussian(1e9)), delta=1e-5) == Interval(0.0, 0.0)
+
+
+def test_pure_composition_at_delta_zero() -> None:
+    lower, upper = ends(epsilon(repeated(Laplace(20.0), 10), delta=0.0))
+    assert lower <= 0.5 <= upper
+    assert upper - lower < 1e-12
+    assert ends(epsilon(repeated(Gaussian(1.0)), delta=0.0)) == (math.inf, math.inf)
+    assert ends(delta(repeated(Laplace(20.0), 10), epsilon=0.51)) == (0.0, 0.0)
+
+
+def test_infinite_losses() -> None:
+    term = DirectedTerm(PlainPair(approximate_pair(0.1, 1e-6)), 100)
+    composition = compose_terms([term], [term])
+    assert composition.epsilon(5e-5) == Interval(math.inf, math.inf)
+    lower, upper = ends(composition.epsilon(2e-4))
+    assert 0 < lower <= upper < 10
+    # At the largest loss only infinite losses are left.
+    lower, upper = ends(composition.delta(10.1))
+    assert lower <= -math.expm1(100 * math.log1p(-1e-6)) <= upper
+
+
+@pytest.mark.parametrize("mechanism", [Gaussian(1e5), Laplace(1e5), Gaussian(1.0)])
+def test_a_billion_uses(mechanism: Mechanism) -> None:
+    lower, upper = ends(epsilon(repeated(mechanism, 10**9)))
+    # A Laplace release of small ε is nearly Gaussian with μ = ε.
+    mu = math.sqrt(1e9) / (mechanism.scale if isinstance(mechanism, Laplace) else mechanism.sigma)
+    loose = 1.01 if isinstance(mechanism, Laplace) else 1.0
+    assert exact_gaussian_delta(mu, upper * loose) <= 1e-5
+    assert exact_gaussian_delta(mu, lower / loose) >= 1e-5
+    assert upper - lower < 0.03 * upper
+
+
+@pytest.mark.parametrize("sigma", [1e-300, 1e-160, 1e-20, 1e-8])
+def test_hopeless_noise_has_no_finite_guarantee(sigma: float) -> None:
+    lower, upper = ends(epsilon(repeated(Gaussian(sigma)), repeated(Laplace(3.0))))
+    assert upper == math.inf
+    assert math.isfinite(lower)
+    assert ends(delta(repeated(Gaussian(sigma)), epsilon=1.0))[1] == 1.0
+
+
+def test_masses_are_finite_everywhere() -> None:
+    composition = PLDAccountant().compose(MIXED)
+    for wish in (1e-270, 1e-150, 1e-30, 0.3, 0.9):
+        lower, upper = ends(composition.epsilon(wish))
+        assert np.isfinite([lower, upper]).all()
+
+
+DELTAS = np.geomspace(1e-12, 0.05, 9)
+
+
+def _many(distinct: int):  # type: ignore[no-untyped-def]
+    rng = np.random.default_rng(7)
+    scales, rates = rng.uniform(1, 3, distinct), rng.uniform(0.005, 0.02, distinct)
+    return plan(
+        *(
+            use(Gaussian(float(sigma)), sampling=poisson(float(rate)))
+            for sigma, rate in zip(scales, rates, strict=True)
+        )
+    )
+
+
+@pytest.mark.parametrize("delta", [1e-5, 1e-9])
+def test_one_law_gives_a_whole_curve(delta: float) -> None:
+    composed = compose(_many(5), "pld")
+    assert isinstance(composed, PLDComposition)
+    near = composed.epsilons_near(delta, np.append(DELTAS, delta))
+    assert near[-1] == composed.epsilon(delta).upper
+    own = [composed.epsilon(float(each)) for each in DELTAS]
+    lowers = np.array([each.lower for each in own])
+    assert (near[:-1] >= lowers).all()
+    tight = delta * 1e-4 <= DELTAS
+    uppers = np.array([each.upper for each in own])
+    assert (near[:-1] <= uppers * 1.03 + 1e-3)[tight].all()
+    assert composed.delta_near(delta, 0.5) >= (composed.delta(0.5).lower or 0.0)
+
+
+def test_a_curve_of_many_mechanisms_takes_no_more_laws_than_its_point(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    laws = []
+
+    def counted(grid: Grid, terms: Sequence[DirectedTerm]) -> ComposedLaw:
+        laws.append(grid)
+        return compose_on(grid, terms)
+
+    monkeypatch.setattr(direction, "compose_on", counted)
+    monkeypatch.setattr(guarantees, "_MANY_DISTINCT", 6)
+    steps = _many(8)
+    point = compose(steps, "pld").epsilon(1e-5)
+    needed = len(laws)
+    found = guarantee(steps, 1e-5, "pld")
+    assert len(laws) == 2 * needed
+    assert found.epsilon == point.upper
+    assert len(found.curve) > 25
+    assert (found.epsilon, 1e-5) in [(each.epsilon, each.delta) for each in found.curve]
+    deltas = [each.delta for each in found.curve]
+    assert deltas == sorted(deltas, reverse=True)
+    exact = compose(steps, "pld")
+    for each in found.curve[1::6]:
+        lower = exact.epsilon(each.delta).lower
+        assert lower is not None
+        assert lower <= each.epsilon <= lower * 1.03 + 1e-3
