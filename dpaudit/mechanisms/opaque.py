@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from dpaudit.errors import UnsupportedError
 from dpaudit.fields import Name, NonNegative, Probability
@@ -17,6 +17,7 @@ from dpaudit.mechanisms.pairs import DominatingPair, costless_pair
 __all__ = ["Opaque"]
 
 Sampler = Callable[[NDArray[Any], np.random.Generator], NDArray[Any]]
+Check = Callable[[NDArray[Any]], object]
 
 
 @dataclass(frozen=True)
@@ -29,6 +30,8 @@ class Opaque(Mechanism):
         delta: the δ that its author states for one use.
         sampler: draws one release of a value; not serialised, so that a plan stays data. Without
             it the mechanism can be declared but not run.
+        check: raises InputError for a value that must not be released, so that a ledger refuses it
+            before it charges anything; not serialised either.
     """
 
     kind: ClassVar[str] = "opaque"
@@ -38,6 +41,7 @@ class Opaque(Mechanism):
     epsilon: NonNegative
     delta: Probability = 0.0
     sampler: Sampler | None = field(default=None, compare=False, repr=False)
+    check: Check | None = field(default=None, compare=False, repr=False)
 
     def pair(self, sensitivity: float) -> DominatingPair:
         """None but for equal data, which cost nothing whatever the mechanism.
@@ -51,6 +55,17 @@ class Opaque(Mechanism):
             f"opaque mechanism {self.label!r} states a claim without a proof; no accountant can "
             "certify it."
         )
+
+    def prepare(self, value: ArrayLike) -> NDArray[Any]:
+        """Finite numbers that pass the check.
+
+        Raises:
+            InputError: if they do not.
+        """
+        array = super().prepare(value)
+        if self.check is not None:
+            self.check(array)
+        return array
 
     def sample(self, values: NDArray[Any], rng: np.random.Generator) -> NDArray[Any]:
         """One call of the sampler for each run.

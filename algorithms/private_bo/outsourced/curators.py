@@ -77,7 +77,8 @@ class Curator(OutsourcingCurator):
     @property
     def mechanism(self) -> Opaque:
         """Algorithm 1 as a claim that no accountant can check."""
-        return Opaque("PO-GP-UCB random projection", self.epsilon, self.delta, self._sample)
+        label = "PO-GP-UCB random projection"
+        return Opaque(label, self.epsilon, self.delta, self._sample, self.checked)
 
     @property
     def sensitivity(self) -> float:
@@ -85,7 +86,7 @@ class Curator(OutsourcingCurator):
         return 1.0
 
     def _sample(self, rows: Array, rng: np.random.Generator) -> Array:
-        return self.sampler(self.checked(rows))(rng)
+        return self.sampler(rows)(rng)
 
     def sampler(self, rows: Array) -> Callable[[np.random.Generator], Array]:
         """Algorithm 1; M is the only thing drawn."""
@@ -96,7 +97,7 @@ class Curator(OutsourcingCurator):
 
     def publish(self, rows: Any, ledger: Ledger) -> Release:
         """Release Z = X̃ M/√r (line 12)."""
-        released = ledger.release(self.mechanism, self.checked(rows), at=RELEASE)
+        released = ledger.release(self.mechanism, rows, at=RELEASE)
         return Release(np.asarray(released))
 
     def findings(self) -> tuple[Finding, ...]:

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from dpaudit import validate
 from dpaudit.errors import InputError
 from private_bo.gp.types import Array, point_set
 
@@ -33,6 +34,7 @@ def checked_rows(rows: Any, *, columns: int, norm_bound: float, count: int | Non
     """The private matrix X (n, d), if every check holds.
 
     Whether a check fails depends on the private rows: tell it to their owner and to nobody else.
+    No error shows a value of theirs.
 
     Args:
         rows: the private rows, shape (n, d).
@@ -44,7 +46,7 @@ def checked_rows(rows: Any, *, columns: int, norm_bound: float, count: int | Non
         InputError: if a value is NaN or infinite, the shape is not the declared one, there are no
             more rows than columns, a row is longer than declared, or a column is constant.
     """
-    matrix = point_set(rows=rows)
+    matrix = point_set(rows=validate.private(rows))
     n, d = matrix.shape
     if d != columns:
         raise InputError(f"rows has {d} columns; it must have the declared {columns}.")
@@ -53,11 +55,10 @@ def checked_rows(rows: Any, *, columns: int, norm_bound: float, count: int | Non
     if n <= d:
         raise InputError(f"rows has shape ({n}, {d}); it must have more rows than columns.")
     norms = np.sqrt(np.einsum("ij,ij->i", matrix, matrix))
-    longest = int(norms.argmax())
-    if norms[longest] > norm_bound * (1 + _NORM_SLACK):
+    if norms.max() > norm_bound * (1 + _NORM_SLACK):
         raise InputError(
-            f"row {longest} has norm {norms[longest]:.6g}; it must be at most the declared "
-            f"norm_bound, {norm_bound:g} (scale all rows by a public constant)."
+            f"rows has a row longer than the declared norm_bound, {norm_bound:g}; scale all rows "
+            "by a public constant."
         )
     constant = np.flatnonzero(np.ptp(matrix, axis=0) == 0)
     if constant.size:
