@@ -21,9 +21,10 @@ from dpaudit.auditing.evidence.gdp import gdp_epsilon
 from dpaudit.auditing.evidence.one_run import one_run_lower_bound
 from dpaudit.auditing.evidence.one_run_families import gaussian_family, gaussian_least
 from dpaudit.auditing.evidence.one_run_fdp import fdp_rejects, fdp_strength
-from dpaudit.auditing.membership.attacks import audit_membership, audit_one_run
+from dpaudit.auditing.membership.attacks import audit_membership
 from dpaudit.auditing.membership.gradient_audit import audit_gradient_canary
 from dpaudit.auditing.membership.lira import logit_confidence
+from dpaudit.auditing.membership.one_run import audit_one_run
 
 Floats = NDArray[np.float64]
 Flags = NDArray[np.bool_]

@@ -65,7 +65,7 @@ def single_ratio(a: int, b: int, n: int, m: int, epsilon: float, delta: float) -
 
     Example:
         >>> whole = likelihood_ratio(np.array([9.0]), np.array([2.0]), 12, 15, 0.5, 0.01)
-        >>> single_ratio(9, 2, 12, 15, 0.5, 0.01) == whole[0]
+        >>> single_ratio(9, 2, 12, 15, 0.5, 0.01) == whole.item()
         True
     """
     from scipy.special import rel_entr
