@@ -1,5 +1,7 @@
-"""Asserts of the shared suites show their values, as those of a test do."""
+"""What all tests share: asserts that show their values, and signals that arrive."""
 
+import signal
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -7,3 +9,15 @@ import pytest
 pytest.register_assert_rewrite(
     *(path.stem for path in (Path(__file__).parent / "support").glob("*.py"))
 )
+
+
+@pytest.fixture
+def interruptible() -> Iterator[None]:
+    """Processes that the test starts end on SIGINT, even where the tests themselves ignore it.
+
+    A shell without job control lets what it runs in the background ignore the signal, and that is
+    handed down.
+    """
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)

@@ -32,8 +32,10 @@ def slow(seconds):
 
 with workers(Execution(workers=2)) as mapped:
     print("begun", flush=True)
-    list(mapped(slow, [60, 60]))
+    list(mapped(slow, [1000, 1000]))
 """
+LIMIT = 120
+"""Seconds that a loaded machine may take; far less than the tasks sleep."""
 
 
 def noisy(data, size, rng):
@@ -160,22 +162,24 @@ class TestCode:
         assert json.loads(done.stdout)["runs"] == 50
 
 
+@pytest.mark.usefixtures("interruptible")
 class TestEnd:
     @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL])
     def test_workers_end_with_the_audit(self, number):
-        process = subprocess.Popen(
+        with subprocess.Popen(
             [sys.executable, "-c", SCRIPT],
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
-        )
-        assert process.stdout.readline() == "begun\n"
-        children = [int(process.stderr.readline()) for _ in range(2)]
-        process.send_signal(number)
-        assert process.wait(20) == -number
-        process.stdout.close()
-        process.stderr.close()
-        deadline = time.monotonic() + 20
+        ) as process:
+            try:
+                assert process.stdout.readline() == "begun\n"
+                children = [int(process.stderr.readline()) for _ in range(2)]
+                process.send_signal(number)
+                assert process.wait(LIMIT) == -number
+            finally:
+                process.kill()
+        deadline = time.monotonic() + LIMIT
         while any(map(alive, children)):
             assert time.monotonic() < deadline
             time.sleep(0.05)

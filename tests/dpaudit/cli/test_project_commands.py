@@ -205,11 +205,12 @@ def test_bad_older_certificates_are_exit_3(call):
     assert not Path("reports").exists()
 
 
+@pytest.mark.usefixtures("interruptible")
 def test_ctrl_c_writes_nothing(tmp_path):
     (tmp_path / "slow.py").write_text(
         "import time\nfrom pathlib import Path\nfrom dataclasses import dataclass\n"
         "from dpaudit import Subject\n@dataclass(frozen=True)\nclass S(Subject):\n"
-        "    def plan(self):\n        Path('begun').touch()\n        time.sleep(60)\n"
+        "    def plan(self):\n        Path('begun').touch()\n        time.sleep(1000)\n"
     )
     (tmp_path / "plan.toml").write_text(
         LAPLACE.format(claim=1, mechanism="laplace", rest="scale = 2")
@@ -218,15 +219,20 @@ def test_ctrl_c_writes_nothing(tmp_path):
         '[[subject]]\nname = "first"\ntarget = "plan.toml"\n'
         '[[subject]]\nname = "slow"\ntarget = "slow.py:S"\n'
     )
-    process = subprocess.Popen(
+    with subprocess.Popen(
         [sys.executable, "-m", "dpaudit", "check"], cwd=tmp_path, text=True,
         stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=os.environ | {"OMP_NUM_THREADS": "1"},
-    )  # fmt: skip
-    deadline = time.monotonic() + 60
-    while not (tmp_path / "begun").exists() and time.monotonic() < deadline:
-        time.sleep(0.05)
-    process.send_signal(signal.SIGINT)
-    out, err = process.communicate(timeout=30)
+    ) as process:  # fmt: skip
+        try:
+            deadline = time.monotonic() + 120
+            while not (tmp_path / "begun").exists():
+                assert process.poll() is None
+                assert time.monotonic() < deadline
+                time.sleep(0.05)
+            process.send_signal(signal.SIGINT)
+            out, err = process.communicate(timeout=120)
+        finally:
+            process.kill()
     assert (process.returncode, out) == (130, "")
     assert "Traceback" not in err
     assert not (tmp_path / "reports").exists()
