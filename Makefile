@@ -9,11 +9,12 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check -q
 SOURCES := pyproject.toml constraints.txt
 
-.PHONY: help demo test lint format reports benchmarks clean
+.PHONY: help demo test thorough lint format reports benchmarks clean
 
 help:
 	@echo "make demo        install, then certify, run, audit and report one algorithm on real data"
 	@echo "make test        install with the development extras and run every test"
+	@echo "make thorough    the same with many more examples in the randomised tests"
 	@echo "make lint        ruff, mypy --strict and the import contracts"
 	@echo "make reports     certifies and attacks the algorithms of the four papers into reports/"
 	@echo "make benchmarks  the timings (not part of the tests)"
@@ -35,6 +36,9 @@ demo: $(VENV)/.core
 
 test: $(VENV)/.dev
 	$(BIN)/python -m pytest -n auto
+
+thorough: export DPAUDIT_TESTS := thorough
+thorough: test
 
 lint: $(VENV)/.dev
 	$(BIN)/ruff check .

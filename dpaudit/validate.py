@@ -147,15 +147,16 @@ def private(value: Any) -> np.ndarray[Any, Any]:
     >>> private("HIV+ positive")
     Traceback (most recent call last):
         ...
-    dpaudit.errors.InputError: value is of type str and does not convert to real numbers; it must be a number or an array of finite numbers.
+    dpaudit.errors.InputError: value is of type str and no array of numbers; it must be a
+    number or an array of finite numbers.
     """
     kind, array = type(value).__name__, None
     with suppress(Exception):  # conversion may run foreign code, whose words may show the value
         array = np.array(value)
     if array is None or array.dtype.kind not in "iuf":
         raise InputError(
-            f"value is of type {kind:.60} and does not convert to real numbers; it must be a number "
-            "or an array of finite numbers."
+            f"value is of type {kind:.60} and no array of numbers; it must be a number or an array "
+            "of finite numbers."
         )
     if array.dtype.kind == "f" and not np.isfinite(array).all():
         raise InputError("value has an entry that is NaN or infinite; it must be finite.")

@@ -5,6 +5,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from effort import examples
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
@@ -31,7 +32,7 @@ def within(difference, bound, norm):
     return norm_of(difference, norm) <= limit
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(100, 2000), deadline=None)
 @given(
     rows=st.lists(st.tuples(st.integers(0, 3), numbers, numbers), min_size=1, max_size=12),
     bound=bounds,

@@ -14,6 +14,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from effort import examples
 from examples import RESPONSE
 from hypothesis import settings
 from hypothesis import strategies as st
@@ -191,6 +192,6 @@ class LedgerMachine(RuleBasedStateMachine):
 
 
 LedgerMachine.TestCase.settings = settings(
-    max_examples=60, stateful_step_count=20, deadline=None, derandomize=True
+    max_examples=examples(20, 200), stateful_step_count=20, deadline=None, derandomize=True
 )
 TestLedgerMachine = LedgerMachine.TestCase

@@ -6,6 +6,7 @@ import unicodedata
 
 import pypdfium2 as pdfium
 import pytest
+from effort import examples
 from foreign_texts import certificates as foreign_certificates
 from hypothesis import given, settings
 from renderer_conformance import SEVERAL, PeopleConformance
@@ -131,7 +132,7 @@ class TestPdf(PeopleConformance):
         assert "alike" not in text
 
     @given(foreign_certificates())
-    @settings(max_examples=8, deadline=None)
+    @settings(max_examples=examples(4, 100), deadline=None)
     def test_any_text_can_be_set(self, certificate):
         assert PdfRenderer().render(certificate).startswith(b"%PDF-")
 

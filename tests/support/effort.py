@@ -1,0 +1,14 @@
+"""How hard the randomised tests look: a few examples each time, many where there is time."""
+
+from __future__ import annotations
+
+import os
+
+__all__ = ["examples"]
+
+_THOROUGH = os.environ.get("DPAUDIT_TESTS") == "thorough"
+
+
+def examples(few: int, many: int) -> int:
+    """The number of examples: ``many`` if the environment has ``DPAUDIT_TESTS=thorough``."""
+    return many if _THOROUGH else few
