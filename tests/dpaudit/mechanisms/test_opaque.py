@@ -2,7 +2,9 @@ import math
 
 import numpy as np
 import pytest
+from examples import gaussian_invocation
 
+from dpaudit import Ledger, Plan
 from dpaudit.errors import InputError, UnsupportedError
 from dpaudit.mechanisms import Mechanism, Opaque
 
@@ -39,6 +41,24 @@ def test_a_sampler_may_work_in_place_without_touching_other_runs():
         [0.0, 5.0], 3, np.random.default_rng(0)
     )
     assert released.tolist() == [[1.0, 6.0]] * 3
+
+
+def test_a_value_that_fails_the_check_is_refused_before_it_is_charged():
+    def at_most_one(value):
+        if value.max() > 1:
+            raise InputError("value has an entry above 1.")
+
+    mechanism = Opaque("sketch", 1.0, sampler=lambda value, rng: value, check=at_most_one)
+    ledger = Ledger(Plan.of(gaussian_invocation(mechanism=mechanism)), rng=np.random.default_rng(0))
+    for release in (
+        lambda: mechanism.release([0.5, 2.0], np.random.default_rng(0)),
+        lambda: ledger.release(mechanism, [0.5, 2.0]),
+    ):
+        with pytest.raises(InputError, match="above 1"):
+            release()
+    assert len(ledger) == 0
+    assert list(ledger.release(mechanism, [0.5, 1.0])) == [0.5, 1.0]
+    assert Mechanism.parse(mechanism.to_dict()) == mechanism
 
 
 def test_bad_parameters():

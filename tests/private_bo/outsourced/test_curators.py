@@ -177,6 +177,14 @@ def test_nothing_is_released_after_a_failed_check(kind, name):
         assert len(ledger) == 0
 
 
+def test_no_error_shows_a_value_of_the_rows():
+    for rows in (ROWS * 1.01, [["HIV+", 1.0]] * 9):
+        with pytest.raises(InputError) as caught:
+            Curator().checked(rows)
+        assert "HIV" not in str(caught.value)
+        assert f"{np.linalg.norm(ROWS * 1.01, axis=1).max():.4g}" not in str(caught.value)
+
+
 def test_declared_number_of_rows():
     with pytest.raises(InputError, match="declared 41"):
         CertifiedCurator(rows=41).checked(ROWS)
