@@ -19,14 +19,14 @@ TESTED_BY = {
     ),
     "dpaudit/cli/test_project_commands.py": "dpaudit/cli/show_project dpaudit/workflow/summary",
     "dpaudit/workflow/test_checking.py": (
-        "dpaudit/workflow/certifying dpaudit/workflow/outcomes dpaudit/workflow/planned_audits"
+        "dpaudit/workflow/certifying dpaudit/workflow/index dpaudit/workflow/outcomes "
+        "dpaudit/workflow/planned_audits"
     ),
     "dpaudit/integrations/opacus/test_attaching.py": (
         "dpaudit/integrations/opacus/batches dpaudit/integrations/opacus/findings "
         "dpaudit/integrations/opacus/history dpaudit/integrations/opacus/optimizer "
         "dpaudit/integrations/opacus/step"
     ),
-    "audits/papers/test_index.py": "dpaudit/workflow/index",
     # Parts of one public class or function, which their neighbour's test calls.
     "dpaudit/certificate/test_certificate.py": (
         "dpaudit/certificate/claim dpaudit/certificate/records dpaudit/certificate/schema"
