@@ -12,7 +12,8 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from dpaudit import files, validate
-from dpaudit.errors import InputError
+from dpaudit.errors import DpAuditError, InputError
+from dpaudit.extras import needed
 from private_bo.gp.types import Array
 
 __all__ = [
@@ -54,11 +55,13 @@ def in_parallel(
         function: of a module, so that processes find it.
         arguments: one tuple a call.
         workers: processes; the results do not depend on them.
-    """
-    from joblib import Parallel, delayed, parallel_config
 
-    with parallel_config("loky", n_jobs=workers, inner_max_num_threads=1):
-        return list(Parallel()(delayed(function)(*each) for each in arguments))
+    Raises:
+        UnsupportedError: if joblib is not installed (extra ``learn``).
+    """
+    joblib = needed("learn", "joblib", what="an experiment")
+    with joblib.parallel_config("loky", n_jobs=workers, inner_max_num_threads=1):
+        return list(joblib.Parallel()(joblib.delayed(function)(*each) for each in arguments))
 
 
 def mean_and_error(values: Array) -> tuple[Any, Any]:
@@ -165,7 +168,7 @@ def command(run: Callable[[argparse.Namespace], str], given: argparse.Namespace)
     """Run an experiment and print its text; returns the exit code, 3 for wrong input."""
     try:
         text = run(given)
-    except InputError as error:
+    except DpAuditError as error:
         sys.stderr.write(f"{error}\n")
         return 3
     sys.stdout.write(text)

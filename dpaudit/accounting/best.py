@@ -108,7 +108,7 @@ class BestComposition(Composition):
 
     @property
     def native(self) -> Mapping[str, Any]:
-        """The parameters of each."""
+        """The native parameters of each composition, by accountant."""
         return {str(name): dict(each.native) for name, each in self.compositions.items()}
 
     @property
@@ -135,7 +135,7 @@ class BestAccountant(Accountant):
         """
         composed: dict[str, Composition] = {}
         refused: dict[str, str] = {}
-        for accountant in _asked():
+        for accountant in _participants():
             name = accountant.kind
             if name == AccountantName.PLD and any(each.is_exact for each in composed.values()):
                 refused[name] = "a closed form is exact."
@@ -152,7 +152,7 @@ class BestAccountant(Accountant):
         return BestComposition(composed, refused, sum(each.count for each in invocations))
 
 
-def _asked() -> list[Accountant]:
+def _participants() -> list[Accountant]:
     """The accountants that take part, closed forms first."""
     known = {name: kind for name, kind in Accountant.kinds().items() if kind.in_best}
     others = [name for name in known if name not in [*AccountantName]]

@@ -29,11 +29,11 @@ def undominated(groups: Sequence[Sequence[Invocation]]) -> list[Sequence[Invocat
     for position, group in enumerate(groups):
         signature, strengths = _uses(group)
         alike.setdefault(signature, {}).setdefault(strengths, position)
-    kept = [position for candidates in alike.values() for position in _front(candidates)]
+    kept = [position for candidates in alike.values() for position in _pareto_front(candidates)]
     return [groups[position] for position in sorted(kept)]
 
 
-def _front(candidates: Mapping[tuple[Strength, ...], int]) -> list[int]:
+def _pareto_front(candidates: Mapping[tuple[Strength, ...], int]) -> list[int]:
     """Positions of those whose strengths are not all at most those of another."""
     ordered = sorted(candidates.items(), reverse=True)
     front: list[tuple[tuple[Strength, ...], int]] = []

@@ -126,7 +126,7 @@ def require_law(pair: DominatingPair) -> None:
 
 
 def unbounded(parts: Sequence[Term]) -> list[str]:
-    """What has no pure ε."""
+    """Descriptions of the invocations that have no pure ε."""
     return [part.invocation.describe() for part in parts if part.pair.pure_epsilon == math.inf]
 
 

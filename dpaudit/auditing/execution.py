@@ -108,7 +108,7 @@ class _Workers(SpawnContext):
         self.started: list[SpawnProcess] = []
 
     def Process(self, *args: Any, **kwargs: Any) -> SpawnProcess:  # type: ignore[override]  # noqa: N802
-        """A process that has not begun."""
+        """A worker process that has not been started yet."""
         self.started.append(_Worker(*args, **kwargs))
         return self.started[-1]
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import MISSING, fields
 from typing import Any
 
@@ -29,8 +30,9 @@ def inventory() -> dict[str, Any]:
     }
 
 
-def _first_line(text: str | None) -> str:
-    return (text or "").strip().split("\n")[0]
+def _first_line(docstring: str | None) -> str:
+    """The summary of a docstring, without the markup of references."""
+    return re.sub(r":\w+:`~?([^`]+)`", r"\1", (docstring or "").strip().split("\n")[0])
 
 
 def _fields(kind: type[Mechanism]) -> list[str]:

@@ -53,7 +53,7 @@ def _outcome(arguments: list[str]) -> int:
         warnings.simplefilter("ignore")  # of libraries: what matters is raised, or a finding
     unreadable = [number for number, text in enumerate(arguments, 1) if not _is_readable(text)]
     if unreadable:
-        return _say(
+        return _write_error(
             f"argument {unreadable[0]} is no text in UTF-8, or holds a null or a part of a path "
             "that is longer than 255 bytes; give it otherwise.",
             Exit.INPUT,
@@ -61,17 +61,17 @@ def _outcome(arguments: list[str]) -> int:
     try:
         code = command.main(arguments, prog_name="dpaudit", standalone_mode=False)
     except InputError as error:
-        return _say(str(error), Exit.INPUT)
+        return _write_error(str(error), Exit.INPUT)
     except DpAuditError as error:
-        return _say(str(error), Exit.REFUTED)
+        return _write_error(str(error), Exit.REFUTED)
     except (KeyboardInterrupt, typer.Abort):
-        return _say("interrupted", Exit.INTERRUPTED)
+        return _write_error("interrupted", Exit.INTERRUPTED)
     except Exception as error:
         if hasattr(error, "format_message"):  # the option parser's usage errors
-            return _say(error.format_message(), Exit.INPUT)
+            return _write_error(error.format_message(), Exit.INPUT)
         if os.environ.get("DPAUDIT_DEBUG"):
             raise
-        return _say(
+        return _write_error(
             f"unexpected {type(error).__name__}: {error} "
             "(this is a fault of dpaudit; DPAUDIT_DEBUG=1 shows where)",
             Exit.INPUT,
@@ -89,7 +89,7 @@ def _is_readable(argument: str) -> bool:
     return b"\0" not in argument.encode() and not (is_path and max(map(len, parts)) > 255)
 
 
-def _say(message: str, code: Exit) -> int:
+def _write_error(message: str, code: Exit) -> int:
     with suppress(OSError, ValueError, AttributeError):  # stderr may be closed
         sys.stderr.write(f"dpaudit: {message}\n")
     return code

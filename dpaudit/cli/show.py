@@ -56,15 +56,15 @@ def answering() -> Iterator[None]:
         yield
         sys.stdout.flush()
     except BrokenPipeError:
-        _nobody_listens()
+        _discard_stdout()
     except SystemExit:  # how rich says that the pipe is closed
-        _nobody_listens()
+        _discard_stdout()
     except OSError as error:
-        _nobody_listens()
+        _discard_stdout()
         raise InputError(f"stdout cannot be written: {error.strerror}.") from None
 
 
-def _nobody_listens() -> None:
+def _discard_stdout() -> None:
     """Let what is left in the buffers go nowhere."""
     with suppress(OSError, ValueError):
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -44,10 +44,12 @@ def checked(outcome: ProjectOutcome, written: Sequence[Path], *, as_json: bool) 
         console.print(f"[bold]{escape(visible(name))}[/]: {escape(visible(text))}")
     console.print(summary.headline(outcome))
     index = next(path for path in written if path.name == "index.html")
-    console.print(f"wrote {len(written)} files; begin with {escape(_near(index))}", soft_wrap=True)
+    console.print(
+        f"wrote {len(written)} files; begin with {escape(_relative_path(index))}", soft_wrap=True
+    )
 
 
-def _near(path: Path) -> str:
+def _relative_path(path: Path) -> str:
     """The path as seen from here, where it is below."""
     here = Path.cwd()
     return str(path.relative_to(here) if path.is_relative_to(here) else path)

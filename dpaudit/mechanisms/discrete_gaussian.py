@@ -77,13 +77,13 @@ class DiscreteGaussian(IntegerNoise):
     def sample_exactly(
         self, values: NDArray[Any], sensitivity: float, source: ExactSource
     ) -> NDArray[Any]:
-        """The source's own law."""
+        """Values plus integer noise of this law, as the source draws it."""
         released: NDArray[Any] = values + source.normal(self.sigma, values.shape)
         return released
 
     @property
     def noise_scale(self) -> float:
-        """σ."""
+        """σ, the scale of the discrete normal law."""
         return self.sigma
 
     def log_mass(self, noise: Floats) -> Floats:
@@ -92,7 +92,7 @@ class DiscreteGaussian(IntegerNoise):
         return -z * z / 2 - log_normaliser(self.sigma)
 
     def mean_size(self) -> float:
-        """By summation to 12 σ."""
+        """The mean of |k|, by summation to 12 σ."""
         k = np.arange(1.0, math.ceil(12 * self.sigma) + 2)
         return float(2 * (k * np.exp(self.log_mass(k))).sum())
 

@@ -72,7 +72,7 @@ class DiscreteLaplace(IntegerNoise):
     def sample_exactly(
         self, values: NDArray[Any], sensitivity: float, source: ExactSource
     ) -> NDArray[Any]:
-        """The source's own law."""
+        """Values plus integer noise of this law, as the source draws it."""
         released: NDArray[Any] = values + source.laplace(self.scale, values.shape)
         return released
 

@@ -103,7 +103,7 @@ class ExponentialMechanism(Mechanism):
         return choice_tails(masses[None], np.ravel(released).astype(np.int64), rng)
 
     def probabilities(self, value: ArrayLike) -> tuple[float, ...]:
-        """Of each index."""
+        """The probability of each index, given the utilities."""
         return tuple(np.exp(self._log_masses(self.prepare(value))).tolist())
 
     def _log_masses(self, utilities: Floats) -> Floats:

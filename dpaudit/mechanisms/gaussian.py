@@ -147,7 +147,7 @@ class Gaussian(AdditiveNoise):
 
     @property
     def noise_scale(self) -> float:
-        """σ."""
+        """σ, the standard deviation."""
         return self.sigma
 
     def log_noise_density(self, noise: Floats) -> Floats:

@@ -64,7 +64,7 @@ class RandomizedResponse(Mechanism):
         """
         if not changes(sensitivity, self.kind) or self.p == 1:
             return costless_pair()
-        lie, truth = self._chances
+        lie, truth = self._answer_probabilities
         epsilon = math.nextafter(math.log1p(self.k * (1 - self.p) / self.p), math.inf)
         return FinitePair(
             np.array([-epsilon, 0.0, epsilon]),
@@ -73,7 +73,7 @@ class RandomizedResponse(Mechanism):
         )
 
     @property
-    def _chances(self) -> tuple[float, float]:
+    def _answer_probabilities(self) -> tuple[float, float]:
         """Probability of one wrong answer, and of the true one."""
         return self.p / self.k, 1 - self.p + self.p / self.k
 
@@ -115,14 +115,14 @@ class RandomizedResponse(Mechanism):
     def log_density(self, outputs: ArrayLike, value: ArrayLike) -> Floats:
         """Sum over entries of the log-probability of truth or lie."""
         outputs = np.asarray(outputs)
-        lie, truth = self._chances
+        lie, truth = self._answer_probabilities
         log_mass = np.where(outputs == self.prepare(value), math.log(truth), math.log(lie))
         possible = (outputs >= 0) & (outputs < self.k) & (outputs == np.floor(outputs))
         return sum_over_entries(np.where(possible, log_mass, -np.inf))
 
     def tails(self, released: ArrayLike, value: NDArray[Any], rng: np.random.Generator) -> Tails:
         """One choice for each answer."""
-        lie, truth = self._chances
+        lie, truth = self._answer_probabilities
         masses = np.where(np.arange(self.k) == value.reshape(-1, 1), truth, lie)
         return choice_tails(masses, np.ravel(released).astype(np.int64), rng)
 

@@ -95,7 +95,7 @@ def _growth(plan: Plan, epsilon: float, delta: float, accountant: AccountantName
     uses = sum(each.count for each in plan.invocations)
     try:
         parts = [
-            Step(number, 0, compose(_first(plan, number), name).epsilon(delta).upper)
+            Step(number, 0, compose(_first_uses(plan, number), name).epsilon(delta).upper)
             for number in _checkpoints(uses, len(plan.invocations))
         ]
         again = epsilon_after_rounds(plan, delta, np.array(_RUNS), name)
@@ -116,12 +116,12 @@ def _checkpoints(uses: int, invocations: int) -> list[int]:
     return sorted({round(part) for part in np.linspace(1, uses, min(points, uses))})
 
 
-def _first(plan: Plan, uses: int) -> Plan:
+def _first_uses(plan: Plan, uses: int) -> Plan:
     """The part of a plan that holds its first so many uses."""
-    return Plan(tuple(_cut(plan, uses)))
+    return Plan(tuple(_truncated(plan, uses)))
 
 
-def _cut(plan: Plan, left: int) -> Iterator[Invocation]:
+def _truncated(plan: Plan, left: int) -> Iterator[Invocation]:
     for each in plan.invocations:
         if left < each.count:
             if left:

@@ -38,7 +38,7 @@ class Baseline:
         """
         if name in self.certificates:
             return name
-        same = {key: old for key, old in self.certificates.items() if _speaks_of(old, subject.name)}
+        same = {key: old for key, old in self.certificates.items() if _describes(old, subject.name)}
         fields = dict(subject.configuration)
         alike = [key for key, old in same.items() if dict(old.subject.configuration) == fields]
         if len(alike) == 1:
@@ -52,7 +52,7 @@ class Baseline:
         return tuple(sorted(left - spoken))
 
 
-def _speaks_of(certificate: Certificate, target: str) -> bool:
+def _describes(certificate: Certificate, target: str) -> bool:
     return certificate.subject.name == target
 
 

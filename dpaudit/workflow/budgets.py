@@ -32,7 +32,7 @@ def in_sequence(plans: Mapping[str, Plan]) -> Plan:
     grouped = {name: _groups(plan) for name, plan in plans.items() if _groups(plan)}
     if len(grouped) < 2:  # the groups of a single plan stay what they are
         return Plan(tuple(each for name, plan in plans.items() for each in _prefixed(name, plan)))
-    combinations = list(product(*_within_reason(grouped).values()))
+    combinations = list(product(*_require_feasible(grouped).values()))
     places = {name: place for place, name in enumerate(grouped)}
     invocations: list[Invocation] = []
     for name, plan in plans.items():
@@ -40,7 +40,7 @@ def in_sequence(plans: Mapping[str, Plan]) -> Plan:
             if each.group is None:
                 invocations.append(each)
             else:
-                invocations += _spread(each, places[name], combinations)
+                invocations += _in_combinations(each, places[name], combinations)
     return Plan(tuple(invocations))
 
 
@@ -53,7 +53,7 @@ def _prefixed(name: str, plan: Plan) -> Iterator[Invocation]:
         yield replace(invocation, at=f"{name}: {invocation.at or f'invocation {number}'}")
 
 
-def _within_reason(grouped: dict[str, tuple[Group, ...]]) -> dict[str, tuple[Group, ...]]:
+def _require_feasible(grouped: dict[str, tuple[Group, ...]]) -> dict[str, tuple[Group, ...]]:
     combinations = math.prod(map(len, grouped.values()))
     if combinations > MOST_COMBINATIONS:
         raise InputError(
@@ -63,7 +63,7 @@ def _within_reason(grouped: dict[str, tuple[Group, ...]]) -> dict[str, tuple[Gro
     return grouped
 
 
-def _spread(
+def _in_combinations(
     invocation: Invocation, place: int, combinations: Sequence[tuple[Group, ...]]
 ) -> Iterator[Invocation]:
     """The invocation in every combination of groups that holds its own."""

@@ -150,16 +150,16 @@ def _budget_row(entry: BudgetEntry, rows: Mapping[str, SubjectRow]) -> BudgetRow
         return replace(row, status=Status.UNPROVEN, note=str(error))
     except InputError as error:
         return replace(row, note=str(error))
-    row = replace(row, guarantee=proved, status=_judged(proved.epsilon, entry.limit.epsilon))
+    row = replace(row, guarantee=proved, status=_budget_status(proved.epsilon, entry.limit.epsilon))
     if proved.epsilon == math.inf:
         return replace(row, note=f"{proved.native.get('reason', 'no finite ε is proved')}.")
-    doubts = [doubt for name in entry.subjects if (doubt := _doubt(rows[name]))]
-    if doubts and row.status is Status.CERTIFIED:
-        return replace(row, status=Status.UNPROVEN, note=f"it rests on {'; '.join(doubts)}.")
+    objections = [objection for name in entry.subjects if (objection := _objection(rows[name]))]
+    if objections and row.status is Status.CERTIFIED:
+        return replace(row, status=Status.UNPROVEN, note=f"it rests on {'; '.join(objections)}.")
     return row
 
 
-def _doubt(row: SubjectRow) -> str:
+def _objection(row: SubjectRow) -> str:
     """Why no budget can rest on the plan of a subject; a claim that is exceeded is no reason."""
     if row.status is Status.REFUTED:
         return f"the plan of {row.name}, which an audit refutes"
@@ -169,7 +169,7 @@ def _doubt(row: SubjectRow) -> str:
     return ""
 
 
-def _judged(proved: float, allowed: float) -> Status:
+def _budget_status(proved: float, allowed: float) -> Status:
     if proved == math.inf:
         return Status.UNPROVEN
     return Status.CERTIFIED if proved <= allowed else Status.EXCEEDED

@@ -97,7 +97,7 @@ def _verdict(old: Certificate, new: Certificate) -> Iterator[Change]:
     (rank, before), (new_rank, after) = _ranked(old), _ranked(new)
     if rank == new_rank:
         return
-    if new_rank > rank or not _found_out(old):
+    if new_rank > rank or not _is_contradicted(old):
         direction = Direction.WORSE if new_rank > rank else Direction.BETTER
         yield Change("verdict", before, after, direction)
     elif _same(old, new):
@@ -110,7 +110,7 @@ def _verdict(old: Certificate, new: Certificate) -> Iterator[Change]:
         yield Change("verdict", before, told, Direction.BETTER if better else Direction.NEUTRAL)
 
 
-def _found_out(certificate: Certificate) -> bool:
+def _is_contradicted(certificate: Certificate) -> bool:
     """Whether an audit contradicts the claim, or the proof."""
     disputed = any(finding.rule == NOT_DECLARED for finding in certificate.findings)
     return disputed or certificate.verdict is Verdict.REFUTED
@@ -186,7 +186,7 @@ def _digits(first: float, second: float) -> int:
 
 
 def _claims(old: Claim | None, new: Claim | None) -> Iterator[Change]:
-    before, after = ("none" if claim is None else _stated(claim) for claim in (old, new))
+    before, after = ("none" if claim is None else _claim_in_full(claim) for claim in (old, new))
     if before == after:
         return
     kept = old is None or (
@@ -200,7 +200,7 @@ def _audits(old: Sequence[AuditRecord], new: Sequence[AuditRecord]) -> Iterator[
     yield from _plain("audits", before, after)
 
 
-def _stated(claim: Claim) -> str:
+def _claim_in_full(claim: Claim) -> str:
     """With all digits: a claim that is looser by the last of them is another one."""
     return f"ε = {_number(claim.epsilon)}, δ = {_number(claim.delta)}"
 

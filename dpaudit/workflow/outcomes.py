@@ -27,7 +27,7 @@ class Status(StrEnum):
 
     @property
     def rank(self) -> int:
-        """Larger is worse."""
+        """Place in the order of severity; larger is worse."""
         return list(Status).index(self)
 
 
@@ -62,7 +62,7 @@ class SubjectRow:
 
     @property
     def status(self) -> Status:
-        """What the row says."""
+        """The status of the certificate; an error where there is none."""
         return Status.ERROR if self.certificate is None else status_of(self.certificate)
 
     @property

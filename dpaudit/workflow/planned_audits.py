@@ -42,7 +42,7 @@ def with_planned_audits(
             return certificate
         try:
             _refuse_several(target.subject)
-            return certificate.with_audits(_made(target, claim, entry.default_audit, entry.name))
+            return certificate.with_audits(_records(target, claim, entry.default_audit, entry.name))
         except UnsupportedError as error:
             missing = (*certificate.not_covered, f"No audit was made: {error}")
             return replace(certificate, not_covered=missing)
@@ -53,7 +53,7 @@ def with_planned_audits(
                 raise InputError(
                     "there is neither a claim nor a guarantee to attack; state a claim."
                 )
-            records += _made(target, claim, audit, f"{entry.name}, audit {number}")
+            records += _records(target, claim, audit, f"{entry.name}, audit {number}")
     return certificate.with_audits(records)
 
 
@@ -76,7 +76,7 @@ def _tested(certificate: Certificate) -> Claim | None:
     return Claim(proved.epsilon, proved.delta, "the guarantee")
 
 
-def _made(target: Target, claim: Claim, audit: AuditEntry, label: str) -> Sequence[AuditRecord]:
+def _records(target: Target, claim: Claim, audit: AuditEntry, label: str) -> Sequence[AuditRecord]:
     tested = audit.tested(claim)
     if audit.exact:
         return [_exact(target, tested, audit)]

@@ -93,9 +93,9 @@ def write_all(
     Raises:
         InputError: if the folder cannot be written, or a file in it is not our own.
     """
-    with _refusals(folder):
+    with _system_errors_as_input_errors(folder):
         folder.mkdir(parents=True, exist_ok=True)
-        own = _own(folder)
+        own = _written_before(folder)
         beside = Path(tempfile.mkdtemp(dir=folder, prefix=".new-"))
         try:
             listed = sorted((own - set(stale)) | set(contents))
@@ -112,7 +112,7 @@ def write_all(
     return tuple(folder / name for name in contents)
 
 
-def _own(folder: Path) -> set[str]:
+def _written_before(folder: Path) -> set[str]:
     """The names of the files that were written here before."""
     path = folder / LIST
     if not path.exists():
@@ -136,7 +136,7 @@ def _refuse_foreign(paths: Sequence[Path], own: Collection[str]) -> None:
 
 
 @contextmanager
-def _refusals(folder: Path) -> Iterator[None]:
+def _system_errors_as_input_errors(folder: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:

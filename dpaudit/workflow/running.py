@@ -66,7 +66,7 @@ def run_subject(
     data = target.subject.default_data if data is None else data
     with foreign(name):
         problem = target.subject.load(data, np.random.default_rng(problem_seed))
-    journal = _fresh(folder, "ledger.jsonl")
+    journal = _new_path(folder, "ledger.jsonl")
     ledger = Ledger(
         target.plan,
         rng=None if seed is None else np.random.default_rng(noise_seed),
@@ -123,7 +123,7 @@ def ledger_record(ledger: Ledger, path: Path) -> dict[str, Any]:
     }
 
 
-def _fresh(folder: Path, name: str) -> Path:
+def _new_path(folder: Path, name: str) -> Path:
     """A path in the folder that does not exist yet: a ledger is never overwritten."""
     try:
         folder.mkdir(parents=True, exist_ok=True)

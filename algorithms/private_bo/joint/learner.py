@@ -137,12 +137,12 @@ class Learner:
         """V = Σ̃ + λI and θ = V⁻¹ũ (line 7), with Σ̃'s noise made positive by shift or projection."""
         matrix = np.zeros((self.size, self.size)) if sums.matrix is None else sums.matrix
         values, vectors = np.linalg.eigh(matrix)
-        lift = 2 * self._norm(sums) if self.estimate is Estimate.SHIFTED else 0.0
+        lift = 2 * self._noise_norm(sums) if self.estimate is Estimate.SHIFTED else 0.0
         values = np.maximum(values + lift, 0.0) + self.regularisation
         theta = vectors @ ((vectors.T @ sums.vector) / values)  # line 7
         return Belief(theta, vectors * self._bonus(sums, values, self.reward_variance / values))
 
-    def _norm(self, sums: Sums) -> float:
+    def _noise_norm(self, sums: Sums) -> float:
         """Λ: a bound of the spectral norm of the matrix's noise."""
         if self.shift is not None:
             return self.shift
@@ -167,7 +167,7 @@ class Learner:
             values: eigenvalues of V.
         """
         rho = math.sqrt(self.reward_variance)
-        low = max(self._norm(sums), 1e-12)
+        low = max(self._noise_norm(sums), 1e-12)
         kappa = (
             sums.vector_noise
             * math.sqrt(1 / low)

@@ -35,7 +35,7 @@ class PackedStatistics(CentredStatistics):
         return self.matrix_weight * np.where(rows == columns, 1.0, math.sqrt(2))
 
     def encode(self, phi: Array, reward: float) -> Array:
-        """The triangle, then the vector."""
+        """One contribution as a vector: the weighted triangle of φφᵀ, if released, then v φ."""
         column = self.value(reward) * phi
         if not self.has_matrix:
             return column

@@ -104,7 +104,7 @@ class Statistics(Checked, Encoding):
 
     @property
     def values(self) -> tuple[float, float]:
-        """Least and largest v."""
+        """The range of v: at the least and at the largest reward."""
         return self.value(self.reward_range[0]), self.value(self.reward_range[1])
 
 

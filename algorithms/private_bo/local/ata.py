@@ -18,7 +18,7 @@ class FeatureTruncationSchedule(Protocol):
 
     @property
     def constants(self) -> Constants:
-        """T and λ."""
+        """The public constants T and λ."""
 
     @property
     def oversampling(self) -> float:

@@ -19,7 +19,7 @@ class EpochSchedule(Protocol):
 
     @property
     def constants(self) -> Constants:
-        """T and λ."""
+        """The public constants T and λ."""
 
     @property
     def oversampling(self) -> float:

@@ -18,7 +18,7 @@ class TruncationSchedule(Protocol):
 
     @property
     def constants(self) -> Constants:
-        """T and λ."""
+        """The public constants T and λ."""
 
     def threshold(self, t: int) -> float:
         """b_t, for t >= 1: larger responses count as zero."""

@@ -168,7 +168,7 @@ class PosteriorInputs(Inputs):
 
     @property
     def diameter(self) -> float:
-        """Of the box around the means."""
+        """Largest distance within the box around the means."""
         return float(np.linalg.norm(np.ptp(self.means, axis=0)))
 
     def scaled(self, length_scale: float) -> Array:

@@ -22,7 +22,7 @@ class Noise(Checked, ABC):
 
     @abstractmethod
     def draw(self, rng: np.random.Generator) -> float:
-        """One draw."""
+        """One draw of the noise."""
 
     @property
     @abstractmethod

@@ -82,11 +82,11 @@ class PlainPair(DirectedPair):
     base: DominatingPair
 
     def above(self, loss: ArrayLike) -> tuple[Floats, Floats]:
-        """Of the base."""
+        """P- and Q-mass of losses above, as of the base."""
         return self.base.above(loss)
 
     def below(self, loss: ArrayLike) -> tuple[Floats, Floats]:
-        """Of the base."""
+        """P- and Q-mass of losses below, as of the base."""
         return self.base.below(loss)
 
     def nodes(self, tail: float, count: int) -> Floats:
@@ -99,14 +99,14 @@ class PlainPair(DirectedPair):
         return as_float(self.base.pure_epsilon)
 
     def atoms(self) -> tuple[Floats, Floats] | None:
-        """Those of a finite base."""
+        """Losses and masses of a finite base; None for any other."""
         if isinstance(self.base, FinitePair):
             return self.base.losses, self.base.p
         return None
 
     @property
     def span(self) -> float | None:
-        """That of the base."""
+        """The loss that a grid should divide, if the base has one."""
         return self.base.span
 
 

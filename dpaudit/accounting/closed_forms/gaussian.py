@@ -57,7 +57,7 @@ class GaussianComposition(Composition):
 
     @property
     def is_exact(self) -> bool:
-        """Always."""
+        """Yes: the composition of Gaussian mechanisms is Gaussian."""
         return True
 
     @property

@@ -54,7 +54,7 @@ class MomentsComposition(Composition):
 
     @property
     def native(self) -> Mapping[str, Any]:
-        """A few moments."""
+        """α(l) at some orders l."""
         chosen = [l for l in (1, 2, 4, 8, 16, 32) if math.isfinite(self.log_moments[l - 1])]  # noqa: E741
         return {
             "moments": chosen,

@@ -45,8 +45,8 @@ class PureComposition(Composition):
             return Interval(None, total)
         if delta == 0 or total == math.inf:
             return Interval(math.nextafter(total, 0.0), total)
-        upper = least_epsilon(lambda eps: self._own(eps).upper - delta, total)
-        lower = least_epsilon(lambda eps: (self._own(eps).lower or 0.0) - delta, total)
+        upper = least_epsilon(lambda eps: self._single_use_delta(eps).upper - delta, total)
+        lower = least_epsilon(lambda eps: (self._single_use_delta(eps).lower or 0.0) - delta, total)
         return Interval(max(0.0, lower * (1 - 1e-14)), upper)
 
     def delta(self, epsilon: float) -> Interval:
@@ -59,11 +59,11 @@ class PureComposition(Composition):
             exact = self.single is not None
             return Interval(0.0 if exact else None, round_up(self.slack))
         if self.single is not None:
-            return self._own(epsilon)
+            return self._single_use_delta(epsilon)
         gap = -math.expm1(epsilon - total) / (1 + math.exp(-total)) if total < math.inf else 1.0
         return Interval(None, min(1.0, up(gap, 8) + round_up(self.slack)))
 
-    def _own(self, epsilon: float) -> Interval:
+    def _single_use_delta(self, epsilon: float) -> Interval:
         """The hockey-stick divergence of the single use, with its rounding."""
         if self.single is None or self.total <= Fraction(epsilon):
             return Interval(0.0, 0.0)
@@ -74,12 +74,12 @@ class PureComposition(Composition):
 
     @property
     def is_exact(self) -> bool:
-        """For a single use."""
+        """Whether a single use is composed, whose curve is known."""
         return self.single is not None
 
     @property
     def native(self) -> Mapping[str, Any]:
-        """The sum, as a float."""
+        """The sum of ε, as a float."""
         total = round_up(self.total)
         native: dict[str, Any] = {"pure_epsilon": None if total == math.inf else total}
         return native | ({"delta": round_up(self.slack)} if self.slack else {})

@@ -127,19 +127,19 @@ def renyi_curve(part: Term) -> Floats:
     """Rényi divergences of one use at the orders in use, rounded up; not to be written to."""
     mechanism, sensitivity = part.invocation.mechanism, part.invocation.sensitivity
     try:
-        return _curve(mechanism, sensitivity, part.amplification, _Held(part.pair))
+        return _curve(mechanism, sensitivity, part.amplification, _UnkeyedPair(part.pair))
     except UnsupportedError as error:
         raise UnsupportedError(f"{part.invocation.describe()}: {error}") from None
 
 
-class _Held:
+class _UnkeyedPair:
     """A pair that takes no part in the key of the cache."""
 
     def __init__(self, pair: DominatingPair) -> None:
         self.pair = pair
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, _Held)
+        return isinstance(other, _UnkeyedPair)
 
     def __hash__(self) -> int:
         return 0
@@ -147,7 +147,7 @@ class _Held:
 
 @lru_cache(maxsize=8192)
 def _curve(
-    mechanism: Mechanism, sensitivity: float, drawn: Amplification | None, held: _Held
+    mechanism: Mechanism, sensitivity: float, drawn: Amplification | None, held: _UnkeyedPair
 ) -> Floats:
     pair = held.pair
     with np.errstate(over="ignore", divide="ignore", invalid="ignore"):

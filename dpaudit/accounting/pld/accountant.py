@@ -40,11 +40,13 @@ class PLDComposition(Composition):
 
         To join costs less than to leave for most sampled mechanisms, and a coarse law shows it.
         """
-        return _worse([one.epsilon(delta) for one, coarse in self._used(delta) if not coarse])
+        return _largest(
+            [one.epsilon(delta) for one, coarse in self._consulted(delta) if not coarse]
+        )
 
     def delta(self, epsilon: float) -> Interval:
         """The least δ at ε, the worse of both directions."""
-        return _worse([one.delta(epsilon) for one in self._directions.values()])
+        return _largest([one.delta(epsilon) for one in self._directions.values()])
 
     def epsilons_near(self, delta: float, deltas: ArrayLike) -> Floats:
         """Upper ends of ε at any δ, all from the laws that answer :meth:`epsilon` at ``delta``.
@@ -59,19 +61,19 @@ class PLDComposition(Composition):
             ε, shape (n,).
         """
         asked = np.asarray(deltas, dtype=np.float64)
-        worst = [one.epsilons_near(delta, asked, coarse=c) for one, c in self._used(delta)]
+        worst = [one.epsilons_near(delta, asked, coarse=c) for one, c in self._consulted(delta)]
         return np.asarray(np.maximum.reduce(worst), dtype=np.float64)
 
     def delta_near(self, delta: float, epsilon: float) -> float:
         """The upper end of δ at ``epsilon`` from the laws that answer :meth:`epsilon` at δ."""
-        return max(one.delta_near(delta, epsilon, coarse=c) for one, c in self._used(delta))
+        return max(one.delta_near(delta, epsilon, coarse=c) for one, c in self._consulted(delta))
 
     @property
     def distinct(self) -> int:
         """How many distinct pairs are composed."""
         return max(one.distinct for one in self._directions.values())
 
-    def _used(self, delta: float) -> list[tuple[Direction, bool]]:
+    def _consulted(self, delta: float) -> list[tuple[Direction, bool]]:
         """The directions, and whether :meth:`epsilon` asks their coarse law alone."""
         leave = self._directions["remove"]
         join = self._directions.get("add")
@@ -123,6 +125,6 @@ def compose_terms(remove: Sequence[DirectedTerm], add: Sequence[DirectedTerm]) -
     return PLDComposition(remove) if symmetric else PLDComposition(remove, add)
 
 
-def _worse(intervals: Sequence[Interval]) -> Interval:
+def _largest(intervals: Sequence[Interval]) -> Interval:
     lower = max(interval.lower or 0.0 for interval in intervals)
     return Interval(lower, max(interval.upper for interval in intervals))

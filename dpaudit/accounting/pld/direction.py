@@ -43,12 +43,12 @@ class Direction:
 
     @property
     def distinct(self) -> int:
-        """How many terms there are."""
+        """How many distinct terms are composed."""
         return len(self._terms)
 
     def epsilon(self, delta: float, *, coarse: bool = False) -> Interval:
         """The least ε at δ, more quickly and less tightly if ``coarse``."""
-        settled = self._settled(delta)
+        settled = self._known_without_law(delta)
         if settled is not None:
             return settled
         law = self._law_for(delta, coarse=coarse)
@@ -62,7 +62,7 @@ class Direction:
         law = self._law_for(delta if delta > self._infinite else _USUAL_DELTA, coarse=coarse)
         found = []
         for one in deltas:
-            settled = self._settled(float(one))
+            settled = self._known_without_law(float(one))
             found.append(self._upper(law, float(one)) if settled is None else settled.upper)
         return np.array(found, dtype=np.float64)
 
@@ -73,7 +73,7 @@ class Direction:
         law = self._law_for(delta if delta > self._infinite else _USUAL_DELTA, coarse=coarse)
         return 1.0 if law is None else law.delta_upper(epsilon)
 
-    def _settled(self, delta: float) -> Interval | None:
+    def _known_without_law(self, delta: float) -> Interval | None:
         """The least ε at δ where no law is needed to tell."""
         if delta < self._infinite * (1 - 1e-12):
             return Interval(math.inf, math.inf)
@@ -149,15 +149,15 @@ class Direction:
         if (decade, coarse) not in self._laws:
             delta = min(10.0 ** (decade + 0.5), 0.9)
             with np.errstate(under="ignore"):
-                law = self._rough(delta) if coarse else self._fine(delta)
+                law = self._coarse_law(delta) if coarse else self._fine_law(delta)
             self._laws[decade, coarse] = law
         return self._laws[decade, coarse]
 
-    def _rough(self, delta: float) -> ComposedLaw | None:
+    def _coarse_law(self, delta: float) -> ComposedLaw | None:
         grid = plan_grid(self._terms, delta, _COARSE * _TOLERANCE)
         return None if grid is None else compose_on(grid, self._terms)
 
-    def _fine(self, delta: float) -> ComposedLaw | None:
+    def _fine_law(self, delta: float) -> ComposedLaw | None:
         """A law whose interval at δ has about the wanted width, refined if a first one has not."""
         grid = plan_grid(self._terms, delta, _TOLERANCE)
         if grid is None:

@@ -103,13 +103,13 @@ def plan_grid(
     tilt = Tilt(window.theta, window.down, window.up)
     least = max(top - bottom, 2 * reach) / LARGEST_SIZE
     spacing = 2 * spread / math.sqrt(uses)
-    aligned = _aligned(terms, max(spacing, least), least)
+    aligned = _aligned_spacing(terms, max(spacing, least), least)
     fine = None
     on_lattice = all(_on_lattice(term, aligned) for term in terms)
     staged = math.fsum(_stages(term.count)[1] + _stages(term.count)[2] for term in terms)
     if staged < 0.3 * uses and not from_zero and not on_lattice:
-        fine = _aligned(terms, max(spacing / 2, 2 * reach / _MOST_CELLS), 0.0)
-        aligned = _aligned(terms, 0.85 * 2 * spread / math.sqrt(staged), least)
+        fine = _aligned_spacing(terms, max(spacing / 2, 2 * reach / _MOST_CELLS), 0.0)
+        aligned = _aligned_spacing(terms, 0.85 * 2 * spread / math.sqrt(staged), least)
     spacing = max(aligned, least)
     size = _fast_size(math.ceil((top - bottom) / spacing) + 4)
     return Grid(spacing, math.floor(bottom / spacing) - 1, size, tilt, epsilon, tail, fine)
@@ -197,8 +197,8 @@ def _chernoff(grid: Grid, fine: float, loss: GridLoss, count: int, exponent: flo
     return count * log_mgf(loss, fine, exponent) + step
 
 
-def _aligned(terms: Sequence[DirectedTerm], spacing: float, least: float) -> float:
-    """A spacing near the wish on which the atoms of as many losses as possible lie."""
+def _aligned_spacing(terms: Sequence[DirectedTerm], spacing: float, least: float) -> float:
+    """A spacing near the wanted one on which the atoms of as many losses as possible lie."""
     spans = {term.pair.span: 0.0 for term in terms if term.pair.span}
     if not spans:
         return spacing

@@ -75,12 +75,12 @@ class MixtureGaussianPair(DirectedPair):
         """Infinite, but for a unit that joins and may go unseen, or is never seen."""
         if max(self.sensitivities) == 0:
             return 0.0
-        unseen = self._unseen()
+        unseen = self._probability_of_absence()
         if not self.add or unseen == 0:
             return math.inf
         return -math.log(unseen) * (1 + 1e-15)
 
-    def _unseen(self) -> float:
+    def _probability_of_absence(self) -> float:
         pairs = zip(self.sensitivities, self.probabilities, strict=True)
         return math.fsum(p for c, p in pairs if c == 0)
 
@@ -125,7 +125,7 @@ class MixtureGaussianPair(DirectedPair):
         lines = np.divide.outer(finite, c)
         high = (lines - np.log(seen) / c).min(axis=-1) * self.sigma**2 + c.max() / 2
         low = np.minimum(high, lines.min(axis=-1) * self.sigma**2 + c.min() / 2)
-        unseen = self._unseen()
+        unseen = self._probability_of_absence()
         if unseen > 0:
             # ln(unseen + Σ p e^…) = loss puts a floor under the largest component.
             rest = np.maximum(np.expm1(np.minimum(finite, 30)) + (1 - unseen), 1e-300)

@@ -80,7 +80,7 @@ class Entry(Checked):
 
     @property
     def pair(self) -> AuditPair:
-        """The neighbours."""
+        """The two neighbours that are attacked."""
         return AuditPair(self.x, self.x_prime, self.name)
 
 

@@ -114,7 +114,7 @@ def choose_score(
     ):
         scores = score_outputs(score, pilot[0]), score_outputs(score, pilot[1])
         event = choose_event(*scores, delta, test_runs=test_runs, confidence=confidence)
-        promise = _promise(event, scores, delta, test_runs, confidence)
+        promise = _expected_bound(event, scores, delta, test_runs, confidence)
         if chosen is None or promise > chosen.promise + ADVANTAGE:
             chosen = Choice(score, event, promise, pilot)
     if chosen is None:
@@ -122,7 +122,7 @@ def choose_score(
     return chosen
 
 
-def _promise(
+def _expected_bound(
     event: Event, scores: Sequence[Floats], delta: float, test_runs: int, confidence: float
 ) -> float:
     """The bound to be expected from an event, lowered by the pilot's own uncertainty."""

@@ -98,7 +98,7 @@ class Design:
 
 
 def chosen_scores(score: Score | Sequence[Score] | None) -> tuple[Score, ...]:
-    """No score, one or several."""
+    """The given scores as a tuple: none, one, or several."""
     if score is None:
         return ()
     return (score,) if isinstance(score, Score) else tuple(score)

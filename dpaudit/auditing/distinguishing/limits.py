@@ -31,11 +31,11 @@ def within_time(limit: float | None, call: Callable[[], T]) -> T:
     if limit is None:
         return call()
     if threading.current_thread() is threading.main_thread() and hasattr(signal, "setitimer"):
-        return _interrupted(limit, call)
-    return _given_up(limit, call)
+        return _with_timer(limit, call)
+    return _in_thread(limit, call)
 
 
-def _interrupted(limit: float, call: Callable[[], T]) -> T:
+def _with_timer(limit: float, call: Callable[[], T]) -> T:
     def stop(*_: object) -> NoReturn:
         raise TrialTimeoutError
 
@@ -49,15 +49,15 @@ def _interrupted(limit: float, call: Callable[[], T]) -> T:
         signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, before)
         if left:
-            signal.setitimer(signal.ITIMER_REAL, _rest(left, started), interval)
+            signal.setitimer(signal.ITIMER_REAL, _time_left(left, started), interval)
 
 
-def _rest(left: float, started: float) -> float:
+def _time_left(left: float, started: float) -> float:
     """What an outer timer still has; never 0, which would switch it off."""
     return max(left - (time.monotonic() - started), 1e-3)
 
 
-def _given_up(limit: float, call: Callable[[], T]) -> T:
+def _in_thread(limit: float, call: Callable[[], T]) -> T:
     outcome: list[T] = []
     failure: list[BaseException] = []
 

@@ -35,7 +35,7 @@ Floats = NDArray[np.float64]
 
 @runtime_checkable
 class Score(Protocol):
-    """What every score is."""
+    """A function of outputs to numbers, on which neighbours are told apart by a threshold."""
 
     @property
     def name(self) -> str:
@@ -267,7 +267,7 @@ class FixedScore:
     method: str = "white-box fixed score"
 
     def __call__(self, outputs: Floats) -> Floats:
-        """The scores."""
+        """What the function gives, shape (n,)."""
         return np.asarray(self.function(outputs), dtype=np.float64)
 
 

@@ -90,7 +90,7 @@ def quantile_edges(scores: ArrayLike) -> Floats:
     return edges[edges > -np.inf]
 
 
-def _legs(masks: Floats, point: NullPoint, forward: bool) -> tuple[Floats, Floats]:
+def _unit_gains(masks: Floats, point: NullPoint, forward: bool) -> tuple[Floats, Floats]:
     """The gains (u, v) of unit stakes on each event (row) of ``masks``."""
     loss = -math.exp(point.epsilon) * masks
     if forward:
@@ -98,7 +98,7 @@ def _legs(masks: Floats, point: NullPoint, forward: bool) -> tuple[Floats, Float
     return loss, masks - point.backward
 
 
-def _staked(u: Floats, v: Floats, mass: float) -> list[tuple[float, Floats]]:
+def _bet_factors(u: Floats, v: Floats, mass: float) -> list[tuple[float, Floats]]:
     """For each stake the prior mass and the factors ``(rows, B, B)`` of bets on unit gains."""
     gains = u[:, :, None] + v[:, None, :]
     limit = -1.0 / gains.min(axis=(1, 2), keepdims=True)
@@ -108,17 +108,17 @@ def _staked(u: Floats, v: Floats, mass: float) -> list[tuple[float, Floats]]:
     ]
 
 
-def _against(point: NullPoint, bins: int) -> list[tuple[float, Floats]]:
+def _bets_against(point: NullPoint, bins: int) -> list[tuple[float, Floats]]:
     """Groups of (prior mass, factors) of the bets against one point; the masses add up to 1."""
     below = np.tri(bins - 1, bins)  # row j: the bins up to j, that is, score < edge j
     tails = np.concatenate([below, 1.0 - below])
     groups: list[tuple[float, Floats]] = []
     for forward in (True, False):
-        groups += _staked(*_legs(tails, point, forward), TAIL_MASS / 2)
-        groups += _staked(*_legs(np.eye(bins), point, forward), BIN_MASS / 2)
-        upper = _legs(1.0 - below[::-1], point, forward)
-        lower = _legs(below, point, not forward)
-        groups += _staked(upper[0] + lower[0], upper[1] + lower[1], DOUBLE_MASS / 2)
+        groups += _bet_factors(*_unit_gains(tails, point, forward), TAIL_MASS / 2)
+        groups += _bet_factors(*_unit_gains(np.eye(bins), point, forward), BIN_MASS / 2)
+        upper = _unit_gains(1.0 - below[::-1], point, forward)
+        lower = _unit_gains(below, point, not forward)
+        groups += _bet_factors(upper[0] + lower[0], upper[1] + lower[1], DOUBLE_MASS / 2)
     return groups
 
 
@@ -132,7 +132,7 @@ def tail_bets(points: list[NullPoint], bins: int) -> Bets:
     total = sum(point.weight for point in points)
     factors, priors = [], []
     for point in points:
-        for mass, group in _against(point, bins):
+        for mass, group in _bets_against(point, bins):
             factors.append(group)
             share = mass * point.weight / total / len(group)
             priors.append(np.full(len(group), math.log(share)))

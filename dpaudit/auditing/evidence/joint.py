@@ -114,7 +114,7 @@ def likelihood_region(n: int, m: int, epsilon: float, delta: float, level: float
     return Region(n, m, least)
 
 
-def _memorised(region: Region) -> Region:
+def _cached(region: Region) -> Region:
     """The same region, remembering one range of b (searches ask for nearly the same again)."""
     start, values = 0, np.empty(0, dtype=np.int64)
 
@@ -208,7 +208,7 @@ def _largest_refuted(counts: PairCounts, delta: float, error: float) -> float:
         return 0.0
     # T(a, b): the lower end, so that the observed outcome itself is in the region.
     order = _bisect(lambda epsilon: statistic(epsilon) >= level, 0.0, 1.0, 1e-12)
-    region = _memorised(likelihood_region(n, m, order, delta, level * (1 - _TIE)))
+    region = _cached(likelihood_region(n, m, order, delta, level * (1 - _TIE)))
     nuisance_error = error / 1000
     box = Box.around(counts, nuisance_error)
 

@@ -26,7 +26,7 @@ from dpaudit.validate import (
 __all__ = ["critical_region", "fewest_runs", "power"]
 
 
-def _closed(**field: float) -> float:
+def _closed_fraction(**field: float) -> float:
     ((name, value),) = field.items()
     if not 0 <= finite(**field) <= 1:
         raise InputError(f"{name} is {value!r}; it must be a number in [0, 1].")
@@ -50,21 +50,21 @@ def critical_region(
         The region, or ``None`` if even the most extreme outcome is too likely under the null.
     """
     high = 1.0
-    while high < 2.0 * (n + m) and not _fits(n, m, epsilon, delta, high, error, box):
+    while high < 2.0 * (n + m) and not _keeps_error(n, m, epsilon, delta, high, error, box):
         high *= 2
     if high >= 2.0 * (n + m):
         return None
     low = 0.0
     while high - low > 1e-3 * high:
         middle = (low + high) / 2
-        if _fits(n, m, epsilon, delta, middle, error, box):
+        if _keeps_error(n, m, epsilon, delta, middle, error, box):
             high = middle
         else:
             low = middle
     return likelihood_region(n, m, epsilon, delta, high)
 
 
-def _fits(
+def _keeps_error(
     n: int, m: int, epsilon: float, delta: float, level: float, error: float, box: Box
 ) -> bool:
     region = likelihood_region(n, m, epsilon, delta, level)
@@ -88,8 +88,8 @@ def power(
     Raises:
         InputError: if a number is out of its range.
     """
-    _closed(p=p)
-    _closed(q=q)
+    _closed_fraction(p=p)
+    _closed_fraction(q=q)
     integer_at_least(1, n=n)
     integer_at_least(1, m=m)
     non_negative(epsilon=epsilon)

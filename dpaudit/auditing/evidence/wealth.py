@@ -60,9 +60,9 @@ class Wealth:
         self._families: list[Bets] = []
         self._log_bets: list[Floats] = []
         if edges is not None:
-            self._open(np.unique(as_scores(edges=edges)))
+            self._set_edges(np.unique(as_scores(edges=edges)))
 
-    def _open(self, edges: Floats) -> None:
+    def _set_edges(self, edges: Floats) -> None:
         if edges.size == 0:
             raise InputError("edges is empty; at least one threshold is needed.")
         self.edges = edges
@@ -108,7 +108,7 @@ class Wealth:
         taken = [first[:wanted], second[:wanted]]
         self._pilot = [np.concatenate(both) for both in zip(self._pilot, taken, strict=True)]
         if self._pilot[0].size == self._pilot_pairs:
-            self._open(quantile_edges(np.concatenate(self._pilot)))
+            self._set_edges(quantile_edges(np.concatenate(self._pilot)))
         return taken[0].size
 
     def _bet(self, first: Floats, second: Floats) -> None:

@@ -107,13 +107,17 @@ def audit_gradient_canary(
         experiment = replace(experiment, one_by_one=preflight(experiment).repeats)
     identity = {"plan": plan.to_dict(), "seed": seed, "runs": runs, "given": release is not None}
     with experiment.trials(execution, identity) as trials:
-        seen = canary if release is None else _as_seen(canary, trials.whole(Stage.PILOT, pilot)[1])
+        seen = (
+            canary
+            if release is None
+            else _with_observed_noise(canary, trials.whole(Stage.PILOT, pilot)[1])
+        )
         x, x_prime = trials.whole(Stage.TEST, runs - pilot, seen)
     design = GradientDesign(canary, seen, null, runs - pilot, pilot, execution.confidence, seed)
     return _record(design, x, x_prime, family)
 
 
-def _as_seen(canary: GradientCanary, absent: Floats) -> GradientCanary:
+def _with_observed_noise(canary: GradientCanary, absent: Floats) -> GradientCanary:
     """The canary with the noise that transcripts without it show, if it is not the declared."""
     canary(absent)  # refuses a wrong number of steps
     size = math.sqrt(float(np.mean(np.square(absent / np.array(canary.noises)))))

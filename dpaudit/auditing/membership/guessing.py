@@ -73,7 +73,7 @@ class Guesses:
 
     @property
     def made(self) -> int:
-        """All guesses."""
+        """How many guesses were made, right and wrong."""
         return self.rule.members + self.rule.others
 
 
@@ -171,7 +171,7 @@ class OneRunEvidence:
 
     def p_value(self) -> tuple[float, Guesses]:
         """p-value of the claimed curve, or of (ε, δ) without one, and the guesses behind it."""
-        values = [self._single(each, each.correct) for each in self.tried]
+        values = [self._p_value(each, each.correct) for each in self.tried]
         best = int(np.argmin(values))
         return min(1.0, values[best] * len(values)), self.tried[best]
 
@@ -192,13 +192,13 @@ class OneRunEvidence:
 
         None where even all right guesses of the largest rule would not refute the claim.
         """
-        limits = [(each, self._fewest(each)) for each in self.tried]
+        limits = [(each, self._critical_value(each)) for each in self.tried]
         possible = [(each, fewest) for each, fewest in limits if fewest <= each.made]
         if not possible:
             return max(self.tried, key=lambda each: each.made), None
         return min(possible, key=lambda pair: (pair[1] - pair[0].correct) / pair[0].made)
 
-    def _fewest(self, each: Guesses) -> int:
+    def _critical_value(self, each: Guesses) -> int:
         """The fewest right guesses that refute the claim; one more than there are if none do."""
         low, high = 0, each.made + 1
         while high - low > 1:
@@ -218,7 +218,7 @@ class OneRunEvidence:
             or self._point(each, correct) <= self.share - error
         )
 
-    def _single(self, each: Guesses, correct: int) -> float:
+    def _p_value(self, each: Guesses, correct: int) -> float:
         """Of both tests where there is a curve: each has its share of the error rate."""
         point = self._point(each, correct)
         if self.least is None:

@@ -69,10 +69,10 @@ def train_models(train: Train, masks: Flags, seed: int, role: Role, mapped: Mapp
     Raises:
         InputError: if training fails, or does not give one number for each example.
     """
-    return np.array([*mapped(partial(_one, train, seed, role), enumerate(masks))])
+    return np.array([*mapped(partial(_shadow_scores, train, seed, role), enumerate(masks))])
 
 
-def _one(train: Train, seed: int, role: Role, numbered: tuple[int, Flags]) -> Floats:
+def _shadow_scores(train: Train, seed: int, role: Role, numbered: tuple[int, Flags]) -> Floats:
     number, mask = numbered
     try:
         raw = train(mask.copy(), generator(seed, role, number))

@@ -88,7 +88,7 @@ class RecordingGenerator(np.random.Generator):
         self.log = DrawLog() if log is None else log
 
     def spawn(self, n_children: int) -> list[np.random.Generator]:
-        """Children that share the log."""
+        """Generators spawned from this one, whose draws go to the same log."""
         children = self.bit_generator.spawn(n_children)
         return [RecordingGenerator(child, self.log) for child in children]
 
@@ -105,7 +105,7 @@ def _recording(method: str) -> Callable[..., Any]:
         given = dict(zip((name for name, _ in names), args, strict=False)) | kwargs
         parameters = {name: given.get(name, default) for name, default in _PARAMETERS[method]}
         flat = np.array(values, dtype=np.float64).ravel()
-        self.log.draws.append(Draw(method, parameters, _place(2), flat))
+        self.log.draws.append(Draw(method, parameters, _call_site(2), flat))
         return values
 
     draw.__name__ = method
@@ -117,7 +117,7 @@ for _method in _PARAMETERS:
     setattr(RecordingGenerator, _method, _recording(_method))
 
 
-def _place(depth: int) -> str:
+def _call_site(depth: int) -> str:
     frame = sys._getframe(depth)
     return f"{frame.f_globals.get('__name__', '?')}:{frame.f_lineno}"
 
@@ -138,7 +138,7 @@ def recorded_draws() -> Iterator[DrawLog]:
         if isinstance(seed, np.random.Generator):
             return seed
         if isinstance(seed, int | np.integer):
-            log.seeds.append((str(int(seed)), _place(2)))
+            log.seeds.append((str(int(seed)), _call_site(2)))
         return RecordingGenerator(original(seed).bit_generator, log)
 
     with mock.patch("numpy.random.default_rng", default_rng):
@@ -170,9 +170,9 @@ def audit_draws(
         with recorded_draws() as log:
             function(data, np.random.default_rng(child))
         logs.append(log)
-    findings = [*_same_in_both(*logs), *_twice(logs[0])]
+    findings = [*_shared_draws(*logs), *_reused_seeds(logs[0])]
     if plan is not None:
-        findings += _against(plan, logs[0].noise())
+        findings += _compared_with_plan(plan, logs[0].noise())
     return tuple(findings)
 
 
@@ -180,7 +180,7 @@ def _continuous(draw: Draw) -> bool:
     return draw.values.size > 0 and bool((draw.values != np.floor(draw.values)).any())
 
 
-def _same_in_both(first: DrawLog, second: DrawLog) -> list[Finding]:
+def _shared_draws(first: DrawLog, second: DrawLog) -> list[Finding]:
     pairs = zip(first.draws, second.draws, strict=False)
     for one, two in pairs:
         if _continuous(one) and np.array_equal(one.values, two.values):
@@ -197,7 +197,7 @@ def _same_in_both(first: DrawLog, second: DrawLog) -> list[Finding]:
     return []
 
 
-def _twice(log: DrawLog) -> list[Finding]:
+def _reused_seeds(log: DrawLog) -> list[Finding]:
     places: dict[str, str] = {}
     for value, place in log.seeds:
         if value in places:
@@ -242,12 +242,14 @@ def _standard(draw: Draw) -> NDArray[np.float64]:
     return rounded
 
 
-def _against(plan: Plan, noise: Sequence[Draw]) -> list[Finding]:
+def _compared_with_plan(plan: Plan, noise: Sequence[Draw]) -> list[Finding]:
     """Draws against declared invocations, in order: by call, or by value if calls are vectors."""
     expected = [call for call in plan.invocations for _ in range(call.releases)]
     drawn = [(draw, draw.parameters) for draw in noise]
     if len(noise) != len(expected) and sum(d.values.size for d in noise) == len(expected):
-        drawn = [(draw, _entry(draw, i)) for draw in noise for i in range(draw.values.size)]
+        drawn = [
+            (draw, _entry_parameters(draw, i)) for draw in noise for i in range(draw.values.size)
+        ]
     findings = []
     for call, (draw, parameters) in zip(expected, drawn, strict=False):
         law = call.mechanism.numpy_law if isinstance(call.mechanism, AdditiveNoise) else ""
@@ -271,7 +273,7 @@ def _against(plan: Plan, noise: Sequence[Draw]) -> list[Finding]:
     return findings
 
 
-def _entry(draw: Draw, index: int) -> dict[str, Any]:
+def _entry_parameters(draw: Draw, index: int) -> dict[str, Any]:
     """Parameters of one value of a vector draw."""
     size = draw.values.size
     return {

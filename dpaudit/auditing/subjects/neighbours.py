@@ -50,10 +50,10 @@ def candidate_pairs(plan: Plan) -> tuple[AuditPair, ...]:
     if clip is not None:
         return tuple(_clipped(clip, relation))
     if norm is not None:
-        return tuple(_in_a_ball(norm, relation))
+        return tuple(_ball_pairs(norm, relation))
     if mechanism.norm is Norm.CHANGE:
         return (AuditPair(0, 1, "any two inputs"),)
-    return tuple(_at_distance(invocation))
+    return tuple(_distance_pairs(invocation))
 
 
 def _clipped(clip: tuple[float, float], relation: Relation) -> Iterator[AuditPair]:
@@ -71,7 +71,7 @@ def _clipped(clip: tuple[float, float], relation: Relation) -> Iterator[AuditPai
     yield AuditPair(BEYOND * far, 0.0, "beyond the clip against nothing")
 
 
-def _in_a_ball(norm: float, relation: Relation) -> Iterator[AuditPair]:
+def _ball_pairs(norm: float, relation: Relation) -> Iterator[AuditPair]:
     there, across = [norm, 0.0], [0.0, norm]
     if isinstance(relation, ReplaceOne):
         yield AuditPair(there, [-norm, 0.0], "opposite signs")
@@ -82,7 +82,7 @@ def _in_a_ball(norm: float, relation: Relation) -> Iterator[AuditPair]:
     yield AuditPair([BEYOND * norm, 0.0], [0.0, 0.0], "beyond the clip against nothing")
 
 
-def _at_distance(invocation: Invocation) -> Iterator[AuditPair]:
+def _distance_pairs(invocation: Invocation) -> Iterator[AuditPair]:
     distance = invocation.sensitivity
     whole = distance == int(distance)
     step: float = int(distance) if whole else distance

@@ -84,7 +84,7 @@ class ContinualGaussian(Continual):
 
     @property
     def noise_sigma(self) -> float:
-        """σ."""
+        """σ of the normal noise of one node."""
         return self.sigma
 
     @property

@@ -74,7 +74,7 @@ class ContinualLaplace(Continual):
 
     @property
     def noise_sigma(self) -> float:
-        """√2 b."""
+        """√2 b, the standard deviation of the Laplace noise of one node."""
         return math.sqrt(2) * self.scale
 
     def log_density(self, outputs: ArrayLike, value: ArrayLike) -> Floats:

@@ -68,7 +68,7 @@ class FinitePair(DominatingPair):
         return np.minimum(p[at] + self.p_infinite, 1.0), np.minimum(q[at], 1.0)
 
     def below(self, loss: ArrayLike) -> tuple[Floats, Floats]:
-        """Sums from the bottom up."""
+        """P- and Q-mass of losses below, summed from the least loss on."""
         at = np.searchsorted(self.losses, np.asarray(loss, dtype=np.float64), side="right")
         p = np.append(0.0, np.cumsum(self.p))
         q = np.append(0.0, np.cumsum(self.q))

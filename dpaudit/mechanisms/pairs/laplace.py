@@ -94,7 +94,7 @@ class LaplacePair(DominatingPair):
 
     @property
     def pure_epsilon(self) -> Fraction | float:
-        """The ratio, exact."""
+        """Sensitivity over scale, as an exact fraction."""
         return self.ratio
 
     def upper_quantile(self, tail: float) -> float:

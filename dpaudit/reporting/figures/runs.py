@@ -19,7 +19,7 @@ def series_figures(series: Mapping[str, Sequence[float]]) -> tuple[Figure, ...]:
     """Curves of a run; those of like length and size share a figure."""
     groups: list[list[str]] = []
     for name in [name for name, values in sorted(series.items()) if len(values) > 0][:_MOST_SERIES]:
-        home = next((g for g in groups if _alike(series[g[0]], series[name], len(g))), None)
+        home = next((g for g in groups if _share_axes(series[g[0]], series[name], len(g))), None)
         if home is None:
             groups.append([name])
         else:
@@ -27,12 +27,12 @@ def series_figures(series: Mapping[str, Sequence[float]]) -> tuple[Figure, ...]:
     return tuple(_series_figure(number, names, series) for number, names in enumerate(groups, 1))
 
 
-def _alike(one: Sequence[float], other: Sequence[float], lines: int) -> bool:
+def _share_axes(one: Sequence[float], other: Sequence[float], lines: int) -> bool:
     sizes = sorted(max(map(abs, values)) for values in (one, other))
     return lines < _LINES_A_FIGURE and len(one) == len(other) and sizes[1] <= 20 * sizes[0]
 
 
-def _cut(names: Sequence[str], series: Mapping[str, Sequence[float]]) -> str:
+def _clipping_note(names: Sequence[str], series: Mapping[str, Sequence[float]]) -> str:
     """What to say where values are too large to be drawn."""
     if max(abs(value) for name in names for value in series[name]) <= LARGEST:
         return ""
@@ -47,10 +47,11 @@ def _series_figure(
         lines.append(Line(*thinned(series[name]), ink, pattern))
         legend.append(Key(Mark.LINE, ink, name, pattern))
         spoken.append(f"{name} ends at {plain(float(series[name][-1]))}")
+    about = f"After {len(series[names[0]])} rounds, {'; '.join(spoken)}."
     return Figure(
         f"series-{number}",
         f"Run: {', '.join(names)}",
-        f"After {len(series[names[0]])} rounds, {'; '.join(spoken)}.{_cut(names, series)}",
+        about + _clipping_note(names, series),
         Plot("round", "value", tuple(lines)),
         tuple(legend),
     )

@@ -14,7 +14,7 @@ __all__ = ["MONO", "Font", "fonts", "spelled_out"]
 MONO = "DejaVu Sans Mono"
 """Family of code; for letters that it lacks, those of :func:`fonts` follow."""
 
-_CARRIED = (
+_PACKAGES = (
     ("zhplot", "Noto Sans SC", "NotoSansSC-Regular.ttf"),
     ("koreanize_matplotlib", "NanumGothic", "NanumGothic.ttf"),
 )
@@ -64,7 +64,7 @@ def fonts() -> tuple[Font, ...]:
     own = Path(mpl.get_data_path(), "fonts", "ttf")
     return (
         Font("DejaVu Sans", (own / "DejaVuSans.ttf", own / "DejaVuSans-Bold.ttf")),
-        *(Font(family, (folder / file,)) for folder, family, file in _carried()),
+        *(Font(family, (folder / file,)) for folder, family, file in _packaged_fonts()),
         *(
             Font(family.name, (fontpkg.path(family.name, nearest=True),))
             for _, family in sorted(fontpkg.families().items())
@@ -72,8 +72,8 @@ def fonts() -> tuple[Font, ...]:
     )
 
 
-def _carried() -> Iterator[tuple[Path, str, str]]:
-    for package, family, file in _CARRIED:
+def _packaged_fonts() -> Iterator[tuple[Path, str, str]]:
+    for package, family, file in _PACKAGES:
         found = find_spec(package)  # looks for the files, and imports nothing
         if found is not None and found.origin is not None:
             yield Path(found.origin).parent / "fonts", family, file

@@ -105,7 +105,7 @@ def _odds(certificate: Certificate) -> Odds:
     )
 
 
-def _who_guesses(certificate: Certificate) -> str:
+def _adversary(certificate: Certificate) -> str:
     plan = certificate.plan
     who = words.adversary(plan.trust)
     return f"{who} can improve a 50:50 guess about {words.secret(plan.relation)}"
@@ -113,7 +113,7 @@ def _who_guesses(certificate: Certificate) -> str:
 
 def _certified(certificate: Certificate, odds: Odds) -> tuple[str, list[str]]:
     bound = 1.0 if odds.proved is None else odds.proved
-    sentence = f"{_who_guesses(certificate)} to at most {percent(bound)}."
+    sentence = f"{_adversary(certificate)} to at most {percent(bound)}."
     stated = "There is no claim to compare it with; this is what is proved."
     if certificate.claim is not None:
         stated = f"The claim ({certificate.claim}) is proved."
@@ -146,7 +146,7 @@ def _unproven(certificate: Certificate, odds: Odds) -> tuple[str, list[str]]:
         where = "" if proved is None else f" (at δ = {plain(proved.delta)})"
         details = [] if claim is None else [_promise(odds, "is a statement without a proof")]
         if certificate.disputed and proved is not None and proved.epsilon < math.inf:
-            where, why = " of what runs", _no_ground(certificate, odds)
+            where, why = " of what runs", _unfounded_proof(certificate, odds)
             details = [why, *details]
         sentence = (
             f"Nothing is proved{where}: {who[0].lower()}{who[1:]} may be able to tell with "
@@ -154,7 +154,7 @@ def _unproven(certificate: Certificate, odds: Odds) -> tuple[str, list[str]]:
         )
         return sentence, details
     if claim is None:
-        return f"{_who_guesses(certificate)} to at most {percent(odds.proved)}.", []
+        return f"{_adversary(certificate)} to at most {percent(odds.proved)}.", []
     details = [
         f"Claimed is {claim}; proved is ε = {up(proved.epsilon)}, δ = {plain(proved.delta)}. "
         "The truth may lie between them.",
@@ -162,15 +162,15 @@ def _unproven(certificate: Certificate, odds: Odds) -> tuple[str, list[str]]:
     ]
     limit, bound = percent(odds.claimed or 1.0), percent(odds.proved)
     if limit == bound:
-        return f"The claim is not proved. {_who_guesses(certificate)} to at most {bound}.", details
+        return f"The claim is not proved. {_adversary(certificate)} to at most {bound}.", details
     sentence = (
-        f"The claim is not proved: it promises that {_lower_first(_who_guesses(certificate))} to "
+        f"The claim is not proved: it promises that {_lower_first(_adversary(certificate))} to "
         f"at most {limit}, but the proved (ε, δ) alone would allow {bound}."
     )
     return sentence, details
 
 
-def _no_ground(certificate: Certificate, odds: Odds) -> str:
+def _unfounded_proof(certificate: Certificate, odds: Odds) -> str:
     """Why a proof for the declared plan is none for what runs."""
     proof = "The accountant’s proof speaks of the declared plan"
     if odds.contradicted:
@@ -211,7 +211,7 @@ def _refuted(certificate: Certificate, odds: Odds) -> tuple[str, list[str]]:
             "attacked is not what the plan declares."
         )
     elif certificate.disputed and proved is not None and proved.epsilon < math.inf:
-        details.append(_no_ground(certificate, odds))
+        details.append(_unfounded_proof(certificate, odds))
     elif proved is not None and proved.epsilon < math.inf and audit.epsilon_lower is not None:
         details.append(
             f"What is proved of the declared plan, ε = {up(proved.epsilon)} at "

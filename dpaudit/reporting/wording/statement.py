@@ -113,15 +113,15 @@ def _promise(certificate: Certificate) -> str:
 @lru_cache(maxsize=16)  # one certificate is often rendered in several formats
 def assumptions(plan: Plan, delta: float, accountant: AccountantName) -> tuple[Assumption, ...]:
     """Every assumption of a proof, with what is proved at that δ where it fails."""
-    return tuple(_assumptions(plan, _Left(delta, accountant)))
+    return tuple(_assumptions(plan, _ChangedPlan(delta, accountant)))
 
 
-def _assumptions(plan: Plan, left: _Left) -> Iterator[Assumption]:
+def _assumptions(plan: Plan, left: _ChangedPlan) -> Iterator[Assumption]:
     yield from _sensitivity(plan, left)
     yield Assumption(
         f"No {plan.unit} is touched more often than declared.",
         "Each is touched twice as often.",
-        left.of(lambda: _each(plan, _twice_as_often)),
+        left.of(lambda: _with_each(plan, _with_double_count)),
     )
     yield from _sampling(plan, left)
     yield from _groups(plan, left)
@@ -144,7 +144,7 @@ def _assumptions(plan: Plan, left: _Left) -> Iterator[Assumption]:
 
 
 @dataclass(frozen=True)
-class _Left:
+class _ChangedPlan:
     """What is proved of a changed plan, at the δ of the guarantee."""
 
     delta: float
@@ -175,15 +175,15 @@ class _Left:
         return compose(plan, AccountantName.ZCDP)
 
 
-def _each(plan: Plan, change: Callable[[Invocation], Invocation]) -> Plan:
+def _with_each(plan: Plan, change: Callable[[Invocation], Invocation]) -> Plan:
     return Plan(tuple(map(change, plan.invocations)))
 
 
-def _twice_as_often(invocation: Invocation) -> Invocation:
+def _with_double_count(invocation: Invocation) -> Invocation:
     return replace(invocation, count=2 * invocation.count, total=None)
 
 
-def _sensitivity(plan: Plan, left: _Left) -> Iterator[Assumption]:
+def _sensitivity(plan: Plan, left: _ChangedPlan) -> Iterator[Assumption]:
     measured = [each for each in plan.invocations if each.mechanism.norm is not Norm.CHANGE]
     if not measured:
         return
@@ -198,7 +198,7 @@ def _sensitivity(plan: Plan, left: _Left) -> Iterator[Assumption]:
     yield Assumption(
         "Neighbouring values differ by no more than the declared sensitivity.",
         "They differ by twice as much.",
-        left.of(lambda: _each(plan, _twice_as_far)),
+        left.of(lambda: _with_each(plan, _with_double_sensitivity)),
     )
 
 
@@ -207,31 +207,31 @@ def _clipped(invocation: Invocation) -> bool:
     return any(declared.get(name) is not None for name in ("clip", "clip_norm"))
 
 
-def _twice_as_far(invocation: Invocation) -> Invocation:
+def _with_double_sensitivity(invocation: Invocation) -> Invocation:
     if invocation.mechanism.norm is Norm.CHANGE:
         return invocation
     return replace(invocation, sensitivity=2 * invocation.sensitivity)
 
 
-def _sampling(plan: Plan, left: _Left) -> Iterator[Assumption]:
+def _sampling(plan: Plan, left: _ChangedPlan) -> Iterator[Assumption]:
     if any(each.sampling is not None for each in plan.invocations):
         yield Assumption(
             "Who was sampled stays secret.",
             "It is known, and somebody was sampled every time.",
-            left.of(lambda: _each(plan, lambda each: replace(each, sampling=None))),
+            left.of(lambda: _with_each(plan, lambda each: replace(each, sampling=None))),
         )
 
 
-def _groups(plan: Plan, left: _Left) -> Iterator[Assumption]:
+def _groups(plan: Plan, left: _ChangedPlan) -> Iterator[Assumption]:
     if any(each.group is not None for each in plan.invocations):
         yield Assumption(
             f"No {plan.unit} belongs to two groups.",
             "One belongs to all of them.",
-            left.of(lambda: _each(plan, lambda each: replace(each, group=None))),
+            left.of(lambda: _with_each(plan, lambda each: replace(each, group=None))),
         )
 
 
-def _relation(plan: Plan, left: _Left) -> Assumption:
+def _relation(plan: Plan, left: _ChangedPlan) -> Assumption:
     """The same plan against another change of the data.
 
     Replacing data is removing them and adding others: two steps of add-remove, or of zero-out.

@@ -45,7 +45,7 @@ def document(
     lines = [f"# {title}", "", f"Simple regret ± standard error of {trials} trials.", ""]
     for panel, cells in shown.items():
         rows = [
-            (label, *_losses(each), *_numbers(regrets[each], marks))
+            (label, *_stated_and_certified_epsilon(each), *_numbers(regrets[each], marks))
             for label, each in cells.items()
         ]
         lines += [f"## {panel}", "", table(heads, rows), ""]
@@ -60,7 +60,7 @@ def document(
     return "\n".join([*lines, "## Paired differences", "", table(heads, rows), ""])
 
 
-def _losses(algorithm: Algorithm) -> tuple[str, str]:
+def _stated_and_certified_epsilon(algorithm: Algorithm) -> tuple[str, str]:
     """ε as papers state it for that z, and as it is certified, both at δ = N^-1.1."""
     if not isinstance(algorithm, DPFTSDE):
         return "–", "–"

@@ -102,7 +102,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = _options(arguments)
     try:
         with tempfile.TemporaryDirectory(prefix="dp-fts-de-") as temporary:
-            return _run(options, _new(options.folder or Path(temporary) / "run"))
+            return _run(options, _made_folder(options.folder or Path(temporary) / "run"))
     except (InputError, FederationError) as error:
         sys.stderr.write(f"{error}\n")
         return _INPUT if isinstance(error, InputError) else _FAILED
@@ -111,7 +111,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return _INTERRUPTED
 
 
-def _new(folder: Path) -> Path:
+def _made_folder(folder: Path) -> Path:
     """The folder, made.
 
     Raises:

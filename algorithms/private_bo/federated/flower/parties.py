@@ -96,13 +96,13 @@ def hand_out(
     _, own, noise = generators(seed)
     streams, server = Streams.of(own), folder / "server"
     samples, noise = _detached(streams.server()), _detached(noise)
-    _give(server, ServerSetup(algorithm, samples, noise, patience, seed))
+    _write_setup(server, ServerSetup(algorithm, samples, noise, patience, seed))
     agents = [folder / f"agent-{n}" for n in range(algorithm.agents)]
     model = AgentModel(algorithm, problem.domain)
     for n, place in enumerate(agents):
         alone = FederatedProblem.tabled("own", problem.domain, [problem.values(n)], problem.noise)
         agent = Agents(model, partial(_observed, alone), [n], [_detached(streams.agent(n))])
-        _give(place, AgentSetup(agent, stops.get(n)))
+        _write_setup(place, AgentSetup(agent, stops.get(n)))
     return server, agents
 
 
@@ -118,7 +118,7 @@ def _observed(own: FederatedProblem, agent: int, point: int, rng: np.random.Gene
     return own.observe(0, point, rng)
 
 
-def _give(folder: Path, setup: ServerSetup | AgentSetup) -> None:
+def _write_setup(folder: Path, setup: ServerSetup | AgentSetup) -> None:
     folder.mkdir(mode=0o700)
     files.write(folder / _SETUP, pickle.dumps(setup))
 

@@ -119,7 +119,7 @@ def over_flower(
     with loopback(folder, [{"folder": str(own)} for own in agents]) as federation:
         federation.submit(write_app(folder / "app"), {"folder": str(server)})
         start = time.monotonic() - began
-        _await(server, federation, _START + (algorithm.rounds + 1) * patience)
+        _wait_for_result(server, federation, _START + (algorithm.rounds + 1) * patience)
     result = json.loads((server / RESULT).read_text())
     return FlowerRun(
         Trajectory(np.array(result["broadcasts"]), tuple(_choices(own) for own in agents)),
@@ -171,7 +171,7 @@ def _checked(algorithm: DPFTSDE, problem: FederatedProblem, stops: Stops) -> Sto
     return stops
 
 
-def _await(server: Path, federation: Loopback, seconds: float) -> None:
+def _wait_for_result(server: Path, federation: Loopback, seconds: float) -> None:
     """Until the server has written its last file."""
     deadline = time.monotonic() + seconds
     while not (server / RESULT).exists():

@@ -246,7 +246,7 @@ class FederatedProblem(Checked):
         return self.tabled(self.name, self.domain, self._rows(jobs), self.noise)
 
     def _rows(self, workers: int) -> list[Array]:
-        return in_parallel(_all_of, ((each,) for each in self.objectives), workers)
+        return in_parallel(_values_of, ((each,) for each in self.objectives), workers)
 
     def _objective(self, agent: int) -> Objective:
         if not 0 <= agent < self.agents:
@@ -275,6 +275,6 @@ class WithoutAgent(Checked):
             raise InputError(f"agent is {self.agent}; it must be below {self.problem.agents}.")
 
 
-def _all_of(objective: Objective) -> Array:
+def _values_of(objective: Objective) -> Array:
     """The values of an objective, in a worker process."""
     return objective.values()

@@ -212,7 +212,7 @@ def digits(
     images = read_only(images / 16.0)  # grey levels 0 to 16
     mixes = rng.dirichlet(np.full(10, spread), size=count)
     writers = []
-    for agent, own in enumerate(_dealt(labels, mixes, rng)):
+    for agent, own in enumerate(_rows_by_agent(labels, mixes, rng)):
         own = rng.permutation(own)
         learn, held = own[: len(own) // 2], own[len(own) // 2 :]
         if len(own) < _FEWEST or len(np.unique(labels[learn])) < 2:
@@ -226,7 +226,7 @@ def digits(
     return FederatedProblem("digits", domain, tuple(writers))
 
 
-def _dealt(labels: Indices, mixes: Array, rng: np.random.Generator) -> list[Indices]:
+def _rows_by_agent(labels: Indices, mixes: Array, rng: np.random.Generator) -> list[Indices]:
     """Rows of each agent: of every digit a share in proportion to its weight in the mixes."""
     dealt: list[list[Indices]] = [[] for _ in mixes]
     for digit, weights in enumerate(mixes.T):

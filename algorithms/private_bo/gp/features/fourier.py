@@ -214,7 +214,7 @@ class RandomFourierFeatures(_FourierMap):
         of ‖ω‖, that of the kernel at most sup |k'|. Holds with probability 1 − ``confidence`` over
         the seed, and is at most 2.
         """
-        steep = float(np.linalg.norm(self._frequencies, axis=1).mean()) + _steepest(self.kernel)
+        steep = float(np.linalg.norm(self._frequencies, axis=1).mean()) + _slope_bound(self.kernel)
         diameter = self.domain.diameter
         best = 2.0
         for mesh in diameter * np.logspace(-6, 0, 61):
@@ -224,7 +224,7 @@ class RandomFourierFeatures(_FourierMap):
         return math.nextafter(best * (1 + 1e-12), math.inf)
 
 
-def _steepest(kernel: SquaredExponential | Matern) -> float:
+def _slope_bound(kernel: SquaredExponential | Matern) -> float:
     """A bound of the slope of the kernel in the distance.
 
     |k'| is at most the root of the spectral second moment: e.g. 1/l for the squared exponential.

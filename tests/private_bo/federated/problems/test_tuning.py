@@ -18,7 +18,7 @@ from sklearn.svm import SVC
 
 from dpaudit.errors import InputError
 from private_bo.federated import FederatedProblem, digits, landmines
-from private_bo.federated.problems.tuning import _dealt
+from private_bo.federated.problems.tuning import _rows_by_agent
 from private_bo.gp.types import Array
 
 REAL = Path(os.environ.get("DPAUDIT_DATA", "")) / "landmine" / "LandmineData.mat"
@@ -84,7 +84,7 @@ class TestDigits:
         labels = load_digits(return_X_y=True)[1]
         rng = np.random.default_rng(seed)
         mixes = rng.dirichlet(np.full(10, spread), size=agents)
-        dealt = _dealt(labels, mixes, rng)
+        dealt = _rows_by_agent(labels, mixes, rng)
         assert sorted(np.concatenate(dealt).tolist()) == list(range(len(labels)))
         for digit in range(10):
             total = np.count_nonzero(labels == digit)
@@ -98,7 +98,7 @@ class TestDigits:
         def largest_share(spread: float) -> float:
             rng = np.random.default_rng(0)
             mixes = rng.dirichlet(np.full(10, spread), size=10)
-            dealt = _dealt(labels, mixes, rng)
+            dealt = _rows_by_agent(labels, mixes, rng)
             return float(np.mean([np.bincount(labels[own]).max() / len(own) for own in dealt]))
 
         assert largest_share(0.3) > 1.5 * largest_share(30.0)

@@ -1,0 +1,52 @@
+"""Invocations: what one may say, and what a record of one must."""
+
+import math
+
+import pytest
+from examples import RESPONSE, gaussian_invocation, response_plan
+
+from dpaudit import InputError, Invocation, Laplace, ReplaceOne, TrustModel
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"sensitivity": -1}, "sensitivity is -1"),
+        ({"sensitivity": math.nan}, "sensitivity is nan"),
+        ({"sensitivity": math.inf}, "sensitivity is inf"),
+        ({"count": 0}, "count is 0"),
+        ({"count": 1.5}, "count is 1.5"),
+        ({"count": 5, "total": 4}, "total is 4"),
+        ({"group": ""}, "group"),
+        ({"mechanism": "gaussian"}, "mechanism is 'gaussian'"),
+        ({"unit": "row"}, "unit is 'row'; it must be a PrivacyUnit"),
+        ({"relation": "add-remove"}, "it must be a Relation"),
+        ({"trust": "nobody"}, "trust is 'nobody'"),
+        ({"sampling": "poisson"}, "it must be a Sampling"),
+    ],
+)
+def test_bad_invocations(change, message):
+    with pytest.raises(InputError, match=message):
+        gaussian_invocation(**change)
+
+
+def test_bad_records():
+    record = response_plan().to_dict()["invocations"][0]
+    for change, message in [
+        ({"colour": 1}, "unknown key 'colour'"),
+        ({"relation": "cousin"}, "relation is 'cousin'"),
+        ({"relation": {"kind": "metric-ball", "size": 1}}, "one of radius"),
+        ({"trust": "nobody"}, "trust is 'nobody'"),
+        ({"sampling": {"scheme": "snowball"}}, "scheme is 'snowball'"),
+        ({"sampling": {"scheme": "poisson", "rate": 1.5}}, "rate is 1.5"),
+        ({"mechanism": "laplace"}, "lacks the key 'scale'"),
+    ]:
+        with pytest.raises(InputError, match=message):
+            Invocation.from_dict(record | change)
+    for missing in ("mechanism", "relation", "sensitivity"):
+        with pytest.raises(InputError, match=f"lacks the key '{missing}'"):
+            Invocation.from_dict({k: v for k, v in record.items() if k != missing})
+
+
+def test_releases_are_those_of_one_unit():
+    assert Invocation(Laplace(1.0), 1, RESPONSE, ReplaceOne(), TrustModel.LOCAL).releases == 1

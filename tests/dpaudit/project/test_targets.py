@@ -1,0 +1,97 @@
+"""What a command line names: settings, subjects and functions, and what it says of wrong ones."""
+
+import math
+from dataclasses import dataclass
+
+import pytest
+from examples import response_plan
+
+from dpaudit import InputError, Subject
+from dpaudit.project import targets
+
+
+@dataclass(frozen=True)
+class Survey(Subject):
+    scale: float = 1.0
+    shape: tuple[int, ...] = ()
+
+    def plan(self):
+        return response_plan()
+
+
+@dataclass(frozen=True)
+class Sized(Survey):
+    size: int = None  # type: ignore[assignment]
+
+    def __post_init__(self):
+        if self.size == 0:
+            raise ArithmeticError("no size")
+
+
+READY = Survey(scale=3.0)
+
+
+@pytest.fixture
+def here(monkeypatch):
+    """The module of this test by a name that can be typed."""
+    import sys
+
+    monkeypatch.setitem(sys.modules, "survey_module", sys.modules[__name__])
+    return "survey_module"
+
+
+def test_settings_are_json_where_they_can_be():
+    given = ["a=1", "b=[1, 2]", "c=text", "d=null", "e=x=y", "f="]
+    assert targets.parse_settings(given) == {
+        "a": 1, "b": [1, 2], "c": "text", "d": None, "e": "x=y", "f": ""
+    }  # fmt: skip
+    assert targets.parse_settings(["a=NaN"])["a"] is not None
+    assert math.isnan(targets.parse_settings(["a=NaN"])["a"])
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [(["a"], "form key=value"), (["=1"], "form key=value"), (["a=1", "a=2"], "a is given twice")],
+)
+def test_bad_settings(given, message):
+    with pytest.raises(InputError, match=message):
+        targets.parse_settings(given)
+
+
+def test_settings_go_over_the_defaults_and_over_an_instance(here):
+    assert targets.find_subject(f"{here}:Survey", {"shape": [1, [2]]}).shape == (1, (2,))
+    found = targets.find_subject(f"{here}:READY", {"shape": [1]})
+    assert (found.scale, found.shape) == (3.0, (1,))
+
+
+@pytest.mark.parametrize(
+    ("name", "settings", "message"),
+    [
+        ("Survey", {"scala": 1}, "no field 'scala'; its fields are scale, shape"),
+        ("Nobody", {}, "has no 'Nobody'"),
+        ("math", {}, "is no subject"),
+        ("Sized", {"size": 0}, "cannot be made with"),
+    ],
+)
+def test_what_is_wrong_with_a_subject(here, name, settings, message):
+    with pytest.raises(InputError, match=message):
+        targets.find_subject(f"{here}:{name}", settings)
+
+
+@pytest.mark.parametrize("name", ["", "x", ":x", "x:", "no such module:x", "nowhere_at_all:x"])
+def test_names_that_lead_nowhere(name):
+    with pytest.raises(InputError, match=r"^(subject|module) is |cannot be imported"):
+        targets.load_function(name)
+
+
+def test_a_function_can_be_called(here):
+    assert targets.load_function("math:sqrt") is math.sqrt
+    with pytest.raises(InputError, match=r"math:pi is a float; it must be a function"):
+        targets.load_function("math:pi")
+
+
+def test_the_record_of_a_subject_is_its_public_fields(here):
+    record = targets.subject_record("survey", Survey(scale=math.inf, shape=(1,)))
+    assert record.configuration == {"scale": "inf", "shape": [1]}
+    assert record.location.rpartition(":")[0].endswith("test_targets.py")
+    assert record.code_hash

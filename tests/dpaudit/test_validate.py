@@ -1,0 +1,103 @@
+"""Single values: which are taken, and that a sentence names the field, the value and the rule."""
+
+import math
+from enum import StrEnum
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from dpaudit import validate
+from dpaudit.errors import InputError
+
+HUGE = 10**400
+NO_NUMBERS = [math.nan, math.inf, -math.inf, True, np.True_, "1", None, 1j, [1.0], HUGE]
+
+
+@pytest.mark.parametrize(
+    ("check", "taken", "refused"),
+    [
+        (validate.finite, [-1, 0, 1e308, np.float32(2), Fraction(1, 4)], []),
+        (validate.positive, [5e-324, 1], [0, -0.0, -1, -5e-324]),
+        (validate.non_negative, [0, 5e-324], [-5e-324]),
+        (validate.probability, [0, math.nextafter(1, 0)], [1, -5e-324]),
+        (validate.open_fraction, [5e-324, math.nextafter(1, 0)], [0, 1]),
+        (validate.fraction, [5e-324, 1], [0, math.nextafter(1, 2)]),
+    ],
+)
+def test_numbers(check, taken, refused):
+    for value in taken:
+        number = check(x=value)
+        assert number == value
+        assert type(number) is float
+    for value in [*refused, *NO_NUMBERS]:
+        with pytest.raises(InputError, match=r"^x is .*; it must be a"):
+            check(x=value)
+
+
+def test_integers_are_neither_floats_nor_booleans():
+    assert validate.integer_at_least(1, n=np.int64(3)) == 3
+    assert type(validate.integer_at_least(1, n=np.int64(3))) is int
+    for value in (0, 2.0, True, "2", None, math.nan):
+        with pytest.raises(InputError, match=r"^n is .*; it must be an integer of at least 1"):
+            validate.integer_at_least(1, n=value)
+
+
+def test_texts():
+    assert validate.text(name="a") == "a"
+    for value in ("", None, b"a", 3):
+        with pytest.raises(InputError, match="non-empty text"):
+            validate.text(name=value)
+
+
+@pytest.mark.parametrize("value", [(1, 1), (2, 1), (0, math.inf), (0,), "ab", None, (0, 1, 2)])
+def test_intervals_have_an_inside(value):
+    assert validate.interval(clip=[0, 1]) == (0.0, 1.0)
+    with pytest.raises(InputError, match="lower < upper"):
+        validate.interval(clip=value)
+
+
+class Colour(StrEnum):
+    RED = "red"
+    BLUE = "blue"
+
+
+def test_members_are_given_as_themselves_or_by_value():
+    assert validate.member(Colour, c="red") is validate.member(Colour, c=Colour.RED) is Colour.RED
+    with pytest.raises(InputError, match="c is 'green'; it must be one of red, blue"):
+        validate.member(Colour, c="green")
+
+
+def test_arrays_are_finite_and_of_numbers():
+    array = validate.real_array(x=[[1, 2]])
+    assert array.dtype == np.float64
+    assert array.shape == (1, 2)
+    for value in ([1, math.nan], ["a"], [[1], [1, 2]], [True], None):
+        with pytest.raises(InputError, match=r"^x "):
+            validate.real_array(x=value)
+
+
+class Talkative:
+    def __array__(self, *_: object, **__: object) -> np.ndarray:
+        raise RuntimeError("secret 4711")
+
+
+@pytest.mark.parametrize("value", ["4711", Talkative(), [4711, "x"], [4711, math.nan], {4711: 1}])
+def test_no_error_shows_a_private_value(value):
+    with pytest.raises(InputError) as raised:
+        validate.private(value)
+    assert "4711" not in str(raised.value)
+    assert raised.value.__cause__ is None
+
+
+def test_a_private_array_is_a_copy():
+    mine = np.zeros(2)
+    kept = validate.private(mine)
+    mine[0] = 1.0
+    assert kept[0] == 0.0
+
+
+def test_long_values_are_cut():
+    with pytest.raises(InputError) as raised:
+        validate.positive(x="y" * 1000)
+    assert len(str(raised.value)) < 150

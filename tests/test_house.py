@@ -1,0 +1,247 @@
+"""The rules of the house: where tests stand, how long files are, and who may import whom."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+
+ROOT = Path(__file__).parents[1]
+TESTS = ROOT / "tests"
+HOMES = {"dpaudit": ROOT, "private_bo": ROOT / "algorithms"}
+
+TESTED_BY = {
+    # Rooms that are one command or one training: their test goes through all of them.
+    "dpaudit/cli/test_commands.py": (
+        "dpaudit/cli/exits dpaudit/cli/inventory dpaudit/cli/main dpaudit/cli/show "
+        "dpaudit/workflow/catalogue dpaudit/workflow/running dpaudit/workflow/verifying"
+    ),
+    "dpaudit/cli/test_project_commands.py": "dpaudit/cli/show_project dpaudit/workflow/summary",
+    "dpaudit/workflow/test_checking.py": (
+        "dpaudit/workflow/certifying dpaudit/workflow/index dpaudit/workflow/outcomes "
+        "dpaudit/workflow/planned_audits"
+    ),
+    "dpaudit/integrations/opacus/test_attaching.py": (
+        "dpaudit/integrations/opacus/batches dpaudit/integrations/opacus/findings "
+        "dpaudit/integrations/opacus/history dpaudit/integrations/opacus/optimizer "
+        "dpaudit/integrations/opacus/step"
+    ),
+    # Parts of one public class or function, which their neighbour's test calls.
+    "dpaudit/certificate/test_certificate.py": (
+        "dpaudit/certificate/claim dpaudit/certificate/records dpaudit/certificate/schema"
+    ),
+    "dpaudit/certificate/test_verdicts.py": "dpaudit/certificate/findings",
+    "dpaudit/ledger/test_ledger.py": "dpaudit/ledger/checks dpaudit/ledger/entry",
+    "dpaudit/ledger/test_account.py": "dpaudit/plan/groups",
+    "dpaudit/ledger/test_bounding.py": "dpaudit/plan/contribution",
+    "dpaudit/mechanisms/continual/test_gaussian.py": "dpaudit/mechanisms/continual/noise",
+    "dpaudit/project/test_project_file.py": "dpaudit/project/entries",
+    "dpaudit/auditing/subjects/test_declared.py": "dpaudit/project/subject",
+    "extension/test_accountant.py": "dpaudit/extensions",
+    "extension/test_mechanism.py": "dpaudit/fields",
+    "private_bo/federated/test_algorithms.py": (
+        "private_bo/federated/streams private_bo/federated/transports private_bo/threads"
+    ),
+    "private_bo/gp/features/test_fourier.py": "private_bo/gp/features/fourier_error",
+    "private_bo/gp/test_posterior.py": "private_bo/gp/types",
+    "private_bo/local/test_subject.py": (
+        "private_bo/local/algorithm private_bo/local/results private_bo/problems/sources"
+    ),
+    "private_bo/outsourced/test_subject.py": "private_bo/outsourced/pairs",
+    "private_bo/outsourced/experiments/test_tables.py": (
+        "private_bo/outsourced/experiments/cells private_bo/outsourced/experiments/trials"
+    ),
+    "private_bo/joint/experiments/test_trials.py": (
+        "private_bo/joint/experiments/ablation private_bo/joint/experiments/figures "
+        "private_bo/joint/experiments/table1"
+    ),
+}
+"""Sources without a test module of their own, by the test that runs them."""
+
+UNTESTED = {
+    "dpaudit/errors": "exceptions without behaviour",
+    "dpaudit/workflow/demo": "is run by make demo; needs a minute",
+}
+"""Sources without a test, and why."""
+
+WITHOUT_SOURCE = {
+    "dpaudit/test_public.py": "the package's exported names",
+    "dpaudit/accounting/test_extremes.py": "all accountants at the ends of floats",
+    "dpaudit/accounting/test_dp_accounting_traps.py": "where dp-accounting differs",
+    "dpaudit/integrations/opacus/test_hostile.py": "trainings that cheat",
+    "dpaudit/ledger/test_laws.py": "ledger and journal as one state machine",
+    "dpaudit/ledger/test_observing.py": "noise of other libraries, by ledger, journal and replay",
+    "dpaudit/reporting/checklists/test_dpfy.py": "dpfy.toml",
+    "dpaudit/reporting/checklists/test_label.py": "label.toml",
+    "dpaudit/reporting/checklists/test_nist.py": "nist.toml",
+    "private_bo/federated/flower/test_main.py": "__main__.py",
+}
+"""Tests that mirror no single source, and what they test."""
+
+LONG = {
+    "dpaudit/ledger/ledger": "the one door for private data",
+}
+"""Sources of more than 400 lines, and why."""
+
+
+@cache
+def sources() -> dict[str, Path]:
+    """Every module by its path without ending, such as ``dpaudit/plan/plan``."""
+    return {
+        path.relative_to(home).with_suffix("").as_posix(): path
+        for name, home in HOMES.items()
+        for path in (home / name).rglob("*.py")
+    }
+
+
+@cache
+def tree(name: str) -> ast.Module:
+    return ast.parse(sources()[name].read_text(encoding="utf-8"))
+
+
+def own_modules() -> set[str]:
+    return {each for each in sources() if not each.endswith(("/__init__", "/__main__"))}
+
+
+def mirror(source: str) -> Path:
+    return TESTS / Path(source).parent / f"test_{Path(source).name}.py"
+
+
+def listed(table: dict[str, str]) -> list[str]:
+    return [source for sources in table.values() for source in sources.split()]
+
+
+def test_every_source_has_its_test_in_the_mirrored_place():
+    exempt = [*listed(TESTED_BY), *UNTESTED]
+    without = {each for each in own_modules() if not mirror(each).exists()}
+    assert without - set(exempt) == set(), "write a test module, or list the one that runs it"
+    assert set(exempt) - without == set(), "no longer there, or tested now: take it off the list"
+    assert len(exempt) == len(set(exempt))
+    assert [each for each in TESTED_BY if not (TESTS / each).exists()] == []
+
+
+def test_every_test_has_its_source():
+    found = {
+        path.relative_to(TESTS).as_posix()
+        for name in HOMES
+        for path in (TESTS / name).rglob("test_*.py")
+    }
+    mirrored = {mirror(each).relative_to(TESTS).as_posix() for each in own_modules()}
+    assert found - mirrored == set(WITHOUT_SOURCE)
+
+
+def test_files_are_short():
+    lines = {name: len(path.read_text("utf-8").splitlines()) for name, path in sources().items()}
+    assert {name for name, count in lines.items() if count > 400} == set(LONG)
+
+
+def imports(node: ast.AST) -> Iterator[str]:
+    """The dotted names that are imported when the code runs, function bodies included."""
+    for child in ast.iter_child_nodes(node):
+        if isinstance(child, ast.Import):
+            yield from (alias.name for alias in child.names)
+        elif isinstance(child, ast.ImportFrom):
+            assert child.level == 0, f"line {child.lineno}: a relative import"
+            yield from (f"{child.module}.{alias.name}" for alias in child.names)
+        elif isinstance(child, ast.If) and ast.unparse(child.test).endswith("TYPE_CHECKING"):
+            yield from imports(ast.Module(child.orelse, []))
+        else:
+            yield from imports(child)
+
+
+@cache
+def imported(name: str) -> tuple[str, ...]:
+    return tuple(imports(tree(name)))
+
+
+@cache
+def module(dotted: str) -> str | None:
+    """The module of ours that holds an imported name, as a key of the sources."""
+    parts = dotted.split(".")
+    for length in range(len(parts), 0, -1):
+        place = "/".join(parts[:length])
+        for name in (place, f"{place}/__init__"):
+            if name in sources():
+                return name
+    return None
+
+
+def graph() -> dict[str, set[str]]:
+    """Who imports whom; what is imported brings the ``__init__`` of every package around it."""
+    found: dict[str, set[str]] = {}
+    for name in sources():
+        edges = {target for each in imported(name) if (target := module(each))}
+        for target in tuple(edges):
+            around = {f"{parent.as_posix()}/__init__" for parent in Path(target).parents}
+            edges |= {each for each in around & sources().keys() if not inside(name, each)}
+        found[name] = edges - {name}
+    return found
+
+
+def inside(name: str, package: str) -> bool:
+    """Whether a module stands in the package of this ``__init__``."""
+    return name.startswith(package.removesuffix("__init__"))
+
+
+def circles(edges: dict[str, set[str]]) -> list[list[str]]:
+    """Each module on a circle, or between two, followed by those that lead on.
+
+    Whatever imports nothing that is left, or is imported by nothing that is left, is on none.
+    """
+    left = dict(edges)
+    while True:
+        wanted = set().union(*left.values())
+        on = {name: targets & left.keys() for name, targets in left.items() if name in wanted}
+        on = {name: targets for name, targets in on.items() if targets}
+        if on == left:
+            return sorted([name, *sorted(targets)] for name, targets in left.items())
+        left = on
+
+
+def test_no_circle_of_imports_even_through_function_bodies():
+    """An import within a function saves time; it may not be what keeps a circle apart."""
+    assert circles(graph()) == []
+
+
+def test_a_circle_is_found():
+    assert circles({"a": {"b"}, "b": {"c"}, "c": {"b", "d"}, "d": set()}) == [
+        ["b", "c"],
+        ["c", "b"],
+    ]
+    assert circles({"a": {"b"}, "b": {"c"}, "c": set()}) == []
+
+
+def test_no_private_name_crosses_a_module():
+    """What begins with an underscore is of its own file."""
+    crossing = [
+        (name, each)
+        for name in sources()
+        for each in imported(name)
+        if module(each) and any(p.startswith("_") and p[:2] != "__" for p in each.split("."))
+    ]
+    assert crossing == []
+
+
+def test_no_private_attribute_of_an_imported_module():
+    """``module._name`` is a private import by another way."""
+    found = []
+    for name in sources():
+        nodes = list(ast.walk(tree(name)))
+        modules = {
+            alias.asname or alias.name
+            for node in nodes
+            if isinstance(node, ast.ImportFrom)
+            for alias in node.names
+            if f"{node.module}.{alias.name}".replace(".", "/") in sources()
+        }
+        found += [
+            (name, ast.unparse(node))
+            for node in nodes
+            if isinstance(node, ast.Attribute)
+            and node.attr.startswith("_")
+            and not node.attr.startswith("__")
+            and isinstance(node.value, ast.Name)
+            and node.value.id in modules
+        ]
+    assert found == []

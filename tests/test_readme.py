@@ -1,0 +1,89 @@
+"""What the README says to type works as it stands there."""
+
+from __future__ import annotations
+
+import re
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from dpaudit.cli.main import main
+
+README = Path(__file__).parents[1] / "README.md"
+BLOCKS = re.findall(r"```(\w+)\n(.*?)```", README.read_text("utf-8"), re.DOTALL)
+
+
+def blocks(language: str) -> list[str]:
+    return [text for kind, text in BLOCKS if kind == language]
+
+
+def commands() -> list[list[str]]:
+    """Every command of a block that begins with dpaudit or makes its file, without comments."""
+    typed = [text for text in blocks("sh") if "dpaudit" in text]
+    return [
+        shlex.split(each, comments=True)
+        for text in typed
+        for line in text.splitlines()
+        for each in line.split("&&")
+    ]
+
+
+@pytest.fixture
+def reader(tmp_path, monkeypatch):
+    """A folder with the files of the blocks that begin with their name."""
+    for kind, text in BLOCKS:
+        named = re.match(r"# (\w+\.\w+)\n", text)
+        if named:
+            (tmp_path / named[1]).write_text(text, "utf-8")
+        assert named or kind != "toml" or "[[subject]]" in text
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(tmp_path)
+    yield monkeypatch
+    for name in ("survey", "my_code"):
+        sys.modules.pop(name, None)
+
+
+@pytest.mark.slow
+def test_every_command_works(reader, capsys):
+    pytest.importorskip("opendp")
+    pytest.importorskip("typst")
+    ran = 0
+    for words in commands():
+        if words[0] == "dpaudit":
+            with pytest.raises(SystemExit) as left:
+                main(words[1:])
+            assert left.value.code == 0, (words, capsys.readouterr())
+            ran += 1
+        elif words[0] == "cd":
+            reader.chdir(words[1])
+            sys.modules.pop("survey", None)  # this folder has another one
+            reader.syspath_prepend(Path.cwd())
+        else:
+            subprocess.run(["bash", "-c", shlex.join(words).replace("'>'", ">")], check=True)
+    assert ran >= 12
+
+
+def test_the_project_of_the_readme_is_kept(reader, capsys):
+    (project,) = [text for text in blocks("toml") if "[[subject]]" in text]
+    Path("dpaudit.toml").write_text(project, "utf-8")
+    with pytest.raises(SystemExit) as left:
+        main(["check"])
+    assert left.value.code == 0, capsys.readouterr()
+
+
+def test_the_bounded_sum(reader):
+    pytest.importorskip("opendp")
+    (code,) = [text for text in blocks("python") if "ledger.sum" in text]
+    names: dict[str, object] = {}
+    exec(code, names)
+    assert isinstance(names["total"], float)
+
+
+def test_it_is_short_and_its_links_lead_somewhere():
+    text = README.read_text("utf-8")
+    assert len(text.splitlines()) <= 241
+    for link in re.findall(r"\]\((?!https?:)([^)#]+)", text):
+        assert (README.parent / link).exists(), link
