@@ -9,13 +9,15 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check -q
 SOURCES := pyproject.toml constraints.txt
 
-.PHONY: help demo test lint format reports benchmarks clean
+.PHONY: help demo test lint format reports compare-reports benchmarks clean
 
 help:
 	@echo "make demo        install, then certify, run, audit and report one algorithm on real data"
 	@echo "make test        install with the development extras and run every test"
 	@echo "make lint        ruff, mypy --strict and the import contracts"
 	@echo "make reports     certifies and attacks the algorithms of the four papers into reports/"
+	@echo "make compare-reports [NAMES=\"curator dp-fts\"]"
+	@echo "                 certifies and attacks again, and prints where reports/ would change"
 	@echo "make benchmarks  the timings (not part of the tests)"
 
 $(BIN)/python:
@@ -48,6 +50,9 @@ format: $(VENV)/.dev
 
 reports: $(VENV)/.core
 	$(BIN)/python -m audits.papers
+
+compare-reports: $(VENV)/.core
+	$(BIN)/python -m audits.papers --compare $(NAMES)
 
 benchmarks: $(VENV)/.dev
 	$(BIN)/python -m pytest tests/benchmarks/gp_ucb.py -n 0 --benchmark-only

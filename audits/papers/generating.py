@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from audits.papers.attacks import attacks
@@ -14,10 +14,11 @@ from dpaudit.project.entries import SubjectEntry
 from dpaudit.project.project_file import ProjectFile, read_project_file
 from dpaudit.project.targets import find_target
 from dpaudit.reporting import suffixes
+from dpaudit.tables import chosen
 from dpaudit.workflow.checking import checked_certificate
 from dpaudit.workflow.publishing import refuse_unwritable, rendered
 
-__all__ = ["PROJECT", "REPORTS", "generate"]
+__all__ = ["PROJECT", "REPORTS", "certificates_of", "generate"]
 
 PROJECT = Path(__file__).parents[1] / "dpaudit.toml"
 REPORTS = Path(__file__).parents[2] / "reports"
@@ -47,9 +48,9 @@ def generate(
     listed = read_project_file(project, suffixes())
     refuse_unwritable(folder)
     certificates = {}
-    for entry in listed.subjects:
-        certificates[entry.name] = _certificate(entry, listed)
-        progress(entry.name, certificates[entry.name])
+    for name, certificate in certificates_of(listed):
+        certificates[name] = certificate
+        progress(name, certificate)
     contents: dict[str, str | bytes] = {
         "index.html": index_html(certificates, listed.formats),
         "index.md": index_markdown(certificates, listed.formats),
@@ -62,6 +63,26 @@ def generate(
     for name, content in contents.items():
         files.write(folder / name, content)
     return certificates
+
+
+def certificates_of(
+    project: ProjectFile, names: Sequence[str] = ()
+) -> Iterator[tuple[str, Certificate]]:
+    """Certify and attack subjects, one after the other, in the order of the project file.
+
+    Args:
+        project: as it was read.
+        names: of the subjects; all where none is given.
+
+    Raises:
+        DpAuditError: if a name is not listed, or a subject cannot be certified or attacked.
+    """
+    listed = {entry.name: entry for entry in project.subjects}
+    for name in names:
+        chosen(listed, subject=name)
+    for name, entry in listed.items():
+        if not names or name in names:
+            yield name, _certificate(entry, project)
 
 
 def _certificate(entry: SubjectEntry, project: ProjectFile) -> Certificate:
