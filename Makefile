@@ -48,10 +48,10 @@ format: $(VENV)/.dev
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
-reports: $(VENV)/.core
+reports: $(VENV)/.dev  # not the core alone: some attacks need the extra 'learn'
 	$(BIN)/python -m audits.papers
 
-compare-reports: $(VENV)/.core
+compare-reports: $(VENV)/.dev
 	$(BIN)/python -m audits.papers --compare $(NAMES)
 
 benchmarks: $(VENV)/.dev

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 import warnings
 from collections.abc import Sequence
@@ -23,7 +24,9 @@ def _print(name: str, certificate: Certificate) -> None:
 def _compare(options: argparse.Namespace) -> int:
     """Print every difference as one line; 1 if there is any."""
     found = 0
-    for file, apart in compare(options.compare, options.project, options.folder):
+    for file, apart in compare(
+        options.compare, options.project, options.folder, workers=options.workers
+    ):
         lines = [f"{file}: {each}" for each in apart] or [f"{file}: same"]
         sys.stdout.write("\n".join(lines) + "\n")
         sys.stdout.flush()
@@ -32,7 +35,9 @@ def _compare(options: argparse.Namespace) -> int:
 
 
 def _make(options: argparse.Namespace) -> int:
-    certificates = generate(options.project, options.folder, progress=_print)
+    certificates = generate(
+        options.project, options.folder, workers=options.workers, progress=_print
+    )
     sys.stdout.write(f"{len(certificates)} reports; begin with {options.folder / 'index.html'}\n")
     return 0
 
@@ -45,6 +50,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m audits.papers", description=__doc__)
     parser.add_argument("--project", type=Path, default=PROJECT, help="the project file")
     parser.add_argument("--folder", type=Path, default=REPORTS, help="of the reports")
+    parser.add_argument(
+        "--workers", type=int, default=os.cpu_count() or 1, help="processes; as many as processors"
+    )
     parser.add_argument(
         "--compare",
         nargs="*",

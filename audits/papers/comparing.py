@@ -33,9 +33,15 @@ LOCATION = ("subject", "location")
 """File and line of the code; the line moves with every edit above it, and is not compared."""
 
 ROUNDING_ERRORS = frozenset(
-    {"rounding", "largest_error_of_a_row", "residuals_on_x", "residuals_on_x_prime"}
+    {
+        "error_bound",
+        "rounding",
+        "largest_error_of_a_row",
+        "residuals_on_x",
+        "residuals_on_x_prime",
+    }
 )
-"""Details of audits that say how far floats are from real arithmetic: no digit is stable."""
+"""What says how far floats are from real arithmetic: no digit of it is stable."""
 
 ABSENT = "absent"
 _LENGTH = 120
@@ -61,7 +67,11 @@ class Difference:
 
 
 def compare(
-    names: Sequence[str] = (), project: Path = PROJECT, folder: Path = REPORTS
+    names: Sequence[str] = (),
+    project: Path = PROJECT,
+    folder: Path = REPORTS,
+    *,
+    workers: int = 1,
 ) -> Iterator[tuple[str, tuple[Difference, ...]]]:
     """Certify and attack again, and compare with what is shipped; writes nothing.
 
@@ -71,6 +81,7 @@ def compare(
         names: of the subjects; all, and what is left of former ones, where none is given.
         project: the project file.
         folder: of the reports.
+        workers: processes.
 
     Yields:
         The name of a certificate's file, and its differences, as soon as they are known.
@@ -80,7 +91,7 @@ def compare(
             certificate cannot be read.
     """
     listed = read_project_file(project, suffixes())
-    for name, certificate in certificates_of(listed, names):
+    for name, certificate in certificates_of(listed, names, workers):
         path = folder / f"{name}.json"
         old = files.load_json(path, what="certificate") if path.exists() else {}
         new = files.parse_json(files.pretty_json(certificate.to_dict()), what="certificate")

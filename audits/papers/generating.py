@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import contextlib
+import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from functools import partial
+from multiprocessing import get_context
 from pathlib import Path
 
 from audits.papers.attacks import attacks
 from audits.papers.index import index_html, index_markdown
-from dpaudit import files
+from dpaudit import files, validate
 from dpaudit.certificate import Certificate
 from dpaudit.project.entries import SubjectEntry
 from dpaudit.project.project_file import ProjectFile, read_project_file
@@ -28,6 +32,7 @@ def generate(
     project: Path = PROJECT,
     folder: Path = REPORTS,
     *,
+    workers: int = 1,
     progress: Callable[[str, Certificate], object] = lambda name, certificate: None,
 ) -> Mapping[str, Certificate]:
     """Certify, attack and report every subject of a project; write all files, or none on an error.
@@ -37,6 +42,7 @@ def generate(
     Args:
         project: the project file.
         folder: of the reports; made if need be.
+        workers: processes.
         progress: told each certificate when it is done.
 
     Returns:
@@ -48,7 +54,7 @@ def generate(
     listed = read_project_file(project, suffixes())
     refuse_unwritable(folder)
     certificates = {}
-    for name, certificate in certificates_of(listed):
+    for name, certificate in certificates_of(listed, workers=workers):
         certificates[name] = certificate
         progress(name, certificate)
     contents: dict[str, str | bytes] = {
@@ -66,13 +72,14 @@ def generate(
 
 
 def certificates_of(
-    project: ProjectFile, names: Sequence[str] = ()
+    project: ProjectFile, names: Sequence[str] = (), workers: int = 1
 ) -> Iterator[tuple[str, Certificate]]:
-    """Certify and attack subjects, one after the other, in the order of the project file.
+    """Certify and attack subjects, in the order of the project file.
 
     Args:
         project: as it was read.
         names: of the subjects; all where none is given.
+        workers: processes, each with a subject at a time; the certificates do not depend on them.
 
     Raises:
         DpAuditError: if a name is not listed, or a subject cannot be certified or attacked.
@@ -80,9 +87,17 @@ def certificates_of(
     listed = {entry.name: entry for entry in project.subjects}
     for name in names:
         chosen(listed, subject=name)
-    for name, entry in listed.items():
-        if not names or name in names:
-            yield name, _certificate(entry, project)
+    entries = [entry for name, entry in listed.items() if not names or name in names]
+    made = partial(_certificate, project=project)
+    if min(validate.integer_at_least(1, workers=workers), len(entries)) <= 1:
+        yield from ((entry.name, made(entry)) for entry in entries)
+        return
+    context = get_context("spawn")  # not fork, which copies locks that other threads hold
+    with ProcessPoolExecutor(workers, context, warnings.simplefilter, ("ignore",)) as pool:
+        try:
+            yield from zip((entry.name for entry in entries), pool.map(made, entries), strict=True)
+        finally:
+            pool.shutdown(wait=False, cancel_futures=True)
 
 
 def _certificate(entry: SubjectEntry, project: ProjectFile) -> Certificate:
