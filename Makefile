@@ -36,7 +36,7 @@ demo: $(VENV)/.core
 	$(BIN)/dpaudit demo
 
 test: $(VENV)/.dev
-	$(BIN)/python -m pytest -n auto
+	$(BIN)/python -m pytest -n auto --dist worksteal  # neighbours share imports and fixtures
 
 lint: $(VENV)/.dev
 	$(BIN)/ruff check .
