@@ -11,7 +11,7 @@ from multiprocessing import get_context
 from pathlib import Path
 
 from audits.papers.attacks import attacks
-from audits.papers.index import index_html, index_markdown
+from audits.papers.index import index_html, index_markdown, require_places
 from dpaudit import files, validate
 from dpaudit.certificate import Certificate
 from dpaudit.project.entries import SubjectEntry
@@ -52,6 +52,7 @@ def generate(
         DpAuditError: if anything cannot be certified, attacked or written.
     """
     listed = read_project_file(project, suffixes())
+    require_places(entry.name for entry in listed.subjects)
     refuse_unwritable(folder)
     certificates = {}
     for name, certificate in certificates_of(listed, workers=workers):
