@@ -95,11 +95,13 @@ class TestDifferences:
 
 
 PROJECT = """
+[project]
+formats = ["md"]
 [[subject]]
 name = "ldp-tgp-ucb"
 target = "private_bo.local:LDPTGPUCB"
 set = { epsilon = 1.0, steps = 20 }
-audit = [{ runs = 1000, seed = 3, pair = [-2.0, 2.0] }]
+audit = []
 """
 
 
@@ -119,11 +121,11 @@ class TestCommand:
         after = sorted((path.name, path.read_bytes()) for path in (tmp_path / "out").iterdir())
         assert after == before
         path = tmp_path / "out" / "ldp-tgp-ucb.json"
-        path.write_text(path.read_text().replace('"runs": 1000', '"runs": 1001'))
+        path.write_text(path.read_text().replace('"count": 1,', '"count": 2,'))
         (tmp_path / "out" / "former.json").write_text("{}")
         assert main([*arguments, "--compare"]) == 1
         assert capsys.readouterr().out == (
-            "ldp-tgp-ucb.json: audits[0].runs: 1001 -> 1000\n"
+            "ldp-tgp-ucb.json: plan.invocations[0].count: 2 -> 1\n"
             "former.json: file: a certificate -> absent\n"
         )
 
