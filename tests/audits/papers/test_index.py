@@ -16,7 +16,7 @@ from dpaudit import Plan
 from dpaudit.certificate import SubjectRecord, certify, load_certificate
 from dpaudit.errors import InputError
 from dpaudit.mechanisms import Opaque
-from dpaudit.reporting.text import down, up
+from dpaudit.numbers import down, up
 from dpaudit.workflow.outcomes import Status
 
 
