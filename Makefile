@@ -9,7 +9,7 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check -q
 SOURCES := pyproject.toml constraints.txt
 
-.PHONY: help demo test thorough lint format reports benchmarks clean
+.PHONY: help demo test thorough lint format reports compare-reports benchmarks clean
 
 help:
 	@echo "make demo        install, then certify, run, audit and report one algorithm on real data"
@@ -17,6 +17,8 @@ help:
 	@echo "make thorough    the same with many more examples in the randomised tests"
 	@echo "make lint        ruff, mypy --strict and the import contracts"
 	@echo "make reports     certifies and attacks the algorithms of the four papers into reports/"
+	@echo "make compare-reports [NAMES=\"curator dp-fts\"]"
+	@echo "                 certifies and attacks again, and prints where reports/ would change"
 	@echo "make benchmarks  the timings (not part of the tests)"
 
 $(BIN)/python:
@@ -35,7 +37,7 @@ demo: $(VENV)/.core
 	$(BIN)/dpaudit demo
 
 test: $(VENV)/.dev
-	$(BIN)/python -m pytest -n auto
+	$(BIN)/python -m pytest -n auto --dist worksteal  # neighbours share imports and fixtures
 
 thorough: export DPAUDIT_TESTS := thorough
 thorough: test
@@ -50,8 +52,11 @@ format: $(VENV)/.dev
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
-reports: $(VENV)/.core
+reports: $(VENV)/.dev  # not the core alone: some attacks need the extra 'learn'
 	$(BIN)/python -m audits.papers
+
+compare-reports: $(VENV)/.dev
+	$(BIN)/python -m audits.papers --compare $(NAMES)
 
 benchmarks: $(VENV)/.dev
 	$(BIN)/python -m pytest tests/benchmarks/gp_ucb.py -n 0 --benchmark-only

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cache
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -14,7 +13,6 @@ from dpaudit import (
     Claim,
     Gaussian,
     Invocation,
-    Mechanism,
     Plan,
     PoissonSampling,
     PrivacyUnit,
@@ -77,8 +75,3 @@ def curve_of(plan: Plan) -> Curve:
 def claimed(plan: Plan) -> Claim:
     """What the accountant proves of a plan, as a claim."""
     return Claim(guarantee(plan, DELTA).epsilon, DELTA)
-
-
-def runs_of(mechanism: Mechanism) -> Callable[[Any, int, np.random.Generator], Any]:
-    """The release of a declared mechanism."""
-    return mechanism.release_many

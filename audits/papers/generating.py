@@ -3,21 +3,26 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterator, Mapping
+import warnings
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from functools import partial
+from multiprocessing import get_context
 from pathlib import Path
 
 from audits.papers.attacks import attacks
-from audits.papers.index import index_html, index_markdown
-from dpaudit import files
+from audits.papers.index import index_html, index_markdown, require_places
+from dpaudit import files, validate
 from dpaudit.certificate import Certificate
 from dpaudit.project.entries import SubjectEntry
 from dpaudit.project.project_file import ProjectFile, read_project_file
 from dpaudit.project.targets import find_target
 from dpaudit.reporting import suffixes
+from dpaudit.tables import chosen
 from dpaudit.workflow.checking import checked_certificate
 from dpaudit.workflow.publishing import refuse_unwritable, rendered
 
-__all__ = ["PROJECT", "REPORTS", "generate"]
+__all__ = ["PROJECT", "REPORTS", "certificates_of", "generate"]
 
 PROJECT = Path(__file__).parents[1] / "dpaudit.toml"
 REPORTS = Path(__file__).parents[2] / "reports"
@@ -27,6 +32,7 @@ def generate(
     project: Path = PROJECT,
     folder: Path = REPORTS,
     *,
+    workers: int = 1,
     progress: Callable[[str, Certificate], object] = lambda name, certificate: None,
 ) -> Mapping[str, Certificate]:
     """Certify, attack and report every subject of a project; write all files, or none on an error.
@@ -36,6 +42,7 @@ def generate(
     Args:
         project: the project file.
         folder: of the reports; made if need be.
+        workers: processes.
         progress: told each certificate when it is done.
 
     Returns:
@@ -45,11 +52,12 @@ def generate(
         DpAuditError: if anything cannot be certified, attacked or written.
     """
     listed = read_project_file(project, suffixes())
+    require_places(entry.name for entry in listed.subjects)
     refuse_unwritable(folder)
     certificates = {}
-    for entry in listed.subjects:
-        certificates[entry.name] = _certificate(entry, listed)
-        progress(entry.name, certificates[entry.name])
+    for name, certificate in certificates_of(listed, workers=workers):
+        certificates[name] = certificate
+        progress(name, certificate)
     contents: dict[str, str | bytes] = {
         "index.html": index_html(certificates, listed.formats),
         "index.md": index_markdown(certificates, listed.formats),
@@ -62,6 +70,35 @@ def generate(
     for name, content in contents.items():
         files.write(folder / name, content)
     return certificates
+
+
+def certificates_of(
+    project: ProjectFile, names: Sequence[str] = (), workers: int = 1
+) -> Iterator[tuple[str, Certificate]]:
+    """Certify and attack subjects, in the order of the project file.
+
+    Args:
+        project: as it was read.
+        names: of the subjects; all where none is given.
+        workers: processes, each with a subject at a time; the certificates do not depend on them.
+
+    Raises:
+        DpAuditError: if a name is not listed, or a subject cannot be certified or attacked.
+    """
+    listed = {entry.name: entry for entry in project.subjects}
+    for name in names:
+        chosen(listed, subject=name)
+    entries = [entry for name, entry in listed.items() if not names or name in names]
+    made = partial(_certificate, project=project)
+    if min(validate.integer_at_least(1, workers=workers), len(entries)) <= 1:
+        yield from ((entry.name, made(entry)) for entry in entries)
+        return
+    context = get_context("spawn")  # not fork, which copies locks that other threads hold
+    with ProcessPoolExecutor(workers, context, warnings.simplefilter, ("ignore",)) as pool:
+        try:
+            yield from zip((entry.name for entry in entries), pool.map(made, entries), strict=True)
+        finally:
+            pool.shutdown(wait=False, cancel_futures=True)
 
 
 def _certificate(entry: SubjectEntry, project: ProjectFile) -> Certificate:

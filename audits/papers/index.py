@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -22,7 +22,7 @@ from dpaudit.workflow.outcomes import Status, status_of
 if TYPE_CHECKING:
     from jinja2 import Template
 
-__all__ = ["HEADS", "Row", "index_html", "index_markdown", "row_of"]
+__all__ = ["HEADS", "Row", "index_html", "index_markdown", "require_places", "row_of"]
 
 TITLE = "Four papers on private Bayesian optimisation, audited"
 HEADS = ("algorithm", "published claim", "proved at that δ", "strongest attack", "verdict", "files")
@@ -145,11 +145,21 @@ class _Section:
     rows: tuple[Row, ...]
 
 
+def require_places(names: Iterable[str]) -> None:
+    """Refuse subjects that no paper lists.
+
+    Raises:
+        InputError: naming the first.
+    """
+    known = {name for paper in PAPERS for name in paper.algorithms}
+    for name in names:
+        if name not in known:
+            raise InputError(f"subject {name!r} has no place among the papers; add it to PAPERS.")
+
+
 def _sections(certificates: Mapping[str, Certificate]) -> tuple[_Section, ...]:
     """By paper, in the order of the papers; every certificate must have its place."""
-    known = {name for paper in PAPERS for name in paper.algorithms}
-    for name in certificates.keys() - known:
-        raise InputError(f"subject {name!r} has no place among the papers; add it to PAPERS.")
+    require_places(certificates)
     sections = (
         _Section(
             paper,

@@ -23,7 +23,7 @@ def gp_ucb(domain: FiniteDomain, kernel: SquaredExponential, f: list, noise: lis
     posterior = FinitePosterior.of(domain, kernel, noise_variance=1.0)
     chosen = 0
     for error in noise:
-        chosen = posterior.argmax_upper_confidence(beta=2.0)
+        chosen = int(posterior.upper_confidence(beta=2.0).argmax())
         posterior.update(chosen, f[chosen] + error)
     return chosen
 

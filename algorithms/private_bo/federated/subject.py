@@ -226,10 +226,10 @@ class PrivateFederation(Federation, Subject):
         Raises:
             InputError: if no z meets it.
 
-        >>> from private_bo.federated import DPFTSDE
-        >>> published = DPFTSDE(agents=29, regions=4, rate=0.35, rounds=60)
+        >>> from private_bo.federated import DPFTS
+        >>> published = DPFTS(agents=29, rate=0.35, rounds=60)
         >>> round(published.calibrated().noise_multiplier, 2)
-        0.62
+        0.82
         """
         target = self.claim().epsilon if epsilon is None else validate.positive(epsilon=epsilon)
         found = calibrate(

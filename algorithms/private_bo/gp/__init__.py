@@ -5,7 +5,6 @@ from __future__ import annotations
 from private_bo.gp.domains import FiniteDomain
 from private_bo.gp.features import (
     AdditiveFeatures,
-    AdditiveKernel,
     EigenFeatures,
     FeatureMap,
     QuadratureFeatures,
@@ -26,7 +25,6 @@ from private_bo.gp.regions import Ball, Box, FeatureDomain
 
 __all__ = [
     "AdditiveFeatures",
-    "AdditiveKernel",
     "Ball",
     "Box",
     "Coordinates",

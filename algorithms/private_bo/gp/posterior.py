@@ -53,7 +53,7 @@ class FinitePosterior(ABC):
     >>> posterior.update(3, 2.0)
     >>> round(float(posterior.mean[3]), 12), round(float(posterior.variance[3]), 12)
     (1.0, 0.5)
-    >>> posterior.argmax_upper_confidence(beta=0.0)
+    >>> int(posterior.upper_confidence(beta=0.0).argmax())
     3
     """
 
@@ -147,10 +147,6 @@ class FinitePosterior(ABC):
         scores *= beta
         scores += self._mean
         return scores
-
-    def argmax_upper_confidence(self, beta: float) -> int:
-        """The row number of the largest upper confidence bound, the first of equals."""
-        return int(self.upper_confidence(beta).argmax())
 
     @abstractmethod
     def _condition(self, index: int, deviation: float) -> None:

@@ -20,11 +20,6 @@ class FeatureDomain(Checked, ABC):
     dimensions: int
 
     @property
-    def dimension(self) -> int:
-        """d, the number of coordinates."""
-        return self.dimensions
-
-    @property
     @abstractmethod
     def diameter(self) -> float:
         """Largest Euclidean distance of two points."""

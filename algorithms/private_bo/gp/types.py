@@ -1,4 +1,4 @@
-"""Array types, the checks of point sets, and a search, shared by the Gaussian-process modules."""
+"""Array types and the checks of point sets, shared by the Gaussian-process modules."""
 
 from __future__ import annotations
 
@@ -61,24 +61,6 @@ def point_sets(X: Array, Y: Array) -> tuple[Array, Array]:
             f"Y has points of dimension {right.shape[1]}; it must have those of X, {left.shape[1]}."
         )
     return left, right
-
-
-def least(enough: Callable[[int], bool], most: int) -> int | None:
-    """The least count from 1 to ``most`` that is enough, or None; more are never worse.
-
-    >>> least(lambda count: count >= 11, 100), least(lambda count: count >= 11, 10)
-    (11, None)
-    """
-    good = 1
-    while not enough(good):
-        if good == most:
-            return None
-        good = min(2 * good, most)
-    bad = good // 2
-    while good - bad > 1:
-        middle = (good + bad) // 2
-        good, bad = (middle, bad) if enough(middle) else (good, middle)
-    return good
 
 
 def read_only(array: Array) -> Array:

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any, ClassVar
 
 import numpy as np
@@ -28,6 +28,7 @@ from dpaudit.certificate import Finding, Severity
 from dpaudit.errors import UnsupportedError
 from dpaudit.ledger import Ledger
 from dpaudit.mechanisms import BinaryTree, ContinualGaussian
+from dpaudit.mechanisms.continual import Factorization
 from dpaudit.plan import Group, Invocation, Plan, PrivacyUnit, ReplaceOne, TrustModel
 from dpaudit.project import RunResult
 from private_bo.joint.noise import ContinualNoise, Noise, lemma_2_sigma, lemma_3_shift
@@ -168,8 +169,6 @@ class JointGPUCB(PrivateApproximateGPUCB):
             InputError: if the canary is malformed.
             UnsupportedError: if the stream has more than 4096 steps.
         """
-        from scipy.linalg import solve_triangular
-
         contribution = self.contribution(data)
         mechanism = max(self.periods, key=lambda period: period.steps).mechanism
         steps = mechanism.factorization.steps
@@ -177,16 +176,14 @@ class JointGPUCB(PrivateApproximateGPUCB):
             raise UnsupportedError(
                 f"steps is {self.steps}; an audit takes at most {_LONGEST_AUDIT}, so set fewer."
             )
-        root = mechanism.factorization.noise_root()
-        ones = solve_triangular(root, np.ones(steps), lower=True)
-        weights = solve_triangular(root.T, ones, lower=False)
+        weights, energy = _sufficient(mechanism.factorization)
         stream = mechanism.start((size, *contribution.shape), rng)
         total = np.zeros((size, *contribution.shape))
         nothing = np.zeros_like(total)
         everywhere = np.broadcast_to(contribution, total.shape)
         for turn, weight in enumerate(weights):
             total += weight * stream.add(everywhere if turn == 0 else nothing)
-        return total / math.sqrt(float(ones @ ones))
+        return total / math.sqrt(energy)
 
     # -- run -------------------------------------------------------------------------------------
 
@@ -220,3 +217,13 @@ class JointGPUCB(PrivateApproximateGPUCB):
             choices.append(arm)
         privatiser.close()
         return self._result(problem, choices)
+
+
+@lru_cache(maxsize=8)
+def _sufficient(factorization: Factorization) -> tuple[NDArray[np.float64], float]:
+    """S⁻¹1 and 1ᵀS⁻¹1, with S the covariance over time of the noise of the prefix sums."""
+    from scipy.linalg import solve_triangular
+
+    root = factorization.noise_root()
+    ones = solve_triangular(root, np.ones(factorization.steps), lower=True)
+    return solve_triangular(root.T, ones, lower=False), float(ones @ ones)

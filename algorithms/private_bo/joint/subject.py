@@ -43,13 +43,13 @@ def default_features() -> FeatureMap:
 def benchmark_features(name: str) -> FeatureMap:
     """For the functions of Table 1: additive quadrature features where there are many variables."""
     domain = BENCHMARKS[name].domain
-    if domain.dimension == 2:
+    if domain.dimensions == 2:
         return EigenFeatures(SquaredExponential(0.2), domain, 64)
     line = Box((-0.5, 0.5), 1)
     part: FeatureMap = QuadratureFeatures(SquaredExponential(0.4), line, 8)
     if name.startswith("michalewicz"):
         part = EigenFeatures(SquaredExponential(0.08), line, 20)
-    return AdditiveFeatures(part, domain.dimension)
+    return AdditiveFeatures(part, domain.dimensions)
 
 
 def _feature_map(**given: Any) -> FeatureMap:

@@ -20,7 +20,7 @@ def series_weights(poles: Floats, zeros: Floats) -> tuple[Floats, Floats, float]
     buffers = np.concatenate([[0.0], zeros])
     encoder = _residues(poles, zeros)
     decoder = _residues(buffers, poles)
-    fresh = math.exp(float(np.log1p(buffers).sum() - np.log1p(poles).sum()))
+    fresh = np.exp(np.log1p(buffers).sum() - np.log1p(poles).sum())
     return encoder, decoder, fresh
 
 

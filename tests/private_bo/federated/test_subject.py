@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from subject_conformance import SubjectConformance
 
 from dpaudit import Ledger, ZeroOut
 from dpaudit.accounting import compose
@@ -16,6 +17,7 @@ from private_bo.federated import (
     Reliance,
     SamplingScheme,
     Sensitivity,
+    WithoutAgent,
     synthetic,
 )
 
@@ -35,6 +37,19 @@ LANDMINE_LOSSES = [
 ]  # fmt: skip
 ALL_LOSSES = [(SYNTHETIC, *row) for row in SYNTHETIC_LOSSES]
 ALL_LOSSES += [(LANDMINES, *row) for row in LANDMINE_LOSSES]
+
+
+class TestDPFTSDE(SubjectConformance):
+    subject = SMALL
+
+    def data(self) -> object:
+        return PROBLEM
+
+    def neighbour(self) -> object:
+        return WithoutAgent(PROBLEM, 3)
+
+    def bad_data(self) -> list[object]:
+        return [[], synthetic(9, seed=1, points=60)]
 
 
 def run(subject: DPFTSDE, data: object = PROBLEM, seed: int = 0) -> tuple[RunResult, Ledger]:

@@ -2,15 +2,48 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
+from subject_conformance import SubjectConformance
 
 from dpaudit import InputError, Ledger
 from private_bo.gp import Ball, EigenFeatures, SquaredExponential
-from private_bo.joint import JointGPUCB
+from private_bo.joint import JointGPUCB, LocalJointGPUCB
 from private_bo.joint.problems import bump
 
 SMALL = EigenFeatures(SquaredExponential(1.0), Ball(2.0, 2), 6)
+ROUNDS = 8
+PROBLEM = replace(
+    bump(np.random.default_rng(0), ROUNDS), bernoulli=False, noise=np.full(ROUNDS, 2.0)
+)
+
+
+class JointConformance(SubjectConformance):
+    def data(self):
+        return PROBLEM
+
+    def neighbour(self):
+        """The third user's answers are below the range, where all others are above it."""
+        noise = PROBLEM.noise.copy()
+        noise[2] = -2.0
+        return replace(PROBLEM, noise=noise)
+
+    def bad_data(self):
+        yield []
+        yield bump(np.random.default_rng(0), ROUNDS + 1)
+        arms = PROBLEM.arms.copy()
+        arms[0, 0, 0] = np.nan
+        yield replace(PROBLEM, arms=arms)
+
+
+class TestJoint(JointConformance):
+    subject = JointGPUCB(epsilon=10.0, steps=ROUNDS, feature_map=SMALL)
+
+
+class TestLocalJoint(JointConformance):
+    subject = LocalJointGPUCB(epsilon=50.0, steps=ROUNDS, feature_map=SMALL)
 
 
 @pytest.mark.parametrize(

@@ -3,17 +3,51 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
 import pytest
-from crowds import ALGORITHMS, ledger_of, make, problem, run
+from crowds import ALGORITHMS, Crowd, ledger_of, make, problem, run
+from subject_conformance import SubjectConformance
 
 from dpaudit import guarantee
 from dpaudit.errors import InputError, PlanMismatchError
 from dpaudit.mechanisms import Laplace
 from dpaudit.plan import PrivacyUnit, ReplaceOne, TrustModel
-from private_bo.local import LDPTGPUCB, LDPMoMAGPUCB
+from private_bo.local import LDPATAGPUCB, LDPTGPUCB, LDPMoMAGPUCB
+
+
+class OtherFifth(Crowd):
+    """The same people, but that the fifth answers at the end of the range."""
+
+    def respond(self, index, rng):
+        response = super().respond(index, rng)
+        return replace(response, value=-2.0) if self.asked == 5 else response
+
+
+class LocalConformance(SubjectConformance):
+    def data(self):
+        return problem()
+
+    def neighbour(self):
+        return replace(problem(), rewards=OtherFifth())
+
+    def bad_data(self):
+        yield []
+        yield from (problem(value=value) for value in (math.nan, np.zeros(2), "one", [None]))
+
+
+class TestLDPATA(LocalConformance):
+    subject = make(LDPATAGPUCB, epsilon=20.0)
+
+
+class TestLDPTGP(LocalConformance):
+    subject = make(LDPTGPUCB, epsilon=20.0)
+
+
+class TestLDPMoMA(LocalConformance):
+    subject = make(LDPMoMAGPUCB, epsilon=20.0)
 
 
 @pytest.mark.parametrize("kind", ALGORITHMS)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from subject_conformance import SubjectConformance
 
 from dpaudit.certificate import SubjectRecord, Verdict, certify
 from dpaudit.errors import InputError, PlanMismatchError
@@ -17,6 +18,23 @@ from private_bo.outsourced.problems import to_norm
 
 RNG = np.random.default_rng(20200712)
 ROWS = to_norm(RNG.normal(size=(40, 2)))
+
+
+class TestCertified(SubjectConformance):
+    subject = CertifiedCurator(5.0, queries=12, output_epsilon=2.0, output_bound=2.0)
+
+    def data(self):
+        return OutsourcedProblem("small", ROWS, np.linspace(-1.0, 1.0, 40))
+
+    def neighbour(self):
+        rows = ROWS.copy()
+        rows[4] *= 1 - 1 / np.linalg.norm(rows[4])
+        return OutsourcedProblem("small", rows, np.linspace(-1.0, 1.0, 40))
+
+    def bad_data(self):
+        yield ROWS
+        yield OutsourcedProblem("few", ROWS[:11], np.zeros(11))
+        yield OutsourcedProblem("large", 2 * ROWS, np.zeros(40))
 
 
 def record(subject):

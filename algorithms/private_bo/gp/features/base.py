@@ -15,12 +15,12 @@ import numpy as np
 
 from dpaudit.errors import InputError
 from dpaudit.fields import Checked, Count
-from private_bo.gp.kernels import Kernel
-from private_bo.gp.types import Array, point_set, point_sets
+from private_bo.gp.regions import FeatureDomain
+from private_bo.gp.types import Array, point_set
 
 Mask: TypeAlias = np.ndarray[Any, np.dtype[np.bool_]]
 
-__all__ = ["AdditiveFeatures", "AdditiveKernel", "FeatureMap"]
+__all__ = ["AdditiveFeatures", "FeatureMap"]
 
 
 class FeatureMap(ABC):
@@ -29,15 +29,18 @@ class FeatureMap(ABC):
     Maps are immutable and compare by their public fields.
     """
 
+    domain: FeatureDomain
+    """Where the map is good; an additive one has that of its part."""
+
     @property
     @abstractmethod
     def size(self) -> int:
         """m, the number of features."""
 
     @property
-    @abstractmethod
     def dimension(self) -> int:
         """d, the number of coordinates of a point."""
+        return self.domain.dimensions
 
     @abstractmethod
     def __call__(self, X: Array) -> Array:
@@ -72,31 +75,8 @@ class FeatureMap(ABC):
 
 
 @dataclass(frozen=True)
-class AdditiveKernel(Kernel):
-    """k(x, y) = mean over the coordinates of k₁(x_j, y_j), so that k(x, x) = 1.
-
-    Attributes:
-        part: k₁, a kernel on the line.
-    """
-
-    part: Kernel
-
-    def __call__(self, X: Array, Y: Array) -> Array:
-        """Covariances of shape (n, m)."""
-        left, right = point_sets(X, Y)
-        columns = [self.part(left[:, [j]], right[:, [j]]) for j in range(left.shape[1])]
-        return np.asarray(np.mean(columns, axis=0))
-
-    def diagonal(self, X: Array) -> Array:
-        """Mean of the coordinates' variances, (n,)."""
-        points = point_set(X=X)
-        columns = [self.part.diagonal(points[:, [j]]) for j in range(points.shape[1])]
-        return np.asarray(np.mean(columns, axis=0))
-
-
-@dataclass(frozen=True)
 class AdditiveFeatures(Checked, FeatureMap):
-    """The features of one coordinate at a time, scaled by 1/√d: those of :class:`AdditiveKernel`.
+    """The features of one coordinate at a time, scaled by 1/√d: the mean of their kernels.
 
     The number of features grows with d and not exponentially in it, which is what makes functions
     of 20 variables tractable (Mutny & Krause 2018, Section 4).

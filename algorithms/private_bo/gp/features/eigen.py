@@ -10,11 +10,10 @@ import numpy as np
 
 from dpaudit.errors import InputError, UnsupportedError
 from dpaudit.fields import Checked, Count, Positive
-from dpaudit.validate import positive
 from private_bo.gp.features.base import FeatureMap
 from private_bo.gp.kernels import Matern, SquaredExponential
 from private_bo.gp.regions import FeatureDomain
-from private_bo.gp.types import Array, least
+from private_bo.gp.types import Array
 
 __all__ = ["EigenFeatures"]
 
@@ -69,36 +68,10 @@ class EigenFeatures(Checked, FeatureMap):
                 "rounding on this grid, so use fewer."
             )
 
-    @classmethod
-    def for_error(
-        cls,
-        kernel: SquaredExponential | Matern,
-        domain: FeatureDomain,
-        error: float,
-        spacing: float = 0.2,
-    ) -> EigenFeatures:
-        """The least number of features whose proven uniform error is at most ``error``.
-
-        Raises:
-            InputError: if the grid has no number of features that is enough.
-        """
-        wanted = positive(error=error)
-        # Beyond the grid, or where eigenvalues drown in rounding, the constructor refuses.
-        count = least(
-            lambda features: cls(kernel, domain, features, spacing).uniform_error <= wanted,
-            _MOST_GRID,
-        )
-        return cls(kernel, domain, count or _MOST_GRID, spacing)
-
     @property
     def size(self) -> int:
         """m, the number of features."""
         return self.features
-
-    @property
-    def dimension(self) -> int:
-        """d, the number of coordinates of a point."""
-        return self.domain.dimension
 
     @property
     def _mesh(self) -> float:

@@ -11,12 +11,11 @@ import numpy as np
 
 from dpaudit.errors import InputError, UnsupportedError
 from dpaudit.fields import Checked, Count, Natural, OpenProbability
-from dpaudit.validate import positive
 from private_bo.gp.features.base import FeatureMap, Mask
 from private_bo.gp.features.fourier_error import Quadrature, line_error, product_error
 from private_bo.gp.kernels import Matern, SquaredExponential
 from private_bo.gp.regions import Box, FeatureDomain
-from private_bo.gp.types import Array, least
+from private_bo.gp.types import Array
 
 __all__ = ["QuadratureFeatures", "RandomFourierFeatures"]
 
@@ -28,13 +27,6 @@ class _FourierMap(Checked, FeatureMap):
 
     A frequency of 0 needs no sine.
     """
-
-    domain: FeatureDomain
-
-    @property
-    def dimension(self) -> int:
-        """d, the number of coordinates of a point."""
-        return self.domain.dimension
 
     @property
     @abstractmethod
@@ -112,25 +104,6 @@ class QuadratureFeatures(_FourierMap):
                 f"nodes is {self.nodes}, which makes {self.nodes**self.dimension} features; at "
                 f"most {_MOST_FEATURES} are possible, so use AdditiveFeatures or EigenFeatures."
             )
-
-    @classmethod
-    def for_error(
-        cls, kernel: SquaredExponential | Matern, domain: FeatureDomain, error: float
-    ) -> QuadratureFeatures:
-        """The least number of nodes whose proven uniform error is at most ``error``.
-
-        Raises:
-            InputError: if no possible number of nodes is enough.
-        """
-        wanted = positive(error=error)
-        most = int(_MOST_FEATURES ** (1 / domain.dimension) + 1e-9)
-        nodes = least(lambda count: cls(kernel, domain, count).uniform_error <= wanted, most)
-        if nodes is None:
-            raise InputError(
-                f"error is {error!r}; {most} nodes in each dimension do not reach it, so use "
-                "a larger error, or EigenFeatures."
-            )
-        return cls(kernel, domain, nodes)
 
     @cached_property
     def _line(self) -> Quadrature:

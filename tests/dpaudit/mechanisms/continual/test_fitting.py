@@ -38,3 +38,10 @@ def test_fit_to_the_participations_is_better_for_them():
     assert cost(several, 16, 64) < 0.9 * cost(single, 16, 64)
     assert cost(several, 16, 64) < 0.9 * cost(SquareRootToeplitz(1024), 16, 64)
     assert cost(single) < cost(several)
+
+
+def test_the_rates_do_not_depend_on_how_a_processor_rounds():
+    """Found with other kernels of BLAS and without vector instructions, too."""
+    fitted = BufferedToeplitz.fitted(1024)
+    assert fitted.pole_rates == (0.00068739, 0.0089122, 0.054331, 0.34918, 5.0301)
+    assert fitted.zero_rates == (0.0031306, 0.022311, 0.13419, 1.049)

@@ -43,10 +43,3 @@ def test_eigenfeatures_of_a_matern_kernel() -> None:
     assert observed_error(features, kernel, Box((0.0, 1.0), 2)) <= features.uniform_error < 0.05
     with pytest.raises(UnsupportedError, match="nu above 2"):
         _ = EigenFeatures(Matern(1.0, 1.5), Box((0.0, 1.0), 1), 5).uniform_error
-
-
-def test_automatic_counts_are_the_least() -> None:
-    square = Box((0.0, 2.0), 2)
-    found = EigenFeatures.for_error(SE, square, 1e-2, spacing=0.4)
-    fewer = EigenFeatures(SE, square, found.size - 1, 0.4)
-    assert found.uniform_error <= 1e-2 < fewer.uniform_error

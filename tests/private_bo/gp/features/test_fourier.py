@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from dpaudit.errors import InputError
 from private_bo.gp import (
     Ball,
     Box,
@@ -69,12 +68,3 @@ def test_random_features_keep_their_bound() -> None:
     assert observed_error(features, SE, BALL) <= features.uniform_error < 0.3
     heavy = RandomFourierFeatures(Matern(1.0, 1.5), BALL, pairs=2000, seed=1)
     assert observed_error(heavy, Matern(1.0, 1.5), BALL) <= heavy.uniform_error < 0.4
-
-
-def test_automatic_counts_are_the_least() -> None:
-    square = Box((0.0, 2.0), 2)
-    found = QuadratureFeatures.for_error(SE, square, 1e-3)
-    fewer = QuadratureFeatures(SE, square, found.nodes - 1)
-    assert found.uniform_error <= 1e-3 < fewer.uniform_error
-    with pytest.raises(InputError, match="do not reach it"):
-        QuadratureFeatures.for_error(SE, Box((0.0, 9.0), 6), 1e-12)

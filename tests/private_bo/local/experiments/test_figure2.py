@@ -30,7 +30,7 @@ def test_result_does_not_depend_on_the_number_of_workers() -> None:
 
 def test_command_without_data_runs_the_synthetic_panels(tmp_path, monkeypatch, capsys) -> None:
     monkeypatch.delenv("DPAUDIT_DATA", raising=False)
-    arguments = ["-o", str(tmp_path / "out"), "--trials", "1", "--steps", "300", "--workers", "1"]
+    arguments = ["-o", str(tmp_path / "out"), "--trials", "1", "--steps", "250", "--workers", "1"]
     assert main(arguments) == 0
     captured = capsys.readouterr()
     assert captured.err.startswith("Panels (b), (c), (e), (f) are left out: ")
@@ -40,7 +40,7 @@ def test_command_without_data_runs_the_synthetic_panels(tmp_path, monkeypatch, c
     assert (folder / "ldp_figure2.md").read_text(encoding="utf-8") == captured.out
     record = json.loads((folder / "ldp_figure2.json").read_text(encoding="utf-8"))
     assert set(record["scaled"]) == {"a", "d"}
-    assert len(record["scaled"]["a"]["LDP-TGP-UCB"]["mean"]) == 300
+    assert len(record["scaled"]["a"]["LDP-TGP-UCB"]["mean"]) == 250
     assert (folder / "ldp_figure2.png").read_bytes().startswith(b"\x89PNG")
     assert "<svg" in (folder / "ldp_figure2.svg").read_text(encoding="utf-8")
 
@@ -56,7 +56,7 @@ def test_command_without_data_runs_the_synthetic_panels(tmp_path, monkeypatch, c
 )
 def test_bad_numbers_are_one_sentence(tmp_path, monkeypatch, capsys, arguments, message) -> None:
     monkeypatch.delenv("DPAUDIT_DATA", raising=False)
-    small = ["-o", str(tmp_path / "out"), "--trials", "1", "--steps", "300", "--workers", "1"]
+    small = ["-o", str(tmp_path / "out"), "--trials", "1", "--steps", "250", "--workers", "1"]
     assert main([*small, *arguments]) == 3
     assert message in capsys.readouterr().err
     assert not (tmp_path / "out").exists()

@@ -1,0 +1,173 @@
+"""Whether the shipped certificates are what the code makes today."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from audits.papers.generating import PROJECT, REPORTS, certificates_of
+from dpaudit import files
+from dpaudit.project.project_file import read_project_file
+from dpaudit.reporting import suffixes
+
+__all__ = ["TOLERANCE", "Difference", "compare", "differences"]
+
+TOLERANCE = 1e-9
+"""Relative difference of two numbers that counts as none.
+
+Other processors and versions of the numerical libraries add in another order and change the last
+two or three of sixteen digits; whatever changes in the algorithm, the seed or the accounting
+changes far more. ``dpaudit verify`` allows a recomputed ε the same.
+"""
+
+RESIDUE = 1e-9
+"""Absolute difference that counts as none where a number is itself a rounding error."""
+
+IGNORED = frozenset({("digest",), ("versions",), ("subject", "code_hash")})
+"""What follows from the rest, or changes with every release of a library or line of code."""
+
+LOCATION = ("subject", "location")
+"""File and line of the code; the line moves with every edit above it, and is not compared."""
+
+ROUNDING_ERRORS = frozenset(
+    {
+        "error_bound",
+        "rounding",
+        "largest_error_of_a_row",
+        "residuals_on_x",
+        "residuals_on_x_prime",
+    }
+)
+"""What says how far floats are from real arithmetic: no digit of it is stable."""
+
+ABSENT = "absent"
+_LENGTH = 120
+_MISSING = object()
+
+
+@dataclass(frozen=True)
+class Difference:
+    """One place where two records differ.
+
+    Attributes:
+        path: of the place, such as ``audits[0].epsilon_lower``.
+        shipped: what is there, as JSON.
+        regenerated: what the code makes.
+    """
+
+    path: str
+    shipped: str
+    regenerated: str
+
+    def __str__(self) -> str:
+        return f"{self.path}: {self.shipped} -> {self.regenerated}"
+
+
+def compare(
+    names: Sequence[str] = (),
+    project: Path = PROJECT,
+    folder: Path = REPORTS,
+    *,
+    workers: int = 1,
+) -> Iterator[tuple[str, tuple[Difference, ...]]]:
+    """Certify and attack again, and compare with what is shipped; writes nothing.
+
+    Only certificates are compared: every other report is a rendering of one.
+
+    Args:
+        names: of the subjects; all, and what is left of former ones, where none is given.
+        project: the project file.
+        folder: of the reports.
+        workers: processes.
+
+    Yields:
+        The name of a certificate's file, and its differences, as soon as they are known.
+
+    Raises:
+        DpAuditError: if a name is not listed, anything cannot be certified or attacked, or a
+            certificate cannot be read.
+    """
+    listed = read_project_file(project, suffixes())
+    for name, certificate in certificates_of(listed, names, workers):
+        path = folder / f"{name}.json"
+        old = files.load_json(path, what="certificate") if path.exists() else {}
+        new = files.parse_json(files.pretty_json(certificate.to_dict()), what="certificate")
+        yield path.name, differences(old, new) if old else (_whole(ABSENT, "a certificate"),)
+    former = {path.stem for path in folder.glob("*.json")} - {each.name for each in listed.subjects}
+    for name in sorted(former) if not names else ():
+        yield f"{name}.json", (_whole("a certificate", ABSENT),)
+
+
+def _whole(shipped: str, regenerated: str) -> Difference:
+    return Difference("file", shipped, regenerated)
+
+
+def differences(
+    shipped: Mapping[str, Any], regenerated: Mapping[str, Any]
+) -> tuple[Difference, ...]:
+    """Where two JSON records of a certificate differ by more than rounding.
+
+    Floats are the same within :data:`TOLERANCE`, relative to the larger of the two or, in a list of
+    numbers, to the largest of the list: the zero of a point (488.03, 3e-14) is a rounding error.
+    Whole numbers, truth values and texts must be equal. Digest, versions, the hash of the code and
+    its line are not compared.
+
+    Args:
+        shipped: as it was written.
+        regenerated: as it is written today.
+    """
+    return tuple(_apart(shipped, regenerated, (), TOLERANCE, 0.0))
+
+
+def _apart(
+    old: Any, new: Any, place: tuple[str | int, ...], relative: float, absolute: float
+) -> Iterator[Difference]:
+    if place in IGNORED:
+        return
+    if place and place[-1] in ROUNDING_ERRORS:
+        absolute = RESIDUE
+    if place == LOCATION:
+        old, new = (_file(each) for each in (old, new))
+    if isinstance(old, dict) and isinstance(new, dict):
+        for key in dict.fromkeys((*old, *new)):
+            values = (each.get(key, _MISSING) for each in (old, new))
+            yield from _apart(*values, (*place, key), relative, absolute)
+    elif isinstance(old, list) and isinstance(new, list):
+        absolute = max(absolute, relative * _largest(old))
+        for number in range(max(len(old), len(new))):
+            values = (each[number] if number < len(each) else _MISSING for each in (old, new))
+            yield from _apart(*values, (*place, number), relative, absolute)
+    elif not _same(old, new, relative, absolute):
+        yield Difference(_path(place), _shown(old), _shown(new))
+
+
+def _same(old: Any, new: Any, relative: float, absolute: float) -> bool:
+    numbers = all(type(each) in (int, float) for each in (old, new))
+    if numbers and (isinstance(old, float) or isinstance(new, float)):
+        return math.isclose(old, new, rel_tol=relative, abs_tol=absolute)
+    return type(old) is type(new) and bool(old == new)
+
+
+def _largest(values: Sequence[Any]) -> float:
+    """The largest size in a list of floats; 0 of any other list."""
+    floats = [abs(each) for each in values if isinstance(each, float)]
+    return max(floats) if floats and len(floats) == len(values) else 0.0
+
+
+def _file(location: Any) -> Any:
+    return location.rpartition(":")[0] if isinstance(location, str) else location
+
+
+def _path(place: tuple[str | int, ...]) -> str:
+    steps = (f"[{step}]" if isinstance(step, int) else f".{step}" for step in place)
+    return "".join(steps).removeprefix(".")
+
+
+def _shown(value: Any) -> str:
+    if value is _MISSING:
+        return ABSENT
+    text = files.canonical_json(value)
+    return text if len(text) <= _LENGTH else f"{text[: _LENGTH - 1]}…"
