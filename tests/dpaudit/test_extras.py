@@ -17,7 +17,8 @@ def test_a_missing_one_is_one_sentence(monkeypatch):
     with pytest.raises(UnsupportedError) as caught:
         needed("learn", "sklearn.linear_model", what="a learned score")
     assert str(caught.value) == (
-        "a learned score needs scikit-learn, which is not installed; install dpaudit[learn]."
+        "a learned score needs scikit-learn, which is not installed; install it with pip install "
+        "'dpaudit[learn]'."
     )
 
 

@@ -114,7 +114,7 @@ class TestWithoutScikitLearn:
         assert record.details["score"] == "black-box, threshold on the sum"
         assert record.details["not_learned"] == (
             "No score was learned: a learned score of arrays needs scikit-learn, which is not "
-            "installed; install dpaudit[learn]."
+            "installed; install it with pip install 'dpaudit[learn]'."
         )
 
     def test_subjects_are_audited_all_the_same(self):
