@@ -41,7 +41,7 @@ TESTED_BY = {
     "extension/test_accountant.py": "dpaudit/extensions",
     "extension/test_mechanism.py": "dpaudit/fields",
     "private_bo/federated/test_algorithms.py": (
-        "private_bo/federated/streams private_bo/federated/transports private_bo/threads"
+        "private_bo/federated/streams private_bo/federated/transports"
     ),
     "private_bo/gp/features/test_fourier.py": "private_bo/gp/features/fourier_error",
     "private_bo/gp/test_posterior.py": "private_bo/gp/types",

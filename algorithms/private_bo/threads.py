@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, nullcontext
 
 __all__ = ["single_threaded"]
 
@@ -12,9 +12,15 @@ def single_threaded() -> AbstractContextManager[object]:
 
     Sums then have one order, so that a seed gives the same run on every number of cores; and on a
     busy machine threads that wait for each other slow small products down a hundredfold.
+
+    Where threadpoolctl is missing (it comes with ``dpaudit[learn]``), the number of threads is that
+    of the environment, such as ``OMP_NUM_THREADS=1``.
     """
     import scipy.linalg  # noqa: F401 - only libraries that are loaded can be limited
-    from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
+    try:
+        from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
+    except ModuleNotFoundError:
+        return nullcontext()
     limits: AbstractContextManager[object] = threadpool_limits(1)
     return limits

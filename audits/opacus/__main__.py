@@ -6,9 +6,8 @@ import argparse
 import logging
 import sys
 
-import torch
-
-from audits.opacus.defects import CHECKS, run_checks
+from dpaudit.errors import UnsupportedError
+from dpaudit.extras import require
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -17,6 +16,15 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--seed", type=int, default=0, help="seed of every check")
     parser.add_argument("--only", default="", help="rows whose subject or method has this text")
     given = parser.parse_args(arguments)
+    try:
+        require("opacus", "opacus", what="the audit of opacus")
+    except UnsupportedError as error:
+        sys.stderr.write(f"{parser.prog}: {error}\n")
+        return 3
+    import torch
+
+    from audits.opacus.defects import CHECKS, run_checks
+
     logging.getLogger("opacus").setLevel(logging.ERROR)  # empty first batches are expected here
     torch.set_num_threads(1)
     chosen = tuple(check for check in CHECKS if given.only in f"{check.subject} {check.method}")

@@ -52,6 +52,12 @@ Seed = Annotated[
         help="Seed of the whole experiment; without it, fresh entropy.",
     ),
 ]
+WithSecondOpinion = Annotated[
+    bool,
+    typer.Option(
+        "--second-opinion", help="Let dp-accounting compose the plan too, and compare: seconds."
+    ),
+]
 
 
 def list_subjects(as_json: Json = False) -> None:
@@ -279,13 +285,18 @@ def report(
         Path,
         typer.Option("-o", "--output", help="File to write; its ending (.html, .pdf …) decides."),
     ],
+    second_opinion: WithSecondOpinion = False,
 ) -> None:
     """Verify a certificate, or several, and render them for people or for machines."""
     from dpaudit.cli import show
-    from dpaudit.reporting import render_to
-    from dpaudit.workflow.verifying import load_verified
+    from dpaudit.reporting import render_to, renderer_for, require_shown
+    from dpaudit.workflow.verifying import load_verified, opinion_on
 
-    show.written(render_to([load_verified(path) for path in certificates], output))
+    if second_opinion:
+        require_shown(renderer_for(output))
+    verified = [load_verified(path) for path in certificates]
+    opinions = [opinion_on(each) for each in verified] if second_opinion else []
+    show.written(render_to(verified, output, opinions))
 
 
 def verify(
@@ -298,13 +309,17 @@ def verify(
         Path | None,
         typer.Option("--anchor", metavar="FILE", help="What kept the ledger's head."),
     ] = None,
+    second_opinion: WithSecondOpinion = False,
     as_json: Json = False,
 ) -> None:
     """Recompute a certificate's guarantee, or check a ledger's chain."""
     from dpaudit.cli import show
+    from dpaudit.cli.exits import exit_of_opinion
     from dpaudit.workflow.verifying import verify_file
 
-    show.verification(verify_file(file, ledger=ledger, anchor=anchor), as_json=as_json)
+    found = verify_file(file, ledger=ledger, anchor=anchor, with_second_opinion=second_opinion)
+    show.verification(found, as_json=as_json)
+    raise typer.Exit(exit_of_opinion(found.opinion))
 
 
 def demo(

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 from enum import IntEnum
+from typing import TYPE_CHECKING
 
 from dpaudit.certificate import Certificate, Verdict
 
-__all__ = ["Exit", "exit_of"]
+if TYPE_CHECKING:
+    from dpaudit.integrations.dp_accounting import SecondOpinion
+
+__all__ = ["Exit", "exit_of", "exit_of_opinion"]
 
 
 class Exit(IntEnum):
@@ -26,3 +30,8 @@ def exit_of(certificate: Certificate) -> Exit:
     if certificate.verdict is Verdict.UNPROVEN:
         return Exit.UNPROVEN
     return Exit.CERTIFIED
+
+
+def exit_of_opinion(opinion: SecondOpinion | None) -> Exit:
+    """The exit code of a verified certificate: what another library contradicts is open."""
+    return Exit.UNPROVEN if opinion is not None and opinion.contradicts else Exit.CERTIFIED

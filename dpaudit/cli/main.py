@@ -14,6 +14,7 @@ import typer
 from dpaudit.cli import commands, project_commands
 from dpaudit.cli.exits import Exit
 from dpaudit.errors import DpAuditError, InputError
+from dpaudit.extras import lacking
 
 __all__ = ["app", "main"]
 
@@ -69,6 +70,9 @@ def _outcome(arguments: list[str]) -> int:
     except Exception as error:
         if hasattr(error, "format_message"):  # the option parser's usage errors
             return _write_error(error.format_message(), Exit.INPUT)
+        missing = lacking(error) if isinstance(error, ModuleNotFoundError) else None
+        if missing is not None:
+            return _write_error(str(missing), Exit.INPUT)
         if os.environ.get("DPAUDIT_DEBUG"):
             raise
         return _write_error(

@@ -233,12 +233,16 @@ def inventory(content: dict[str, Any], *, as_json: bool) -> None:
 def verification(found: Verification, *, as_json: bool) -> None:
     """Print what a verified file says; remarks go to stderr."""
     if as_json:
-        _print_json({"kind": found.kind, "valid": True, **found.facts, "remarks": found.remarks})
+        shown = {"kind": found.kind, "valid": True, **found.facts, "remarks": found.remarks}
+        opinion = {} if found.opinion is None else {"second_opinion": found.opinion.to_dict()}
+        _print_json(shown | opinion)
         return
     facts = _grid()
     facts.add_row(found.kind, "[green]valid[/]")
     for name, value in found.facts.items():
         facts.add_row(name.replace("_", " "), escape(_value(value)))
+    if found.opinion is not None:
+        facts.add_row("second opinion", escape(found.opinion.reason))
     _console().print(facts)
     for remark in found.remarks:
         sys.stderr.write(f"dpaudit: {remark}\n")

@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dpaudit.errors import InputError, UnsupportedError
+from dpaudit.extras import needed
 from dpaudit.fields import Checked, Positive
 from dpaudit.ledger.entry import Entry, ExternalDraw
 from dpaudit.mechanisms import Mechanism, Released
@@ -180,11 +181,6 @@ def _normal(sigma: float) -> Sampler:
 
 
 def _opendp() -> Any:
-    try:
-        import opendp.prelude as dp
-    except ImportError:
-        raise UnsupportedError(
-            "secure noise needs opendp, which is not installed; install dpaudit[secure]."
-        ) from None
+    dp = needed("secure", "opendp.prelude", what="secure noise")
     dp.enable_features("contrib")
     return dp

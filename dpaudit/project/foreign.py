@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from dpaudit.errors import DpAuditError, InputError
+from dpaudit.extras import lacking
 
 __all__ = ["DEBUG", "foreign"]
 
@@ -37,6 +38,9 @@ def foreign(name: str) -> Iterator[None]:
     except BaseException as error:
         if os.environ.get(DEBUG):
             raise
+        missing = lacking(error, name) if isinstance(error, ModuleNotFoundError) else None
+        if missing is not None:
+            raise missing from None
         sentence = (
             f"{name} raised {type(error).__name__}{_place(error)} ({DEBUG}=1 shows the rest)."
         )

@@ -10,7 +10,7 @@ The renderer is chosen by the ending of the file::
 A new view is one subclass of :class:`Renderer`; its tests inherit the conformance suite.
 """
 
-from dpaudit.reporting.base import Renderer, render_to, renderer_for, suffixes
+from dpaudit.reporting.base import Renderer, render_to, renderer_for, require_shown, suffixes
 from dpaudit.reporting.html.page import HtmlRenderer
 from dpaudit.reporting.machine.intoto import InTotoRenderer
 from dpaudit.reporting.machine.json_text import JsonRenderer
@@ -32,5 +32,6 @@ __all__ = [
     "SarifRenderer",
     "render_to",
     "renderer_for",
+    "require_shown",
     "suffixes",
 ]

@@ -14,8 +14,16 @@ from dpaudit.errors import InputError
 
 if TYPE_CHECKING:
     from dpaudit.certificate import Certificate
+    from dpaudit.integrations.dp_accounting import SecondOpinion
 
-__all__ = ["ENTRY_POINTS", "Renderer", "render_to", "renderer_for", "suffixes"]
+__all__ = [
+    "ENTRY_POINTS",
+    "Renderer",
+    "render_to",
+    "renderer_for",
+    "require_shown",
+    "suffixes",
+]
 
 ENTRY_POINTS = "dpaudit.renderers"
 """Group of the entry points by which an installed package offers its renderers."""
@@ -33,10 +41,15 @@ class Renderer(ABC):
     Attributes:
         name: short name of the format.
         suffix: ending of its files, with the dot; it may be compound, such as ``.sarif.json``.
+        shows_opinions: whether it shows :attr:`opinions`.
+        opinions: what another library says of each certificate, in their order; empty where none
+            was asked for.
     """
 
     name: ClassVar[str] = ""
     suffix: ClassVar[str] = ""
+    shows_opinions: ClassVar[bool] = False
+    opinions: Sequence[SecondOpinion] = ()
     _known: ClassVar[dict[str, type[Renderer]]] = {}
 
     def __init_subclass__(cls) -> None:
@@ -111,18 +124,40 @@ def renderer_for(path: Path | str) -> Renderer:
     return known[max(fitting, key=len)]()
 
 
-def render_to(certificates: Certificate | Sequence[Certificate], path: Path | str) -> Path:
+def render_to(
+    certificates: Certificate | Sequence[Certificate],
+    path: Path | str,
+    opinions: Sequence[SecondOpinion] = (),
+) -> Path:
     """Render one certificate, or several side by side, into a file, whole or not at all.
 
     Args:
         certificates: what to show, in this order.
         path: the file; its ending chooses the format.
+        opinions: what another library says of each, to be shown with its guarantee.
 
     Raises:
-        InputError: if there is no certificate, the ending is unknown or the file cannot be
-            written.
+        InputError: if there is no certificate, the ending is unknown, the format shows no second
+            opinion and there is one, or the file cannot be written.
     """
     several = certificates if isinstance(certificates, Sequence) else (certificates,)
     if not several:
         raise InputError("certificates is empty; give at least one to render.")
-    return files.write(path, renderer_for(path).render(*several))
+    renderer = renderer_for(path)
+    if opinions:
+        require_shown(renderer)
+        renderer.opinions = opinions
+    return files.write(path, renderer.render(*several))
+
+
+def require_shown(renderer: Renderer) -> None:
+    """Refuse a format that shows no second opinion.
+
+    Raises:
+        InputError: naming the endings of those that do.
+    """
+    if not renderer.shows_opinions:
+        fitting = sorted(end for end, kind in _renderers().items() if kind.shows_opinions)
+        raise InputError(
+            f"a {renderer.suffix} report shows no second opinion; these do: {', '.join(fitting)}."
+        )

@@ -10,7 +10,7 @@ from dpaudit.numbers import confidence, down, percent, plain, up
 from dpaudit.reporting.base import Renderer
 from dpaudit.reporting.comparison import comparison, tally
 from dpaudit.reporting.text import compact, escaped, markdown_table, visible
-from dpaudit.reporting.view import View, view
+from dpaudit.reporting.view import View, views
 from dpaudit.reporting.wording.tables import InvocationRow
 
 if TYPE_CHECKING:
@@ -24,27 +24,28 @@ class MarkdownRenderer(Renderer):
 
     name: ClassVar[str] = "markdown"
     suffix: ClassVar[str] = ".md"
+    shows_opinions: ClassVar[bool] = True
 
     def render(self, *certificates: Certificate) -> str:
         """Headings, lists and tables, one line break at the end."""
-        views = [view(certificate) for certificate in certificates]
-        lines = list(_report(views[0])) if len(views) == 1 else list(_reports(views))
+        shown = views(certificates, self.opinions)
+        lines = list(_report(shown[0])) if len(shown) == 1 else list(_reports(shown))
         return "\n".join(lines).rstrip() + "\n"
 
 
-def _reports(views: Sequence[View]) -> Iterator[str]:
+def _reports(several: Sequence[View]) -> Iterator[str]:
     """The table of verdicts, then each report one level of headings deeper."""
     yield "# Privacy reports"
     yield ""
-    yield f"{tally(views)} Each speaks of its own subject."
+    yield f"{tally(several)} Each speaks of its own subject."
     yield ""
     heads = ("", "subject", "verdict", "claimed", "proved", "attacked", "best guess", "protects")
     rows = (
         (r.number, r.name, r.verdict, r.claimed, r.proved, r.attacked, r.guess, r.protects)
-        for r in comparison(views)
+        for r in comparison(several)
     )
     yield from _table(heads, rows)
-    for shown in views:
+    for shown in several:
         yield from (f"#{line}" if line.startswith("#") else line for line in _report(shown))
 
 
@@ -122,6 +123,8 @@ def _statement(shown: View) -> Iterator[str]:
     yield ""
     yield f"{escaped(shown.statement.promise)}\n"
     yield from (f"{escaped(line)}\n" for line in shown.statement.setting)
+    if shown.opinion is not None:
+        yield from _terms([("Second opinion", shown.opinion)])
     proved = shown.certificate.guarantee
     if shown.statement.assumptions and proved is not None:
         heads = ("assumed", "if instead", f"then, at δ = {plain(proved.delta)}")

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import zip_longest
 from typing import TYPE_CHECKING
 
 from dpaudit.reporting import composition
@@ -15,8 +17,9 @@ from dpaudit.reporting.wording.statement import Statement, statement
 
 if TYPE_CHECKING:
     from dpaudit.certificate import AuditRecord, Certificate, Finding
+    from dpaudit.integrations.dp_accounting import SecondOpinion
 
-__all__ = ["AuditView", "View", "view"]
+__all__ = ["AuditView", "View", "view", "views"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,6 +49,7 @@ class View:
         schema: version of its schema.
         headline: the verdict in words.
         statement: the guarantee in words.
+        opinion: what another library says of it; None where it was not asked.
         trust: who is trusted, one sentence for each model of the plan.
         neighbours: which data sets are hard to tell apart.
         published: what the adversary sees.
@@ -71,6 +75,7 @@ class View:
     schema: str
     headline: headline.Headline
     statement: Statement
+    opinion: str | None
     trust: tuple[str, ...]
     neighbours: str
     published: tuple[str, ...]
@@ -91,7 +96,14 @@ class View:
     commands: tuple[str, ...]
 
 
-def view(certificate: Certificate) -> View:
+def views(
+    certificates: Sequence[Certificate], opinions: Sequence[SecondOpinion] = ()
+) -> list[View]:
+    """What the formats for people show of certificates, with an opinion on each or on none."""
+    return [view(*each) for each in zip_longest(certificates, opinions)]
+
+
+def view(certificate: Certificate, opinion: SecondOpinion | None = None) -> View:
     """What the formats for people show of a certificate."""
     record, plan, run = certificate.to_dict(), certificate.plan, certificate.run or {}
     grown = composition.growth(certificate)
@@ -102,6 +114,7 @@ def view(certificate: Certificate) -> View:
         schema=record["schema"],
         headline=headline.headline(certificate),
         statement=statement(certificate),
+        opinion=None if opinion is None else opinion.reason,
         trust=words.trusted(plan),
         neighbours=words.neighbours(plan.relation, plan.unit),
         published=words.published(plan),

@@ -7,15 +7,19 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from dpaudit import files
 from dpaudit.certificate import Certificate, load_certificate, verify
 from dpaudit.errors import InputError, TamperedError
+from dpaudit.extras import needed
 from dpaudit.ledger import FileAnchor, JournalContent, read_journal
 from dpaudit.ledger.journal import FORMAT as JOURNAL_FORMAT
 
-__all__ = ["Verification", "load_verified", "verify_file"]
+if TYPE_CHECKING:
+    from dpaudit.integrations.dp_accounting import SecondOpinion
+
+__all__ = ["Verification", "load_verified", "opinion_on", "verify_file"]
 
 
 @dataclass(frozen=True)
@@ -26,11 +30,13 @@ class Verification:
         kind: ``certificate`` or ``ledger``.
         facts: what it says, JSON values.
         remarks: what a reader must know, such as a line that was cut off.
+        opinion: what another library says of a certificate, if it was asked.
     """
 
     kind: str
     facts: Mapping[str, Any]
     remarks: tuple[str, ...] = ()
+    opinion: SecondOpinion | None = None
 
 
 def load_verified(path: Path | str) -> Certificate:
@@ -46,7 +52,11 @@ def load_verified(path: Path | str) -> Certificate:
 
 
 def verify_file(
-    path: Path, *, ledger: Path | None = None, anchor: Path | None = None
+    path: Path,
+    *,
+    ledger: Path | None = None,
+    anchor: Path | None = None,
+    with_second_opinion: bool = False,
 ) -> Verification:
     """Check a certificate or a ledger. Imports and runs nothing that the file names.
 
@@ -54,6 +64,7 @@ def verify_file(
         path: of the certificate or the ledger.
         ledger: of the run that a certificate speaks of: do they belong together?
         anchor: what kept the head of the ledger: is its end missing, or is it a copy?
+        with_second_opinion: whether dp-accounting composes the certificate's plan too.
 
     Raises:
         TamperedError: if it does not match its own hashes or its guarantee does not follow.
@@ -64,6 +75,8 @@ def verify_file(
     if f'"format":"{JOURNAL_FORMAT}"' in first or path.suffix == ".jsonl":
         if ledger is not None:
             raise InputError("--ledger is given for a ledger; it goes with a certificate.")
+        if with_second_opinion:
+            raise InputError("--second-opinion is given for a ledger; it goes with a certificate.")
         return _verify_ledger(path, anchor)
     certificate = load_verified(path)
     if ledger is not None:
@@ -82,7 +95,22 @@ def verify_file(
     audits = len(certificate.audits)
     it = "1 audit is" if audits == 1 else f"{audits} audits are"
     remark = f"{it} taken as stated and compared with claim and proof, not re-run."
-    return Verification("certificate", facts, (remark,) if audits else ())
+    remarks = [remark] if audits else []
+    opinion = opinion_on(certificate) if with_second_opinion else None
+    if opinion is not None and opinion.contradicts:
+        remarks.append(opinion.reason)
+    return Verification("certificate", facts, tuple(remarks), opinion)
+
+
+def opinion_on(certificate: Certificate) -> SecondOpinion:
+    """What dp-accounting says of a certificate; it is imported here alone, as that takes long.
+
+    Raises:
+        UnsupportedError: if it is not installed.
+    """
+    library = needed("", "dpaudit.integrations.dp_accounting", what="a second opinion")
+    opinion: SecondOpinion = library.second_opinion(certificate)
+    return opinion
 
 
 def _read(path: Path, anchor: Path | None) -> JournalContent:

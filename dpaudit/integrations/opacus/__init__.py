@@ -3,6 +3,22 @@
 Only :func:`attach` and what it returns need opacus.
 """
 
+from typing import Any
+
 import lazy_loader
 
-__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
+from dpaudit.extras import lacking
+
+_loaded, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
+
+
+def __getattr__(name: str) -> Any:
+    """A public name, loaded when it is asked for.
+
+    Raises:
+        UnsupportedError: if it needs opacus or torch, and that is not installed.
+    """
+    try:
+        return _loaded(name)
+    except ModuleNotFoundError as error:
+        raise lacking(error, f"opacus.{name}") or error from None

@@ -12,7 +12,7 @@ from dpaudit.reporting.comparison import comparison, tally
 from dpaudit.reporting.html import svg
 from dpaudit.reporting.html.environment import strict_environment
 from dpaudit.reporting.text import compact, visible
-from dpaudit.reporting.view import view
+from dpaudit.reporting.view import views
 from dpaudit.reporting.wording import tables, words
 
 if TYPE_CHECKING:
@@ -28,12 +28,13 @@ class HtmlRenderer(Renderer):
 
     name: ClassVar[str] = "html"
     suffix: ClassVar[str] = ".html"
+    shows_opinions: ClassVar[bool] = True
 
     def render(self, *certificates: Certificate) -> str:
         """The page: one report, or a table of verdicts and the reports below it."""
-        views = [view(certificate) for certificate in certificates]
+        shown = views(certificates, self.opinions)
         template = environment().get_template("report.html.j2")
-        return template.render(views=views, rows=comparison(views), tally=tally(views))
+        return template.render(views=shown, rows=comparison(shown), tally=tally(shown))
 
 
 @cache

@@ -6,10 +6,9 @@ import json
 import re
 from functools import cache
 from importlib import resources
-from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from dpaudit.errors import UnsupportedError
+from dpaudit.extras import require
 from dpaudit.reporting.base import Renderer
 from dpaudit.reporting.html.page import HtmlRenderer
 
@@ -30,6 +29,7 @@ class PdfRenderer(Renderer):
 
     name: ClassVar[str] = "pdf"
     suffix: ClassVar[str] = ".pdf"
+    shows_opinions: ClassVar[bool] = True
 
     def __init__(self) -> None:
         """A renderer of PDF files.
@@ -38,11 +38,7 @@ class PdfRenderer(Renderer):
             UnsupportedError: if the extra ``dpaudit[pdf]`` is not installed.
         """
         for package in ("typst", "fontpkg"):
-            if find_spec(package) is None:
-                raise UnsupportedError(
-                    f"A .pdf report needs the package {package!r}; install it with "
-                    "pip install 'dpaudit[pdf]'."
-                )
+            require("pdf", package, what="a .pdf report")
 
     def render(self, *certificates: Certificate) -> bytes:
         """The file: one report, or a table of verdicts and the reports after it."""
@@ -50,7 +46,9 @@ class PdfRenderer(Renderer):
 
         from dpaudit.reporting.pdf.fonts import MONO, fonts, spelled_out
 
-        page, drawings = _without_drawings(HtmlRenderer().render(*certificates))
+        html = HtmlRenderer()
+        html.opinions = self.opinions
+        page, drawings = _without_drawings(html.render(*certificates))
         given = {
             "colours": _palette(),
             "drawings": drawings,

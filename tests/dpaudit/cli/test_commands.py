@@ -10,6 +10,7 @@ import pytest
 
 from dpaudit.cli.main import _outcome
 from dpaudit.files import digest
+from dpaudit.integrations.dp_accounting import SecondOpinion
 
 GAUSSIAN = """
 [plan]
@@ -153,7 +154,7 @@ def test_a_deployment_without_exact_samplers_is_told_which_extra(call, monkeypat
     monkeypatch.setitem(sys.modules, "opendp.prelude", None)
     code, _, err = call("run", "examples:Answers", "--data", "numbers")
     assert code == 3
-    assert "install dpaudit[secure]" in err
+    assert "install it with pip install 'dpaudit[secure]'" in err
     assert not Path("out/ledger.jsonl").exists()
 
 
@@ -256,6 +257,54 @@ def test_verify_says_that_audits_are_not_run_again(call):
     assert code == 0
     assert "valid" in out
     assert "1 audit is taken as stated and compared with claim and proof, not re-run" in err
+
+
+def test_a_second_opinion_agrees(call):
+    call("certify", plan(), "-o", "c.json")
+    code, out, err = call("verify", "c.json", "--second-opinion")
+    assert (code, err) == (0, "")
+    assert "they agree within 1%" in " ".join(out.split())
+    record = json.loads(call("verify", "c.json", "--second-opinion", "--json")[1])
+    assert record["second_opinion"]["agrees"] is True
+    assert record["second_opinion"]["epsilon"] == pytest.approx(4.98331, rel=0.01)
+    assert "second_opinion" not in json.loads(call("verify", "c.json", "--json")[1])
+
+
+def test_a_second_opinion_that_contradicts_leaves_the_claim_open(call, monkeypatch):
+    said = SecondOpinion("other", "1", "exact", 9.1, 9.0, 1e-5, (4.9, 4.98331), False, "ε ≥ 9.")
+    monkeypatch.setattr("dpaudit.workflow.verifying.opinion_on", lambda certificate: said)
+    call("certify", plan(), "-o", "c.json")
+    assert call("verify", "c.json")[0] == 0
+    code, _, err = call("verify", "c.json", "--second-opinion")
+    assert (code, err) == (2, "dpaudit: ε ≥ 9.\n")
+
+
+def test_a_second_opinion_in_a_report(call):
+    call("certify", plan(), "-o", "c.json")
+    assert call("report", "c.json", "-o", "c.md", "--second-opinion")[0] == 0
+    assert "- Second opinion: dp-accounting" in Path("c.md").read_text()
+    code, _, err = call("report", "c.json", "-o", "c.xml", "--second-opinion")
+    assert (code, err.count("\n")) == (3, 1)
+    assert "shows no second opinion" in err
+    assert not Path("c.xml").exists()
+
+
+def test_a_ledger_has_no_second_opinion(call):
+    call("run", "examples:Answers", "--data", "numbers", "-o", "here")
+    code, _, err = call("verify", "here/ledger.jsonl", "--second-opinion")
+    assert code == 3
+    assert "it goes with a certificate" in err
+
+
+@pytest.mark.parametrize("command", ["certify", "verify"])
+def test_dp_accounting_is_imported_for_a_second_opinion_alone(call, command):
+    call("certify", plan(), "-o", "c.json")
+    words = {"certify": ["certify", "plan.toml"], "verify": ["verify", "c.json"]}[command]
+    code = (
+        "import sys; from dpaudit.cli.main import _outcome; assert _outcome(sys.argv[1:]) == 0;"
+        "assert not {'dp_accounting', 'matplotlib', 'jinja2'} & set(sys.modules)"
+    )
+    subprocess.run([sys.executable, "-c", code, *words], check=True, capture_output=True)
 
 
 def test_report_of_several(call):

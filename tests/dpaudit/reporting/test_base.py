@@ -6,6 +6,7 @@ import sys
 import pytest
 
 from dpaudit.errors import InputError
+from dpaudit.integrations.dp_accounting import SecondOpinion
 from dpaudit.reporting import (
     JsonRenderer,
     MarkdownRenderer,
@@ -81,6 +82,31 @@ def test_unknown_ending_is_refused(tmp_path, certificates, name):
 def test_missing_folder_is_refused(tmp_path, certificates):
     with pytest.raises(InputError, match="cannot be written"):
         render_to(certificates["bare"], tmp_path / "no" / "report.md")
+
+
+def opinion(reason):
+    return SecondOpinion("other", "1.0", None, None, None, None, (None, None), None, reason)
+
+
+@pytest.mark.parametrize("ending", ["html", "md"])
+def test_a_second_opinion_is_shown_with_the_guarantee_of_its_certificate(
+    certificates, tmp_path, ending
+):
+    both = (certificates["certified"], certificates["bare"])
+    said = (opinion("They <agree> here."), opinion("There is none."))
+    text = render_to(both, tmp_path / f"a.{ending}", said).read_text()
+    first, second = text.index("agree"), text.index("There is none.")
+    assert text.count("Second opinion") == 2
+    assert "<agree>" not in text
+    assert text.index("What is proved") < first < second
+    assert "Second opinion" not in renderer_for(f"a.{ending}").render(*both)
+
+
+@pytest.mark.parametrize("ending", [".json", ".sarif.json", ".xml"])
+def test_a_format_for_machines_shows_no_second_opinion(certificates, tmp_path, ending):
+    with pytest.raises(InputError, match=r"shows no second opinion; these do: \.html, \.md, \.pdf"):
+        render_to(certificates["bare"], tmp_path / f"a{ending}", [opinion("x")])
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_registry():

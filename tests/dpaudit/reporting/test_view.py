@@ -3,7 +3,8 @@
 from dataclasses import replace
 
 from dpaudit import Severity
-from dpaudit.reporting.view import view
+from dpaudit.integrations.dp_accounting import second_opinion
+from dpaudit.reporting.view import view, views
 
 
 def test_every_audit_and_finding_is_there(certificate):
@@ -32,3 +33,10 @@ def test_a_run_may_be_missing(certificates):
 def test_growth_is_drawn_where_it_is_finite(certificate):
     shown = view(certificate)
     assert (shown.growth is None) == (shown.growth_figure is None)
+
+
+def test_an_opinion_is_shown_where_it_was_asked_for(certificates):
+    several = (certificates["certified"], certificates["bare"])
+    assert [shown.opinion for shown in views(several)] == [None, None]
+    asked = [second_opinion(each) for each in several]
+    assert [shown.opinion for shown in views(several, asked)] == [each.reason for each in asked]

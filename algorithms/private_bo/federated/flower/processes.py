@@ -18,11 +18,12 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from http import HTTPStatus
 from http.client import HTTPConnection, HTTPException
-from importlib import metadata, util
+from importlib import metadata
 from pathlib import Path
 
 from dpaudit import files
 from dpaudit.errors import DpAuditError, UnsupportedError
+from dpaudit.extras import require
 
 __all__ = ["FederationError", "Loopback", "loopback", "require_flower"]
 
@@ -48,8 +49,7 @@ def require_flower() -> None:
     """
     if not hasattr(os, "killpg"):
         raise UnsupportedError("this system has no process groups; run the federation on Linux.")
-    if util.find_spec("flwr") is None:
-        raise UnsupportedError("flwr is not installed; install the extra 'federated'.")
+    require("federated", "flwr", what="a federation over processes")
     version = metadata.version("flwr")
     if tuple(int(part) for part in version.split(".")[:2]) < _LEAST_FLOWER:
         least = ".".join(map(str, _LEAST_FLOWER))

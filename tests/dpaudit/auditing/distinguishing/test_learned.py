@@ -114,7 +114,7 @@ class TestWithoutScikitLearn:
         assert record.details["score"] == "black-box, threshold on the sum"
         assert record.details["not_learned"] == (
             "No score was learned: a learned score of arrays needs scikit-learn, which is not "
-            "installed; install dpaudit[learn]."
+            "installed; install it with pip install 'dpaudit[learn]'."
         )
 
     def test_subjects_are_audited_all_the_same(self):
@@ -134,7 +134,7 @@ class TestWithoutScikitLearn:
         assert "not_learned" not in record.details
 
     def test_whoever_asks_for_learning_is_told(self):
-        with pytest.raises(UnsupportedError, match=r"needs scikit-learn, .* dpaudit\[learn\]"):
+        with pytest.raises(UnsupportedError, match=r"needs scikit-learn, .* 'dpaudit\[learn\]'"):
             audit_release(BlackBox(copied), PAIR, epsilon=1.0, runs=2000, seed=2, learn=True)
         with pytest.raises(UnsupportedError, match=r"dpaudit\[learn\]"):
             LearnedScore.boosted(np.zeros((4, 2)), np.ones((4, 2)))

@@ -140,7 +140,9 @@ class TestPdf(PeopleConformance):
 @pytest.mark.parametrize("package", ["typst", "fontpkg"])
 def test_without_the_extra_one_sentence_names_it(certificates, monkeypatch, tmp_path, package):
     monkeypatch.setitem(sys.modules, package, None)
-    with pytest.raises(UnsupportedError, match=rf"'{package}'.*pip install 'dpaudit\[pdf\]'\.$"):
+    with pytest.raises(
+        UnsupportedError, match=rf"needs {package}, .*pip install 'dpaudit\[pdf\]'\.$"
+    ):
         render_to(certificates["bare"], tmp_path / "a.pdf")
     assert list(tmp_path.iterdir()) == []
     render_to(certificates["bare"], tmp_path / "a.html")

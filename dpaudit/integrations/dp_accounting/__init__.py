@@ -1,0 +1,24 @@
+"""dp-accounting: plans from and to its events, and its opinion on a certificate."""
+
+from dpaudit.integrations.dp_accounting.events import (
+    contributions,
+    counterpart,
+    dp_event,
+    from_dp_event,
+    sampled_event,
+    to_dp_event,
+)
+from dpaudit.integrations.dp_accounting.laws import law
+from dpaudit.integrations.dp_accounting.second_opinion import SecondOpinion, second_opinion
+
+__all__ = [
+    "SecondOpinion",
+    "contributions",
+    "counterpart",
+    "dp_event",
+    "from_dp_event",
+    "law",
+    "sampled_event",
+    "second_opinion",
+    "to_dp_event",
+]
