@@ -29,6 +29,7 @@ from dpaudit.certificate.verdicts import (
 from dpaudit.errors import InputError, TamperedError, UnsupportedError
 from dpaudit.mechanisms import Opaque
 from dpaudit.plan import Plan
+from dpaudit.validate import shown
 
 __all__ = ["Certificate", "certify", "load_certificate"]
 
@@ -244,7 +245,7 @@ def _refuse_reserved(findings: Sequence[Finding]) -> None:
     for finding in findings:
         if finding.rule in RESERVED:
             raise InputError(
-                f"finding has the rule {finding.rule!r}, which is reserved; rename it."
+                f"finding has the rule {shown(finding.rule)}, which is reserved; rename it."
             )
 
 

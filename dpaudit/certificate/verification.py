@@ -13,6 +13,7 @@ from dpaudit.certificate.findings import FLOAT_NOISE
 from dpaudit.certificate.verdicts import NOT_DECLARED
 from dpaudit.errors import InputError, TamperedError
 from dpaudit.plan import Plan
+from dpaudit.validate import shown
 
 __all__ = ["TOLERANCE", "verify"]
 
@@ -77,11 +78,13 @@ def _check_findings(certificate: Certificate, again: Certificate) -> None:
         # Exact samplers remove the finding on floats; nothing else removes one.
         if _told(finding) not in kept and finding.rule != FLOAT_NOISE:
             what = "audits" if finding.rule == NOT_DECLARED else "plan and claim"
-            raise TamperedError(f"findings lack {finding.rule!r}, which follows from the {what}.")
+            raise TamperedError(
+                f"findings lack {shown(finding.rule)}, which follows from the {what}."
+            )
     follows = {_told(each) for each in again.findings}
     for finding in certificate.findings:
         if finding.rule in RESERVED and _told(finding) not in follows:
-            raise TamperedError(f"findings hold {finding.rule!r}, which does not follow.")
+            raise TamperedError(f"findings hold {shown(finding.rule)}, which does not follow.")
 
 
 def _told(finding: Finding) -> tuple[str, str, Severity]:

@@ -15,7 +15,7 @@ def _number(text: str) -> float:
     try:
         return float(text)
     except ValueError:
-        raise typer.BadParameter(f"{text!r} is not a number") from None
+        raise typer.BadParameter(f"{text!r:.80} is not a number") from None
 
 
 def _whole(text: str) -> int:
@@ -23,9 +23,9 @@ def _whole(text: str) -> int:
     try:
         number = int(text)
     except ValueError:
-        raise typer.BadParameter(f"{text!r} is not a whole number") from None
+        raise typer.BadParameter(f"{text!r:.80} is not a whole number") from None
     if number < 0:
-        raise typer.BadParameter(f"{text!r} is below 0")
+        raise typer.BadParameter(f"{text!r:.80} is below 0")
     return number
 
 

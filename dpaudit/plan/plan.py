@@ -16,6 +16,7 @@ from dpaudit.plan.dp_sgd import dp_sgd_invocations
 from dpaudit.plan.groups import Group
 from dpaudit.plan.invocation import Invocation
 from dpaudit.plan.relations import PrivacyUnit, Relation, TrustModel
+from dpaudit.validate import shown
 
 __all__ = ["Plan"]
 
@@ -43,12 +44,13 @@ class Plan(Record):
         labels = [invocation.at for invocation in self.invocations if invocation.at]
         if len(set(labels)) < len(labels):
             twice = next(label for label in labels if labels.count(label) > 1)
-            raise InputError(f"plan has two invocations at {twice!r}; labels must be unique.")
+            raise InputError(f"plan has two invocations at {shown(twice)}; labels must be unique.")
         names: dict[str, Group] = {}
         for group in {i.group: None for i in self.invocations if i.group is not None}:
             if names.setdefault(group.name, group) != group:
                 raise InputError(
-                    f"plan has the group {group.name!r} by position and by value; say one of them."
+                    f"plan has the group {shown(group.name)} by position and by value; say one "
+                    "of them."
                 )
         units = sorted({str(invocation.unit) for invocation in self.invocations})
         if len(units) > 1:

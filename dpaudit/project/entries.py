@@ -12,6 +12,7 @@ from dpaudit.certificate import Claim
 from dpaudit.errors import InputError
 from dpaudit.project.execution import Execution
 from dpaudit.project.subject import AuditPair
+from dpaudit.validate import shown
 
 __all__ = ["DRAWN", "AuditEntry", "BudgetEntry", "SubjectEntry"]
 
@@ -48,7 +49,7 @@ class AuditEntry:
         validate.integer_at_least(2, runs=self.execution.runs)
         for name in ("every_pair", "exact"):
             if not isinstance(getattr(self, name), bool):
-                raise InputError(f"{name} is {getattr(self, name)!r:.60}; give true or false.")
+                raise InputError(f"{name} is {shown(getattr(self, name))}; give true or false.")
         if self.code is not None:
             validate.text(code=self.code)
             if self.pair is None:

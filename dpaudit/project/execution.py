@@ -11,6 +11,7 @@ from typing import Annotated, Any, TypeAlias, TypedDict
 from dpaudit import validate
 from dpaudit.errors import InputError
 from dpaudit.fields import Checked, Count, Name, Natural, OpenProbability, Positive
+from dpaudit.validate import shown
 
 __all__ = ["DEFAULTS", "MOST_RUNS", "Execution", "ExecutionFields", "Progress"]
 
@@ -85,7 +86,7 @@ class Execution(Checked):
             value = getattr(self, each.name)
             if each.name not in used and value != each.default:
                 raise InputError(
-                    f"{each.name} is {value!r:.60}; this audit takes {', '.join(used)} and no "
+                    f"{each.name} is {shown(value)}; this audit takes {', '.join(used)} and no "
                     f"{each.name}, so leave it out."
                 )
         return self

@@ -43,6 +43,7 @@ from dpaudit.certificate import Claim
 from dpaudit.errors import InputError
 from dpaudit.project.entries import DRAWN, AuditEntry, BudgetEntry, SubjectEntry
 from dpaudit.project.subject import AuditPair
+from dpaudit.validate import shown
 
 __all__ = [
     "PROJECT_FILE",
@@ -126,11 +127,11 @@ def _folder_within(root: Path, value: object) -> Path:
         folder = root / name
         inside = folder.resolve().is_relative_to(root.resolve())
     except (OSError, ValueError):
-        raise InputError(f"reports is {name!r:.80}; it must be a path.") from None
+        raise InputError(f"reports is {shown(name)}; it must be a path.") from None
     if not inside or any(len(part.encode()) > 255 for part in folder.parts):
         raise InputError(
-            f"reports is {name!r:.80}; it must be a folder within the project. The option -o names "
-            "one elsewhere."
+            f"reports is {shown(name)}; it must be a folder within the project. The option -o "
+            "names one elsewhere."
         )
     return folder
 
@@ -144,7 +145,7 @@ def checked_name(value: object, *, field: str = "name") -> str:
     name = validate.text(**{field: value})
     if not _NAME.fullmatch(name) or name.endswith("."):
         raise InputError(
-            f"{field} is {name!r:.120}; it must be at most 100 letters, digits, '-', '_' and '.', "
+            f"{field} is {shown(name)}; it must be at most 100 letters, digits, '-', '_' and '.', "
             "beginning with a letter or digit."
         )
     return name
@@ -155,10 +156,10 @@ def _subject(number: int, item: object, default: AuditEntry) -> SubjectEntry:
     given = tables.table(place, item, _SUBJECT)
     for key in ("name", "target"):
         if key not in given:
-            raise InputError(f"{place} lacks the key {key!r}; add it.")
+            raise InputError(f"{place} lacks the key {shown(key)}; add it.")
     with tables.within(place):
         name = checked_name(given["name"])
-    with tables.within(f"subject {name!r}"):
+    with tables.within(f"subject {shown(name)}"):
         return _named_subject(name, given, default)
 
 
@@ -166,12 +167,12 @@ def _named_subject(name: str, given: dict[str, Any], default: AuditEntry) -> Sub
     target = validate.text(target=given["target"])
     settings = given.get("set", {})
     if not isinstance(settings, Mapping):
-        raise InputError(f"set is {settings!r:.60}; it must be a table of fields.")
+        raise InputError(f"set is {shown(settings)}; it must be a table of fields.")
     if target.endswith(".toml") and settings:
         raise InputError("set is given for a plan file; edit the plan file instead.")
     if not target.endswith(".toml") and not target.rpartition(":")[0]:
         raise InputError(
-            f"target is {target!r:.80}; it must be module:Object, FILE.py:Object or PLAN.toml."
+            f"target is {shown(target)}; it must be module:Object, FILE.py:Object or PLAN.toml."
         )
     audits = None
     if "audit" in given:
@@ -196,7 +197,7 @@ def _claim(value: object) -> Claim:
     given = tables.table("claim", value, ("epsilon", "delta", "source"))
     source = given.setdefault("source", PROJECT_FILE)
     if not isinstance(source, str):
-        raise InputError(f"source is {source!r:.60}; it must be a text.")
+        raise InputError(f"source is {shown(source)}; it must be a text.")
     return Claim.from_dict(given)
 
 
@@ -211,12 +212,12 @@ def _audit(place: str, value: object, default: AuditEntry, keys: Sequence[str]) 
 
 def _pair(value: object) -> AuditPair:
     if not isinstance(value, list) or len(value) != 2:
-        raise InputError(f"pair is {value!r:.60}; it must be an array of two data sets.")
+        raise InputError(f"pair is {shown(value)}; it must be an array of two data sets.")
     try:
         files.canonical_json(value)
     except (TypeError, ValueError):
         raise InputError(
-            f"pair is {value!r:.60}; it may hold finite numbers, texts, booleans and arrays."
+            f"pair is {shown(value)}; it may hold finite numbers, texts, booleans and arrays."
         ) from None
     x, x_prime = value
     return AuditPair(x, x_prime, "given")
@@ -232,7 +233,7 @@ def _budget(number: int, item: object, subjects: Sequence[SubjectEntry]) -> Budg
         name = validate.text(name=given.get("name", place))
         members = given.get("subjects", known)
         if not isinstance(members, list) or not members:
-            raise InputError(f"subjects is {members!r:.60}; it must be an array of names.")
+            raise InputError(f"subjects is {shown(members)}; it must be an array of names.")
         for member in members:
             tables.chosen(known, subjects=member)
         _refuse_twins("subjects", members)
@@ -242,7 +243,7 @@ def _budget(number: int, item: object, subjects: Sequence[SubjectEntry]) -> Budg
 
 def _formats(value: object, endings: Collection[str]) -> tuple[str, ...]:
     if not isinstance(value, list):
-        raise InputError(f"formats is {value!r:.60}; it must be an array, such as ['html', 'md'].")
+        raise InputError(f"formats is {shown(value)}; it must be an array, such as ['html', 'md'].")
     known = sorted(ending.removeprefix(".") for ending in endings)
     wanted = [str(each).lower().removeprefix(".") for each in value]
     for each in wanted:
@@ -254,7 +255,7 @@ def _refuse_twins(field: str, names: Sequence[str]) -> None:
     folded = [name.casefold() for name in names]
     for name in names:
         if folded.count(name.casefold()) > 1:
-            raise InputError(f"{field} has the name {name!r:.120} twice; names must differ.")
+            raise InputError(f"{field} has the name {shown(name)} twice; names must differ.")
 
 
 def _refuse_collisions(names: Sequence[str], formats: Sequence[str]) -> None:
@@ -263,8 +264,10 @@ def _refuse_collisions(names: Sequence[str], formats: Sequence[str]) -> None:
     taken: dict[str, str] = {}
     for name in names:
         if name.casefold() == _INDEX:
-            raise InputError(f"subject has the name {name!r}, as the index has; rename it.")
+            raise InputError(f"subject has the name {shown(name)}, as the index has; rename it.")
         for ending in formats:
             other = taken.setdefault(f"{name}{ending}".casefold(), name)
             if other != name:
-                raise InputError(f"subjects {other!r} and {name!r} write one file; rename one.")
+                raise InputError(
+                    f"subjects {shown(other)} and {shown(name)} write one file; rename one."
+                )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,7 +11,7 @@ from typing import Any
 from dpaudit import files
 from dpaudit.certificate import Certificate, load_certificate, verify
 from dpaudit.errors import InputError, TamperedError
-from dpaudit.ledger import FileAnchor, JournalContent, read_journal
+from dpaudit.ledger import FileAnchor, JournalSummary, summarise_journal
 from dpaudit.ledger.journal import FORMAT as JOURNAL_FORMAT
 
 __all__ = ["Verification", "load_verified", "verify_file"]
@@ -60,8 +59,7 @@ def verify_file(
         InputError: if it is neither.
         PlanMismatchError: if a ledger holds more than its plan declares.
     """
-    first = files.read_text(path, what="file", limit=2_000_000_000)[:200]
-    if f'"format":"{JOURNAL_FORMAT}"' in first or path.suffix == ".jsonl":
+    if path.suffix == ".jsonl" or _is_journal(path):
         if ledger is not None:
             raise InputError("--ledger is given for a ledger; it goes with a certificate.")
         return _verify_ledger(path, anchor)
@@ -85,11 +83,17 @@ def verify_file(
     return Verification("certificate", facts, (remark,) if audits else ())
 
 
-def _read(path: Path, anchor: Path | None) -> JournalContent:
-    return read_journal(path, anchor=None if anchor is None else FileAnchor(anchor))
+def _is_journal(path: Path) -> bool:
+    """Whether the first bytes of a file are those of a journal, whose keys are in order."""
+    with files.opened(path, what="file") as file:
+        return file.read(200).startswith(f'{{"format":"{JOURNAL_FORMAT}"'.encode())
 
 
-def _require_together(certificate: Certificate, content: JournalContent) -> None:
+def _read(path: Path, anchor: Path | None) -> JournalSummary:
+    return summarise_journal(path, anchor=None if anchor is None else FileAnchor(anchor))
+
+
+def _require_together(certificate: Certificate, content: JournalSummary) -> None:
     """The run that a certificate speaks of is the one that a ledger recorded.
 
     Raises:
@@ -106,33 +110,32 @@ def _require_together(certificate: Certificate, content: JournalContent) -> None
     }
     found = {
         "plan": content.plan.hash,
-        "head": content.head,
-        "entries": len(content.releases),
-        "samplers": dict(Counter(entry.sampler for entry in content.releases)),
+        "head": content.end.head,
+        "entries": content.releases,
+        "samplers": content.samplers,
     }
     for name, value in stated.items():
         if value != found[name]:
             raise TamperedError(f"certificate and ledger differ in {name}: they are of two runs.")
-    content.account()
 
 
 def _verify_ledger(path: Path, anchor: Path | None) -> Verification:
     content = _read(path, anchor)
     remarks = []
-    if content.cut:
+    if content.end.cut:
         remarks.append("the last line was cut off while being written; all lines before it hold.")
-    if not content.closed:
+    if not content.end.closed:
         remarks.append("the ledger was not closed: lines at its end may be missing.")
-    account = content.account()
+    account = content.account
     most = {at: account.most_for_one(at) for at in account.declared}
     facts = {
         "plan_hash": content.plan.hash,
-        "releases": len(content.releases),
-        "closed": content.closed,
+        "releases": content.releases,
+        "closed": content.end.closed,
         "most_for_one_unit": most,
     }
     for i in content.plan.invocations:
         ran = account.charged(i.at)
-        if content.closed and ran < i.releases:
+        if content.end.closed and ran < i.releases:
             remarks.append(f"{i.describe()} ran {ran} of {i.releases} declared times.")
     return Verification("ledger", facts, tuple(remarks))

@@ -47,7 +47,8 @@ class TrialJournal:
             self._file = self._path.open("ab")
         except OSError as error:
             raise InputError(
-                f"journal {str(path)!r} cannot be used: {error.strerror}; give a writable path."
+                f"journal {files.shown(path)} cannot be used: {error.strerror}; give a "
+                "writable path."
             ) from None
 
     def finished(self, stage: int) -> dict[int, Both]:
@@ -77,17 +78,19 @@ class TrialJournal:
 
     def _read(self) -> dict[int, dict[int, Both]]:
         """The finished chunks; a line that was cut off by a kill is removed."""
-        lines = self._path.read_bytes().splitlines(keepends=True) if self._path.exists() else []
+        header = _line(self._header)
+        data = self._path.read_bytes() if self._path.exists() else b""
+        if not header.startswith(data[: len(header)]):  # nothing of it is touched
+            raise InputError(
+                f"journal {files.shown(self._path)} belongs to another experiment (mechanism, "
+                "pair, seed or runs); give another path."
+            )
+        lines = data.splitlines(keepends=True)
         if lines and not lines[-1].endswith(b"\n"):
             os.truncate(self._path, sum(map(len, lines[:-1])))
             lines.pop()
         if not lines:
-            self._path.write_bytes(_line(self._header))
-        elif lines[0] != _line(self._header):
-            raise InputError(
-                f"journal {str(self._path)!r} belongs to another experiment (mechanism, pair, seed "
-                "or runs); give another path."
-            )
+            self._path.write_bytes(header)
         finished: dict[int, dict[int, Both]] = {}
         for place, line in enumerate(lines[1:], start=2):
             try:
@@ -99,8 +102,8 @@ class TrialJournal:
                 whole = False
             if not whole:
                 raise TamperedError(
-                    f"line {place} of journal {str(self._path)!r} is damaged; delete the line, and "
-                    "its runs are made again."
+                    f"line {place} of journal {files.shown(self._path)} is damaged; delete the "
+                    "line, and its runs are made again."
                 )
             chunks[record["number"]] = x, x_prime
         return finished

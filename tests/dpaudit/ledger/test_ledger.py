@@ -213,7 +213,7 @@ def test_a_mechanism_that_releases_while_it_draws_is_refused():
     class Nested(Laplace):
         kind = "nested-laplace"
 
-        def _sample(self, values, rng):
+        def sample(self, values, rng):
             return ledger.release(self, 1.0, at="inner")
 
     nested = Nested(4.0, clip=(-2.0, 2.0))

@@ -153,7 +153,9 @@ def test_what_cannot_be_drawn_is_refused_at_the_first_draw():
     with pytest.raises(InputError, match="power of two"):
         SecureNoise(granularity=0.3)
     with pytest.raises(InputError, match="must be at most"):
-        Ledger(Plan.of(declared(Laplace(1.0))), noise=SecureNoise(granularity=0.5))
+        Ledger(Plan.of(declared(Laplace(1.0))), noise=SecureNoise(granularity=0.5)).release(
+            Laplace(1.0), 0.0
+        )
     with pytest.raises(UnsupportedError, match="at most 16384"):
         SecureNoise().release(entry(Gaussian(1.0)), np.zeros(20_000))
 
