@@ -35,6 +35,10 @@ def foreign_code() -> redirect_stdout[TextIO]:
 
 
 Json = Annotated[bool, typer.Option("--json", help="Print JSON on stdout.")]
+AllowWork = Annotated[
+    bool,
+    typer.Option("--allow-work", help="Recompute a proof however long it would take."),
+]
 Settings = Annotated[
     list[str] | None,
     typer.Option("--set", metavar="KEY=VALUE", help="Set a public field of the subject."),
@@ -279,13 +283,15 @@ def report(
         Path,
         typer.Option("-o", "--output", help="File to write; its ending (.html, .pdf …) decides."),
     ],
+    allow_work: AllowWork = False,
 ) -> None:
     """Verify a certificate, or several, and render them for people or for machines."""
     from dpaudit.cli import show
     from dpaudit.reporting import render_to
     from dpaudit.workflow.verifying import load_verified
 
-    show.written(render_to([load_verified(path) for path in certificates], output))
+    verified = [load_verified(path, allow_work=allow_work) for path in certificates]
+    show.written(render_to(verified, output))
 
 
 def verify(
@@ -298,13 +304,16 @@ def verify(
         Path | None,
         typer.Option("--anchor", metavar="FILE", help="What kept the ledger's head."),
     ] = None,
+    allow_work: AllowWork = False,
     as_json: Json = False,
 ) -> None:
     """Recompute a certificate's guarantee, or check a ledger's chain."""
     from dpaudit.cli import show
     from dpaudit.workflow.verifying import verify_file
 
-    show.verification(verify_file(file, ledger=ledger, anchor=anchor), as_json=as_json)
+    show.verification(
+        verify_file(file, ledger=ledger, anchor=anchor, allow_work=allow_work), as_json=as_json
+    )
 
 
 def demo(

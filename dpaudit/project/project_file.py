@@ -32,6 +32,7 @@ something really changed.
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -252,9 +253,9 @@ def _formats(value: object, endings: Collection[str]) -> tuple[str, ...]:
 
 
 def _refuse_twins(field: str, names: Sequence[str]) -> None:
-    folded = [name.casefold() for name in names]
+    folded = Counter(name.casefold() for name in names)
     for name in names:
-        if folded.count(name.casefold()) > 1:
+        if folded[name.casefold()] > 1:
             raise InputError(f"{field} has the name {shown(name)} twice; names must differ.")
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from dpaudit import files
+from dpaudit.accounting import require_affordable
 from dpaudit.certificate import Certificate, load_certificate, verify
 from dpaudit.errors import InputError, TamperedError
 from dpaudit.ledger import FileAnchor, JournalSummary, summarise_journal
@@ -32,20 +33,35 @@ class Verification:
     remarks: tuple[str, ...] = ()
 
 
-def load_verified(path: Path | str) -> Certificate:
+_USUAL_POINTS = 34
+"""Of a curve; each further one may cost a grid of its own."""
+
+
+def load_verified(path: Path | str, *, allow_work: bool = False) -> Certificate:
     """A certificate whose guarantee, findings and verdict follow from its plan, claim and audits.
+
+    Args:
+        path: of the file.
+        allow_work: whether its proof may take longer than :data:`dpaudit.accounting.MOST_SECONDS`.
 
     Raises:
         TamperedError: if they do not, or a hash does not match.
-        InputError: if it is missing or does not follow the schema.
+        InputError: if it is missing, does not follow the schema, or would take too long.
     """
     certificate = load_certificate(path)
+    if not allow_work:
+        points = 0 if certificate.guarantee is None else len(certificate.guarantee.curve)
+        require_affordable(certificate.plan, times=max(1.0, points / _USUAL_POINTS))
     verify(certificate)
     return certificate
 
 
 def verify_file(
-    path: Path, *, ledger: Path | None = None, anchor: Path | None = None
+    path: Path,
+    *,
+    ledger: Path | None = None,
+    anchor: Path | None = None,
+    allow_work: bool = False,
 ) -> Verification:
     """Check a certificate or a ledger. Imports and runs nothing that the file names.
 
@@ -53,6 +69,7 @@ def verify_file(
         path: of the certificate or the ledger.
         ledger: of the run that a certificate speaks of: do they belong together?
         anchor: what kept the head of the ledger: is its end missing, or is it a copy?
+        allow_work: as for :func:`load_verified`.
 
     Raises:
         TamperedError: if it does not match its own hashes or its guarantee does not follow.
@@ -63,7 +80,7 @@ def verify_file(
         if ledger is not None:
             raise InputError("--ledger is given for a ledger; it goes with a certificate.")
         return _verify_ledger(path, anchor)
-    certificate = load_verified(path)
+    certificate = load_verified(path, allow_work=allow_work)
     if ledger is not None:
         _require_together(certificate, _read(ledger, anchor))
     elif anchor is not None:

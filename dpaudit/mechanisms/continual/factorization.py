@@ -74,6 +74,11 @@ class Factorization(Kinded, ABC):
             return self._rounded_up(self._l2_sensitivity(count, gap))
         raise InputError(f"norm is {norm!r}; a factorisation has an L1 and an L2 sensitivity.")
 
+    def work(self, participations: int, min_separation: int, norm: Norm) -> float:
+        """About how many elementary operations, 10^8 a second, its sensitivity takes, at most."""
+        count, _ = self._pattern(participations, min_separation)
+        return self.steps * (20.0 + (3.0 * count if norm is Norm.L1 else 0.0))
+
     def _pattern(self, participations: int, min_separation: int) -> tuple[int, int]:
         """The pattern, without the participations for which the stream is too short."""
         count = validate.integer_at_least(1, participations=participations)

@@ -91,6 +91,10 @@ class Continual(Mechanism):
         """How far the noisy nodes move, in ``norm``, if each contribution moves by 1."""
         return self.factorization.sensitivity(self.participations, self.min_separation, self.norm)
 
+    def work(self, sensitivity: float) -> float:
+        """That of the sensitivity of the factorisation."""
+        return self.factorization.work(self.participations, self.min_separation, self.norm)
+
     @property
     @abstractmethod
     def noise_sigma(self) -> float:
