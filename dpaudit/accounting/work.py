@@ -20,7 +20,7 @@ MOST_SECONDS = 120.0
 # Measured at δ = 1e-6 with best, in seconds of one processor core, and rounded up.
 _READ = 1e-3
 """Of an invocation, to read, hash and group it."""
-_ALONE = 3.0
+_ALONE = 10.0
 """Of any composition: its grids, for each decade of the curve."""
 _FIRST, _FURTHER, _MANY = 0.35, 0.08, 64
 """Of a distinct pair: of each of the first ones for each decade, of all others once."""

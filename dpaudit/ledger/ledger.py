@@ -30,7 +30,7 @@ from dpaudit.ledger.account import Account
 from dpaudit.ledger.anchor import Anchor
 from dpaudit.ledger.checks import caller, name_of, require_continual, require_open, require_sound
 from dpaudit.ledger.door import Door
-from dpaudit.ledger.entry import Budget, Entry, ExternalDraw, NoiseBackend
+from dpaudit.ledger.entry import BatchNoise, Budget, Entry, ExternalDraw, NoiseBackend
 from dpaudit.ledger.float_noise import FloatNoise
 from dpaudit.ledger.journal import Journal
 from dpaudit.ledger.queries import BoundedQueries
@@ -232,6 +232,8 @@ class Ledger(BoundedQueries):
             noise, source = self._drawing(), caller(())
             entries = [Entry(invocation, name, source, noise.sampler) for name in names]
             self._charge(*entries)
+            if entries and isinstance(noise, BatchNoise):
+                return noise.release_each(entries, own)
             return [noise.release(*each) for each in zip(entries, own, strict=True)]
 
     def _bounded(self, at: str) -> Invocation:

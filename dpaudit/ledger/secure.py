@@ -91,6 +91,22 @@ class SecureNoise(Checked):
         """One noisy release, as :meth:`dpaudit.mechanisms.Mechanism.release`."""
         return as_released(self.release_many(entry.invocation, value, 1)[0])
 
+    def release_each(
+        self, entries: Sequence[Entry], values: Sequence[NDArray[Any]]
+    ) -> list[Released]:
+        """One noisy release for each entry, all of one invocation; values of one shape in one draw.
+
+        The noise of every entry is independent of all others, as one draw of many is.
+        """
+        invocation = entries[0].invocation
+        self._require(invocation)
+        mechanism, sensitivity = invocation.mechanism, invocation.sensitivity
+        prepared = [mechanism.prepare(value) for value in values]
+        if len({np.shape(each) for each in prepared}) != 1:
+            return [self.release(*each) for each in zip(entries, values, strict=True)]
+        drawn = mechanism.sample_exactly(np.stack(prepared), sensitivity, self)
+        return [as_released(each) for each in drawn]
+
     def stream(self, entry: Entry, shape: Sequence[int]) -> PrefixSums:
         """No continual release has an exact sampler.
 
@@ -154,6 +170,10 @@ class SecureNoise(Checked):
         share = Fraction(probability)
         drawn = [secrets.randbelow(share.denominator) for _ in range(math.prod(shape))]
         return np.array([one < share.numerator for one in drawn], dtype=bool).reshape(shape)
+
+    def below(self, bound: int) -> int:
+        """One uniform integer in 0…bound − 1, of any size."""
+        return secrets.randbelow(bound)
 
 
 Sampler = Callable[[list[int]], list[int]]

@@ -69,7 +69,7 @@ class DiscreteGaussian(IntegerNoise):
 
     def work(self, sensitivity: float) -> float:
         """A loss for each output of any mass; most masses are so small that they are cut off."""
-        return WORK_OF_LOSS / 8 * 78 * self.sigma
+        return WORK_OF_LOSS / 8 * 78 * self.sigma + 1e9
 
     def prepare(self, value: ArrayLike) -> NDArray[Any]:
         """One whole number, as the pair covers no more."""

@@ -65,7 +65,8 @@ class DiscreteLaplace(IntegerNoise):
 
     def work(self, sensitivity: float) -> float:
         """A loss for each whole number up to the sensitivity."""
-        return WORK_OF_LOSS * sensitivity
+        # A law of equal steps is kept on them, which few of them make no smaller.
+        return WORK_OF_LOSS * (sensitivity + 8 * min(sensitivity, 10_000))
 
     def noise(self, shape: tuple[int, ...], rng: np.random.Generator) -> NDArray[np.int64]:
         """The difference of two geometric draws."""

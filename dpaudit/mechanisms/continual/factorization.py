@@ -21,8 +21,8 @@ __all__ = ["Factorization"]
 
 _MOST_STEPS = 10**7
 """Ten times the longest training that we know of; a number for each step is 80 MB then."""
-_MOST_PATTERNS = 10**9
-"""Steps times participations of a search that has to look at all of them: ten seconds."""
+_MOST_PATTERNS = 10**8
+"""Steps times participations of a search that has to look at all of them: some ten seconds."""
 
 
 @dataclass(frozen=True)
@@ -77,7 +77,8 @@ class Factorization(Kinded, ABC):
     def work(self, participations: int, min_separation: int, norm: Norm) -> float:
         """About how many elementary operations, 10^8 a second, its sensitivity takes, at most."""
         count, _ = self._pattern(participations, min_separation)
-        return self.steps * (20.0 + (3.0 * count if norm is Norm.L1 else 0.0))
+        searched = min(self.steps * count, _MOST_PATTERNS) if norm is Norm.L1 else 0
+        return 100.0 * self.steps + 10.0 * searched
 
     def _pattern(self, participations: int, min_separation: int) -> tuple[int, int]:
         """The pattern, without the participations for which the stream is too short."""
