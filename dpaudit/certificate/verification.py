@@ -44,7 +44,7 @@ def verify(certificate: Certificate) -> None:
         certificate.plan,
         subject=certificate.subject,
         claim=certificate.claim,
-        delta=None if proved is None else proved.delta,
+        delta=_delta(certificate),
         accountant=proved.accountant if alone and proved is not None else AccountantName.BEST,
         findings=own,
     ).with_audits(certificate.audits)
@@ -69,6 +69,13 @@ def verify(certificate: Certificate) -> None:
             f"verdict is {certificate.verdict}; plan, claim, findings and audits make it "
             f"{again.verdict}."
         )
+
+
+def _delta(certificate: Certificate) -> float | None:
+    """That of the guarantee; where nothing is proved at any δ, the claim's, or any."""
+    if certificate.guarantee is not None:
+        return certificate.guarantee.delta
+    return 0.0 if certificate.claim is None else None
 
 
 def _check_findings(certificate: Certificate, again: Certificate) -> None:

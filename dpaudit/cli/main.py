@@ -17,6 +17,9 @@ from dpaudit.errors import DpAuditError, InputError
 
 __all__ = ["app", "main"]
 
+_LONGEST = 600
+"""Of a longer sentence, which repeats what it was given, the beginning and the end are told."""
+
 app = typer.Typer(
     name="dpaudit",
     help="Certify, audit and report the privacy claims of differentially private algorithms.",
@@ -90,6 +93,8 @@ def _is_readable(argument: str) -> bool:
 
 
 def _say(message: str, code: Exit) -> int:
+    if len(message) > _LONGEST:
+        message = f"{message[: _LONGEST // 2]} … {message[-_LONGEST // 2 :]}"
     with suppress(OSError, ValueError, AttributeError):  # stderr may be closed
         sys.stderr.write(f"dpaudit: {message}\n")
     return code

@@ -29,6 +29,7 @@ class Account:
     def __init__(self, plan: Plan) -> None:
         self.declared = {invocation.at: invocation for invocation in plan.invocations}
         self._charges: dict[str, Counter[str | None]] = {at: Counter() for at in self.declared}
+        self._totals = dict.fromkeys(self.declared, 0)
         self._most = dict.fromkeys(self.declared, 0)  # releases that one named unit has had
         self._group: dict[str, str] = {}
 
@@ -65,7 +66,7 @@ class Account:
         for unit, times in units.items():
             self.require_member(invocation, unit)
             self._require_left(invocation, unit, times)
-        charged = self._charges[at].total()
+        charged = self._totals[at]
         if charged + sum(units.values()) > invocation.releases:
             raise PlanMismatchError(
                 f"{invocation.describe()} is declared {invocation.releases} times in all and has "
@@ -105,6 +106,7 @@ class Account:
         """Count one use."""
         charges = self._charges[invocation.at]
         charges[unit] += 1
+        self._totals[invocation.at] += 1
         if unit is not None:
             self._most[invocation.at] = max(self._most[invocation.at], charges[unit])
             self.join(invocation, unit)
@@ -120,7 +122,7 @@ class Account:
 
     def charged(self, at: str) -> int:
         """How often an invocation was used in all."""
-        return self._charges[at].total()
+        return self._totals[at]
 
     def check(self) -> None:
         """Compare what ran with what was declared.

@@ -10,7 +10,7 @@ from typing import Annotated, Any, TypeAlias, TypedDict
 
 from dpaudit import validate
 from dpaudit.errors import InputError
-from dpaudit.fields import Checked, Count, Name, Natural, OpenProbability, Positive
+from dpaudit.fields import Checked, Name, Natural, OpenProbability, Positive, at_least
 from dpaudit.validate import shown
 
 __all__ = ["DEFAULTS", "MOST_RUNS", "Execution", "ExecutionFields", "Progress"]
@@ -25,7 +25,7 @@ MOST_RUNS = 10**9
 def _runs(**field: Any) -> int:
     number = validate.integer_at_least(1, **field)
     if number > MOST_RUNS:
-        raise InputError(f"runs is {number:.4g}; it must be at most {MOST_RUNS}.")
+        raise InputError(f"runs is {shown(number)}; it must be at most {MOST_RUNS}.")
     return number
 
 
@@ -55,7 +55,7 @@ class Execution(Checked):
     runs: Annotated[int, _runs] = 10_000
     confidence: OpenProbability = 0.95
     seed: Natural | None = None
-    workers: Count = 1
+    workers: Annotated[int, at_least(1, 4096)] = 1
     dask: Name | None = None
     timeout: Positive | None = 60.0
     journal: Path | str | None = None

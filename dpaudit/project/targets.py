@@ -142,7 +142,8 @@ def find_subject(name: str, settings: Mapping[str, Any]) -> Subject:
     try:
         subject: Subject = found(**{key: _as_tuple(value) for key, value in settings.items()})
     except (TypeError, AttributeError, ArithmeticError) as error:
-        raise InputError(f"{name} cannot be made with {dict(settings)}: {error}.") from None
+        given = shown(dict(settings))
+        raise InputError(f"{name} cannot be made with {given}: {error!s:.200}.") from None
     return subject
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -83,14 +84,38 @@ def run_subject(
             journal.unlink(missing_ok=True)
         raise
     record = ledger_record(ledger, journal)
-    run = result.to_dict()
-    run["summary"] = {"data": data, **run["summary"], "releases": len(ledger)}
+    run = _results(name, result)
+    run["summary"] = {"data": data, **run.get("summary", {}), "releases": len(ledger)}
+    run.setdefault("series", {})
     certificate = certified(target, extra=_noise_findings(record))
     if not any(sampler.startswith("numpy") for sampler in record["samplers"]):
         kept = tuple(each for each in certificate.findings if each.rule != FLOAT_NOISE)
         certificate = replace(certificate, findings=kept)
     certificate = replace(certificate, run=run | {"ledger": record}, seed=seed)
     return certificate, (journal, *save(certificate, folder))
+
+
+def _results(name: str, result: Any) -> dict[str, Any]:
+    """The record of a run's results, which the subject's author wrote.
+
+    Raises:
+        InputError: if there is none, or it holds what JSON does not.
+    """
+    what = f"the result of {name}, a {type(result).__name__:.40},"
+    if not callable(getattr(result, "to_dict", None)):
+        raise InputError(f"{what} has no to_dict; return a RunResult, or what has one.")
+    with foreign(name):
+        record = result.to_dict()
+    summary = record.get("summary", {}) if isinstance(record, Mapping) else None
+    if not isinstance(summary, Mapping):
+        raise InputError(f"{what} is not written as a table, whose summary is one.")
+    try:
+        plain: dict[str, Any] = json.loads(files.canonical_json(dict(record)))
+    except (TypeError, ValueError, RecursionError):
+        raise InputError(
+            f"{what} holds more than finite numbers, texts, lists and tables."
+        ) from None
+    return plain
 
 
 def ledger_record(ledger: Ledger, path: Path) -> dict[str, Any]:

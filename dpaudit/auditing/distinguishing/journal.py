@@ -8,8 +8,10 @@ one that is missing is run again and is the very same, so no run is lost and non
 from __future__ import annotations
 
 import base64
+import errno
 import json
 import os
+from contextlib import suppress
 from io import BytesIO
 from pathlib import Path
 from types import TracebackType
@@ -19,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpaudit import files
-from dpaudit.errors import InputError, TamperedError
+from dpaudit.errors import InputError, JournalError, TamperedError
 
 __all__ = ["TrialJournal"]
 
@@ -44,7 +46,7 @@ class TrialJournal:
         self._header = {"format": FORMAT, "experiment": files.digest(identity)}
         try:
             self._finished = self._read()
-            self._file = self._path.open("ab")
+            self._file = self._path.open("ab", buffering=0)
         except OSError as error:
             raise InputError(
                 f"journal {files.shown(path)} cannot be used: {error.strerror}; give a "
@@ -58,9 +60,19 @@ class TrialJournal:
     def append(self, stage: int, number: int, both: Both) -> None:
         """Record a finished chunk; on disk before this returns."""
         record = {"stage": int(stage), "number": number, "outputs": [*map(_packed, both)]}
-        self._file.write(_line(record | {"checksum": self._checksum(record)}))
-        self._file.flush()
-        os.fsync(self._file.fileno())
+        length = os.fstat(self._file.fileno()).st_size
+        try:
+            line = _line(record | {"checksum": self._checksum(record)})
+            if self._file.write(line) != len(line):
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+            os.fsync(self._file.fileno())
+        except OSError as error:
+            with suppress(OSError):
+                os.ftruncate(self._file.fileno(), length)
+            raise JournalError(
+                f"journal {files.shown(self._path)} cannot be written: {error.strerror}; the "
+                "chunks that are in it stay."
+            ) from None
 
     def __enter__(self) -> Self:
         return self
