@@ -2,6 +2,19 @@
 
 Every mechanism says how it is released exactly (:mod:`dpaudit.mechanisms.exact`); here are the
 samplers that it asks for: OpenDP's for integer noise, and the ``secrets`` of the standard library.
+
+What exact noise guarantees, and what not:
+
+* The law of what is released is that of integers drawn without rounding, on a grid where the
+  mechanism is continuous; its guarantee is at most the declared one, and the bits of a released
+  float hold nothing beside the integer.
+* Randomness cannot be predicted by who knows earlier noise: OpenDP asks OpenSSL's generator, which
+  the operating system seeds; ``secrets`` asks the operating system itself. There is no seed.
+* Time is not constant. Integer noise and choices are drawn by rejection, so that the time of a
+  release depends on the noise that was drawn, and that of a choice on the utilities too. Whoever
+  measures it learns something that no accountant counts: release where nobody can.
+* Memory is not wiped: values, noise and the state of the generator stay in the process until they
+  are overwritten, and may reach a swap file or a core dump.
 """
 
 from __future__ import annotations

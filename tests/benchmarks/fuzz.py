@@ -264,10 +264,13 @@ def main() -> None:
     last = arguments.first + arguments.cases
     places = [arguments.only] if arguments.only is not None else range(arguments.first, last)
     outcomes: dict[int, Outcome] = {}
-    for place in places:
-        outcomes[place] = case(arguments.seed, place)
-        if outcomes[place].violation:
-            print(f"VIOLATION in case {place}: {outcomes[place].violation:.400}", flush=True)
+    try:
+        for place in places:
+            outcomes[place] = case(arguments.seed, place)
+            if outcomes[place].violation:
+                print(f"VIOLATION in case {place}: {outcomes[place].violation:.400}", flush=True)
+    except KeyboardInterrupt:
+        print("interrupted; of the cases so far:")
     seconds = np.array([one.seconds for one in outcomes.values()])
     shares = np.quantile(seconds, [0.5, 0.9, 0.99, 1.0])
     print(

@@ -4,6 +4,7 @@ import copy
 import os
 import pickle
 import threading
+import time
 from multiprocessing import get_context
 
 import numpy as np
@@ -114,3 +115,37 @@ def test_nobody_enters_twice():
         door.__enter__()
     with door:  # and it is free again
         pass
+
+
+def test_a_fork_that_has_its_parents_number_gets_nothing(monkeypatch):
+    """Numbers of processes are given again after a while."""
+    ledger, number = open_ledger(), os.getpid()
+
+    def action():
+        monkeypatch.setattr(os, "getpid", lambda: number)
+        return ledger.release(LAPLACE, 1.0, unit="ann")
+
+    assert outcome_in_a_fork(action).startswith("ClosedLedgerError")
+
+
+def test_only_one_thread_is_inside_at_any_time():
+    """Two releases meet within the budget, which is asked in the critical section."""
+    inside, most = [], []
+
+    class Slow:
+        def admit(self, invocation):
+            inside.append(1)
+            time.sleep(0.02)
+            most.append(len(inside))
+            inside.pop()
+
+    ledger = open_ledger(response_plan(total=8)).within(Slow())
+    threads = [
+        threading.Thread(target=ledger.release, args=(LAPLACE, 1.0), kwargs={"unit": f"user {n}"})
+        for n in range(8)
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert most == [1] * 8
