@@ -159,6 +159,8 @@ class ExponentialMechanism(Mechanism):
 class _BoundedRangePair(FinitePair):
     """Randomised response with the concentration of a mechanism of bounded range."""
 
+    is_attained: ClassVar[bool] = False
+
     def renyi(self, orders: ArrayLike) -> Floats:
         """At most α ε²/8, and at most that of randomised response."""
         orders = np.asarray(orders, dtype=np.float64)

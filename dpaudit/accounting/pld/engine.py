@@ -30,6 +30,7 @@ LARGEST_SIZE = 2**21
 LARGEST_LOSS = 2.0**40
 """Losses beyond it are not accounted for: no ε of that size means anything."""
 
+_LEAST_SPREAD = 1e-150
 _TRUNCATION = 1e-9
 _MOST_CELLS = 2**19
 _STAGED = 256
@@ -81,7 +82,8 @@ def plan_grid(
             the grid serves any smaller number of uses too.
 
     Returns:
-        None where the losses are so large that there is no point in a finite ε.
+        None where the losses are so large that there is no point in a finite ε, or so small that
+        floats do not hold their squares, and their sum is as good.
     """
     uses = math.fsum(term.count for term in terms)
     tail = max(delta * _TRUNCATION / uses, 1e-290)
@@ -97,6 +99,8 @@ def plan_grid(
     deviation = math.sqrt(variance)
     target = tolerance * max(epsilon, 0.1 * deviation)
     spread = min(math.sqrt(target / (4 * (1 + theta))), 0.05 * deviation)
+    if not spread > _LEAST_SPREAD:
+        return None
     bottom, top = min(window.bottom, epsilon - 12 * spread), window.top
     if from_zero:
         bottom = min(bottom, -12 * spread)

@@ -7,10 +7,13 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from examples import gaussian_invocation
 from mechanism_conformance import MechanismConformance, PlainSource, grid_delta
 from scipy import stats
 from scipy.special import softmax
 
+from dpaudit import Plan
+from dpaudit.accounting import guarantee
 from dpaudit.errors import InputError
 from dpaudit.mechanisms import ExponentialMechanism
 
@@ -118,3 +121,12 @@ def test_one_of_many_candidates_takes_trials_in_their_number() -> None:
     start = time.perf_counter()
     assert ExponentialMechanism(1.0).release_exactly(utilities, 1.0, 1, source) == [77]
     assert time.perf_counter() - start < 30
+
+
+def test_many_choices_cost_less_than_their_pairs() -> None:
+    """The concentration of a choice is below that of its dominating pair: no contradiction."""
+    choice = ExponentialMechanism(0.6787636340595198, 28.7)
+    plan = Plan.of(gaussian_invocation(mechanism=choice, count=10_000))
+    best, pairs = guarantee(plan, 1e-12), guarantee(plan, 1e-12, "pld")
+    assert best.epsilon == guarantee(plan, 1e-12, "zcdp").epsilon < pairs.epsilon / 3
+    assert best.error_bound is None
