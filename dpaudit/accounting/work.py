@@ -26,6 +26,8 @@ _FIRST, _FURTHER, _MANY = 0.35, 0.08, 64
 """Of a distinct pair: of each of the first ones for each decade, of all others once."""
 _SAMPLED = 1.7
 """Times as much for a pair that is sampled."""
+_OFTEN, _OFTEN_MORE = 10**10, 30.0
+"""Of a pair that is used more often than that, whose grids are the largest there are."""
 _OPERATIONS = 1e8
 """Of those that mechanisms speak of, a second."""
 _MOST_MEMBERS = 10**6
@@ -88,7 +90,8 @@ def _seconds_of_unit(invocations: Sequence[Invocation]) -> float:
         return _READ * len(uses)  # and so there is nothing to compose
     first, further = uses[:_MANY], uses[_MANY:]
     share = 1 + (_SAMPLED - 1) * sum(one is not None for one in sampling) / len(uses)
-    return _ALONE + share * (_FIRST * len(first) + _FURTHER * len(further))
+    often = sum(count > _OFTEN for _, count in merged(invocations))
+    return _ALONE + _OFTEN_MORE * often + share * (_FIRST * len(first) + _FURTHER * len(further))
 
 
 def _is_closed(one: Invocation, sampling: Amplification | None) -> bool:

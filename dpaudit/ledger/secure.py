@@ -98,7 +98,7 @@ class SecureNoise(Checked):
     @property
     def sampler(self) -> str:
         """Opendp and its version."""
-        return f"opendp {metadata.version('opendp')}, exact"
+        return f"opendp {_version()}, exact"
 
     def release(self, entry: Entry, value: ArrayLike) -> Released:
         """One noisy release, as :meth:`dpaudit.mechanisms.Mechanism.release`."""
@@ -210,6 +210,12 @@ def _normal(sigma: float) -> Sampler:
     dp = _opendp()
     domain = dp.vector_domain(dp.atom_domain(T="i64"))
     return dp.m.make_gaussian(domain, dp.l2_distance(T="f64"), scale=sigma)  # type: ignore[no-any-return]
+
+
+@lru_cache(maxsize=1)
+def _version() -> str:
+    """That of OpenDP; to look it up takes longer than to draw."""
+    return metadata.version("opendp")
 
 
 def _opendp() -> Any:
