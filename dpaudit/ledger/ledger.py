@@ -28,7 +28,14 @@ from dpaudit.chain import Durability
 from dpaudit.errors import InputError, JournalError, PlanMismatchError
 from dpaudit.ledger.account import Account
 from dpaudit.ledger.anchor import Anchor
-from dpaudit.ledger.checks import caller, name_of, require_continual, require_open, require_sound
+from dpaudit.ledger.checks import (
+    caller,
+    name_of,
+    require_continual,
+    require_open,
+    require_sound,
+    require_unbounded,
+)
 from dpaudit.ledger.door import Door
 from dpaudit.ledger.entry import BatchNoise, Budget, Entry, ExternalDraw, NoiseBackend
 from dpaudit.ledger.float_noise import FloatNoise
@@ -313,7 +320,9 @@ class Ledger(BoundedQueries):
             noise.observe(entry, external)
 
         between = getattr(external, "packages", ())
-        self._pass(mechanism, unit, at, draw, sampler=sampler, between=between)
+        self._pass(
+            mechanism, unit, at, draw, check=require_unbounded, sampler=sampler, between=between
+        )
 
     def _pass(
         self,

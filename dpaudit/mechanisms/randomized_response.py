@@ -17,6 +17,7 @@ from dpaudit.fields import Rate, at_least
 from dpaudit.mechanisms.base import Mechanism, Norm, changes, integer_array, sum_over_entries
 from dpaudit.mechanisms.exact import ExactSource
 from dpaudit.mechanisms.pairs import DominatingPair, FinitePair, Floats, costless_pair
+from dpaudit.mechanisms.rounding import up
 from dpaudit.mechanisms.tails import Tails
 
 __all__ = ["RandomizedResponse"]
@@ -65,7 +66,11 @@ class RandomizedResponse(Mechanism):
         if not changes(sensitivity, self.kind) or self.p == 1:
             return costless_pair()
         lie, truth = self._chances
-        epsilon = math.nextafter(math.log1p(self.k * (1 - self.p) / self.p), math.inf)
+        odds = self.k * (1 - self.p) / self.p
+        if odds < math.inf:
+            epsilon = math.nextafter(math.log1p(odds), math.inf)
+        else:  # the 1 beside it is nothing
+            epsilon = up(math.log(self.k) + math.log1p(-self.p) - math.log(self.p), 8)
         return FinitePair(
             np.array([-epsilon, 0.0, epsilon]),
             np.array([lie, (self.k - 2) * lie, truth]),

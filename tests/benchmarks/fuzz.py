@@ -156,9 +156,11 @@ def made_plan(rng: random.Random) -> Plan:
                 "at": f"place {place} — ε",
             }
             shift = sensitivity(rng, one)
-            if one.norm in (Norm.L1, Norm.L2) and rng.random() < 0.15 and shift > 0:
+            summed = one.norm in (Norm.L1, Norm.L2) and not isinstance(one, Continual)
+            if summed and rng.random() < 0.15 and shift > 0:
                 bound = shift / relation.contribution_factor
                 if 1e-200 <= bound <= 1e200:
+                    facts["total"] = times  # a sum touches every unit
                     facts["contribution"] = Contribution(bound, rows=rng.choice([None, 1, 5]))
             try:
                 invocations.append(
@@ -193,12 +195,8 @@ def run(plan: Plan, folder: Path, seed: int) -> bool:
                 unit = None if one.contribution else f"{name} {place // one.count}"
                 if isinstance(one.mechanism, ApproximateBlackBox):
                     ledger.observe(one.mechanism, _Elsewhere(), unit=unit, at=one.at)
-                elif one.contribution is not None and not isinstance(one.mechanism, Continual):
-                    if place >= one.count:
-                        return True  # a sum touches every unit, so that it is not made more often
-                    ledger.sum(np.zeros(5, dtype=np.int64), at=one.at)
                 elif one.contribution is not None:
-                    return True
+                    ledger.sum(np.zeros(5, dtype=np.int64), at=one.at)
                 else:
                     ledger.release(one.mechanism, value(one.mechanism), unit=unit, at=one.at)
     summary = summarise_journal(path)
@@ -245,7 +243,7 @@ def case(seed: int, place: int) -> Outcome:
             violation = f"{type(error).__name__}: {error}"
     seconds = time.process_time() - start
     megabytes = getrusage(RUSAGE_SELF).ru_maxrss / 1024
-    if not violation and seconds > MOST_SECONDS:
+    if not violation and seconds > max(MOST_SECONDS, 2 * 2 * estimate):  # proved twice
         violation = f"took {seconds:.0f} s, estimated {estimate:.0f} s"
     if not violation and megabytes > MOST_MEGABYTES:
         violation = f"the process has {megabytes:.0f} MB"
@@ -285,8 +283,10 @@ def main() -> None:
     for place in slow:
         one = outcomes[place]
         print(f"  case {place}: {one.seconds:.1f} s (estimated {one.estimate:.0f}) {one.kinds}")
-    low = [p for p, one in outcomes.items() if one.seconds > 2 * max(one.estimate, 5.0)]
-    print(f"{len(low)} took more than twice their estimate (of 5 s or more): {low[:10]}")
+    low = [p for p, one in outcomes.items() if one.seconds > 2 * 2 * max(one.estimate, 5.0)]
+    print(
+        f"{len(low)} took more than twice their estimate (two proofs, of 5 s or more): {low[:10]}"
+    )
     kinds = Counter(kind for one in outcomes.values() for kind in one.kinds)
     print("mechanisms: " + ", ".join(f"{kind} {times}" for kind, times in sorted(kinds.items())))
     for sentence, times in Counter(one.refused for one in outcomes.values()).most_common(5):
