@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import os
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Generator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from enum import StrEnum
@@ -20,9 +20,11 @@ from typing import Any
 from dpaudit import files
 from dpaudit.errors import InputError, JournalError, TamperedError
 
-__all__ = ["Chain", "ChainContent", "Durability", "read_chain"]
+__all__ = ["Chain", "ChainEnd", "Durability", "check_chain", "walk_chain"]
 
 _WHOLE_LINE = re.compile(rb'"hash":"[0-9a-f]{64}".')
+_LONGEST_LINE = files.MAX_JSON_BYTES
+"""The first line of a journal holds a plan; no other is nearly so long."""
 
 
 class Durability(StrEnum):
@@ -88,7 +90,7 @@ class Chain:
         return chain
 
     @classmethod
-    def resume(cls, path: Path | str, durability: Durability) -> tuple[Chain, ChainContent]:
+    def resume(cls, path: Path | str, durability: Durability) -> tuple[Chain, ChainEnd]:
         """Hold a file in order to go on with it; :meth:`trim` it before anything is appended.
 
         Raises:
@@ -96,7 +98,7 @@ class Chain:
             InputError: if the file is missing, cannot be written, or is open elsewhere.
         """
         path = Path(path)
-        read_chain(path)  # a sentence for what is no chained file, before anything is opened
+        check_chain(path)  # a sentence for what is no chained file, before anything is opened
         try:
             descriptor = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CLOEXEC)
         except OSError as error:
@@ -107,23 +109,23 @@ class Chain:
         chain = cls(path, descriptor, "", 0, durability)
         try:
             chain._lock()
-            content = read_chain(path)  # nobody writes to it from here on
+            end = check_chain(path)  # nobody writes to it from here on
         except BaseException:
             chain.release()
             raise
-        chain.head, chain.number = content.head, len(content.records)
-        return chain, content
+        chain.head, chain.number = end.head, end.lines
+        return chain, end
 
-    def trim(self, content: ChainContent) -> None:
+    def trim(self, end: ChainEnd) -> None:
         """Drop a last line that was cut off, so that the next one follows a whole one.
 
         Raises:
             JournalError: if the file cannot be changed.
         """
         try:
-            os.ftruncate(self._descriptor, content.whole_bytes)
-            self._length = content.whole_bytes
-            if not content.ends:
+            os.ftruncate(self._descriptor, end.whole_bytes)
+            self._length = end.whole_bytes
+            if not end.ends:
                 self._write(b"\n")
         except OSError as error:
             raise JournalError(
@@ -188,46 +190,69 @@ class Chain:
 
 
 @dataclass(frozen=True)
-class ChainContent:
-    """What a chained file says, after its chain was checked.
+class ChainEnd:
+    """What the end of a chained file is like, after the whole chain was checked.
 
     Attributes:
-        records: its lines, with ``number``, ``previous`` and ``hash``.
+        head: hash of the last whole line.
+        lines: how many whole lines there are.
         cut: whether a last line was cut off (and left out here).
         ends: whether the last whole line has its end; if not, only that is missing.
         whole_bytes: length of the whole lines.
     """
 
-    records: Sequence[Mapping[str, Any]]
+    head: str
+    lines: int
     cut: bool
     ends: bool
     whole_bytes: int
 
-    @property
-    def head(self) -> str:
-        """Hash of the last whole line."""
-        return str(self.records[-1]["hash"])
 
+def walk_chain(path: Path | str) -> Generator[Mapping[str, Any], None, ChainEnd]:
+    """The lines of a chained file, each with ``number``, ``previous`` and ``hash``, as they follow.
 
-def read_chain(path: Path | str, *, limit: int = 2_000_000_000) -> ChainContent:
-    """Read a chained file and check its chain.
+    Memory is that of one line, however long the file is.
 
     Raises:
         TamperedError: naming the first line that does not follow from the one before.
-        InputError: if the file is missing, larger than ``limit`` bytes, or is none.
+        InputError: if the file is missing or is none.
     """
-    data = files.read_bytes(path, what="journal", limit=limit)
-    *lines, tail = data.split(b"\n")
-    records: list[dict[str, Any]] = []
-    for line in lines:
-        records.append(_chained(line, len(records), records))
-    whole, ends, cut = len(data) - len(tail), True, bool(tail)
-    if _WHOLE_LINE.search(tail):  # all but its end was written, so what it says may have happened
-        records.append(_chained(tail, len(records), records))
-        whole, ends, cut = len(data), False, False
-    if not records:
+    head, number, whole, ends, cut = "", 0, 0, True, False
+    with files.opened(path, what="journal") as file:
+        while line := file.readline(_LONGEST_LINE + 1):
+            if len(line) > _LONGEST_LINE:
+                raise InputError(
+                    f"journal {files.shown(path)} has a line of more than {_LONGEST_LINE} bytes; "
+                    "it is no journal."
+                )
+            ends = line.endswith(b"\n")
+            cut = not ends and not _WHOLE_LINE.search(line)
+            if cut:
+                ends = True
+                break
+            # All but its end may have been written, so what it says may have happened.
+            record = _chained(line.removesuffix(b"\n"), number, head)
+            head, number, whole = record["hash"], number + 1, whole + len(line)
+            yield record
+    if not number:
         raise InputError(f"journal {files.shown(path)} has no first line; it is no journal.")
-    return ChainContent(records, cut, ends, whole)
+    return ChainEnd(head, number, cut, ends, whole)
+
+
+def check_chain(path: Path | str) -> ChainEnd:
+    """The end of a chained file whose chain holds.
+
+    Raises:
+        TamperedError: naming the first line that does not follow from the one before.
+        InputError: if the file is missing or is none.
+    """
+    lines = walk_chain(path)
+    while True:
+        try:
+            next(lines)
+        except StopIteration as stop:
+            end: ChainEnd = stop.value
+            return end
 
 
 def _line(record: Mapping[str, Any], number: int, previous: str) -> tuple[bytes, str]:
@@ -237,7 +262,7 @@ def _line(record: Mapping[str, Any], number: int, previous: str) -> tuple[bytes,
     return text[:-1] + f',"hash":"{own}"}}\n'.encode(), own
 
 
-def _chained(line: bytes, number: int, before: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+def _chained(line: bytes, number: int, head: str) -> dict[str, Any]:
     """One line, if it is whole and follows the line before, to the byte."""
     place = f"line {number + 1} of the journal"
     try:
@@ -250,8 +275,7 @@ def _chained(line: bytes, number: int, before: Sequence[Mapping[str, Any]]) -> d
         raise TamperedError(f"{place} is not a line of a journal{hint}.") from None
     if claimed != computed or written != line + b"\n":
         raise TamperedError(f"{place} was edited: its hash does not match.")
-    previous = before[-1]["hash"] if before else ""
-    if record["number"] != number or record["previous"] != previous:
+    if record["number"] != number or record["previous"] != head:
         raise TamperedError(
             f"{place} does not follow line {number}: a line was removed, added or moved."
         )

@@ -57,9 +57,9 @@ Check = Callable[..., Any]
 _OWN_PACKAGE = __name__.partition(".")[0] + "."
 
 
-def at_least(minimum: int) -> Check:
-    """The check of an integer of at least ``minimum``, for an annotation."""
-    return partial(validate.integer_at_least, minimum)
+def at_least(minimum: int, maximum: int | None = None) -> Check:
+    """The check of an integer within bounds, for an annotation."""
+    return partial(validate.integer_at_least, minimum, maximum)
 
 
 Finite: TypeAlias = Annotated[float, validate.finite]
@@ -71,7 +71,9 @@ OpenProbability: TypeAlias = Annotated[float, validate.open_fraction]
 """In (0, 1), as a confidence."""
 Rate: TypeAlias = Annotated[float, validate.fraction]
 """In (0, 1], as a sampling rate."""
-Count: TypeAlias = Annotated[int, at_least(1)]
+MOST = 10**15
+"""The largest count: floats hold every integer up to it, and no algorithm counts so far."""
+Count: TypeAlias = Annotated[int, at_least(1, MOST)]
 Natural: TypeAlias = Annotated[int, at_least(0)]
 Name: TypeAlias = Annotated[str, validate.text]
 Interval: TypeAlias = Annotated[tuple[float, float], validate.interval]
@@ -292,7 +294,7 @@ def _unless_none(check: Check, name: str, value: Any) -> Any:
 
 def _each(check: Check | None, name: str, value: Any) -> Any:
     if not isinstance(value, tuple | list):
-        raise InputError(f"{name} is {value!r:.60}; it must be a sequence.")
+        raise InputError(f"{name} is {validate.shown(value)}; it must be a sequence.")
     if check is None:
         return tuple(value)
     checked = tuple(check(name, each) for each in value)
@@ -321,5 +323,5 @@ _WANTED = {bool: "true or false", str: "a text"}
 def _instance(kind: type, name: str, value: Any) -> Any:
     if not isinstance(value, kind):
         wanted = _WANTED.get(kind, f"a {kind.__name__}")
-        raise InputError(f"{name} is {value!r:.60}; it must be {wanted}.")
+        raise InputError(f"{name} is {validate.shown(value)}; it must be {wanted}.")
     return value

@@ -7,15 +7,19 @@ import json
 import os
 import tempfile
 import tomllib
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any, BinaryIO, NoReturn
 
+from dpaudit import validate
 from dpaudit.errors import InputError
 
 __all__ = [
     "canonical_json",
     "digest",
     "load_json",
+    "opened",
     "parse_json",
     "pretty_json",
     "read_bytes",
@@ -28,6 +32,8 @@ __all__ = [
 
 MAX_BYTES = 4_000_000
 """Plans are small; a larger file is a mistake, not a plan."""
+MAX_JSON_BYTES = 20_000_000
+"""A certificate holds its plan, in more words."""
 
 _CANONICAL = json.JSONEncoder(
     sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False
@@ -63,24 +69,47 @@ def read_bytes(path: Path | str, *, what: str, limit: int = MAX_BYTES) -> bytes:
     Raises:
         InputError: if it is missing, too large, or no regular file.
     """
+    with opened(path, what=what) as file:
+        size = os.fstat(file.fileno()).st_size
+        if size > limit:
+            raise InputError(f"{what} {shown(path)} has {size} bytes; at most {limit} are read.")
+        return file.read(limit + 1)[:limit]
+
+
+@contextmanager
+def opened(path: Path | str, *, what: str) -> Iterator[BinaryIO]:
+    """A regular file, open for reading.
+
+    Raises:
+        InputError: if it is missing, cannot be read, or is no regular file.
+    """
     path = Path(path)
+    with _open(path, what) as file:
+        try:
+            yield file
+        except OSError as error:
+            raise _unreadable(path, what, error) from None
+
+
+def _open(path: Path, what: str) -> BinaryIO:
     try:
         if path.is_dir():
             raise InputError(f"{what} {shown(path)} is a folder; give a file.")
-        size = path.stat().st_size
-        if not path.is_file():
+        if path.exists() and not path.is_file():
             raise InputError(f"{what} {shown(path)} is no regular file; give a file.")
-        if size > limit:
-            raise InputError(f"{what} {shown(path)} has {size} bytes; at most {limit} are read.")
-        return path.read_bytes()
+        return path.open("rb")
     except InputError:
         raise
     except FileNotFoundError:
         raise InputError(f"{what} {shown(path)} does not exist; check the path.") from None
     except OSError as error:
-        raise InputError(f"{what} {shown(path)} cannot be read: {error.strerror}.") from None
+        raise _unreadable(path, what, error) from None
     except ValueError:  # a path with a NUL byte
         raise InputError(f"{what} {shown(path)} is not a valid path; check it.") from None
+
+
+def _unreadable(path: Path, what: str, error: OSError) -> InputError:
+    return InputError(f"{what} {shown(path)} cannot be read: {error.strerror}.")
 
 
 def parse_json(text: str, *, what: str) -> Any:
@@ -94,7 +123,8 @@ def parse_json(text: str, *, what: str) -> Any:
         record: dict[str, Any] = {}
         for key, value in pairs:
             if key in record:
-                raise InputError(f"{what} has the key {key!r} twice; keep one of them.")
+                short = validate.shown(key)
+                raise InputError(f"{what} has the key {short} twice; keep one of them.")
             record[key] = value
         return record
 
@@ -128,7 +158,7 @@ def parse_json(text: str, *, what: str) -> Any:
         raise InputError(f"{what} has a number of too many digits; shorten it.") from None
 
 
-def load_json(path: Path | str, *, what: str, limit: int = 16 * MAX_BYTES) -> Any:
+def load_json(path: Path | str, *, what: str, limit: int = MAX_JSON_BYTES) -> Any:
     """The JSON value of a file.
 
     Raises:
@@ -146,7 +176,11 @@ def read_toml(path: Path | str, *, what: str) -> dict[str, Any]:
     try:
         return tomllib.loads(read_text(path, what=what))
     except tomllib.TOMLDecodeError as error:
-        raise InputError(f"{what} {shown(path)} is not TOML: {error}.") from None
+        raise InputError(f"{what} {shown(path)} is not TOML: {error!s:.200}.") from None
+    except InputError:
+        raise
+    except ValueError:  # an integer of more digits than Python converts
+        raise InputError(f"{what} {shown(path)} has a number of too many digits.") from None
     except RecursionError:
         raise InputError(f"{what} {shown(path)} is nested too deeply; flatten it.") from None
 

@@ -1,4 +1,4 @@
-"""Privacy claims as tests: ``assert_private``, the marker ``dp_audit`` and ``--dp-runs``.
+"""Privacy claims as tests: ``assert_private``, ``assert_rehearsed`` and the option ``--dp-runs``.
 
 pytest finds this plugin by itself once dpaudit is installed. A test calls the helper, as an import
 or as the fixture of the same name::
@@ -8,6 +8,9 @@ or as the fixture of the same name::
 
     def test_noisy_sum_is_private():
         assert_private(noisy_sum, claim=1.0, pair=AuditPair([1, 1], [1]))
+
+    def test_survey_does_what_its_plan_says():
+        assert_rehearsed(Survey())
 
 The runs of an audit are, in this order: those that the call gives, ``--dp-runs``, those of the
 marker (``@pytest.mark.dp_audit(runs=50_000)``), 10 000. Nothing but pytest is imported before the
@@ -23,11 +26,11 @@ import pytest
 
 if TYPE_CHECKING:
     from dpaudit.auditing import ExecutionFields, Score
-    from dpaudit.certificate import AuditRecord, Claim
+    from dpaudit.certificate import AuditRecord, Claim, Finding, Rehearsal
     from dpaudit.mechanisms import Mechanism
     from dpaudit.project import AuditPair, Execution, Subject
 
-__all__ = ["PrivacyViolationError", "assert_private"]
+__all__ = ["PrivacyViolationError", "assert_private", "assert_rehearsed"]
 
 DEFAULT_RUNS = 10_000
 OPTION = "--dp-runs"
@@ -36,15 +39,19 @@ _runs: dict[str, int | None] = {"option": None, "marker": None}
 
 
 class PrivacyViolationError(AssertionError):
-    """An audit refuted the claim.
+    """An audit refuted the claim, or a rehearsal found that the code does not follow its plan.
 
     Attributes:
-        record: the audit.
+        record: the audit; None where a rehearsal failed.
+        findings: of the rehearsal.
     """
 
-    def __init__(self, record: AuditRecord) -> None:
-        super().__init__(explain(record))
+    def __init__(self, record: AuditRecord | None, findings: Sequence[Finding] = ()) -> None:
+        lines = [] if record is None else [explain(record)]
+        lines += [f"{each.rule}: {each.message} {each.remedy}" for each in findings]
+        super().__init__("\n".join(lines))
         self.record = record
+        self.findings = tuple(findings)
 
 
 def assert_private(
@@ -93,6 +100,40 @@ def assert_private(
     if record.refuted:
         raise PrivacyViolationError(record)
     return record
+
+
+def assert_rehearsed(
+    subject: Subject, data: Any = None, *, name: str = "data", seed: int = 0
+) -> Rehearsal:
+    """Put the real run of a subject to the test; fail the test if it does not follow its plan.
+
+    Args:
+        subject: what is rehearsed, on neighbours of its data with equal releases.
+        data: what :meth:`~dpaudit.project.Subject.run` takes; loaded where not given.
+        name: of these data.
+        seed: of the whole rehearsal.
+
+    Returns:
+        What was tested.
+
+    Raises:
+        PrivacyViolationError: if something does not hold, or nothing could be tested.
+    """
+    __tracebackhide__ = True
+    from dpaudit.certificate import Finding, Severity
+    from dpaudit.workflow.rehearsing import rehearsed, rehearsed_on
+
+    kind = type(subject).__name__
+    if data is None:
+        outcome = rehearsed(subject, kind, seed=seed)
+    else:
+        outcome = rehearsed_on(subject, kind, data, name, seed=seed)
+    wrong = [each for each in outcome.findings if each.severity is Severity.ERROR]
+    if not wrong and not outcome.record.done:
+        wrong = [Finding("not-rehearsed", Severity.ERROR, outcome.record.reason)]
+    if wrong:
+        raise PrivacyViolationError(None, wrong)
+    return outcome.record
 
 
 def _audit_code(
@@ -192,6 +233,12 @@ def pytest_runtest_protocol(item: pytest.Item) -> Any:
         return (yield)
     finally:
         _runs.update(outer)
+
+
+@pytest.fixture(name="assert_rehearsed")
+def _assert_rehearsed_fixture() -> Callable[..., Rehearsal]:
+    """The helper :func:`assert_rehearsed`."""
+    return assert_rehearsed
 
 
 @pytest.fixture(name="assert_private")

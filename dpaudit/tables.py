@@ -8,20 +8,29 @@ from difflib import get_close_matches
 from typing import Any
 
 from dpaudit.errors import InputError
+from dpaudit.validate import shown
 
 __all__ = ["chosen", "nearest", "table", "tables", "within"]
 
 
-def nearest(word: str, words: Collection[str]) -> str:
+_LONGEST = 100
+"""Of a longer word no other is near, and to compare it would take long."""
+_NAMED = 20
+
+
+def nearest(word: object, words: Collection[str]) -> str:
     """The end of a sentence that says what would be right.
 
     >>> nearest("epsilom", ["delta", "epsilon"]), nearest("x", ["delta", "epsilon"])
     ("did you mean 'epsilon'?", 'it must be one of delta, epsilon.')
     """
-    close = get_close_matches(word, [str(each) for each in words], n=1)
+    close: list[str] = []
+    if isinstance(word, str) and len(word) <= _LONGEST and len(words) <= 10 * _LONGEST:
+        close = get_close_matches(word, [str(each) for each in words], n=1)
     if close:
         return f"did you mean {close[0]!r}?"
-    return f"it must be one of {', '.join(sorted(words))}."
+    named = ", ".join(f"{each:.80}" for each in sorted(words)[:_NAMED])
+    return f"it must be one of {named}{' …' if len(words) > _NAMED else '.'}"
 
 
 def chosen(words: Collection[str], **field: Any) -> str:
@@ -33,7 +42,7 @@ def chosen(words: Collection[str], **field: Any) -> str:
     ((name, value),) = field.items()
     if isinstance(value, str) and value in words:
         return value
-    raise InputError(f"{name} is {value!r:.80}; {nearest(str(value), words)}")
+    raise InputError(f"{name} is {shown(value)}; {nearest(value, words)}")
 
 
 def table(place: str, value: object, keys: Collection[str]) -> dict[str, Any]:
@@ -43,9 +52,9 @@ def table(place: str, value: object, keys: Collection[str]) -> dict[str, Any]:
         InputError: if it is none, or has another key.
     """
     if not isinstance(value, Mapping):
-        raise InputError(f"{place} is {value!r:.60}; it must be a table.")
+        raise InputError(f"{place} is {shown(value)}; it must be a table.")
     for unknown in value.keys() - set(keys):
-        raise InputError(f"{place} has an unknown key {unknown!r:.80}; {nearest(unknown, keys)}")
+        raise InputError(f"{place} has an unknown key {shown(unknown)}; {nearest(unknown, keys)}")
     return dict(value)
 
 
@@ -56,7 +65,7 @@ def tables(place: str, value: object) -> list[Any]:
         InputError: if it is none.
     """
     if not isinstance(value, list):
-        raise InputError(f"{place} is {value!r:.60}; it must be an array of tables, [[{place}]].")
+        raise InputError(f"{place} is {shown(value)}; it must be an array of tables, [[{place}]].")
     return value
 
 

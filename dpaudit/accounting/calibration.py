@@ -12,6 +12,7 @@ from dpaudit.accounting.guarantees import compose
 from dpaudit.accounting.proved import AccountantName
 from dpaudit.errors import InputError
 from dpaudit.plan import Plan, PoissonSampling
+from dpaudit.validate import shown
 
 __all__ = ["Calibration", "Parameter", "calibrate"]
 
@@ -170,7 +171,7 @@ def _with_parameter(plan: Plan, parameter: Parameter, at: str) -> Callable[[floa
     found = [n for n, each in enumerate(plan.invocations) if not at or each.at == at]
     if len(found) != 1:
         labels = ", ".join(repr(each.at) for each in plan.invocations[:20])
-        raise InputError(f"at is {at!r}; it must be the label of one invocation: {labels}.")
+        raise InputError(f"at is {shown(at)}; it must be the label of one invocation: {labels}.")
     index = found[0]
     target = plan.invocations[index]
     field = parameter.value

@@ -11,6 +11,7 @@ from typing import Annotated, Any, Self
 from dpaudit import validate
 from dpaudit.errors import InputError
 from dpaudit.fields import Checked, NonNegative, Probability, Record
+from dpaudit.validate import shown
 
 __all__ = ["AccountantName", "CurvePoint", "Guarantee"]
 
@@ -66,7 +67,7 @@ class CurvePoint(Checked):
             InputError: if the record is no pair of numbers.
         """
         if not isinstance(record, list | tuple) or len(record) != 2:
-            raise InputError(f"curve has the point {record!r:.60}; it must be a pair [ε, δ].")
+            raise InputError(f"curve has the point {shown(record)}; it must be a pair [ε, δ].")
         return cls(*record)
 
 

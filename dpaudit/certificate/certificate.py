@@ -12,6 +12,13 @@ from typing import Any
 
 from dpaudit import files
 from dpaudit.accounting import Accountant, AccountantName, Guarantee, guarantee
+from dpaudit.certificate.assumptions import (
+    Assumption,
+    Rehearsal,
+    Scope,
+    assumptions_of,
+    scope_of,
+)
 from dpaudit.certificate.claim import Claim, Finding, Severity, Verdict
 from dpaudit.certificate.findings import delta_findings, plan_findings
 from dpaudit.certificate.records import AuditRecord, SubjectRecord
@@ -29,6 +36,7 @@ from dpaudit.certificate.verdicts import (
 from dpaudit.errors import InputError, TamperedError, UnsupportedError
 from dpaudit.mechanisms import Opaque
 from dpaudit.plan import Plan
+from dpaudit.validate import shown
 
 __all__ = ["Certificate", "certify", "load_certificate"]
 
@@ -52,6 +60,11 @@ class Certificate:
         run: results of a run, if there was one.
         seed: seed of the run, if it was seeded.
         versions: of dpaudit and what it computes with.
+        rehearsal: what was tested of the code that runs; None where nothing was.
+        assumptions: what the proof rests on, each with how it is known to hold; empty in
+            certificates of older schemas, which speak of the plan alone.
+        owner: results of the run that the owner of the data alone may see, for a report; they are
+            no part of the certificate, and are never written with it.
     """
 
     subject: SubjectRecord
@@ -65,6 +78,14 @@ class Certificate:
     run: Mapping[str, Any] | None = None
     seed: int | None = None
     versions: Mapping[str, str] = field(default_factory=dict)
+    rehearsal: Rehearsal | None = None
+    assumptions: tuple[Assumption, ...] = ()
+    owner: Mapping[str, Any] | None = None
+
+    @property
+    def scope(self) -> Scope:
+        """Whether it speaks of the plan alone, or of the code too."""
+        return scope_of(self.rehearsal)
 
     @property
     def claim_exceeded(self) -> bool:
@@ -100,6 +121,32 @@ class Certificate:
             verdict = self.verdict
         return replace(self, audits=every, findings=findings, verdict=verdict)
 
+    def with_rehearsal(self, rehearsal: Rehearsal, findings: Sequence[Finding] = ()) -> Certificate:
+        """The certificate after a rehearsal of the code: its errors leave nothing proved."""
+        _refuse_reserved(findings)
+        return (
+            replace(self, rehearsal=rehearsal, findings=(*self.findings, *findings))
+            .with_audits(())
+            ._restated()
+        )
+
+    def with_run(self, run: Mapping[str, Any], seed: int | None) -> Certificate:
+        """The certificate with the published results of a run."""
+        return replace(self, run=run, seed=seed)._restated()
+
+    def _restated(self) -> Certificate:
+        return replace(self, assumptions=self.known_assumptions())
+
+    def known_assumptions(self) -> tuple[Assumption, ...]:
+        """What the proof rests on, from plan, rehearsal, findings and run."""
+        return assumptions_of(
+            self.plan,
+            code=self.subject.code_hash is not None,
+            rehearsal=self.rehearsal,
+            findings=self.findings,
+            run=self.run,
+        )
+
     def to_dict(self) -> dict[str, Any]:
         """The JSON record, with the digest of all the rest."""
         record = {
@@ -118,6 +165,8 @@ class Certificate:
             "audits": [audit.to_dict() for audit in self.audits],
             "findings": [finding.to_dict() for finding in self.findings],
             "not_covered": list(self.not_covered),
+            "assumptions": [assumption.to_dict() for assumption in self.assumptions],
+            "rehearsal": None if self.rehearsal is None else self.rehearsal.to_dict(),
             "run": self.run,
             "seed": self.seed,
             "versions": dict(self.versions),
@@ -148,12 +197,18 @@ class Certificate:
             run=record["run"],
             seed=record["seed"],
             versions=record["versions"],
+            rehearsal=_rehearsal(record.get("rehearsal")),
+            assumptions=tuple(map(Assumption.from_dict, record.get("assumptions", ()))),
         )
 
     def save(self, path: Path | str) -> Path:
         """Write the JSON file, whole or not at all."""
         text = files.pretty_json(self.to_dict())
         return files.write(path, text)
+
+
+def _rehearsal(record: Mapping[str, Any] | None) -> Rehearsal | None:
+    return None if record is None else Rehearsal.from_dict(record)
 
 
 def _check_hashes(record: Mapping[str, Any]) -> None:
@@ -225,7 +280,7 @@ def certify(
         *plan_findings(plan),
         *findings,
     )
-    return Certificate(
+    made = Certificate(
         subject=subject,
         claim=claim,
         verdict=decided(
@@ -237,6 +292,7 @@ def certify(
         not_covered=tuple(not_covered),
         versions=versions(),
     )
+    return made._restated()
 
 
 def _refuse_reserved(findings: Sequence[Finding]) -> None:
@@ -244,7 +300,7 @@ def _refuse_reserved(findings: Sequence[Finding]) -> None:
     for finding in findings:
         if finding.rule in RESERVED:
             raise InputError(
-                f"finding has the rule {finding.rule!r}, which is reserved; rename it."
+                f"finding has the rule {shown(finding.rule)}, which is reserved; rename it."
             )
 
 

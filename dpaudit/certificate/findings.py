@@ -5,6 +5,7 @@ from __future__ import annotations
 from dpaudit.certificate.claim import Claim, Finding, Severity
 from dpaudit.mechanisms import Opaque
 from dpaudit.plan import Plan
+from dpaudit.validate import shown
 
 __all__ = ["FLOAT_NOISE", "LARGE_DELTA", "delta_findings", "plan_findings"]
 
@@ -53,7 +54,7 @@ def plan_findings(plan: Plan) -> tuple[Finding, ...]:
         Finding(
             "opaque-mechanism",
             Severity.WARNING,
-            f"{i.mechanism.label!r} is stated to be (ε = {i.mechanism.epsilon:g}, "
+            f"{shown(i.mechanism.label)} is stated to be (ε = {i.mechanism.epsilon:g}, "
             f"δ = {i.mechanism.delta:g})-private without a proof that an accountant can check.",
             "Replace it by a mechanism with a proof.",
             i.at,

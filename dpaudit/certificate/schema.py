@@ -9,6 +9,7 @@ from typing import Any
 
 from dpaudit.errors import InputError
 from dpaudit.files import parse_json
+from dpaudit.validate import shown
 
 __all__ = ["SCHEMA_VERSION", "certificate_schema", "validate_certificate"]
 
@@ -35,7 +36,7 @@ def validate_certificate(record: Mapping[str, Any]) -> None:
     version = record.get("schema")
     if not isinstance(version, str) or version not in _READ:
         known = " and ".join(map(repr, _READ))
-        raise InputError(f"schema is {version!r:.80}; this version reads {known}.")
+        raise InputError(f"schema is {shown(version)}; this version reads {known}.")
     errors = Draft202012Validator(certificate_schema(version)).iter_errors(record)
     first = min(errors, key=lambda error: list(map(str, error.absolute_path)), default=None)
     if first is not None:

@@ -13,6 +13,7 @@ from dpaudit.certificate.findings import FLOAT_NOISE
 from dpaudit.certificate.verdicts import NOT_DECLARED
 from dpaudit.errors import InputError, TamperedError
 from dpaudit.plan import Plan
+from dpaudit.validate import shown
 
 __all__ = ["TOLERANCE", "verify"]
 
@@ -43,7 +44,7 @@ def verify(certificate: Certificate) -> None:
         certificate.plan,
         subject=certificate.subject,
         claim=certificate.claim,
-        delta=None if proved is None else proved.delta,
+        delta=_delta(certificate),
         accountant=proved.accountant if alone and proved is not None else AccountantName.BEST,
         findings=own,
     ).with_audits(certificate.audits)
@@ -63,11 +64,19 @@ def verify(certificate: Certificate) -> None:
                 "it."
             )
     _check_findings(certificate, again)
+    _check_assumptions(certificate)
     if certificate.verdict is not again.verdict:
         raise TamperedError(
             f"verdict is {certificate.verdict}; plan, claim, findings and audits make it "
             f"{again.verdict}."
         )
+
+
+def _delta(certificate: Certificate) -> float | None:
+    """That of the guarantee; where nothing is proved at any δ, the claim's, or any."""
+    if certificate.guarantee is not None:
+        return certificate.guarantee.delta
+    return 0.0 if certificate.claim is None else None
 
 
 def _check_findings(certificate: Certificate, again: Certificate) -> None:
@@ -77,11 +86,24 @@ def _check_findings(certificate: Certificate, again: Certificate) -> None:
         # Exact samplers remove the finding on floats; nothing else removes one.
         if _told(finding) not in kept and finding.rule != FLOAT_NOISE:
             what = "audits" if finding.rule == NOT_DECLARED else "plan and claim"
-            raise TamperedError(f"findings lack {finding.rule!r}, which follows from the {what}.")
+            raise TamperedError(
+                f"findings lack {shown(finding.rule)}, which follows from the {what}."
+            )
     follows = {_told(each) for each in again.findings}
     for finding in certificate.findings:
         if finding.rule in RESERVED and _told(finding) not in follows:
-            raise TamperedError(f"findings hold {finding.rule!r}, which does not follow.")
+            raise TamperedError(f"findings hold {shown(finding.rule)}, which does not follow.")
+
+
+def _check_assumptions(certificate: Certificate) -> None:
+    """No assumption stands better than plan, rehearsal, findings and run say."""
+    known = {each.premise: each.standing for each in certificate.known_assumptions()}
+    for stated in certificate.assumptions:
+        if stated.standing.rank < known[stated.premise].rank:
+            raise TamperedError(
+                f"the assumption {str(stated.premise)!r} is said to be {stated.standing}; it is "
+                f"{known[stated.premise]}."
+            )
 
 
 def _told(finding: Finding) -> tuple[str, str, Severity]:

@@ -15,7 +15,7 @@ def _number(text: str) -> float:
     try:
         return float(text)
     except ValueError:
-        raise typer.BadParameter(f"{text!r} is not a number") from None
+        raise typer.BadParameter(f"{text!r:.80} is not a number") from None
 
 
 def _whole(text: str) -> int:
@@ -23,9 +23,9 @@ def _whole(text: str) -> int:
     try:
         number = int(text)
     except ValueError:
-        raise typer.BadParameter(f"{text!r} is not a whole number") from None
+        raise typer.BadParameter(f"{text!r:.80} is not a whole number") from None
     if number < 0:
-        raise typer.BadParameter(f"{text!r} is below 0")
+        raise typer.BadParameter(f"{text!r:.80} is below 0")
     return number
 
 
@@ -35,6 +35,10 @@ def foreign_code() -> redirect_stdout[TextIO]:
 
 
 Json = Annotated[bool, typer.Option("--json", help="Print JSON on stdout.")]
+AllowWork = Annotated[
+    bool,
+    typer.Option("--allow-work", help="Recompute a proof however long it would take."),
+]
 Settings = Annotated[
     list[str] | None,
     typer.Option("--set", metavar="KEY=VALUE", help="Set a public field of the subject."),
@@ -80,22 +84,36 @@ def certify(
             "--accountant", metavar="NAME", help="best, pure, gaussian, zcdp, rdp, moments or pld."
         ),
     ] = "best",
+    rehearse: Annotated[
+        bool,
+        typer.Option("--rehearse", help="Put the code to the test too, on neighbouring data."),
+    ] = False,
+    data: Annotated[
+        str | None,
+        typer.Option("--data", metavar="NAME|PATH", help="What to rehearse on."),
+    ] = None,
     output: Annotated[
         Path | None, typer.Option("-o", "--output", help="Write the certificate (JSON).")
     ] = None,
     as_json: Json = False,
 ) -> None:
     """Prove what can be proved of a plan, before any data exist."""
+    from dpaudit.certificate import Scope
     from dpaudit.cli import show
-    from dpaudit.cli.exits import exit_of
+    from dpaudit.cli.exits import Exit, exit_of
     from dpaudit.workflow.certifying import certify_target
 
     with foreign_code():
-        certificate = certify_target(subject, settings or (), delta, accountant)
+        certificate = certify_target(
+            subject, settings or (), delta, accountant, rehearse=rehearse, data=data
+        )
     if output is not None:
         certificate.save(output)
     show.certificate(certificate, as_json=as_json)
-    raise typer.Exit(exit_of(certificate))
+    code = exit_of(certificate)
+    if rehearse and certificate.scope is Scope.PLAN:  # what was asked for could not be done
+        code = code or Exit.UNPROVEN
+    raise typer.Exit(code)
 
 
 def run(
@@ -128,6 +146,12 @@ def run(
         Path | None,
         typer.Option("--anchor", metavar="FILE", help="Keep the ledger's head here too."),
     ] = None,
+    rehearse: Annotated[
+        bool,
+        typer.Option(
+            "--rehearse/--no-rehearsal", help="Put the code to the test first, on the same data."
+        ),
+    ] = True,
     as_json: Json = False,
 ) -> None:
     """Run a subject on data through a ledger; writes ledger, certificate and report.
@@ -151,6 +175,7 @@ def run(
             float_noise=float_noise,
             durability=validate.member(Durability, durability=durability),
             anchor=anchor,
+            rehearse=rehearse,
         )
     show.certificate(certificate, as_json=as_json, files=files)
     raise typer.Exit(exit_of(certificate))
@@ -198,6 +223,13 @@ def audit(
             "--confidence", parser=_number, metavar="NUMBER", help="Of the lower bound, in (0, 1)."
         ),
     ] = 0.95,
+    through_run: Annotated[
+        bool,
+        typer.Option(
+            "--through-run",
+            help="Attack the real run of a subject, not its audit_release.",
+        ),
+    ] = False,
     settings: Settings = None,
     seed: Seed = None,
     workers: Annotated[
@@ -254,7 +286,9 @@ def audit(
         journal=journal,
     )
     with foreign_code():
-        outcome = audit_target(subject, settings or (), pair, epsilon, delta, execution)
+        outcome = audit_target(
+            subject, settings or (), pair, epsilon, delta, execution, through_run=through_run
+        )
     if output is not None:
         outcome.certificate().save(output)
     show.audit(outcome, as_json=as_json)
@@ -285,17 +319,31 @@ def report(
         Path,
         typer.Option("-o", "--output", help="File to write; its ending (.html, .pdf …) decides."),
     ],
+    owner: Annotated[
+        Path | None,
+        typer.Option(
+            "--owner",
+            metavar="owner.json",
+            help="Add what the owner of the data alone may see, and say so.",
+        ),
+    ] = None,
     second_opinion: WithSecondOpinion = False,
+    allow_work: AllowWork = False,
 ) -> None:
     """Verify a certificate, or several, and render them for people or for machines."""
     from dpaudit.cli import show
     from dpaudit.reporting import render_to, renderer_for, require_shown
+    from dpaudit.workflow.owner import with_owner
     from dpaudit.workflow.verifying import load_verified, opinion_on
 
     if second_opinion:
         require_shown(renderer_for(output))
-    verified = [load_verified(path) for path in certificates]
+    if owner is not None and len(certificates) > 1:
+        raise typer.BadParameter("--owner goes with one certificate")
+    verified = [load_verified(path, allow_work=allow_work) for path in certificates]
     opinions = [opinion_on(each) for each in verified] if second_opinion else []
+    if owner is not None:
+        verified = [with_owner(verified[0], owner)]
     show.written(render_to(verified, output, opinions))
 
 
@@ -310,6 +358,7 @@ def verify(
         typer.Option("--anchor", metavar="FILE", help="What kept the ledger's head."),
     ] = None,
     second_opinion: WithSecondOpinion = False,
+    allow_work: AllowWork = False,
     as_json: Json = False,
 ) -> None:
     """Recompute a certificate's guarantee, or check a ledger's chain."""
@@ -317,7 +366,13 @@ def verify(
     from dpaudit.cli.exits import exit_of_opinion
     from dpaudit.workflow.verifying import verify_file
 
-    found = verify_file(file, ledger=ledger, anchor=anchor, with_second_opinion=second_opinion)
+    found = verify_file(
+        file,
+        ledger=ledger,
+        anchor=anchor,
+        with_second_opinion=second_opinion,
+        allow_work=allow_work,
+    )
     show.verification(found, as_json=as_json)
     raise typer.Exit(exit_of_opinion(found.opinion))
 

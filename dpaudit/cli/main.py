@@ -18,6 +18,9 @@ from dpaudit.extras import lacking
 
 __all__ = ["app", "main"]
 
+_LONGEST = 600
+"""Of a longer sentence, which repeats what it was given, the beginning and the end are told."""
+
 app = typer.Typer(
     name="dpaudit",
     help="Certify, audit and report the privacy claims of differentially private algorithms.",
@@ -94,6 +97,8 @@ def _is_readable(argument: str) -> bool:
 
 
 def _write_error(message: str, code: Exit) -> int:
+    if len(message) > _LONGEST:
+        message = f"{message[: _LONGEST // 2]} … {message[-_LONGEST // 2 :]}"
     with suppress(OSError, ValueError, AttributeError):  # stderr may be closed
         sys.stderr.write(f"dpaudit: {message}\n")
     return code

@@ -16,10 +16,11 @@ from rich.table import Table
 
 from dpaudit.certificate import Severity, Verdict
 from dpaudit.errors import InputError
+from dpaudit.reporting.wording.headline import rests_on
 
 if TYPE_CHECKING:
     from dpaudit.auditing.catalogue import Row
-    from dpaudit.certificate import AuditRecord, Certificate
+    from dpaudit.certificate import AuditRecord, Certificate, Finding
     from dpaudit.workflow.attacking import AuditOutcome
     from dpaudit.workflow.catalogue import CatalogueTable
     from dpaudit.workflow.verifying import Verification
@@ -103,12 +104,17 @@ def certificate(certificate: Certificate, *, as_json: bool, files: Sequence[Path
             facts.add_row(escape(name), escape(_value(value)))
     for record in certificate.audits:
         facts.add_row("audit", _audit_line(record))
+    facts.add_row("rests on", escape(rests_on(certificate)))
     console.print(facts)
     for finding in certificate.findings:
-        colour = _COLOURS[finding.severity]
-        console.print(f"[{colour}]{finding.severity}[/] {finding.rule}: {escape(finding.message)}")
+        _print_finding(console, finding)
     for path in files:
         console.print(f"wrote {escape(str(path))}", soft_wrap=True)
+
+
+def _print_finding(console: Console, finding: Finding) -> None:
+    colour = _COLOURS[finding.severity]
+    console.print(f"[{colour}]{finding.severity}[/] {finding.rule}: {escape(finding.message)}")
 
 
 def _grid() -> Table:
@@ -183,7 +189,12 @@ def audit(outcome: AuditOutcome, *, as_json: bool) -> None:
     facts.add_row("runs", f"{record.runs} a side, seed {record.seed}")
     if record.power:
         facts.add_row("power", escape(record.power))
-    _console().print(facts)
+    if outcome.rehearsal is not None:
+        facts.add_row("rehearsal", escape(outcome.rehearsal.sentence))
+    console = _console()
+    console.print(facts)
+    for finding in outcome.findings:
+        _print_finding(console, finding)
 
 
 @answering()

@@ -4,7 +4,13 @@ from dpaudit.chain import Durability
 from dpaudit.ledger.anchor import Anchor, AnchorState, FileAnchor
 from dpaudit.ledger.entry import Budget, Entry, ExternalDraw, NoiseBackend
 from dpaudit.ledger.float_noise import FloatNoise
-from dpaudit.ledger.journal import Journal, JournalContent, read_journal
+from dpaudit.ledger.journal import (
+    Journal,
+    JournalContent,
+    JournalSummary,
+    read_journal,
+    summarise_journal,
+)
 from dpaudit.ledger.ledger import Ledger
 from dpaudit.ledger.secure import SecureNoise
 from dpaudit.ledger.stream import Stream
@@ -20,9 +26,11 @@ __all__ = [
     "FloatNoise",
     "Journal",
     "JournalContent",
+    "JournalSummary",
     "Ledger",
     "NoiseBackend",
     "SecureNoise",
     "Stream",
     "read_journal",
+    "summarise_journal",
 ]

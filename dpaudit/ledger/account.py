@@ -9,6 +9,7 @@ from dataclasses import replace
 from dpaudit.errors import InputError, PlanMismatchError
 from dpaudit.mechanisms import Mechanism
 from dpaudit.plan import Group, Invocation, Membership, Plan
+from dpaudit.validate import shown
 
 __all__ = ["Account"]
 
@@ -28,6 +29,7 @@ class Account:
     def __init__(self, plan: Plan) -> None:
         self.declared = {invocation.at: invocation for invocation in plan.invocations}
         self._charges: dict[str, Counter[str | None]] = {at: Counter() for at in self.declared}
+        self._totals = dict.fromkeys(self.declared, 0)
         self._most = dict.fromkeys(self.declared, 0)  # releases that one named unit has had
         self._group: dict[str, str] = {}
 
@@ -54,15 +56,17 @@ class Account:
         if invocation is None:
             places = ", ".join(repr(place) for place in self.declared)
             raise PlanMismatchError(
-                f"{mechanism.kind} at {at!r:.80} is not declared; the plan declares {places:.400}."
+                f"{mechanism.kind} at {shown(at)} is not declared; the plan declares {places:.400}."
             )
         own = invocation.mechanism
         if mechanism is not own and (type(mechanism) is not type(own) or mechanism != own):
-            raise PlanMismatchError(f"the plan declares {own!r} at {at!r}, but {mechanism!r} ran.")
+            raise PlanMismatchError(
+                f"the plan declares {own!r} at {shown(at)}, but {mechanism!r} ran."
+            )
         for unit, times in units.items():
             self.require_member(invocation, unit)
             self._require_left(invocation, unit, times)
-        charged = self._charges[at].total()
+        charged = self._totals[at]
         if charged + sum(units.values()) > invocation.releases:
             raise PlanMismatchError(
                 f"{invocation.describe()} is declared {invocation.releases} times in all and has "
@@ -80,10 +84,11 @@ class Account:
             return
         group = self._group.get(unit, invocation.group.name)
         if group != invocation.group.name:
+            name = shown(invocation.group.name)
             raise PlanMismatchError(
-                f"{invocation.describe()} is declared for the group {invocation.group.name!r}, and "
-                f"{invocation.unit} {unit!r:.80} belongs to {group!r} since its first release; "
-                "groups are disjoint, so declare what runs without groups."
+                f"{invocation.describe()} is declared for the group {name}, and {invocation.unit} "
+                f"{shown(unit)} belongs to {shown(group)} since its first release; groups are "
+                "disjoint, so declare what runs without groups."
             )
 
     def _require_left(self, invocation: Invocation, unit: str | None, times: int) -> None:
@@ -91,7 +96,7 @@ class Account:
         # A release that touches everybody charges every unit, named or not.
         own = self._most[invocation.at] if unit is None else charges[unit]
         if own + charges[None] + times > invocation.count:
-            whom = f"{invocation.unit} {unit!r:.80}" if unit is not None else "any one unit"
+            whom = f"{invocation.unit} {shown(unit)}" if unit is not None else "any one unit"
             raise PlanMismatchError(
                 f"{invocation.describe()} is declared {invocation.count} times for one "
                 f"{invocation.unit}; {whom} has been charged that often."
@@ -101,6 +106,7 @@ class Account:
         """Count one use."""
         charges = self._charges[invocation.at]
         charges[unit] += 1
+        self._totals[invocation.at] += 1
         if unit is not None:
             self._most[invocation.at] = max(self._most[invocation.at], charges[unit])
             self.join(invocation, unit)
@@ -116,7 +122,7 @@ class Account:
 
     def charged(self, at: str) -> int:
         """How often an invocation was used in all."""
-        return self._charges[at].total()
+        return self._totals[at]
 
     def check(self) -> None:
         """Compare what ran with what was declared.

@@ -13,10 +13,9 @@ from pathlib import Path
 from typing import Protocol
 
 from dpaudit import files
-from dpaudit.chain import ChainContent
 from dpaudit.errors import InputError, JournalError, TamperedError
 
-__all__ = ["Anchor", "AnchorState", "FileAnchor", "require_anchored"]
+__all__ = ["Anchor", "AnchorCheck", "AnchorState", "FileAnchor"]
 
 
 @dataclass(frozen=True)
@@ -122,32 +121,51 @@ def _parsed(record: bytes) -> AnchorState | None:
         return None
 
 
-def require_anchored(content: ChainContent, journal: str, anchor: Anchor) -> None:
-    """Compare a journal with its anchor.
+class AnchorCheck:
+    """Compares a journal, line by line as it is read, with what an anchor knows of it.
 
     The journal may be one write ahead: a line is written before its anchor is.
 
+    Args:
+        journal: its identifier.
+        anchor: what kept its head.
+
     Raises:
-        TamperedError: if lines that the anchor knows are missing or different, or the journal went
-            on without its anchor.
         InputError: if the anchor knows nothing of this journal.
     """
-    known = anchor.state(journal)
-    if known is None:
-        raise InputError("the anchor knows nothing of this journal; give the right anchor.")
-    lines = len(content.records)
-    if lines < known.lines:
-        raise TamperedError(
-            f"the journal has {lines} lines and had {known.lines}: its last lines were dropped, or "
-            "this is an older copy."
-        )
-    if content.records[known.lines - 1]["hash"] != known.head:
-        raise TamperedError(
-            f"line {known.lines} of the journal is not the one that was anchored: this is a copy "
-            "that went another way."
-        )
-    if lines > known.lines + 1:
-        raise TamperedError(
-            f"the journal has {lines - known.lines} lines more than were anchored: it went on "
-            "without its anchor."
-        )
+
+    def __init__(self, journal: str, anchor: Anchor) -> None:
+        known = anchor.state(journal)
+        if known is None:
+            raise InputError("the anchor knows nothing of this journal; give the right anchor.")
+        self._known = known
+
+    def see(self, line: int, head: str) -> None:
+        """One more line, counted from 1, and its hash.
+
+        Raises:
+            TamperedError: if it is not the one that was anchored.
+        """
+        if line == self._known.lines and head != self._known.head:
+            raise TamperedError(
+                f"line {line} of the journal is not the one that was anchored: this is a copy that "
+                "went another way."
+            )
+
+    def finish(self, lines: int) -> None:
+        """The journal ends here.
+
+        Raises:
+            TamperedError: if lines that the anchor knows are missing, or the journal went on
+                without its anchor.
+        """
+        if lines < self._known.lines:
+            raise TamperedError(
+                f"the journal has {lines} lines and had {self._known.lines}: its last lines were "
+                "dropped, or this is an older copy."
+            )
+        if lines > self._known.lines + 1:
+            raise TamperedError(
+                f"the journal has {lines - self._known.lines} lines more than were anchored: it "
+                "went on without its anchor."
+            )

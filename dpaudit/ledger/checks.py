@@ -13,7 +13,14 @@ from dpaudit.errors import InputError, PlanMismatchError
 from dpaudit.mechanisms.continual.release import Continual
 from dpaudit.plan import Invocation
 
-__all__ = ["caller", "name_of", "require_continual", "require_open", "require_sound"]
+__all__ = [
+    "caller",
+    "name_of",
+    "require_continual",
+    "require_open",
+    "require_sound",
+    "require_unbounded",
+]
 
 _OWN_PACKAGE = __name__.partition(".")[0]
 
@@ -54,20 +61,30 @@ def require_open(invocation: Invocation, value: NDArray[Any]) -> None:
         PlanMismatchError: if the invocation declares a contribution.
         InputError: if the mechanism refuses the value.
     """
+    require_unbounded(invocation)
+    require_sound(invocation, value)
+
+
+def require_unbounded(invocation: Invocation) -> None:
+    """Refuse what is declared to be bounded at the door to all that does not bound it.
+
+    Raises:
+        PlanMismatchError: if the invocation declares a contribution.
+    """
     if invocation.contribution is not None:
         raise PlanMismatchError(
             f"{invocation.describe()} is declared with a bounded contribution; use the ledger's "
             "sum, count, histogram or quantile, which bound it."
         )
-    require_sound(invocation, value)
 
 
 def require_continual(invocation: Invocation) -> None:
     """Refuse what has no steps.
 
     Raises:
-        PlanMismatchError: if the mechanism is no continual release.
+        PlanMismatchError: if the mechanism is no continual release, or declares a contribution.
     """
+    require_unbounded(invocation)
     if not isinstance(invocation.mechanism, Continual):
         raise PlanMismatchError(
             f"{invocation.describe()} is no continual release; use release for it."

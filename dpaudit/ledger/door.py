@@ -8,8 +8,11 @@ gets nothing.
 from __future__ import annotations
 
 import os
+import sys
 import threading
-from types import TracebackType
+from contextlib import AbstractContextManager
+from types import FrameType, TracebackType
+from typing import Any
 
 from dpaudit.errors import ClosedLedgerError, InputError
 
@@ -35,15 +38,27 @@ if hasattr(os, "register_at_fork"):
 class Door:
     """A lock that belongs to a process, that nobody passes twice, and that can be shut for good.
 
-    ``with door:`` is the critical section.
+    ``with door.lock, door:`` is the critical section. The lock is entered and left by the
+    interpreter itself, so that an interrupt at any place (Ctrl-C, a signal's handler) can neither
+    leave it taken for ever nor slip past it.
     """
 
     def __init__(self) -> None:
         self._process = _process
         self._number = os.getpid()
-        self._lock = threading.Lock()
-        self._inside: int | None = None
+        self._lock = threading.RLock()
+        self._holder: FrameType | None = None
         self._shut = ""
+
+    @property
+    def lock(self) -> AbstractContextManager[Any]:
+        """The lock, for a thread of this process.
+
+        Raises:
+            ClosedLedgerError: if this is another process: it would wait for ever.
+        """
+        self.require_own_process()
+        return self._lock
 
     def require_own_process(self) -> None:
         """Refuse a process that did not open the door, before anything else happens.
@@ -67,16 +82,14 @@ class Door:
         self._shut = self._shut or sentence
 
     def __enter__(self) -> None:
-        self.require_own_process()
-        if self._inside == threading.get_ident():
+        caller = sys._getframe(1)
+        if self._holder is not None and _is_above(self._holder, caller):
             raise InputError(
                 "a release was asked for while another one is made; make one after the other."
             )
-        self._lock.acquire()
         if self._shut:
-            self._lock.release()
             raise ClosedLedgerError(self._shut)
-        self._inside = threading.get_ident()
+        self._holder = caller  # what an interrupt has left behind is above nobody
 
     def __exit__(
         self,
@@ -84,5 +97,14 @@ class Door:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        self._inside = None
-        self._lock.release()
+        self._holder = None
+
+
+def _is_above(frame: FrameType, caller: FrameType) -> bool:
+    """Whether a frame is the caller, or among those that called it."""
+    at: FrameType | None = caller
+    while at is not None:
+        if at is frame:
+            return True
+        at = at.f_back
+    return False

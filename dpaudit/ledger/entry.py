@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 from numpy.typing import NDArray
 
@@ -12,7 +12,7 @@ from dpaudit.mechanisms.base import Released
 from dpaudit.mechanisms.continual.release import PrefixSums
 from dpaudit.plan import Invocation, Plan
 
-__all__ = ["Budget", "Entry", "ExternalDraw", "NoiseBackend"]
+__all__ = ["BatchNoise", "Budget", "Entry", "ExternalDraw", "NoiseBackend"]
 
 
 @dataclass(frozen=True)
@@ -57,6 +57,16 @@ class NoiseBackend(Protocol):
 
     def observe(self, entry: Entry, external: ExternalDraw) -> None:
         """Let another library draw."""
+
+
+@runtime_checkable
+class BatchNoise(Protocol):
+    """A noise backend that draws faster for many releases of one invocation at once."""
+
+    def release_each(
+        self, entries: Sequence[Entry], values: Sequence[NDArray[Any]]
+    ) -> list[Released]:
+        """One release for each entry, as that many calls of ``release``."""
 
 
 class ExternalDraw(Protocol):

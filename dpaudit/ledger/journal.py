@@ -8,21 +8,31 @@ never holds private values, noise or seeds.
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Generator, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from types import NoneType
 from typing import Any
 
 from dpaudit import files
-from dpaudit.chain import Chain, ChainContent, Durability, read_chain
-from dpaudit.errors import InputError, TamperedError
+from dpaudit.chain import Chain, ChainEnd, Durability, walk_chain
+from dpaudit.errors import InputError, PlanMismatchError, TamperedError
 from dpaudit.ledger.account import Account
-from dpaudit.ledger.anchor import Anchor, AnchorState, require_anchored
+from dpaudit.ledger.anchor import Anchor, AnchorCheck, AnchorState
 from dpaudit.ledger.entry import Entry
 from dpaudit.plan import Plan
 
-__all__ = ["FORMAT", "Journal", "JournalContent", "JournalEntry", "read_journal"]
+__all__ = [
+    "FORMAT",
+    "Journal",
+    "JournalContent",
+    "JournalEnd",
+    "JournalEntry",
+    "JournalSummary",
+    "read_journal",
+    "summarise_journal",
+]
 
 FORMAT = "dpaudit-ledger/2"
 _FORMATS = (FORMAT, "dpaudit-ledger/1")  # the first one had samplers for observed noise alone
@@ -39,7 +49,7 @@ class Journal:
         self.identifier = identifier
         self._chain = chain
         self._anchor = anchor
-        self._held: ChainContent | None = None
+        self._held: ChainEnd | None = None
 
     @classmethod
     def create(
@@ -90,16 +100,16 @@ class Journal:
             TamperedError: if the chain is broken, or does not fit its anchor.
             InputError: if the journal is closed, is none, or is open elsewhere.
         """
-        chain, chained = Chain.resume(path, durability)
+        chain, end = Chain.resume(path, durability)
         try:
-            content = _content(chained, path, anchor)
+            content = read_journal(path, anchor=anchor)
             if content.closed:
                 raise InputError(f"journal {files.shown(path)} is closed; start a new one.")
         except BaseException:
             chain.release()
             raise
         journal = cls(chain, content.identifier, anchor)
-        journal._held = chained
+        journal._held = end
         return journal, content
 
     def go_on(self) -> None:
@@ -173,7 +183,7 @@ class Journal:
             self._anchor.advance(AnchorState(self.identifier, self.lines, self.head))
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class JournalEntry:
     """One line of a release, or of a step of one.
 
@@ -193,26 +203,57 @@ class JournalEntry:
 
 
 @dataclass(frozen=True)
+class JournalEnd:
+    """What the end of a journal is like, after its chain was checked.
+
+    Attributes:
+        closed: whether the closing line is there.
+        cut: whether a last line was cut off (and left out here).
+        lines: how many whole lines there are.
+        head: hash of the last whole line.
+    """
+
+    closed: bool
+    cut: bool
+    lines: int
+    head: str
+
+
+@dataclass(frozen=True)
 class JournalContent:
     """What a journal says, after its chain was checked.
 
     Attributes:
         plan: the declared plan.
         entries: the releases and steps, in their order.
-        closed: whether the closing line is there.
-        cut: whether a last line was cut off (and left out here).
         identifier: tells the journal from others.
-        lines: how many whole lines there are.
-        head: hash of the last whole line.
+        end: what its end is like.
     """
 
     plan: Plan
     entries: tuple[JournalEntry, ...]
-    closed: bool
-    cut: bool
     identifier: str
-    lines: int
-    head: str
+    end: JournalEnd
+
+    @property
+    def closed(self) -> bool:
+        """Whether the closing line is there."""
+        return self.end.closed
+
+    @property
+    def cut(self) -> bool:
+        """Whether a last line was cut off (and left out here)."""
+        return self.end.cut
+
+    @property
+    def lines(self) -> int:
+        """How many whole lines there are."""
+        return self.end.lines
+
+    @property
+    def head(self) -> str:
+        """Hash of the last whole line."""
+        return self.end.head
 
     @property
     def releases(self) -> tuple[JournalEntry, ...]:
@@ -227,14 +268,32 @@ class JournalContent:
         """
         account = Account(self.plan)
         for entry in self.entries:
-            invocation = account.declared[entry.at]
-            if entry.step is None:
-                account.admissible(invocation.mechanism, entry.at, {entry.unit: 1})
-                account.charge(invocation, entry.unit)
-            else:
-                account.require_member(invocation, entry.unit)
-                account.join(invocation, str(entry.unit))
+            _charge(account, entry)
         return account
+
+
+@dataclass(frozen=True)
+class JournalSummary:
+    """What a journal comes to; of its releases only the counts are kept, however many there are.
+
+    Attributes:
+        plan: the declared plan.
+        identifier: tells the journal from others.
+        end: what its end is like.
+        account: what was charged, which the plan admits.
+        samplers: how many releases each sampler drew.
+    """
+
+    plan: Plan
+    identifier: str
+    end: JournalEnd
+    account: Account
+    samplers: Mapping[str, int] = field(default_factory=dict)
+
+    @property
+    def releases(self) -> int:
+        """How many were charged."""
+        return sum(self.samplers.values())
 
 
 def read_journal(path: Path | str, *, anchor: Anchor | None = None) -> JournalContent:
@@ -249,48 +308,102 @@ def read_journal(path: Path | str, *, anchor: Anchor | None = None) -> JournalCo
             not fit the anchor.
         InputError: if the file is missing or is no journal.
     """
-    return _content(read_chain(path), path, anchor)
+    journal = _Walk(path, anchor)
+    entries = tuple(journal)
+    return JournalContent(journal.plan, entries, journal.identifier, journal.end)
 
 
-def _content(content: ChainContent, path: Path | str, anchor: Anchor | None) -> JournalContent:
-    header, *rest = content.records
-    if header.get("format") not in _FORMATS:
-        raise InputError(f"journal {files.shown(path)} has no first line of the format {FORMAT!r}.")
-    plan = Plan.from_dict(header.get("plan", {}))
-    if header.get("plan_hash") != plan.hash:
-        raise TamperedError("the journal's plan_hash does not match its plan.")
-    closed = bool(rest) and "closed" in rest[-1]
-    if closed and content.cut:
-        raise TamperedError(f"line {len(rest) + 2} follows the closing line of the journal.")
-    entries = tuple(_entries(rest[:-1] if closed else rest, plan))
-    identifier = str(header.get("journal", header["hash"]))
-    if anchor is not None:
-        require_anchored(content, identifier, anchor)
-    return JournalContent(
-        plan, entries, closed, content.cut, identifier, len(content.records), content.head
-    )
+def summarise_journal(path: Path | str, *, anchor: Anchor | None = None) -> JournalSummary:
+    """Check a journal and its account, keeping no more of it than who was charged how often.
+
+    Raises:
+        TamperedError: as :func:`read_journal`.
+        InputError: as :func:`read_journal`.
+        PlanMismatchError: if more was charged than the plan admits, or groups overlap.
+    """
+    journal = _Walk(path, anchor)
+    samplers: Counter[str] = Counter()
+    account, excess = Account(journal.plan), None
+    for entry in journal:
+        samplers.update([entry.sampler] if entry.step is None else [])
+        if excess is None:
+            try:
+                _charge(account, entry)
+            except PlanMismatchError as error:
+                excess = error  # a broken chain further on would be worse
+    if excess is not None:
+        raise excess
+    return JournalSummary(journal.plan, journal.identifier, journal.end, account, samplers)
 
 
-def _entries(records: list[Mapping[str, Any]], plan: Plan) -> list[JournalEntry]:
-    """The releases; every one names an invocation of the plan, and none follows the closing."""
-    labels = {invocation.at for invocation in plan.invocations}
-    found = []
-    for record in records:
-        line = record["number"] + 1
-        if "closed" in record:
-            raise TamperedError(f"line {line + 1} follows the closing line of the journal.")
-        if "resumed" in record:
-            continue
-        named = isinstance(record.get("unit", 0), str | NoneType)
-        if record.get("at") not in labels or not named:
-            raise TamperedError(f"line {line} names no invocation of the journal's plan.")
-        found.append(
-            JournalEntry(
-                record["at"],
-                record["unit"],
-                str(record.get("source", "")),
-                str(record.get("sampler", "")),
-                record.get("step"),
+def _charge(account: Account, entry: JournalEntry) -> None:
+    """Count an entry, as the ledger did when it was written."""
+    invocation = account.declared[entry.at]
+    if entry.step is None:
+        account.admissible(invocation.mechanism, entry.at, {entry.unit: 1})
+        account.charge(invocation, entry.unit)
+    else:
+        account.require_member(invocation, entry.unit)
+        account.join(invocation, str(entry.unit))
+
+
+class _Walk:
+    """The entries of a journal, checked one by one; its end is known once all were passed."""
+
+    end: JournalEnd
+
+    def __init__(self, path: Path | str, anchor: Anchor | None) -> None:
+        self._lines = walk_chain(path)
+        header = next(self._lines)
+        if header.get("format") not in _FORMATS:
+            raise InputError(
+                f"journal {files.shown(path)} has no first line of the format {FORMAT!r}."
             )
+        self.plan = Plan.from_dict(header.get("plan", {}))
+        if header.get("plan_hash") != self.plan.hash:
+            raise TamperedError("the journal's plan_hash does not match its plan.")
+        self.identifier = str(header.get("journal", header["hash"]))
+        self._anchor = None if anchor is None else AnchorCheck(self.identifier, anchor)
+        self._see(header)
+
+    def __iter__(self) -> Generator[JournalEntry, None, None]:
+        """Every entry names an invocation of the plan, and none follows the closing line."""
+        labels = {invocation.at for invocation in self.plan.invocations}
+        closed = False
+        while True:
+            try:
+                record = next(self._lines)
+            except StopIteration as stop:
+                chain: ChainEnd = stop.value
+                break
+            self._see(record)
+            line = record["number"] + 1
+            if closed:
+                raise _after_closing(line)
+            closed = "closed" in record
+            if not closed and "resumed" not in record:
+                yield _entry(record, labels)
+        if closed and chain.cut:
+            raise _after_closing(chain.lines + 1)
+        if self._anchor is not None:
+            self._anchor.finish(chain.lines)
+        self.end = JournalEnd(closed, chain.cut, chain.lines, chain.head)
+
+    def _see(self, record: Mapping[str, Any]) -> None:
+        if self._anchor is not None:
+            self._anchor.see(record["number"] + 1, record["hash"])
+
+
+def _after_closing(line: int) -> TamperedError:
+    return TamperedError(f"line {line} follows the closing line of the journal.")
+
+
+def _entry(record: Mapping[str, Any], labels: set[str]) -> JournalEntry:
+    """The release, or step, of a line; it names an invocation of the plan."""
+    at, unit = record.get("at"), record.get("unit", 0)
+    if not isinstance(at, str) or at not in labels or not isinstance(unit, str | NoneType):
+        raise TamperedError(
+            f"line {record['number'] + 1} names no invocation of the journal's plan."
         )
-    return found
+    source, sampler = str(record.get("source", "")), str(record.get("sampler", ""))
+    return JournalEntry(at, unit, source, sampler, record.get("step"))

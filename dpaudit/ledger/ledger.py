@@ -28,9 +28,16 @@ from dpaudit.chain import Durability
 from dpaudit.errors import InputError, JournalError, PlanMismatchError
 from dpaudit.ledger.account import Account
 from dpaudit.ledger.anchor import Anchor
-from dpaudit.ledger.checks import caller, name_of, require_continual, require_open, require_sound
+from dpaudit.ledger.checks import (
+    caller,
+    name_of,
+    require_continual,
+    require_open,
+    require_sound,
+    require_unbounded,
+)
 from dpaudit.ledger.door import Door
-from dpaudit.ledger.entry import Budget, Entry, ExternalDraw, NoiseBackend
+from dpaudit.ledger.entry import BatchNoise, Budget, Entry, ExternalDraw, NoiseBackend
 from dpaudit.ledger.float_noise import FloatNoise
 from dpaudit.ledger.journal import Journal
 from dpaudit.ledger.queries import BoundedQueries
@@ -83,6 +90,8 @@ class Ledger(BoundedQueries):
             raise InputError(f"plan is {plan!r:.60}; it must be a Plan.")
         if rng is not None and noise is not None:
             raise InputError("rng and noise are both given; the noise comes from one of them.")
+        if journal is not None and not isinstance(journal, str | Path):
+            raise InputError(f"journal is {validate.shown(journal)}; it must be a path.")
         if anchor is not None and journal is None:
             raise InputError("anchor is given without a journal; give a journal for it to keep.")
         self.plan = plan
@@ -159,7 +168,7 @@ class Ledger(BoundedQueries):
         Raises:
             InputError: if there is one already; a filter cannot be undone.
         """
-        with self._door:
+        with self._door.lock, self._door:
             if self._budget is not None:
                 raise InputError(
                     "ledger has a budget already; a filter cannot be replaced or undone."
@@ -225,13 +234,15 @@ class Ledger(BoundedQueries):
         names = [name_of(unit) for unit in units]
         if len(own) != len(names):
             raise InputError(f"values has {len(own)} entries and units {len(names)}; give as many.")
-        with self._door:
+        with self._door.lock, self._door:
             invocation = self._account.admissible(mechanism, at, Counter(names))
             for value in own:
                 require_open(invocation, value)
             noise, source = self._drawing(), caller(())
             entries = [Entry(invocation, name, source, noise.sampler) for name in names]
             self._charge(*entries)
+            if entries and isinstance(noise, BatchNoise):
+                return noise.release_each(entries, own)
             return [noise.release(*each) for each in zip(entries, own, strict=True)]
 
     def _bounded(self, at: str) -> Invocation:
@@ -311,7 +322,9 @@ class Ledger(BoundedQueries):
             noise.observe(entry, external)
 
         between = getattr(external, "packages", ())
-        self._pass(mechanism, unit, at, draw, sampler=sampler, between=between)
+        self._pass(
+            mechanism, unit, at, draw, check=require_unbounded, sampler=sampler, between=between
+        )
 
     def _pass(
         self,
@@ -326,7 +339,7 @@ class Ledger(BoundedQueries):
     ) -> _Drawn:
         """The one sequence: admissible, admitted, charged, written, drawn."""
         unit = None if unit is None else name_of(unit)
-        with self._door:
+        with self._door.lock, self._door:
             invocation = self._account.admissible(mechanism, at, {unit: 1})
             check(invocation)
             noise = self._drawing() if sampler is None else (self.noise or FloatNoise())
@@ -416,7 +429,7 @@ class Ledger(BoundedQueries):
         """
         self._door.require_own_process()
         if not self._door.is_shut:
-            with self._door:
+            with self._door.lock, self._door:
                 self._door.shut("the ledger is closed; open a new one for further releases.")
                 if self._journal is not None:
                     self._journal.close()

@@ -2,6 +2,19 @@
 
 Every mechanism says how it is released exactly (:mod:`dpaudit.mechanisms.exact`); here are the
 samplers that it asks for: OpenDP's for integer noise, and the ``secrets`` of the standard library.
+
+What exact noise guarantees, and what not:
+
+* The law of what is released is that of integers drawn without rounding, on a grid where the
+  mechanism is continuous; its guarantee is at most the declared one, and the bits of a released
+  float hold nothing beside the integer.
+* Randomness cannot be predicted by who knows earlier noise: OpenDP asks OpenSSL's generator, which
+  the operating system seeds; ``secrets`` asks the operating system itself. There is no seed.
+* Time is not constant. Integer noise and choices are drawn by rejection, so that the time of a
+  release depends on the noise that was drawn, and that of a choice on the utilities too. Whoever
+  measures it learns something that no accountant counts: release where nobody can.
+* Memory is not wiped: values, noise and the state of the generator stay in the process until they
+  are overwritten, and may reach a swap file or a core dump.
 """
 
 from __future__ import annotations
@@ -86,11 +99,27 @@ class SecureNoise(Checked):
     @property
     def sampler(self) -> str:
         """Opendp and its version."""
-        return f"opendp {metadata.version('opendp')}, exact"
+        return f"opendp {_version()}, exact"
 
     def release(self, entry: Entry, value: ArrayLike) -> Released:
         """One noisy release, as :meth:`dpaudit.mechanisms.Mechanism.release`."""
         return as_released(self.release_many(entry.invocation, value, 1)[0])
+
+    def release_each(
+        self, entries: Sequence[Entry], values: Sequence[NDArray[Any]]
+    ) -> list[Released]:
+        """One noisy release for each entry, all of one invocation; values of one shape in one draw.
+
+        The noise of every entry is independent of all others, as one draw of many is.
+        """
+        invocation = entries[0].invocation
+        self._require(invocation)
+        mechanism, sensitivity = invocation.mechanism, invocation.sensitivity
+        prepared = [mechanism.prepare(value) for value in values]
+        if len({np.shape(each) for each in prepared}) != 1:
+            return [self.release(*each) for each in zip(entries, values, strict=True)]
+        drawn = mechanism.sample_exactly(np.stack(prepared), sensitivity, self)
+        return [as_released(each) for each in drawn]
 
     def stream(self, entry: Entry, shape: Sequence[int]) -> PrefixSums:
         """No continual release has an exact sampler.
@@ -156,6 +185,10 @@ class SecureNoise(Checked):
         drawn = [secrets.randbelow(share.denominator) for _ in range(math.prod(shape))]
         return np.array([one < share.numerator for one in drawn], dtype=bool).reshape(shape)
 
+    def below(self, bound: int) -> int:
+        """One uniform integer in 0…bound − 1, of any size."""
+        return secrets.randbelow(bound)
+
 
 Sampler = Callable[[list[int]], list[int]]
 
@@ -178,6 +211,12 @@ def _normal(sigma: float) -> Sampler:
     dp = _opendp()
     domain = dp.vector_domain(dp.atom_domain(T="i64"))
     return dp.m.make_gaussian(domain, dp.l2_distance(T="f64"), scale=sigma)  # type: ignore[no-any-return]
+
+
+@lru_cache(maxsize=1)
+def _version() -> str:
+    """That of OpenDP; to look it up takes longer than to draw."""
+    return metadata.version("opendp")
 
 
 def _opendp() -> Any:

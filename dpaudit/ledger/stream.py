@@ -74,11 +74,11 @@ class Stream:
         """
         self._door.require_own_process()
         own = validate.private(value)
-        with self._door:
+        with self._door.lock, self._door:
             self._sums.require(own)
             if unit is not None:
                 self._participate(unit)
-            return self._sums.add(own)
+            return self._sums.add(own, unit=unit)
 
     def _participate(self, unit: str) -> None:
         """Refuse one participation too many; write the others down."""

@@ -104,6 +104,13 @@ class Mechanism(Kinded, ABC):
         """
         return None
 
+    def work(self, sensitivity: float) -> float:
+        """About how many elementary operations, 10^8 of them a second, its proof takes once more.
+
+        It is asked before anything is computed; most mechanisms have a pair in closed form.
+        """
+        return 0.0
+
     def for_group(self, size: int) -> Self | None:
         """The mechanism whose privacy is that of this one for ``size`` units; None if unknown."""
         return None

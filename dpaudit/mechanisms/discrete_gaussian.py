@@ -17,6 +17,7 @@ from dpaudit.mechanisms.additive import IntegerNoise
 from dpaudit.mechanisms.base import Norm, integer_sensitivity, single_entry
 from dpaudit.mechanisms.exact import ExactSource
 from dpaudit.mechanisms.pairs import DominatingPair, FinitePair, Floats, costless_pair, vast_pair
+from dpaudit.mechanisms.pairs.finite import WORK_OF_LOSS
 from dpaudit.mechanisms.rounding import concentration, exceeds_floats
 
 __all__ = ["DiscreteGaussian"]
@@ -65,6 +66,10 @@ class DiscreteGaussian(IntegerNoise):
         losses = (2 * k - shift) * shift / (2 * self.sigma**2)
         rho = concentration(shift / self.sigma, 0.5)
         return _DiscreteNormalPair(losses, p, q, p_infinite=1e-300, rho=rho)
+
+    def work(self, sensitivity: float) -> float:
+        """A loss for each output of any mass; most masses are so small that they are cut off."""
+        return WORK_OF_LOSS / 8 * 78 * self.sigma + 1e9
 
     def prepare(self, value: ArrayLike) -> NDArray[Any]:
         """One whole number, as the pair covers no more."""

@@ -16,6 +16,7 @@ from dpaudit.mechanisms.additive import IntegerNoise
 from dpaudit.mechanisms.base import Norm, integer_sensitivity
 from dpaudit.mechanisms.exact import ExactSource
 from dpaudit.mechanisms.pairs import DominatingPair, FinitePair, Floats, costless_pair, vast_pair
+from dpaudit.mechanisms.pairs.finite import WORK_OF_LOSS
 from dpaudit.mechanisms.rounding import exceeds_floats
 
 __all__ = ["DiscreteLaplace"]
@@ -61,6 +62,11 @@ class DiscreteLaplace(IntegerNoise):
         losses = (2 * k - shift) / self.scale
         # P is the mirror image of Q: its mass at k is that of Q at s − k.
         return FinitePair(losses, q[::-1].copy(), q, bound=bound)
+
+    def work(self, sensitivity: float) -> float:
+        """A loss for each whole number up to the sensitivity."""
+        # A law of equal steps is kept on them, which few of them make no smaller.
+        return WORK_OF_LOSS * (sensitivity + 8 * min(sensitivity, 10_000))
 
     def noise(self, shape: tuple[int, ...], rng: np.random.Generator) -> NDArray[np.int64]:
         """The difference of two geometric draws."""

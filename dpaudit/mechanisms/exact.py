@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from dpaudit.errors import InputError
 from dpaudit.mechanisms.rounding import round_up
 
-__all__ = ["ExactSource", "on_grid", "widened"]
+__all__ = ["ExactSource", "decays", "on_grid", "widened"]
 
 _EXACT_INT64 = 2**61
 
@@ -48,6 +48,39 @@ class ExactSource(Protocol):
 
     def events(self, probability: float, shape: tuple[int, ...]) -> NDArray[np.bool_]:
         """Independent events of exactly that probability, as the float is."""
+
+    def below(self, bound: int) -> int:
+        """One uniform integer in 0…bound − 1, of any size."""
+
+
+def decays(numerator: int, denominator: int, source: ExactSource) -> bool:
+    """An event of probability exp(−numerator/denominator), exactly.
+
+    Canonne, Kamath and Steinke 2020, "The discrete Gaussian for differential privacy", Algorithm 1.
+    For γ ≤ 1 let K be the first k at which an event of probability γ/k does not happen. Then
+    P(K > k) = γ^k/k!, so that P(K is odd) = Σ_k (−γ)^k/k! = exp(−γ). For a larger γ as many events
+    of probability exp(−1) must happen as γ has whole parts, and one for the rest; the first that
+    fails ends it. Nothing is rounded: the only randomness is uniform integers. At most seven of
+    them are expected, whatever γ is.
+
+    Args:
+        numerator: at least 0.
+        denominator: above 0.
+        source: of uniform integers.
+    """
+    whole, rest = divmod(numerator, denominator)
+    for _ in range(whole):
+        if not _decays_at_most_once(1, 1, source):
+            return False
+    return _decays_at_most_once(rest, denominator, source)
+
+
+def _decays_at_most_once(numerator: int, denominator: int, source: ExactSource) -> bool:
+    """The same for a fraction of at most 1."""
+    k = 1
+    while source.below(denominator * k) < numerator:
+        k += 1
+    return k % 2 == 1
 
 
 def widened(scale: float, step: float, sensitivity: float, steps: int) -> float:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Hashable
 from dataclasses import dataclass
 from fractions import Fraction
@@ -14,6 +15,7 @@ from dpaudit import validate
 from dpaudit.errors import InputError
 from dpaudit.fields import Positive
 from dpaudit.mechanisms.base import Mechanism, Norm, changes
+from dpaudit.mechanisms.exact import ExactSource, decays
 from dpaudit.mechanisms.pairs import (
     DominatingPair,
     FinitePair,
@@ -21,10 +23,12 @@ from dpaudit.mechanisms.pairs import (
     approximate_pair,
     costless_pair,
 )
-from dpaudit.mechanisms.rounding import concentration
+from dpaudit.mechanisms.rounding import as_float, concentration
 from dpaudit.mechanisms.tails import Tails, choice_tails
 
 __all__ = ["ExponentialMechanism"]
+
+_LARGEST = float(np.finfo(np.float64).max)
 
 
 @dataclass(frozen=True)
@@ -72,6 +76,12 @@ class ExponentialMechanism(Mechanism):
         high = self.utility_sensitivity
         return (([high, 0.0], [0.0, high], "two candidates that change places"),)
 
+    def distance(self, one: NDArray[Any], other: NDArray[Any]) -> float:
+        """How far the utilities move, in units of Δ: 1 where they move as much as they may."""
+        if one.shape != other.shape:
+            return math.inf
+        return float(np.abs(one - other).max(initial=0.0)) / self.utility_sensitivity
+
     # -- release ---------------------------------------------------------------------------------
 
     def prepare(self, value: ArrayLike) -> NDArray[Any]:
@@ -83,9 +93,36 @@ class ExponentialMechanism(Mechanism):
 
     def sample(self, values: NDArray[Any], rng: np.random.Generator) -> NDArray[Any]:
         """The largest of utilities with Gumbel noise, which has just this law."""
-        scaled = values * (self.epsilon / (2 * self.utility_sensitivity))
+        scaled = self._exponents(values)
         chosen: NDArray[Any] = np.argmax(scaled + rng.gumbel(size=values.shape), axis=-1)
         return chosen
+
+    def sample_exactly(
+        self, values: NDArray[Any], sensitivity: float, source: ExactSource
+    ) -> NDArray[Any]:
+        """The law itself, of the utilities, ε and Δ as the rational numbers that the floats are.
+
+        A candidate is drawn uniformly and taken with probability exp(−γ), where
+        γ = ε (max u − u)/2Δ; else another one is drawn. One trial ends with candidate i with
+        probability exp(−γ_i)/k, and trials are independent, so that i is taken with probability
+        exp(−γ_i)/Σ_j exp(−γ_j), which is the law of the mechanism. As the best candidate is always
+        taken when it is drawn, at most k trials are expected: k, where it dominates all others.
+        """
+        rows = values.reshape(-1, values.shape[-1])
+        chosen = [self._chosen_exactly(row, source) for row in rows]
+        return np.array(chosen, dtype=np.int64).reshape(values.shape[:-1])
+
+    def _chosen_exactly(self, utilities: NDArray[Any], source: ExactSource) -> int:
+        epsilon, epsilon_scale = self.epsilon.as_integer_ratio()
+        delta, delta_scale = self.utility_sensitivity.as_integer_ratio()
+        above, below = epsilon * delta_scale, 2 * epsilon_scale * delta  # ε/2Δ
+        best, scale = float(utilities.max()).as_integer_ratio()
+        while True:
+            place = source.below(utilities.size)
+            own, own_scale = float(utilities[place]).as_integer_ratio()
+            gap = best * own_scale - own * scale
+            if decays(above * gap, below * scale * own_scale, source):
+                return place
 
     # -- law -------------------------------------------------------------------------------------
 
@@ -109,15 +146,27 @@ class ExponentialMechanism(Mechanism):
     def _log_masses(self, utilities: Floats) -> Floats:
         from scipy.special import log_softmax
 
-        log_masses: Floats = log_softmax(
-            utilities * (self.epsilon / (2 * self.utility_sensitivity))
-        )
+        log_masses: Floats = log_softmax(self._exponents(utilities))
         return log_masses
+
+    def _exponents(self, utilities: Floats) -> Floats:
+        """ε (u − max u)/2Δ, at most 0; a gap beyond floats is as good as the largest float."""
+        with np.errstate(over="ignore"):
+            gaps = np.maximum(utilities - utilities.max(axis=-1, keepdims=True), -_LARGEST)
+            exponents: Floats = np.maximum(gaps * self._factor, -_LARGEST)
+        return exponents
+
+    @property
+    def _factor(self) -> float:
+        """ε/2Δ, within what floats hold."""
+        return as_float(Fraction(self.epsilon) / (2 * Fraction(self.utility_sensitivity)))
 
 
 @dataclass(frozen=True, eq=False)
 class _BoundedRangePair(FinitePair):
     """Randomised response with the concentration of a mechanism of bounded range."""
+
+    is_attained: ClassVar[bool] = False
 
     def renyi(self, orders: ArrayLike) -> Floats:
         """At most α ε²/8, and at most that of randomised response."""

@@ -13,6 +13,7 @@ from dpaudit.errors import UnsupportedError
 from dpaudit.fields import Name, NonNegative, Probability
 from dpaudit.mechanisms.base import Mechanism, Norm, checked_sensitivity
 from dpaudit.mechanisms.pairs import DominatingPair, costless_pair
+from dpaudit.validate import shown
 
 __all__ = ["Opaque"]
 
@@ -52,8 +53,8 @@ class Opaque(Mechanism):
         if checked_sensitivity(sensitivity) == 0:
             return costless_pair()
         raise UnsupportedError(
-            f"opaque mechanism {self.label!r} states a claim without a proof; no accountant can "
-            "certify it."
+            f"opaque mechanism {shown(self.label)} states a claim without a proof; no accountant "
+            "can certify it."
         )
 
     def prepare(self, value: ArrayLike) -> NDArray[Any]:
@@ -74,6 +75,8 @@ class Opaque(Mechanism):
             UnsupportedError: if there is no sampler.
         """
         if self.sampler is None:
-            raise UnsupportedError(f"opaque mechanism {self.label!r} has no sampler; give it one.")
+            raise UnsupportedError(
+                f"opaque mechanism {shown(self.label)} has no sampler; give it one."
+            )
         released = [np.asarray(self.sampler(np.array(value), rng)) for value in values]
         return np.stack(released) if released else np.empty(values.shape)

@@ -17,7 +17,8 @@ from dpaudit.fields import Rate, at_least
 from dpaudit.mechanisms.base import Mechanism, Norm, changes, integer_array, sum_over_entries
 from dpaudit.mechanisms.exact import ExactSource
 from dpaudit.mechanisms.pairs import DominatingPair, FinitePair, Floats, costless_pair
-from dpaudit.mechanisms.tails import Tails, choice_tails
+from dpaudit.mechanisms.rounding import up
+from dpaudit.mechanisms.tails import Tails
 
 __all__ = ["RandomizedResponse"]
 
@@ -38,7 +39,7 @@ class RandomizedResponse(Mechanism):
     kind: ClassVar[str] = "randomized-response"
     norm: ClassVar[Norm] = Norm.CHANGE
     p: Rate
-    k: Annotated[int, at_least(2)] = 2
+    k: Annotated[int, at_least(2, 2**53)] = 2
 
     @classmethod
     def calibrated(cls, *, epsilon: float, k: int = 2) -> RandomizedResponse:
@@ -65,7 +66,11 @@ class RandomizedResponse(Mechanism):
         if not changes(sensitivity, self.kind) or self.p == 1:
             return costless_pair()
         lie, truth = self._answer_probabilities
-        epsilon = math.nextafter(math.log1p(self.k * (1 - self.p) / self.p), math.inf)
+        odds = self.k * (1 - self.p) / self.p
+        if odds < math.inf:
+            epsilon = math.nextafter(math.log1p(odds), math.inf)
+        else:  # the 1 beside it is nothing
+            epsilon = up(math.log(self.k) + math.log1p(-self.p) - math.log(self.p), 8)
         return FinitePair(
             np.array([-epsilon, 0.0, epsilon]),
             np.array([lie, (self.k - 2) * lie, truth]),
@@ -121,10 +126,14 @@ class RandomizedResponse(Mechanism):
         return sum_over_entries(np.where(possible, log_mass, -np.inf))
 
     def tails(self, released: ArrayLike, value: NDArray[Any], rng: np.random.Generator) -> Tails:
-        """One choice for each answer."""
-        lie, truth = self._answer_probabilities
-        masses = np.where(np.arange(self.k) == value.reshape(-1, 1), truth, lie)
-        return choice_tails(masses, np.ravel(released).astype(np.int64), rng)
+        """One choice for each answer: the truth first, then all lies, which are alike."""
+        _, truth = self._answer_probabilities
+        answers = np.ravel(released)
+        within = rng.random(answers.size)
+        tails = np.where(answers == np.ravel(value), within * truth, truth + within * (1 - truth))
+        possible = (answers >= 0) & (answers < self.k)
+        sign = rng.random(answers.size) < 0.5
+        return Tails(np.where(possible, tails, 0.0), sign, np.empty(0))
 
     def probabilities(self, value: ArrayLike) -> tuple[Fraction, ...]:
         """Of all vectors of answers in lexicographic order, each answer independent; exact.

@@ -34,6 +34,7 @@ from dpaudit.mechanisms import Gaussian
 from dpaudit.plan.invocation import Invocation
 from dpaudit.plan.relations import AddRemove, PrivacyUnit, Relation, ReplaceOne, TrustModel, ZeroOut
 from dpaudit.plan.sampling import FixedSizeSampling, PoissonSampling, Sampling
+from dpaudit.validate import shown
 
 __all__ = ["Batching", "dp_sgd_invocations"]
 
@@ -267,7 +268,7 @@ def _proved_relation(batching: Batching, relation: Relation | None, sizes: _Size
     if relation is None:
         return proved[0]()
     if not isinstance(relation, Relation):
-        raise InputError(f"relation is {relation!r:.60}; it must be a Relation.")
+        raise InputError(f"relation is {shown(relation)}; it must be a Relation.")
     everybody = batching is Batching.POISSON and sizes.sample_rate == 1
     if isinstance(relation, proved) or (everybody and isinstance(relation, ReplaceOne)):
         return relation

@@ -12,6 +12,7 @@ from dpaudit.plan.contribution import Contribution
 from dpaudit.plan.groups import Group
 from dpaudit.plan.relations import MetricBall, PrivacyUnit, Relation, TrustModel
 from dpaudit.plan.sampling import Sampling
+from dpaudit.validate import shown
 
 __all__ = ["Invocation"]
 
@@ -140,5 +141,5 @@ class Invocation(Record):
 
     def describe(self) -> str:
         """Short text for errors and tables."""
-        place = f" at {self.at!r}" if self.at else ""
+        place = f" at {shown(self.at)}" if self.at else ""
         return f"{self.mechanism.kind}{place}"

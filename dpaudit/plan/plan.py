@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
@@ -16,6 +17,7 @@ from dpaudit.plan.dp_sgd import dp_sgd_invocations
 from dpaudit.plan.groups import Group
 from dpaudit.plan.invocation import Invocation
 from dpaudit.plan.relations import PrivacyUnit, Relation, TrustModel
+from dpaudit.validate import shown
 
 __all__ = ["Plan"]
 
@@ -42,13 +44,14 @@ class Plan(Record):
             )
         labels = [invocation.at for invocation in self.invocations if invocation.at]
         if len(set(labels)) < len(labels):
-            twice = next(label for label in labels if labels.count(label) > 1)
-            raise InputError(f"plan has two invocations at {twice!r}; labels must be unique.")
+            twice = Counter(labels).most_common(1)[0][0]
+            raise InputError(f"plan has two invocations at {shown(twice)}; labels must be unique.")
         names: dict[str, Group] = {}
         for group in {i.group: None for i in self.invocations if i.group is not None}:
             if names.setdefault(group.name, group) != group:
                 raise InputError(
-                    f"plan has the group {group.name!r} by position and by value; say one of them."
+                    f"plan has the group {shown(group.name)} by position and by value; say one "
+                    "of them."
                 )
         units = sorted({str(invocation.unit) for invocation in self.invocations})
         if len(units) > 1:
@@ -99,22 +102,34 @@ class Plan(Record):
         own value decides its group, a change of that value touches two groups. Of such groups that
         are alike two stand for all.
         """
+        touched, moved = self._groups
+        if not touched and not moved:
+            return (self.invocations,)
+        everyone = [n for n, each in enumerate(self.invocations) if each.group is None]
+        pairs = [[*one, *other] for one, other in combinations(moved, 2)]
+        pairs = pairs or [list(one) for one in moved]
+        return tuple(
+            tuple(self.invocations[place] for place in sorted((*everyone, *own)))
+            for own in (*touched, *pairs)
+        )
+
+    @property
+    def kinds_of_unit(self) -> int:
+        """How many sets of invocations :meth:`by_unit` gives; told before any is made."""
+        touched, moved = self._groups
+        return len(touched) + max(math.comb(len(moved), 2), len(moved) == 1) or 1
+
+    @cached_property
+    def _groups(self) -> tuple[list[list[int]], list[list[int]]]:
+        """The places of each group's invocations: of those that a unit stays in, and of others."""
         groups: dict[Group, list[int]] = {}
         for place, invocation in enumerate(self.invocations):
             if invocation.group is not None:
                 groups.setdefault(invocation.group, []).append(place)
-        if not groups:
-            return (self.invocations,)
-        everyone = [n for n, each in enumerate(self.invocations) if each.group is None]
         by_value = {group for group in groups if self.relation.moves_between(group.membership)}
         touched = [own for group, own in groups.items() if group not in by_value]
         moved = [own for group, own in groups.items() if group in by_value]
-        touched += [[*one, *other] for one, other in combinations(self._two_of_each(moved), 2)]
-        if len(moved) == 1:
-            touched += moved
-        return tuple(
-            tuple(self.invocations[place] for place in sorted((*everyone, *own))) for own in touched
-        )
+        return touched, list(self._two_of_each(moved))
 
     def _two_of_each(self, groups: Iterable[list[int]]) -> Iterator[list[int]]:
         """Of groups that differ in name alone the first two."""

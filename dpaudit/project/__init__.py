@@ -1,6 +1,6 @@
 """What a user brings: subjects, plan files and project files, and how they are found."""
 
 from dpaudit.project.execution import Execution
-from dpaudit.project.subject import AuditPair, RunResult, Subject
+from dpaudit.project.subject import AuditPair, Move, RunResult, Subject
 
-__all__ = ["AuditPair", "Execution", "RunResult", "Subject"]
+__all__ = ["AuditPair", "Execution", "Move", "RunResult", "Subject"]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from enum import StrEnum
 from typing import Any
 
 from dpaudit import validate
@@ -12,14 +13,23 @@ from dpaudit.certificate import Claim
 from dpaudit.errors import InputError
 from dpaudit.project.execution import Execution
 from dpaudit.project.subject import AuditPair
+from dpaudit.validate import shown
 
-__all__ = ["DRAWN", "AuditEntry", "BudgetEntry", "SubjectEntry"]
+__all__ = ["DRAWN", "AuditEntry", "BudgetEntry", "Code", "SubjectEntry"]
 
 DRAWN = ("runs", "confidence", "seed", "workers", "timeout")
 """Fields of an execution that a project file may give."""
 
 REPEATABLE = Execution(confidence=0.99, seed=0)
 """Where a project file says nothing else: reports then differ only where something changed."""
+
+
+class Code(StrEnum):
+    """What a project file says of the code of a subject."""
+
+    REHEARSED = "rehearsed"
+    NOT_REHEARSED = "not rehearsed"
+    """The certificate is to speak of the plan alone, and the row may be certified all the same."""
 
 
 @dataclass(frozen=True)
@@ -31,6 +41,7 @@ class AuditEntry:
         pair: the neighbours; where not given, the best of the subject's own.
         every_pair: attack each of the subject's own pairs.
         exact: enumerate the outputs of the declared mechanism in place of runs.
+        through_run: attack what the subject's real run releases, on a neighbour of its data.
         code: ``FILE.py:function`` to attack in place of the subject's own releases.
         epsilon: the ε under test; the claim's where not given.
         delta: the δ under test; the claim's where not given.
@@ -40,19 +51,24 @@ class AuditEntry:
     pair: AuditPair | None = None
     every_pair: bool = False
     exact: bool = False
+    through_run: bool = False
     code: str | None = None
     epsilon: float | None = None
     delta: float | None = None
 
     def __post_init__(self) -> None:
         validate.integer_at_least(2, runs=self.execution.runs)
-        for name in ("every_pair", "exact"):
+        for name in ("every_pair", "exact", "through_run"):
             if not isinstance(getattr(self, name), bool):
-                raise InputError(f"{name} is {getattr(self, name)!r:.60}; give true or false.")
+                raise InputError(f"{name} is {shown(getattr(self, name))}; give true or false.")
         if self.code is not None:
             validate.text(code=self.code)
             if self.pair is None:
                 raise InputError("code is given without a pair; add pair = [x, x'].")
+        if self.through_run and (self.exact or self.every_pair or self.pair or self.code):
+            raise InputError(
+                "through_run is given with exact, every_pair, pair or code; it finds its own pair."
+            )
         if self.exact and self.code is not None:
             raise InputError("exact and code are both given; code is attacked by runs only.")
         if self.every_pair and self.pair is not None:
@@ -80,6 +96,8 @@ class SubjectEntry:
         claim: in place of the subject's own.
         delta: δ of the guarantee; the claim's where not given.
         accountant: whose proof is wanted.
+        code: whether the code must be rehearsed for the row to be certified.
+        data: what it is rehearsed on; its default data where not given.
         audits: the attacks; None where the file lists none.
         default_audit: made where the file lists none and the subject has code.
     """
@@ -90,6 +108,8 @@ class SubjectEntry:
     claim: Claim | None = None
     delta: float | None = None
     accountant: str = AccountantName.BEST
+    code: Code = Code.REHEARSED
+    data: str | None = None
     audits: tuple[AuditEntry, ...] | None = None
     default_audit: AuditEntry = field(default_factory=AuditEntry)
 

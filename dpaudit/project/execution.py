@@ -10,7 +10,8 @@ from typing import Annotated, Any, TypeAlias, TypedDict
 
 from dpaudit import validate
 from dpaudit.errors import InputError
-from dpaudit.fields import Checked, Count, Name, Natural, OpenProbability, Positive
+from dpaudit.fields import Checked, Name, Natural, OpenProbability, Positive, at_least
+from dpaudit.validate import shown
 
 __all__ = ["DEFAULTS", "MOST_RUNS", "Execution", "ExecutionFields", "Progress"]
 
@@ -24,7 +25,7 @@ MOST_RUNS = 10**9
 def _runs(**field: Any) -> int:
     number = validate.integer_at_least(1, **field)
     if number > MOST_RUNS:
-        raise InputError(f"runs is {number:.4g}; it must be at most {MOST_RUNS}.")
+        raise InputError(f"runs is {shown(number)}; it must be at most {MOST_RUNS}.")
     return number
 
 
@@ -54,7 +55,7 @@ class Execution(Checked):
     runs: Annotated[int, _runs] = 10_000
     confidence: OpenProbability = 0.95
     seed: Natural | None = None
-    workers: Count = 1
+    workers: Annotated[int, at_least(1, 4096)] = 1
     dask: Name | None = None
     timeout: Positive | None = 60.0
     journal: Path | str | None = None
@@ -85,7 +86,7 @@ class Execution(Checked):
             value = getattr(self, each.name)
             if each.name not in used and value != each.default:
                 raise InputError(
-                    f"{each.name} is {value!r:.60}; this audit takes {', '.join(used)} and no "
+                    f"{each.name} is {shown(value)}; this audit takes {', '.join(used)} and no "
                     f"{each.name}, so leave it out."
                 )
         return self

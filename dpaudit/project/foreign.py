@@ -11,7 +11,7 @@ from pathlib import Path
 from dpaudit.errors import DpAuditError, InputError
 from dpaudit.extras import lacking
 
-__all__ = ["DEBUG", "foreign"]
+__all__ = ["DEBUG", "foreign", "place_of"]
 
 DEBUG = "DPAUDIT_DEBUG"
 """The variable that lets exceptions of foreign code through as they are."""
@@ -42,13 +42,13 @@ def foreign(name: str) -> Iterator[None]:
         if missing is not None:
             raise missing from None
         sentence = (
-            f"{name} raised {type(error).__name__}{_place(error)} ({DEBUG}=1 shows the rest)."
+            f"{name} raised {type(error).__name__}{place_of(error)} ({DEBUG}=1 shows the rest)."
         )
         raise InputError(sentence) from None
 
 
-def _place(error: BaseException) -> str:
-    """Where it was raised, as near as possible to the user's code."""
+def place_of(error: BaseException) -> str:
+    """Where it was raised, as near as possible to the user's code: " at FILE:LINE", or nothing."""
     frames = traceback.extract_tb(error.__traceback__)
     outside = [frame for frame in frames if not Path(frame.filename).is_relative_to(_OWN)]
     own = [f for f in outside if "site-packages" not in f.filename and "<" not in f.filename]

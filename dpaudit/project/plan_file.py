@@ -40,6 +40,7 @@ from dpaudit.plan import (
     Sampling,
     TrustModel,
 )
+from dpaudit.validate import shown
 
 __all__ = ["PlanFile", "read_plan_file"]
 
@@ -110,7 +111,7 @@ class _Reader:
 
     def invocation(self, item: object, place: str) -> tuple[Invocation, list[Finding]]:
         if not isinstance(item, Mapping):
-            raise InputError(f"it is {item!r:.60}; it must be a table.")
+            raise InputError(f"it is {shown(item)}; it must be a table.")
         known = Mechanism.named(item.get("mechanism"))
         given = tables.table(known.kind, item, {"mechanism", *_OF_INVOCATION, *known.keys()})
         own = {name: given.pop(name) for name in _OF_INVOCATION & given.keys()}

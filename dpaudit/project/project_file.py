@@ -16,6 +16,8 @@
     set = { epsilon = 0.5 }         # public fields of a subject
     claim = { epsilon = 1.0 }       # in place of what the subject states
 
+    code = "not rehearsed"          # where there are no data to rehearse the code on
+
     [[subject.audit]]               # in place of the one attack that [audit] makes
     pair = [[7, 8], [7]]
 
@@ -32,6 +34,7 @@ something really changed.
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -41,8 +44,9 @@ from dpaudit import files, tables, validate
 from dpaudit.accounting import Accountant
 from dpaudit.certificate import Claim
 from dpaudit.errors import InputError
-from dpaudit.project.entries import DRAWN, AuditEntry, BudgetEntry, SubjectEntry
+from dpaudit.project.entries import DRAWN, AuditEntry, BudgetEntry, Code, SubjectEntry
 from dpaudit.project.subject import AuditPair
+from dpaudit.validate import shown
 
 __all__ = [
     "PROJECT_FILE",
@@ -57,8 +61,8 @@ CERTIFICATE = ".json"
 
 _NAME = re.compile(r"[^\W_][\w.-]{0,99}")
 _INDEX = "index"
-_AUDIT = (*DRAWN, "pair", "every_pair", "exact", "code", "epsilon", "delta")
-_SUBJECT = ("name", "target", "set", "claim", "delta", "accountant", "audit")
+_AUDIT = (*DRAWN, "pair", "every_pair", "exact", "through_run", "code", "epsilon", "delta")
+_SUBJECT = ("name", "target", "set", "claim", "delta", "accountant", "code", "data", "audit")
 
 
 @dataclass(frozen=True)
@@ -126,11 +130,11 @@ def _folder_within(root: Path, value: object) -> Path:
         folder = root / name
         inside = folder.resolve().is_relative_to(root.resolve())
     except (OSError, ValueError):
-        raise InputError(f"reports is {name!r:.80}; it must be a path.") from None
+        raise InputError(f"reports is {shown(name)}; it must be a path.") from None
     if not inside or any(len(part.encode()) > 255 for part in folder.parts):
         raise InputError(
-            f"reports is {name!r:.80}; it must be a folder within the project. The option -o names "
-            "one elsewhere."
+            f"reports is {shown(name)}; it must be a folder within the project. The option -o "
+            "names one elsewhere."
         )
     return folder
 
@@ -144,7 +148,7 @@ def checked_name(value: object, *, field: str = "name") -> str:
     name = validate.text(**{field: value})
     if not _NAME.fullmatch(name) or name.endswith("."):
         raise InputError(
-            f"{field} is {name!r:.120}; it must be at most 100 letters, digits, '-', '_' and '.', "
+            f"{field} is {shown(name)}; it must be at most 100 letters, digits, '-', '_' and '.', "
             "beginning with a letter or digit."
         )
     return name
@@ -155,10 +159,10 @@ def _subject(number: int, item: object, default: AuditEntry) -> SubjectEntry:
     given = tables.table(place, item, _SUBJECT)
     for key in ("name", "target"):
         if key not in given:
-            raise InputError(f"{place} lacks the key {key!r}; add it.")
+            raise InputError(f"{place} lacks the key {shown(key)}; add it.")
     with tables.within(place):
         name = checked_name(given["name"])
-    with tables.within(f"subject {name!r}"):
+    with tables.within(f"subject {shown(name)}"):
         return _named_subject(name, given, default)
 
 
@@ -166,12 +170,12 @@ def _named_subject(name: str, given: dict[str, Any], default: AuditEntry) -> Sub
     target = validate.text(target=given["target"])
     settings = given.get("set", {})
     if not isinstance(settings, Mapping):
-        raise InputError(f"set is {settings!r:.60}; it must be a table of fields.")
+        raise InputError(f"set is {shown(settings)}; it must be a table of fields.")
     if target.endswith(".toml") and settings:
         raise InputError("set is given for a plan file; edit the plan file instead.")
     if not target.endswith(".toml") and not target.rpartition(":")[0]:
         raise InputError(
-            f"target is {target!r:.80}; it must be module:Object, FILE.py:Object or PLAN.toml."
+            f"target is {shown(target)}; it must be module:Object, FILE.py:Object or PLAN.toml."
         )
     audits = None
     if "audit" in given:
@@ -187,6 +191,8 @@ def _named_subject(name: str, given: dict[str, Any], default: AuditEntry) -> Sub
         claim=_claim(given["claim"]) if "claim" in given else None,
         delta=None if delta is None else validate.probability(delta=delta),
         accountant=Accountant.named(given.get("accountant", "best")).kind,
+        code=validate.member(Code, code=given.get("code", Code.REHEARSED)),
+        data=validate.text(data=given["data"]) if "data" in given else None,
         audits=audits,
         default_audit=default,
     )
@@ -196,7 +202,7 @@ def _claim(value: object) -> Claim:
     given = tables.table("claim", value, ("epsilon", "delta", "source"))
     source = given.setdefault("source", PROJECT_FILE)
     if not isinstance(source, str):
-        raise InputError(f"source is {source!r:.60}; it must be a text.")
+        raise InputError(f"source is {shown(source)}; it must be a text.")
     return Claim.from_dict(given)
 
 
@@ -211,12 +217,12 @@ def _audit(place: str, value: object, default: AuditEntry, keys: Sequence[str]) 
 
 def _pair(value: object) -> AuditPair:
     if not isinstance(value, list) or len(value) != 2:
-        raise InputError(f"pair is {value!r:.60}; it must be an array of two data sets.")
+        raise InputError(f"pair is {shown(value)}; it must be an array of two data sets.")
     try:
         files.canonical_json(value)
     except (TypeError, ValueError):
         raise InputError(
-            f"pair is {value!r:.60}; it may hold finite numbers, texts, booleans and arrays."
+            f"pair is {shown(value)}; it may hold finite numbers, texts, booleans and arrays."
         ) from None
     x, x_prime = value
     return AuditPair(x, x_prime, "given")
@@ -232,7 +238,7 @@ def _budget(number: int, item: object, subjects: Sequence[SubjectEntry]) -> Budg
         name = validate.text(name=given.get("name", place))
         members = given.get("subjects", known)
         if not isinstance(members, list) or not members:
-            raise InputError(f"subjects is {members!r:.60}; it must be an array of names.")
+            raise InputError(f"subjects is {shown(members)}; it must be an array of names.")
         for member in members:
             tables.chosen(known, subjects=member)
         _refuse_twins("subjects", members)
@@ -242,7 +248,7 @@ def _budget(number: int, item: object, subjects: Sequence[SubjectEntry]) -> Budg
 
 def _formats(value: object, endings: Collection[str]) -> tuple[str, ...]:
     if not isinstance(value, list):
-        raise InputError(f"formats is {value!r:.60}; it must be an array, such as ['html', 'md'].")
+        raise InputError(f"formats is {shown(value)}; it must be an array, such as ['html', 'md'].")
     known = sorted(ending.removeprefix(".") for ending in endings)
     wanted = [str(each).lower().removeprefix(".") for each in value]
     for each in wanted:
@@ -251,10 +257,10 @@ def _formats(value: object, endings: Collection[str]) -> tuple[str, ...]:
 
 
 def _refuse_twins(field: str, names: Sequence[str]) -> None:
-    folded = [name.casefold() for name in names]
+    folded = Counter(name.casefold() for name in names)
     for name in names:
-        if folded.count(name.casefold()) > 1:
-            raise InputError(f"{field} has the name {name!r:.120} twice; names must differ.")
+        if folded[name.casefold()] > 1:
+            raise InputError(f"{field} has the name {shown(name)} twice; names must differ.")
 
 
 def _refuse_collisions(names: Sequence[str], formats: Sequence[str]) -> None:
@@ -263,8 +269,10 @@ def _refuse_collisions(names: Sequence[str], formats: Sequence[str]) -> None:
     taken: dict[str, str] = {}
     for name in names:
         if name.casefold() == _INDEX:
-            raise InputError(f"subject has the name {name!r}, as the index has; rename it.")
+            raise InputError(f"subject has the name {shown(name)}, as the index has; rename it.")
         for ending in formats:
             other = taken.setdefault(f"{name}{ending}".casefold(), name)
             if other != name:
-                raise InputError(f"subjects {other!r} and {name!r} write one file; rename one.")
+                raise InputError(
+                    f"subjects {shown(other)} and {shown(name)} write one file; rename one."
+                )

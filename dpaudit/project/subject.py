@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -17,7 +17,7 @@ from dpaudit.plan import Plan
 if TYPE_CHECKING:
     from dpaudit.ledger import Ledger
 
-__all__ = ["AuditPair", "RunResult", "Subject"]
+__all__ = ["AuditPair", "Move", "RunResult", "Subject"]
 
 
 @dataclass(frozen=True)
@@ -36,19 +36,48 @@ class AuditPair:
 
 
 @dataclass(frozen=True)
-class RunResult:
-    """What a run shows to its owner. Nothing here is private: it follows from the releases.
+class Move:
+    """A neighbour of some data.
 
     Attributes:
-        summary: named results, JSON values.
-        series: named curves over rounds, such as the cumulative regret.
+        data: the neighbour.
+        recipe: how it was made, such as "row 3 removed"; never with a value.
+        extreme: whether it holds values that the data do not hold, but that others could send. The
+            code may refuse these, before anything is released.
+        base: whose neighbour it is; None for the data that were given.
+    """
+
+    data: Any
+    recipe: str
+    extreme: bool = False
+    base: Any = None
+
+
+@dataclass(frozen=True)
+class RunResult:
+    """What a run shows: to everybody, and to the owner of the data alone.
+
+    Attributes:
+        summary: named results, JSON values, that follow from releases and public facts.
+        series: named curves over rounds, of which the same holds.
+        owner: what the owner of the data alone may see, such as a regret against true means. It
+            is published nowhere.
     """
 
     summary: Mapping[str, Any]
     series: Mapping[str, Sequence[float]] = field(default_factory=dict)
+    owner: RunResult | None = None
+
+    @property
+    def for_owner(self) -> RunResult:
+        """All that the owner of the data sees: what is published and what is not."""
+        own = self.owner
+        if own is None:
+            return self
+        return RunResult({**self.summary, **own.summary}, {**self.series, **own.series})
 
     def to_dict(self) -> dict[str, Any]:
-        """A JSON record."""
+        """A JSON record of what is published."""
         curves = {name: [float(y) for y in values] for name, values in self.series.items()}
         return {"summary": dict(self.summary), "series": curves}
 
@@ -89,7 +118,7 @@ class Subject(ABC):
         The default serves algorithms of one invocation: the release of its mechanism.
 
         Raises:
-            UnsupportedError: if the plan has several invocations.
+            UnsupportedError: if the plan has several invocations, or samples units.
         """
         invocations = self.plan().invocations
         if len(invocations) > 1:
@@ -97,7 +126,23 @@ class Subject(ABC):
                 f"{type(self).__name__} has {len(invocations)} invocations and does not say how to "
                 "audit them together; define audit_release."
             )
+        if invocations[0].sampling is not None:
+            raise UnsupportedError(
+                f"{type(self).__name__} samples units and does not say how; define audit_release."
+            )
         return invocations[0].mechanism.release_many(data, size, rng)
+
+    def neighbours(self, data: Any, rng: np.random.Generator) -> Iterable[Move] | None:
+        """Neighbours of data under the relation of the plan, for a rehearsal of :meth:`run`.
+
+        Args:
+            data: what :meth:`load` returned; not to be changed.
+            rng: chooses among many.
+
+        Returns:
+            Those worth a try, or None: they are then derived from the container that the data are.
+        """
+        return None
 
     def load(self, source: str, rng: np.random.Generator) -> Any:
         """The data of that name or path, for :meth:`run`.

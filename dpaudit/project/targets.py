@@ -23,6 +23,7 @@ from dpaudit.plan import Plan
 from dpaudit.project.plan_file import read_plan_file
 from dpaudit.project.sources import code_hash
 from dpaudit.project.subject import Subject
+from dpaudit.validate import shown
 
 __all__ = [
     "Target",
@@ -88,7 +89,7 @@ def parse_settings(settings: Sequence[str]) -> dict[str, Any]:
     for setting in settings:
         key, equals, value = setting.partition("=")
         if not equals or not key:
-            raise InputError(f"--set is {setting!r}; it must be of the form key=value.")
+            raise InputError(f"--set is {shown(setting)}; it must be of the form key=value.")
         if key in parsed:
             raise InputError(f"--set {key} is given twice; keep one of them.")
         try:
@@ -134,14 +135,15 @@ def find_subject(name: str, settings: Mapping[str, Any]) -> Subject:
         raise InputError(f"{name} is no subject; it must be a dataclass that extends Subject.")
     known = {field.name: field for field in fields(found) if field.init}
     for key in settings.keys() - known.keys():
-        raise InputError(f"{name} has no field {key!r}; its fields are {', '.join(known)}.")
+        raise InputError(f"{name} has no field {shown(key)}; its fields are {', '.join(known)}.")
     for key, field in known.items():
         if field.default is MISSING and field.default_factory is MISSING and key not in settings:
-            raise InputError(f"{name} needs the field {key!r}; give it with --set {key}=….")
+            raise InputError(f"{name} needs the field {shown(key)}; give it with --set {key}=….")
     try:
         subject: Subject = found(**{key: _as_tuple(value) for key, value in settings.items()})
     except (TypeError, AttributeError, ArithmeticError) as error:
-        raise InputError(f"{name} cannot be made with {dict(settings)}: {error}.") from None
+        given = shown(dict(settings))
+        raise InputError(f"{name} cannot be made with {given}: {error!s:.200}.") from None
     return subject
 
 
@@ -166,14 +168,14 @@ def _load_object(name: str) -> Any:
     module_name, colon, attribute = name.rpartition(":")
     if not colon or not module_name or not attribute:
         raise InputError(
-            f"subject is {name!r:.80}; it must be module:Object, FILE.py:object or PLAN.toml."
+            f"subject is {shown(name)}; it must be module:Object, FILE.py:object or PLAN.toml."
         )
     module = _load_module(module_name)
     found = module
     for part in attribute.split("."):
         found = getattr(found, part, None)
         if found is None:
-            raise InputError(f"{module_name} has no {attribute!r}; check the name.")
+            raise InputError(f"{module_name} has no {shown(attribute)}; check the name.")
     return found
 
 
@@ -185,7 +187,7 @@ def _load_module(name: str) -> Any:
         known_as = _module_name(path)
         spec = importlib.util.spec_from_file_location(known_as, path)
         if spec is None or spec.loader is None:
-            raise InputError(f"file {name!r} cannot be imported; it must be Python code.")
+            raise InputError(f"file {shown(name)} cannot be imported; it must be Python code.")
         module = importlib.util.module_from_spec(spec)
         sys.modules.setdefault(known_as, module)
         _importing(name, partial(spec.loader.exec_module, module))
@@ -194,7 +196,7 @@ def _load_module(name: str) -> Any:
     if here not in sys.path:
         sys.path.insert(0, here)
     if not all(part.isidentifier() for part in name.split(".")):
-        raise InputError(f"module is {name!r:.80}; it must be a dotted name or a .py file.")
+        raise InputError(f"module is {shown(name)}; it must be a dotted name or a .py file.")
     return _importing(name, lambda: importlib.import_module(name))
 
 

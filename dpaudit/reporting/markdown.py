@@ -12,6 +12,7 @@ from dpaudit.reporting.comparison import comparison, tally
 from dpaudit.reporting.text import compact, escaped, markdown_table, visible
 from dpaudit.reporting.view import View, views
 from dpaudit.reporting.wording.tables import InvocationRow
+from dpaudit.reporting.wording.words import STANDINGS
 
 if TYPE_CHECKING:
     from dpaudit.certificate import AuditRecord, Certificate, Finding
@@ -52,6 +53,7 @@ def _reports(several: Sequence[View]) -> Iterator[str]:
 def _report(shown: View) -> Iterator[str]:
     yield from _verdict(shown)
     yield from _statement(shown)
+    yield from _assumptions(shown)
     yield from _growth(shown)
     yield from _invocations(shown)
     yield from _accountants(shown)
@@ -129,6 +131,17 @@ def _statement(shown: View) -> Iterator[str]:
     if shown.statement.assumptions and proved is not None:
         heads = ("assumed", "if instead", f"then, at δ = {plain(proved.delta)}")
         yield from _table(heads, ((a.holds, a.fails, a.left) for a in shown.statement.assumptions))
+
+
+def _assumptions(shown: View) -> Iterator[str]:
+    if not shown.assumptions:
+        return
+    yield "## What it rests on"
+    yield ""
+    yield f"{STANDINGS}\n"
+    rows = ((each.premise, each.standing, each.evidence) for each in shown.assumptions)
+    yield from _table(("assumption", "status", "evidence"), rows)
+    yield from _terms(shown.rehearsal)
 
 
 def _growth(shown: View) -> Iterator[str]:

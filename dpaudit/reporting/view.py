@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import zip_longest
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from dpaudit.reporting import composition
 from dpaudit.reporting.checklists import checklists
@@ -16,7 +16,7 @@ from dpaudit.reporting.wording import headline, tables, words
 from dpaudit.reporting.wording.statement import Statement, statement
 
 if TYPE_CHECKING:
-    from dpaudit.certificate import AuditRecord, Certificate, Finding
+    from dpaudit.certificate import Assumption, AuditRecord, Certificate, Finding
     from dpaudit.integrations.dp_accounting import SecondOpinion
 
 __all__ = ["AuditView", "View", "view", "views"]
@@ -66,6 +66,8 @@ class View:
         summary: results of a run.
         series: curves of a run, drawn.
         series_rows: curves of a run, in numbers.
+        assumptions: what the proof rests on.
+        rehearsal: what was tested of the code.
         versions: of what it was computed with.
         commands: what recomputes the certificate.
     """
@@ -92,6 +94,8 @@ class View:
     summary: tuple[tuple[str, str], ...]
     series: tuple[Figure, ...]
     series_rows: tuple[tables.SeriesRow, ...]
+    assumptions: tuple[Assumption, ...]
+    rehearsal: tuple[tuple[str, str], ...]
     versions: tuple[tuple[str, str], ...]
     commands: tuple[str, ...]
 
@@ -105,7 +109,8 @@ def views(
 
 def view(certificate: Certificate, opinion: SecondOpinion | None = None) -> View:
     """What the formats for people show of a certificate."""
-    record, plan, run = certificate.to_dict(), certificate.plan, certificate.run or {}
+    record, plan = certificate.to_dict(), certificate.plan
+    run = _with_owner(certificate.run or {}, certificate.owner or {})
     grown = composition.growth(certificate)
     native = {} if record["guarantee"] is None else record["guarantee"]["native"]
     return View(
@@ -131,9 +136,20 @@ def view(certificate: Certificate, opinion: SecondOpinion | None = None) -> View
         summary=tables.facts(run.get("summary", {})),
         series=runs.series_figures(run.get("series", {})),
         series_rows=tables.series_rows(run.get("series", {})),
+        assumptions=certificate.assumptions,
+        rehearsal=tables.rehearsal_facts(certificate),
         versions=tuple(sorted(certificate.versions.items())),
         commands=tables.commands(certificate),
     )
+
+
+def _with_owner(run: Mapping[str, Any], owner: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+    """The results of a run; those of the owner alone say so."""
+    return {
+        part: dict(run.get(part, {}))
+        | {f"{name} (for the owner alone)": each for name, each in owner.get(part, {}).items()}
+        for part in ("summary", "series")
+    }
 
 
 def _audit(certificate: Certificate, number: int, record: AuditRecord) -> AuditView:

@@ -7,7 +7,15 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from dpaudit import files
-from dpaudit.certificate import AuditRecord, Certificate, Claim, SubjectRecord
+from dpaudit.auditing.rehearsal.rehearse import Rehearsed
+from dpaudit.certificate import (
+    AuditRecord,
+    Certificate,
+    Claim,
+    Finding,
+    Severity,
+    SubjectRecord,
+)
 from dpaudit.certificate.verdicts import contradicts
 from dpaudit.errors import InputError
 from dpaudit.mechanisms import Opaque
@@ -22,6 +30,8 @@ from dpaudit.project.targets import (
     parse_settings,
 )
 from dpaudit.workflow.certifying import certified
+from dpaudit.workflow.rehearsing import rehearsed
+from dpaudit.workflow.through_run import audit_run
 
 __all__ = ["AuditOutcome", "audit_target"]
 
@@ -34,26 +44,44 @@ class AuditOutcome:
         record: the evidence.
         target: the subject, or None for a bare function.
         name: what was attacked.
+        rehearsal: what putting the subject's real run to the test showed; None for a function.
     """
 
     record: AuditRecord
     target: Target | None
     name: str
+    rehearsal: Rehearsed | None = None
+
+    @property
+    def findings(self) -> tuple[Finding, ...]:
+        """Of the rehearsal."""
+        return () if self.rehearsal is None else self.rehearsal.findings
 
     @property
     def exit_code(self) -> int:
-        """1 if the audit refutes what it tested, or contradicts the subject's own claim; else 0."""
+        """1 if the audit refutes what it tested, or contradicts the subject's own claim.
+
+        Else 2 if the rehearsal found an error, and 0 otherwise.
+        """
         own = None if self.target is None else self.target.claim
-        return int(self.record.refuted or (own is not None and contradicts(self.record, own)))
+        if self.record.refuted or (own is not None and contradicts(self.record, own)):
+            return 1
+        return 2 if any(each.severity is Severity.ERROR for each in self.findings) else 0
 
     def to_dict(self) -> dict[str, Any]:
         """The JSON answer."""
-        return {"subject": self.name, **self.record.to_dict(), "findings": []}
+        rehearsal = None if self.rehearsal is None else self.rehearsal.record.to_dict()
+        findings = [finding.to_dict() for finding in self.findings]
+        record = {"subject": self.name, **self.record.to_dict()}
+        return record | {"rehearsal": rehearsal, "findings": findings}
 
     def certificate(self) -> Certificate:
         """The subject's certificate with this audit; a function's, as an opaque claim."""
         target = self.target or _function_target(self.name, self.record)
-        return certified(target, delta=None).with_audits((self.record,))
+        made = certified(target, delta=None).with_audits((self.record,))
+        if self.rehearsal is None:
+            return made
+        return made.with_rehearsal(self.rehearsal.record, self.rehearsal.findings)
 
 
 def _function_target(name: str, record: AuditRecord) -> Target:
@@ -73,6 +101,8 @@ def audit_target(
     epsilon: float | None = None,
     delta: float | None = None,
     execution: Execution = DEFAULTS,
+    *,
+    through_run: bool = False,
 ) -> AuditOutcome:
     """Attack a subject or a function.
 
@@ -83,6 +113,8 @@ def audit_target(
         epsilon: the ε under test; the subject's claim where not given.
         delta: the δ under test; the subject's claim, or 0.
         execution: how many runs are drawn, and how.
+        through_run: attack the real run of a subject, on its data and a neighbour of them, in place
+            of its ``audit_release``.
 
     Raises:
         InputError: if the target, the pair or a number is wrong.
@@ -90,13 +122,22 @@ def audit_target(
     neighbours = None if pair is None else _pair(pair)
     if name.endswith(".toml"):
         raise InputError("a plan file has no code to attack; audit its subject or function.")
-    if ".py:" in name and not settings and not is_subject(function := load_function(name)):
+    if through_run and neighbours is not None:
+        raise InputError("--pair is given with --through-run, which finds its own; leave it out.")
+    if (
+        not through_run
+        and ".py:" in name
+        and not settings
+        and not is_subject(function := load_function(name))
+    ):
         if neighbours is None:
             raise InputError("--pair is missing; give two neighbouring data sets as JSON.")
         if epsilon is None:
             raise InputError("--epsilon is missing; give the claimed ε that is to be tested.")
         return _audit_function(name, function, neighbours, Claim(epsilon, delta or 0.0), execution)
-    return _audit_subject(name, settings, neighbours, epsilon, delta, execution)
+    return _audit_subject(
+        name, settings, neighbours, epsilon, delta, execution, through_run=through_run
+    )
 
 
 def _pair(texts: tuple[str, str]) -> AuditPair:
@@ -135,6 +176,8 @@ def _audit_subject(
     epsilon: float | None,
     delta: float | None,
     execution: Execution,
+    *,
+    through_run: bool,
 ) -> AuditOutcome:
     from dpaudit.auditing import audit_subject, progress_bar
 
@@ -147,10 +190,14 @@ def _audit_subject(
         raise InputError("--epsilon is missing, and the subject states no claim; give one.")
     elif delta is not None:
         claim = Claim(claim.epsilon, delta)
-    with progress_bar(name) as progress:
-        record = audit_subject(
-            target.subject, pair, claim=claim, execution=execution, progress=progress
-        )
+    if through_run:
+        record = audit_run(target.subject, name, claim, execution)
+    else:
+        with progress_bar(name) as progress:
+            record = audit_subject(
+                target.subject, pair, claim=claim, execution=execution, progress=progress
+            )
     # Other numbers under test are no other claim: the certificate speaks of the subject's own.
     own = target if target.claim is not None else replace(target, claim=claim)
-    return AuditOutcome(record, own, name)
+    rehearsal = rehearsed(target.subject, name, seed=execution.seed or 0, timeout=execution.timeout)
+    return AuditOutcome(record, own, name, rehearsal)

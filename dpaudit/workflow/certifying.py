@@ -5,20 +5,46 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from dpaudit.certificate import Certificate, Finding, certify
+from dpaudit.errors import InputError
 from dpaudit.project.targets import Target, find_target, parse_settings
 
 __all__ = ["certified", "certify_target"]
 
 
 def certify_target(
-    name: str, settings: Sequence[str], delta: float | None, accountant: str
+    name: str,
+    settings: Sequence[str],
+    delta: float | None,
+    accountant: str,
+    *,
+    rehearse: bool = False,
+    data: str | None = None,
 ) -> Certificate:
     """Certify a subject or a plan file.
 
+    Args:
+        name: ``module:Object`` or a plan file.
+        settings: ``key=value`` texts.
+        delta: δ of the guarantee.
+        accountant: whose proof is wanted.
+        rehearse: put the code to the test too.
+        data: what it is rehearsed on; its default data where not given.
+
     Raises:
-        InputError: if the name, a setting or δ is wrong.
+        InputError: if the name, a setting or δ is wrong, or the code is to be rehearsed and there
+            is none.
     """
-    return certified(find_target(name, parse_settings(settings)), delta, accountant)
+    target = find_target(name, parse_settings(settings))
+    if (rehearse or data is not None) and target.subject is None:
+        raise InputError(f"{name:.80} is a plan; only the code of a subject can be rehearsed.")
+    if data is not None and not rehearse:
+        raise InputError("data is given without a rehearsal; add --rehearse.")
+    certificate = certified(target, delta, accountant)
+    if not rehearse:
+        return certificate
+    from dpaudit.workflow.rehearsing import with_rehearsal
+
+    return with_rehearsal(certificate, target, data=data)
 
 
 def certified(

@@ -12,7 +12,7 @@ from dpaudit.accounting import guarantee
 from dpaudit.certificate import Certificate, Claim, Finding, Severity
 from dpaudit.errors import DpAuditError, InputError, UnsupportedError
 from dpaudit.plan import Plan
-from dpaudit.project.entries import BudgetEntry, SubjectEntry
+from dpaudit.project.entries import BudgetEntry, Code, SubjectEntry
 from dpaudit.project.foreign import foreign
 from dpaudit.project.project_file import ProjectFile, read_project_file
 from dpaudit.project.targets import find_target
@@ -24,6 +24,7 @@ from dpaudit.workflow.comparing import changes
 from dpaudit.workflow.outcomes import BudgetRow, ProjectOutcome, Status, SubjectRow
 from dpaudit.workflow.planned_audits import with_planned_audits
 from dpaudit.workflow.publishing import publish, refuse_unwritable, rendered
+from dpaudit.workflow.rehearsing import with_rehearsal
 
 __all__ = ["check_project", "checked_certificate", "overridden"]
 
@@ -84,10 +85,24 @@ def _subject_row(
     try:
         with contextlib.chdir(project.root), foreign(entry.target):
             certificate = checked_certificate(entry)
-            row = _compared(replace(row, certificate=certificate), project, baseline)
+            row = replace(
+                row, certificate=certificate, unrehearsed=_unrehearsed(entry, certificate)
+            )
+            row = _compared(row, project, baseline)
             return replace(row, files=rendered(entry.name, certificate, project.formats))
     except DpAuditError as error:
         return replace(row, certificate=None, error=str(error))
+
+
+def _unrehearsed(entry: SubjectEntry, certificate: Certificate) -> str:
+    """Why the certificate says nothing of the code, though it should."""
+    rehearsal = certificate.rehearsal
+    if entry.code is Code.NOT_REHEARSED or rehearsal is None or rehearsal.done:
+        return ""
+    return (
+        f"The code was not rehearsed: {rehearsal.reason} The certificate speaks of the plan alone; "
+        f'to accept that, state code = "{Code.NOT_REHEARSED}" in the project file.'
+    )
 
 
 def checked_certificate(entry: SubjectEntry) -> Certificate:
@@ -104,6 +119,8 @@ def checked_certificate(entry: SubjectEntry) -> Certificate:
         notes = overridden(target.claim, entry.claim)
         target = replace(target, claim=entry.claim, findings=(*target.findings, *notes))
     certificate = certified(target, entry.delta, entry.accountant)
+    if entry.code is Code.REHEARSED:
+        certificate = with_rehearsal(certificate, target, data=entry.data)
     return with_planned_audits(certificate, target, entry)
 
 

@@ -6,7 +6,8 @@ from pathlib import Path
 
 from dpaudit.certificate import Certificate
 from dpaudit.project.targets import find_subject, parse_settings
-from dpaudit.workflow.running import run_subject, save
+from dpaudit.workflow.owner import with_owner
+from dpaudit.workflow.running import OWNER, run_subject, save
 
 __all__ = ["run_demo"]
 
@@ -24,24 +25,39 @@ DEMO_SETTINGS = (
 """Prices scaled to ±0.7 by public constants; k and the width as experiments choose them."""
 
 
+FEW_NEIGHBOURS = 1
+"""A demonstration is not to take long; dpaudit check tries them all."""
+
+FOR_OWNER = "for-owner.html"
+"""The report with what the owner of the data alone may see, such as the regret."""
+
+
 def run_demo(folder: Path, seed: int) -> tuple[Certificate, tuple[Path, ...]]:
     """Sellers report prices under local privacy; the dearest neighbourhood is sought.
 
-    Certifies the subject, runs it on real prices, attacks the mechanism that every seller's price
-    passes, and writes ledger, certificate and report.
+    Certifies and rehearses the subject, runs it on real prices, attacks the mechanism that every
+    seller's price passes, and writes ledger, certificate and report, and one more report for the
+    owner of the data, whose results follow from no release.
 
     Raises:
         InputError: if the folder holds a ledger that is not the demo's own, or cannot be written.
     """
     from dpaudit.auditing import audit_subject
+    from dpaudit.reporting import render_to
 
-    for name in ("ledger.jsonl", "certificate.json", "report.html"):
+    for name in ("ledger.jsonl", "certificate.json", "report.html", OWNER, FOR_OWNER):
         (folder / name).unlink(missing_ok=True)
-    certificate, files = run_subject(DEMO_SUBJECT, DEMO_SETTINGS, "taipei", seed, folder)
+    certificate, files = run_subject(
+        DEMO_SUBJECT, DEMO_SETTINGS, "taipei", seed, folder, most=FEW_NEIGHBOURS
+    )
+    if not files:
+        return certificate, ()
     subject = find_subject(DEMO_SUBJECT, parse_settings(DEMO_SETTINGS))
     audits = [
         audit_subject(subject, pair, claim=certificate.claim, runs=10_000, seed=seed)
         for pair in subject.audit_pairs()
     ]
     certificate = certificate.with_audits(audits)
-    return certificate, (files[0], *save(certificate, folder))
+    private = folder / OWNER
+    report = render_to(with_owner(certificate, private), folder / FOR_OWNER)
+    return certificate, (files[0], *save(certificate, folder), private, report)

@@ -50,6 +50,7 @@ class SubjectRow:
         files: content of its files by file name.
         since: name of the older certificate that it was compared with; empty where there is none.
         changes: what changed since that.
+        unrehearsed: why the code was not put to the test, though it should be; empty otherwise.
     """
 
     name: str
@@ -59,11 +60,15 @@ class SubjectRow:
     files: Mapping[str, str | bytes] = field(default_factory=dict)
     since: str = ""
     changes: tuple[Change, ...] = ()
+    unrehearsed: str = ""
 
     @property
     def status(self) -> Status:
-        """The status of the certificate; an error where there is none."""
-        return Status.ERROR if self.certificate is None else status_of(self.certificate)
+        """What the row says; code that was not rehearsed is at best unproven."""
+        if self.certificate is None:
+            return Status.ERROR
+        known = status_of(self.certificate)
+        return Status.UNPROVEN if self.unrehearsed and known is Status.CERTIFIED else known
 
     @property
     def is_worse(self) -> bool:
@@ -80,6 +85,8 @@ class SubjectRow:
         record["claim"] = None if claim is None else claim.to_dict()
         record["guarantee"] = _proved(proved)
         record["epsilon_lower"] = [] if known is None else _bounds(known)
+        record["scope"] = None if known is None else str(known.scope)
+        record["unrehearsed"] = self.unrehearsed or None
         record["since"] = self.since or None
         record["changes"] = [change.to_dict() for change in self.changes]
         return record

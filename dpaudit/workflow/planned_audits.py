@@ -21,6 +21,7 @@ from dpaudit.plan import Plan
 from dpaudit.project import AuditPair, Subject
 from dpaudit.project.entries import AuditEntry, SubjectEntry
 from dpaudit.project.targets import Target, load_function
+from dpaudit.workflow.through_run import audit_run
 
 __all__ = ["with_planned_audits"]
 
@@ -58,12 +59,16 @@ def with_planned_audits(
 
 
 def _refuse_several(subject: Subject) -> None:
-    """Several invocations are attacked together only if the subject says how."""
+    """Several invocations, or samples, are attacked only if the subject says how."""
     count = len(subject.plan().invocations)
     if count > 1 and type(subject).audit_release is Subject.audit_release:
         raise UnsupportedError(
             f"{count} invocations, and the subject does not define audit_release."
         )
+    if any(each.sampling for each in subject.plan().invocations) and (
+        type(subject).audit_release is Subject.audit_release
+    ):
+        raise UnsupportedError("the plan samples units; the subject does not define audit_release.")
 
 
 def _tested(certificate: Certificate) -> Claim | None:
@@ -87,6 +92,8 @@ def _records(target: Target, claim: Claim, audit: AuditEntry, label: str) -> Seq
             'a plan file has no code to attack; give code = "FILE.py:function" and a pair, or '
             "exact = true."
         )
+    if audit.through_run:
+        return [audit_run(target.subject, label, tested, audit.execution)]
     pairs: Sequence[AuditPair | None] = (audit.pair,)
     if audit.every_pair:
         pairs = target.subject.audit_pairs()

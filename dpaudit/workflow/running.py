@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -11,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from dpaudit import files
+from dpaudit.auditing.rehearsal.rehearse import MOST
 from dpaudit.certificate import Certificate, Finding, Severity
 from dpaudit.certificate.findings import FLOAT_NOISE
 from dpaudit.errors import InputError, TamperedError
@@ -18,8 +20,12 @@ from dpaudit.ledger import Durability, FileAnchor, FloatNoise, Ledger, read_jour
 from dpaudit.project.foreign import foreign
 from dpaudit.project.targets import find_target, parse_settings
 from dpaudit.workflow.certifying import certified
+from dpaudit.workflow.rehearsing import rehearsed_on
 
-__all__ = ["ledger_record", "run_subject", "save"]
+OWNER = "owner.json"
+"""File of what the owner of the data alone may see."""
+
+__all__ = ["OWNER", "ledger_record", "run_subject", "save"]
 
 
 def run_subject(
@@ -32,8 +38,13 @@ def run_subject(
     float_noise: bool = False,
     durability: Durability = Durability.PROCESS,
     anchor: Path | None = None,
+    rehearse: bool = True,
+    most: int = MOST,
 ) -> tuple[Certificate, tuple[Path, ...]]:
-    """Run a subject through a ledger; write ledger, certificate and report.
+    """Rehearse a subject, run it through a ledger, and write ledger, certificate and report.
+
+    The rehearsal is made on the same data, and nothing of it is published. If it finds an error,
+    nothing is released at all: the certificate then says what was found.
 
     With a seed it is an experiment, whose noise numpy draws. Without one it is a deployment, whose
     noise comes from exact samplers, or by explicit choice from numpy with the system's entropy.
@@ -47,9 +58,12 @@ def run_subject(
         float_noise: draw the noise of a deployment in floating point.
         durability: what a line of the ledger survives before its noise is drawn.
         anchor: file, on another disk, that keeps the head of the ledger.
+        rehearse: put the code to the test first.
+        most: neighbours that are tried even where runs take long.
 
     Returns:
-        The certificate with the results of the run, and the files.
+        The certificate with the results of the run, and the files. What the owner of the data alone
+        may see is in the last of them, ``owner.json``, if there is anything.
 
     Raises:
         InputError: if something is wrong with the input. A ledger stays if anything was released.
@@ -66,6 +80,13 @@ def run_subject(
     data = target.subject.default_data if data is None else data
     with foreign(name):
         problem = target.subject.load(data, np.random.default_rng(problem_seed))
+    rehearsal = None
+    if rehearse:
+        rehearsal = rehearsed_on(
+            target.subject, name, problem, data, plan=target.plan, seed=seed or 0, most=most
+        )
+        if any(finding.severity is Severity.ERROR for finding in rehearsal.findings):
+            return certified(target).with_rehearsal(rehearsal.record, rehearsal.findings), ()
     journal = _new_path(folder, "ledger.jsonl")
     ledger = Ledger(
         target.plan,
@@ -83,14 +104,45 @@ def run_subject(
             journal.unlink(missing_ok=True)
         raise
     record = ledger_record(ledger, journal)
-    run = result.to_dict()
-    run["summary"] = {"data": data, **run["summary"], "releases": len(ledger)}
+    run = _results(name, result)
+    run["summary"] = {"data": data, **run.get("summary", {}), "releases": len(ledger)}
+    run.setdefault("series", {})
     certificate = certified(target, extra=_noise_findings(record))
     if not any(sampler.startswith("numpy") for sampler in record["samplers"]):
         kept = tuple(each for each in certificate.findings if each.rule != FLOAT_NOISE)
         certificate = replace(certificate, findings=kept)
-    certificate = replace(certificate, run=run | {"ledger": record}, seed=seed)
-    return certificate, (journal, *save(certificate, folder))
+    certificate = certificate.with_run(run | {"ledger": record}, seed)
+    if rehearsal is not None:
+        certificate = certificate.with_rehearsal(rehearsal.record, rehearsal.findings)
+    written = (journal, *save(certificate, folder))
+    owner = getattr(result, "owner", None)  # a result may be of any class with to_dict
+    if owner is None:
+        return certificate, written
+    private = files.pretty_json(owner.to_dict())
+    return certificate, (*written, files.write(folder / OWNER, private))
+
+
+def _results(name: str, result: Any) -> dict[str, Any]:
+    """The record of a run's results, which the subject's author wrote.
+
+    Raises:
+        InputError: if there is none, or it holds what JSON does not.
+    """
+    what = f"the result of {name}, a {type(result).__name__:.40},"
+    if not callable(getattr(result, "to_dict", None)):
+        raise InputError(f"{what} has no to_dict; return a RunResult, or what has one.")
+    with foreign(name):
+        record = result.to_dict()
+    summary = record.get("summary", {}) if isinstance(record, Mapping) else None
+    if not isinstance(summary, Mapping):
+        raise InputError(f"{what} is not written as a table, whose summary is one.")
+    try:
+        plain: dict[str, Any] = json.loads(files.canonical_json(dict(record)))
+    except (TypeError, ValueError, RecursionError):
+        raise InputError(
+            f"{what} holds more than finite numbers, texts, lists and tables."
+        ) from None
+    return plain
 
 
 def ledger_record(ledger: Ledger, path: Path) -> dict[str, Any]:

@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator
 
 from dpaudit.accounting import Guarantee
-from dpaudit.certificate import Certificate, Claim
+from dpaudit.certificate import Certificate, Claim, Severity
 from dpaudit.numbers import down, plain, up
 from dpaudit.workflow.outcomes import BudgetRow, ProjectOutcome, Status, SubjectRow
 
@@ -71,6 +71,9 @@ def remarks(outcome: ProjectOutcome) -> Iterator[tuple[str, str]]:
     for row in outcome.subjects:
         if row.error:
             yield row.name, row.error
+        if row.unrehearsed:
+            yield row.name, row.unrehearsed
+        yield from ((row.name, each) for each in _errors(row))
         for change in row.changes:
             yield row.name, str(change)
         if comparing and row.certificate is not None and not row.changes:
@@ -80,6 +83,14 @@ def remarks(outcome: ProjectOutcome) -> Iterator[tuple[str, str]]:
             yield budget.name, budget.note
     for name in outcome.gone:
         yield name, "there is an older certificate, and no such subject now."
+
+
+def _errors(row: SubjectRow) -> Iterator[str]:
+    """What a rehearsal found, and what else takes the ground from the proof."""
+    found = () if row.certificate is None else row.certificate.findings
+    for finding in found:
+        if finding.severity is Severity.ERROR:
+            yield f"{finding.rule}: {finding.message} {finding.remedy}".rstrip()
 
 
 def headline(outcome: ProjectOutcome) -> str:

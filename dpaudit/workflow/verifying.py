@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import math
-from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dpaudit import files
+from dpaudit.accounting import require_affordable
 from dpaudit.certificate import Certificate, load_certificate, verify
 from dpaudit.errors import InputError, TamperedError
 from dpaudit.extras import needed
-from dpaudit.ledger import FileAnchor, JournalContent, read_journal
+from dpaudit.ledger import FileAnchor, JournalSummary, summarise_journal
 from dpaudit.ledger.journal import FORMAT as JOURNAL_FORMAT
 
 if TYPE_CHECKING:
@@ -39,14 +39,25 @@ class Verification:
     opinion: SecondOpinion | None = None
 
 
-def load_verified(path: Path | str) -> Certificate:
+_USUAL_POINTS = 34
+"""Of a curve; each further one may cost a grid of its own."""
+
+
+def load_verified(path: Path | str, *, allow_work: bool = False) -> Certificate:
     """A certificate whose guarantee, findings and verdict follow from its plan, claim and audits.
+
+    Args:
+        path: of the file.
+        allow_work: whether its proof may take longer than :data:`dpaudit.accounting.MOST_SECONDS`.
 
     Raises:
         TamperedError: if they do not, or a hash does not match.
-        InputError: if it is missing or does not follow the schema.
+        InputError: if it is missing, does not follow the schema, or would take too long.
     """
     certificate = load_certificate(path)
+    if not allow_work:
+        points = 0 if certificate.guarantee is None else len(certificate.guarantee.curve)
+        require_affordable(certificate.plan, times=max(1.0, points / _USUAL_POINTS))
     verify(certificate)
     return certificate
 
@@ -57,6 +68,7 @@ def verify_file(
     ledger: Path | None = None,
     anchor: Path | None = None,
     with_second_opinion: bool = False,
+    allow_work: bool = False,
 ) -> Verification:
     """Check a certificate or a ledger. Imports and runs nothing that the file names.
 
@@ -65,20 +77,20 @@ def verify_file(
         ledger: of the run that a certificate speaks of: do they belong together?
         anchor: what kept the head of the ledger: is its end missing, or is it a copy?
         with_second_opinion: whether dp-accounting composes the certificate's plan too.
+        allow_work: as for :func:`load_verified`.
 
     Raises:
         TamperedError: if it does not match its own hashes or its guarantee does not follow.
         InputError: if it is neither.
         PlanMismatchError: if a ledger holds more than its plan declares.
     """
-    first = files.read_text(path, what="file", limit=2_000_000_000)[:200]
-    if f'"format":"{JOURNAL_FORMAT}"' in first or path.suffix == ".jsonl":
+    if path.suffix == ".jsonl" or _is_journal(path):
         if ledger is not None:
             raise InputError("--ledger is given for a ledger; it goes with a certificate.")
         if with_second_opinion:
             raise InputError("--second-opinion is given for a ledger; it goes with a certificate.")
         return _verify_ledger(path, anchor)
-    certificate = load_verified(path)
+    certificate = load_verified(path, allow_work=allow_work)
     if ledger is not None:
         _require_together(certificate, _read(ledger, anchor))
     elif anchor is not None:
@@ -113,11 +125,17 @@ def opinion_on(certificate: Certificate) -> SecondOpinion:
     return opinion
 
 
-def _read(path: Path, anchor: Path | None) -> JournalContent:
-    return read_journal(path, anchor=None if anchor is None else FileAnchor(anchor))
+def _is_journal(path: Path) -> bool:
+    """Whether the first bytes of a file are those of a journal, whose keys are in order."""
+    with files.opened(path, what="file") as file:
+        return file.read(200).startswith(f'{{"format":"{JOURNAL_FORMAT}"'.encode())
 
 
-def _require_together(certificate: Certificate, content: JournalContent) -> None:
+def _read(path: Path, anchor: Path | None) -> JournalSummary:
+    return summarise_journal(path, anchor=None if anchor is None else FileAnchor(anchor))
+
+
+def _require_together(certificate: Certificate, content: JournalSummary) -> None:
     """The run that a certificate speaks of is the one that a ledger recorded.
 
     Raises:
@@ -134,33 +152,32 @@ def _require_together(certificate: Certificate, content: JournalContent) -> None
     }
     found = {
         "plan": content.plan.hash,
-        "head": content.head,
-        "entries": len(content.releases),
-        "samplers": dict(Counter(entry.sampler for entry in content.releases)),
+        "head": content.end.head,
+        "entries": content.releases,
+        "samplers": content.samplers,
     }
     for name, value in stated.items():
         if value != found[name]:
             raise TamperedError(f"certificate and ledger differ in {name}: they are of two runs.")
-    content.account()
 
 
 def _verify_ledger(path: Path, anchor: Path | None) -> Verification:
     content = _read(path, anchor)
     remarks = []
-    if content.cut:
+    if content.end.cut:
         remarks.append("the last line was cut off while being written; all lines before it hold.")
-    if not content.closed:
+    if not content.end.closed:
         remarks.append("the ledger was not closed: lines at its end may be missing.")
-    account = content.account()
+    account = content.account
     most = {at: account.most_for_one(at) for at in account.declared}
     facts = {
         "plan_hash": content.plan.hash,
-        "releases": len(content.releases),
-        "closed": content.closed,
+        "releases": content.releases,
+        "closed": content.end.closed,
         "most_for_one_unit": most,
     }
     for i in content.plan.invocations:
         ran = account.charged(i.at)
-        if content.closed and ran < i.releases:
+        if content.end.closed and ran < i.releases:
             remarks.append(f"{i.describe()} ran {ran} of {i.releases} declared times.")
     return Verification("ledger", facts, tuple(remarks))

@@ -1,3 +1,7 @@
+"""Tables that people write: what is wrong is told, and briefly, whatever its size."""
+
+import time
+
 import pytest
 
 from dpaudit.errors import InputError
@@ -35,3 +39,25 @@ def test_errors_are_told_with_their_place():
         table("claim", 3, ())
     with pytest.raises(KeyError), within("subject 2"):
         {}["x"]
+
+
+def test_a_near_word_is_named():
+    with pytest.raises(InputError, match="unknown key 'epsilom'; did you mean 'epsilon'"):
+        table("claim", {"epsilom": 1}, ("epsilon", "delta"))
+
+
+@pytest.mark.parametrize(
+    "word", ["x" * 10**6, 10**5000, ["a"] * 10**5, None], ids=["text", "int", "list", "none"]
+)
+def test_a_huge_word_is_told_briefly_and_at_once(word):
+    start = time.perf_counter()
+    with pytest.raises(InputError) as caught:
+        chosen(("epsilon", "delta"), accountant=word)
+    assert len(str(caught.value)) < 200
+    assert time.perf_counter() - start < 1
+
+
+def test_of_many_words_some_are_named():
+    with pytest.raises(InputError) as caught:
+        chosen([f"{number}" * 50 for number in range(10**4)], name="y")
+    assert len(str(caught.value)) < 2000

@@ -48,4 +48,4 @@ def ledger_of(subject: Subject, seed: int = 0) -> Ledger:
 def run(subject: Subject, data: BanditProblem, seed: int = 0) -> list[float]:
     with ledger_of(subject, seed) as ledger:
         result = subject.run(data, ledger, np.random.default_rng(seed))
-    return list(result.series["cumulative regret"])
+    return list(result.for_owner.series["cumulative regret"])

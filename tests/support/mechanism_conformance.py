@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import math
+import random
 
 import numpy as np
 import pytest
@@ -211,7 +212,8 @@ class MechanismConformance(PrivacyConformance):
             assert _is_a_sentence(caught.value)
             return
         released = self.mechanism.release_exactly(self.value, self.sensitivity, 1000, source)
-        assert released.shape == (1000, *np.shape(self.value))
+        shape = np.shape(self.value) if self.released_shape is None else self.released_shape
+        assert released.shape == (1000, *shape)
         assert p_value(self.tails(released)) > FALSE_ALARM
         for value in self.bad_values:
             with pytest.raises(InputError):
@@ -240,6 +242,9 @@ class PlainSource:
 
     def integers(self, bound: int, shape: tuple[int, ...]) -> np.ndarray:
         return self.rng.integers(bound, size=shape)
+
+    def below(self, bound: int) -> int:
+        return random.Random(int(self.rng.integers(2**63))).randrange(bound)
 
     def events(self, probability: float, shape: tuple[int, ...]) -> np.ndarray:
         return self.rng.random(shape) < probability

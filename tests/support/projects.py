@@ -17,6 +17,7 @@ count = {count}
 
 CODE = """
 from dataclasses import dataclass
+import numpy as np
 from dpaudit import *
 
 @dataclass(frozen=True)
@@ -64,6 +65,23 @@ class Confused(Sum):
     def claim(self):
         return "one"
 
+class Runs(Sum):
+    def load(self, source, rng):
+        return rng.uniform(0, 1, 20)
+
+    def run(self, rows, ledger, rng):
+        total = np.clip(np.nan_to_num(rows), 0, 1).sum()
+        return RunResult({"sum": ledger.release(Laplace(self.scale), total)})
+
+class ShowsTheLargest(Runs):
+    def run(self, rows, ledger, rng):
+        shown = super().run(rows, ledger, rng).summary
+        return RunResult({**shown, "largest": float(max(rows, default=0))})
+
+class FailsOnItsData(Runs):
+    def run(self, rows, ledger, rng):
+        raise KeyError(f"secret {rows[0]}")
+
 def half(data, rng, size):
     return data + rng.laplace(scale=0.5, size=size)
 
@@ -72,9 +90,12 @@ def double(data, rng, size):
 """
 
 
-def entry(name, target=None, *more):
-    lines = [f'name = "{name}"', f'target = "{target or f"code.py:{name}"}"', *more]
-    return "[[subject]]\n" + "\n".join(lines) + "\n"
+def entry(name, target=None, *more, code="not rehearsed"):
+    """A subject; its code has no data, which the project accepts unless ``code`` says otherwise."""
+    lines = [f'name = "{name}"', f'target = "{target or f"code.py:{name}"}"']
+    if not (target or "").endswith(".toml"):
+        lines.append(f'code = "{code}"')
+    return "[[subject]]\n" + "\n".join([*lines, *more]) + "\n"
 
 
 def budget(epsilon, *names, delta=0.0):

@@ -134,6 +134,11 @@ class RendererConformance:
             yield from map(self.seen, (finding.rule, finding.message, finding.remedy, finding.at))
             yield str(finding.severity)
         yield from map(self.seen, certificate.not_covered)
+        for assumption in certificate.assumptions:
+            yield from map(self.seen, (str(assumption.premise), assumption.evidence))
+            yield str(assumption.standing)
+        if certificate.rehearsal is not None:
+            yield from map(self.seen, certificate.rehearsal.neighbours)
         for name, version in certificate.versions.items():
             yield from (self.seen(name), self.seen(version))
         run = certificate.run or {"summary": {}, "series": {}}

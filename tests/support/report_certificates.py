@@ -26,7 +26,14 @@ from dpaudit import (
     certify,
 )
 from dpaudit.accounting import AccountantName, CurvePoint, Guarantee, guarantee
-from dpaudit.certificate import Certificate, SubjectRecord
+from dpaudit.certificate import (
+    Assumption,
+    Certificate,
+    Premise,
+    Rehearsal,
+    Standing,
+    SubjectRecord,
+)
 
 HOSTILE = (
     '<script>alert(1)</script><img src="http://evil/x" onerror=alert(1)> [a](http://evil) '
@@ -164,6 +171,8 @@ def hostile():
         not_covered=(HOSTILE,),
         run={"summary": {HOSTILE: HOSTILE}, "series": {HOSTILE: [1.0, 2.0], "one": [2.0]}},
         versions={HOSTILE: HOSTILE},
+        rehearsal=Rehearsal(HOSTILE, 1, 2, (HOSTILE,), (HOSTILE,), (HOSTILE,), 3, (HOSTILE,)),
+        assumptions=tuple(Assumption(each, Standing.TESTED, HOSTILE) for each in Premise),
     )
 
 

@@ -12,7 +12,7 @@ do not communicate.
 >>> problem = algorithm.load("synthetic", rng)
 >>> with Ledger(algorithm.plan(), rng=rng) as ledger:
 ...     result = algorithm.run(problem, ledger, rng)
->>> len(ledger), result.summary["agents"], len(result.series["simple regret"])
+>>> len(ledger), result.summary["agents"], len(result.for_owner.series["simple regret"])
 (3, 8, 4)
 >>> round(DPFTSDE().published_loss, 2)
 9.91
@@ -20,6 +20,7 @@ do not communicate.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -30,10 +31,11 @@ from dpaudit import validate
 from dpaudit.certificate import Finding
 from dpaudit.errors import InputError
 from dpaudit.ledger import Ledger
-from dpaudit.project import AuditPair, RunResult
+from dpaudit.plan import ZeroOut
+from dpaudit.project import AuditPair, Move, RunResult
 from private_bo.federated.algorithms import Server
 from private_bo.federated.notes import federated_findings, limits_of_claim
-from private_bo.federated.problems import WithoutAgent
+from private_bo.federated.problems import Distorted, FederatedProblem, WithoutAgent
 from private_bo.federated.server import Transport
 from private_bo.federated.settings import OneRegion
 from private_bo.federated.streams import Streams
@@ -43,6 +45,7 @@ from private_bo.threads import single_threaded
 
 __all__ = ["DPFTS", "DPFTSDE"]
 
+_FAR = 1e6
 _PRESENT = {"agent", "present"}
 
 
@@ -120,6 +123,30 @@ class DPFTSDE(PrivateFederation):
             )
         return agent, data["present"]
 
+    # -- neighbours ------------------------------------------------------------------------------
+
+    def neighbours(self, data: FederatedProblem, rng: np.random.Generator) -> Iterator[Move]:
+        """One agent zeroed, ordinary or with an objective far beyond the others'; or replaced.
+
+        Under zero-out two objectives of one agent are two moves apart, so none is replaced.
+        """
+        norms = self.public_weights.norms.max(axis=0)
+        heaviest, lightest = int(norms.argmax()), int(norms.argmin())
+        chosen = int(rng.integers(self.agents))
+        for agent in dict.fromkeys((heaviest, lightest, chosen)):
+            yield Move(_zeroed(data, agent), f"agent {agent} zeroed")
+        for agent, factor, what in (
+            (heaviest, _FAR, "values far above all others"),
+            (chosen, -_FAR, "values far below all others"),
+        ):
+            distorted = Distorted(data.objectives[agent], factor)
+            other, recipe = data.with_agent(agent, distorted), f"agent {agent}, with {what}"
+            if isinstance(self.relation, ZeroOut):
+                zeroed = f"{recipe}, zeroed"
+                yield Move(_zeroed(data, agent), zeroed, extreme=True, base=other)
+            else:
+                yield Move(other, f"{recipe}, instead", extreme=True)
+
     # -- run -------------------------------------------------------------------------------------
 
     def server(self, ledger: Ledger, rng: np.random.Generator) -> Server:
@@ -155,6 +182,12 @@ class DPFTSDE(PrivateFederation):
                 transport = Selected(transport, lambda sent: getattr(sent, "agent", None) != silent)
             self.play(self.server(ledger, streams.server()), transport)
             return self.result(problem, agents)
+
+
+def _zeroed(problem: FederatedProblem, agent: int) -> WithoutAgent:
+    """The neighbour of a problem in which an agent neither sees nor sends anything but zeros."""
+    nothing = Distorted(problem.objectives[agent], 0.0)
+    return WithoutAgent(problem.with_agent(agent, nothing), agent)
 
 
 @dataclass(frozen=True)

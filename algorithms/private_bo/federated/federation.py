@@ -85,20 +85,27 @@ class Federation(Settings):
         return problem
 
     def result(self, problem: FederatedProblem, agents: Agents) -> RunResult:
-        """Simple regret of all agents after every round, for evaluation."""
+        """What ran; and for the owner how well it went, such as the simple regret of all agents.
+
+        How often agents followed a broadcast is the owner's as well: how much an agent draws
+        depends on what it has seen, and so does what it draws next.
+        """
         regret = simple_regret(problem, agents, self.initial)
-        return RunResult(
+        owner = RunResult(
             summary={
-                "algorithm": type(self).__name__,
-                "problem": problem.name,
-                "agents": self.agents,
-                "rounds": self.rounds,
                 "rounds in which an agent followed the broadcast": sum(map(bool, agents.received)),
                 "queries that followed a broadcast": sum(agents.received),
                 "final simple regret": float(regret[:, -1].mean()),
             },
             series={"simple regret": regret.mean(axis=0).tolist()},
         )
+        summary = {
+            "algorithm": type(self).__name__,
+            "problem": problem.name,
+            "agents": self.agents,
+            "rounds": self.rounds,
+        }
+        return RunResult(summary=summary, owner=owner)
 
 
 def simple_regret(problem: FederatedProblem, agents: Agents, initial: int) -> Array:

@@ -102,6 +102,6 @@ def limits_of_claim(algorithm: PrivateFederation) -> tuple[str, ...]:
         "Agents are not authenticated: whoever can report in another agent's name replaces it.",
         "How many reports were missing, refused or clipped is no release; the server keeps it.",
         "What an agent's own queries show to whoever can watch them is outside the claim.",
-        "The regret that a run reports comes from the true objectives, for evaluation; it is no "
-        "private release.",
+        "The regret comes from the true objectives, and how often agents followed a broadcast from "
+        "their draws; a run shows both to the owner of the data alone.",
     )

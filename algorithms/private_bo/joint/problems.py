@@ -14,7 +14,15 @@ from dpaudit.errors import InputError
 from private_bo.gp import Ball, Box, SquaredExponential
 from private_bo.gp.types import Array
 
-__all__ = ["BENCHMARKS", "Benchmark", "DecisionProblem", "TabledProblem", "benchmark", "bump"]
+__all__ = [
+    "BENCHMARKS",
+    "AnotherUser",
+    "Benchmark",
+    "DecisionProblem",
+    "TabledProblem",
+    "benchmark",
+    "bump",
+]
 
 
 class DecisionProblem(ABC):
@@ -94,6 +102,46 @@ class TabledProblem(DecisionProblem):
         """Mean rewards of the arms of user ``turn``, (n,)."""
         means: Array = self.table[turn]
         return means
+
+
+@dataclass(frozen=True, eq=False)
+class AnotherUser(DecisionProblem):
+    """The neighbour of a problem: one user is another.
+
+    Attributes:
+        name: for reports.
+        problem: with the user.
+        turn: which user, from 0.
+        arms: the decision set, (n, d); None for that of the problem.
+        answer: the reward for every arm.
+    """
+
+    name: str
+    problem: DecisionProblem
+    turn: int
+    arms: Array | None
+    answer: float
+
+    @property
+    def rounds(self) -> int:
+        """T, the number of users."""
+        return self.problem.rounds
+
+    def decision_set(self, turn: int) -> Array:
+        """The arms of user ``turn`` (from 0), (n, d)."""
+        if turn == self.turn and self.arms is not None:
+            return self.arms
+        return self.problem.decision_set(turn)
+
+    def reward(self, turn: int, arm: int) -> float:
+        """What user ``turn`` answers to an arm."""
+        return self.answer if turn == self.turn else self.problem.reward(turn, arm)
+
+    def means(self, turn: int) -> Array:
+        """Mean rewards of the arms of user ``turn``, (n,): the other user always answers alike."""
+        if turn == self.turn:
+            return np.full(len(self.decision_set(turn)), self.answer)
+        return self.problem.means(turn)
 
 
 def bump(rng: np.random.Generator, steps: int = 1024, arms: int = 25) -> TabledProblem:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Annotated, Any, ClassVar, TypeVar
 
@@ -12,7 +13,7 @@ from dpaudit import validate
 from dpaudit.certificate import Claim, Finding, Severity
 from dpaudit.errors import InputError
 from dpaudit.fields import Checked, Count, Interval, NonNegative, OpenProbability, Positive
-from dpaudit.project import AuditPair, RunResult, Subject
+from dpaudit.project import AuditPair, Move, RunResult, Subject
 from private_bo.gp import (
     AdditiveFeatures,
     Ball,
@@ -26,7 +27,7 @@ from private_bo.gp.types import Array
 from private_bo.joint.learner import Estimate, Learner, Width
 from private_bo.joint.noise import Noise
 from private_bo.joint.parties import OutOfRange, RewardGate
-from private_bo.joint.problems import BENCHMARKS, DecisionProblem, benchmark, bump
+from private_bo.joint.problems import BENCHMARKS, AnotherUser, DecisionProblem, benchmark, bump
 from private_bo.joint.statistics import FREE_WEIGHT, CentredStatistics, Encoding
 
 __all__ = ["PrivateApproximateGPUCB", "default_features"]
@@ -150,6 +151,16 @@ class PrivateApproximateGPUCB(Checked, Subject):
     def findings(self) -> tuple[Finding, ...]:
         """The lemma's mistake, where its noise is used, and where the regret theorem is silent."""
         found = [self.lemma_finding] if self.noise is Noise.PAPER else []
+        if self.out_of_range is OutOfRange.REFUSE:
+            found.append(
+                Finding(
+                    "refusal-depends-on-data",
+                    Severity.WARNING,
+                    "A reward outside the range is refused and ends the run: that it ended tells "
+                    "of the reward, and the guarantee does not count it.",
+                    "Set out_of_range to clip.",
+                )
+            )
         if self.width is not Width.THEOREM or self.width_multiplier != 1.0:
             found.append(
                 Finding(
@@ -171,8 +182,7 @@ class PrivateApproximateGPUCB(Checked, Subject):
             "That a user came, and when, is not hidden.",
             "A user who comes in several rounds is protected in each of them alone.",
             "The number of clipped rewards is no release; it stays with whoever holds raw data.",
-            "The regret that a run reports comes from the true means, for evaluation; it is no "
-            "private release.",
+            "The regret comes from the true means; a run shows it to the owner of the data alone.",
         )
 
     def audit_pairs(self) -> tuple[AuditPair, ...]:
@@ -252,6 +262,25 @@ class PrivateApproximateGPUCB(Checked, Subject):
         known = ", ".join(["bump", *BENCHMARKS])
         raise InputError(f"data is {source!r:.80}; it must be one of {known}.")
 
+    def neighbours(self, data: DecisionProblem, rng: np.random.Generator) -> Iterator[Move]:
+        """One user replaced: decision set, reward, or both; rewards within the range and beyond."""
+        last = data.rounds - 1
+        one, two, three = (int(turn) for turn in rng.integers(data.rounds, size=3))
+        low, high = self.reward_range
+        far = 1e3 * (high - low)
+        opposite, single = -data.decision_set(0), data.decision_set(one)[:1]
+        tries = (
+            (0, opposite, low, "the opposite decision set and the least reward", False),
+            (one, None, high, "the largest reward", False),
+            (two, single, low, "another decision set of one arm and the least reward", False),
+            (last, opposite, high, "another decision set and the largest reward", False),
+            (0, None, high + far, "a reward far above the range", True),
+            (three, opposite, low - far, "another decision set, a reward far below", True),
+        )
+        for turn, arms, reward, what, extreme in tries:
+            other = AnotherUser(data.name, data, turn, arms, reward)
+            yield Move(other, f"the user of round {turn + 1} has {what}", extreme)
+
     def _problem(self, data: Any) -> DecisionProblem:
         if not isinstance(data, DecisionProblem):
             raise InputError(f"data is a {type(data).__name__}; it must be a DecisionProblem.")
@@ -263,14 +292,17 @@ class PrivateApproximateGPUCB(Checked, Subject):
 
     def _result(self, problem: DecisionProblem, choices: list[int]) -> RunResult:
         regret = problem.regret(choices)
-        return RunResult(
+        owner = RunResult(
             summary={
-                "algorithm": type(self).__name__,
-                "problem": problem.name,
-                "users": len(choices),
-                "features": self.size,
                 "final regret": float(regret[-1]),
                 "expected regret of uniform play": problem.uniform_regret(),
             },
             series={"cumulative regret": regret.tolist()},
         )
+        summary = {
+            "algorithm": type(self).__name__,
+            "problem": problem.name,
+            "users": len(choices),
+            "features": self.size,
+        }
+        return RunResult(summary=summary, owner=owner)

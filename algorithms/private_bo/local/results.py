@@ -14,7 +14,7 @@ __all__ = ["run_result"]
 def run_result(
     algorithm: str, problem: BanditProblem, outcome: Outcome, settings: Mapping[str, float]
 ) -> RunResult:
-    """The recommendation, and the regret against the problem's known truth.
+    """The recommendation; and for the owner the regret against the problem's known truth.
 
     Args:
         algorithm: its name.
@@ -24,20 +24,22 @@ def run_result(
     """
     regret = problem.regret(outcome.choices)
     recommended, best = outcome.recommended, problem.best
-    return RunResult(
+    owner = RunResult(
         summary={
-            "algorithm": algorithm,
-            "problem": problem.name,
-            "responses": int(outcome.choices.size),
-            "recommended": _label(problem, recommended),
-            "estimated mean of the recommended": float(outcome.mean[recommended]),
             "true best": _label(problem, best),
             "gap of the recommended to the best": float(problem.f[best] - problem.f[recommended]),
             "final regret": float(regret[-1]),
-        }
-        | dict(settings),
+        },
         series={"cumulative regret": regret.tolist()},
     )
+    summary = {
+        "algorithm": algorithm,
+        "problem": problem.name,
+        "responses": int(outcome.choices.size),
+        "recommended": _label(problem, recommended),
+        "estimated mean of the recommended": float(outcome.mean[recommended]),
+    }
+    return RunResult(summary=summary | dict(settings), owner=owner)
 
 
 def _label(problem: BanditProblem, index: int) -> str:

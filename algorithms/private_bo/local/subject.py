@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, ClassVar
@@ -17,12 +18,12 @@ from dpaudit.fields import Checked, Count, NonNegative, OpenProbability, Positiv
 from dpaudit.ledger import Ledger
 from dpaudit.mechanisms import Laplace
 from dpaudit.plan import Invocation, Plan, PrivacyUnit, ReplaceOne, TrustModel
-from dpaudit.project import AuditPair, RunResult, Subject
+from dpaudit.project import AuditPair, Move, RunResult, Subject
 from private_bo.local.algorithm import Algorithm, bandit_problem
 from private_bo.local.results import run_result
 from private_bo.local.schedules import Constants
 from private_bo.local.users import Channel, Outcome, Users
-from private_bo.problems import BanditProblem
+from private_bo.problems import AnotherAnswer, BanditProblem
 from private_bo.problems.sources import load_problem
 
 __all__ = ["LocallyPrivate"]
@@ -174,8 +175,8 @@ class LocallyPrivate(Checked, Subject):
             "earlier users only.",
             "That a user answered, and when, is not hidden.",
             "Answers of one user to other systems, or in another run, add up with these.",
-            "The regret and the true best that a run reports come from the true means, for "
-            "evaluation; they are no private release.",
+            "The regret and the true best come from the true means; a run shows them to the owner "
+            "of the data alone.",
         )
 
     def audit_pairs(self) -> tuple[AuditPair, ...]:
@@ -221,6 +222,24 @@ class LocallyPrivate(Checked, Subject):
     def load(self, source: str, rng: np.random.Generator) -> BanditProblem:
         """A problem by name or path; see :func:`private_bo.problems.sources.load_problem`."""
         return load_problem(source, rng, answers_per_user=self.answers_per_user)
+
+    def neighbours(self, data: BanditProblem, rng: np.random.Generator) -> Iterator[Move]:
+        """One user's reward replaced, within ±(B + R) and far beyond."""
+        first, last = 0, self.responses - 1
+        early, late, middle = (int(turn) for turn in rng.integers(self.responses, size=3))
+        bound = self.clip_bound
+        far = 1e3 * bound
+        tries = (
+            (first, bound, "the top of the range", False),
+            (early, -bound, "the bottom of the range", False),
+            (middle, 0.0, "the middle of the range", False),
+            (last, bound, "the top of the range", False),
+            (first, -far, "a value far below the range", True),
+            (late, far, "a value far above the range", True),
+        )
+        for turn, value, what, extreme in tries:
+            other = AnotherAnswer.of(data, turn=turn, value=value)
+            yield Move(other, f"the reward of the user of round {turn + 1} is {what}", extreme)
 
     def run(self, data: BanditProblem, ledger: Ledger, rng: np.random.Generator) -> RunResult:
         """Find the point of largest mean reward; each reward leaves only through the ledger.

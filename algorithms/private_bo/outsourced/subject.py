@@ -17,7 +17,7 @@ from dpaudit.fields import Checked, Count, Positive, Probability
 from dpaudit.ledger import Ledger
 from dpaudit.mechanisms import Laplace, Mechanism
 from dpaudit.plan import Invocation, MetricBall, Plan, PrivacyUnit, TrustModel
-from dpaudit.project import AuditPair, RunResult, Subject
+from dpaudit.project import AuditPair, Move, RunResult, Subject
 from private_bo.gp.types import Array
 from private_bo.outsourced.inputs import InputModel
 from private_bo.outsourced.likelihood import Hyperparameters
@@ -147,8 +147,7 @@ class OutsourcingCurator(Checked, Subject):
             "The number of rows and their order are public.",
             "A row that moves by more than 1 is protected less, in proportion.",
             "That a check of the private rows failed must not be told to the modeller.",
-            "The regret that a run reports comes from the true outputs, for evaluation; it is no "
-            "private release.",
+            "The regret comes from the true outputs; a run shows it to the data's owner alone.",
         )
 
     # -- protocol --------------------------------------------------------------------------------
@@ -204,6 +203,31 @@ class OutsourcingCurator(Checked, Subject):
         """
         return load_problem(source, rng, public_scale=self.public_scale)
 
+    def neighbours(self, data: OutsourcedProblem, rng: np.random.Generator) -> Iterator[Move]:
+        """One row moved by 1; where outputs are released privately, with another output as well.
+
+        Outputs in the clear are outside the claim, and stay as they are.
+        """
+        middle = int(np.square(data.rows).sum(axis=1).argmin())
+        one, two = (int(row) for row in rng.integers(data.size, size=2))
+        random = rng.standard_normal(self.columns)
+        diagonal = np.ones(self.columns)
+        outwards = data.rows[one] if np.any(data.rows[one]) else diagonal
+        tries = (
+            (middle, diagonal, "the row nearest to the middle moved along a diagonal", False),
+            (middle, np.eye(self.columns)[0], "the row nearest to the middle moved", False),
+            (one, -outwards, f"row {one} moved inwards", False),
+            (two, random, f"row {two} moved at random", True),
+            (one, outwards, f"row {one} moved outwards", True),
+        )
+        values = self.output_bound * np.array([1.0, -1.0, 1e3, -1e3, 0.0])
+        for (row, way, recipe, extreme), output in zip(tries, values.tolist(), strict=True):
+            moved, f = data.rows.copy(), data.f.copy()
+            moved[row] += (1 - 1e-12) * way / np.linalg.norm(way)
+            if self.output_epsilon is not None:
+                f[row] = output
+            yield Move(replace(data, rows=moved, f=f), recipe, extreme)
+
     def run(self, data: OutsourcedProblem, ledger: Ledger, rng: np.random.Generator) -> RunResult:
         """Publish the rows and let a modeller look for the largest output.
 
@@ -234,9 +258,9 @@ class OutsourcingCurator(Checked, Subject):
             "noise variance of a released entry": self.noise_variance,
             "length scale": search.hyperparameters.length_scale,
             "best row": search.best,
-            "simple regret": float(regret[-1]),
         }
-        return RunResult(summary=summary, series={"simple regret": regret.tolist()})
+        owner = RunResult({"simple regret": float(regret[-1])}, {"simple regret": regret.tolist()})
+        return RunResult(summary=summary, owner=owner)
 
     def modeller(self, hyperparameters: Hyperparameters | None) -> Modeller:
         """The modeller of a run: it knows the public fields of this curator.

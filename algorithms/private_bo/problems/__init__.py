@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from private_bo.problems.another import AnotherAnswer
 from private_bo.problems.base import BanditProblem, RecordedRewards, Response, RewardSource
 from private_bo.problems.housing import (
     RealSellers,
@@ -14,6 +15,7 @@ from private_bo.problems.recorded import light_sensors, stocks
 from private_bo.problems.synthetic import Noise, StudentNoise, UniformNoise, synthetic
 
 __all__ = [
+    "AnotherAnswer",
     "BanditProblem",
     "Noise",
     "RealSellers",

@@ -33,6 +33,8 @@ def log_moment(orders: Floats, log_ratios: Floats, log_base: Floats) -> Floats:
 
     With c = α − 1 and l = ln r the term is r (e^(cl) − 1 − c(1 − e^−l)), a series where l is small.
     """
+    if not log_ratios.size:  # no loss but 0: nothing is released
+        return np.zeros(len(orders))
     c = (orders - 1)[:, None]
     l = log_ratios[None, :]  # noqa: E741
     step = c * l

@@ -11,6 +11,7 @@ from dpaudit.accounting.terms import Term, terms
 from dpaudit.errors import BudgetExceededError, InputError, UnsupportedError
 from dpaudit.fields import Checked, NonNegative, Probability
 from dpaudit.plan import Invocation, PrivacyUnit, Relation
+from dpaudit.validate import shown
 
 __all__ = ["Filter", "Running", "refuse_slack", "share_of"]
 
@@ -29,7 +30,7 @@ class Running(Checked):
     def _price(self, invocation: Invocation) -> Term | None:
         """The invocation as a term; None where it costs nothing."""
         if not isinstance(invocation, Invocation):
-            raise InputError(f"invocation is {invocation!r:.60}; it must be an Invocation.")
+            raise InputError(f"invocation is {shown(invocation)}; it must be an Invocation.")
         protected = invocation.unit, invocation.relation
         if self._protected is not None and self._protected != protected:
             unit, relation = self._protected

@@ -30,6 +30,7 @@ LARGEST_SIZE = 2**21
 LARGEST_LOSS = 2.0**40
 """Losses beyond it are not accounted for: no ε of that size means anything."""
 
+_LEAST_SPACING = 1e-150
 _TRUNCATION = 1e-9
 _MOST_CELLS = 2**19
 _STAGED = 256
@@ -81,7 +82,8 @@ def plan_grid(
             the grid serves any smaller number of uses too.
 
     Returns:
-        None where the losses are so large that there is no point in a finite ε.
+        None where the losses are so large that there is no point in a finite ε, or so small that
+        floats do not hold their squares, and their sum is as good.
     """
     uses = math.fsum(term.count for term in terms)
     tail = max(delta * _TRUNCATION / uses, 1e-290)
@@ -103,13 +105,16 @@ def plan_grid(
     tilt = Tilt(window.theta, window.down, window.up)
     least = max(top - bottom, 2 * reach) / LARGEST_SIZE
     spacing = 2 * spread / math.sqrt(uses)
+    if not max(spacing, least) > _LEAST_SPACING:
+        return None
     aligned = _aligned_spacing(terms, max(spacing, least), least)
     fine = None
     on_lattice = all(_on_lattice(term, aligned) for term in terms)
     staged = math.fsum(_stages(term.count)[1] + _stages(term.count)[2] for term in terms)
     if staged < 0.3 * uses and not from_zero and not on_lattice:
         fine = _aligned_spacing(terms, max(spacing / 2, 2 * reach / _MOST_CELLS), 0.0)
-        aligned = _aligned_spacing(terms, 0.85 * 2 * spread / math.sqrt(staged), least)
+        wish = max(0.85 * 2 * spread / math.sqrt(staged), least)
+        aligned = _aligned_spacing(terms, wish, least)
     spacing = max(aligned, least)
     size = _fast_size(math.ceil((top - bottom) / spacing) + 4)
     return Grid(spacing, math.floor(bottom / spacing) - 1, size, tilt, epsilon, tail, fine)

@@ -30,6 +30,7 @@ with a rounded twiddle factor costs less than eight units).
 
 _MANY = 1024
 _VANISHED = 60.0
+_BLOCK = 2**15
 _LARGEST_DIRECT = 2 * 10**7
 
 
@@ -187,14 +188,16 @@ def _logarithms(
     """
     positions = np.arange(len(spectrum.weights)) - spectrum.centre
     real, imaginary, scale = (np.empty(len(frequencies)) for _ in range(3))
-    for row, frequency in enumerate(frequencies):
-        turns = (int(frequency) * positions + size // 2) % size - size // 2
+    rows = max(1, _BLOCK // len(positions))  # of few weights many frequencies at once
+    for start in range(0, len(frequencies), rows):
+        block = slice(start, start + rows)
+        turns = (np.multiply.outer(frequencies[block], positions) + size // 2) % size - size // 2
         half = (np.pi / size) * turns
         sine = np.sin(half)
         weighted = spectrum.weights * sine
-        real[row] = -2 * float((weighted * sine).sum())
-        imaginary[row] = -2 * float((weighted * np.cos(half)).sum())
-        scale[row] = 2 * float(np.abs(weighted).sum())
+        real[block] = -2 * (weighted * sine).sum(axis=1)
+        imaginary[block] = -2 * (weighted * np.cos(half)).sum(axis=1)
+        scale[block] = 2 * np.abs(weighted).sum(axis=1)
     logs = 0.5 * np.log1p(2 * real + real * real + imaginary * imaginary)
     angles = np.arctan2(imaginary, 1 + real)
     # Sums are pairwise over blocks of 128 in eight lanes: some 24 units and a few for each term.

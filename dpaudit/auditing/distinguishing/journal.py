@@ -8,8 +8,10 @@ one that is missing is run again and is the very same, so no run is lost and non
 from __future__ import annotations
 
 import base64
+import errno
 import json
 import os
+from contextlib import suppress
 from io import BytesIO
 from pathlib import Path
 from types import TracebackType
@@ -19,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpaudit import files
-from dpaudit.errors import InputError, TamperedError
+from dpaudit.errors import InputError, JournalError, TamperedError
 
 __all__ = ["TrialJournal"]
 
@@ -44,10 +46,11 @@ class TrialJournal:
         self._header = {"format": FORMAT, "experiment": files.digest(identity)}
         try:
             self._finished = self._read()
-            self._file = self._path.open("ab")
+            self._file = self._path.open("ab", buffering=0)
         except OSError as error:
             raise InputError(
-                f"journal {str(path)!r} cannot be used: {error.strerror}; give a writable path."
+                f"journal {files.shown(path)} cannot be used: {error.strerror}; give a "
+                "writable path."
             ) from None
 
     def finished(self, stage: int) -> dict[int, Both]:
@@ -57,9 +60,19 @@ class TrialJournal:
     def append(self, stage: int, number: int, both: Both) -> None:
         """Record a finished chunk; on disk before this returns."""
         record = {"stage": int(stage), "number": number, "outputs": [*map(_packed, both)]}
-        self._file.write(_line(record | {"checksum": self._checksum(record)}))
-        self._file.flush()
-        os.fsync(self._file.fileno())
+        length = os.fstat(self._file.fileno()).st_size
+        try:
+            line = _line(record | {"checksum": self._checksum(record)})
+            if self._file.write(line) != len(line):
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+            os.fsync(self._file.fileno())
+        except OSError as error:
+            with suppress(OSError):
+                os.ftruncate(self._file.fileno(), length)
+            raise JournalError(
+                f"journal {files.shown(self._path)} cannot be written: {error.strerror}; the "
+                "chunks that are in it stay."
+            ) from None
 
     def __enter__(self) -> Self:
         return self
@@ -77,17 +90,21 @@ class TrialJournal:
 
     def _read(self) -> dict[int, dict[int, Both]]:
         """The finished chunks; a line that was cut off by a kill is removed."""
-        lines = self._path.read_bytes().splitlines(keepends=True) if self._path.exists() else []
+        header = _line(self._header)
+        if self._path.exists() and not self._path.is_file():
+            raise InputError(f"journal {files.shown(self._path)} is no regular file; give another.")
+        data = self._path.read_bytes() if self._path.exists() else b""
+        if not header.startswith(data[: len(header)]):  # nothing of it is touched
+            raise InputError(
+                f"journal {files.shown(self._path)} belongs to another experiment (mechanism, "
+                "pair, seed or runs); give another path."
+            )
+        lines = data.splitlines(keepends=True)
         if lines and not lines[-1].endswith(b"\n"):
             os.truncate(self._path, sum(map(len, lines[:-1])))
             lines.pop()
         if not lines:
-            self._path.write_bytes(_line(self._header))
-        elif lines[0] != _line(self._header):
-            raise InputError(
-                f"journal {str(self._path)!r} belongs to another experiment (mechanism, pair, seed "
-                "or runs); give another path."
-            )
+            self._path.write_bytes(header)
         finished: dict[int, dict[int, Both]] = {}
         for place, line in enumerate(lines[1:], start=2):
             try:
@@ -99,8 +116,8 @@ class TrialJournal:
                 whole = False
             if not whole:
                 raise TamperedError(
-                    f"line {place} of journal {str(self._path)!r} is damaged; delete the line, and "
-                    "its runs are made again."
+                    f"line {place} of journal {files.shown(self._path)} is damaged; delete the "
+                    "line, and its runs are made again."
                 )
             chunks[record["number"]] = x, x_prime
         return finished

@@ -18,7 +18,13 @@ from numpy.typing import ArrayLike, NDArray
 from dpaudit import validate
 from dpaudit.auditing.execution import Execution, ExecutionFields
 from dpaudit.auditing.noise.laws import p_value, scale_ratio
-from dpaudit.auditing.replaying.recording import RecordingNoise, Routine, Runnable, Step
+from dpaudit.auditing.replaying.recording import (
+    RecordingNoise,
+    Routine,
+    Runnable,
+    Step,
+    whole_streams,
+)
 from dpaudit.certificate import Finding, Severity
 from dpaudit.errors import InputError, UnsupportedError
 from dpaudit.ledger import Ledger
@@ -29,6 +35,7 @@ __all__ = [
     "ConformanceReport",
     "Routine",
     "conformance",
+    "judged",
     "noise_p_value",
     "transcript_conformance",
 ]
@@ -144,8 +151,21 @@ def conformance(
         recording = RecordingNoise(noise)
         algorithm.run(data, Ledger(plan, noise=recording), own)
         steps.append(recording.steps)
+    return judged(steps, error_rate=error_rate, seed=seed)
+
+
+def judged(
+    runs: Sequence[Sequence[Step]], *, error_rate: float = ERROR_RATE, seed: int = 0
+) -> ConformanceReport:
+    """The same of recorded releases.
+
+    Args:
+        runs: what each run released.
+        error_rate: as for :func:`conformance`.
+        seed: breaks ties of discrete laws.
+    """
     by_label: dict[str, list[Step]] = {}
-    for step in (step for run in steps for step in run):
+    for step in (step for run in runs for step in whole_streams(run)):
         by_label.setdefault(step.invocation.at, []).append(step)
     rng = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(2**31,)))
     tested, untested, laws = [], [], {}
@@ -159,8 +179,8 @@ def conformance(
         tested.append(_judged(at, found[0].source, Tails.joined(parts)))
     share = (1 - REUSE_SHARE) * error_rate / max(1, len(tested))
     findings = [_finding(one, laws[one.at], share) for one in tested if one.p_value <= share]
-    findings += _reused([s for run in steps for s in run], REUSE_SHARE * error_rate)
-    return ConformanceReport(tuple(tested), tuple(untested), tuple(findings), runs, error_rate)
+    findings += _reused([s for run in runs for s in run], REUSE_SHARE * error_rate)
+    return ConformanceReport(tuple(tested), tuple(untested), tuple(findings), len(runs), error_rate)
 
 
 def transcript_conformance(

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
@@ -11,19 +12,23 @@ from numpy.typing import ArrayLike, NDArray
 
 from dpaudit.errors import UnsupportedError
 from dpaudit.ledger import Entry, ExternalDraw, FloatNoise, Ledger
+from dpaudit.ledger.checks import caller
 from dpaudit.mechanisms import Mechanism
 from dpaudit.mechanisms.base import Released
-from dpaudit.mechanisms.continual.release import PrefixSums
+from dpaudit.mechanisms.continual.release import Continual, PrefixSums
+from dpaudit.mechanisms.pairs import Floats
 from dpaudit.plan import Invocation, Plan
 
 __all__ = [
     "DivergedError",
+    "RecordedSums",
     "RecordingNoise",
     "ReplayableDraw",
     "ReplayingNoise",
     "Routine",
     "Runnable",
     "Step",
+    "whole_streams",
 ]
 
 
@@ -80,8 +85,11 @@ class Step:
         invocation: as declared.
         unit: whom the value belongs to; None for all.
         source: module and line that asked for the release.
-        value: the private value after the mechanism's own clip, before noise.
+        value: the private value after the mechanism's own clip, before noise; of a stream, what one
+            step contributes.
         released: what came out.
+        turn: which step of its stream this is; None for a release that is no stream.
+        external: the library that drew the noise; empty if the ledger did.
     """
 
     invocation: Invocation
@@ -89,6 +97,8 @@ class Step:
     source: str
     value: NDArray[Any]
     released: Released
+    turn: int | None = None
+    external: str = ""
 
     @property
     def place(self) -> str:
@@ -96,9 +106,29 @@ class Step:
         whom = "" if self.unit is None else f" for {self.invocation.unit} {self.unit!r}"
         return f"{self.invocation.at!r}{whom} ({self.source})"
 
+    @property
+    def touches(self) -> int:
+        """How many such releases one unit may touch."""
+        mechanism, count = self.invocation.mechanism, self.invocation.count
+        if self.turn is None or not isinstance(mechanism, Continual):
+            return count
+        return count * mechanism.participations
+
     def follows(self, other: Step) -> bool:
         """Whether the control flow that led here is the same."""
-        return (self.invocation.at, self.unit) == (other.invocation.at, other.unit)
+        mine = (self.invocation.at, self.unit, self.turn)
+        return mine == (other.invocation.at, other.unit, other.turn)
+
+    def distance(self, other: Step) -> float:
+        """How far the pre-noise values lie apart, in the mechanism's norm; never NaN."""
+        if self.value.shape != other.value.shape:
+            return math.inf
+        mechanism = self.invocation.mechanism
+        if self.turn is None:
+            apart = mechanism.distance(self.value, other.value)
+        else:
+            apart = mechanism.norm.length(self.value - other.value)
+        return math.inf if math.isnan(apart) else apart
 
 
 class DivergedError(BaseException):
@@ -115,6 +145,7 @@ class RecordingNoise:
     def __init__(self, rng: np.random.Generator) -> None:
         self.steps: list[Step] = []
         self._noise = FloatNoise(rng)
+        self._rng = rng  # as FloatNoise has it: code that looks behind the ledger must not miss it
 
     @property
     def sampler(self) -> str:
@@ -130,13 +161,16 @@ class RecordingNoise:
         self._keep(entry, prepared(entry.invocation.mechanism, value), released)
         return released
 
-    def stream(self, entry: Entry, shape: Sequence[int]) -> PrefixSums:
-        """Not recorded.
+    def stream(self, entry: Entry, shape: Sequence[int]) -> RecordedSums:
+        """A running release, of which every step is kept."""
+        return RecordedSums(self, entry, self._noise.stream(entry, shape))
 
-        Raises:
-            UnsupportedError: always.
-        """
-        raise UnsupportedError(f"{entry.invocation.describe()} is a stream; none is recorded.")
+    def add(self, entry: Entry, sums: PrefixSums, value: NDArray[Any], unit: str | None) -> Floats:
+        """One step of a stream, kept."""
+        turn, source = sums.noise.taken, caller(())
+        released = np.asarray(self._summed(sums, value), dtype=np.float64)
+        self._keep(replace(entry, unit=unit, source=source), np.array(value), released, turn)
+        return released
 
     def observe(self, entry: Entry, external: ExternalDraw) -> None:
         """Noise of another library, kept if it can be looked at.
@@ -157,11 +191,44 @@ class RecordingNoise:
     def _drawn(self, entry: Entry, value: NDArray[Any]) -> Released:
         return self._noise.release(entry, value)
 
+    def _summed(self, sums: PrefixSums, value: NDArray[Any]) -> Released:
+        return sums.add(value)
+
     def _settle(self, external: ReplayableDraw) -> None:
         """A first run keeps what was drawn."""
 
-    def _keep(self, entry: Entry, value: NDArray[Any], released: Released) -> None:
-        self.steps.append(Step(entry.invocation, entry.unit, entry.source, value, released))
+    def _keep(
+        self, entry: Entry, value: NDArray[Any], released: Released, turn: int | None = None
+    ) -> None:
+        external = "" if entry.sampler == self.sampler else entry.sampler
+        kept = Step(entry.invocation, entry.unit, entry.source, value, released, turn, external)
+        self.steps.append(kept)
+
+
+class RecordedSums(PrefixSums):
+    """A running release that shows each of its steps to a recorder.
+
+    Args:
+        recorder: keeps the steps.
+        entry: the release that the stream is.
+        sums: what adds up and draws.
+    """
+
+    def __init__(self, recorder: RecordingNoise, entry: Entry, sums: PrefixSums) -> None:
+        self._recorder = recorder
+        self._entry = entry
+        self._sums = sums
+        self.noise = sums.noise
+
+    def add(self, value: ArrayLike, *, unit: str | None = None) -> Floats:
+        """Count one more value and release the prefix sum, as the recorder gives it out."""
+        self._sums.require(value)
+        own = np.asarray(value, dtype=np.float64)
+        return self._recorder.add(self._entry, self._sums, own, unit)
+
+    def require(self, value: ArrayLike) -> None:
+        """Refuse a value that :meth:`add` would refuse."""
+        self._sums.require(value)
 
 
 class ReplayingNoise(RecordingNoise):
@@ -180,6 +247,10 @@ class ReplayingNoise(RecordingNoise):
         turn = len(self.steps)
         return self._first[turn].released if turn < len(self._first) else np.nan
 
+    def _summed(self, sums: PrefixSums, value: NDArray[Any]) -> Released:
+        turn, own = len(self.steps), sums.add(value)
+        return self._first[turn].released if turn < len(self._first) else np.full_like(own, np.nan)
+
     def _settle(self, external: ReplayableDraw) -> None:
         turn = len(self.steps)
         if turn < len(self._first):
@@ -187,13 +258,37 @@ class ReplayingNoise(RecordingNoise):
             if earlier.shape == external.released().shape:
                 external.impose(earlier)
 
-    def _keep(self, entry: Entry, value: NDArray[Any], released: Released) -> None:
-        super()._keep(entry, value, released)
-        turn, step = len(self.steps) - 1, self.steps[-1]
-        if turn >= len(self._first) or not step.follows(self._first[turn]):
+    def _keep(
+        self, entry: Entry, value: NDArray[Any], released: Released, turn: int | None = None
+    ) -> None:
+        super()._keep(entry, value, released, turn)
+        place, step = len(self.steps) - 1, self.steps[-1]
+        if place >= len(self._first) or not step.follows(self._first[place]):
             raise DivergedError
 
 
 def prepared(mechanism: Mechanism, value: ArrayLike) -> NDArray[Any]:
     """The private value as noise is added to it: after validation and clipping."""
     return np.array(mechanism.prepare(value))
+
+
+def whole_streams(steps: Sequence[Step]) -> Iterator[Step]:
+    """The steps of every stream as the one release that they are, and all other releases."""
+    running: dict[str, list[Step]] = {}
+    for step in steps:
+        if step.turn is None:
+            yield step
+            continue
+        parts = running.setdefault(step.invocation.at, [])
+        if step.turn == 0 and parts:  # the next stream of the same invocation
+            yield _stacked(parts)
+            parts.clear()
+        parts.append(step)
+    for parts in running.values():
+        yield _stacked(parts)
+
+
+def _stacked(parts: Sequence[Step]) -> Step:
+    value = np.stack([step.value for step in parts])
+    released = np.stack([np.asarray(step.released) for step in parts])
+    return replace(parts[0], unit=None, value=value, released=released, turn=None)

@@ -4,6 +4,7 @@ The first run is recorded. The second, on the neighbour, uses the same generator
 gives out *what the first run released*. So all that differs between the two runs is due to the
 private data alone, and must be no more than the plan declares: pre-noise values that are at most
 the sensitivity apart, for at most ``count`` releases of one invocation, in the same control flow.
+What is shown of the run, and what it prints, must not differ at all.
 
 A replay is deterministic: what it finds is a fact about these two data sets, with no error rate.
 What it does not find may still be wrong for other data.
@@ -11,25 +12,26 @@ What it does not find may still be wrong for other data.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from dpaudit.auditing.replaying.checks import groups_overlap, too_far, too_often
-from dpaudit.auditing.replaying.recording import (
-    DivergedError,
-    RecordingNoise,
-    ReplayingNoise,
-    Routine,
-    Runnable,
-    Step,
+from dpaudit.auditing.replaying.checks import (
+    EVERYTHING,
+    Telling,
+    groups_overlap,
+    too_far,
+    too_often,
 )
+from dpaudit.auditing.replaying.recording import RecordingNoise, ReplayingNoise, Routine, Runnable
+from dpaudit.auditing.replaying.runs import Ended, Run, equal, ran, shown
 from dpaudit.certificate import Finding, Severity
 from dpaudit.errors import PlanMismatchError
-from dpaudit.ledger import Ledger
+from dpaudit.project.foreign import place_of
 
-__all__ = ["Comparison", "ReplayReport", "Routine", "replay"]
+__all__ = ["Comparison", "Recorded", "ReplayReport", "Routine", "record", "replay"]
 
 
 @dataclass(frozen=True)
@@ -59,11 +61,17 @@ class ReplayReport:
         comparisons: every release up to the first divergence of control flow.
         findings: what does not hold, in the order of the code.
         releases: releases of the first run.
+        raised: what the run on the neighbour raised, as type and place; empty if nothing.
+        before: how many releases had been made when it raised.
+        at_the_door: whether the ledger raised it, over a value that reached it.
     """
 
     comparisons: tuple[Comparison, ...]
     findings: tuple[Finding, ...]
     releases: int
+    raised: str = ""
+    before: int = 0
+    at_the_door: bool = False
 
     @property
     def clean(self) -> bool:
@@ -92,100 +100,150 @@ def replay(algorithm: Runnable, x: Any, x_prime: Any, seed: int = 0) -> ReplayRe
         >>> replay(double, [1.0, 1.0], [1.0]).findings[0].rule
         'sensitivity-understated'
     """
-    first = _run(algorithm, x, RecordingNoise(_generators(seed)[0]), seed)
-    if first.refused is not None:
-        raise PlanMismatchError(first.refused)
-    again = _run(algorithm, x, _replaying(seed, first), seed)
-    unstable = _unstable(first, again)
+    first = record(algorithm, x, seed)
+    unstable = first.unstable(x)
     if unstable is not None:
-        return ReplayReport((), (unstable,), len(first.steps))
-    second = _run(algorithm, x_prime, _replaying(seed, first), seed)
-    compared = list(zip(first.steps, second.common(first), strict=False))
-    findings = [
-        *too_far(compared),
-        *too_often(compared),
-        *groups_overlap(compared),
-        *_diverged(first, second),
-        *_leaks(first, second),
-    ]
-    shown = tuple(_comparison(*pair) for pair in compared)
-    return ReplayReport(shown, tuple(findings), len(first.steps))
+        return ReplayReport((), (unstable,), len(first.run.steps))
+    report = first.against(x_prime)
+    if report.raised:
+        raise first.error
+    return report
+
+
+def record(algorithm: Runnable, x: Any, seed: int = 0) -> Recorded:
+    """Run an algorithm once, and keep what it released.
+
+    Raises:
+        PlanMismatchError: if the run is not what the plan declares.
+        Exception: what the run raises.
+    """
+    run = ran(algorithm, x, RecordingNoise(_generators(seed)[0]), _generators(seed)[1])
+    if run.ended is Ended.REFUSED:
+        raise PlanMismatchError(str(run.error))
+    if run.error is not None:
+        raise run.error
+    return Recorded(algorithm, seed, run)
 
 
 def _generators(seed: int) -> list[np.random.Generator]:
-    """That of the ledger and that of the algorithm."""
-    return [np.random.default_rng(child) for child in np.random.SeedSequence(seed).spawn(2)]
+    """That of the ledger, that of the algorithm, and another one for the ledger."""
+    return [np.random.default_rng(child) for child in np.random.SeedSequence(seed).spawn(3)]
 
 
-def _replaying(seed: int, first: _Run) -> ReplayingNoise:
-    return ReplayingNoise(_generators(seed)[0], first.steps)
+class Recorded:
+    """A run on x, with which runs on other data are compared.
 
+    Attributes:
+        algorithm: what ran.
+        seed: of the noise and of the algorithm's own randomness.
+        run: the run.
+        error: what the last run on other data raised.
+    """
 
-@dataclass(frozen=True)
-class _Run:
-    """One run, as far as it went."""
+    def __init__(self, algorithm: Runnable, seed: int, run: Run) -> None:
+        self.algorithm = algorithm
+        self.seed = seed
+        self.run = run
+        self.error: Exception = RuntimeError()
 
-    steps: tuple[Step, ...]
-    result: Any
-    finished: bool
-    randomness: Any
-    refused: str | None = None
+    def again(self, data: Any, *, other: bool = False, algorithm: Runnable | None = None) -> Run:
+        """Run on data with the releases of the first run.
 
-    def common(self, first: _Run) -> tuple[Step, ...]:
-        """The steps before the divergence."""
-        whole = len(self.steps)
-        if whole and (
-            whole > len(first.steps) or not self.steps[-1].follows(first.steps[whole - 1])
-        ):
-            return self.steps[:-1]
-        return self.steps
+        Args:
+            data: of any kind that the algorithm takes.
+            other: give the ledger another generator, which nothing released depends on.
+            algorithm: an equal one in place of the algorithm.
+        """
+        generators = _generators(self.seed)
+        noise = ReplayingNoise(generators[2 if other else 0], self.run.steps)
+        return ran(algorithm or self.algorithm, data, noise, generators[1])
 
+    def unstable(self, x: Any, telling: Telling = EVERYTHING) -> Finding | None:
+        """What differs between two runs on the same data with the same seeds and releases.
 
-def _run(algorithm: Runnable, data: Any, noise: RecordingNoise, seed: int) -> _Run:
-    ledger = Ledger(algorithm.plan(), noise=noise)
-    rng = _generators(seed)[1]
-    result, finished, refused = None, False, None
-    try:
-        result = algorithm.run(data, ledger, rng)
-        finished = True
-    except DivergedError:
-        pass
-    except PlanMismatchError as error:
-        refused = str(error)
-    return _Run(tuple(noise.steps), result, finished, rng.bit_generator.state, refused)
+        The second run's ledger has a generator of its own, so that a result which knows the noise
+        differs too.
+        """
+        first, again = self.run, self.again(x, other=True)
+        for one, two in zip(first.steps, again.steps, strict=False):
+            if not one.follows(two) or not np.array_equal(one.value, two.value, equal_nan=True):
+                return _hidden(telling.place(one), one.invocation.at)
+        if again.ended is not first.ended or len(again.steps) != len(first.steps):
+            return _hidden("its end", "")
+        place = "" if first.finished and equal(first.shown, again.shown) else "its result"
+        return _hidden(place, "") if place else None
 
+    def against(
+        self,
+        x_prime: Any,
+        *,
+        neighbours: bool = True,
+        telling: Telling = EVERYTHING,
+        algorithm: Runnable | None = None,
+    ) -> ReplayReport:
+        """Compare with a run on other data.
 
-def _unstable(first: _Run, again: _Run) -> Finding | None:
-    """Two runs on the same data with the same seeds must be the same."""
-    for one, two in zip(first.steps, again.steps, strict=False):
-        if not one.follows(two) or not np.array_equal(one.value, two.value):
-            return Finding(
-                "hidden-randomness",
-                Severity.ERROR,
-                f"With one seed and the same releases, two runs on the same data differ at "
-                f"{one.place}: the code draws randomness from elsewhere, so it cannot be replayed.",
-                "Draw all randomness from the generator and the ledger that run is given.",
-                one.invocation.at,
+        Args:
+            x_prime: a neighbour of x, or
+            neighbours: any other data that are reached by way of neighbours. Values and touches may
+                then differ as they like, control flow and results not.
+            telling: how much findings tell of the data.
+            algorithm: an equal one in place of the algorithm.
+        """
+        first, second = self.run, self.again(x_prime, algorithm=algorithm)
+        compared = list(zip(first.steps, second.common(first), strict=False))
+        found: list[Finding] = []
+        if neighbours:
+            for check in (too_far, too_often, groups_overlap):
+                found += check(compared, telling)
+        if second.ended is Ended.RAISED:
+            assert second.error is not None
+            self.error = second.error
+            comparisons = tuple(_comparisons(compared))
+            raised = f"{type(second.error).__name__}{place_of(second.error)}"
+            return ReplayReport(
+                comparisons,
+                tuple(found),
+                len(first.steps),
+                raised,
+                len(second.steps),
+                second.at_the_door,
             )
-    return None
+        found += [*_diverged(first, second, telling), *_leaks(first, second)]
+        return ReplayReport(tuple(_comparisons(compared)), tuple(found), len(first.steps))
 
 
-def _comparison(one: Step, two: Step) -> Comparison:
-    call = one.invocation
-    observed = call.mechanism.distance(one.value, two.value)
-    return Comparison(call.at, one.unit, one.source, call.sensitivity, observed)
+def _hidden(place: str, at: str) -> Finding:
+    return Finding(
+        "hidden-randomness",
+        Severity.ERROR,
+        f"With one seed and the same releases, two runs on the same data differ at {place}: the "
+        "code draws randomness from elsewhere, or looks behind the ledger, and cannot be "
+        "replayed.",
+        "Draw all randomness from the generator and the ledger that run is given.",
+        at,
+    )
 
 
-def _diverged(first: _Run, second: _Run) -> list[Finding]:
+def _comparisons(compared: list[tuple[Any, Any]]) -> Iterator[Comparison]:
+    for one, two in compared:
+        call = one.invocation
+        yield Comparison(call.at, one.unit, one.source, call.sensitivity, one.distance(two))
+
+
+def _diverged(first: Run, second: Run, telling: Telling) -> list[Finding]:
     """A different sequence of releases, though all earlier releases were the same."""
     common = len(second.common(first))
     if second.finished and common == len(first.steps):
         return []
-    expected = first.steps[common].place if common < len(first.steps) else "the end of the run"
+    expected = (
+        telling.place(first.steps[common]) if common < len(first.steps) else "the end of the run"
+    )
     if len(second.steps) > common:
-        instead = second.steps[common].place
-    elif second.refused is not None:
-        instead = f"a release that the plan refuses: {second.refused}"
+        instead = telling.place(second.steps[common])
+    elif second.ended is Ended.REFUSED:
+        why = f": {second.error}" if telling.values else ""
+        instead = f"a release that the plan refuses{why}"
     else:
         instead = "the end of the run"
     at = first.steps[min(common, len(first.steps) - 1)].invocation.at if first.steps else ""
@@ -195,28 +253,40 @@ def _diverged(first: _Run, second: _Run) -> list[Finding]:
             Severity.ERROR,
             f"After {common} equal releases the run on x goes on to {expected}, the run on its "
             f"neighbour to {instead}: a branch depends on private data.",
-            "Branch on released values only.",
+            "Branch on released values only, and name units without their data.",
             at,
         )
     ]
 
 
-def _leaks(first: _Run, second: _Run) -> list[Finding]:
-    """A result, or a use of randomness, that equal releases do not explain."""
+def _leaks(first: Run, second: Run) -> list[Finding]:
+    """A result, a printed line or a use of randomness that equal releases do not explain."""
     if not (first.finished and second.finished):
         return []
-    if not _same(_plain(first.result), _plain(second.result)):
-        return [
+    found = []
+    differing = shown(first.shown, second.shown)
+    if differing:
+        found.append(
             Finding(
                 "result-not-from-releases",
-                Severity.WARNING,
-                "With equal releases and equal seeds the results of the two runs differ: something "
-                "in the result depends on private data directly.",
-                "Compute results from releases, or keep them from whoever may not see the data.",
+                Severity.ERROR,
+                f"With equal releases and equal seeds the results of the two runs differ "
+                f"({differing}): something in the result depends on private data directly.",
+                "Compute what is published from releases; what its owner alone may see belongs in "
+                "RunResult.owner.",
             )
-        ]
-    if not _same(first.randomness, second.randomness):
-        return [
+        )
+    if first.printed != second.printed:
+        found.append(
+            Finding(
+                "prints-private-data",
+                Severity.ERROR,
+                "With equal releases and equal seeds the two runs print different lines.",
+                "Print nothing that depends on private data: logs are read by others.",
+            )
+        )
+    if not found and not equal(first.randomness, second.randomness):
+        found.append(
             Finding(
                 "private-use-of-randomness",
                 Severity.WARNING,
@@ -224,21 +294,5 @@ def _leaks(first: _Run, second: _Run) -> list[Finding]:
                 "how much is drawn depends on private data.",
                 "Draw a fixed number of times, or branch on released values only.",
             )
-        ]
-    return []
-
-
-def _plain(result: Any) -> Any:
-    return result.to_dict() if hasattr(result, "to_dict") else result
-
-
-def _same(one: Any, two: Any) -> bool:
-    """Equality of nested results; arrays entry by entry, NaN equal to NaN."""
-    if isinstance(one, dict) and isinstance(two, dict):
-        return one.keys() == two.keys() and all(_same(one[key], two[key]) for key in one)
-    if isinstance(one, list | tuple) and isinstance(two, list | tuple):
-        return len(one) == len(two) and all(map(_same, one, two))
-    try:
-        return bool(np.array_equal(one, two, equal_nan=True))
-    except TypeError:
-        return bool(one == two)
+        )
+    return found

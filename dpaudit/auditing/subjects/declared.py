@@ -86,6 +86,8 @@ def audit_subject(
     null = "the plan's whole curve δ(ε)" if curve is not None else "(ε, δ) alone"
     details = {**record.details, "null": null, "claim_looser_than_plan": looser}
     details |= {"why_this_pair": pair.why, "pairs_searched": searched}
+    if type(subject).audit_release is not Subject.audit_release:
+        details["attacked"] = "audit_release, a model of the run by its author"
     return replace(record, details=details)
 
 

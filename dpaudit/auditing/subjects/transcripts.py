@@ -7,6 +7,7 @@ run again on either neighbour with the releases *forced*, it computes them itsel
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any, Unpack
 
@@ -16,11 +17,19 @@ from numpy.typing import NDArray
 from dpaudit.accounting import privacy_curve
 from dpaudit.auditing.distinguishing.engine import audit_release
 from dpaudit.auditing.execution import Execution, ExecutionFields
-from dpaudit.auditing.replaying.recording import DivergedError, RecordingNoise, Runnable, prepared
+from dpaudit.auditing.replaying.recording import (
+    DivergedError,
+    RecordingNoise,
+    ReplayableDraw,
+    Runnable,
+    prepared,
+    whole_streams,
+)
 from dpaudit.certificate import AuditRecord
-from dpaudit.errors import InputError, PlanMismatchError, UnsupportedError
+from dpaudit.errors import PlanMismatchError, UnsupportedError
 from dpaudit.ledger import Entry, Ledger
 from dpaudit.mechanisms.base import Released
+from dpaudit.mechanisms.continual.release import PrefixSums
 from dpaudit.plan import Plan
 from dpaudit.project import AuditPair
 
@@ -33,54 +42,71 @@ FEWER_RUNS = Execution(runs=1_000, seed=0)
 
 @dataclass(frozen=True)
 class Transcripts:
-    """Independent runs of an algorithm, each as the flat list of all that it released.
+    """Independent runs of an algorithm, each as a row: how much it released, and all that.
 
     Attributes:
         algorithm: what is run.
         seed: of its own randomness, which is public here: the same in every run.
+        entries: room for at least so many.
     """
 
     algorithm: Runnable
     seed: int = 0
+    entries: int = 0
 
     def __call__(self, data: Any, size: int, rng: np.random.Generator) -> Floats:
-        """``size`` transcripts, shape (size, entries).
-
-        Raises:
-            InputError: if runs release different numbers of entries.
-        """
+        """``size`` transcripts, each after the number of its entries; shape (size, 1 + entries)."""
         plan, rows = self.algorithm.plan(), []
         for _ in range(size):
             noise = RecordingNoise(rng)
             ledger = Ledger(plan, noise=noise)
             self.algorithm.run(data, ledger, np.random.default_rng(self.seed))
             rows.append(np.concatenate([np.ravel(step.released) for step in noise.steps]))
-        if len({row.size for row in rows}) > 1:
-            raise InputError(
-                "the runs released different numbers of entries; transcripts need one length."
-            )
-        return np.array(rows, dtype=np.float64)
+        longest = max(row.size for row in rows)
+        whole = np.zeros((size, 1 + max(longest, self.entries)))
+        for row, entries in zip(whole, rows, strict=True):
+            row[0] = entries.size
+            row[1 : 1 + entries.size] = entries
+        return whole
 
 
 class _ForcedNoise(RecordingNoise):
-    """Releases what it is told, and adds up the declared log-densities."""
+    """Releases what it is told."""
 
     def __init__(self, transcript: Floats) -> None:
         super().__init__(np.random.default_rng(0))
         self.left = transcript
-        self.log_density = 0.0
 
     def _drawn(self, entry: Entry, value: NDArray[Any]) -> Released:
-        mechanism = entry.invocation.mechanism
-        shape = prepared(mechanism, value).shape
-        size = int(np.prod(shape))
+        released = self._next(prepared(entry.invocation.mechanism, value).shape)
+        scalar: Released = released.item() if released.ndim == 0 else released
+        return scalar
+
+    def _summed(self, sums: PrefixSums, value: NDArray[Any]) -> Released:
+        return self._next(np.shape(sums.add(value)))
+
+    def _settle(self, external: ReplayableDraw) -> None:
+        external.impose(self._next(external.released().shape))
+
+    def _next(self, shape: tuple[int, ...]) -> Floats:
+        """So many entries of the transcript."""
+        size = math.prod(shape)
         if self.left.size < size:
             raise DivergedError
         released = self.left[:size].reshape(shape)
         self.left = self.left[size:]
-        self.log_density += float(mechanism.log_density(released[None], value)[0])
-        scalar: Released = released.item() if released.ndim == 0 else released
-        return scalar
+        return released
+
+    def log_density(self) -> float:
+        """The declared log-density of all that was released, given what came before."""
+        return sum(
+            float(
+                step.invocation.mechanism.log_density(np.asarray(step.released)[None], step.value)[
+                    0
+                ]
+            )
+            for step in whole_streams(self.steps)
+        )
 
 
 @dataclass(frozen=True)
@@ -103,7 +129,7 @@ class ReplayScore:
 
     def __call__(self, outputs: Floats) -> Floats:
         """One log ratio for each transcript."""
-        return np.array([self._ratio(transcript) for transcript in outputs])
+        return np.array([self._ratio(row[1 : 1 + int(row[0])]) for row in outputs])
 
     def _ratio(self, transcript: Floats) -> float:
         over, under = (self._log_density(data, transcript) for data in (self.x, self.x_prime))
@@ -117,7 +143,7 @@ class ReplayScore:
             self.algorithm.run(data, ledger, np.random.default_rng(self.seed))
         except (DivergedError, PlanMismatchError):
             return -np.inf
-        return -np.inf if noise.left.size else noise.log_density
+        return -np.inf if noise.left.size else noise.log_density()
 
 
 def audit_transcript(
@@ -147,21 +173,37 @@ def audit_transcript(
 
     Raises:
         InputError: as :func:`~dpaudit.auditing.distinguishing.engine.audit_release`.
-        UnsupportedError: if a mechanism declares no density.
+        UnsupportedError: if a mechanism declares no density, or the plan samples units.
     """
     execution = execution.updated(fields)
     seed = execution.known_seed()
+    plan = algorithm.plan()
+    if any(each.sampling for each in plan.invocations):
+        raise UnsupportedError(
+            "the plan samples units: a transcript audit knows the sample, which the adversary of "
+            "an amplified guarantee does not; attack audit_release instead."
+        )
     return audit_release(
-        Transcripts(algorithm, seed),
+        Transcripts(algorithm, seed, _most_entries(algorithm, pair, seed)),
         pair,
         epsilon=epsilon,
         delta=delta,
-        curve=_curve(algorithm.plan(), epsilon, delta) if curve else None,
+        curve=_curve(plan, epsilon, delta) if curve else None,
         score=ReplayScore(algorithm, pair.x, pair.x_prime, seed),
         stop_early=stop_early,
         execution=execution,
         seed=seed,
     )
+
+
+def _most_entries(algorithm: Runnable, pair: AuditPair, seed: int) -> int:
+    """How many numbers one run releases; twice as many where runs differ."""
+    sizes = {
+        Transcripts(algorithm, seed)(data, 1, np.random.default_rng(number)).shape[1] - 1
+        for number in range(3)
+        for data in (pair.x, pair.x_prime)
+    }
+    return int(max(sizes)) if len(sizes) == 1 else 2 * int(max(sizes))
 
 
 def _curve(plan: Plan, epsilon: float, delta: float) -> Any:

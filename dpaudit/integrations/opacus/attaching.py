@@ -13,6 +13,11 @@ noise is drawn stays charged. A step that the plan does not
 declare, that comes too often, or after the ledger was closed, is refused before its noise is drawn,
 so the parameters stay as they were. The step hook of the optimizer stays free.
 
+A subject that trains can be rehearsed if nothing but noise comes from torch's own generator: seed
+the initial weights, and the ``generator`` of the ``DataLoader`` that draws the batches, from the
+``rng`` of ``run``. Under zero-out a neighbour must hold a row that adds no gradient, so define
+``neighbours``.
+
 A training that is resumed from a checkpoint goes on with :meth:`Ledger.resume
 <dpaudit.ledger.Ledger.resume>`; steps that are taken again count again.
 """

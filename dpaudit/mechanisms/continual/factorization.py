@@ -2,21 +2,27 @@
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Annotated, ClassVar
 
 import numpy as np
 
 from dpaudit import validate
 from dpaudit.errors import InputError
-from dpaudit.fields import Count, Kinded
+from dpaudit.fields import Kinded, at_least
 from dpaudit.mechanisms.base import Norm
 from dpaudit.mechanisms.continual.noise import NodeNoise, NoiseLaw, NoiseStream
 from dpaudit.mechanisms.pairs import Floats
 
 __all__ = ["Factorization"]
+
+_MOST_STEPS = 10**7
+"""Ten times the longest training that we know of; a number for each step is 80 MB then."""
+_MOST_PATTERNS = 10**8
+"""Steps times participations of a search that has to look at all of them: some ten seconds."""
 
 
 @dataclass(frozen=True)
@@ -35,7 +41,7 @@ class Factorization(Kinded, ABC):
     """
 
     family: ClassVar[str] = "factorization"
-    steps: Count
+    steps: Annotated[int, at_least(1, _MOST_STEPS)]
 
     # -- privacy ---------------------------------------------------------------------------------
 
@@ -68,11 +74,17 @@ class Factorization(Kinded, ABC):
             return self._rounded_up(self._l2_sensitivity(count, gap))
         raise InputError(f"norm is {norm!r}; a factorisation has an L1 and an L2 sensitivity.")
 
+    def work(self, participations: int, min_separation: int, norm: Norm) -> float:
+        """About how many elementary operations, 10^8 a second, its sensitivity takes, at most."""
+        count, _ = self._pattern(participations, min_separation)
+        searched = min(self.steps * count, _MOST_PATTERNS) if norm is Norm.L1 else 0
+        return 100.0 * self.steps + 10.0 * searched
+
     def _pattern(self, participations: int, min_separation: int) -> tuple[int, int]:
         """The pattern, without the participations for which the stream is too short."""
         count = validate.integer_at_least(1, participations=participations)
         gap = validate.integer_at_least(1, min_separation=min_separation)
-        return min(count, 1 + (self.steps - 1) // gap), gap
+        return min(count, 1 + (self.steps - 1) // gap), min(gap, self.steps)
 
     def _rounded_up(self, sensitivity: float) -> float:
         """Covers the rounding of sums of T positive terms and of T-fold products."""
@@ -157,8 +169,21 @@ class Factorization(Kinded, ABC):
 def _heaviest_pattern(weights: Floats, count: int, gap: int) -> float:
     """Largest total weight of at most ``count`` steps that are ``gap`` apart, exactly.
 
-    best[t] is the largest total of j such steps among the first t; one pass for each j.
+    Where weights never increase, the earliest steps are the heaviest: the i-th step of a pattern is
+    not before i gaps. Else best[t] is the largest total of j such steps among the first t; one pass
+    for each j.
+
+    Raises:
+        InputError: if there are too many steps and participations for that.
     """
+    if gap == 1 or (np.diff(weights) <= 0).all():
+        heaviest = weights if gap > 1 else np.sort(weights)[::-1]
+        return math.fsum(heaviest[::gap][:count])
+    if count * len(weights) > _MOST_PATTERNS:
+        raise InputError(
+            f"steps is {len(weights)} and participations {count}; their product must be at most "
+            f"{_MOST_PATTERNS:.0e} where a pattern is searched for."
+        )
     best = np.zeros(len(weights) + 1)
     for _ in range(count):
         earlier = np.concatenate([np.zeros(gap), best])[1 : len(weights) + 1]

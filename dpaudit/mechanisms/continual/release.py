@@ -41,11 +41,12 @@ class PrefixSums:
         self._symmetric = symmetric
         self._sum = np.zeros(tuple(shape))
 
-    def add(self, value: ArrayLike) -> Floats:
+    def add(self, value: ArrayLike, *, unit: str | None = None) -> Floats:
         """Count one more value and release the prefix sum.
 
         Args:
             value: shape of one step.
+            unit: who contributes, for whoever keeps a record; the sum does not depend on it.
 
         Returns:
             A new array of the same shape.
@@ -90,6 +91,10 @@ class Continual(Mechanism):
     def sensitivity_factor(self) -> float:
         """How far the noisy nodes move, in ``norm``, if each contribution moves by 1."""
         return self.factorization.sensitivity(self.participations, self.min_separation, self.norm)
+
+    def work(self, sensitivity: float) -> float:
+        """That of the sensitivity of the factorisation."""
+        return self.factorization.work(self.participations, self.min_separation, self.norm)
 
     @property
     @abstractmethod

@@ -36,6 +36,9 @@ class DominatingPair(Checked, ABC):
 
     has_law: ClassVar[bool] = True
     """Whether :meth:`above` and :meth:`below` are known, and not a bound on divergences alone."""
+    is_attained: ClassVar[bool] = True
+    """Whether what is proved of its mechanism is proved of the pair's own law. Where it is not, the
+    mechanism has a better bound besides, and the law's cost is no lower end of its own."""
 
     @abstractmethod
     def above(self, loss: ArrayLike) -> tuple[Floats, Floats]:

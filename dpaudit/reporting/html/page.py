@@ -57,7 +57,11 @@ def environment() -> Environment:
         "tied": lambda text: text.replace(" %", "\u00a0%"),
         "up": up,
     }
-    made.globals |= {"infinity": math.inf, "severities": words.SEVERITIES}
+    made.globals |= {
+        "infinity": math.inf,
+        "severities": words.SEVERITIES,
+        "standings": words.STANDINGS,
+    }
     return made
 
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from dpaudit.certificate import Claim, Severity, Verdict
+from dpaudit.certificate import Claim, Scope, Severity, Standing, Verdict
 from dpaudit.certificate.verdicts import beyond_proof, contradicting
 from dpaudit.numbers import confidence, down, percent, plain, up
 from dpaudit.reporting.curves import best_odds, probability, proved_points
@@ -15,7 +16,7 @@ from dpaudit.reporting.wording import words
 if TYPE_CHECKING:
     from dpaudit.certificate import AuditRecord, Certificate
 
-__all__ = ["Headline", "Odds", "headline", "strongest_refutation"]
+__all__ = ["Headline", "Odds", "headline", "rests_on", "strongest_refutation"]
 
 
 _SIGNS = {Verdict.CERTIFIED: "✓", Verdict.UNPROVEN: "?", Verdict.REFUTED: "✗"}
@@ -42,7 +43,7 @@ class Headline:
 
     Attributes:
         verdict: what colours it.
-        label: the verdict in one or two words.
+        label: the verdict, and of what, in a few words.
         sign: a sign beside the label, so that colour is not needed to tell verdicts apart.
         sentence: what it means, in one sentence.
         details: further sentences, each of its own.
@@ -74,13 +75,47 @@ def headline(certificate: Certificate) -> Headline:
     )
     return Headline(
         verdict=certificate.verdict,
-        label=certificate.verdict.value.capitalize(),
+        label=_label(certificate),
         sign=_SIGNS[certificate.verdict],
         sentence=sentence,
-        details=(*details, meaning),
+        details=(*details, rests_on(certificate), *_noise_of_run(certificate), meaning),
         open_points=_open_points(certificate),
         odds=odds,
     )
+
+
+def _label(certificate: Certificate) -> str:
+    """The verdict, and of what: a proof for a plan says nothing of code that was not tested."""
+    verdict = certificate.verdict.value.capitalize()
+    if certificate.verdict is not Verdict.CERTIFIED:
+        return verdict
+    return f"{verdict}: the {'plan and the code' if _covers_code(certificate) else 'plan'}"
+
+
+def _covers_code(certificate: Certificate) -> bool:
+    return certificate.scope is Scope.CODE
+
+
+def _noise_of_run(certificate: Certificate) -> tuple[str, ...]:
+    """How the noise of a run was drawn, where that is no deployment's way."""
+    ledger = (certificate.run or {}).get("ledger", {})
+    if ledger.get("seeded"):
+        return ("The noise of its run follows from a stated seed: an experiment, no deployment.",)
+    if any(name.startswith("numpy") for name in ledger.get("samplers", ())):
+        return ("The noise of its run was drawn in floating point, by explicit choice.",)
+    return ()
+
+
+def rests_on(certificate: Certificate) -> str:
+    """How the assumptions behind the proof are known to hold, in one sentence."""
+    if not certificate.assumptions:
+        return "This certificate is of an older kind, which says nothing of the code."
+    counted = Counter(each.standing for each in certificate.assumptions)
+    known = [f"{n} {standing}" for standing in Standing if (n := counted.get(standing))]
+    said = f"Of the {len(certificate.assumptions)} assumptions behind it: {', '.join(known)}"
+    if _covers_code(certificate):
+        return f"It speaks of the plan and of the code that was rehearsed. {said}."
+    return f"It speaks of the plan alone: whether code follows it was not tested. {said}."
 
 
 def _open_points(certificate: Certificate) -> str:
@@ -114,6 +149,8 @@ def _adversary(certificate: Certificate) -> str:
 def _certified(certificate: Certificate, odds: Odds) -> tuple[str, list[str]]:
     bound = 1.0 if odds.proved is None else odds.proved
     sentence = f"{_adversary(certificate)} to at most {percent(bound)}."
+    if not _covers_code(certificate):
+        sentence = f"If the code does what the plan declares, {_lower_first(sentence)}"
     stated = "There is no claim to compare it with; this is what is proved."
     if certificate.claim is not None:
         stated = f"The claim ({certificate.claim}) is proved."

@@ -30,6 +30,7 @@ __all__ = [
     "facts",
     "invocation_rows",
     "nested_facts",
+    "rehearsal_facts",
     "replay_command",
     "series_rows",
     "sorted_findings",
@@ -78,6 +79,28 @@ def invocation_rows(plan: Plan) -> tuple[InvocationRow, ...]:
         record = invocation.to_dict() | {"at": ""}
         alike.setdefault(files.canonical_json(record), []).append(invocation)
     return tuple(_row(group) for group in alike.values())
+
+
+def rehearsal_facts(certificate: Certificate) -> tuple[tuple[str, str], ...]:
+    """What was rehearsed, by name."""
+    made = certificate.rehearsal
+    if made is None:
+        return ()
+    if made.reason:
+        return (("Rehearsal", f"none: {made.reason}"),)
+    lists = (
+        ("Neighbours", made.neighbours),
+        ("Data further away", made.elsewhere),
+        ("Refused before any release", made.refused),
+        ("Noise drawn by", made.external),
+    )
+    return (
+        ("Rehearsed on", made.data),
+        ("Releases of a run", str(made.releases)),
+        *((name, "; ".join(values)) for name, values in lists if values),
+        ("Draws of noise tested", str(made.draws)),
+        ("Seed of the rehearsal", str(made.seed)),
+    )
 
 
 def _row(alike: Sequence[Invocation]) -> InvocationRow:

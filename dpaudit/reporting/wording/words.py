@@ -48,6 +48,13 @@ _ADVERSARIES = {
     TrustModel.CURATOR: "Someone who sees everything the owner of the data publishes",
 }
 
+STANDINGS = (
+    "Enforced: the ledger lets nothing else through. Tested: the real run was rehearsed on "
+    "neighbouring data, with equal releases, and what would have differed is found there; on other "
+    "data it may differ. Assumed: nobody but the author says so."
+)
+"""What the words for assumptions mean."""
+
 ACCOUNTANTS: dict[str, str] = {
     AccountantName.PURE: "pure ε, added over the invocations",
     AccountantName.GAUSSIAN: "Gaussian mechanisms composed into one, exactly",

@@ -218,7 +218,7 @@ class TestCluster:
 
     def test_without_dask(self, monkeypatch):
         monkeypatch.setitem(sys.modules, "distributed", None)
-        with pytest.raises(UnsupportedError, match=r"install dpaudit\[cluster\]"):
+        with pytest.raises(UnsupportedError, match=r"install 'dpaudit\[cluster\]'"):
             audit_release(noisy, PAIR, dask="tcp://localhost:1", **SETTINGS)
 
 

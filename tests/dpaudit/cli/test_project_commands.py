@@ -160,7 +160,7 @@ def test_what_a_subject_prints_is_not_the_answer(call):
         "TrustModel.CENTRAL))\n"
     )
     Path("dpaudit.toml").write_text(
-        '[[subject]]\nname = "s"\ntarget = "talkative_plan:S"\naudit = []\n'
+        '[[subject]]\nname = "s"\ntarget = "talkative_plan:S"\naudit = []\ncode = "not rehearsed"\n'
     )
     code, out, err = call("check", "--json")
     assert code == 0

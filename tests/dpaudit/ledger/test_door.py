@@ -3,14 +3,16 @@
 import copy
 import os
 import pickle
+import signal
 import threading
+import time
 from multiprocessing import get_context
 
 import numpy as np
 import pytest
-from examples import LAPLACE, response_plan
+from examples import LAPLACE, gaussian_invocation, response_plan
 
-from dpaudit import ClosedLedgerError, DpAuditError, InputError, Ledger
+from dpaudit import ClosedLedgerError, DpAuditError, Gaussian, InputError, Ledger, Plan
 from dpaudit.ledger.door import Door
 
 
@@ -114,3 +116,85 @@ def test_nobody_enters_twice():
         door.__enter__()
     with door:  # and it is free again
         pass
+
+
+def test_a_fork_that_has_its_parents_number_gets_nothing(monkeypatch):
+    """Numbers of processes are given again after a while."""
+    ledger, number = open_ledger(), os.getpid()
+
+    def action():
+        monkeypatch.setattr(os, "getpid", lambda: number)
+        return ledger.release(LAPLACE, 1.0, unit="ann")
+
+    assert outcome_in_a_fork(action).startswith("ClosedLedgerError")
+
+
+def test_only_one_thread_is_inside_at_any_time():
+    """Two releases meet within the budget, which is asked in the critical section."""
+    inside, most = [], []
+
+    class Slow:
+        def admit(self, invocation):
+            inside.append(1)
+            time.sleep(0.02)
+            most.append(len(inside))
+            inside.pop()
+
+    ledger = open_ledger(response_plan(total=8)).within(Slow())
+    threads = [
+        threading.Thread(target=ledger.release, args=(LAPLACE, 1.0), kwargs={"unit": f"user {n}"})
+        for n in range(8)
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert most == [1] * 8
+
+
+@pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="needs interval timers")
+def test_an_interrupt_at_any_place_leaves_the_door_usable():
+    """Ctrl-C within a ledger's block: the ledger closes, and nothing waits for ever."""
+
+    def interrupt(*_):
+        raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGALRM, interrupt)
+    plan = Plan.of(gaussian_invocation(mechanism=Gaussian(4.0), count=10**6, at="sum"))
+    try:
+        for turn in range(150):
+            it = Ledger(plan, rng=np.random.default_rng(0))
+            try:
+                with it:
+                    signal.setitimer(signal.ITIMER_REAL, 5e-4 + 1.3e-5 * turn)
+                    while True:
+                        it.release(Gaussian(4.0), 3.0, at="sum")
+            except KeyboardInterrupt:
+                pass
+            with pytest.raises(ClosedLedgerError):
+                it.release(Gaussian(4.0), 3.0, at="sum")
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+
+
+def test_a_handler_of_a_signal_that_releases_is_refused():
+    plan = Plan.of(gaussian_invocation(mechanism=Gaussian(4.0), count=10**6, at="sum"))
+    ledger, seen = Ledger(plan, rng=np.random.default_rng(0)), []
+
+    def release(*_):
+        try:
+            seen.append(ledger.release(Gaussian(4.0), 3.0, at="sum"))
+        except InputError as error:
+            seen.append(error)
+
+    before = signal.signal(signal.SIGALRM, release)
+    signal.setitimer(signal.ITIMER_REAL, 1e-3, 1e-3)
+    try:
+        made = [ledger.release(Gaussian(4.0), 3.0, at="sum") for _ in range(3000)]
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+    released = [each for each in seen if not isinstance(each, InputError)]
+    assert len(ledger) == len(made) + len(released)
+    assert len({*made, *released}) == len(ledger)

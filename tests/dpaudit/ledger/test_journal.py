@@ -5,9 +5,10 @@ import pytest
 from examples import LAPLACE, response_plan
 
 from dpaudit import Ledger
+from dpaudit.chain import Chain, Durability
 from dpaudit.errors import InputError, PlanMismatchError, TamperedError
 from dpaudit.files import canonical_json, digest
-from dpaudit.ledger import Entry, Journal, read_journal
+from dpaudit.ledger import Entry, Journal, read_journal, summarise_journal
 
 
 @pytest.fixture
@@ -117,3 +118,13 @@ def test_bad_files(tmp_path, path):
     other.write_text("[" * 5000 + "\n")
     with pytest.raises(TamperedError, match="line 1"):
         read_journal(other)
+
+
+def test_a_line_that_follows_the_closing_one_as_it_should_is_refused(path):
+    chain, end = Chain.resume(path, Durability.PROCESS)
+    chain.trim(end)
+    chain.append({"at": "answer", "sampler": "", "source": "", "unit": "mallory"})
+    chain.release()
+    for read in (read_journal, summarise_journal):
+        with pytest.raises(TamperedError, match="follows the closing line"):
+            read(path)

@@ -320,6 +320,25 @@ def test_the_line_is_there_before_the_noise_is(tmp_path, durability):
     assert seen == [1, 2, 3]
 
 
+def test_all_lines_of_a_batch_are_there_before_any_noise_is(tmp_path):
+    path, seen = tmp_path / "ledger.jsonl", []
+
+    class Looking(FloatNoise):
+        def release(self, entry, value):
+            seen.append(len(read_journal(path).releases))
+            return super().release(entry, value)
+
+    class Together(Looking):
+        def release_each(self, entries, values):
+            return [self.release(*each) for each in zip(entries, values, strict=True)]
+
+    for number, noise in enumerate((Looking(), Together())):
+        path = tmp_path / f"ledger {number}.jsonl"
+        ledger = Ledger(response_plan(), noise=noise, journal=path)
+        ledger.release_each(LAPLACE, [0.0] * 3, units="abc")
+    assert seen == [3] * 6
+
+
 def test_the_seed_of_an_interrupted_run_repeats_no_noise(tmp_path):
     path = tmp_path / "ledger.jsonl"
     whole = open_ledger(response_plan(total=9))

@@ -1,7 +1,11 @@
 """Queries whose sensitivity holds by construction."""
 
+from dataclasses import replace
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
+from examples import gaussian_invocation
 
 from dpaudit import (
     AddRemove,
@@ -22,6 +26,7 @@ from dpaudit import (
 )
 from dpaudit.ledger.bounding import quantile_utilities
 from dpaudit.mechanisms import ExponentialMechanism
+from dpaudit.mechanisms.continual import BinaryTree, ContinualGaussian
 from dpaudit.project.plan_file import read_plan_file
 
 QUIET = Gaussian(1e-9)
@@ -167,3 +172,16 @@ contribution = { bound = 1.0, rows = 3 }
     path.write_text(path.read_text().replace("rows", "row"))
     with pytest.raises(InputError, match="did you mean 'rows'"):
         read_plan_file(path)
+
+
+def test_what_is_bounded_at_the_door_leaves_by_no_other():
+    """A stream, and another library, would not bound what one unit adds."""
+    stream = ContinualGaussian(sigma=1.0, factorization=BinaryTree(4))
+    invocation = replace(gaussian_invocation(mechanism=stream, sensitivity=2.0, at="here"),
+                         contribution=Contribution(1.0))  # fmt: skip
+    ledger = Ledger(Plan.of(invocation), rng=np.random.default_rng(1))
+    with pytest.raises(PlanMismatchError, match="bounded contribution"):
+        ledger.stream(stream, (), at="here")
+    with pytest.raises(PlanMismatchError, match="bounded contribution"):
+        ledger.observe(stream, SimpleNamespace(sampler="torch", draw=lambda: None), at="here")
+    assert len(ledger) == 0

@@ -1,11 +1,13 @@
 import math
 import time
+from dataclasses import replace
 
 import numpy as np
 import pytest
 from examples import LAPLACE, gaussian_invocation, response_plan
 
 from dpaudit import (
+    Contribution,
     DiscreteGaussian,
     DiscreteLaplace,
     Gaussian,
@@ -14,9 +16,11 @@ from dpaudit import (
     Plan,
     RandomizedResponse,
 )
+from dpaudit.auditing.noise.laws import p_value
 from dpaudit.errors import InputError, UnsupportedError
 from dpaudit.ledger import Entry, SecureNoise
-from dpaudit.mechanisms import ExponentialMechanism, LaplacePair
+from dpaudit.mechanisms import ExponentialMechanism, LaplacePair, Tails
+from dpaudit.mechanisms.continual import BinaryTree, ContinualGaussian
 
 pytest.importorskip("opendp", reason="the extra 'secure' is not installed")
 
@@ -142,10 +146,10 @@ def test_the_samplers_own_map_agrees():
 
 
 def test_what_cannot_be_drawn_is_refused_at_the_first_draw():
-    choice = ExponentialMechanism(1.0)
-    ledger = Ledger(Plan.of(declared(choice)))
-    with pytest.raises(UnsupportedError, match="exponential at 'here' has no exact sampler"):
-        ledger.release(choice, [0.0, 1.0])
+    stream = ContinualGaussian(sigma=1.0, factorization=BinaryTree(4))
+    ledger = Ledger(Plan.of(declared(stream)))
+    with pytest.raises(UnsupportedError, match="continual-gaussian at 'here' has no exact sampler"):
+        ledger.release(stream, [0.0, 1.0])
     assert len(ledger) == 0
     wide = Ledger(Plan.of(declared(Gaussian(1.0), 20.0)), noise=SecureNoise())
     with pytest.raises(UnsupportedError, match="proved for"):
@@ -164,3 +168,53 @@ def test_a_batch_is_drawn_at_the_samplers_speed():
     start = time.perf_counter()
     SecureNoise().release_many(declared(Laplace(1.0)), 0.0, 50_000)
     assert time.perf_counter() - start < 10
+
+
+def test_a_quantile_is_chosen_exactly():
+    choice = ExponentialMechanism(50.0, 1.0)
+    invocation = replace(declared(choice), contribution=Contribution(1.0, rows=1))
+    with Ledger(Plan.of(invocation)) as ledger:
+        chosen = ledger.quantile(np.arange(1000.0), 0.5, [0.0, 250.0, 500.0, 750.0], at="here")
+    assert chosen == 500.0
+    assert next(iter(ledger)).sampler.endswith("exact")
+
+
+@pytest.mark.parametrize(
+    ("mechanism", "values"),
+    [
+        (Laplace(2.0), np.zeros(4000)),
+        (Gaussian(2.0), np.zeros((400, 10))),
+        (DiscreteLaplace(2.0), np.zeros(4000)),
+        (RandomizedResponse(0.5, 3), np.zeros(4000)),
+        (ExponentialMechanism(1.0), np.zeros((4000, 2))),
+    ],
+    ids=lambda each: getattr(each, "kind", ""),
+)
+def test_many_releases_at_once_have_the_law_of_one_by_one(mechanism, values):
+    invocation = replace(declared(mechanism), total=len(values))
+    with Ledger(Plan.of(invocation)) as ledger:
+        names = [f"user {number}" for number in range(len(values))]
+        released = np.array(ledger.release_each(mechanism, values, units=names))
+    rng = np.random.default_rng(1)
+    tails = [
+        mechanism.tails(one, mechanism.prepare(value), rng)
+        for one, value in zip(released, values, strict=True)
+    ]
+    assert p_value(Tails.joined(tails)) > FALSE_ALARM
+    assert len({one.tobytes() for one in released}) > 1
+
+
+def test_many_releases_at_once_are_drawn_together():
+    def seconds(together):
+        names, noise = [f"user {number}" for number in range(300)], Laplace(1.0)
+        ledger = Ledger(Plan.of(replace(declared(noise), total=300)), noise=SecureNoise())
+        start = time.perf_counter()
+        if together:
+            ledger.release_each(noise, [0.0] * 300, units=names)
+        else:
+            for name in names:
+                ledger.release(noise, 0.0, unit=name)
+        return time.perf_counter() - start
+
+    seconds(True)
+    assert 2 * seconds(True) < seconds(False)

@@ -1,6 +1,10 @@
 from __future__ import annotations
 
+import math
+import random
+import time
 from fractions import Fraction
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -8,7 +12,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from dpaudit.errors import InputError
-from dpaudit.mechanisms.exact import on_grid, widened
+from dpaudit.mechanisms.exact import decays, on_grid, widened
 
 STEP = 2.0**-40
 
@@ -45,3 +49,56 @@ def test_wider_noise_pays_for_the_steps_exactly(scale, sensitivity, steps):
     assert found * Fraction(sensitivity) >= needed
     assert found * Fraction(sensitivity) <= needed * (1 + Fraction(1, 2**51))
     assert widened(scale, STEP, 0.0, steps) == scale / STEP
+
+
+def uniform(seed: int) -> SimpleNamespace:
+    return SimpleNamespace(below=random.Random(seed).randrange)
+
+
+@pytest.mark.parametrize(
+    "exponent",
+    [Fraction(0), Fraction(1, 3), Fraction(0.1), Fraction(1), Fraction(7, 2), Fraction(5e-324)],
+    ids=str,
+)
+def test_an_event_decays_at_its_rate(exponent):
+    source, runs = uniform(1), 20_000
+    seen = sum(decays(*exponent.as_integer_ratio(), source) for _ in range(runs))
+    chance = math.exp(-exponent)
+    spread = math.sqrt(runs * chance * (1 - chance))
+    assert abs(seen - runs * chance) <= 5 * spread  # an alarm in 2 million
+
+
+def test_an_event_decays_as_the_enumerated_choices_of_its_source_say():
+    """All ways through the first uniform integers, with their exact probabilities."""
+
+    def share(numerator, denominator, depth):
+        found = {True: Fraction(0), False: Fraction(0)}
+        ways = [([], Fraction(1))]
+        while ways:
+            answers, mass = ways.pop()
+            bounds = []
+
+            def below(bound, answers=answers, bounds=bounds):
+                bounds.append((bound, len(bounds)))
+                if len(bounds) > len(answers):
+                    raise IndexError
+                return answers[len(bounds) - 1]
+
+            try:
+                found[decays(numerator, denominator, SimpleNamespace(below=below))] += mass
+            except IndexError:
+                bound = bounds[-1][0]
+                if len(answers) < depth:
+                    ways += [([*answers, each], mass / bound) for each in range(bound)]
+        return found
+
+    found = share(1, 2, 4)
+    lost = 1 - sum(found.values())
+    assert 0 < lost < Fraction(1, 300)
+    assert found[True] <= math.exp(-0.5) <= found[True] + lost
+
+
+def test_a_huge_rate_costs_no_more_than_a_small_one():
+    start = time.perf_counter()
+    assert not any(decays(10**400, 1, uniform(2)) for _ in range(1000))
+    assert time.perf_counter() - start < 5

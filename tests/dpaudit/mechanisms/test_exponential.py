@@ -1,13 +1,19 @@
 from __future__ import annotations
 
 import math
+import random
+import time
+from fractions import Fraction
 
 import numpy as np
 import pytest
-from mechanism_conformance import MechanismConformance, grid_delta
+from examples import gaussian_invocation
+from mechanism_conformance import MechanismConformance, PlainSource, grid_delta
 from scipy import stats
 from scipy.special import softmax
 
+from dpaudit import Plan
+from dpaudit.accounting import guarantee
 from dpaudit.errors import InputError
 from dpaudit.mechanisms import ExponentialMechanism
 
@@ -72,3 +78,55 @@ def test_it_is_better_concentrated_than_randomised_response() -> None:
 def test_utilities_are_a_vector(value: object) -> None:
     with pytest.raises(InputError, match="value"):
         CHOICE.release(value, np.random.default_rng(0))  # type: ignore[arg-type]
+
+
+def drawn_exactly(mechanism: ExponentialMechanism, utilities, size: int) -> np.ndarray:
+    source = PlainSource(np.random.default_rng(5))
+    return mechanism.release_exactly(utilities, 1.0, size, source)
+
+
+@pytest.mark.parametrize(
+    ("epsilon", "sensitivity", "utilities"),
+    [
+        (1.5, 2.0, UTILITIES),
+        (1.0, 1.0, [3.0] * 7),
+        (2.0, 1.0, [1e308, 1e308, -1e308, 0.0]),
+        (1.0, 0.5, [5e-324, 0.0, -5e-324]),
+        (1e308, 1e308, [0.0, 1.0, 2.0]),
+        (5e-324, 1e308, [0.0, 1.0, 2.0]),
+    ],
+    ids=["usual", "ties", "huge", "subnormal", "huge fields", "vast sensitivity"],
+)
+def test_exact_choices_have_the_enumerated_probabilities(epsilon, sensitivity, utilities) -> None:
+    mechanism, runs = ExponentialMechanism(epsilon, sensitivity), 20_000
+    rate = Fraction(epsilon) / (2 * Fraction(sensitivity))
+    gaps = [rate * (max(map(Fraction, utilities)) - Fraction(u)) for u in utilities]
+    weights = np.array([math.exp(-gap) if gap < 700 else 0.0 for gap in gaps])
+    masses = weights / weights.sum()
+    counts = np.bincount(drawn_exactly(mechanism, utilities, runs), minlength=len(gaps))
+    assert not counts[masses == 0].any()
+    possible = masses > 0
+    assert stats.chisquare(counts[possible], runs * masses[possible]).pvalue > 1e-6
+    floats = mechanism.release_many(utilities, runs, np.random.default_rng(4))
+    counts = np.bincount(floats, minlength=len(gaps))
+    assert stats.chisquare(counts[possible], runs * masses[possible]).pvalue > 1e-6
+    assert mechanism.probabilities(utilities) == pytest.approx(masses.tolist())
+
+
+def test_one_of_many_candidates_takes_trials_in_their_number() -> None:
+    utilities = np.zeros(100_000)
+    utilities[77] = 1e6
+    source = PlainSource(np.random.default_rng(6))
+    source.below = random.Random(6).randrange
+    start = time.perf_counter()
+    assert ExponentialMechanism(1.0).release_exactly(utilities, 1.0, 1, source) == [77]
+    assert time.perf_counter() - start < 30
+
+
+def test_many_choices_cost_less_than_their_pairs() -> None:
+    """The concentration of a choice is below that of its dominating pair: no contradiction."""
+    choice = ExponentialMechanism(0.6787636340595198, 28.7)
+    plan = Plan.of(gaussian_invocation(mechanism=choice, count=10_000))
+    best, pairs = guarantee(plan, 1e-12), guarantee(plan, 1e-12, "pld")
+    assert best.epsilon == guarantee(plan, 1e-12, "zcdp").epsilon < pairs.epsilon / 3
+    assert best.error_bound is None

@@ -1,5 +1,6 @@
 import math
 
+import mpmath
 import numpy as np
 import pytest
 from mechanism_conformance import MechanismConformance, grid_delta
@@ -60,3 +61,20 @@ def test_probabilities_are_those_of_the_density_and_exact():
     )
     with pytest.raises(UnsupportedError, match="more than 1000000 outputs"):
         mechanism.probabilities([0] * 13)
+
+
+@pytest.mark.parametrize(
+    ("p", "k"), [(1e-300, 2**53), (5e-324, 2), (1e-307, 3), (2.0**-1000, 2**53)]
+)
+def test_a_lie_that_hardly_ever_comes_has_the_exact_epsilon(p, k):
+    with mpmath.workdps(60):
+        exact = mpmath.log1p(mpmath.mpf(k) * (1 - mpmath.mpf(p)) / mpmath.mpf(p))
+        found = RandomizedResponse(p, k).pair(1).pure_epsilon
+        assert exact <= mpmath.mpf(found) <= exact * (1 + mpmath.mpf(2) ** -48)
+
+
+def test_an_answer_that_cannot_be_has_no_tail():
+    mechanism = RandomizedResponse(0.5, 2**53)
+    tails = mechanism.tails([-1, 2**53, 3], np.array([3, 3, 3]), np.random.default_rng(0))
+    assert tails.tails[:2].tolist() == [0.0, 0.0]
+    assert tails.tails[2] > 0

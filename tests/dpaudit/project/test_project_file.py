@@ -113,7 +113,7 @@ def test_what_a_file_leaves_out_has_a_default(read, tmp_path):
         ("[audit]\nruns = 1\n" + SUBJECT, "audit: runs is 1; it must be an integer of at least 2"),
         (
             "[audit]\nruns = 2_000_000_000\n" + SUBJECT,
-            "runs is 2e.09; it must be at most 1000000000",
+            "runs is 2000000000; it must be at most 1000000000",
         ),
         ("[audit]\nruns = 2.5\n" + SUBJECT, "runs is 2.5"),
         ("[audit]\nseed = -1\n" + SUBJECT, "seed is -1"),

@@ -5,9 +5,10 @@ import json
 import pytest
 from projects import CODE, budget, entry, visible
 
-from dpaudit import Claim
-from dpaudit.certificate import load_certificate, verify
+from dpaudit import Claim, Verdict
+from dpaudit.certificate import Scope, Standing, load_certificate, verify
 from dpaudit.reporting import suffixes
+from dpaudit.workflow import summary
 from dpaudit.workflow.outcomes import Status
 
 
@@ -36,6 +37,43 @@ def test_each_subject_has_a_certificate_and_a_report(project):
         text = (reports / index).read_text()
         assert "Sum.html" in text
         assert "p.json" in text
+
+
+class TestRehearsal:
+    """A certificate of the code, and what is said where there is none."""
+
+    def test_code_that_follows_its_plan_is_certified_with_it(self, project):
+        (row,) = project(entry("Runs", code="rehearsed")).subjects
+        assert row.status is Status.CERTIFIED
+        assert row.certificate.scope is Scope.CODE
+        assert not row.unrehearsed
+
+    def test_a_raw_value_in_the_result_leaves_nothing_certified(self, project):
+        outcome = project(entry("ShowsTheLargest", code="rehearsed"))
+        (row,) = outcome.subjects
+        assert row.status is Status.UNPROVEN
+        assert "result-not-from-releases" in row.certificate.disputed
+        assert any("(summary, largest)" in text for _, text in summary.remarks(outcome))
+        verify(load_certificate(project.root / "reports" / "ShowsTheLargest.json"))
+
+    @pytest.mark.parametrize(
+        ("name", "reason"),
+        [("Sum", "The subject has no run"), ("FailsOnItsData", "raised KeyError at code.py:")],
+    )
+    def test_what_cannot_be_rehearsed_is_no_certificate_of_it(self, project, name, reason):
+        outcome = project(entry(name, code="rehearsed"))
+        (row,) = outcome.subjects
+        assert row.status is Status.UNPROVEN
+        assert row.certificate.verdict is Verdict.CERTIFIED
+        assert row.certificate.scope is Scope.PLAN
+        assert reason in row.unrehearsed
+        assert "secret" not in str(row.to_dict())
+        assert 'code = "not rehearsed"' in row.unrehearsed
+
+    def test_a_plan_file_has_no_code(self, project):
+        (row,) = project(entry("p", "laplace.toml")).subjects
+        assert row.status is Status.CERTIFIED
+        assert {each.standing for each in row.certificate.assumptions} == {Standing.NOT_APPLICABLE}
 
 
 def test_the_same_project_gives_the_same_bytes(project):
@@ -198,7 +236,7 @@ def test_files_of_one_name_in_two_folders_are_two_modules(project):
     assert first.subject.code_hash != second.subject.code_hash
     assert first.subject.code_hash == again.subject.code_hash
     assert second.guarantee.epsilon == 0.5
-    assert second.subject.location == "statistics.py:6"
+    assert second.subject.location == "statistics.py:7"
 
 
 def test_every_format_that_there_is(project):

@@ -30,11 +30,10 @@ def test_without_noise_sampling_and_clipping_it_is_fts_de() -> None:
     quiet = replace(SMALL, rate=1.0, noise_multiplier=1e-15, clip=1e4)
     fields = {field.name: getattr(SMALL, field.name) for field in dataclass_fields(FTSDE)}
     exact = FTSDE(**fields).run(PROBLEM, np.random.default_rng(1))
-    assert run(quiet)[0].series == exact.series
+    assert run(quiet)[0].for_owner.series == exact.for_owner.series
     one = FTS(**{**fields, "regions": 1}).run(PROBLEM, np.random.default_rng(1))
     assert (
-        one.series
-        == FTSDE(**{**fields, "regions": 1}).run(PROBLEM, np.random.default_rng(1)).series
+        one.owner == FTSDE(**{**fields, "regions": 1}).run(PROBLEM, np.random.default_rng(1)).owner
     )
 
 
@@ -42,7 +41,7 @@ def test_plain_thompson_sampling_hears_nobody() -> None:
     alone = PlainTS(agents=8, features=10, rounds=6, initial=3).run(
         PROBLEM, np.random.default_rng(1)
     )
-    assert alone.summary["queries that followed a broadcast"] == 0
-    followed = run(SMALL)[0].summary
+    assert alone.for_owner.summary["queries that followed a broadcast"] == 0
+    followed = run(SMALL)[0].for_owner.summary
     assert followed["queries that followed a broadcast"] >= 8  # all of them at t = 1
     assert 1 <= followed["rounds in which an agent followed the broadcast"] <= 6

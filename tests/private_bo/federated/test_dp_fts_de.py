@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from rehearsals import Gossip, rules
 
 from dpaudit import Ledger
 from dpaudit.auditing.replaying.replay import replay
@@ -19,6 +20,7 @@ from private_bo.federated import (
     WithoutAgent,
     synthetic,
 )
+from private_bo.federated.algorithms import Server
 
 SMALL = DPFTSDE(agents=8, regions=2, rate=0.5, features=10, rounds=6, initial=3, clip=4.0)
 PROBLEM = synthetic(8, seed=1, points=60)
@@ -37,7 +39,7 @@ def test_algorithm_1_as_printed_releases_once_more() -> None:
     assert printed.certified(Sensitivity.JOINT) > SMALL.certified(Sensitivity.JOINT)
     same, more = run(SMALL), run(printed)
     assert (len(same[1]), len(more[1])) == (6, 7)
-    assert more[0].series == same[0].series  # nobody acts on it
+    assert more[0].owner == same[0].owner  # nobody acts on it
 
 
 @pytest.mark.parametrize("agent", [0, 3])
@@ -87,14 +89,14 @@ def test_canary_transcripts_have_the_declared_shift_and_noise() -> None:
 
 def test_a_run_is_its_plan_and_repeats() -> None:
     (one, ledger), (two, _) = run(SMALL), run(SMALL)
-    assert one.to_dict() == two.to_dict()
+    assert one == two
     assert ledger.spent().hash == SMALL.plan().hash
-    regret = one.series["simple regret"]
+    regret = one.for_owner.series["simple regret"]
     assert len(regret) == 7
     assert all(later <= earlier for earlier, later in itertools.pairwise(regret))
     assert regret[-1] >= 0
-    assert one.summary["final simple regret"] == regret[-1]
-    assert run(SMALL, seed=5)[0].to_dict() != one.to_dict()
+    assert one.for_owner.summary["final simple regret"] == regret[-1]
+    assert run(SMALL, seed=5)[0].owner != one.owner
 
 
 def test_one_region_is_dp_fts() -> None:
@@ -102,7 +104,7 @@ def test_one_region_is_dp_fts() -> None:
     fields = configuration(whole)
     single = DPFTS(**fields)
     assert single.plan().hash == whole.plan().hash
-    assert run(single)[0].series == run(whole)[0].series
+    assert run(single)[0].owner == run(whole)[0].owner
     assert single.claim() == whole.claim()
     # One region has the paper's sensitivity: there is nothing to gain.
     assert single.certified(Sensitivity.JOINT) == pytest.approx(single.certified(Sensitivity.PAPER))
@@ -111,4 +113,32 @@ def test_one_region_is_dp_fts() -> None:
 
 def test_a_silent_agent_changes_no_other_agents_first_points() -> None:
     with_it, without = run(SMALL)[0], run(SMALL, WithoutAgent(PROBLEM, 2))[0]
+    with_it, without = with_it.for_owner, without.for_owner
     assert with_it.series["simple regret"][0] == without.series["simple regret"][0]
+
+
+TINY = {"agents": 6, "rate": 0.5, "features": 10, "rounds": 4, "initial": 3, "clip": 2.0}
+KINDS = (DPFTS, DPFTSDE)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("sampling", ["poisson", "fixed-size"])
+def test_a_rehearsal_finds_nothing(kind: type, sampling: str) -> None:
+    assert rules(kind(**TINY, sampling=sampling, noise_multiplier=5.0)) == set()
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_rehearsal_finds_vectors_that_are_not_clipped(kind: type) -> None:
+    class Unlimited(Server):
+        @property
+        def limit(self) -> float:
+            return math.inf
+
+    mistaken = type("Mistaken", (kind,), {"server_class": Unlimited})
+    assert rules(mistaken(**TINY)) == {"sensitivity-understated"}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_rehearsal_finds_a_regret_that_is_published(kind: type) -> None:
+    mistaken = type("Mistaken", (Gossip, kind), {})
+    assert rules(mistaken(**TINY)) == {"result-not-from-releases"}

@@ -12,7 +12,7 @@ REGIONS = [Ball(2.0, 2), Ball(0.5, 3), Box((0.0, 1.0), 1), Box((-1.0, 3.0), 2)]
 @pytest.mark.parametrize("region", REGIONS, ids=repr)
 def test_the_projection_is_the_nearest_point(region):
     rng = np.random.default_rng(0)
-    outside = rng.normal(size=(50, region.dimension)) * 3 * region.diameter
+    outside = rng.normal(size=(50, region.dimensions)) * 3 * region.diameter
     inside = region.sample(200, rng)
     nearest = region.project(outside)
     np.testing.assert_allclose(region.project(inside), inside, atol=1e-12)

@@ -48,7 +48,7 @@ def test_it_learns_with_little_noise_and_beats_uniform_play() -> None:
     algorithm = JointGPUCB(epsilon=10.0, steps=300)
     with Ledger(algorithm.plan(), rng=np.random.default_rng(0)) as ledger:
         result = algorithm.run(problem, ledger, np.random.default_rng(0))
-    assert result.summary["final regret"] < 0.4 * problem.uniform_regret()
+    assert result.for_owner.summary["final regret"] < 0.4 * problem.uniform_regret()
     assert nonprivate_regret(algorithm, problem)[-1] < 0.2 * problem.uniform_regret()
 
 

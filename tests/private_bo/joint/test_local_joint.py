@@ -33,4 +33,4 @@ def test_the_whole_run_is_one_release_of_each_user() -> None:
         result = subject.run(bump(np.random.default_rng(0), 40), ledger, np.random.default_rng(0))
     assert len(ledger) == 40
     assert {entry.unit for entry in ledger} == {f"user {n}" for n in range(1, 41)}
-    assert len(result.series["cumulative regret"]) == 40
+    assert len(result.for_owner.series["cumulative regret"]) == 40

@@ -54,7 +54,7 @@ def test_gp_ucb_chooses_like_a_cholesky_refit() -> None:
     data = problem(UniformNoise())
     result = GPUCB(steps=300).run(data, np.random.default_rng(5))
     literal = refitted_gp_ucb(data, 300, np.random.default_rng(5))
-    assert result.series["cumulative regret"] == data.regret(literal).tolist()
+    assert result.for_owner.series["cumulative regret"] == data.regret(literal).tolist()
 
 
 @pytest.mark.parametrize("kind", BASELINES)
@@ -64,7 +64,7 @@ def test_scaled_down_widths_beat_uniform_play(kind: type, noise) -> None:
     for seed in range(5):
         data = problem(noise, seed)
         algorithm = make(kind, steps=600, width_multiplier=0.05)
-        regret = algorithm.run(data, np.random.default_rng(seed)).summary["final regret"]
+        regret = algorithm.run(data, np.random.default_rng(seed)).for_owner.summary["final regret"]
         relative.append(regret / (600 * (data.f.max() - data.f.mean())))
     assert np.mean(relative) < 0.6
 
@@ -85,7 +85,7 @@ def test_same_seed_same_run_and_units_do_not_matter(kind: type) -> None:
         factor * one.B, factor * one.R, factor**2 * one.v, factor**2 * one.c, True, Scaled(),
     )  # fmt: skip
     runs = [
-        np.array(make(kind, steps=90).run(data, np.random.default_rng(3)).series[name])
+        np.array(make(kind, steps=90).run(data, np.random.default_rng(3)).for_owner.series[name])
         for data in (one, one, other)
         for name in ("cumulative regret",)
     ]

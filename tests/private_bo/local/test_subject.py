@@ -9,6 +9,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 from crowds import ALGORITHMS, Crowd, ledger_of, make, problem, run
+from rehearsals import Gossip, rules
 from subject_conformance import SubjectConformance
 
 from dpaudit import guarantee
@@ -101,9 +102,9 @@ def test_run_releases_what_was_planned(kind: type) -> None:
     assert {entry.unit for entry in ledger} == {f"user {i}" for i in range(1, 13)}
     (spent,) = ledger.spent().invocations
     assert (spent.count, spent.total) == (1, 12)
-    regret = result.series["cumulative regret"]
+    regret = result.for_owner.series["cumulative regret"]
     assert len(regret) == 12
-    assert result.summary["final regret"] == regret[-1]
+    assert result.for_owner.summary["final regret"] == regret[-1]
     assert result.to_dict()["summary"]["responses"] == 12
 
 
@@ -222,3 +223,37 @@ def test_unknown_data_is_one_sentence(tmp_path) -> None:
         assert "\n" not in str(error.value)
     with pytest.raises(InputError, match="data is a list"):
         subject.run([], ledger_of(subject), rng)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("kind", ALGORITHMS)
+def test_a_rehearsal_finds_nothing(kind: type) -> None:
+    assert rules(make(kind, steps=30)) == set()
+
+
+@pytest.mark.parametrize("kind", ALGORITHMS)
+def test_a_rehearsal_finds_a_reward_that_is_not_clipped(kind: type) -> None:
+    class Unclipped(kind):  # type: ignore[misc, valid-type]
+        @property
+        def mechanism(self) -> Laplace:
+            return Laplace(super().mechanism.scale)
+
+    assert rules(Unclipped(**{**vars(make(kind, steps=30))})) == {"sensitivity-understated"}
+
+
+@pytest.mark.parametrize("kind", ALGORITHMS)
+def test_a_rehearsal_finds_a_regret_that_is_published(kind: type) -> None:
+    mistaken = type("Mistaken", (Gossip, kind), {})
+    assert rules(mistaken(**vars(make(kind, steps=30)))) == {"result-not-from-releases"}
+
+
+def test_every_answer_of_a_recorded_seller_is_replaced() -> None:
+    subject = LDPTGPUCB(steps=200, answers_per_user=3)
+    assert rules(subject, "taipei-sellers") == set()
+    data = subject.load("taipei-sellers", np.random.default_rng(0))
+    (first, *_) = subject.neighbours(data, np.random.default_rng(0))
+    rng, answers = np.random.default_rng(0), []
+    while first.data.available[0]:
+        answers.append(first.data.respond(0, rng))
+    own = [each.value for each in answers if each.user == answers[0].user]
+    assert own == [subject.clip_bound] * 3
+    assert [each.value for each in answers].count(subject.clip_bound) == 3

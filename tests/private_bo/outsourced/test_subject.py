@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from rehearsals import Gossip, rules
 from subject_conformance import SubjectConformance
 
 from dpaudit.certificate import SubjectRecord, Verdict, certify
 from dpaudit.errors import InputError, PlanMismatchError
 from dpaudit.ledger import Ledger
+from dpaudit.mechanisms import Laplace
 from private_bo.outsourced import (
     CertifiedCurator,
     Curator,
@@ -77,7 +79,7 @@ def test_run_on_the_properties():
         result = curator.run(problem, ledger, np.random.default_rng(2))
     assert problem.size == 414
     assert result.summary["queries"] == 30
-    curve = result.series["simple regret"]
+    curve = result.for_owner.series["simple regret"]
     assert np.all(np.diff(curve) <= 0)
     assert curve[-1] >= 0
 
@@ -89,3 +91,48 @@ def test_more_queries_than_rows():
     with pytest.raises(InputError, match="queries is 41"):
         curator.run(problem, ledger, np.random.default_rng(0))
     assert len(ledger) == 0
+
+
+@pytest.mark.parametrize("kind", [Curator, CertifiedCurator])
+@pytest.mark.parametrize("output_epsilon", [None, 1.0])
+def test_a_rehearsal_finds_nothing(kind, output_epsilon):
+    assert rules(kind(queries=15, output_epsilon=output_epsilon), "taipei") == set()
+
+
+@pytest.mark.parametrize("kind", [Curator, CertifiedCurator])
+def test_a_rehearsal_finds_an_output_that_is_not_clipped(kind):
+    class Unclipped(kind):
+        @property
+        def output_mechanism(self):
+            return Laplace(super().output_mechanism.scale)
+
+    class Small(Unclipped):
+        def load(self, source, rng):
+            return OutsourcedProblem(source, ROWS, np.zeros(40))
+
+    # Every row is asked for, so those that moved are.
+    assert rules(Small(queries=40, output_epsilon=1.0)) == {"sensitivity-understated"}
+
+
+def test_a_rehearsal_finds_rows_on_another_scale():
+    class Doubled(CertifiedCurator):
+        def value(self, rows):
+            return 2 * super().value(rows)
+
+    assert rules(Doubled(queries=15), "taipei") == {"sensitivity-understated"}
+
+
+@pytest.mark.parametrize("kind", [Curator, CertifiedCurator])
+def test_a_rehearsal_finds_a_regret_that_is_published(kind):
+    mistaken = type("Mistaken", (Gossip, kind), {})(queries=15, output_epsilon=1.0)
+    assert rules(mistaken, "taipei") == {"result-not-from-releases"}
+
+
+def test_neighbours_are_within_the_ball():
+    curator = CertifiedCurator(queries=15)
+    problem = OutsourcedProblem("small", ROWS, np.zeros(40))
+    for move in curator.neighbours(problem, np.random.default_rng(0)):
+        apart = np.linalg.norm(move.data.rows - ROWS, axis=1)
+        assert np.count_nonzero(apart) == 1
+        assert 0.999 < apart.max() <= 1
+        assert np.array_equal(move.data.f, problem.f)

@@ -50,7 +50,7 @@ def one_run(
             result = algorithm.run(problem, ledger, rng)
     else:
         result = algorithm.run(problem, rng)
-    return np.array(result.series["simple regret"])
+    return np.array(result.for_owner.series["simple regret"])
 
 
 def _trial(

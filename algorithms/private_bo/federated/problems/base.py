@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from abc import ABC, abstractmethod
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Annotated
 
@@ -19,6 +19,7 @@ from private_bo.gp.types import Array, array_of, read_only
 from private_bo.threads import single_threaded
 
 __all__ = [
+    "Distorted",
     "EvaluatedObjective",
     "FederatedProblem",
     "Objective",
@@ -170,6 +171,12 @@ class FederatedProblem(Checked):
         rows = tuple(TabledObjective(np.asarray(row)) for row in table)
         return cls(name, domain, rows, noise)
 
+    def with_agent(self, agent: int, objective: Objective) -> FederatedProblem:
+        """The same problem with another objective of one agent."""
+        others = [*self.objectives]
+        others[agent] = objective
+        return replace(self, objectives=tuple(others))
+
     @property
     def agents(self) -> int:
         """N, the number of agents."""
@@ -273,6 +280,28 @@ class WithoutAgent(Checked):
         super().__post_init__()
         if self.agent >= self.problem.agents:
             raise InputError(f"agent is {self.agent}; it must be below {self.problem.agents}.")
+
+
+@dataclass(frozen=True, eq=False)
+class Distorted(Objective):
+    """An objective times a factor, such as one far beyond what others have.
+
+    Attributes:
+        objective: the original.
+        factor: of its values.
+    """
+
+    objective: Objective
+    factor: float
+
+    @property
+    def size(self) -> int:
+        """G, the number of points."""
+        return self.objective.size
+
+    def value(self, index: int) -> float:
+        """That of the original, times the factor."""
+        return self.factor * self.objective.value(index)
 
 
 def _values_of(objective: Objective) -> Array:

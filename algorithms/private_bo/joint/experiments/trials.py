@@ -58,7 +58,7 @@ def run_trial(
     rng = np.random.default_rng(noise_seed)
     with Ledger(config.plan(), rng=rng) as ledger:
         result = config.run(problem, ledger, rng)
-    return np.array(result.series["cumulative regret"])
+    return np.array(result.for_owner.series["cumulative regret"])
 
 
 def curves_of(

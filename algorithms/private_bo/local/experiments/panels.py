@@ -177,7 +177,7 @@ def run_trial(
         with Ledger(subject.plan(), rng=np.random.default_rng(noise_seed)) as ledger:
             result = subject.run(problem, ledger, rng)
     return Trial(
-        regret=np.array(result.series["cumulative regret"]),
+        regret=np.array(result.for_owner.series["cumulative regret"]),
         uniform=float(problem.f[problem.best] - problem.f.mean()),
         plays=int(result.summary.get("plays per epoch", 1)),
     )

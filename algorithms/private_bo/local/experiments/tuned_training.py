@@ -25,7 +25,7 @@ import argparse
 import math
 import sys
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -51,6 +51,7 @@ from dpaudit import (
 )
 from dpaudit.errors import DpAuditError, InputError
 from dpaudit.fields import Checked, Count, Positive
+from dpaudit.project import Move
 from private_bo.gp import FiniteDomain, SquaredExponential
 from private_bo.gp.types import Array
 from private_bo.local import LDPTGPUCB
@@ -65,6 +66,9 @@ __all__ = ["TRAINING", "VALIDATION", "TunedTraining", "main", "tune"]
 TRAINING, VALIDATION = "training rows", "validation rows"
 RATES = tuple(float(rate) for rate in np.geomspace(0.01, 10.0, 10))
 """Learning rates of the search, a grid on the logarithm."""
+
+_ZEROED = -1
+"""The class of a row that counts for nothing: without loss, and never classified rightly."""
 
 
 @dataclass(frozen=True)
@@ -189,13 +193,26 @@ class TunedTraining(Checked, Subject):
         order = rng.permutation(len(y))
         return x[order] / 16.0, y[order]
 
+    def neighbours(self, data: tuple[Array, Array], rng: np.random.Generator) -> Iterator[Move]:
+        """One row zeroed, of those that train and of those that score; ordinary or extreme."""
+        x, y = data
+        needed = self.training_rows + self.trials * self.slice_size
+        train, score = int(rng.integers(self.training_rows)), self.training_rows
+        for row in (0, train, score, int(rng.integers(score, needed))):
+            yield Move(_changed(data, row, x[row], _ZEROED), f"row {row} zeroed")
+        for row in (0, train, score):
+            other = _changed(data, row, 1e3 * (1 - x[row]), (int(y[row]) + 1) % 10)
+            recipe = f"row {row}, with pixels far above all others, zeroed"
+            yield Move(_changed(data, row, x[row], _ZEROED), recipe, extreme=True, base=other)
+
     def run(self, data: tuple[Array, Array], ledger: Ledger, rng: np.random.Generator) -> RunResult:
         """Search; every score and every noisy gradient goes through the ledger.
 
         Args:
             data: inputs (n, d) and classes (n,); the first ``training_rows`` train.
             ledger: a ledger of :meth:`plan`.
-            rng: source of initial weights; the noise of gradients is opacus' own.
+            rng: source of initial weights and of batches, which must stay secret; the noise of
+                gradients is opacus' own.
 
         Raises:
             InputError: if there are too few rows.
@@ -214,7 +231,9 @@ class TunedTraining(Checked, Subject):
             )
         trials = _Trials(self, x, y, ledger)
         users = Users(_problem(trials), self.search.channel(ledger), rng)
-        outcome = self.search.play(users, rng)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", UserWarning)  # of opacus: its generator and its hooks
+            outcome = self.search.play(users, rng)
         assert trials.training is not None
         return _result(trials, outcome), trials.training
 
@@ -261,21 +280,30 @@ class _Trials(RewardSource):
         inputs = torch.tensor(self.x[:count], dtype=torch.float32)
         rows = TensorDataset(inputs, torch.tensor(self.y[:count], dtype=torch.int64))
         model: Any = _network(self.x.shape[1], subject.hidden, rng)
+        drawn = torch.Generator().manual_seed(int(rng.integers(2**63)))
         engine = PrivacyEngine(accountant="rdp")
         self.training = attach(engine, self.ledger, at=f"trial {trial}")
         model, optimizer, loader = engine.make_private(
             module=model,
             optimizer=torch.optim.SGD(model.parameters(), lr=rate),
-            data_loader=DataLoader(rows, batch_size=subject._batch_size),
+            data_loader=DataLoader(rows, batch_size=subject._batch_size, generator=drawn),
             noise_multiplier=subject.noise_multiplier,
             max_grad_norm=subject.max_grad_norm,
         )
         for _ in range(subject.epochs):
             for x, y in loader:
                 optimizer.zero_grad()
-                cross_entropy(model(x), y).backward()
+                losses = cross_entropy(model(x), y, ignore_index=_ZEROED, reduction="none")
+                losses.mean().backward()
                 optimizer.step()
         return model
+
+
+def _changed(data: tuple[Array, Array], row: int, pixels: Array, digit: int) -> tuple[Array, Array]:
+    """The data with another row."""
+    x, y = data[0].copy(), data[1].copy()
+    x[row], y[row] = pixels, digit
+    return x, y
 
 
 def _network(inputs: int, hidden: int, rng: np.random.Generator) -> Any:
@@ -339,17 +367,14 @@ def tune(
         subject: the configuration.
         journal: file of the ledger, if wanted.
         delta: δ of the guarantee.
-        seed: of the order of rows and of initial weights; noise is never seeded.
+        seed: of the order of rows; noise, batches and initial weights are never seeded.
 
     Returns:
         The certificate, with one (ε, δ) for every row and a finding that states its two parts.
     """
-    order, own = (np.random.default_rng(part) for part in np.random.SeedSequence(seed).spawn(2))
-    data = subject.load("digits", order)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UserWarning)  # of opacus, on its generator and its hooks
-        with Ledger(subject.plan(), journal=journal) as ledger:
-            result, training = subject._run(data, ledger, own)
+    data = subject.load("digits", np.random.default_rng(seed))
+    with Ledger(subject.plan(), journal=journal) as ledger:
+        result, training = subject._run(data, ledger, np.random.default_rng())
     parts = subject.parts(delta)
     stated = Finding(
         "two-parts",

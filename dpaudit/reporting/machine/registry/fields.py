@@ -197,6 +197,10 @@ def _additional(facts: Facts) -> Iterator[str]:
     yield f"Placeholders, to be replaced: {', '.join(map(escaped, _PLACEHOLDERS))}"
     yield f"Verdict: {certificate.verdict}"
     yield f"Certificate {record['digest']}, plan {record['plan_hash']}"
+    for each in certificate.assumptions:
+        yield f"Assumption: {each.premise}: {each.standing}. {escaped(each.evidence)}"
+    for name, value in tables.rehearsal_facts(certificate):
+        yield f"{name}: {escaped(value)}"
     if certificate.subject.code_hash is not None:
         yield f"Code {certificate.subject.code_hash}"
     if certificate.subject.location:

@@ -21,6 +21,7 @@ from dpaudit.accounting.amplification.fixed_size import (
     fixed_size_moments,
 )
 from dpaudit.errors import UnsupportedError
+from dpaudit.fields import MOST
 from dpaudit.mechanisms import (
     Gaussian,
     GaussianPair,
@@ -192,9 +193,11 @@ def test_it_amplifies_replacement_alone() -> None:
     drawn = amplification(sampled.sampling, sampled)
     assert isinstance(drawn, FixedSizeAmplification)
     assert Fraction(1, 3) <= Fraction(drawn.rate) <= Fraction(1, 3) * (1 + Fraction(1, 2**50))
-    for size, population in ((7, 7), (10**17 - 1, 10**17)):
-        whole = use(Gaussian(1.0), 1.0, ReplaceOne(), sampling=FixedSizeSampling(size, population))
-        assert amplification(whole.sampling, whole) is None
+    whole = use(Gaussian(1.0), 1.0, ReplaceOne(), sampling=FixedSizeSampling(7, 7))
+    assert amplification(whole.sampling, whole) is None
+    nearly = use(Gaussian(1.0), 1.0, ReplaceOne(), sampling=FixedSizeSampling(MOST - 1, MOST))
+    drawn = amplification(nearly.sampling, nearly)
+    assert 1 - Fraction(1, MOST) <= Fraction(drawn.rate) < 1  # no count rounds a rate to 1
     for relation in (AddRemove(), ZeroOut(), MetricBall(1.0)):
         other = use(Gaussian(1.0), 1.0, relation, sampling=FixedSizeSampling(1, 3), at="x")
         with pytest.raises(UnsupportedError, match=r"'x' has fixed-size .* under replace-one\."):

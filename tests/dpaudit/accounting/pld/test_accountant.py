@@ -21,6 +21,7 @@ from dpaudit.accounting.pld.accountant import PLDAccountant, compose_terms
 from dpaudit.accounting.pld.terms import DirectedTerm
 from dpaudit.errors import UnsupportedError
 from dpaudit.mechanisms import (
+    DiscreteLaplace,
     Gaussian,
     GaussianPair,
     Laplace,
@@ -276,3 +277,8 @@ def test_native_parameters_are_json_values() -> None:
     composition.epsilon(1e-5)
     record = json.loads(json.dumps(composition.native))
     assert record["directions"]["remove"]["1e-5"]["size"] > 0
+
+
+def test_losses_whose_squares_no_float_holds_are_added():
+    many = [use(DiscreteLaplace(1e300), count=10**7)]
+    assert PLDAccountant().compose(many).epsilon(1e-12).upper == pytest.approx(1e-293)

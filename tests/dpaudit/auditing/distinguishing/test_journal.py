@@ -1,6 +1,7 @@
 """A killed audit goes on where it was; a journal of another audit or a damaged one is refused."""
 
 import json
+import resource
 import signal
 import subprocess
 import sys
@@ -14,6 +15,7 @@ import pytest
 from dpaudit import AuditPair, InputError, TamperedError
 from dpaudit.auditing import audit_release
 from dpaudit.auditing.distinguishing.journal import TrialJournal
+from dpaudit.errors import JournalError
 
 PAIR = AuditPair(0.0, 1.0)
 SETTINGS = {"epsilon": 1.0, "runs": 600, "seed": 11}
@@ -157,3 +159,28 @@ def test_arrays_come_back_as_they_were(journal):
         for was, found in zip(both, read.finished(2)[7], strict=True):
             np.testing.assert_array_equal(was, found)
         assert read.finished(1) == {}
+
+
+@pytest.mark.parametrize("content", ["notes", "notes\nof mine", "{}\n", "\n\n"])
+def test_a_file_of_somebody_else_stays_as_it_is(journal, content):
+    journal.write_text(content)
+    with pytest.raises(InputError, match="belongs to another experiment"):
+        TrialJournal(journal, {"seed": 1})
+    assert journal.read_text() == content
+
+
+def test_a_chunk_without_room_leaves_no_half(journal):
+    some = np.zeros(100)
+    with TrialJournal(journal, {"seed": 1}) as trials:
+        trials.append(0, 0, (some, some))
+        before = journal.read_bytes()
+        limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (len(before) + 99, limits[1]))
+        try:
+            with pytest.raises(JournalError, match=r"cannot be written: .*; the chunks"):
+                trials.append(0, 1, (some, some))
+        finally:
+            resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    assert journal.read_bytes() == before
+    with TrialJournal(journal, {"seed": 1}) as trials:
+        assert list(trials.finished(0)) == [0]

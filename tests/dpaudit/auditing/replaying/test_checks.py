@@ -7,11 +7,15 @@ import pytest
 from examples import gaussian_invocation
 
 from dpaudit import Gaussian, Laplace, RandomizedResponse
-from dpaudit.auditing.replaying.checks import distance, groups_overlap, too_far, too_often
+from dpaudit.auditing.replaying.checks import groups_overlap, too_far, too_often
 from dpaudit.auditing.replaying.recording import Step
 from dpaudit.mechanisms import BinaryTree, ContinualLaplace
 
 TREE = ContinualLaplace(scale=2.0, factorization=BinaryTree(4))
+
+
+def call_of(mechanism):
+    return gaussian_invocation(mechanism=mechanism, sensitivity=1.0, at="sum")
 
 
 @pytest.mark.parametrize(
@@ -28,7 +32,19 @@ TREE = ContinualLaplace(scale=2.0, factorization=BinaryTree(4))
     ],
 )
 def test_distance_is_that_of_the_mechanism(mechanism, one, two, expected):
-    assert distance(mechanism, np.array(one), np.array(two)) == pytest.approx(expected)
+    first, second = (Step(call_of(mechanism), None, "m:1", np.array(v), 0.0) for v in (one, two))
+    assert first.distance(second) == pytest.approx(expected)
+
+
+def test_not_a_number_is_infinitely_far():
+    (finding,) = too_far(steps(math.nan))
+    assert "inf apart" in finding.message
+
+
+def test_a_large_public_constant_hides_no_distance():
+    call = call_of(Laplace(1.0))
+    pair = tuple(Step(call, None, "m:1", np.array(1e10 + v), 0.0) for v in (0.0, 131.0))
+    assert [finding.rule for finding in too_far([pair])] == ["sensitivity-understated"]
 
 
 def steps(*moves, **changes):
@@ -39,6 +55,15 @@ def steps(*moves, **changes):
         tuple(Step(call, None, "module:1", np.array(value), 0.0) for value in (0.0, move))
         for move in moves
     ]
+
+
+@pytest.mark.parametrize(("external", "rules"), [("", ["sensitivity-understated"]), ("torch", [])])
+def test_other_libraries_round_to_32_bits(external, rules):
+    call = call_of(Laplace(1.0))
+    pair = tuple(
+        Step(call, None, "m:1", np.array(v), 0.0, external=external) for v in (0.0, 1 + 2.0**-21)
+    )
+    assert [finding.rule for finding in too_far([pair])] == rules
 
 
 def test_values_further_apart_than_declared_are_named_once():

@@ -31,10 +31,12 @@ def adaptive(factor):
 def test_the_score_is_the_log_ratio_of_the_transcript():
     algorithm = adaptive(1.0)
     outputs = Transcripts(algorithm, seed=4)(0.0, 5, np.random.default_rng(0))
-    assert outputs.shape == (5, ROUNDS)
+    assert outputs.shape == (5, 1 + ROUNDS)
+    assert (outputs[:, 0] == ROUNDS).all()
+    released = outputs[:, 1:]
     offset = np.random.default_rng(4).normal()
-    previous = np.sin(np.column_stack([np.zeros(5), outputs[:, :-1]])) + offset
-    expected = (np.abs(outputs - previous - 1) - np.abs(outputs - previous)).sum(axis=1) / 3.0
+    previous = np.sin(np.column_stack([np.zeros(5), released[:, :-1]])) + offset
+    expected = (np.abs(released - previous - 1) - np.abs(released - previous)).sum(axis=1) / 3.0
     scores = ReplayScore(algorithm, 0.0, 1.0, seed=4)(outputs)
     assert scores == pytest.approx(expected, abs=1e-12)
     assert np.abs(scores).max() <= 1 + 1e-12
@@ -46,9 +48,9 @@ def test_other_control_flow_is_told_apart_with_certainty():
             ledger.release(NOISE, 0.0, at=f"round {t}")
 
     score = ReplayScore(Routine(PLAN, run), 0.0, 1.0)
-    assert score(np.zeros((2, ROUNDS))).tolist() == [np.inf, np.inf]
-    assert score(np.zeros((2, 2))).tolist() == [-np.inf, -np.inf]
-    assert score(np.zeros((2, 1))).tolist() == [0.0, 0.0]
+    expected = {ROUNDS: np.inf, 2: -np.inf, 1: 0.0}
+    rows = [[length] + [0.0] * ROUNDS for length in expected]
+    assert score(np.array(rows)).tolist() == list(expected.values())
 
 
 def test_sensitivity_that_is_understated_twofold_is_refuted_and_the_sound_one_is_not():

@@ -9,7 +9,7 @@ import pytest
 import yaml
 
 from dpaudit import InputError, Ledger
-from dpaudit.certificate import load_certificate
+from dpaudit.certificate import Premise, Standing, load_certificate
 from dpaudit.project.project_file import read_project_file
 from dpaudit.project.scaffold import scaffolding
 from dpaudit.project.scaffold.scaffolding import scaffold
@@ -73,6 +73,11 @@ def test_it_passes_its_own_check(demo):
     # The attack comes close to the truth, so it would have seen less noise.
     assert 0.3 < audit.epsilon_lower <= 0.5
     assert "float-noise" not in [finding.rule for finding in certificate.findings]
+    assert certificate.rehearsal is not None
+    assert len(certificate.rehearsal.neighbours) >= 8
+    standings = {each.premise: each.standing for each in certificate.assumptions}
+    assert standings[Premise.SENSITIVITY] is Standing.ENFORCED
+    assert standings[Premise.RESULTS] is Standing.TESTED
     assert (demo / "reports" / "index.html").exists()
 
 

@@ -8,17 +8,44 @@ from dpaudit import (
     Claim,
     Verdict,
 )
+from dpaudit.certificate import Rehearsal
 from dpaudit.reporting.wording.headline import headline, strongest_refutation
 
 
 def test_certified(certificates):
     said = headline(certificates["certified"])
+    assert said.label == "Certified: the plan"
     assert said.sentence == (
-        "Someone who sees everything that leaves your device can improve a 50:50 guess about "
+        "If the code does what the plan declares, someone who sees everything that leaves your "
+        "device can improve a 50:50 guess about "
         "which of two answers you gave to at most 73.2 %."
     )
     assert "The claim (ε = 1, δ = 0) is proved." in said.details
     assert said.open_points == "2 warnings need a decision."
+    assert any("It speaks of the plan alone" in detail for detail in said.details)
+
+
+@pytest.mark.parametrize(
+    ("ledger", "words"),
+    [
+        ({"seeded": True, "samplers": {"numpy 2": 1}}, "an experiment, no deployment"),
+        ({"seeded": False, "samplers": {"numpy 2": 1}}, "in floating point, by explicit choice"),
+        ({"seeded": False, "samplers": {"opendp 0.12, exact": 1}}, None),
+    ],
+)
+def test_how_the_noise_of_a_run_was_drawn(certificates, ledger, words):
+    run = {"summary": {}, "series": {}, "ledger": {"entries": 1, **ledger}}
+    said = " ".join(headline(replace(certificates["certified"], run=run)).details)
+    assert ("noise of its run" in said) == (words is not None)
+    assert words is None or words in said
+
+
+def test_certified_with_the_code(certificates):
+    rehearsal = Rehearsal("numbers", 0, 3, ("row 1 removed",))
+    said = headline(certificates["certified"].with_rehearsal(rehearsal))
+    assert said.label == "Certified: the plan and the code"
+    assert said.sentence.startswith("Someone who sees everything that leaves your device can")
+    assert any("the plan and of the code that was rehearsed" in line for line in said.details)
 
 
 def test_whole_curve_bounds_the_guess_further(certificates):

@@ -9,7 +9,12 @@ from hypothesis import strategies as st
 
 from dpaudit.errors import InputError
 from private_bo.federated import FederatedProblem
-from private_bo.federated.problems.base import EvaluatedObjective, TabledObjective, unit_grid
+from private_bo.federated.problems.base import (
+    Distorted,
+    EvaluatedObjective,
+    TabledObjective,
+    unit_grid,
+)
 
 
 class Counting(EvaluatedObjective):
@@ -105,3 +110,11 @@ class TestWrongProblems:
     def test_no_workers(self) -> None:
         with pytest.raises(InputError, match="workers"):
             FederatedProblem.tabled("t", unit_grid(2), [[0, 1]]).evaluated(workers=0)
+
+
+def test_another_objective_of_one_agent() -> None:
+    problem = FederatedProblem.tabled("t", unit_grid(2), [[0.0, 1.0], [3.0, 2.0]], noise=0.5)
+    other = problem.with_agent(1, Distorted(problem.objectives[1], -2.0))
+    assert other.table.tolist() == [[0, 1], [-6, -4]]
+    assert (other.name, other.noise) == ("t", 0.5)
+    assert problem.table.tolist() == [[0, 1], [3, 2]]

@@ -4,10 +4,12 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
+from rehearsals import rules
 
 from dpaudit import InputError, Ledger, Plan, Verdict, ZeroOut, guarantee
 from dpaudit.certificate import load_certificate
 from dpaudit.ledger import read_journal
+from dpaudit.project.targets import configuration
 from private_bo.local.experiments import tuned_training
 from private_bo.local.experiments.tuned_training import TRAINING, VALIDATION, TunedTraining, tune
 
@@ -98,3 +100,31 @@ def test_the_command_writes_ledger_and_certificate(tmp_path, capsys):
     assert json.loads((folder / "certificate.json").read_text())["verdict"] == "certified"
     assert tuned_training.main(["-o", str(folder)]) == 3  # the ledger is never overwritten
     assert "exists already" in capsys.readouterr().err
+
+
+def test_a_rehearsal_finds_nothing():
+    assert rules(SMALL) == set()
+
+
+def test_a_rehearsal_finds_gradients_that_are_not_clipped(monkeypatch):
+    """The declared clip norm, and a thousand times as much where gradients are clipped."""
+    from opacus.optimizers import DPOptimizer
+
+    summed = DPOptimizer.clip_and_accumulate
+
+    def unclipped(optimizer):
+        optimizer.max_grad_norm *= 1000
+        summed(optimizer)
+        optimizer.max_grad_norm /= 1000
+
+    monkeypatch.setattr(DPOptimizer, "clip_and_accumulate", unclipped)
+    assert rules(SMALL) == {"sensitivity-understated"}
+
+
+def test_a_rehearsal_finds_an_accuracy_that_is_published():
+    class Mistaken(TunedTraining):
+        def run(self, data, ledger, rng):
+            result = super().run(data, ledger, rng)
+            return replace(result, summary={"classes": int(np.sum(data[1]))})
+
+    assert rules(Mistaken(**configuration(SMALL))) == {"result-not-from-releases"}

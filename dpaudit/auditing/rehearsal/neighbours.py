@@ -1,0 +1,359 @@
+"""Neighbours of given data under the relation of a plan, chosen to show mistakes.
+
+Every one is described by a recipe (which unit, which move), never by a value, so that a recipe may
+stand in a certificate.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpaudit.auditing.rehearsal.columns import Columns
+from dpaudit.plan import AddRemove, MetricBall, Relation, ReplaceOne
+from dpaudit.project import Move
+
+__all__ = ["Pair", "derived", "elsewhere"]
+
+BEYOND = 1e3
+"""How far beyond the range of a column an extreme value lies, in units of that range."""
+EVERY = 60
+"""So many units are moved one by one, where runs are quick."""
+HEAVY = 25
+"""How many more rows than any other a heavy unit has."""
+NEW = "a category that is not in the data"
+
+
+@dataclass(frozen=True)
+class Pair:
+    """Two neighbouring data sets.
+
+    Attributes:
+        x: one of them; None for the data that were given.
+        move: leads to the other one.
+    """
+
+    x: Any
+    move: Move
+
+
+def derived(
+    data: Any,
+    relation: Relation,
+    unit: str,
+    rng: np.random.Generator,
+    constants: Sequence[float] = (),
+) -> Iterator[Pair]:
+    """Pairs of neighbours, those that show most first; none if the data are of no known kind.
+
+    Args:
+        data: what a subject runs on.
+        relation: says which data sets are neighbours.
+        unit: a column of that name says whose row it is.
+        rng: chooses some of the units.
+        constants: numbers of the plan and the code, which are tried as values.
+    """
+    table = Columns.of(data, unit)
+    if table is None or len(table) == 0:
+        return
+    makers: dict[type, Callable[[Columns, Relation, np.random.Generator], Iterator[Pair]]] = {
+        AddRemove: _add_remove,
+        ReplaceOne: _replace,
+        MetricBall: _within_ball,
+    }
+    yield from makers.get(type(relation), _zero)(table, relation, rng)
+    if isinstance(relation, AddRemove | ReplaceOne):
+        yield from _divided(table, relation)
+        yield from _at_constants(table, relation, constants)
+        yield from _every_unit(table, relation)
+
+
+def elsewhere(
+    data: Any,
+    relation: Relation,
+    unit: str,
+    rng: np.random.Generator,
+    constants: Sequence[float] = (),
+) -> Iterator[Move]:
+    """Other data that a chain of neighbours leads to, of values that occur in the data.
+
+    No control flow and no result may differ on them either, given the same releases.
+    """
+    table = Columns.of(data, unit)
+    if table is None or len(table) < 2 or isinstance(relation, MetricBall):
+        return
+    rows = np.arange(len(table))
+    if not isinstance(relation, AddRemove | ReplaceOne):
+        zero = _zeroed(table)
+        if zero:
+            yield Move(table.changed(list(rows), zero).data, "every unit zeroed")
+        return
+    mixed = {name: each[rng.permutation(len(table))] for name, each in table.values().items()}
+    yield Move(table.changed(list(rows), mixed).data, "values shuffled among all rows")
+    first = {name: each[:1] for name, each in table.values().items()}
+    yield Move(table.changed(list(rows), first).data, "every row given the values of row 0")
+    cycled = _cycled(table, constants)
+    if cycled:
+        told = "every row given numbers of the plan and the code"
+        yield Move(table.changed(list(rows), cycled).data, told)
+    if isinstance(relation, AddRemove) and len(table) > 3:
+        yield Move(_without(table, np.arange(0, len(table), 2)).data, "every second row removed")
+        yield Move(table.take([0]).data, "all rows but row 0 removed")
+
+
+# -- by relation ----------------------------------------------------------------------------------
+
+
+def _add_remove(table: Columns, _: Relation, rng: np.random.Generator) -> Iterator[Pair]:
+    for label, rows in _chosen(table, rng):
+        if len(rows) < len(table):
+            yield Pair(None, Move(_without(table, rows).data, f"{label} removed"))
+    row, label = _spare(table)
+    for what, values, extreme in _variants(table):
+        move = f"{label} added with {what}"
+        yield Pair(None, Move(_added(table, [row], values).data, move, extreme))
+    if table.unit is not None:
+        most = HEAVY + max(map(len, table.units()))
+        equal = [row] * most
+        yield Pair(None, Move(_added(table, equal, {}).data, f"a unit of {most} rows added"))
+        others = np.resize(rng.permutation(len(table)), most).tolist()
+        told = f"a unit of {most} rows that are each another unit's added"
+        yield Pair(None, Move(_added(table, others, {}).data, told))
+    one = table.take([0])
+    if len(table) > 1:
+        yield Pair(one.data, Move(_without(one, np.array([0])).data, "the only row removed", True))
+
+
+def _replace(table: Columns, _: Relation, rng: np.random.Generator) -> Iterator[Pair]:
+    chosen = list(_chosen(table, rng))
+    for label, rows in chosen:
+        others = [n for n in range(len(table)) if n not in set(rows.tolist())]
+        if others:
+            other = int(rng.choice(others))
+            values = {name: each[other] for name, each in table.values().items()}
+            move = f"{label} given the values of another row"
+            yield Pair(None, Move(table.changed(list(rows), values).data, move))
+    label, rows = chosen[0]
+    for what, values, extreme in _variants(table):
+        move = f"{label} given {what}"
+        yield Pair(None, Move(table.changed(list(rows), values).data, move, extreme))
+
+
+def _zero(table: Columns, _: Relation, rng: np.random.Generator) -> Iterator[Pair]:
+    zero = _zeroed(table)
+    if not zero:
+        return
+    chosen = list(_chosen(table, rng))
+    for label, rows in chosen:
+        yield Pair(None, Move(table.changed(list(rows), zero).data, f"{label} zeroed"))
+    label, rows = chosen[0]
+    for what, values, extreme in _variants(table):
+        x = table.changed(list(rows), values)
+        move = f"{label}, with {what}, zeroed"
+        yield Pair(x.data, Move(x.changed(list(rows), zero).data, move, extreme))
+
+
+def _divided(table: Columns, relation: Relation) -> Iterator[Pair]:
+    """Half of the units at one end and half at the other: where one unit decides a majority."""
+    numbers = {name: each for name, each in table.values().items() if each.dtype.kind in "fiu"}
+    if not numbers or len(table) < 2:
+        return
+    top = {name: np.nanmax(each, axis=0) for name, each in numbers.items()}
+    low = {name: np.nanmin(each, axis=0) for name, each in numbers.items()}
+    half = len(table) // 2
+    for above in (half, half + 1):
+        x = table.changed(list(range(above)), top).changed(list(range(above, len(table))), low)
+        move = f"row 0 moved from the largest to the smallest values, as {above} rows are"
+        moved = x.changed([0], low)
+        if isinstance(relation, AddRemove):
+            move, moved = (
+                f"row 0 of {above} with the largest values removed",
+                x.take(range(1, len(table))),
+            )
+        yield Pair(x.data, Move(moved.data, move, True))
+
+
+def _at_constants(table: Columns, relation: Relation, constants: Sequence[float]) -> Iterator[Pair]:
+    """A unit whose numbers are one of the plan's or the code's."""
+    numbers = {name: each for name, each in table.values().items() if each.dtype.kind in "fiu"}
+    for place, constant in enumerate(constants if numbers else ()):
+        values = {name: _as_entry(each, constant) for name, each in numbers.items()}
+        told = f"number {place} of the plan and the code"
+        if isinstance(relation, AddRemove):
+            made = Move(_added(table, [0], values).data, f"a unit of {told} added", True)
+        else:
+            made = Move(table.changed([0], values).data, f"row 0 given {told}", True)
+        yield Pair(None, made)
+
+
+def _cycled(table: Columns, constants: Sequence[float]) -> dict[str, Any]:
+    """Columns of numbers that hold the constants in turn."""
+    if not constants:
+        return {}
+    return {
+        name: np.resize([_as_entry(each, c) for c in constants], len(table))
+        for name, each in table.values().items()
+        if each.dtype.kind in "fiu" and each.ndim == 1
+    }
+
+
+def _as_entry(column: NDArray[Any], number: float) -> Any:
+    if column.dtype.kind == "f":
+        return number
+    info = np.iinfo(column.dtype)
+    return int(min(max(round(number), info.min), info.max))
+
+
+def _every_unit(table: Columns, relation: Relation) -> Iterator[Pair]:
+    """Each unit removed, or given the values of the next one."""
+    units = table.units()
+    if len(units) < 2:
+        return
+    for number, rows in enumerate(units[:EVERY]):
+        if isinstance(relation, AddRemove):
+            yield Pair(None, Move(_without(table, rows).data, f"unit {number} removed"))
+            continue
+        other = units[(number + 1) % len(units)][0]
+        values = {name: each[other] for name, each in table.values().items()}
+        told = f"unit {number} given the values of unit {(number + 1) % len(units)}"
+        yield Pair(None, Move(table.changed(list(rows), values).data, told))
+
+
+def _within_ball(table: Columns, relation: Relation, rng: np.random.Generator) -> Iterator[Pair]:
+    """One row moved by the radius: along axes, and at random."""
+    assert isinstance(relation, MetricBall)
+    names = [name for name, each in table.values().items() if each.dtype.kind == "f"]
+    if len(names) != 1:  # of several columns the norm of a row is not known
+        return
+    (name,) = names
+    for label, rows in _chosen(table, rng):
+        row = np.atleast_1d(np.asarray(table.arrays[name][rows[0]], dtype=np.float64))
+        for what, way in (("along its first axis", np.eye(row.size)[0]), ("at random", None)):
+            step = rng.normal(size=row.size) if way is None else way
+            step = step.reshape(row.shape) / np.linalg.norm(step)
+            moved = (row + relation.radius * (1 - 1e-12) * step).reshape(
+                table.arrays[name].shape[1:]
+            )
+            changed = table.changed(list(rows[:1]), {name: moved})
+            yield Pair(None, Move(changed.data, f"{label} moved {what}"))
+
+
+# -- units and rows -------------------------------------------------------------------------------
+
+
+def _chosen(table: Columns, rng: np.random.Generator) -> Iterator[tuple[str, NDArray[np.intp]]]:
+    """Units worth a move, each once: with most rows, with the extremes of columns, and at random.
+
+    Which unit that is, is told only of those at random: of the others it would tell of the data.
+    """
+    units = table.units()
+    own = {int(row): number for number, rows in enumerate(units) for row in rows}
+    what = "row" if table.unit is None else "unit"
+    numbers: dict[int, str] = {}
+    if table.unit is not None:
+        numbers[int(np.argmax([len(rows) for rows in units]))] = "the unit with most rows"
+    for name, each in list(table.values().items())[:4]:
+        if each.dtype.kind in "fiu" and each.size:
+            sizes = np.nan_to_num(each.reshape(len(each), -1).astype(np.float64))
+            lengths = np.abs(sizes).max(axis=1)
+            for row, which in (
+                (np.argmax(lengths), "largest size"),
+                (np.argmax(sizes[:, 0]), "largest value"),
+                (np.argmin(sizes[:, 0]), "smallest value"),
+            ):
+                numbers.setdefault(own[int(row)], f"the {what} with the {which} of {name!r}")
+    for number in rng.integers(len(units), size=2).tolist():
+        numbers.setdefault(number, f"{what} {number}")
+    for number, label in numbers.items():
+        yield label, units[number]
+
+
+def _spare(table: Columns) -> tuple[int, str]:
+    return 0, "a row" if table.unit is None else "a unit of one row"
+
+
+def _without(table: Columns, rows: NDArray[np.intp]) -> Columns:
+    return table.take(np.delete(np.arange(len(table)), rows))
+
+
+def _added(table: Columns, rows: Sequence[int], values: Mapping[str, Any]) -> Columns:
+    """Copies of rows after all others, as those of a new unit."""
+    size = len(table)
+    longer = table.take([*range(size), *rows])
+    if table.unit is not None:
+        values = {**values, table.unit: _new_label(table.arrays[table.unit])}
+    return longer.changed(list(range(size, size + len(rows))), values)
+
+
+def _new_label(labels: NDArray[Any]) -> Any:
+    if labels.dtype.kind in "iuf":
+        return labels.max() + 1
+    return "a new unit" if labels.dtype.kind == "O" else labels.max()
+
+
+def _zeroed(table: Columns) -> dict[str, Any]:
+    return {name: 0 for name, each in table.values().items() if each.dtype.kind in "fiub"}
+
+
+def _variants(table: Columns) -> Iterator[tuple[str, dict[str, Any], bool]]:
+    """Values of a row: as the data have them, and (True) as they have not, but others could."""
+    columns = table.values()
+    numbers = {name: each for name, each in columns.items() if each.dtype.kind in "fiu"}
+    reals = [name for name, each in columns.items() if each.dtype.kind == "f"]
+    words = [name for name, each in columns.items() if _is_text(each)]
+    if numbers:
+        top = {name: np.nanmax(each, axis=0) for name, each in numbers.items()}
+        low = {name: np.nanmin(each, axis=0) for name, each in numbers.items()}
+        yield "the largest values", top, False
+        yield "the smallest values", low, False
+        yield "values far above all others", _beyond(numbers, 1), True
+        yield "values far below all others", _beyond(numbers, -1), True
+    if reals:
+        yield "NaN", dict.fromkeys(reals, np.nan), True
+    if words:
+        yield NEW, dict.fromkeys(words, NEW), True
+    for name, each in columns.items():
+        whole = _elements(each)
+        if whole:
+            yield "a list of all elements", {name: _entry(whole)}, False
+            yield "a list of one element many times", {name: _entry(whole[:1] * HEAVY)}, False
+
+
+def _elements(column: NDArray[Any]) -> list[Any]:
+    """What lists in a column hold, each once; nothing if it holds anything but lists."""
+    if column.dtype.kind != "O" or not all(isinstance(each, list) for each in column):
+        return []
+    found: list[Any] = []
+    for element in (element for each in column for element in each):
+        if element not in found:
+            found.append(element)
+    return found
+
+
+def _entry(value: list[Any]) -> NDArray[Any]:
+    """A list as one entry of a column."""
+    entry = np.empty(1, dtype=object)
+    entry[0] = value
+    return entry
+
+
+def _is_text(column: NDArray[Any]) -> bool:
+    return column.dtype.kind == "O" and all(isinstance(each, str) for each in column)
+
+
+def _beyond(numbers: dict[str, NDArray[Any]], sign: int) -> dict[str, Any]:
+    moved: dict[str, Any] = {}
+    for name, each in numbers.items():
+        high, low = np.nanmax(each), np.nanmin(each)
+        width = max(float(high) - float(low), abs(float(high)), abs(float(low)), 1.0)
+        far = (float(high) if sign > 0 else float(low)) + sign * BEYOND * width
+        if each.dtype.kind in "iu":
+            info = np.iinfo(each.dtype)
+            moved[name] = int(min(max(far, info.min), info.max))
+        else:
+            moved[name] = far
+    return moved

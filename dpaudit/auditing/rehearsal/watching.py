@@ -1,0 +1,172 @@
+"""A watch on the ways around the ledger, while code is rehearsed."""
+
+from __future__ import annotations
+
+import os
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from types import FrameType
+from typing import Any
+from unittest import mock
+
+from dpaudit.certificate import Finding, Severity
+from dpaudit.ledger import FloatNoise, Ledger
+from dpaudit.ledger.checks import caller
+from dpaudit.mechanisms import Mechanism
+
+__all__ = ["Watch", "watched"]
+
+_DRAWS = ("sample", "start")
+"""What every draw of a mechanism's noise goes through."""
+_OWN = __name__.partition(".")[0]
+
+
+class Watch:
+    """What was seen, by place in the code.
+
+    Attributes:
+        ledgers: where ledgers were opened by the code itself.
+        releases: where a mechanism was used without a ledger.
+        outside: what reached files, processes or the network, and where.
+    """
+
+    def __init__(self) -> None:
+        self.ledgers: list[str] = []
+        self.releases: list[str] = []
+        self.outside: list[str] = []
+
+    def findings(self) -> tuple[Finding, ...]:
+        """One finding for each kind of thing that was seen."""
+        found = []
+        if self.ledgers:
+            found.append(
+                Finding(
+                    "second-ledger",
+                    Severity.ERROR,
+                    f"The run opens a ledger of its own at {self.ledgers[0]}: what leaves through "
+                    "it is charged to no plan that this certificate speaks of.",
+                    "Release through the ledger that run is given, and declare it all in one plan.",
+                )
+            )
+        if self.releases:
+            found.append(
+                Finding(
+                    "release-beside-the-ledger",
+                    Severity.ERROR,
+                    f"The run uses a mechanism without the ledger at {self.releases[0]}: nothing "
+                    "is charged for it.",
+                    "Use ledger.release with the mechanism that the plan declares.",
+                )
+            )
+        if self.outside:
+            found.append(
+                Finding(
+                    "beside-the-ledger",
+                    Severity.ERROR,
+                    f"The run {self.outside[0]}: what leaves that way is charged to no plan.",
+                    "Return results from run, in summary and series or in owner, and let dpaudit "
+                    "write them.",
+                )
+            )
+        return tuple(found)
+
+
+_watches: list[tuple[int, Watch]] = []
+"""By thread; those of the rehearsals that are running."""
+_WRITING = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_APPEND
+_DEEDS = {
+    "os.mkdir": "makes a folder",
+    "os.rename": "renames a file",
+    "os.link": "links a file",
+    "os.symlink": "links a file",
+    "os.utime": "changes a file",
+    "os.chmod": "changes a file",
+    "os.system": "starts a process",
+    "os.fork": "starts a process",
+    "os.posix_spawn": "starts a process",
+    "subprocess.Popen": "starts a process",
+    "socket.connect": "opens a connection",
+    "socket.sendto": "sends a message",
+    "sqlite3.connect": "opens a database",
+}
+
+
+def _heard(event: str, arguments: tuple[Any, ...]) -> None:
+    """The interpreter's own report of what code does to the world; it can never be taken back."""
+    if not _watches:
+        return
+    deed = _DEEDS.get(event, "")
+    if event == "open":
+        path, mode, flags = arguments
+        writes = flags & _WRITING if mode is None else set(mode) & set("wax+")
+        if not writes or "__pycache__" in str(path) or str(path) == os.devnull:
+            return
+        deed = "writes a file"
+    if deed:
+        for thread, watch in _watches:
+            if thread == threading.get_ident():
+                watch.outside.append(f"{deed} at {caller(())}")
+
+
+sys.addaudithook(_heard)
+
+
+@contextmanager
+def watched() -> Iterator[Watch]:
+    """Watch what code in this thread does; ledgers of the rehearsal itself are no finding."""
+    watch = Watch()
+
+    def opened(ledger: Any, *arguments: Any, **options: Any) -> None:
+        if not _from_within():
+            watch.ledgers.append(caller(()))
+        begin(ledger, *arguments, **options)
+
+    def used(original: Callable[..., Any]) -> Callable[..., Any]:
+        def wrapper(mechanism: Any, *arguments: Any, **options: Any) -> Any:
+            if not _through_a_ledger():
+                watch.releases.append(caller(()))
+            return original(mechanism, *arguments, **options)
+
+        return wrapper
+
+    begin = Ledger.__init__
+    with ExitStack() as stack:
+        stack.enter_context(mock.patch.object(Ledger, "__init__", opened))
+        for kind in _classes():
+            for name in _DRAWS:
+                if name in kind.__dict__:
+                    own = kind.__dict__[name]
+                    stack.enter_context(mock.patch.object(kind, name, used(own)))
+        own = (threading.get_ident(), watch)
+        _watches.append(own)
+        try:
+            yield watch
+        finally:
+            _watches.remove(own)
+
+
+def _classes() -> set[type[Mechanism]]:
+    """Every class that a mechanism may take its draws from."""
+    lines = (kind.__mro__ for kind in Mechanism.kinds().values())
+    return {each for line in lines for each in line if issubclass(each, Mechanism)}
+
+
+def _from_within() -> bool:
+    """Whether the next caller outside this module is code of the package itself."""
+    return _module(sys._getframe(2)).partition(".")[0] == _OWN
+
+
+def _through_a_ledger() -> bool:
+    """Whether the source of a ledger's noise is among the callers."""
+    frame: FrameType | None = sys._getframe(2)
+    while frame is not None:
+        if _module(frame) == FloatNoise.__module__:
+            return True
+        frame = frame.f_back
+    return False
+
+
+def _module(frame: FrameType) -> str:
+    return str(frame.f_globals.get("__name__", ""))

@@ -1,0 +1,274 @@
+"""What a proof rests on: each assumption with how it is known to hold.
+
+A proof speaks of a declaration. That the code follows the declaration is *enforced* where the
+ledger lets nothing else through, *tested* where the real run was put to the test on neighbouring
+data, and else *assumed*.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any
+
+from dpaudit.certificate.claim import Finding, Severity
+from dpaudit.fields import Natural, Record
+from dpaudit.mechanisms import Mechanism
+from dpaudit.plan import Invocation, Plan, TrustModel
+
+__all__ = ["Assumption", "Premise", "Rehearsal", "Scope", "Standing", "assumptions_of", "scope_of"]
+
+
+ENOUGH_DRAWS = 100
+"""With fewer, a test of the noise says little: 100 of one law show half its scale."""
+
+
+class Scope(StrEnum):
+    """What a certificate speaks of."""
+
+    PLAN = "plan"
+    CODE = "plan and code"
+
+
+class Standing(StrEnum):
+    """How an assumption is known to hold, from best to worst."""
+
+    NOT_APPLICABLE = "not applicable"
+    ENFORCED = "enforced"
+    """By construction: the ledger lets nothing else through."""
+    TESTED = "tested"
+    """On the code that runs, with stated data; it may fail on other data."""
+    ASSUMED = "assumed"
+    """By nobody but the author."""
+    VIOLATED = "violated"
+    """A test has found that it does not hold."""
+
+    @property
+    def rank(self) -> int:
+        """Larger is worse."""
+        return list(Standing).index(self)
+
+
+class Premise(StrEnum):
+    """An assumption that the proof of every plan rests on."""
+
+    SENSITIVITY = "values within the sensitivity"
+    TOUCHES = "touches of one unit as declared"
+    UNITS = "units and groups as named"
+    CONTROL_FLOW = "control flow from public facts and releases"
+    RESULTS = "results from releases"
+    NOISE = "noise of the declared law, fresh and secret"
+    SAMPLING = "sampling as declared and secret"
+    ONE_DOOR = "no other way out than the ledger"
+
+
+VIOLATED_BY = {
+    "sensitivity-understated": Premise.SENSITIVITY,
+    "not-a-number": Premise.SENSITIVITY,
+    "touched-too-often": Premise.TOUCHES,
+    "groups-overlap": Premise.UNITS,
+    "private-control-flow": Premise.CONTROL_FLOW,
+    "refused-after-release": Premise.CONTROL_FLOW,
+    "raises-on-neighbour": Premise.CONTROL_FLOW,
+    "private-use-of-randomness": Premise.CONTROL_FLOW,
+    "plan-not-followed": Premise.CONTROL_FLOW,
+    "result-not-from-releases": Premise.RESULTS,
+    "prints-private-data": Premise.RESULTS,
+    "hidden-randomness": Premise.RESULTS,
+    "not-the-declared-noise": Premise.NOISE,
+    "noise-reused": Premise.NOISE,
+    "second-ledger": Premise.ONE_DOOR,
+    "release-beside-the-ledger": Premise.ONE_DOOR,
+    "beside-the-ledger": Premise.ONE_DOOR,
+}
+"""Rules of findings of a rehearsal, by what they say does not hold."""
+
+
+@dataclass(frozen=True)
+class Assumption(Record):
+    """One of them.
+
+    Attributes:
+        premise: what is assumed.
+        standing: how it is known to hold.
+        evidence: why, in one sentence.
+    """
+
+    premise: Premise
+    standing: Standing
+    evidence: str
+
+
+@dataclass(frozen=True)
+class Rehearsal(Record):
+    """The real run on data and on neighbours of them, with the same releases; nothing is published.
+
+    Attributes:
+        data: name of the data; empty where there were none.
+        seed: of noise, algorithm and choice of neighbours: it repeats the rehearsal.
+        releases: that one run made.
+        neighbours: how each neighbour was made, without any of its values.
+        elsewhere: the same of data further away, on which only control flow and results count.
+        refused: neighbours that the code refused before anything was released.
+        draws: how many draws of noise were tested for the declared law.
+        external: other libraries that drew noise.
+        reason: why nothing was rehearsed; empty where it was.
+    """
+
+    data: str = ""
+    seed: Natural = 0
+    releases: Natural = 0
+    neighbours: tuple[str, ...] = ()
+    elsewhere: tuple[str, ...] = ()
+    refused: tuple[str, ...] = ()
+    draws: Natural = 0
+    external: tuple[str, ...] = ()
+    reason: str = ""
+
+    @property
+    def done(self) -> bool:
+        """Whether the code was put to the test."""
+        return not self.reason and bool(self.neighbours)
+
+
+def scope_of(rehearsal: Rehearsal | None) -> Scope:
+    """Whether a certificate speaks of the plan alone, or of the code too."""
+    return Scope.CODE if rehearsal is not None and rehearsal.done else Scope.PLAN
+
+
+def assumptions_of(
+    plan: Plan,
+    *,
+    code: bool,
+    rehearsal: Rehearsal | None,
+    findings: Iterable[Finding],
+    run: Mapping[str, Any] | None = None,
+) -> tuple[Assumption, ...]:
+    """Every assumption behind the proof of a plan, and how it is known to hold.
+
+    Args:
+        plan: what was proved.
+        code: whether there is any code; a plan file has none.
+        rehearsal: what was tested of the code.
+        findings: of the rehearsal, among others.
+        run: the certificate's record of a run, which says how noise was drawn.
+    """
+    if not code:
+        why = "A plan file has no code; what follows the plan is not known."
+        return tuple(Assumption(each, Standing.NOT_APPLICABLE, why) for each in Premise)
+    wrong: dict[Premise, str] = {}
+    for finding in findings:
+        premise = VIOLATED_BY.get(finding.rule)
+        if premise is not None and finding.severity is not Severity.NOTE:
+            wrong.setdefault(premise, f"See the finding {finding.rule!r}.")
+    stated = [_enforced(plan, run, rehearsal), _tested(rehearsal)]
+    made = []
+    for premise in Premise:
+        standing, why = Standing.ASSUMED, _untested(rehearsal)
+        for known in stated:
+            if premise in known:
+                standing, why = known[premise]
+                break
+        if premise in wrong:
+            standing, why = Standing.VIOLATED, wrong[premise]
+        made.append(Assumption(premise, standing, why))
+    return tuple(made)
+
+
+Known = dict[Premise, tuple[Standing, str]]
+
+
+def _enforced(plan: Plan, run: Mapping[str, Any] | None, rehearsal: Rehearsal | None) -> Known:
+    """What the ledger makes true, or what the plan makes meaningless."""
+    known: Known = {
+        Premise.TOUCHES: (
+            Standing.ENFORCED,
+            "The ledger counts every release of each named unit, and of all units where none is "
+            "named.",
+        ),
+        Premise.SAMPLING: (
+            Standing.ASSUMED,
+            "The code draws the samples; that they are as declared, and secret, is not tested.",
+        ),
+    }
+    if not any(each.sampling for each in plan.invocations):
+        known[Premise.SAMPLING] = (Standing.NOT_APPLICABLE, "The plan samples nobody.")
+    if all(each.contribution is not None or _clips_a_unit(each) for each in plan.invocations):
+        known[Premise.SENSITIVITY] = (
+            Standing.ENFORCED,
+            "The door bounds what each unit contributes before it is added up.",
+        )
+    ledger = {} if run is None else run.get("ledger", {})
+    if ledger.get("seeded"):
+        why = "The noise of this run follows from its stated seed: an experiment, no deployment."
+        known[Premise.NOISE] = (Standing.ASSUMED, why)
+    elif all(_is_ours(each.mechanism) for each in plan.invocations) and _own_noise(
+        ledger, rehearsal
+    ):
+        why = "The ledger draws all noise itself, after it has charged the release."
+        known[Premise.NOISE] = (Standing.ENFORCED, why)
+    return known
+
+
+def _clips_a_unit(invocation: Invocation) -> bool:
+    """Whether the value is one unit's alone, and the mechanism clips it."""
+    mechanism = invocation.mechanism
+    clips = any(getattr(mechanism, name, None) is not None for name in ("clip", "clip_norm"))
+    return invocation.trust is TrustModel.LOCAL and clips
+
+
+def _is_ours(mechanism: Mechanism) -> bool:
+    return type(mechanism).__module__.partition(".")[0] == __name__.partition(".")[0]
+
+
+def _own_noise(ledger: Mapping[str, Any], rehearsal: Rehearsal | None) -> bool:
+    """Whether a run, or a rehearsal, is known in which no other library drew noise."""
+    samplers = ledger.get("samplers")
+    if samplers is not None:
+        return all(name.startswith(("numpy", "opendp")) for name in samplers)
+    return rehearsal is not None and rehearsal.done and not rehearsal.external
+
+
+def _tested(rehearsal: Rehearsal | None) -> Known:
+    """What a rehearsal without a finding says."""
+    if rehearsal is None or not rehearsal.done:
+        return {}
+    size = len(rehearsal.neighbours)
+    neighbours = "1 neighbour" if size == 1 else f"{size} neighbours"
+    on = f"on {neighbours} of {rehearsal.data!r}, seed {rehearsal.seed}"
+    anywhere = on
+    if rehearsal.elsewhere:
+        anywhere += f", and on {len(rehearsal.elsewhere)} data sets further away"
+    known: Known = {
+        Premise.SENSITIVITY: (
+            Standing.TESTED,
+            f"The values of {rehearsal.releases} releases lay no further apart than declared {on}.",
+        ),
+        Premise.UNITS: (Standing.TESTED, f"No unit moved releases of two groups {on}."),
+        Premise.CONTROL_FLOW: (
+            Standing.TESTED,
+            f"Equal releases were followed by the same ones in the same order {anywhere}.",
+        ),
+        Premise.RESULTS: (
+            Standing.TESTED,
+            f"With equal releases the published result was the same {anywhere}.",
+        ),
+        Premise.ONE_DOOR: (
+            Standing.TESTED,
+            "In no run was a second ledger opened, a mechanism used beside the ledger, a file "
+            "opened for writing, or a process or a connection started.",
+        ),
+    }
+    if rehearsal.draws >= ENOUGH_DRAWS:
+        known[Premise.NOISE] = (
+            Standing.TESTED,
+            f"{rehearsal.draws} draws were tested for the declared laws, at an error rate of 1e-6.",
+        )
+    return known
+
+
+def _untested(rehearsal: Rehearsal | None) -> str:
+    if rehearsal is None:
+        return "The code was not rehearsed."
+    return rehearsal.reason or "The rehearsal does not test it."

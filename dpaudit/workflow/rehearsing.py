@@ -1,0 +1,110 @@
+"""Rehearsing a subject: its real run on its own data, put to the test."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from dpaudit.auditing import progress_bar
+from dpaudit.auditing.rehearsal.rehearse import MOST, Rehearsed, rehearse
+from dpaudit.certificate import Certificate
+from dpaudit.errors import DpAuditError
+from dpaudit.plan import Plan
+from dpaudit.project import Subject
+from dpaudit.project.foreign import foreign
+from dpaudit.project.targets import Target
+
+__all__ = ["rehearsed", "rehearsed_on", "with_rehearsal"]
+
+
+def with_rehearsal(
+    certificate: Certificate,
+    target: Target,
+    *,
+    data: str | None = None,
+    seed: int = 0,
+    timeout: float | None = 60.0,
+) -> Certificate:
+    """The certificate after a rehearsal of the code; as it is for a plan file, which has none.
+
+    Args:
+        certificate: of the target.
+        target: what is rehearsed.
+        data: name of the data; the subject's default where not given.
+        seed: of the whole rehearsal.
+        timeout: seconds that one run may take.
+    """
+    if target.subject is None:
+        return certificate
+    outcome = rehearsed(
+        target.subject,
+        target.record.name,
+        plan=certificate.plan,
+        data=data,
+        seed=seed,
+        timeout=timeout,
+    )
+    return certificate.with_rehearsal(outcome.record, outcome.findings)
+
+
+def rehearsed(
+    subject: Subject,
+    name: str,
+    *,
+    plan: Plan | None = None,
+    data: str | None = None,
+    seed: int = 0,
+    timeout: float | None = 60.0,
+) -> Rehearsed:
+    """Load the data of a subject and rehearse its run; what prevents it becomes the reason.
+
+    Args:
+        subject: what is rehearsed.
+        name: of it, for sentences.
+        plan: what is certified of it; its plan before the data are loaded where not given.
+        data: name of the data; the subject's default where not given.
+        seed: of the whole rehearsal.
+        timeout: seconds that one run may take.
+    """
+    kind = type(subject)
+    if kind.run is Subject.run:
+        return Rehearsed.impossible("The subject has no run; define run and load.")
+    if kind.load is Subject.load:
+        return Rehearsed.impossible("The subject has no data to run on; define load.")
+    source = subject.default_data if data is None else data
+    plan = plan or subject.plan()
+    try:
+        with foreign(name):
+            loaded = subject.load(source, np.random.default_rng([seed, 0]))
+    except DpAuditError as error:
+        return Rehearsed.impossible(str(error))
+    return rehearsed_on(subject, name, loaded, source, plan=plan, seed=seed, timeout=timeout)
+
+
+def rehearsed_on(
+    subject: Subject,
+    name: str,
+    loaded: Any,
+    source: str,
+    *,
+    plan: Plan | None = None,
+    seed: int = 0,
+    most: int = MOST,
+    timeout: float | None = 60.0,
+) -> Rehearsed:
+    """Rehearse the run of a subject on data that are loaded; as :func:`rehearsed`."""
+    try:
+        with progress_bar(f"rehearsal of {name}") as progress, foreign(name):
+            return rehearse(
+                subject,
+                loaded,
+                source,
+                plan=plan,
+                seed=seed,
+                most=most,
+                timeout=timeout,
+                progress=progress,
+            )
+    except DpAuditError as error:
+        return Rehearsed.impossible(str(error))

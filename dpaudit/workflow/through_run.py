@@ -1,0 +1,109 @@
+"""Attacking the real run of a subject: no model of it by its author is needed."""
+
+from __future__ import annotations
+
+import copy
+import math
+from collections.abc import Iterator
+from dataclasses import replace
+from itertools import islice
+
+import numpy as np
+
+from dpaudit.auditing.rehearsal.neighbours import derived
+from dpaudit.auditing.rehearsal.rehearse import MOST
+from dpaudit.auditing.replaying.replay import ReplayReport, record
+from dpaudit.auditing.subjects.transcripts import audit_transcript
+from dpaudit.certificate import AuditRecord, Claim
+from dpaudit.errors import InputError
+from dpaudit.project import AuditPair, Execution, Move, Subject
+from dpaudit.project.foreign import foreign
+
+__all__ = ["audit_run"]
+
+
+def audit_run(
+    subject: Subject, name: str, claim: Claim, execution: Execution, data: str | None = None
+) -> AuditRecord:
+    """Attack what the real run of a subject releases, on its data and a neighbour of them.
+
+    Of the neighbours that a rehearsal tries, the one is taken whose values before noise lie
+    furthest apart, in units of what is declared. The score is the exact log-likelihood ratio of all
+    that was released, from the values that the run itself computes on either neighbour.
+
+    Args:
+        subject: what is attacked.
+        name: of it, for sentences.
+        claim: what is tested.
+        execution: how many runs are drawn, and how; each costs three runs of the subject.
+        data: name of the data; the subject's default where not given.
+
+    Returns:
+        The record. Its pair says how the neighbour was made, without any value.
+
+    Raises:
+        InputError: if there are no data, or no neighbour that differs.
+        UnsupportedError: if the plan samples units, or a mechanism declares no density.
+    """
+    execution = execution.updated({"seed": execution.known_seed()})
+    assert execution.seed is not None
+    source = subject.default_data if data is None else data
+    with foreign(name):
+        x = subject.load(source, np.random.default_rng([execution.seed, 0]))
+        move = furthest(subject, x, execution.seed)
+        found = audit_transcript(
+            _Fresh(subject),
+            AuditPair(x, move.data),
+            epsilon=claim.epsilon,
+            delta=claim.delta,
+            execution=execution,
+        )
+    pair = {"x": source, "x_prime": move.recipe}
+    details = {**found.details, "why_this_pair": "values before noise lie furthest apart"}
+    return replace(found, pair=pair, details=details)
+
+
+class _Fresh:
+    """A subject that gets a copy of its data for every run, so that no run spoils another's."""
+
+    def __init__(self, subject: Subject) -> None:
+        self._subject = subject
+        self.plan = subject.plan
+
+    def run(self, data: object, ledger: object, rng: np.random.Generator) -> object:
+        """Run the subject on a copy."""
+        return self._subject.run(copy.deepcopy(data), ledger, rng)  # type: ignore[arg-type]
+
+
+def furthest(subject: Subject, x: object, seed: int) -> Move:
+    """The neighbour whose values before noise lie furthest from those of x.
+
+    Raises:
+        InputError: if there is none on which the run ends and anything differs.
+    """
+    first = record(subject, copy.deepcopy(x), seed)
+    best, largest = None, 0.0
+    for move in islice(_moves(subject, x, np.random.default_rng([seed, 1])), MOST):
+        report = first.against(copy.deepcopy(move.data))
+        apart = 0.0 if report.raised else _apart(report)
+        if apart > largest:
+            best, largest = move, apart
+    if best is None:
+        raise InputError("no neighbour of the data moves what is released; define neighbours.")
+    return best
+
+
+def _moves(subject: Subject, x: object, rng: np.random.Generator) -> Iterator[Move]:
+    own = subject.neighbours(x, rng)
+    if own is not None:
+        yield from (move for move in own if move.base is None)
+        return
+    plan = subject.plan()
+    yield from (p.move for p in derived(x, plan.relation, str(plan.unit), rng) if p.x is None)
+
+
+def _apart(report: ReplayReport) -> float:
+    """The distances of all releases together, each at most as declared or, if more, as it is."""
+    shares = [each.observed / each.declared for each in report.comparisons if each.declared > 0]
+    finite = [share for share in shares if math.isfinite(share)]
+    return math.sqrt(math.fsum(share * share for share in finite))

@@ -1,0 +1,51 @@
+"""A new copy of a module has forgotten what earlier runs left in the old one."""
+
+import sys
+
+import numpy as np
+
+from dpaudit.auditing.rehearsal.afresh import afresh
+from dpaudit.auditing.rehearsal.rehearse import rehearse
+from dpaudit.project.targets import find_subject
+
+CODE = """
+from dataclasses import dataclass
+from functools import cache
+import numpy as np
+from dpaudit import *
+
+NOISE = Laplace(1.0)
+KEPT = {}
+
+@dataclass(frozen=True)
+class Cached(Subject):
+    scale: float = 1.0
+
+    def plan(self):
+        facts = (PrivacyUnit("row"), AddRemove(), TrustModel.CENTRAL)
+        return Plan.of(Invocation.bounded(NOISE, Contribution(1.0), *facts, at="sum"))
+
+    def run(self, rows, ledger, rng):
+        mean = KEPT.setdefault("mean", float(np.mean(rows)) if len(rows) else 0.0)
+        return RunResult({"sum": ledger.sum(rows), "mean": mean})
+"""
+
+
+def test_a_cache_is_not_shared(tmp_path):
+    (tmp_path / "cached.py").write_text(CODE)
+    subject = find_subject(f"{tmp_path}/cached.py:Cached", {"scale": 2.0})
+    copied = afresh(subject)
+    assert copied.scale == 2.0
+    assert type(copied) is not type(subject)
+    assert copied.plan() == subject.plan()
+    assert sys.modules[type(subject).__module__].Cached is type(subject)
+    found = rehearse(subject, np.random.default_rng(0).uniform(0, 1, 20)).findings
+    assert [each.rule for each in found] == ["result-not-from-releases"]
+    assert "by a new copy of the module" in found[0].message
+
+
+def test_what_has_no_file_is_rehearsed_as_it_is():
+    class Local:
+        pass
+
+    assert afresh(Local()) is None

@@ -1,0 +1,195 @@
+"""A subject that does what it declares has no finding; each mistake has its own."""
+
+from dataclasses import dataclass
+
+import numpy as np
+import pytest
+from examples import Answers
+
+from dpaudit import (
+    AddRemove,
+    Contribution,
+    Invocation,
+    Laplace,
+    Ledger,
+    Plan,
+    PrivacyUnit,
+    RunResult,
+    Subject,
+    TrustModel,
+)
+from dpaudit.auditing.rehearsal.rehearse import rehearse
+from dpaudit.errors import InputError
+from dpaudit.mechanisms import BinaryTree, ContinualLaplace
+from dpaudit.project import Move
+
+ROWS = np.random.default_rng(5).uniform(0, 1, 30)
+NOISE = Laplace(1.0)
+TREE = ContinualLaplace(scale=4.0, factorization=BinaryTree(8))
+
+
+@dataclass(frozen=True)
+class Total(Subject):
+    """Sums rows in [0, 1] that the door bounds."""
+
+    def plan(self):
+        facts = (PrivacyUnit("row"), AddRemove(), TrustModel.CENTRAL)
+        return Plan.of(Invocation.bounded(NOISE, Contribution(1.0), *facts, at="sum"))
+
+    def run(self, rows, ledger, rng):
+        return RunResult({"sum": ledger.sum(rows)})
+
+
+@dataclass(frozen=True)
+class Raw(Total):
+    """The same by hand, as far as ``what`` lets it."""
+
+    what: str = "right"
+
+    def plan(self):
+        facts = (PrivacyUnit("row"), AddRemove(), TrustModel.CENTRAL)
+        return Plan.of(Invocation(NOISE, 1.0, *facts, at="sum"))
+
+    def run(self, rows, ledger, rng):
+        rows = np.asarray(rows)
+        clipped = rows if self.what == "no clip" else np.clip(np.nan_to_num(rows), 0, 1)
+        total = clipped.sum()
+        if self.what == "refuses" and not np.all((rows >= 0) & (rows <= 1)):
+            raise ValueError(f"a row is {rows.max()}")
+        if self.what == "NaN":
+            total = np.clip(rows, 0, 1).sum()
+        if self.what == "branch" and len(rows) < 30:
+            return RunResult({})
+        if self.what == "prints":
+            print(len(rows))  # noqa: T201
+        shown = {"sum": ledger.release(NOISE, total, at="sum")}
+        if self.what == "late" and not np.all(rows <= 1):
+            raise ValueError("too late")
+        if self.what == "noise":
+            shown["error"] = shown["sum"] - total
+        if self.what == "unseeded":
+            shown["other"] = np.random.default_rng().normal()
+        if self.what == "second ledger":
+            shown["again"] = Ledger(self.plan(), rng=rng).release(NOISE, total, at="sum")
+        if self.what == "counts":
+            shown["rows"] = len(rows)
+        if self.what == "draws":
+            rng.normal(size=len(rows))
+        owner = RunResult({"true": total}) if self.what == "owner" else None
+        return RunResult(shown, owner=owner)
+
+
+@dataclass(frozen=True)
+class Stream(Total):
+    """A running sum of 8 rows."""
+
+    factor: float = 1.0
+
+    def plan(self):
+        facts = (PrivacyUnit("row"), AddRemove(), TrustModel.CENTRAL)
+        return Plan.of(Invocation(TREE, 1.0, *facts, at="sums"))
+
+    def run(self, rows, ledger, rng):
+        sums = ledger.stream(TREE, (), at="sums")
+        bounded = self.factor * np.clip(np.nan_to_num(rows), 0, 1)
+        return RunResult({}, {"sums": [float(sums.add(row)) for row in bounded]})
+
+    def neighbours(self, data, rng):
+        for place in range(3):
+            moved = np.array(data)
+            moved[place] = 0.0
+            yield Move(moved, f"row {place} zeroed")
+        yield Move(np.full(8, 7.0) * (np.arange(8) == 2) + data, "row 2 far above", True)
+
+
+@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.parametrize("subject", [Total(), Raw(), Raw(what="owner"), Raw(what="refuses")])
+def test_nothing_is_found_where_nothing_is_wrong(subject, seed):
+    made = rehearse(subject, ROWS, "numbers", seed=seed)
+    assert made.findings == ()
+    assert made.record.done
+    assert len(made.record.neighbours) >= 5
+    assert bool(made.record.refused) == (getattr(subject, "what", "") == "refuses")
+
+
+@pytest.mark.parametrize(
+    ("what", "rule"),
+    [
+        ("no clip", "sensitivity-understated"),
+        ("NaN", "not-a-number"),
+        ("branch", "private-control-flow"),
+        ("prints", "prints-private-data"),
+        ("late", "refused-after-release"),
+        ("noise", "result-not-from-releases"),
+        ("unseeded", "hidden-randomness"),
+        ("second ledger", "second-ledger"),
+        ("counts", "result-not-from-releases"),
+        ("draws", "private-use-of-randomness"),
+    ],
+)
+def test_each_mistake_has_its_finding(what, rule):
+    made = rehearse(Raw(what=what), ROWS)
+    assert rule in {finding.rule for finding in made.findings}
+
+
+def test_findings_tell_no_value():
+    made = rehearse(Raw(what="no clip"), 131.25 * ROWS)
+    (finding,) = (f for f in made.findings if f.rule == "sensitivity-understated")
+    assert "times too far apart" in finding.message
+    assert "131" not in finding.message
+
+
+def test_streams_are_compared_step_by_step():
+    data = np.linspace(0, 1, 8)
+    right = rehearse(Stream(), data)
+    assert right.findings == ()
+    assert right.record.releases == 8
+    assert right.record.draws > 0
+    wrong = rehearse(Stream(factor=3.0), data)
+    assert {finding.rule for finding in wrong.findings} == {"sensitivity-understated"}
+
+
+def test_a_local_unit_may_refuse_its_own_value():
+    made = rehearse(Answers(), np.array([0.5, 1.0, -1.0]))
+    assert made.findings == ()
+    assert any("NaN" in recipe for recipe in made.record.refused)
+
+
+def test_what_cannot_be_rehearsed_says_why():
+    assert rehearse(Raw(), 0.5).record.reason == (
+        "No neighbours can be derived from a float; define neighbours."
+    )
+    late = rehearse(Raw(what="refuses"), 5 * ROWS)
+    assert late.record.reason.startswith("The run on the data raised ValueError at test_rehearse")
+    assert not late.record.done
+
+
+def test_the_data_are_not_changed():
+    @dataclass(frozen=True)
+    class Spoils(Total):
+        def run(self, rows, ledger, rng):
+            rows[:] = np.clip(np.nan_to_num(rows), 0, 1)
+            return super().run(rows, ledger, rng)
+
+    data = 2 * ROWS
+    before = data.copy()
+    assert rehearse(Spoils(), data).findings == ()
+    assert np.array_equal(data, before)
+
+
+def test_a_run_that_takes_too_long_is_given_up():
+    @dataclass(frozen=True)
+    class Slow(Total):
+        def run(self, rows, ledger, rng):
+            while True:
+                pass
+
+    made = rehearse(Slow(), ROWS, timeout=0.1)
+    assert "more than 0.1 seconds" in made.record.reason
+
+
+def test_numbers_are_checked():
+    with pytest.raises(InputError, match="most is 0"):
+        rehearse(Total(), ROWS, most=0)
+    with pytest.raises(InputError, match="seed is -1"):
+        rehearse(Total(), ROWS, seed=-1)

@@ -1,0 +1,127 @@
+"""What a proof rests on, and how that is known."""
+
+from dataclasses import replace
+
+import pytest
+from examples import Answers, gaussian_invocation
+
+from dpaudit import (
+    AddRemove,
+    Contribution,
+    Finding,
+    Gaussian,
+    Invocation,
+    Laplace,
+    Plan,
+    PrivacyUnit,
+    Severity,
+    TrustModel,
+    Verdict,
+    certify,
+)
+from dpaudit.certificate import (
+    Certificate,
+    Premise,
+    Rehearsal,
+    Scope,
+    Standing,
+    SubjectRecord,
+    verify,
+)
+from dpaudit.certificate.assumptions import assumptions_of
+from dpaudit.errors import InputError, TamperedError
+from dpaudit.plan import PoissonSampling
+
+DONE = Rehearsal("numbers", 3, 5, ("row 1 removed",), draws=700)
+PLAN = Plan.of(gaussian_invocation(mechanism=Gaussian(4.0), at="mean"))
+CODE = SubjectRecord("survey:Survey", {}, "0" * 64, "survey.py:3")
+
+
+def standings(plan=PLAN, *, code=True, rehearsal=None, findings=(), run=None):
+    known = assumptions_of(plan, code=code, rehearsal=rehearsal, findings=findings, run=run)
+    assert [each.premise for each in known] == list(Premise)
+    assert all(each.evidence for each in known)
+    return {each.premise: each.standing for each in known}
+
+
+def test_without_code_nothing_is_known_of_it():
+    assert set(standings(code=False).values()) == {Standing.NOT_APPLICABLE}
+
+
+def test_without_a_rehearsal_the_author_is_believed():
+    known = standings()
+    assert known[Premise.TOUCHES] is Standing.ENFORCED
+    assert known[Premise.SAMPLING] is Standing.NOT_APPLICABLE
+    others = set(Premise) - {Premise.TOUCHES, Premise.SAMPLING}
+    assert {known[each] for each in others} == {Standing.ASSUMED}
+
+
+def test_a_rehearsal_tests_what_it_can():
+    known = standings(rehearsal=DONE)
+    for premise in (Premise.SENSITIVITY, Premise.UNITS, Premise.CONTROL_FLOW, Premise.RESULTS):
+        assert known[premise] is Standing.TESTED
+    assert known[Premise.NOISE] is Standing.ENFORCED
+    elsewhere = replace(DONE, external=("opacus 1.5",))
+    assert standings(rehearsal=elsewhere)[Premise.NOISE] is Standing.TESTED
+    assert standings(rehearsal=replace(elsewhere, draws=99))[Premise.NOISE] is Standing.ASSUMED
+
+
+def test_what_was_not_done_tests_nothing():
+    undone = Rehearsal(reason="There are no data.")
+    assert standings(rehearsal=undone) == standings()
+
+
+def test_a_finding_says_what_does_not_hold():
+    for rule, premise in (
+        ("sensitivity-understated", Premise.SENSITIVITY),
+        ("groups-overlap", Premise.UNITS),
+        ("private-control-flow", Premise.CONTROL_FLOW),
+        ("result-not-from-releases", Premise.RESULTS),
+        ("not-the-declared-noise", Premise.NOISE),
+        ("second-ledger", Premise.ONE_DOOR),
+    ):
+        found = (Finding(rule, Severity.ERROR, "It does not hold."),)
+        known = standings(rehearsal=DONE, findings=found)
+        assert [each for each in Premise if known[each] is Standing.VIOLATED] == [premise]
+
+
+def test_bounded_queries_and_local_clips_are_enforced():
+    facts = (PrivacyUnit("row"), AddRemove(), TrustModel.CENTRAL)
+    bounded = Plan.of(Invocation.bounded(Laplace(1.0), Contribution(1.0), *facts, at="sum"))
+    assert standings(bounded)[Premise.SENSITIVITY] is Standing.ENFORCED
+    assert standings(Answers().plan())[Premise.SENSITIVITY] is Standing.ENFORCED
+
+
+def test_samples_are_the_author_s():
+    sampled = Plan.of(gaussian_invocation(at="mean", sampling=PoissonSampling(0.1)))
+    assert standings(sampled, rehearsal=DONE)[Premise.SAMPLING] is Standing.ASSUMED
+
+
+def test_a_stated_seed_is_no_secret():
+    run = {"ledger": {"seeded": True, "samplers": {"numpy 2": 1}}}
+    assert standings(rehearsal=DONE, run=run)[Premise.NOISE] is Standing.ASSUMED
+
+
+def test_a_certificate_speaks_of_code_only_after_a_rehearsal():
+    plain = certify(PLAN, subject=CODE, delta=1e-5)
+    assert plain.scope is Scope.PLAN
+    made = plain.with_rehearsal(DONE)
+    assert made.scope is Scope.CODE
+    assert made.verdict is Verdict.CERTIFIED
+    again = Certificate.from_dict(made.to_dict())
+    assert again == made
+    verify(again)
+    wrong = plain.with_rehearsal(DONE, [Finding("second-ledger", Severity.ERROR, "Seen.")])
+    assert wrong.verdict is Verdict.UNPROVEN
+    with pytest.raises(InputError, match="is reserved"):
+        plain.with_rehearsal(DONE, [Finding("unproven", Severity.ERROR, "It is mine.")])
+
+
+def test_no_standing_is_better_than_what_is_recorded():
+    plain = certify(PLAN, subject=CODE, delta=1e-5)
+    for number, each in enumerate(plain.assumptions):
+        if each.standing is Standing.ASSUMED:
+            better = list(plain.assumptions)
+            better[number] = replace(each, standing=Standing.TESTED)
+            with pytest.raises(TamperedError, match="it is assumed"):
+                verify(replace(plain, assumptions=tuple(better)))
