@@ -95,9 +95,11 @@ def bounded_total(rows: ArrayLike, units: Units, contribution: Contribution, nor
     if values.dtype.kind not in "iufb" or values.ndim == 0:
         kind = values.dtype.name if values.ndim else "a single value"
         raise InputError(f"rows are of type {kind}; they must be an array of numbers.")
-    whole = values.dtype.kind in "iub"
-    if whole and norm is Norm.L2 and contribution.bound > _MOST_STEPS:
-        raise InputError(f"the bound is {contribution.bound:g}; of integers it is at most 2^26.")
+    # Integers stay as they are while squares of the bound can be held; beyond, the grid has steps
+    # of a power of two above 1, of which every multiple is an integer too.
+    whole = values.dtype.kind in "iub" and (
+        norm is not Norm.L2 or contribution.bound <= _MOST_STEPS
+    )
     width = math.prod(values.shape[1:])
     flat = values.reshape(len(values), width).astype(np.float64, copy=False)
     if contribution.rows is not None and units.codes is not None:

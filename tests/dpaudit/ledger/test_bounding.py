@@ -135,3 +135,15 @@ def test_bounding_costs_little_beside_clipping_and_summing():
             task()
             taken.append(time.process_time() - start)
     assert min(times[ours]) <= 2 * min(times[plain])
+
+
+@pytest.mark.parametrize("bound", [2.0**26, 2.0**26 + 1, 1e12, 1e200])
+@pytest.mark.parametrize("norm", [Norm.L1, Norm.L2])
+def test_integers_of_any_bound_stay_integers_within_it(bound, norm):
+    rows = np.array([3, -5, 2**40, 2**62], dtype=np.int64)
+    everybody = bounded_total(rows, Units.of(None, 4), Contribution(bound), norm)
+    assert everybody == np.floor(everybody)
+    for place in range(4):
+        others = np.delete(rows, place)
+        without = bounded_total(others, Units.of(None, 3), Contribution(bound), norm)
+        assert within([everybody - without], bound, norm)
