@@ -347,7 +347,7 @@ MUTANTS = (
         "workflow/publishing.py",
         "        if path.exists() and path.name not in own:",
         "        if False:",
-        "tests/dpaudit/workflow/test_checking.py::TestFiles",
+        "tests/dpaudit/workflow/test_publishing.py::test_files_of_others_stay",
     ),
     Mutant(
         "check deletes a file of somebody else",

@@ -128,3 +128,16 @@ def test_a_line_that_follows_the_closing_one_as_it_should_is_refused(path):
     for read in (read_journal, summarise_journal):
         with pytest.raises(TamperedError, match="follows the closing line"):
             read(path)
+
+
+def test_a_summary_is_of_what_the_plan_admits(tmp_path):
+    """One unit, charged once more than declared, by a file whose chain is whole."""
+    plan = response_plan()
+    (invocation, *_) = plan.invocations
+    path = tmp_path / "more.jsonl"
+    journal = Journal.create(path, plan)
+    one = Entry(invocation, "ann", "module:1", "numpy")
+    journal.append(*[one] * (invocation.count + 1))
+    journal.close()
+    with pytest.raises(PlanMismatchError):
+        summarise_journal(path)
