@@ -18,6 +18,7 @@ TESTED_BY = {
         "dpaudit/workflow/catalogue dpaudit/workflow/verifying"
     ),
     "dpaudit/cli/test_project_commands.py": "dpaudit/cli/show_project dpaudit/workflow/summary",
+    "dpaudit/workflow/test_replaying.py": "dpaudit/cli/replay_command dpaudit/cli/show_replay",
     "dpaudit/workflow/test_checking.py": (
         "dpaudit/workflow/certifying dpaudit/workflow/index dpaudit/workflow/outcomes "
         "dpaudit/workflow/planned_audits"

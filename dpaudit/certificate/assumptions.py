@@ -75,6 +75,7 @@ VIOLATED_BY = {
     "plan-not-followed": Premise.CONTROL_FLOW,
     "result-not-from-releases": Premise.RESULTS,
     "prints-private-data": Premise.RESULTS,
+    "sampled-too-often": Premise.SAMPLING,
     "hidden-randomness": Premise.RESULTS,
     "not-the-declared-noise": Premise.NOISE,
     "noise-reused": Premise.NOISE,
@@ -112,6 +113,7 @@ class Rehearsal(Record):
         elsewhere: the same of data further away, on which only control flow and results count.
         refused: neighbours that the code refused before anything was released.
         draws: how many draws of noise were tested for the declared law.
+        samples: in how many samples units could have been that were followed through runs.
         external: other libraries that drew noise.
         reason: why nothing was rehearsed; empty where it was.
     """
@@ -123,6 +125,7 @@ class Rehearsal(Record):
     elsewhere: tuple[str, ...] = ()
     refused: tuple[str, ...] = ()
     draws: Natural = 0
+    samples: Natural = 0
     external: tuple[str, ...] = ()
     reason: str = ""
 
@@ -155,25 +158,20 @@ def assumptions_of(
         run: the certificate's record of a run, which says how noise was drawn.
     """
     if not code:
-        why = "A plan file has no code; what follows the plan is not known."
+        why = "No code is recorded with this plan; what follows it is not known."
         return tuple(Assumption(each, Standing.NOT_APPLICABLE, why) for each in Premise)
     wrong: dict[Premise, str] = {}
     for finding in findings:
         premise = VIOLATED_BY.get(finding.rule)
         if premise is not None and finding.severity is not Severity.NOTE:
             wrong.setdefault(premise, f"See the finding {finding.rule!r}.")
-    stated = [_enforced(plan, run, rehearsal), _tested(rehearsal)]
-    made = []
-    for premise in Premise:
-        standing, why = Standing.ASSUMED, _untested(rehearsal)
-        for known in stated:
-            if premise in known:
-                standing, why = known[premise]
-                break
-        if premise in wrong:
-            standing, why = Standing.VIOLATED, wrong[premise]
-        made.append(Assumption(premise, standing, why))
-    return tuple(made)
+    known = (
+        dict.fromkeys(Premise, (Standing.ASSUMED, _untested(rehearsal)))
+        | _tested(rehearsal)
+        | _enforced(plan, run, rehearsal)
+        | {premise: (Standing.VIOLATED, why) for premise, why in wrong.items()}
+    )
+    return tuple(Assumption(premise, *known[premise]) for premise in Premise)
 
 
 Known = dict[Premise, tuple[Standing, str]]
@@ -186,10 +184,6 @@ def _enforced(plan: Plan, run: Mapping[str, Any] | None, rehearsal: Rehearsal | 
             Standing.ENFORCED,
             "The ledger counts every release of each named unit, and of all units where none is "
             "named.",
-        ),
-        Premise.SAMPLING: (
-            Standing.ASSUMED,
-            "The code draws the samples; that they are as declared, and secret, is not tested.",
         ),
     }
     if not any(each.sampling for each in plan.invocations):
@@ -260,6 +254,12 @@ def _tested(rehearsal: Rehearsal | None) -> Known:
             "opened for writing, or a process or a connection started.",
         ),
     }
+    if rehearsal.samples:
+        known[Premise.SAMPLING] = (
+            Standing.TESTED,
+            f"Units were in no more of {rehearsal.samples} samples than declared, at an error rate "
+            "of 1e-6; that the samples stay secret is not tested.",
+        )
     if rehearsal.draws >= ENOUGH_DRAWS:
         known[Premise.NOISE] = (
             Standing.TESTED,

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from dpaudit.certificate.claim import Claim, Finding, Severity
 from dpaudit.mechanisms import Opaque
 from dpaudit.plan import Plan
 from dpaudit.validate import shown
 
-__all__ = ["FLOAT_NOISE", "LARGE_DELTA", "delta_findings", "plan_findings"]
+__all__ = ["FLOAT_NOISE", "LARGE_DELTA", "delta_findings", "float_samplers", "plan_findings"]
 
 FLOAT_NOISE = "float-noise"
 """Rule of the finding that a noise backend with exact samplers removes."""
@@ -39,6 +41,11 @@ def delta_findings(claim: Claim | None, delta: float) -> tuple[Finding, ...]:
         for value, what in stated.items()
         if value >= LARGE_DELTA
     )
+
+
+def float_samplers(names: Iterable[str]) -> list[str]:
+    """Those that draw in floating point, of the samplers that a ledger names."""
+    return [name for name in names if name.startswith("numpy")]
 
 
 def plan_findings(plan: Plan) -> tuple[Finding, ...]:

@@ -5,9 +5,8 @@ from __future__ import annotations
 from enum import IntEnum
 from typing import TYPE_CHECKING
 
-from dpaudit.certificate import Certificate, Verdict
-
 if TYPE_CHECKING:
+    from dpaudit.certificate import Certificate
     from dpaudit.integrations.dp_accounting import SecondOpinion
 
 __all__ = ["Exit", "exit_of", "exit_of_opinion"]
@@ -25,6 +24,8 @@ class Exit(IntEnum):
 
 def exit_of(certificate: Certificate) -> Exit:
     """The exit code of a certificate: the worst that it says."""
+    from dpaudit.certificate import Verdict  # takes half a second, which --help need not wait for
+
     if certificate.verdict is Verdict.REFUTED or certificate.claim_exceeded:
         return Exit.REFUTED
     if certificate.verdict is Verdict.UNPROVEN:

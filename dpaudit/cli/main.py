@@ -11,7 +11,7 @@ from io import TextIOWrapper
 
 import typer
 
-from dpaudit.cli import commands, project_commands
+from dpaudit.cli import commands, project_commands, replay_command
 from dpaudit.cli.exits import Exit
 from dpaudit.errors import DpAuditError, InputError
 from dpaudit.extras import lacking
@@ -35,6 +35,7 @@ app.command("list")(commands.list_subjects)
 app.command("certify")(commands.certify)
 app.command("run")(commands.run)
 app.command("audit")(commands.audit)
+app.command("replay")(replay_command.replay)
 app.command("report")(commands.report)
 app.command("verify")(commands.verify)
 app.command("demo")(commands.demo)

@@ -45,12 +45,15 @@ class Move:
         extreme: whether it holds values that the data do not hold, but that others could send. The
             code may refuse these, before anything is released.
         base: whose neighbour it is; None for the data that were given.
+        hops: how many steps from neighbour to neighbour lead there, of which values, touches and
+            groups may each differ by what is declared; ``math.inf`` for any number.
     """
 
     data: Any
     recipe: str
     extreme: bool = False
     base: Any = None
+    hops: float = 1
 
 
 @dataclass(frozen=True)

@@ -97,7 +97,7 @@ def _subject_row(
 def _unrehearsed(entry: SubjectEntry, certificate: Certificate) -> str:
     """Why the certificate says nothing of the code, though it should."""
     rehearsal = certificate.rehearsal
-    if entry.code is Code.NOT_REHEARSED or rehearsal is None or rehearsal.done:
+    if entry.code is Code.NOT_REHEARSED or rehearsal is None or not rehearsal.reason:
         return ""
     return (
         f"The code was not rehearsed: {rehearsal.reason} The certificate speaks of the plan alone; "

@@ -14,6 +14,7 @@ from dpaudit.plan import Plan
 from dpaudit.project import Subject
 from dpaudit.project.foreign import foreign
 from dpaudit.project.targets import Target
+from dpaudit.workflow.replaying import replay_command
 
 __all__ = ["rehearsed", "rehearsed_on", "with_rehearsal"]
 
@@ -94,6 +95,7 @@ def rehearsed_on(
     timeout: float | None = 60.0,
 ) -> Rehearsed:
     """Rehearse the run of a subject on data that are loaded; as :func:`rehearsed`."""
+    command = replay_command(subject, name, source, seed) if ":" in name else ""
     try:
         with progress_bar(f"rehearsal of {name}") as progress, foreign(name):
             return rehearse(
@@ -105,6 +107,7 @@ def rehearsed_on(
                 most=most,
                 timeout=timeout,
                 progress=progress,
+                command=command,
             )
     except DpAuditError as error:
         return Rehearsed.impossible(str(error))

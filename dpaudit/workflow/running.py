@@ -14,7 +14,7 @@ import numpy as np
 from dpaudit import files
 from dpaudit.auditing.rehearsal.rehearse import MOST
 from dpaudit.certificate import Certificate, Finding, Severity
-from dpaudit.certificate.findings import FLOAT_NOISE
+from dpaudit.certificate.findings import FLOAT_NOISE, float_samplers
 from dpaudit.errors import InputError, TamperedError
 from dpaudit.ledger import Durability, FileAnchor, FloatNoise, Ledger, read_journal
 from dpaudit.project.foreign import foreign
@@ -108,7 +108,7 @@ def run_subject(
     run["summary"] = {"data": data, **run.get("summary", {}), "releases": len(ledger)}
     run.setdefault("series", {})
     certificate = certified(target, extra=_noise_findings(record))
-    if not any(sampler.startswith("numpy") for sampler in record["samplers"]):
+    if not float_samplers(record["samplers"]):
         kept = tuple(each for each in certificate.findings if each.rule != FLOAT_NOISE)
         certificate = replace(certificate, findings=kept)
     certificate = certificate.with_run(run | {"ledger": record}, seed)
@@ -208,7 +208,7 @@ def _noise_findings(record: Mapping[str, Any]) -> tuple[Finding, ...]:
                 "Seed experiments only; leave the seed out where real data are released.",
             ),
         )
-    drawn = [sampler for sampler in record["samplers"] if sampler.startswith("numpy")]
+    drawn = float_samplers(record["samplers"])
     if not drawn:
         return ()
     return (

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import copy
 import math
-from collections.abc import Iterator
 from dataclasses import replace
 from itertools import islice
 
 import numpy as np
 
-from dpaudit.auditing.rehearsal.neighbours import derived
+from dpaudit.auditing.rehearsal.neighbours import moves
 from dpaudit.auditing.rehearsal.rehearse import MOST
 from dpaudit.auditing.replaying.replay import ReplayReport, record
-from dpaudit.auditing.subjects.transcripts import audit_transcript
+from dpaudit.auditing.subjects.transcripts import audit_transcript, refuse_samples
 from dpaudit.certificate import AuditRecord, Claim
 from dpaudit.errors import InputError
 from dpaudit.project import AuditPair, Execution, Move, Subject
@@ -47,12 +45,13 @@ def audit_run(
     """
     execution = execution.updated({"seed": execution.known_seed()})
     assert execution.seed is not None
+    refuse_samples(subject.plan())
     source = subject.default_data if data is None else data
     with foreign(name):
         x = subject.load(source, np.random.default_rng([execution.seed, 0]))
         move = furthest(subject, x, execution.seed)
         found = audit_transcript(
-            _Fresh(subject),
+            subject,
             AuditPair(x, move.data),
             epsilon=claim.epsilon,
             delta=claim.delta,
@@ -63,43 +62,23 @@ def audit_run(
     return replace(found, pair=pair, details=details)
 
 
-class _Fresh:
-    """A subject that gets a copy of its data for every run, so that no run spoils another's."""
-
-    def __init__(self, subject: Subject) -> None:
-        self._subject = subject
-        self.plan = subject.plan
-
-    def run(self, data: object, ledger: object, rng: np.random.Generator) -> object:
-        """Run the subject on a copy."""
-        return self._subject.run(copy.deepcopy(data), ledger, rng)  # type: ignore[arg-type]
-
-
 def furthest(subject: Subject, x: object, seed: int) -> Move:
     """The neighbour whose values before noise lie furthest from those of x.
 
     Raises:
         InputError: if there is none on which the run ends and anything differs.
     """
-    first = record(subject, copy.deepcopy(x), seed)
+    first = record(subject, x, seed)
+    near, _ = moves(subject, x, subject.plan(), np.random.default_rng([seed, 1]))
     best, largest = None, 0.0
-    for move in islice(_moves(subject, x, np.random.default_rng([seed, 1])), MOST):
-        report = first.against(copy.deepcopy(move.data))
+    for move in islice((move for move in near if move.base is None and move.hops == 1), MOST):
+        report = first.against(move.data)
         apart = 0.0 if report.raised else _apart(report)
         if apart > largest:
             best, largest = move, apart
     if best is None:
         raise InputError("no neighbour of the data moves what is released; define neighbours.")
     return best
-
-
-def _moves(subject: Subject, x: object, rng: np.random.Generator) -> Iterator[Move]:
-    own = subject.neighbours(x, rng)
-    if own is not None:
-        yield from (move for move in own if move.base is None)
-        return
-    plan = subject.plan()
-    yield from (p.move for p in derived(x, plan.relation, str(plan.unit), rng) if p.x is None)
 
 
 def _apart(report: ReplayReport) -> float:

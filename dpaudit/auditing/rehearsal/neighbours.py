@@ -6,18 +6,20 @@ stand in a certificate.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpaudit.auditing.rehearsal.columns import Columns
-from dpaudit.plan import AddRemove, MetricBall, Relation, ReplaceOne
-from dpaudit.project import Move
+from dpaudit.auditing.rehearsal.constants import constants_of
+from dpaudit.plan import AddRemove, MetricBall, Plan, Relation, ReplaceOne
+from dpaudit.project import Move, Subject
 
-__all__ = ["Pair", "derived", "elsewhere"]
+__all__ = ["derived", "elsewhere", "moves"]
 
 BEYOND = 1e3
 """How far beyond the range of a column an extreme value lies, in units of that range."""
@@ -28,17 +30,25 @@ HEAVY = 25
 NEW = "a category that is not in the data"
 
 
-@dataclass(frozen=True)
-class Pair:
-    """Two neighbouring data sets.
+def moves(
+    subject: Subject, data: Any, plan: Plan, rng: np.random.Generator
+) -> tuple[Iterator[Move], Iterator[Move]]:
+    """Neighbours of the data of a subject, and data further away.
 
-    Attributes:
-        x: one of them; None for the data that were given.
-        move: leads to the other one.
+    They are its own, or else those that can be derived. Where a plan samples units that may be
+    absent, whoever is sampled depends on how many rows there are: rows are then replaced, which is
+    two steps of the relation, and a mistake below twice what is declared is not seen.
     """
-
-    x: Any
-    move: Move
+    own = subject.neighbours(data, rng)
+    if own is not None:
+        return iter(own), iter(())
+    unit, constants = str(plan.unit), constants_of(subject, plan)
+    varying = isinstance(plan.relation, AddRemove) and any(e.sampling for e in plan.invocations)
+    relation = ReplaceOne() if varying else plan.relation
+    near = derived(data, relation, unit, rng, constants)
+    if varying:
+        near = (replace(each, recipe=f"{each.recipe} (two steps)", hops=2) for each in near)
+    return near, elsewhere(data, relation, unit, rng, constants)
 
 
 def derived(
@@ -47,8 +57,8 @@ def derived(
     unit: str,
     rng: np.random.Generator,
     constants: Sequence[float] = (),
-) -> Iterator[Pair]:
-    """Pairs of neighbours, those that show most first; none if the data are of no known kind.
+) -> Iterator[Move]:
+    """Neighbours, those that show most first; none if the data are of no known kind.
 
     Args:
         data: what a subject runs on.
@@ -60,7 +70,7 @@ def derived(
     table = Columns.of(data, unit)
     if table is None or len(table) == 0:
         return
-    makers: dict[type, Callable[[Columns, Relation, np.random.Generator], Iterator[Pair]]] = {
+    makers: dict[type, Callable[[Columns, Relation, np.random.Generator], Iterator[Move]]] = {
         AddRemove: _add_remove,
         ReplaceOne: _replace,
         MetricBall: _within_ball,
@@ -90,45 +100,49 @@ def elsewhere(
     if not isinstance(relation, AddRemove | ReplaceOne):
         zero = _zeroed(table)
         if zero:
-            yield Move(table.changed(list(rows), zero).data, "every unit zeroed")
+            yield _far(table.changed(list(rows), zero), "every unit zeroed")
         return
     mixed = {name: each[rng.permutation(len(table))] for name, each in table.values().items()}
-    yield Move(table.changed(list(rows), mixed).data, "values shuffled among all rows")
+    yield _far(table.changed(list(rows), mixed), "values shuffled among all rows")
     first = {name: each[:1] for name, each in table.values().items()}
-    yield Move(table.changed(list(rows), first).data, "every row given the values of row 0")
+    yield _far(table.changed(list(rows), first), "every row given the values of row 0")
     cycled = _cycled(table, constants)
     if cycled:
         told = "every row given numbers of the plan and the code"
-        yield Move(table.changed(list(rows), cycled).data, told)
+        yield _far(table.changed(list(rows), cycled), told)
     if isinstance(relation, AddRemove) and len(table) > 3:
-        yield Move(_without(table, np.arange(0, len(table), 2)).data, "every second row removed")
-        yield Move(table.take([0]).data, "all rows but row 0 removed")
+        yield _far(_without(table, np.arange(0, len(table), 2)), "every second row removed")
+        yield _far(table.take([0]), "all rows but row 0 removed")
+
+
+def _far(table: Columns, recipe: str) -> Move:
+    return Move(table.data, recipe, hops=math.inf)
 
 
 # -- by relation ----------------------------------------------------------------------------------
 
 
-def _add_remove(table: Columns, _: Relation, rng: np.random.Generator) -> Iterator[Pair]:
+def _add_remove(table: Columns, _: Relation, rng: np.random.Generator) -> Iterator[Move]:
     for label, rows in _chosen(table, rng):
         if len(rows) < len(table):
-            yield Pair(None, Move(_without(table, rows).data, f"{label} removed"))
-    row, label = _spare(table)
+            yield Move(_without(table, rows).data, f"{label} removed")
+    label = "a row" if table.unit is None else "a unit of one row"
     for what, values, extreme in _variants(table):
-        move = f"{label} added with {what}"
-        yield Pair(None, Move(_added(table, [row], values).data, move, extreme))
+        yield Move(_added(table, [0], values).data, f"{label} added with {what}", extreme)
     if table.unit is not None:
         most = HEAVY + max(map(len, table.units()))
-        equal = [row] * most
-        yield Pair(None, Move(_added(table, equal, {}).data, f"a unit of {most} rows added"))
+        equal = [0] * most
+        yield Move(_added(table, equal, {}).data, f"a unit of {most} rows added")
         others = np.resize(rng.permutation(len(table)), most).tolist()
         told = f"a unit of {most} rows that are each another unit's added"
-        yield Pair(None, Move(_added(table, others, {}).data, told))
+        yield Move(_added(table, others, {}).data, told)
     one = table.take([0])
     if len(table) > 1:
-        yield Pair(one.data, Move(_without(one, np.array([0])).data, "the only row removed", True))
+        none = _without(one, np.array([0])).data
+        yield Move(none, "the only row removed", True, one.data)
 
 
-def _replace(table: Columns, _: Relation, rng: np.random.Generator) -> Iterator[Pair]:
+def _replace(table: Columns, _: Relation, rng: np.random.Generator) -> Iterator[Move]:
     chosen = list(_chosen(table, rng))
     for label, rows in chosen:
         others = [n for n in range(len(table)) if n not in set(rows.tolist())]
@@ -136,34 +150,32 @@ def _replace(table: Columns, _: Relation, rng: np.random.Generator) -> Iterator[
             other = int(rng.choice(others))
             values = {name: each[other] for name, each in table.values().items()}
             move = f"{label} given the values of another row"
-            yield Pair(None, Move(table.changed(list(rows), values).data, move))
+            yield Move(table.changed(list(rows), values).data, move)
     label, rows = chosen[0]
     for what, values, extreme in _variants(table):
         move = f"{label} given {what}"
-        yield Pair(None, Move(table.changed(list(rows), values).data, move, extreme))
+        yield Move(table.changed(list(rows), values).data, move, extreme)
 
 
-def _zero(table: Columns, _: Relation, rng: np.random.Generator) -> Iterator[Pair]:
+def _zero(table: Columns, _: Relation, rng: np.random.Generator) -> Iterator[Move]:
     zero = _zeroed(table)
     if not zero:
         return
     chosen = list(_chosen(table, rng))
     for label, rows in chosen:
-        yield Pair(None, Move(table.changed(list(rows), zero).data, f"{label} zeroed"))
+        yield Move(table.changed(list(rows), zero).data, f"{label} zeroed")
     label, rows = chosen[0]
     for what, values, extreme in _variants(table):
         x = table.changed(list(rows), values)
         move = f"{label}, with {what}, zeroed"
-        yield Pair(x.data, Move(x.changed(list(rows), zero).data, move, extreme))
+        yield Move(x.changed(list(rows), zero).data, move, extreme, x.data)
 
 
-def _divided(table: Columns, relation: Relation) -> Iterator[Pair]:
+def _divided(table: Columns, relation: Relation) -> Iterator[Move]:
     """Half of the units at one end and half at the other: where one unit decides a majority."""
-    numbers = {name: each for name, each in table.values().items() if each.dtype.kind in "fiu"}
-    if not numbers or len(table) < 2:
+    low, top = _ends(_numbers(table))
+    if not top or len(table) < 2:
         return
-    top = {name: np.nanmax(each, axis=0) for name, each in numbers.items()}
-    low = {name: np.nanmin(each, axis=0) for name, each in numbers.items()}
     half = len(table) // 2
     for above in (half, half + 1):
         x = table.changed(list(range(above)), top).changed(list(range(above, len(table))), low)
@@ -174,12 +186,12 @@ def _divided(table: Columns, relation: Relation) -> Iterator[Pair]:
                 f"row 0 of {above} with the largest values removed",
                 x.take(range(1, len(table))),
             )
-        yield Pair(x.data, Move(moved.data, move, True))
+        yield Move(moved.data, move, True, x.data)
 
 
-def _at_constants(table: Columns, relation: Relation, constants: Sequence[float]) -> Iterator[Pair]:
+def _at_constants(table: Columns, relation: Relation, constants: Sequence[float]) -> Iterator[Move]:
     """A unit whose numbers are one of the plan's or the code's."""
-    numbers = {name: each for name, each in table.values().items() if each.dtype.kind in "fiu"}
+    numbers = _numbers(table)
     for place, constant in enumerate(constants if numbers else ()):
         values = {name: _as_entry(each, constant) for name, each in numbers.items()}
         told = f"number {place} of the plan and the code"
@@ -187,7 +199,7 @@ def _at_constants(table: Columns, relation: Relation, constants: Sequence[float]
             made = Move(_added(table, [0], values).data, f"a unit of {told} added", True)
         else:
             made = Move(table.changed([0], values).data, f"row 0 given {told}", True)
-        yield Pair(None, made)
+        yield made
 
 
 def _cycled(table: Columns, constants: Sequence[float]) -> dict[str, Any]:
@@ -196,8 +208,8 @@ def _cycled(table: Columns, constants: Sequence[float]) -> dict[str, Any]:
         return {}
     return {
         name: np.resize([_as_entry(each, c) for c in constants], len(table))
-        for name, each in table.values().items()
-        if each.dtype.kind in "fiu" and each.ndim == 1
+        for name, each in _numbers(table).items()
+        if each.ndim == 1
     }
 
 
@@ -208,22 +220,22 @@ def _as_entry(column: NDArray[Any], number: float) -> Any:
     return int(min(max(round(number), info.min), info.max))
 
 
-def _every_unit(table: Columns, relation: Relation) -> Iterator[Pair]:
+def _every_unit(table: Columns, relation: Relation) -> Iterator[Move]:
     """Each unit removed, or given the values of the next one."""
     units = table.units()
     if len(units) < 2:
         return
     for number, rows in enumerate(units[:EVERY]):
         if isinstance(relation, AddRemove):
-            yield Pair(None, Move(_without(table, rows).data, f"unit {number} removed"))
+            yield Move(_without(table, rows).data, f"unit {number} removed")
             continue
         other = units[(number + 1) % len(units)][0]
         values = {name: each[other] for name, each in table.values().items()}
         told = f"unit {number} given the values of unit {(number + 1) % len(units)}"
-        yield Pair(None, Move(table.changed(list(rows), values).data, told))
+        yield Move(table.changed(list(rows), values).data, told)
 
 
-def _within_ball(table: Columns, relation: Relation, rng: np.random.Generator) -> Iterator[Pair]:
+def _within_ball(table: Columns, relation: Relation, rng: np.random.Generator) -> Iterator[Move]:
     """One row moved by the radius: along axes, and at random."""
     assert isinstance(relation, MetricBall)
     names = [name for name, each in table.values().items() if each.dtype.kind == "f"]
@@ -239,7 +251,7 @@ def _within_ball(table: Columns, relation: Relation, rng: np.random.Generator) -
                 table.arrays[name].shape[1:]
             )
             changed = table.changed(list(rows[:1]), {name: moved})
-            yield Pair(None, Move(changed.data, f"{label} moved {what}"))
+            yield Move(changed.data, f"{label} moved {what}")
 
 
 # -- units and rows -------------------------------------------------------------------------------
@@ -265,15 +277,21 @@ def _chosen(table: Columns, rng: np.random.Generator) -> Iterator[tuple[str, NDA
                 (np.argmax(sizes[:, 0]), "largest value"),
                 (np.argmin(sizes[:, 0]), "smallest value"),
             ):
-                numbers.setdefault(own[int(row)], f"the {what} with the {which} of {name!r}")
+                numbers.setdefault(own[int(row)], f"the {what} with the {which} of {name}")
     for number in rng.integers(len(units), size=2).tolist():
         numbers.setdefault(number, f"{what} {number}")
     for number, label in numbers.items():
         yield label, units[number]
 
 
-def _spare(table: Columns) -> tuple[int, str]:
-    return 0, "a row" if table.unit is None else "a unit of one row"
+def _numbers(table: Columns) -> dict[str, NDArray[Any]]:
+    return {name: each for name, each in table.values().items() if each.dtype.kind in "fiu"}
+
+
+def _ends(numbers: Mapping[str, NDArray[Any]]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The smallest and the largest values of columns."""
+    low = {name: np.nanmin(each, axis=0) for name, each in numbers.items()}
+    return low, {name: np.nanmax(each, axis=0) for name, each in numbers.items()}
 
 
 def _without(table: Columns, rows: NDArray[np.intp]) -> Columns:
@@ -301,13 +319,11 @@ def _zeroed(table: Columns) -> dict[str, Any]:
 
 def _variants(table: Columns) -> Iterator[tuple[str, dict[str, Any], bool]]:
     """Values of a row: as the data have them, and (True) as they have not, but others could."""
-    columns = table.values()
-    numbers = {name: each for name, each in columns.items() if each.dtype.kind in "fiu"}
+    columns, numbers = table.values(), _numbers(table)
     reals = [name for name, each in columns.items() if each.dtype.kind == "f"]
     words = [name for name, each in columns.items() if _is_text(each)]
     if numbers:
-        top = {name: np.nanmax(each, axis=0) for name, each in numbers.items()}
-        low = {name: np.nanmin(each, axis=0) for name, each in numbers.items()}
+        low, top = _ends(numbers)
         yield "the largest values", top, False
         yield "the smallest values", low, False
         yield "values far above all others", _beyond(numbers, 1), True

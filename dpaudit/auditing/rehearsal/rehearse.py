@@ -8,7 +8,6 @@ for its law, and ways around the ledger are watched. Everything that was release
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -19,13 +18,12 @@ from dpaudit.auditing.rehearsal.watching import watched
 from dpaudit.certificate import Finding, Rehearsal
 from dpaudit.plan import Plan
 from dpaudit.project import Subject
+from dpaudit.project.execution import Progress
 
 __all__ = ["MOST", "Rehearsed", "rehearse"]
 
 MOST = 24
 """Neighbours that are tried, unless more are asked for; further ones only where runs are quick."""
-
-Progress = Callable[[int, int], None]
 
 
 @dataclass(frozen=True)
@@ -68,6 +66,7 @@ def rehearse(
     most: int = MOST,
     timeout: float | None = 60.0,
     progress: Progress | None = None,
+    command: str = "",
 ) -> Rehearsed:
     """Put the real run of a subject to the test.
 
@@ -80,13 +79,15 @@ def rehearse(
         most: how many neighbours are tried, at most, where runs take long.
         timeout: seconds that one run may take; None for any time.
         progress: called with the runs that are done and those to be done.
+        command: that shows a replay, but for how its neighbour is made, for findings.
 
     Raises:
         InputError: if a number is out of range.
     """
     most = validate.integer_at_least(1, most=most)
     seed = validate.integer_at_least(0, seed=seed)
-    session = Session(subject, data, plan or subject.plan(), seed, most, timeout, progress)
+    plan = plan or subject.plan()
+    session = Session(subject, data, plan, seed, most, timeout, progress, command)
     reason = ""
     with watched() as watch:
         try:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import copy
+import shlex
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any, TypeVar
 
 import numpy as np
@@ -14,8 +15,8 @@ from dpaudit.auditing.distinguishing.limits import TrialTimeoutError, within_tim
 from dpaudit.auditing.noise.conformance import judged
 from dpaudit.auditing.rehearsal import failures
 from dpaudit.auditing.rehearsal.afresh import afresh
-from dpaudit.auditing.rehearsal.constants import constants_of
-from dpaudit.auditing.rehearsal.neighbours import Pair, derived, elsewhere
+from dpaudit.auditing.rehearsal.neighbours import moves
+from dpaudit.auditing.rehearsal.samples import UNITS, Samples
 from dpaudit.auditing.replaying.checks import Telling
 from dpaudit.auditing.replaying.recording import Step
 from dpaudit.auditing.replaying.replay import Recorded, ReplayReport, record
@@ -23,6 +24,7 @@ from dpaudit.certificate import Finding, Rehearsal
 from dpaudit.errors import DpAuditError, PlanMismatchError, UnsupportedError
 from dpaudit.plan import Plan, TrustModel
 from dpaudit.project import Move, Subject
+from dpaudit.project.execution import Progress
 from dpaudit.project.foreign import place_of
 
 __all__ = ["EndError", "Session"]
@@ -35,6 +37,8 @@ PATIENCE = 5.0
 """Seconds that a run on a neighbour may take beyond 20 times those of the first run."""
 AFRESH = 3
 """So many neighbours are run on a new copy of the subject's module too."""
+FURTHER = 1_000_000
+"""Between the seeds of a rehearsal and those of the runs that show who is sampled."""
 DISCREET = Telling(values=False)
 """Findings of a rehearsal stand in certificates."""
 
@@ -65,6 +69,7 @@ class Session:
         most: neighbours that are tried where runs are slow.
         limit: seconds that one run may take.
         progress: called with the runs that are done and those to be done.
+        command: that shows a replay, but for how its neighbour is made; may be empty.
         findings: what does not hold.
     """
 
@@ -74,13 +79,19 @@ class Session:
     seed: int
     most: int
     limit: float | None
-    progress: Callable[[int, int], None] | None
+    progress: Progress | None
+    command: str
     findings: list[Finding] = field(default_factory=list)
     _neighbours: list[str] = field(default_factory=list)
     _elsewhere: list[str] = field(default_factory=list)
     _refused: list[str] = field(default_factory=list)
     _recorded: list[tuple[Step, ...]] = field(default_factory=list)
+    _sampled: list[tuple[Move, int]] = field(default_factory=list)
+    _draws: int = 0
     _done: int = 0
+
+    def __post_init__(self) -> None:
+        self._samples = Samples.of(self.plan)
 
     def play(self) -> None:
         """Every run; what is found is added to the findings.
@@ -94,26 +105,26 @@ class Session:
         first = self._first()
         took = time.monotonic() - start
         self._require_stable(first)
-        own = self.subject.neighbours(self.data, rng)
-        pairs = self._derived(rng) if own is None else (Pair(move.base, move) for move in own)
-        for number, pair in enumerate(pairs):
+        near, far = moves(self.subject, self.data, self.plan, rng)
+        for number, move in enumerate(near):
             if number >= self.most and time.monotonic() - start > QUICK:
                 break
-            base = first if pair.x is None else self._base(pair)
+            base = first if move.base is None else self._base(move)
             if base is not None:
-                self._compare(base, pair.move, took)
-            if pair.x is None and number < AFRESH:
-                self._compare_afresh(first, pair.move)
+                self._compare(base, move, took)
+            if move.base is None and number < AFRESH:
+                self._compare_afresh(first, move)
         if self._refused and not self._neighbours:
             raise EndError("The run refuses every neighbour of the data; define neighbours.")
         if not self._neighbours:
             kind = type(self.data).__name__
             raise EndError(f"No neighbours can be derived from a {kind}; define neighbours.")
-        if own is None:
-            for move in self._further(rng):
-                self._compare_further(first, move)
+        for move in far:
+            self._compare_far(first, move)
+        self._follow_samples()
         self._require_same_plan()
         noise = judged(self._recorded, error_rate=ERROR_RATE, seed=self.seed)
+        self._draws = sum(each.draws for each in noise.tested)
         self.findings += noise.findings
 
     def record(self, name: str) -> Rehearsal:
@@ -127,7 +138,8 @@ class Session:
             neighbours=tuple(self._neighbours),
             elsewhere=tuple(self._elsewhere),
             refused=tuple(self._refused),
-            draws=sum(np.size(step.released) for step in steps),
+            draws=self._draws,
+            samples=self._samples.followed,
             external=tuple(sorted(external)),
         )
 
@@ -137,7 +149,7 @@ class Session:
         """The run on the data; what it raises ends the rehearsal."""
         self._require_same_plan()
         try:
-            made = self._timed(lambda: record(self.subject, self._copy(self.data), self.seed))
+            made = self._timed(lambda: record(self.subject, self.data, self.seed))
         except PlanMismatchError:
             self.findings.append(failures.LEAVES_PLAN)
             raise EndError("") from None
@@ -153,7 +165,7 @@ class Session:
         return made
 
     def _require_stable(self, first: Recorded) -> None:
-        unstable = self._timed(lambda: first.unstable(self._copy(self.data), DISCREET))
+        unstable = self._timed(lambda: first.unstable(self.data, DISCREET))
         if unstable is not None:
             self.findings.append(unstable)
             raise EndError("")
@@ -166,27 +178,13 @@ class Session:
 
     # -- other data ------------------------------------------------------------------------------
 
-    def _derived(self, rng: np.random.Generator) -> Iterator[Pair]:
-        if any(each.sampling for each in self.plan.invocations):
-            raise EndError(
-                "The plan samples units, and who is sampled changes with the number of rows; "
-                "define neighbours that keep the sample."
-            )
-        constants = constants_of(self.subject, self.plan)
-        unit = str(self.plan.unit)
-        return derived(self.data, self.plan.relation, unit, rng, constants)
-
-    def _further(self, rng: np.random.Generator) -> Iterator[Move]:
-        constants = constants_of(self.subject, self.plan)
-        return elsewhere(self.data, self.plan.relation, str(self.plan.unit), rng, constants)
-
-    def _base(self, pair: Pair) -> Recorded | None:
+    def _base(self, move: Move) -> Recorded | None:
         """A first run on other data; None if the code refuses them."""
         seed = self.seed + len(self._recorded)  # of its own: equal noise is a finding
         try:
-            made = self._timed(lambda: record(self.subject, self._copy(pair.x), seed))
+            made = self._timed(lambda: record(self.subject, move.base, seed))
         except Exception:  # noqa: BLE001 - a refusal of data that were made up is no finding
-            self._refused.append(pair.move.recipe)
+            self._refused.append(move.recipe)
             return None
         self._recorded.append(made.run.steps)
         return made
@@ -194,20 +192,37 @@ class Session:
     def _compare(self, base: Recorded, move: Move, took: float) -> None:
         patience = PATIENCE + 20 * took
         limit = patience if self.limit is None else min(self.limit, patience)
-        try:
-            report = self._timed(
-                lambda: base.against(self._copy(move.data), telling=DISCREET), limit
-            )
-        except TrialTimeoutError:
-            self._neighbours.append(move.recipe)
-            self._keep([failures.does_not_end(limit)], move.recipe)
-            return
-        if report.raised and move.extreme and self._may_refuse(report):
+        report = self._against(base, move, limit)
+        if report is not None and report.raised and move.extreme and self._may_refuse(report):
             self._refused.append(move.recipe)
             return
         self._neighbours.append(move.recipe)
+        if report is not None and move.base is None and len(self._sampled) < UNITS:
+            needed = self._samples.first(report)
+            self._sampled += [(move, needed)] if needed else []
+        if report is None:
+            self._keep([failures.does_not_end(limit)], move)
+            return
         raised = [failures.raised(report)] if report.raised else []
-        self._keep([*report.findings, *raised], move.recipe)
+        self._keep([*report.findings, *raised], move)
+
+    def _follow_samples(self) -> None:
+        """Run again with other seeds, and see how often units are in samples."""
+        if not self._samples.rates:
+            return
+        if not self._sampled:
+            raise EndError("No unit was seen in a sample; define neighbours that are.")
+        reports: dict[str, list[ReplayReport]] = {}
+        for number in range(max(needed for _, needed in self._sampled)):
+            seed = self.seed + FURTHER + number
+            base = self._timed(partial(record, self.subject, self.data, seed))
+            for move, _ in self._sampled:
+                report = self._against(base, move)
+                if report is not None:
+                    reports.setdefault(move.recipe, []).append(report)
+        for each in reports.values():
+            self._samples.further(each)
+        self.findings += self._samples.findings(ERROR_RATE)
 
     def _may_refuse(self, report: ReplayReport) -> bool:
         """Whether nobody learns more from a refusal than that values are checked.
@@ -218,47 +233,48 @@ class Session:
             return True
         return not report.before and not report.at_the_door
 
-    def _compare_further(self, first: Recorded, move: Move) -> None:
-        try:
-            report = self._timed(
-                lambda: first.against(self._copy(move.data), neighbours=False, telling=DISCREET)
-            )
-        except TrialTimeoutError:
-            return
-        if not report.raised:
+    def _compare_far(self, first: Recorded, move: Move) -> None:
+        report = self._against(first, move)
+        if report is not None and not report.raised:
             self._elsewhere.append(move.recipe)
-            self._keep(report.findings, move.recipe)
+            self._keep(report.findings, move)
 
     def _compare_afresh(self, first: Recorded, move: Move) -> None:
         """The same on a new copy of the subject's module, which no earlier run has touched."""
         copied = afresh(self.subject)
-        if copied is None:
-            return
+        report = None if copied is None else self._against(first, move, algorithm=copied)
+        if report is not None and not report.raised:
+            self._keep(report.findings, move, ", by a new copy of the module")
+
+    def _against(
+        self,
+        base: Recorded,
+        move: Move,
+        limit: float | None = None,
+        algorithm: Subject | None = None,
+    ) -> ReplayReport | None:
+        """The run on other data, compared; None if it takes too long."""
         try:
-            report = self._timed(
-                lambda: first.against(self._copy(move.data), telling=DISCREET, algorithm=copied)
+            return self._timed(
+                lambda: base.against(
+                    move.data, hops=move.hops, telling=DISCREET, algorithm=algorithm
+                ),
+                limit,
             )
         except TrialTimeoutError:
-            return
-        if not report.raised:
-            self._keep(report.findings, f"{move.recipe}, by a new copy of the module")
+            return None
 
     # -- for all ---------------------------------------------------------------------------------
 
-    def _keep(self, findings: Iterable[Finding], recipe: str) -> None:
+    def _keep(self, findings: Iterable[Finding], move: Move, how: str = "") -> None:
         """The first finding of each rule and place, with the data that show it."""
         known = {(each.rule, each.at) for each in self.findings}
+        told = f"Neighbour: {move.recipe}{how}; seed {self.seed}."
+        if self.command and not how:
+            told += f" To see it: {self.command} {shlex.quote(move.recipe)}"
         for finding in findings:
             if (finding.rule, finding.at) not in known:
-                how = f"{finding.message} (Neighbour: {recipe}; seed {self.seed}.)"
-                self.findings.append(replace(finding, message=how))
-
-    def _copy(self, data: Any) -> Any:
-        """Data of one run's own, which it may change."""
-        try:
-            return copy.deepcopy(data)
-        except Exception:  # noqa: BLE001 - what cannot be copied is handed over as it is
-            return data
+                self.findings.append(replace(finding, message=f"{finding.message} ({told})"))
 
     def _timed(self, call: Callable[[], _T], limit: float | None = None) -> _T:
         made = within_time(self.limit if limit is None else limit, call)

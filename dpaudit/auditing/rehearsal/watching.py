@@ -7,6 +7,7 @@ import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
+from functools import cache
 from types import FrameType
 from typing import Any
 from unittest import mock
@@ -110,7 +111,10 @@ def _heard(event: str, arguments: tuple[Any, ...]) -> None:
                 watch.outside.append(f"{deed} at {caller(())}")
 
 
-sys.addaudithook(_heard)
+@cache
+def _listen() -> None:
+    """Hear what the interpreter reports from now on, once."""
+    sys.addaudithook(_heard)
 
 
 @contextmanager
@@ -139,6 +143,7 @@ def watched() -> Iterator[Watch]:
                 if name in kind.__dict__:
                     own = kind.__dict__[name]
                     stack.enter_context(mock.patch.object(kind, name, used(own)))
+        _listen()
         own = (threading.get_ident(), watch)
         _watches.append(own)
         try:

@@ -58,18 +58,21 @@ class Telling:
 EVERYTHING = Telling()
 
 
-def too_far(compared: Sequence[tuple[Step, Step]], telling: Telling = EVERYTHING) -> list[Finding]:
+def too_far(
+    compared: Sequence[tuple[Step, Step]], telling: Telling = EVERYTHING, hops: float = 1
+) -> list[Finding]:
     """Pre-noise values further apart than declared; the first of each invocation."""
     found: dict[str, Finding] = {}
     for one, two in compared:
         call = one.invocation
         observed = one.distance(two)
-        if observed > call.sensitivity + _slack(one, two) and call.at not in found:
+        if observed > hops * call.sensitivity + _slack(one, two) and call.at not in found:
             found[call.at] = Finding(
                 "sensitivity-understated",
                 Severity.ERROR,
                 f"The pre-noise values of the neighbours at {telling.place(one)} are "
-                f"{telling.apart(observed, call.sensitivity)} in {call.mechanism.norm.value}; "
+                f"{telling.apart(observed, hops * call.sensitivity)} in "
+                f"{call.mechanism.norm.value}{_steps(hops)}; "
                 f"declared is a sensitivity of {call.sensitivity:.6g}.",
                 "Declare the true sensitivity, or clip the value in the mechanism.",
                 call.at,
@@ -77,12 +80,16 @@ def too_far(compared: Sequence[tuple[Step, Step]], telling: Telling = EVERYTHING
     return list(found.values())
 
 
+def _steps(hops: float) -> str:
+    return "" if hops == 1 else f", {hops:g} steps from each other"
+
+
 def _differing(compared: Sequence[tuple[Step, Step]]) -> list[Step]:
     return [one for one, two in compared if one.distance(two) > _slack(one, two)]
 
 
 def too_often(
-    compared: Sequence[tuple[Step, Step]], telling: Telling = EVERYTHING
+    compared: Sequence[tuple[Step, Step]], telling: Telling = EVERYTHING, hops: float = 1
 ) -> list[Finding]:
     """One unit that moves more releases of an invocation than ``count``."""
     seen: Counter[str] = Counter()
@@ -90,14 +97,14 @@ def too_often(
     for one in _differing(compared):
         call = one.invocation
         seen[call.at] += 1
-        if seen[call.at] == one.touches + 1:
+        if seen[call.at] == hops * one.touches + 1:
             found.append(
                 Finding(
                     "touched-too-often",
                     Severity.ERROR,
-                    f"The neighbours differ in one {call.unit}, which moves release number "
-                    f"{seen[call.at]} of {call.at!r} at {telling.place(one)}; declared is that one "
-                    f"{call.unit} touches {one.touches}.",
+                    f"The neighbours differ in one {call.unit}{_steps(hops)}, which moves release "
+                    f"number {seen[call.at]} of {call.at!r} at {telling.place(one)}; declared is "
+                    f"that one {call.unit} touches {one.touches}.",
                     "Raise the count, or make sure that every unit enters no more often.",
                     call.at,
                 )
@@ -107,7 +114,7 @@ def too_often(
 
 
 def groups_overlap(
-    compared: Sequence[tuple[Step, Step]], telling: Telling = EVERYTHING
+    compared: Sequence[tuple[Step, Step]], telling: Telling = EVERYTHING, hops: float = 1
 ) -> list[Finding]:
     """One unit that moves releases of two groups, which compose in parallel only if disjoint."""
     groups: dict[str, Step] = {}
@@ -117,7 +124,7 @@ def groups_overlap(
             continue
         groups[group.name] = one
         allowed = 2 if one.invocation.relation.moves_between(group.membership) else 1
-        if len(groups) > allowed:
+        if len(groups) > hops * allowed:
             name, earlier = next(iter(groups.items()))
             return [
                 Finding(

@@ -83,7 +83,7 @@ def replay(algorithm: Runnable, x: Any, x_prime: Any, seed: int = 0) -> ReplayRe
     """Run an algorithm on two neighbours with the same noise, and compare what it released.
 
     Args:
-        algorithm: a subject, or a :class:`Routine`. It must not change the data it is given.
+        algorithm: a subject, or a :class:`Routine`.
         x: one data set.
         x_prime: its neighbour under the plan's relation.
         seed: of the noise and of the algorithm's own randomness.
@@ -177,25 +177,24 @@ class Recorded:
         self,
         x_prime: Any,
         *,
-        neighbours: bool = True,
+        hops: float = 1,
         telling: Telling = EVERYTHING,
         algorithm: Runnable | None = None,
     ) -> ReplayReport:
         """Compare with a run on other data.
 
         Args:
-            x_prime: a neighbour of x, or
-            neighbours: any other data that are reached by way of neighbours. Values and touches may
-                then differ as they like, control flow and results not.
+            x_prime: a neighbour of x, or data that are further away.
+            hops: how many steps from neighbour to neighbour lead there. Values, touches and groups
+                may differ by so many times what is declared, control flow and results never.
             telling: how much findings tell of the data.
             algorithm: an equal one in place of the algorithm.
         """
         first, second = self.run, self.again(x_prime, algorithm=algorithm)
         compared = list(zip(first.steps, second.common(first), strict=False))
         found: list[Finding] = []
-        if neighbours:
-            for check in (too_far, too_often, groups_overlap):
-                found += check(compared, telling)
+        for check in (too_far, too_often, groups_overlap):
+            found += check(compared, telling, hops)
         if second.ended is Ended.RAISED:
             assert second.error is not None
             self.error = second.error

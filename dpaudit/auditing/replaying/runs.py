@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import copy
 import io
 import json
 import logging
@@ -20,7 +21,7 @@ from dpaudit.auditing.replaying.recording import DivergedError, RecordingNoise, 
 from dpaudit.errors import PlanMismatchError
 from dpaudit.ledger import Ledger
 
-__all__ = ["Ended", "Run", "equal", "ran", "shown"]
+__all__ = ["Ended", "Run", "equal", "own_copy", "ran", "shown"]
 
 
 _DOOR = Ledger.__module__.rpartition(".")[0]
@@ -83,14 +84,18 @@ class Run:
 
 
 def ran(algorithm: Runnable, data: Any, noise: RecordingNoise, rng: np.random.Generator) -> Run:
-    """Run an algorithm through a ledger of its plan, whose noise keeps what passes."""
+    """Run an algorithm through a ledger of its plan, whose noise keeps what passes.
+
+    It is given data of its own, which it may change.
+    """
+    own = own_copy(data)
     ledger = Ledger(algorithm.plan(), noise=noise)
     result, ended = None, Ended.FINISHED
     error: Exception | None = None
     printed = io.StringIO()
     with _heard(printed):
         try:
-            result = algorithm.run(data, ledger, rng)
+            result = algorithm.run(own, ledger, rng)
         except DivergedError:
             ended = Ended.DIVERGED
         except PlanMismatchError as refused:
@@ -99,6 +104,14 @@ def ran(algorithm: Runnable, data: Any, noise: RecordingNoise, rng: np.random.Ge
             ended, error = Ended.RAISED, raised
     state = rng.bit_generator.state
     return Run(tuple(noise.steps), _published(result), printed.getvalue(), state, ended, error)
+
+
+def own_copy(data: Any) -> Any:
+    """Data of one run's own; what cannot be copied is handed over as it is."""
+    try:
+        return copy.deepcopy(data)
+    except Exception:  # noqa: BLE001 - whatever foreign data raise
+        return data
 
 
 @contextlib.contextmanager

@@ -25,6 +25,7 @@ from dpaudit.auditing.replaying.recording import (
     prepared,
     whole_streams,
 )
+from dpaudit.auditing.replaying.runs import own_copy
 from dpaudit.certificate import AuditRecord
 from dpaudit.errors import PlanMismatchError, UnsupportedError
 from dpaudit.ledger import Entry, Ledger
@@ -33,7 +34,7 @@ from dpaudit.mechanisms.continual.release import PrefixSums
 from dpaudit.plan import Plan
 from dpaudit.project import AuditPair
 
-__all__ = ["ReplayScore", "Transcripts", "audit_transcript"]
+__all__ = ["ReplayScore", "Transcripts", "audit_transcript", "refuse_samples"]
 
 Floats = NDArray[np.float64]
 
@@ -60,7 +61,7 @@ class Transcripts:
         for _ in range(size):
             noise = RecordingNoise(rng)
             ledger = Ledger(plan, noise=noise)
-            self.algorithm.run(data, ledger, np.random.default_rng(self.seed))
+            self.algorithm.run(own_copy(data), ledger, np.random.default_rng(self.seed))
             rows.append(np.concatenate([np.ravel(step.released) for step in noise.steps]))
         longest = max(row.size for row in rows)
         whole = np.zeros((size, 1 + max(longest, self.entries)))
@@ -140,7 +141,7 @@ class ReplayScore:
         noise = _ForcedNoise(transcript)
         ledger = Ledger(self.algorithm.plan(), noise=noise)
         try:
-            self.algorithm.run(data, ledger, np.random.default_rng(self.seed))
+            self.algorithm.run(own_copy(data), ledger, np.random.default_rng(self.seed))
         except (DivergedError, PlanMismatchError):
             return -np.inf
         return -np.inf if noise.left.size else noise.log_density()
@@ -178,11 +179,7 @@ def audit_transcript(
     execution = execution.updated(fields)
     seed = execution.known_seed()
     plan = algorithm.plan()
-    if any(each.sampling for each in plan.invocations):
-        raise UnsupportedError(
-            "the plan samples units: a transcript audit knows the sample, which the adversary of "
-            "an amplified guarantee does not; attack audit_release instead."
-        )
+    refuse_samples(plan)
     return audit_release(
         Transcripts(algorithm, seed, _most_entries(algorithm, pair, seed)),
         pair,
@@ -194,6 +191,19 @@ def audit_transcript(
         execution=execution,
         seed=seed,
     )
+
+
+def refuse_samples(plan: Plan) -> None:
+    """Refuse a plan whose releases have a mixture of densities.
+
+    Raises:
+        UnsupportedError: if it samples units.
+    """
+    if any(each.sampling for each in plan.invocations):
+        raise UnsupportedError(
+            "the plan samples units: a transcript audit knows the sample, which the adversary of "
+            "an amplified guarantee does not; attack audit_release instead."
+        )
 
 
 def _most_entries(algorithm: Runnable, pair: AuditPair, seed: int) -> int:

@@ -203,7 +203,7 @@ class Training:
             not_covered=NOT_COVERED,
         )
         run = {"summary": {"noisy_steps": len(self.ledger), "sampler": SAMPLER}, "series": {}}
-        certificate = replace(certificate, run=run)
+        certificate = certificate.with_run(run, None)
         if not any(each.severity is Severity.ERROR for each in own):
             return certificate
         instead = without_amplification(self._optimizers, certificate.guarantee)

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from dpaudit.certificate import Claim, Scope, Severity, Standing, Verdict
+from dpaudit.certificate.findings import float_samplers
 from dpaudit.certificate.verdicts import beyond_proof, contradicting
 from dpaudit.numbers import confidence, down, percent, plain, up
 from dpaudit.reporting.curves import best_odds, probability, proved_points
@@ -101,7 +102,7 @@ def _noise_of_run(certificate: Certificate) -> tuple[str, ...]:
     ledger = (certificate.run or {}).get("ledger", {})
     if ledger.get("seeded"):
         return ("The noise of its run follows from a stated seed: an experiment, no deployment.",)
-    if any(name.startswith("numpy") for name in ledger.get("samplers", ())):
+    if float_samplers(ledger.get("samplers", ())):
         return ("The noise of its run was drawn in floating point, by explicit choice.",)
     return ()
 

@@ -6,6 +6,7 @@ import numpy as np
 
 from dpaudit.auditing.rehearsal.afresh import afresh
 from dpaudit.auditing.rehearsal.rehearse import rehearse
+from dpaudit.mechanisms import Mechanism
 from dpaudit.project.targets import find_subject
 
 CODE = """
@@ -49,3 +50,28 @@ def test_what_has_no_file_is_rehearsed_as_it_is():
         pass
 
     assert afresh(Local()) is None
+
+
+OWN_MECHANISM = """
+from dataclasses import dataclass
+from typing import ClassVar
+from dpaudit import *
+
+@dataclass(frozen=True)
+class Own(Laplace):
+    kind: ClassVar[str] = "own-{}"
+
+@dataclass(frozen=True)
+class Uses(Subject):
+    def plan(self):
+        facts = (PrivacyUnit("row"), AddRemove(), TrustModel.CENTRAL)
+        return Plan.of(Invocation(Own(1.0), 1.0, *facts))
+"""
+
+
+def test_a_mechanism_of_the_module_stays_the_registered_one(tmp_path):
+    (tmp_path / "own.py").write_text(OWN_MECHANISM.format(tmp_path.name))
+    subject = find_subject(f"{tmp_path}/own.py:Uses", {})
+    assert afresh(subject) is None
+    plan = subject.plan()
+    assert Mechanism.kinds()[f"own-{tmp_path.name}"] is type(plan.invocations[0].mechanism)

@@ -13,7 +13,7 @@ ROWS = [0.5, 3.0, -2.0, 1.0]
 
 def pairs(data, relation, unit="row", seed=0):
     found = list(derived(data, relation, unit, np.random.default_rng(seed)))
-    return [(data if pair.x is None else pair.x, pair.move) for pair in found]
+    return [(data if move.base is None else move.base, move) for move in found]
 
 
 def lost(one, two):

@@ -13,6 +13,7 @@ from dpaudit import (
     Laplace,
     Ledger,
     Plan,
+    PoissonSampling,
     PrivacyUnit,
     RunResult,
     Subject,
@@ -193,3 +194,38 @@ def test_numbers_are_checked():
         rehearse(Total(), ROWS, most=0)
     with pytest.raises(InputError, match="seed is -1"):
         rehearse(Total(), ROWS, seed=-1)
+
+
+@dataclass(frozen=True)
+class Sampled(Total):
+    """Three sums of a Poisson sample each, under add-remove."""
+
+    clip: bool = True
+
+    def plan(self):
+        facts = (PrivacyUnit("row"), AddRemove(), TrustModel.CENTRAL)
+        sampling = PoissonSampling(0.5)
+        return Plan.of(Invocation(NOISE, 1.0, *facts, count=3, sampling=sampling, at="sum"))
+
+    def run(self, rows, ledger, rng):
+        bounded = np.clip(np.nan_to_num(rows), 0, 1) if self.clip else rows
+        masks = rng.random((3, len(rows))) < 0.5
+        sums = [ledger.release(NOISE, bounded[mask].sum(), at="sum") for mask in masks]
+        return RunResult({"sums": sums})
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_a_sample_is_kept_where_rows_are_replaced(seed):
+    right = rehearse(Sampled(), ROWS, seed=seed)
+    assert right.record.done
+    assert right.findings == ()
+    assert all(move.endswith("(two steps)") for move in right.record.neighbours)
+    wrong = rehearse(Sampled(clip=False), ROWS, seed=seed)
+    (found,) = (each for each in wrong.findings if each.rule == "sensitivity-understated")
+    assert "2 steps from each other" in found.message
+
+
+def test_only_draws_that_were_tested_are_counted():
+    assert rehearse(Raw(), ROWS).record.draws > 0
+    assert rehearse(Raw(what="branch"), ROWS[:30]).record.draws > 0
+    assert rehearse(Raw(what="unseeded"), ROWS).record.draws == 0, "it ended before the test"

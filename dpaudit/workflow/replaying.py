@@ -1,0 +1,100 @@
+"""Replaying a subject on one neighbour, for its author: findings in full, with private values."""
+
+from __future__ import annotations
+
+import json
+import math
+import shlex
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, fields
+
+import numpy as np
+
+from dpaudit.auditing.rehearsal.neighbours import moves
+from dpaudit.auditing.rehearsal.rehearse import MOST
+from dpaudit.auditing.replaying.replay import Comparison, ReplayReport, record
+from dpaudit.errors import InputError
+from dpaudit.project import Subject
+from dpaudit.project.foreign import foreign
+from dpaudit.project.targets import configuration, find_subject, parse_settings
+
+__all__ = ["Replayed", "replay_command", "replay_subject", "share"]
+
+
+@dataclass(frozen=True)
+class Replayed:
+    """A run on one neighbour with the releases of the run on the data.
+
+    Attributes:
+        neighbour: how the neighbour was made.
+        hops: how many steps lead there; infinite where values may lie as far apart as they like.
+        report: what it showed; it tells private values.
+    """
+
+    neighbour: str
+    hops: float
+    report: ReplayReport
+
+    @property
+    def largest(self) -> Comparison | None:
+        """The release whose values lie furthest apart, in units of what is declared."""
+        return max(self.report.comparisons, key=share, default=None)
+
+
+def share(one: Comparison) -> float:
+    """How far apart values are, in units of the declared sensitivity."""
+    if one.declared == 0:
+        return math.inf if one.observed else 0.0
+    return one.observed / one.declared
+
+
+def replay_subject(
+    name: str,
+    settings: Sequence[str] = (),
+    *,
+    data: str | None = None,
+    seed: int = 0,
+    neighbour: str = "",
+) -> Iterator[Replayed]:
+    """The replays of a rehearsal, one by one.
+
+    Args:
+        name: ``module:Object``.
+        settings: ``key=value`` texts.
+        data: name or path of the data; the subject's default where not given.
+        seed: of the rehearsal.
+        neighbour: how the one is made that is wanted, as a finding names it; all where empty.
+
+    Raises:
+        InputError: if something is wrong with the input, or no neighbour is made like that.
+    """
+    subject = find_subject(name, parse_settings(settings))
+    source = subject.default_data if data is None else data
+    found = False
+    with foreign(name):
+        loaded = subject.load(source, np.random.default_rng([seed, 0]))
+        first = record(subject, loaded, seed)
+        near, far = moves(subject, loaded, subject.plan(), np.random.default_rng([seed, 1]))
+        for number, move in enumerate([*near, *far]):
+            if neighbour in (move.recipe, "") and (neighbour or number < MOST):
+                found = True
+                base = first if move.base is None else record(subject, move.base, seed)
+                yield Replayed(move.recipe, move.hops, base.against(move.data, hops=move.hops))
+    if not found:
+        raise InputError(
+            f"no neighbour of {source!r} is made like that; leave --neighbour out to see which are."
+        )
+
+
+def replay_command(subject: Subject, name: str, data: str, seed: int) -> str:
+    """The command that tells of one neighbour in full; how it is made is still to follow."""
+    usual = {each.name: each.default for each in fields(subject)}  # type: ignore[arg-type]
+    words = ["dpaudit", "replay", name]
+    for key, value in configuration(subject).items():
+        if getattr(subject, key) != usual[key]:
+            words += ["--set", f"{key}={json.dumps(value, ensure_ascii=False)}"]
+    if data != subject.default_data:
+        words += ["--data", data]
+    if seed:
+        words += ["--seed", str(seed)]
+    return shlex.join([*words, "--neighbour"])
