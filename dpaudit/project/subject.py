@@ -135,6 +135,28 @@ class Subject(ABC):
             )
         return invocations[0].mechanism.release_many(data, size, rng)
 
+    def as_data(self, data: Any) -> Any:
+        """Data of :meth:`run` on which it releases what :meth:`audit_release` draws on ``data``.
+
+        A rehearsal then compares the two. Without it, ``audit_release`` is a model that its author
+        alone vouches for.
+
+        Args:
+            data: one side of :meth:`audit_pairs`.
+
+        Returns:
+            What :meth:`load` could return; None if there is nothing to compare.
+        """
+        return None
+
+    def statistic(self, releases: Sequence[Any]) -> NDArray[Any]:
+        """One row of :meth:`audit_release`, of all that a run released, in order.
+
+        The default takes all numbers one after the other, or the only one as it is.
+        """
+        whole = [np.asarray(each) for each in releases]
+        return whole[0] if len(whole) == 1 else np.concatenate([each.ravel() for each in whole])
+
     def neighbours(self, data: Any, rng: np.random.Generator) -> Iterable[Move] | None:
         """Neighbours of data under the relation of the plan, for a rehearsal of :meth:`run`.
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, ClassVar
@@ -216,6 +216,17 @@ class LocallyPrivate(Checked, Subject):
                 f"{'reward' if not wanted else f'list of {self.answers_per_user} rewards'}."
             )
         return self.mechanism.release_many(rewards, size, rng)
+
+    def as_data(self, data: Any) -> BanditProblem | None:
+        """A problem in which the first user has that reward."""
+        if self.answers_per_user > 1:
+            return None  # which later answers are the same user's follows from the points
+        problem = self.load(self.default_data, np.random.default_rng(0))
+        return AnotherAnswer.of(problem, turn=0, value=validate.finite(data=data))
+
+    def statistic(self, releases: Sequence[Any]) -> NDArray[Any]:
+        """The first answer."""
+        return np.asarray(releases[0])
 
     # -- run -------------------------------------------------------------------------------------
 

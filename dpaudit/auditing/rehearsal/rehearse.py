@@ -89,12 +89,13 @@ def rehearse(
     plan = plan or subject.plan()
     session = Session(subject, data, plan, seed, most, timeout, progress, command)
     reason = ""
-    with watched() as watch:
-        try:
+    try:
+        with watched() as watch:
             session.play()
-        except EndError as end:
-            reason = end.reason
-        except TrialTimeoutError:
-            reason = f"A run took more than {timeout:g} seconds; give a larger timeout."
+        session.compare_model()
+    except EndError as end:
+        reason = end.reason
+    except TrialTimeoutError:
+        reason = f"A run took more than {timeout:g} seconds; give a larger timeout."
     record = replace(session.record(name or "data"), reason=reason)
     return Rehearsed(record, (*session.findings, *watch.findings()))

@@ -15,6 +15,7 @@ from dpaudit.auditing.distinguishing.limits import TrialTimeoutError, within_tim
 from dpaudit.auditing.noise.conformance import judged
 from dpaudit.auditing.rehearsal import failures
 from dpaudit.auditing.rehearsal.afresh import afresh
+from dpaudit.auditing.rehearsal.model import model_findings
 from dpaudit.auditing.rehearsal.neighbours import moves
 from dpaudit.auditing.rehearsal.samples import UNITS, Samples
 from dpaudit.auditing.replaying.checks import Telling
@@ -126,6 +127,14 @@ class Session:
         noise = judged(self._recorded, error_rate=ERROR_RATE, seed=self.seed)
         self._draws = sum(each.draws for each in noise.tested)
         self.findings += noise.findings
+
+    def compare_model(self) -> None:
+        """Whether ``audit_release``, which needs no ledger, draws what the run releases.
+
+        Raises:
+            TrialTimeoutError: if that takes too long.
+        """
+        self.findings += self._timed(partial(model_findings, self.subject, self.seed, ERROR_RATE))
 
     def record(self, name: str) -> Rehearsal:
         """What was tested, for a certificate."""

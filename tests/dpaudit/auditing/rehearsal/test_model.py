@@ -1,0 +1,51 @@
+"""A model that draws what the run releases is silent; another one is found."""
+
+from dataclasses import dataclass
+
+import numpy as np
+import pytest
+from examples import Answers
+
+from dpaudit import AuditPair
+from dpaudit.auditing.rehearsal.model import model_findings
+from dpaudit.auditing.rehearsal.rehearse import rehearse
+
+
+@dataclass(frozen=True)
+class Modelled(Answers):
+    """All users answer alike; what is modelled are all answers, or what ``what`` makes of them."""
+
+    users: int = 3
+    what: str = "right"
+
+    def audit_pairs(self):
+        return (AuditPair(2.0, -2.0), AuditPair(0.0, 9.0))
+
+    def as_data(self, data):
+        return None if self.what == "incomparable" else np.full(self.users, data)
+
+    def audit_release(self, data, size, rng):
+        mechanism = self.plan().invocations[0].mechanism
+        shown = mechanism.release_many(np.full(self.users, data), size, rng)
+        if self.what == "shifted":
+            shown[:, 1] += 4.0
+        return shown[:, :2] if self.what == "shorter" else shown
+
+
+@pytest.mark.parametrize("seed", range(10))
+@pytest.mark.parametrize("what", ["right", "incomparable"])
+def test_a_right_model_is_silent(what, seed):
+    assert model_findings(Modelled(what=what), seed, 1e-6) == []
+
+
+@pytest.mark.parametrize("what", ["shifted", "shorter"])
+def test_a_wrong_model_is_found_by_a_rehearsal(what):
+    subject = Modelled(what=what)
+    (finding,) = rehearse(subject, subject.load("numbers", np.random.default_rng(0))).findings
+    assert finding.rule == "model-differs"
+
+
+def test_the_error_rate_is_as_stated():
+    subject = Modelled()
+    found = sum(bool(model_findings(subject, 1000 * seed, 0.2)) for seed in range(40))
+    assert found <= 20
