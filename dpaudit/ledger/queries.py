@@ -19,7 +19,7 @@ __all__ = ["BoundedQueries"]
 
 
 class BoundedQueries(ABC):
-    """Sums, counts, histograms and quantiles of rows, each unit's part bounded at the door.
+    """Sums, counts, means, histograms and quantiles of rows, each unit's part bounded at the door.
 
     An invocation that declares a :class:`~dpaudit.plan.Contribution` is released by these alone.
     """
@@ -63,6 +63,25 @@ class BoundedQueries(ABC):
             raise InputError("n and units are missing; give the number of rows, or their units.")
         rows = len(np.asarray(units)) if n is None else validate.integer_at_least(0, n=n)
         return self.sum(np.ones(rows, dtype=np.int64), units=units, at=at)
+
+    def mean(
+        self,
+        rows: ArrayLike,
+        *,
+        units: ArrayLike | None = None,
+        total: str = "sum",
+        count: str = "count",
+    ) -> Released:
+        """Release the sum and the number of rows, and divide them; less than one row counts as one.
+
+        Args:
+            rows: as for :meth:`sum`.
+            units: as for :meth:`sum`.
+            total: label of the invocation of the sum.
+            count: label of that of the number.
+        """
+        added = self.sum(rows, units=units, at=total)
+        return added / max(1.0, float(self.count(len(np.asarray(rows)), units=units, at=count)))
 
     def histogram(
         self,

@@ -99,6 +99,16 @@ def test_counts_are_of_people_or_of_rows():
         ledger.count(at="all")
 
 
+def test_a_mean_is_a_sum_over_a_number():
+    plan = bounded(QUIET, 2.0), bounded(QUIET, at="count")
+    people = ["a", "a", "b", "c"]
+    with opened(*plan) as ledger:
+        assert ledger.mean([0.5, 0.5, 9.0, np.nan], units=people) == pytest.approx(3.0 / 3)
+        assert len(ledger) == 2
+    with opened(*plan) as ledger:
+        assert ledger.mean([]) == pytest.approx(0.0, abs=1e-6), "nobody counts as one"
+
+
 def test_a_histogram_has_public_keys():
     ledger = opened(bounded(DiscreteLaplace(1e-3), 2.0, 2))
     keys = ["red", "blue", "red", "unheard of", "red"]
