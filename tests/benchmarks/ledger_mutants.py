@@ -424,6 +424,8 @@ def failing(folder: Path, mutant: Mutant) -> list[str] | None:
         return ["(no end)"]
     finally:
         path.write_text(source)
+    if done.returncode < 0:
+        return ["(killed)"]  # out of memory, say: a mutant that a bound was to prevent
     if done.returncode not in (0, 1):
         return None
     return list(_named(done.stdout))
