@@ -75,6 +75,7 @@ VIOLATED_BY = {
     "plan-not-followed": Premise.CONTROL_FLOW,
     "result-not-from-releases": Premise.RESULTS,
     "prints-private-data": Premise.RESULTS,
+    "reads-beside-load": Premise.RESULTS,
     "sampled-too-often": Premise.SAMPLING,
     "hidden-randomness": Premise.RESULTS,
     "not-the-declared-noise": Premise.NOISE,

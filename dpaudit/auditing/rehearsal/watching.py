@@ -17,7 +17,7 @@ from dpaudit.ledger import FloatNoise, Ledger
 from dpaudit.ledger.checks import caller
 from dpaudit.mechanisms import Mechanism
 
-__all__ = ["Watch", "watched"]
+__all__ = ["Watch", "unwatched", "watched"]
 
 _DRAWS = ("sample", "start")
 """What every draw of a mechanism's noise goes through."""
@@ -31,12 +31,14 @@ class Watch:
         ledgers: where ledgers were opened by the code itself.
         releases: where a mechanism was used without a ledger.
         outside: what reached files, processes or the network, and where.
+        reads: where files were read that are no code.
     """
 
     def __init__(self) -> None:
         self.ledgers: list[str] = []
         self.releases: list[str] = []
         self.outside: list[str] = []
+        self.reads: list[str] = []
 
     def findings(self) -> tuple[Finding, ...]:
         """One finding for each kind of thing that was seen."""
@@ -71,6 +73,16 @@ class Watch:
                     "write them.",
                 )
             )
+        if self.reads:
+            found.append(
+                Finding(
+                    "reads-beside-load",
+                    Severity.ERROR,
+                    f"The run {self.reads[0]}: what it holds is the same for all "
+                    "neighbours, so that a rehearsal says nothing of it.",
+                    "Read data in load, and public facts when the module is imported.",
+                )
+            )
         return tuple(found)
 
 
@@ -94,6 +106,20 @@ _DEEDS = {
 }
 
 
+_READS = "reads a file"
+_CODE = (".py", ".pyc", ".so", ".pyd", ".dll", ".dylib", ".pth", ".zip")
+_PLACES = (sys.prefix, sys.base_prefix, "/proc", "/sys", "/dev", "/etc", "/usr", "/lib")
+_SYSTEM = tuple({f"{os.path.realpath(place)}{os.sep}" for place in _PLACES})
+
+
+def _holds_data(path: Any) -> bool:
+    """Whether a file could be a user's data: neither code nor part of an installation."""
+    if isinstance(path, int):
+        return False
+    text = os.fsdecode(path)
+    return not text.endswith(_CODE) and not os.path.realpath(text).startswith(_SYSTEM)
+
+
 def _heard(event: str, arguments: tuple[Any, ...]) -> None:
     """The interpreter's own report of what code does to the world; it can never be taken back."""
     if not _watches:
@@ -102,13 +128,14 @@ def _heard(event: str, arguments: tuple[Any, ...]) -> None:
     if event == "open":
         path, mode, flags = arguments
         writes = flags & _WRITING if mode is None else set(mode) & set("wax+")
-        if not writes or "__pycache__" in str(path) or str(path) == os.devnull:
+        if "__pycache__" in str(path) or str(path) == os.devnull:
             return
-        deed = "writes a file"
+        deed = "writes a file" if writes else _READS if _holds_data(path) else ""
     if deed:
         for thread, watch in _watches:
             if thread == threading.get_ident():
-                watch.outside.append(f"{deed} at {caller(())}")
+                seen = watch.reads if deed == _READS else watch.outside
+                seen.append(f"{deed} at {caller(())}")
 
 
 @cache
@@ -150,6 +177,18 @@ def watched() -> Iterator[Watch]:
             yield watch
         finally:
             _watches.remove(own)
+
+
+@contextmanager
+def unwatched() -> Iterator[None]:
+    """While a module is loaded: what it does then, it does before it has seen any data."""
+    mine = [each for each in _watches if each[0] == threading.get_ident()]
+    for each in mine:
+        _watches.remove(each)
+    try:
+        yield
+    finally:
+        _watches.extend(mine)
 
 
 def _classes() -> set[type[Mechanism]]:

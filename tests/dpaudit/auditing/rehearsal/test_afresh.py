@@ -52,6 +52,15 @@ def test_what_has_no_file_is_rehearsed_as_it_is():
     assert afresh(Local()) is None
 
 
+def test_what_a_module_reads_when_it_is_loaded_is_no_finding(tmp_path):
+    (tmp_path / "facts.json").write_text("[1]")
+    code = CODE.replace("KEPT = {}", f"KEPT = {{}}; open({str(tmp_path / 'facts.json')!r}).close()")
+    code = code.replace('"mean": mean', '"mean": 1')
+    (tmp_path / "reader.py").write_text(code)
+    subject = find_subject(f"{tmp_path}/reader.py:Cached", {})
+    assert rehearse(subject, np.random.default_rng(0).uniform(0, 1, 20)).findings == ()
+
+
 OWN_MECHANISM = """
 from dataclasses import dataclass
 from typing import ClassVar

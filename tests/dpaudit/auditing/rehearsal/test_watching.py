@@ -60,7 +60,7 @@ def reads(folder):
         (lambda folder: (folder / "sub").mkdir(), "makes a folder"),
         (lambda folder: subprocess.run(["true"], check=True), "starts a process"),
         (lambda folder: sqlite3.connect(folder / "d").close(), "opens a database"),
-        (reads, None),
+        (reads, "reads a file"),
     ],
 )
 def test_what_reaches_the_world_is_named(tmp_path, deed, words):
@@ -68,5 +68,6 @@ def test_what_reaches_the_world_is_named(tmp_path, deed, words):
     with watched() as watch:
         deed(tmp_path)
     found = watch.findings()
-    assert [each.rule for each in found] == ([] if words is None else ["beside-the-ledger"])
-    assert words is None or f"The run {words} at " in found[0].message
+    rule = "reads-beside-load" if deed is reads else "beside-the-ledger"
+    assert [each.rule for each in found] == [rule]
+    assert f"The run {words} at " in found[0].message
