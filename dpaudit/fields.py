@@ -32,6 +32,8 @@ from types import NoneType, UnionType
 from typing import Annotated, Any, ClassVar, Self, TypeAlias, Union, cast, get_args, get_origin
 from typing import get_type_hints as type_hints
 
+import numpy as np
+
 from dpaudit import tables, validate
 from dpaudit.errors import InputError
 from dpaudit.extensions import load_extensions
@@ -217,6 +219,8 @@ def plain(value: Any) -> Any:
         return value.to_dict()
     if isinstance(value, Enum):
         return value.value
+    if isinstance(value, np.generic | np.ndarray):
+        return plain(value.tolist())
     if isinstance(value, tuple | list):
         return [plain(each) for each in value]
     if isinstance(value, Mapping):

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from dpaudit.certificate import Claim, Finding
 from dpaudit.errors import UnsupportedError
+from dpaudit.fields import plain
 from dpaudit.plan import Plan
 
 if TYPE_CHECKING:
@@ -82,7 +83,7 @@ class RunResult:
     def to_dict(self) -> dict[str, Any]:
         """A JSON record of what is published."""
         curves = {name: [float(y) for y in values] for name, values in self.series.items()}
-        return {"summary": dict(self.summary), "series": curves}
+        return {"summary": plain(self.summary), "series": curves}
 
 
 class Subject(ABC):

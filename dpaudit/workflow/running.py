@@ -118,7 +118,7 @@ def run_subject(
     owner = getattr(result, "owner", None)  # a result may be of any class with to_dict
     if owner is None:
         return certificate, written
-    private = files.pretty_json(owner.to_dict())
+    private = files.pretty_json(_results(f"{name} for its owner", owner))
     return certificate, (*written, files.write(folder / OWNER, private))
 
 

@@ -12,7 +12,6 @@ import sys
 from dataclasses import fields
 from typing import cast
 
-from dpaudit.auditing.rehearsal.watching import unwatched
 from dpaudit.fields import kinds_restored
 from dpaudit.project import Subject
 
@@ -26,7 +25,7 @@ def afresh(subject: Subject) -> Subject | None:
     mechanism of the plan: that of the copy would be another one.
     """
     try:
-        with kinds_restored(), unwatched():
+        with kinds_restored():
             made = _of_a_copy(subject)
             return made if made is not None and made.plan() == subject.plan() else None
     except Exception:  # noqa: BLE001 - code that cannot be loaded twice is rehearsed as it is

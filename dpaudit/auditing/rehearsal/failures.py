@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
+from dpaudit import files
 from dpaudit.auditing.replaying.replay import ReplayReport
+from dpaudit.auditing.replaying.runs import TEXT, Run
 from dpaudit.certificate import Finding, Severity
 
-__all__ = ["LEAVES_PLAN", "PLAN_CHANGES", "does_not_end", "raised"]
+__all__ = ["LEAVES_PLAN", "PLAN_CHANGES", "does_not_end", "raised", "unwritable"]
 
 LEAVES_PLAN = Finding(
     "plan-not-followed",
@@ -13,12 +17,30 @@ LEAVES_PLAN = Finding(
     "The run on the data asks for a release that the plan does not declare.",
     "Declare every release in the plan.",
 )
+UNWRITABLE = Finding(
+    "unwritable-result",
+    Severity.ERROR,
+    "The result of the run holds more than finite numbers, texts, lists and tables, as NaN is: it "
+    "could not be written, and what was released would be lost.",
+    "Return None where there is no number, and plain values else.",
+)
 PLAN_CHANGES = Finding(
     "plan-not-followed",
     Severity.ERROR,
     "The subject's plan is not the certified one any more once its data are loaded, or it has run.",
     "Let plan depend on public fields alone, and let nothing change them.",
 )
+
+
+def unwritable(run: Run) -> list[Finding]:
+    """A result that a run could not write, after its releases are paid for."""
+    if not isinstance(run.shown, Mapping):
+        return []
+    try:
+        files.canonical_json({name: run.shown[name] for name in run.shown if name != TEXT})
+    except (TypeError, ValueError, RecursionError):
+        return [UNWRITABLE]
+    return []
 
 
 def does_not_end(seconds: float) -> Finding:

@@ -14,7 +14,6 @@ from typing import Any
 from dpaudit import validate
 from dpaudit.auditing.distinguishing.limits import TrialTimeoutError
 from dpaudit.auditing.rehearsal.session import EndError, Session
-from dpaudit.auditing.rehearsal.watching import watched
 from dpaudit.certificate import Finding, Rehearsal
 from dpaudit.plan import Plan
 from dpaudit.project import Subject
@@ -90,12 +89,11 @@ def rehearse(
     session = Session(subject, data, plan, seed, most, timeout, progress, command)
     reason = ""
     try:
-        with watched() as watch:
-            session.play()
+        session.play()
         session.compare_model()
     except EndError as end:
         reason = end.reason
     except TrialTimeoutError:
         reason = f"A run took more than {timeout:g} seconds; give a larger timeout."
     record = replace(session.record(name or "data"), reason=reason)
-    return Rehearsed(record, (*session.findings, *watch.findings()))
+    return Rehearsed(record, (*session.findings, *session.watch.findings()))

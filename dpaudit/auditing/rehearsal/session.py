@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from functools import partial
+from os import PathLike
 from typing import Any, TypeVar
 
 import numpy as np
@@ -18,6 +19,7 @@ from dpaudit.auditing.rehearsal.afresh import afresh
 from dpaudit.auditing.rehearsal.model import model_findings
 from dpaudit.auditing.rehearsal.neighbours import moves
 from dpaudit.auditing.rehearsal.samples import UNITS, Samples
+from dpaudit.auditing.rehearsal.watching import Watch, watched
 from dpaudit.auditing.replaying.checks import Telling
 from dpaudit.auditing.replaying.recording import Step
 from dpaudit.auditing.replaying.replay import Recorded, ReplayReport, record
@@ -72,6 +74,7 @@ class Session:
         progress: called with the runs that are done and those to be done.
         command: that shows a replay, but for how its neighbour is made; may be empty.
         findings: what does not hold.
+        watch: on the ways around the ledger, while code runs.
     """
 
     subject: Subject
@@ -93,6 +96,7 @@ class Session:
 
     def __post_init__(self) -> None:
         self._samples = Samples.of(self.plan)
+        self.watch = Watch(files=isinstance(self.data, str | PathLike))
 
     def play(self) -> None:
         """Every run; what is found is added to the findings.
@@ -106,6 +110,7 @@ class Session:
         first = self._first()
         took = time.monotonic() - start
         self._require_stable(first)
+        self.findings += failures.unwritable(first.run)
         near, far = moves(self.subject, self.data, self.plan, rng)
         for number, move in enumerate(near):
             if number >= self.most and time.monotonic() - start > QUICK:
@@ -134,7 +139,8 @@ class Session:
         Raises:
             TrialTimeoutError: if that takes too long.
         """
-        self.findings += self._timed(partial(model_findings, self.subject, self.seed, ERROR_RATE))
+        compare = partial(model_findings, self.subject, self.seed, ERROR_RATE)
+        self.findings += within_time(self.limit, compare)
 
     def record(self, name: str) -> Rehearsal:
         """What was tested, for a certificate."""
@@ -286,7 +292,8 @@ class Session:
                 self.findings.append(replace(finding, message=f"{finding.message} ({told})"))
 
     def _timed(self, call: Callable[[], _T], limit: float | None = None) -> _T:
-        made = within_time(self.limit if limit is None else limit, call)
+        with watched(self.watch):
+            made = within_time(self.limit if limit is None else limit, call)
         self._done += 1
         if self.progress is not None:
             self.progress(self._done, max(self._done + 1, self.most + 4))

@@ -17,7 +17,7 @@ from dpaudit.ledger import FloatNoise, Ledger
 from dpaudit.ledger.checks import caller
 from dpaudit.mechanisms import Mechanism
 
-__all__ = ["Watch", "unwatched", "watched"]
+__all__ = ["Watch", "watched"]
 
 _DRAWS = ("sample", "start")
 """What every draw of a mechanism's noise goes through."""
@@ -27,6 +27,9 @@ _OWN = __name__.partition(".")[0]
 class Watch:
     """What was seen, by place in the code.
 
+    Args:
+        files: whether the run may read files, as where it is given their names.
+
     Attributes:
         ledgers: where ledgers were opened by the code itself.
         releases: where a mechanism was used without a ledger.
@@ -34,11 +37,19 @@ class Watch:
         reads: where files were read that are no code.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, *, files: bool = False) -> None:
+        self.files = files
         self.ledgers: list[str] = []
         self.releases: list[str] = []
         self.outside: list[str] = []
         self.reads: list[str] = []
+
+    def saw(self, deed: str, place: str) -> None:
+        """Keep what reached the world."""
+        if deed != _READS:
+            self.outside.append(f"{deed} at {place}")
+        elif not self.files and not _importing():
+            self.reads.append(f"{deed} at {place}")
 
     def findings(self) -> tuple[Finding, ...]:
         """One finding for each kind of thing that was seen."""
@@ -120,6 +131,16 @@ def _holds_data(path: Any) -> bool:
     return not text.endswith(_CODE) and not os.path.realpath(text).startswith(_SYSTEM)
 
 
+def _importing() -> bool:
+    """Whether a module is being loaded, which may read what it likes: it has seen no data."""
+    frame: FrameType | None = sys._getframe(2)
+    while frame is not None:
+        if _module(frame).startswith("importlib._bootstrap"):
+            return True
+        frame = frame.f_back
+    return False
+
+
 def _heard(event: str, arguments: tuple[Any, ...]) -> None:
     """The interpreter's own report of what code does to the world; it can never be taken back."""
     if not _watches:
@@ -134,8 +155,7 @@ def _heard(event: str, arguments: tuple[Any, ...]) -> None:
     if deed:
         for thread, watch in _watches:
             if thread == threading.get_ident():
-                seen = watch.reads if deed == _READS else watch.outside
-                seen.append(f"{deed} at {caller(())}")
+                watch.saw(deed, caller(()))
 
 
 @cache
@@ -145,9 +165,8 @@ def _listen() -> None:
 
 
 @contextmanager
-def watched() -> Iterator[Watch]:
+def watched(watch: Watch) -> Iterator[None]:
     """Watch what code in this thread does; ledgers of the rehearsal itself are no finding."""
-    watch = Watch()
 
     def opened(ledger: Any, *arguments: Any, **options: Any) -> None:
         if not _from_within():
@@ -174,21 +193,9 @@ def watched() -> Iterator[Watch]:
         own = (threading.get_ident(), watch)
         _watches.append(own)
         try:
-            yield watch
+            yield
         finally:
             _watches.remove(own)
-
-
-@contextmanager
-def unwatched() -> Iterator[None]:
-    """While a module is loaded: what it does then, it does before it has seen any data."""
-    mine = [each for each in _watches if each[0] == threading.get_ident()]
-    for each in mine:
-        _watches.remove(each)
-    try:
-        yield
-    finally:
-        _watches.extend(mine)
 
 
 def _classes() -> set[type[Mechanism]]:

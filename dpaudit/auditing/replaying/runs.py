@@ -21,9 +21,11 @@ from dpaudit.auditing.replaying.recording import DivergedError, RecordingNoise, 
 from dpaudit.errors import PlanMismatchError
 from dpaudit.ledger import Ledger
 
-__all__ = ["Ended", "Run", "equal", "own_copy", "ran", "shown"]
+__all__ = ["TEXT", "Ended", "Run", "equal", "own_copy", "ran", "shown"]
 
 
+TEXT = "its text"
+"""What a record is beside its values."""
 _DOOR = Ledger.__module__.rpartition(".")[0]
 
 
@@ -147,7 +149,7 @@ def _published(result: Any) -> Any:
         return result
     record = result.to_dict()
     try:
-        return {**record, "its text": json.dumps(record)}
+        return {**record, TEXT: json.dumps(record)}
     except (TypeError, ValueError):
         return record
 

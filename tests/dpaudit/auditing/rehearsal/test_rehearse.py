@@ -229,3 +229,39 @@ def test_only_draws_that_were_tested_are_counted():
     assert rehearse(Raw(), ROWS).record.draws > 0
     assert rehearse(Raw(what="branch"), ROWS[:30]).record.draws > 0
     assert rehearse(Raw(what="unseeded"), ROWS).record.draws == 0, "it ended before the test"
+
+
+@dataclass(frozen=True)
+class Shows(Total):
+    what: object = None
+
+    def run(self, rows, ledger, rng):
+        return RunResult({"sum": ledger.sum(rows), "what": self.what})
+
+
+@pytest.mark.parametrize("what", [None, np.int64(3), np.ones(2), (1, "a"), {"x": np.float32(1)}])
+def test_what_can_be_written_is_no_finding(what):
+    assert rehearse(Shows(what), ROWS).findings == ()
+
+
+@pytest.mark.parametrize("what", [float("nan"), np.inf, {1, 2}, object])
+def test_what_cannot_be_written_is_found_before_anything_is_released(what):
+    assert [each.rule for each in rehearse(Shows(what), ROWS).findings] == ["unwritable-result"]
+
+
+@dataclass(frozen=True)
+class ReadsItsData(Total):
+    def run(self, rows, ledger, rng):
+        return super().run(np.loadtxt(rows), ledger, rng)
+
+    def neighbours(self, data, rng):
+        shorter = data.with_name("shorter")
+        np.savetxt(shorter, np.loadtxt(data)[1:])
+        yield Move(shorter, "row 0 removed")
+
+
+def test_data_may_be_the_name_of_a_file(tmp_path):
+    np.savetxt(tmp_path / "rows", ROWS)
+    made = rehearse(ReadsItsData(), tmp_path / "rows")
+    assert made.record.done
+    assert made.findings == ()

@@ -1,5 +1,6 @@
 """Ways around the ledger are seen where the code takes them."""
 
+import importlib
 import inspect
 import sqlite3
 import subprocess
@@ -9,20 +10,22 @@ import pytest
 from examples import gaussian_invocation
 
 from dpaudit import Gaussian, Ledger, Plan
-from dpaudit.auditing.rehearsal.watching import watched
+from dpaudit.auditing.rehearsal.watching import Watch, watched
 
 NOISE = Gaussian(4.0)
 PLAN = Plan.of(gaussian_invocation(mechanism=NOISE, at="sum"))
 
 
 def test_the_ledger_of_the_rehearsal_is_no_finding():
-    with Ledger(PLAN, rng=np.random.default_rng(0)) as ledger, watched() as watch:
+    watch = Watch()
+    with Ledger(PLAN, rng=np.random.default_rng(0)) as ledger, watched(watch):
         ledger.release(NOISE, 1.0, at="sum")
     assert watch.findings() == ()
 
 
 def test_a_second_ledger_is_named_with_its_line():
-    with watched() as watch:
+    watch = Watch()
+    with watched(watch):
         line = inspect.currentframe().f_lineno + 1
         Ledger(PLAN, rng=np.random.default_rng(0))
     (finding,) = watch.findings()
@@ -32,13 +35,15 @@ def test_a_second_ledger_is_named_with_its_line():
 
 def test_a_mechanism_beside_the_ledger_is_named():
     for use in (NOISE.release, lambda value, rng: NOISE.release_many(value, 3, rng)):
-        with watched() as watch:
+        watch = Watch()
+        with watched(watch):
             use(1.0, np.random.default_rng(0))
         assert [finding.rule for finding in watch.findings()] == ["release-beside-the-ledger"]
 
 
 def test_nothing_is_watched_afterwards():
-    with watched() as watch:
+    watch = Watch()
+    with watched(watch):
         pass
     NOISE.release(1.0, np.random.default_rng(0))
     Ledger(PLAN, rng=np.random.default_rng(0))
@@ -65,9 +70,20 @@ def reads(folder):
 )
 def test_what_reaches_the_world_is_named(tmp_path, deed, words):
     (tmp_path / "there").write_text("1")
-    with watched() as watch:
+    watch = Watch()
+    with watched(watch):
         deed(tmp_path)
     found = watch.findings()
     rule = "reads-beside-load" if deed is reads else "beside-the-ledger"
     assert [each.rule for each in found] == [rule]
     assert f"The run {words} at " in found[0].message
+
+
+def test_what_is_read_while_a_module_is_loaded_is_no_finding(tmp_path, monkeypatch):
+    (tmp_path / "facts.txt").write_text("1")
+    (tmp_path / "reading_module.py").write_text(f"open({str(tmp_path / 'facts.txt')!r}).close()")
+    monkeypatch.syspath_prepend(tmp_path)
+    watch = Watch()
+    with watched(watch):
+        importlib.import_module("reading_module")
+    assert watch.findings() == ()
