@@ -43,22 +43,19 @@ class BestComposition(Composition):
         compositions: by accountant, closed forms first.
         refusals: why the others do not apply.
         uses: how many uses are composed.
-        is_attained: whether no mechanism with these pairs costs less than they do. If one may, a
-            lower end of what its pairs cost says nothing of what it costs itself.
     """
 
     compositions: Mapping[str, Composition]
     refusals: Mapping[str, str]
     uses: int = 1
-    is_attained: bool = True
 
     def epsilon(self, delta: float) -> Interval:
         """The least upper end, and the greatest lower end."""
-        return self._least(list(self.compared(delta).values()))
+        return _least(list(self.compared(delta).values()))
 
     def delta(self, epsilon: float) -> Interval:
         """The least upper end, and the greatest lower end."""
-        return self._least([each.delta(epsilon) for each in self.compositions.values()])
+        return _least([each.delta(epsilon) for each in self.compositions.values()])
 
     def epsilons(self, deltas: ArrayLike) -> Floats:
         """The least of all upper ends at each δ; the PLD is asked where it can gain 0.2 %.
@@ -120,10 +117,6 @@ class BestComposition(Composition):
         others = [each for name, each in self.compositions.items() if name != AccountantName.PLD]
         return others or list(self.compositions.values())
 
-    def _least(self, intervals: Sequence[Interval]) -> Interval:
-        least = _least(intervals) if self.is_attained else None
-        return least or Interval(None, min(each.upper for each in intervals))
-
     def _is_settled(self, delta: float) -> bool:
         """At δ = 0 a pure sum is the answer."""
         return delta == 0 and AccountantName.PURE in self.compositions
@@ -157,9 +150,7 @@ class BestAccountant(Accountant):
         if not composed:
             raise UnsupportedError(next(iter(refused.values())))
         uses = sum(each.count for each in invocations)
-        known = AccountantName.PLD in composed
-        attained = all(part.pair.is_attained for part in terms(invocations)) if known else True
-        return BestComposition(composed, refused, uses, attained)
+        return BestComposition(composed, refused, uses)
 
 
 def _participants() -> list[Accountant]:

@@ -16,14 +16,8 @@ from dpaudit.errors import InputError
 from dpaudit.fields import Positive
 from dpaudit.mechanisms.base import Mechanism, Norm, changes
 from dpaudit.mechanisms.exact import ExactSource, decays
-from dpaudit.mechanisms.pairs import (
-    DominatingPair,
-    FinitePair,
-    Floats,
-    approximate_pair,
-    costless_pair,
-)
-from dpaudit.mechanisms.rounding import as_float, concentration
+from dpaudit.mechanisms.pairs import BoundedRangePair, DominatingPair, Floats, costless_pair
+from dpaudit.mechanisms.rounding import as_float
 from dpaudit.mechanisms.tails import Tails, choice_tails
 
 __all__ = ["ExponentialMechanism"]
@@ -54,18 +48,13 @@ class ExponentialMechanism(Mechanism):
     # -- privacy ---------------------------------------------------------------------------------
 
     def pair(self, sensitivity: float) -> DominatingPair:
-        """Randomised response with the same ε, which dominates it, and its own better ρ = ε²/8.
-
-        The losses span at most ε (bounded range), from which Cesar and Rogers 2021, Lemma 3.2,
-        prove ρ.
+        """The pair of bounded range: the losses of two neighbours span at most ε.
 
         Raises:
             InputError: if the sensitivity, 1 where the utilities change at all, is not 0 or 1.
         """
-        if not changes(sensitivity, self.kind):
-            return costless_pair()
-        whole = approximate_pair(self.epsilon)
-        return _BoundedRangePair(whole.losses, whole.p, whole.q, 0.0, Fraction(self.epsilon))
+        changed = changes(sensitivity, self.kind)
+        return BoundedRangePair(self.epsilon) if changed else costless_pair()
 
     def strength(self, sensitivity: float) -> tuple[Hashable, Fraction | float]:
         """ε: the pair is a post-processing of any with a larger one."""
@@ -160,21 +149,3 @@ class ExponentialMechanism(Mechanism):
     def _factor(self) -> float:
         """ε/2Δ, within what floats hold."""
         return as_float(Fraction(self.epsilon) / (2 * Fraction(self.utility_sensitivity)))
-
-
-@dataclass(frozen=True, eq=False)
-class _BoundedRangePair(FinitePair):
-    """Randomised response with the concentration of a mechanism of bounded range."""
-
-    is_attained: ClassVar[bool] = False
-
-    def renyi(self, orders: ArrayLike) -> Floats:
-        """At most α ε²/8, and at most that of randomised response."""
-        orders = np.asarray(orders, dtype=np.float64)
-        with np.errstate(over="ignore"):
-            return np.minimum(super().renyi(orders), orders * self.zcdp_rho)
-
-    @property
-    def zcdp_rho(self) -> float:
-        """ε²/8, rounded up."""
-        return concentration(self.pure_epsilon, 0.125)

@@ -17,7 +17,7 @@ from dpaudit.fields import Positive
 from dpaudit.mechanisms.additive import AdditiveNoise
 from dpaudit.mechanisms.base import Norm, checked_sensitivity
 from dpaudit.mechanisms.exact import ExactSource, on_grid, widened
-from dpaudit.mechanisms.pairs import Floats, GaussianPair
+from dpaudit.mechanisms.pairs import Floats, GaussianPair, least_deviation, normal_pair
 from dpaudit.mechanisms.tails import Tails, normal_tails
 
 __all__ = ["Gaussian"]
@@ -53,36 +53,23 @@ class Gaussian(AdditiveNoise):
     ) -> Gaussian:
         """The least σ for (ε, δ): the analytic mechanism (Balle and Wang 2018, Algorithm 1).
 
-        Solved on the exact δ(ε) of the mechanism and rounded up. Exact for every ε ≥ 0.
+        Solved on the exact δ(ε) of the mechanism and rounded up, for every ε ≥ 0.
 
         Raises:
-            InputError: if ε is below 0, δ outside (0, 1), or the sensitivity not above 0.
+            InputError: if ε is below 0, δ outside (0, 1), or the sensitivity not above 0; or if no
+                float is so large a σ.
         """
-        epsilon = validate.non_negative(epsilon=epsilon)
-        delta = validate.open_fraction(delta=delta)
         sensitivity = validate.positive(sensitivity=sensitivity)
-
-        def excess(log_sigma: float) -> float:
-            return float(GaussianPair(sensitivity / math.exp(log_sigma)).delta(epsilon)) - delta
-
-        low = high = math.log(sensitivity)
-        while excess(high) > 0:
-            high += 1
-        while excess(low) <= 0:
-            low -= 1
-        for _ in range(64):
-            middle = (low + high) / 2
-            low, high = (middle, high) if excess(middle) > 0 else (low, middle)
-        # The margin covers the rounding of the accountant, which inverts the same curve.
-        return cls(math.exp(high) * (1 + 1e-12), clip_norm)
+        sigma = least_deviation(
+            lambda sigma: normal_pair(sensitivity, sigma), epsilon=epsilon, delta=delta
+        )
+        return cls(sigma, clip_norm)
 
     # -- privacy ---------------------------------------------------------------------------------
 
     def pair(self, sensitivity: float) -> GaussianPair:
         """N(Δ/σ, 1) against N(0, 1): the noise is isotropic, so only the L2 distance counts."""
-        distance = checked_sensitivity(sensitivity)
-        # Where the quotient underflows, a float above it stands for it.
-        return GaussianPair(max(distance / self.sigma, 1e-300) if distance else 0.0)
+        return normal_pair(checked_sensitivity(sensitivity), self.sigma)
 
     def strength(self, sensitivity: float) -> tuple[Hashable, Fraction | float]:
         """μ: a normal pair is a post-processing of any with a larger one."""

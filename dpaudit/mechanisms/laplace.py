@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dpaudit import validate
+from dpaudit.errors import InputError
 from dpaudit.fields import Interval, Positive
 from dpaudit.mechanisms.additive import AdditiveNoise
 from dpaudit.mechanisms.base import Norm, checked_sensitivity
@@ -20,7 +21,7 @@ from dpaudit.mechanisms.pairs import Floats, LaplacePair
 from dpaudit.mechanisms.rounding import round_up
 from dpaudit.mechanisms.tails import Tails, laplace_tails
 
-__all__ = ["Laplace"]
+__all__ = ["Laplace", "least_scale"]
 
 
 @dataclass(frozen=True)
@@ -54,9 +55,7 @@ class Laplace(AdditiveNoise):
         Raises:
             InputError: if ε or the sensitivity is not above 0, or no float is so large a scale.
         """
-        wish = Fraction(validate.positive(epsilon=epsilon))
-        distance = Fraction(validate.positive(sensitivity=sensitivity))
-        return cls(round_up(distance / wish), clip)
+        return cls(least_scale(Fraction(validate.positive(sensitivity=sensitivity)), epsilon), clip)
 
     # -- privacy ---------------------------------------------------------------------------------
 
@@ -132,3 +131,17 @@ class Laplace(AdditiveNoise):
         change = np.asarray(differences, dtype=np.float64).ravel()
         z = np.abs(change) / self.scale
         return Tails((1 + z / 2) * np.exp(-z), change > 0, z / 1.5)
+
+
+def least_scale(distance: Fraction, epsilon: float) -> float:
+    """The least float that is not below distance/ε.
+
+    Raises:
+        InputError: if there is none, or ε is not above 0.
+    """
+    scale = round_up(distance / Fraction(validate.positive(epsilon=epsilon)))
+    if scale == math.inf:
+        raise InputError(
+            f"epsilon is {epsilon}; no float is so large a scale, so it must be larger."
+        )
+    return scale

@@ -43,16 +43,18 @@ class RandomizedResponse(Mechanism):
 
     @classmethod
     def calibrated(cls, *, epsilon: float, k: int = 2) -> RandomizedResponse:
-        """The least p for ε, rounded up.
+        """About the least p whose ε, rounded up, does not exceed the wish.
 
         Raises:
             InputError: if ε is not above 0, or k below 2.
         """
         epsilon = validate.positive(epsilon=epsilon)
         k = validate.integer_at_least(2, k=k)
-        p = k / (math.expm1(epsilon) + k)
-        while float(cls(p, k).pair(1).pure_epsilon) > epsilon:
-            p = math.nextafter(p, 1)
+        p, step = k / (math.expm1(min(epsilon, 700.0)) + k), 2.0**-53
+        if epsilon > 700:
+            p = max(k * math.exp(-epsilon), 5e-324)
+        while cls(p, k).pair(1).pure_epsilon > epsilon:
+            p, step = min(math.nextafter(p + step * p, 1.0), 1.0), 2 * step
         return cls(p, k)
 
     # -- privacy ---------------------------------------------------------------------------------

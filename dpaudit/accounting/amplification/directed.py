@@ -48,6 +48,11 @@ class DirectedPair(Checked, ABC):
         """The largest loss, rounded up; infinity where there is none."""
 
     @property
+    def is_attained(self) -> bool:
+        """As :attr:`dpaudit.mechanisms.DominatingPair.is_attained`."""
+        return True
+
+    @property
     def infinite(self) -> float:
         """The P-mass of infinite loss."""
         return float(self.above(math.inf)[0])
@@ -97,6 +102,11 @@ class PlainPair(DirectedPair):
     def max_loss(self) -> float:
         """The pure ε of the base."""
         return as_float(self.base.pure_epsilon)
+
+    @property
+    def is_attained(self) -> bool:
+        """As the base."""
+        return self.base.is_attained
 
     def atoms(self) -> tuple[Floats, Floats] | None:
         """Losses and masses of a finite base; None for any other."""

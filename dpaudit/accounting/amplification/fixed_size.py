@@ -63,6 +63,11 @@ class ReplacedPair(DirectedPair):
         return self._remove.max_loss
 
     @property
+    def is_attained(self) -> bool:
+        """No: gains and losses are those of different neighbours."""
+        return False
+
+    @property
     def _remove(self) -> RemovedPair:
         return RemovedPair(self.base, self.rate)
 

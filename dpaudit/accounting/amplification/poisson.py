@@ -15,7 +15,7 @@ from dpaudit.accounting.amplification.moments import SAFETY, log_moment, log_rat
 from dpaudit.accounting.amplification.poisson_pairs import AddedPair, RemovedPair
 from dpaudit.accounting.amplification.quadrature import quadrature
 from dpaudit.accounting.orders import ORDERS, REAL, WHOLE
-from dpaudit.mechanisms import DominatingPair, FinitePair
+from dpaudit.mechanisms import DominatingPair
 from dpaudit.mechanisms.pairs import Floats
 from dpaudit.plan import AddRemove, Invocation, PoissonSampling, ReplaceOne, ZeroOut
 
@@ -88,7 +88,7 @@ def poisson_moments_at_integers(
     """
     alpha, j, log_binomial, starts = _binomials(orders)
     base = np.arange(2, max(orders) + 1, dtype=np.float64)
-    curve = _plain(pair).renyi(base)
+    curve = pair.renyi(base)
     kappa = (base - 1) * curve
     log_gain = np.where(kappa > 30, kappa, np.log(np.expm1(np.minimum(kappa, 31.0)) + 1e-320))
     log_weight = log_binomial + (alpha - j) * math.log1p(-rate) + j * math.log(rate)
@@ -100,17 +100,6 @@ def poisson_moments_at_integers(
     total = np.where(np.isfinite(top), total, top)
     moments: Floats = np.logaddexp(0.0, total) * (1 + SAFETY)
     return moments
-
-
-def _plain(pair: DominatingPair) -> DominatingPair:
-    """The pair without what a subclass knows better than its masses give.
-
-    The theorem on directions needs the divergences of a symmetric pair, not those of the mechanism
-    that it dominates.
-    """
-    if isinstance(pair, FinitePair) and pair.p_infinite == 0:
-        return FinitePair(pair.losses, pair.p, pair.q, 0.0, pair.bound)
-    return pair
 
 
 @lru_cache(maxsize=8)

@@ -48,6 +48,11 @@ class _SampledPair(DirectedPair):
         """The complement of :meth:`above`."""
         return self._mixed(self.base.below, np.asarray(loss, dtype=np.float64), 1 - self._end)
 
+    @property
+    def is_attained(self) -> bool:
+        """As the base."""
+        return self.base.is_attained
+
     @abstractmethod
     def _mixed(self, tails: TwoTails, loss: Floats, outside: float) -> tuple[Floats, Floats]:
         """Tails of P and Q from those of the base; ``outside`` where the law has ended."""

@@ -8,7 +8,7 @@ from functools import singledispatch
 import numpy as np
 
 from dpaudit.mechanisms import DominatingPair, FinitePair, GaussianPair, LaplacePair
-from dpaudit.mechanisms.pairs import Floats
+from dpaudit.mechanisms.pairs import BoundedRangePair, Floats
 
 __all__ = ["quadrature"]
 
@@ -47,18 +47,30 @@ def _(pair: GaussianPair, top: float, *, split: bool = False) -> tuple[Floats, F
 
 @quadrature.register(LaplacePair)
 def _(pair: LaplacePair, top: float, *, split: bool = False) -> tuple[Floats, Floats] | None:
-    """The two atoms and, between them, panels over which no moment grows by more than e^8."""
+    """The two atoms and what lies between them."""
     epsilon = pair.epsilon
+    between = _exponential_panels(epsilon, top)
+    if between is None:
+        return None
+    losses = np.concatenate([[-epsilon], between[0], [epsilon]])
+    return losses, np.concatenate([[0.0], between[1], [-epsilon]]) - math.log(2.0)
+
+
+@quadrature.register(BoundedRangePair)
+def _(pair: BoundedRangePair, top: float, *, split: bool = False) -> tuple[Floats, Floats] | None:
+    between = _exponential_panels(pair.epsilon, top)
+    return between and (between[0], between[1] - math.log(-math.expm1(-pair.epsilon)))
+
+
+def _exponential_panels(epsilon: float, top: float) -> tuple[Floats, Floats] | None:
+    """Losses of Q-density e^(−(loss+ε)/2)/2, in panels where no moment grows by more than e^8."""
     if not epsilon * top <= 2000:
         return None
     width = 4 / max(top, 8.0)
     left, weight_left = _panels(0.0, epsilon / 2, width)
     right, weight_right = _panels(epsilon / 2, epsilon, width)
     x = np.concatenate([left, right])
-    weights = np.concatenate([weight_left, weight_right])
-    losses = np.concatenate([[-epsilon], 2 * x - epsilon, [epsilon]])
-    log_q = np.concatenate([[0.0], -x + np.log(weights), [-epsilon]]) - math.log(2.0)
-    return losses, log_q
+    return 2 * x - epsilon, np.log(np.concatenate([weight_left, weight_right])) - x
 
 
 def _gaussian_trapezia(mu: float, top: float) -> tuple[Floats, Floats]:

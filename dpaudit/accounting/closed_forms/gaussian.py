@@ -9,16 +9,14 @@ from fractions import Fraction
 from typing import Any, ClassVar
 
 from dpaudit.accounting.accountant import Accountant, Composition, Interval
-from dpaudit.accounting.inversion import least_epsilon
 from dpaudit.accounting.proved import AccountantName
 from dpaudit.accounting.terms import Term, terms
 from dpaudit.errors import UnsupportedError
+from dpaudit.mechanisms import GaussianPair
 from dpaudit.mechanisms.rounding import up
 from dpaudit.plan import Invocation
 
 __all__ = ["GaussianAccountant", "GaussianComposition"]
-
-_UNIT = 2.0**-53
 
 
 @dataclass(frozen=True)
@@ -35,25 +33,24 @@ class GaussianComposition(Composition):
     mu: float
 
     def epsilon(self, delta: float) -> Interval:
-        """The root of δ(ε) = δ, and for the lower end that of the curve rounded down."""
-        if self.mu == 0:
-            return Interval(0.0, 0.0)
-        high = _chernoff(self.mu, delta)
-        if not high < math.inf:
-            return Interval(None, math.inf)
-        upper = least_epsilon(lambda eps: self.delta(eps).upper - delta, high)
-        low_mu = self.mu * (1 - 8 * _UNIT)
-        lower = least_epsilon(lambda eps: _delta(low_mu, eps)[0] - delta, high)
-        # The upper end of a bisection lies at most one relative 1e-15 above the root.
-        return Interval(max(0.0, lower * (1 - 1e-14)), upper)
+        """The root of δ(ε) = δ, and the first ε below at which δ(ε), rounded down, is larger."""
+        upper = GaussianPair(self.mu).least_epsilon(delta)
+        if upper == math.inf:
+            return Interval(None, upper)
+        lower, step = upper, 2.0**-46 * upper
+        while lower > 0 and self._least.delta_ends(lower)[0] <= delta:
+            lower, step = max(lower - step, 0.0), 2 * step
+        return Interval(lower, upper)
 
     def delta(self, epsilon: float) -> Interval:
         """Balle and Wang 2018, Theorem 8."""
-        if self.mu == 0:
-            return Interval(0.0, 0.0)
-        if not self.mu * self.mu < math.inf:
-            return Interval(None, 1.0)
-        return Interval(*_delta(self.mu, epsilon))
+        lower = self._least.delta_ends(epsilon)[0]
+        return Interval(lower, GaussianPair(self.mu).delta_ends(epsilon)[1])
+
+    @property
+    def _least(self) -> GaussianPair:
+        """The pair of the μ that was rounded up, at least; of floats that stand for less, none."""
+        return GaussianPair(self.mu * (1 - 2.0**-50) if self.mu > 1e-290 else 0.0)
 
     @property
     def is_exact(self) -> bool:
@@ -95,49 +92,11 @@ def _root(parts: Sequence[Term]) -> float:
         if not mu < math.inf:
             return math.inf
         total += part.count * Fraction(up(mu)) ** 2
+    if len(parts) == 1 and parts[0].count == 1:
+        return up(float(parts[0].pair.gaussian_mu or 0.0))
     try:
         # Scaled where the square would underflow.
         scale = 2**600 if total < Fraction(1e-200) else 1
         return up(math.sqrt(total * scale**2) / scale, 2)
     except OverflowError:
         return math.inf
-
-
-def _chernoff(mu: float, delta: float) -> float:
-    """An ε that is large enough: μ²/2 + μ √(2 ln 1/δ), from the Gaussian tail of the loss."""
-    if delta <= 0:
-        return math.inf
-    return up(mu * mu / 2 + mu * math.sqrt(2 * -math.log(delta)), 64) * (1 + 1e-12)
-
-
-def _delta(mu: float, epsilon: float) -> tuple[float, float]:
-    """The closed form less and plus a bound on its rounding error.
-
-    Each of the two terms is off by a few units in the last place, and by the rounding of its
-    exponent a²/2, ε or of erfcx's argument; their difference keeps these absolute errors.
-    """
-    from scipy.special import erfcx, ndtr
-
-    a, b = epsilon / mu - mu / 2, epsilon / mu + mu / 2
-    if a > 40:
-        return 0.0, 5e-324  # the tail is below e^-800
-    if a > -5:
-        scale = math.exp(-a * a / 2) / 2
-        first = scale * float(erfcx(a / math.sqrt(2.0)))
-        value = first - scale * float(erfcx(b / math.sqrt(2.0)))
-        size = first
-    else:
-        first = float(ndtr(-a))
-        second = math.exp(min(epsilon + _log_tail(b), 0.0))
-        value, size = first - second, first + second
-    # The argument a itself is off by a unit of ε/μ; it moves the tail by its hazard, about 1 + |a|.
-    argument = _UNIT * (2 * abs(epsilon / mu) + mu) * (1 + abs(a))
-    error = size * (16 * _UNIT + 4 * argument + _UNIT * (a * a + 2 * abs(epsilon) * (a <= -5)))
-    return max(0.0, value - error), min(1.0, max(value, 0.0) + error)
-
-
-def _log_tail(b: float) -> float:
-    """Ln Φ(−b)."""
-    from scipy.special import log_ndtr
-
-    return float(log_ndtr(-b))

@@ -9,10 +9,10 @@ from fractions import Fraction
 from typing import Any, ClassVar
 
 from dpaudit.accounting.accountant import Accountant, Composition, Interval
-from dpaudit.accounting.inversion import least_epsilon
 from dpaudit.accounting.proved import AccountantName
 from dpaudit.accounting.terms import Term, pure_total, slack_of, terms, unbounded
 from dpaudit.errors import UnsupportedError
+from dpaudit.mechanisms.inversion import least_epsilon
 from dpaudit.mechanisms.rounding import round_up, up
 from dpaudit.plan import Invocation
 
@@ -45,9 +45,9 @@ class PureComposition(Composition):
             return Interval(None, total)
         if delta == 0 or total == math.inf:
             return Interval(math.nextafter(total, 0.0), total)
-        upper = least_epsilon(lambda eps: self._single_use_delta(eps).upper - delta, total)
-        lower = least_epsilon(lambda eps: (self._single_use_delta(eps).lower or 0.0) - delta, total)
-        return Interval(max(0.0, lower * (1 - 1e-14)), upper)
+        upper = least_epsilon(lambda asked: self._single_use(asked)[1], delta, total)
+        lower = least_epsilon(lambda asked: self._single_use(asked)[0], delta, total)
+        return Interval(math.nextafter(lower, 0.0), upper)
 
     def delta(self, epsilon: float) -> Interval:
         """That of the pair which dominates every ε-private mechanism; of a single use its own.
@@ -59,18 +59,18 @@ class PureComposition(Composition):
             exact = self.single is not None
             return Interval(0.0 if exact else None, round_up(self.slack))
         if self.single is not None:
-            return self._single_use_delta(epsilon)
+            return Interval(*self._single_use(epsilon))
         gap = -math.expm1(epsilon - total) / (1 + math.exp(-total)) if total < math.inf else 1.0
         return Interval(None, min(1.0, up(gap, 8) + round_up(self.slack)))
 
-    def _single_use_delta(self, epsilon: float) -> Interval:
-        """The hockey-stick divergence of the single use, with its rounding."""
+    def _single_use(self, epsilon: float) -> tuple[float, float]:
+        """The hockey-stick divergence of the single use, less and plus its rounding."""
         if self.single is None or self.total <= Fraction(epsilon):
-            return Interval(0.0, 0.0)
+            return 0.0, 0.0
         own = float(self.single.pair.delta(epsilon))
-        # The loss, as a float, is off by a unit in its last place.
-        error = own * 1e-14 + 4e-16 * (1 + epsilon)
-        return Interval(max(0.0, own - error), min(1.0, own + error))
+        # The loss, as a float, is off by some units in its last place.
+        error = own * 1e-14 + 2e-15 * min(1 + epsilon, float(self.total))
+        return max(0.0, own - error), min(1.0, own + error)
 
     @property
     def is_exact(self) -> bool:

@@ -151,9 +151,8 @@ def _curve(
 ) -> Floats:
     pair = held.pair
     with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
-        base = pair.renyi(ORDERS)
-        if np.isnan(base).any():
-            base = np.where(np.isnan(base), np.inf, base)
+        base = np.fmin(pair.renyi(ORDERS), ORDERS * pair.zcdp_rho)
+        base = np.where(np.isnan(base), np.inf, base)
         if drawn is not None:
             require_law(pair)
             base = np.fmin(base, drawn.log_moments(pair) / (ORDERS - 1))

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 from dpaudit.accounting.accountant import Accountant, Composition, Interval
 from dpaudit.accounting.pld.direction import Direction
 from dpaudit.accounting.pld.incremental import IncrementalPLD
-from dpaudit.accounting.pld.terms import DirectedTerm, directed_terms
+from dpaudit.accounting.pld.terms import DirectedTerm, directed_terms, is_attained
 from dpaudit.accounting.proved import AccountantName
 from dpaudit.mechanisms.pairs import Floats
 from dpaudit.plan import Invocation
@@ -34,19 +34,20 @@ class PLDComposition(Composition):
         self._directions = {"remove": Direction(remove)}
         if add is not None:
             self._directions["add"] = Direction(add)
+        self._has_lower_end = is_attained(remove)
 
     def epsilon(self, delta: float) -> Interval:
         """The least ε at δ, the worse of both directions.
 
         To join costs less than to leave for most sampled mechanisms, and a coarse law shows it.
         """
-        return _largest(
+        return self._largest(
             [one.epsilon(delta) for one, coarse in self._consulted(delta) if not coarse]
         )
 
     def delta(self, epsilon: float) -> Interval:
         """The least δ at ε, the worse of both directions."""
-        return _largest([one.delta(epsilon) for one in self._directions.values()])
+        return self._largest([one.delta(epsilon) for one in self._directions.values()])
 
     def epsilons_near(self, delta: float, deltas: ArrayLike) -> Floats:
         """Upper ends of ε at any δ, all from the laws that answer :meth:`epsilon` at ``delta``.
@@ -72,6 +73,11 @@ class PLDComposition(Composition):
     def distinct(self) -> int:
         """How many distinct pairs are composed."""
         return max(one.distinct for one in self._directions.values())
+
+    def _largest(self, intervals: Sequence[Interval]) -> Interval:
+        lower = max(interval.lower or 0.0 for interval in intervals)
+        upper = max(interval.upper for interval in intervals)
+        return Interval(lower if self._has_lower_end else None, upper)
 
     def _consulted(self, delta: float) -> list[tuple[Direction, bool]]:
         """The directions, and whether :meth:`epsilon` asks their coarse law alone."""
@@ -123,8 +129,3 @@ def compose_terms(remove: Sequence[DirectedTerm], add: Sequence[DirectedTerm]) -
     """The composition of directed pairs given as such."""
     symmetric = all(a.pair == b.pair for a, b in zip(remove, add, strict=True))
     return PLDComposition(remove) if symmetric else PLDComposition(remove, add)
-
-
-def _largest(intervals: Sequence[Interval]) -> Interval:
-    lower = max(interval.lower or 0.0 for interval in intervals)
-    return Interval(lower, max(interval.upper for interval in intervals))

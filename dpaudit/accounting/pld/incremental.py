@@ -14,7 +14,7 @@ from dpaudit.accounting.pld.discretise import discretise
 from dpaudit.accounting.pld.engine import Grid, plan_grid
 from dpaudit.accounting.pld.law import ComposedLaw
 from dpaudit.accounting.pld.spectrum import Composer, tilt_transform
-from dpaudit.accounting.pld.terms import DirectedTerm, directed_terms
+from dpaudit.accounting.pld.terms import DirectedTerm, directed_terms, is_attained
 from dpaudit.errors import InputError
 from dpaudit.plan import Invocation
 
@@ -51,6 +51,9 @@ class IncrementalPLD:
         self.delta = validate.open_fraction(delta=delta)
         remove, add = directed_terms(invocations)
         self._round = 0
+        self._has_lower_end = is_attained(
+            [DirectedTerm(one.pair, one.count * self.horizon) for one in remove]
+        )
         self._leave = _Rounds(remove, self.horizon, self.delta, _TOLERANCE)
         self._join: _Rounds | None = None
         if any(a.pair != b.pair for a, b in zip(remove, add, strict=True)):
@@ -69,6 +72,10 @@ class IncrementalPLD:
         if self._round == self.horizon:
             raise InputError(f"horizon is {self.horizon}; it must cover every round, so raise it.")
         self._round += 1
+        found = self._next()
+        return found if self._has_lower_end else Interval(None, found.upper)
+
+    def _next(self) -> Interval:
         leave = self._leave.after(self._round)
         if self._join is None:
             return leave

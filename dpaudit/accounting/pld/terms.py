@@ -9,7 +9,7 @@ from dpaudit.accounting.amplification import DirectedPair
 from dpaudit.accounting.terms import directed, merged
 from dpaudit.plan import Invocation
 
-__all__ = ["DirectedTerm", "directed_terms"]
+__all__ = ["DirectedTerm", "directed_terms", "is_attained"]
 
 
 @dataclass(frozen=True)
@@ -38,3 +38,10 @@ def directed_terms(
         [DirectedTerm(pairs[0], count) for pairs, count in found],
         [DirectedTerm(pairs[1], count) for pairs, count in found],
     )
+
+
+def is_attained(terms: Sequence[DirectedTerm]) -> bool:
+    """Whether neighbours cost what the composed law does, so that it has a lower end."""
+    costly = [term for term in terms if term.pair.max_loss > 0]
+    alone = sum(term.count for term in costly) <= 1
+    return alone or all(term.pair.is_attained for term in costly)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import Any, ClassVar
 
 import numpy as np
@@ -15,8 +16,7 @@ from dpaudit.mechanisms.base import Norm, checked_sensitivity
 from dpaudit.mechanisms.continual.factorization import Factorization
 from dpaudit.mechanisms.continual.noise import NoiseLaw, packed_scale
 from dpaudit.mechanisms.continual.release import Continual
-from dpaudit.mechanisms.gaussian import Gaussian
-from dpaudit.mechanisms.pairs import Floats, GaussianPair
+from dpaudit.mechanisms.pairs import Floats, GaussianPair, least_deviation, normal_pair
 from dpaudit.mechanisms.tails import Tails, normal_tails
 
 __all__ = ["ContinualGaussian"]
@@ -62,12 +62,19 @@ class ContinualGaussian(Continual):
         min_separation: int = 1,
         symmetric: bool = False,
     ) -> ContinualGaussian:
-        """The least σ for (ε, δ): the analytic Gaussian mechanism on the nodes."""
+        """The least σ for (ε, δ): the analytic Gaussian mechanism on the nodes.
+
+        Raises:
+            InputError: as :meth:`Gaussian.calibrated <dpaudit.mechanisms.Gaussian.calibrated>`.
+        """
         factor = factorization.sensitivity(participations, min_separation)
-        shift = validate.positive(sensitivity=sensitivity) * factor
-        sigma = Gaussian.calibrated(epsilon=epsilon, delta=delta, sensitivity=shift).sigma
+        shift = Fraction(validate.positive(sensitivity=sensitivity)) * Fraction(factor)
         return cls(
-            sigma=sigma / math.sqrt(2) * (1 + 1e-15) if symmetric else sigma,
+            sigma=least_deviation(
+                lambda sigma: normal_pair(shift, _deviation(sigma, symmetric)),
+                epsilon=epsilon,
+                delta=delta,
+            ),
             factorization=factorization,
             participations=participations,
             min_separation=min_separation,
@@ -75,12 +82,12 @@ class ContinualGaussian(Continual):
         )
 
     def pair(self, sensitivity: float) -> GaussianPair:
-        """N(Δs/σ, 1) against N(0, 1), with s the factorisation's sensitivity.
+        """N(Δs/σ, 1) against N(0, 1), with s the factorisation's sensitivity; μ is rounded up.
 
         For symmetric matrices the node noise is isotropic in Frobenius norm with deviation √2σ.
         """
-        deviation = math.sqrt(2) * self.sigma if self.symmetric else self.sigma
-        return GaussianPair(checked_sensitivity(sensitivity) * self.sensitivity_factor / deviation)
+        shift = Fraction(checked_sensitivity(sensitivity)) * Fraction(self.sensitivity_factor)
+        return normal_pair(shift, _deviation(self.sigma, self.symmetric))
 
     @property
     def noise_sigma(self) -> float:
@@ -111,3 +118,8 @@ class ContinualGaussian(Continual):
     def tails(self, released: ArrayLike, value: NDArray[Any], rng: np.random.Generator) -> Tails:
         """Of the node noise that explains what was released."""
         return normal_tails(self._node_noise(released, value) / self.sigma)
+
+
+def _deviation(sigma: float, symmetric: bool) -> Fraction:
+    """That of the node noise in its norm, rounded down: √2σ for symmetric matrices."""
+    return Fraction(sigma) * (Fraction(math.nextafter(math.sqrt(2), 0.0)) if symmetric else 1)

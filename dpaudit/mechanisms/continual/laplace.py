@@ -17,7 +17,7 @@ from dpaudit.mechanisms.base import Norm, checked_sensitivity
 from dpaudit.mechanisms.continual.factorization import Factorization
 from dpaudit.mechanisms.continual.noise import NoiseLaw
 from dpaudit.mechanisms.continual.release import Continual
-from dpaudit.mechanisms.laplace import Laplace
+from dpaudit.mechanisms.laplace import least_scale
 from dpaudit.mechanisms.pairs import Floats, LaplacePair
 from dpaudit.mechanisms.tails import Tails, laplace_tails
 
@@ -57,11 +57,15 @@ class ContinualLaplace(Continual):
         participations: int = 1,
         min_separation: int = 1,
     ) -> ContinualLaplace:
-        """The least scale whose ε does not exceed the wish, up to rounding."""
+        """The least scale whose ε does not exceed the wish, in exact arithmetic.
+
+        Raises:
+            InputError: as :meth:`Laplace.calibrated <dpaudit.mechanisms.Laplace.calibrated>`.
+        """
         factor = factorization.sensitivity(participations, min_separation, Norm.L1)
-        shift = math.nextafter(validate.positive(sensitivity=sensitivity) * factor, math.inf)
+        shift = Fraction(validate.positive(sensitivity=sensitivity)) * Fraction(factor)
         return cls(
-            scale=Laplace.calibrated(epsilon=epsilon, sensitivity=shift).scale,
+            scale=least_scale(shift, epsilon),
             factorization=factorization,
             participations=participations,
             min_separation=min_separation,

@@ -10,6 +10,7 @@ the accounting layer.
 """
 
 from dpaudit.mechanisms.pairs.base import DominatingPair, Floats
+from dpaudit.mechanisms.pairs.bounded_range import BoundedRangePair
 from dpaudit.mechanisms.pairs.concentrated import ConcentratedPair
 from dpaudit.mechanisms.pairs.finite import (
     FinitePair,
@@ -18,10 +19,11 @@ from dpaudit.mechanisms.pairs.finite import (
     costless_pair,
     vast_pair,
 )
-from dpaudit.mechanisms.pairs.gaussian import GaussianPair
+from dpaudit.mechanisms.pairs.gaussian import GaussianPair, least_deviation, normal_pair
 from dpaudit.mechanisms.pairs.laplace import LaplacePair
 
 __all__ = [
+    "BoundedRangePair",
     "ConcentratedPair",
     "DominatingPair",
     "FinitePair",
@@ -31,5 +33,7 @@ __all__ = [
     "VastPair",
     "approximate_pair",
     "costless_pair",
+    "least_deviation",
+    "normal_pair",
     "vast_pair",
 ]

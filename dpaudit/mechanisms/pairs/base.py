@@ -37,8 +37,9 @@ class DominatingPair(Checked, ABC):
     has_law: ClassVar[bool] = True
     """Whether :meth:`above` and :meth:`below` are known, and not a bound on divergences alone."""
     is_attained: ClassVar[bool] = True
-    """Whether what is proved of its mechanism is proved of the pair's own law. Where it is not, the
-    mechanism has a better bound besides, and the law's cost is no lower end of its own."""
+    """Whether two neighbours have this law, so that composed uses cost what the composed law does.
+    Where not, each point of the curve is attained, but by other neighbours than the next: the curve
+    is exact for one use, and a bound from above for several."""
 
     @abstractmethod
     def above(self, loss: ArrayLike) -> tuple[Floats, Floats]:
@@ -66,7 +67,8 @@ class DominatingPair(Checked, ABC):
     def zcdp_rho(self) -> float:
         """The ρ of zero-concentrated differential privacy, or infinity.
 
-        A pure ε gives ρ = ε²/2 (Bun and Steinke 2016, Proposition 1.4).
+        A pure ε gives ρ = ε²/2 (Bun and Steinke 2016, Proposition 1.4). It is that of the
+        mechanism, which may be less than the pair's own.
         """
         return concentration(self.pure_epsilon, 0.5)
 

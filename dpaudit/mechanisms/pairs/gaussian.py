@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+import sys
+from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Annotated, Any
@@ -11,10 +13,15 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from dpaudit import validate
+from dpaudit.errors import InputError
+from dpaudit.mechanisms.inversion import first_float, least_epsilon
 from dpaudit.mechanisms.pairs.base import DominatingPair, Floats
-from dpaudit.mechanisms.rounding import concentration
+from dpaudit.mechanisms.pairs.normal_curve import normal_curve
+from dpaudit.mechanisms.rounding import concentration, round_up, up
 
-__all__ = ["GaussianPair"]
+__all__ = ["GaussianPair", "least_deviation", "normal_pair"]
+
+_LEAST_SHIFT, _LARGEST_SHIFT = 1e-300, 1e155
 
 
 def _shift(**field: Any) -> float:
@@ -65,27 +72,34 @@ class GaussianPair(DominatingPair):
         return np.full(loss.shape, float(above)), np.full(loss.shape, float(not above))
 
     def delta(self, epsilon: ArrayLike) -> Floats:
-        """Closed form (Balle and Wang 2018, Theorem 8), by scaled tails so that nothing cancels.
+        """Closed form (Balle and Wang 2018, Theorem 8)."""
+        asked = np.asarray(epsilon, dtype=np.float64)
+        found = [math.fsum(self.delta_ends(one)) / 2 for one in asked.ravel().tolist()]
+        return np.array(found, dtype=np.float64).reshape(asked.shape)
 
-        With a = ε/μ − μ/2 and b = ε/μ + μ/2, δ = φ(a) (m(a) − m(b)), where m = Φ(−x)/φ(x) is the
-        Mills ratio; the two terms then share one scale.
-        """
-        from scipy.special import erfcx, ndtr
-
-        epsilon = np.asarray(epsilon, dtype=np.float64)
+    def delta_ends(self, epsilon: float) -> tuple[float, float]:
+        """δ(ε) less and plus a bound on its rounding error, for any real ε."""
+        trivial = max(-math.expm1(min(epsilon, 0.0)), 0.0)
         if self.mu == 0:
-            trivial: Floats = np.maximum(-np.expm1(epsilon), 0.0)
-            return trivial
-        root = math.sqrt(2.0)
-        with np.errstate(over="ignore", invalid="ignore"):
-            a = epsilon / self.mu - self.mu / 2
-            b = epsilon / self.mu + self.mu / 2
-            safe = np.maximum(a, -5.0)
-            mills = erfcx(safe / root) - erfcx(np.maximum(b, safe) / root)
-            tail = np.exp(-safe * safe / 2) / 2 * mills
-            bulk = ndtr(-a) - np.exp(epsilon) * ndtr(-b)
-        curve: Floats = np.clip(np.where(a > -5.0, tail, bulk), 0.0, 1.0)
-        return curve
+            return trivial, trivial
+        if self.mu == math.inf:
+            return 1.0, 1.0
+        value, error = normal_curve(self.mu, abs(epsilon))
+        if epsilon < 0:  # of symmetric pairs: δ(−ε) = 1 − e^−ε + e^−ε δ(ε)
+            value = trivial + math.exp(epsilon) * value
+            error += 2.0**-50 * value
+        return max(value - error, 0.0), min(value + error, 1.0)
+
+    def least_epsilon(self, delta: float) -> float:
+        """The least ε ≥ 0 at δ in [0, 1), rounded up; infinite where no float holds it."""
+        if self.mu == 0:
+            return 0.0
+        # μ²/2 + μ √(2 ln 1/δ), from the Gaussian tail of the loss, is large enough.
+        reach = math.sqrt(-2 * math.log(delta)) if delta > 0 else math.inf
+        high = self.mu * (self.mu / 2 + reach) * (1 + 1e-12) + 1e-320
+        if not high < math.inf:
+            return math.inf
+        return least_epsilon(lambda epsilon: self.delta_ends(epsilon)[1], delta, high)
 
     def renyi(self, orders: ArrayLike) -> Floats:
         """α μ²/2 (Mironov 2017, Corollary 3)."""
@@ -121,3 +135,48 @@ def _normal_reach(tail: float) -> float:
     from scipy.special import ndtri
 
     return -float(ndtri(max(tail, 1e-300)))
+
+
+def normal_pair(distance: Fraction | float, deviation: Fraction | float) -> GaussianPair:
+    """The pair of two normal laws so far apart; μ, the quotient, is rounded to the nearest float.
+
+    Where the quotient underflows, a float above it stands for it.
+    """
+    if not distance:
+        return GaussianPair(0.0)
+    if isinstance(distance, float) and isinstance(deviation, float):
+        return GaussianPair(max(distance / deviation, _LEAST_SHIFT))
+    return GaussianPair(max(round_up(Fraction(distance) / Fraction(deviation)), _LEAST_SHIFT))
+
+
+def least_deviation(
+    pair: Callable[[float], GaussianPair], *, epsilon: float, delta: float
+) -> float:
+    """The least float σ for which the pair is (ε, δ)-private, as accountants round it.
+
+    They take μ for one unit in its last place more than it is, and the upper end of ε at δ.
+
+    Args:
+        pair: of each σ; μ falls with it.
+        epsilon: ε of at least 0.
+        delta: δ in (0, 1).
+
+    Raises:
+        InputError: if there is none.
+    """
+    epsilon = validate.non_negative(epsilon=epsilon)
+    delta = validate.open_fraction(delta=delta)
+
+    def exceeds(shift: float) -> bool:
+        return math.fsum(normal_curve(max(shift, _LEAST_SHIFT), epsilon)) > delta
+
+    shift, step = first_float(exceeds, _LARGEST_SHIFT), 2.0**-52
+    while shift >= _LEAST_SHIFT and GaussianPair(up(shift)).least_epsilon(delta) > epsilon:
+        shift, step = shift * (1 - step), 2 * step
+    largest = sys.float_info.max
+    if shift < _LEAST_SHIFT or pair(largest).mu > shift:
+        raise InputError(
+            f"epsilon is {epsilon} and delta is {delta}; no noise that floats hold meets both, so "
+            "one of them must be larger."
+        )
+    return first_float(lambda sigma: sigma > 0 and pair(sigma).mu <= shift, largest)

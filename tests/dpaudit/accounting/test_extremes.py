@@ -1,18 +1,32 @@
 from __future__ import annotations
 
+import inspect
 import math
+import re
 from fractions import Fraction
+from typing import Any
 
+import mpmath
 import numpy as np
 import pytest
 from accounting_builders import plan, poisson, use
+from accounting_truths import exact_gaussian_delta
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
-from dpaudit.accounting import guarantee
+from dpaudit import Claim, Verdict
+from dpaudit.accounting import compose, guarantee
+from dpaudit.certificate import SubjectRecord, certify
+from dpaudit.errors import InputError
 from dpaudit.mechanisms import (
+    BinaryTree,
+    ContinualGaussian,
+    ContinualLaplace,
     DiscreteGaussian,
     DiscreteLaplace,
     ExponentialMechanism,
     Gaussian,
+    HonakerTree,
     Laplace,
     Mechanism,
     PureBlackBox,
@@ -38,6 +52,13 @@ def least_epsilon_of_two_outputs(epsilon: float, delta: float) -> float:
     return max(0.0, epsilon + math.log1p(-delta * (1 + math.exp(-epsilon))))
 
 
+def least_epsilon_of_bounded_range(epsilon: float, delta: float) -> float:
+    """The root of δ = (1 − e^((x−ε)/2))²/(1 − e^−ε)."""
+    if delta == 0:
+        return epsilon
+    return max(0.0, epsilon + 2 * math.log1p(-math.sqrt(min(-delta * math.expm1(-epsilon), 0.99))))
+
+
 @pytest.mark.parametrize("delta", [0.0, 1e-5])
 @pytest.mark.parametrize("epsilon", EPSILONS)
 @pytest.mark.parametrize(
@@ -48,10 +69,11 @@ def test_no_accountant_proves_less_than_two_outputs_cost(
 ) -> None:
     mechanism = mechanism_of(kind, epsilon)
     exact = mechanism.pair(1.0).pure_epsilon
-    truth = least_epsilon_of_two_outputs(float(exact), delta)
+    bounded = kind is ExponentialMechanism
+    truth = (least_epsilon_of_bounded_range if bounded else least_epsilon_of_two_outputs)(
+        float(exact), delta
+    )
     for accountant in ("pure", "rdp", "moments", "zcdp", "best"):
-        if kind is ExponentialMechanism and accountant != "pure":
-            continue  # its ρ is that of its bounded range, less than of two outputs
         found = guarantee(plan(use(mechanism)), delta, accountant).epsilon
         assert found >= truth * (1 - 1e-15), accountant
         if accountant in ("pure", "best"):
@@ -116,3 +138,72 @@ def test_sampled_noise_too_small_is_infinite(accountant: str) -> None:
 def test_large_gaussian_losses_do_not_overflow() -> None:
     found = guarantee(plan(use(Gaussian(1e-150))), 1e-5, "rdp")
     assert found.epsilon == pytest.approx(5e299, rel=1e-4)
+
+
+def trees() -> st.SearchStrategy[dict[str, Any]]:
+    kinds = st.sampled_from([BinaryTree(1), BinaryTree(16), HonakerTree(8)])
+    return st.fixed_dictionaries({"factorization": kinds})
+
+
+CALIBRATED: dict[type[Mechanism], st.SearchStrategy[dict[str, Any]]] = {
+    Gaussian: st.just({}),
+    Laplace: st.just({}),
+    RandomizedResponse: st.fixed_dictionaries({"k": st.sampled_from([2, 3, 2**53])}),
+    ContinualGaussian: st.builds(lambda a, b: a | {"symmetric": b}, trees(), st.booleans()),
+    ContinualLaplace: trees(),
+}
+ENDS = [0.0, 5e-324, 1e-310, 1e-16, 1e-3, 1.0, 745.0, 1000.0, 2000.0, 5000.0, 1e300, 1.7e308]
+sizes = st.one_of(st.sampled_from(ENDS), st.floats(0, allow_infinity=False), st.floats(0, 50))
+shares = st.one_of(
+    st.sampled_from([5e-324, 1e-310, 1e-300, 1e-17, 1e-16, 1e-6, 1e-5, 1 - 2**-53]),
+    st.floats(1e-300, 1, exclude_min=True, exclude_max=True),
+    st.floats(-300, -1e-3).map(lambda power: 10.0**power),
+)
+
+
+def test_the_law_of_calibration_is_asked_of_all_that_are_calibrated() -> None:
+    own = {kind for kind in Mechanism.kinds().values() if kind.__module__.startswith("dpaudit.")}
+    assert {kind for kind in own if hasattr(kind, "calibrated")} == CALIBRATED.keys()
+
+
+@pytest.mark.parametrize("kind", CALIBRATED, ids=lambda kind: kind.__name__)
+@settings(max_examples=60, derandomize=True, deadline=None)
+@given(data=st.data())
+def test_what_calibration_returns_is_certified_at_its_target(
+    kind: type[Mechanism], data: st.DataObject
+) -> None:
+    options: dict[str, Any] = dict(data.draw(CALIBRATED[kind]))
+    options["epsilon"] = data.draw(sizes)
+    approximate = "delta" in inspect.signature(kind.calibrated).parameters  # type: ignore[attr-defined]
+    sensitivity = 1.0
+    if kind is not RandomizedResponse:
+        sensitivity = options["sensitivity"] = data.draw(st.sampled_from([1.0, 1e-20, 3.7, 1e20]))
+    delta = data.draw(shares) if approximate else 0.0
+    if approximate:
+        options["delta"] = delta
+    refusal = None
+    try:
+        mechanism = kind.calibrated(**options)  # type: ignore[attr-defined]
+    except InputError as error:
+        refusal = str(error)
+    if refusal is not None:  # of nothing but the ends of the floats
+        assert re.fullmatch(r"epsilon is .*\.", refusal)
+        assert max(options["epsilon"], delta) <= 1e-285 * sensitivity
+        return
+    found = compose(plan(use(mechanism, sensitivity))).epsilon(delta)
+    assert found.upper <= options["epsilon"]
+
+
+@pytest.mark.parametrize(
+    ("epsilon", "delta"),
+    [(2000.0, 1e-6), (5000.0, 1e-5), (0.0, 1e-16), (0.0, 1e-20), (1e-3, 1e-6), (1.0, 1e-310)],
+)
+def test_the_calibrated_gaussian_spends_its_target_and_no_more(
+    epsilon: float, delta: float
+) -> None:
+    sigma = Gaussian.calibrated(epsilon=epsilon, delta=delta, sensitivity=1.0).sigma
+    spent = exact_gaussian_delta(1 / mpmath.mpf(sigma), epsilon)
+    assert (1 - 1e-10) * delta <= spent <= delta
+    once = plan(use(Gaussian(sigma)))
+    issued = certify(once, subject=SubjectRecord("plan"), claim=Claim(epsilon, delta))
+    assert issued.verdict is Verdict.CERTIFIED

@@ -92,5 +92,5 @@ def test_differences_of_two_releases_have_their_declared_tails():
 
 
 def test_a_scale_that_no_float_holds_is_one_sentence():
-    with pytest.raises(InputError, match="scale is inf; it must be a finite number above 0"):
+    with pytest.raises(InputError, match="epsilon is 1e-300; no float is so large a scale"):
         Laplace.calibrated(epsilon=1e-300, sensitivity=1e300)

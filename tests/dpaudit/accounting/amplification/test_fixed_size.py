@@ -118,8 +118,11 @@ def test_fixed_size_samples_of_any_rate_have_an_interval(
 ) -> None:
     steps = _subset(sigma, size, population, count)
     interval = compose(steps, "pld").epsilon(1e-5)
+    assert 0 < interval.upper <= compose(steps, "rdp").epsilon(1e-5).upper
+    if count > 1:  # no neighbours have gains and losses of the pair in every use
+        assert interval.lower is None
+        return
     assert interval.lower is not None
-    assert interval.lower <= interval.upper <= compose(steps, "rdp").epsilon(1e-5).upper
     assert interval.upper - interval.lower <= 5e-3 * max(interval.upper, 1e-2)
 
 
@@ -182,10 +185,8 @@ def test_two_fixed_size_samples_against_a_double_integral() -> None:
 
     interval = compose(_subset(sigma, 30, 100, 2), "pld").epsilon(delta)
     truth = brentq(lambda epsilon: composed(epsilon) - delta, 0.2, 4, xtol=1e-10)
-    assert interval.lower is not None
-    assert interval.lower <= truth * (1 + 1e-7)
-    assert truth <= interval.upper * (1 + 1e-7)
-    assert interval.upper - interval.lower < 2e-3 * truth
+    assert interval.lower is None
+    assert truth <= interval.upper * (1 + 1e-7) < truth * (1 + 2e-3)
 
 
 def test_it_amplifies_replacement_alone() -> None:
