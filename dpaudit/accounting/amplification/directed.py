@@ -66,6 +66,11 @@ class DirectedPair(Checked, ABC):
         """A loss that a grid should divide, because the law has an atom there; or None."""
         return None
 
+    @property
+    def total_variation(self) -> float:
+        """The divergence at ε = 0, rounded up."""
+        return min(float(self.delta(0.0)) * (1 + 1e-9) + 1e-17, 1.0)
+
     def delta(self, epsilon: ArrayLike) -> Floats:
         """Hockey-stick divergence P[L > ε] − e^ε Q[L > ε] of one use."""
         epsilon = np.asarray(epsilon, dtype=np.float64)
@@ -107,6 +112,12 @@ class PlainPair(DirectedPair):
     def is_attained(self) -> bool:
         """As the base."""
         return self.base.is_attained
+
+    @property
+    def total_variation(self) -> float:
+        """That of the base."""
+        own = float(self.base.delta(0.0))
+        return min(own * (1 + 1e-9) + min(1e-17, own), 1.0)
 
     def atoms(self) -> tuple[Floats, Floats] | None:
         """Losses and masses of a finite base; None for any other."""

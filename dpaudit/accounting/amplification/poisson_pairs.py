@@ -15,7 +15,7 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import ArrayLike
 
-from dpaudit.accounting.amplification.directed import DirectedPair, even
+from dpaudit.accounting.amplification.directed import DirectedPair, PlainPair, even
 from dpaudit.fields import OpenProbability
 from dpaudit.mechanisms import DominatingPair, FinitePair
 from dpaudit.mechanisms.pairs import Floats
@@ -52,6 +52,11 @@ class _SampledPair(DirectedPair):
     def is_attained(self) -> bool:
         """As the base."""
         return self.base.is_attained
+
+    @property
+    def total_variation(self) -> float:
+        """That of the base, times the rate."""
+        return self.rate * PlainPair(self.base).total_variation
 
     @abstractmethod
     def _mixed(self, tails: TwoTails, loss: Floats, outside: float) -> tuple[Floats, Floats]:

@@ -85,7 +85,8 @@ class PLDComposition(Composition):
         join = self._directions.get("add")
         if join is None:
             return [(leave, False)]
-        enough = join.epsilon(delta, coarse=True).upper <= leave.epsilon(delta).upper
+        cost = leave.epsilon(delta).upper
+        enough = join.largest <= cost or join.epsilon(delta, coarse=True).upper <= cost
         return [(leave, False), (join, enough)]
 
     @property

@@ -147,7 +147,9 @@ class Cumulants:
         """The window for that tilt; ``cost`` is the logarithm of the digits to spend."""
         value, _, variance = self.tilted(theta)
         # A tilt may leave next to nothing but an atom; what lies beyond is then of the plain scale.
-        plain = max(math.sqrt(self.tilted(0.0)[2]), 1e-250)
+        # Nothing is told apart that lies closer together than a part in 10^9 of the losses.
+        least = max(1e-9 * float(np.abs(self.losses).max()), 1e-250)
+        plain = max(math.sqrt(self.tilted(0.0)[2]), least)
         narrow = min(max(math.sqrt(variance), 1e-4 * plain), plain)
         steps = np.geomspace(0.03 / max(plain, math.sqrt(variance)), 60 / narrow, 24)
         needed = _WINDOW_LOG_TAIL + max(cost, 0.0) - value

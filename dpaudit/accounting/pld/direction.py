@@ -39,7 +39,15 @@ class Direction:
             term.count * math.log1p(-min(term.pair.infinite, 1 - 1e-16)) for term in self._terms
         )
         self._infinite = -math.expm1(finite)
+        # What a pair leaves out of its law, as it is so rare, may be less than it says.
+        rare = self._infinite < _SMALLEST_DELTA
+        self._truly_infinite = 0.0 if rare else self._infinite * (1 - 1e-12)
         self._largest = math.fsum(term.count * term.pair.max_loss for term in self._terms)
+
+    @property
+    def largest(self) -> float:
+        """The largest loss, rounded up."""
+        return self._largest * (1 + 1e-14)
 
     @property
     def distinct(self) -> int:
@@ -71,13 +79,13 @@ class Direction:
         if not self._terms:
             return 0.0
         law = self._law_for(delta if delta > self._infinite else _USUAL_DELTA, coarse=coarse)
-        return 1.0 if law is None else law.delta_upper(epsilon)
+        return min(self._total_variation, 1.0 if law is None else law.delta_upper(epsilon))
 
     def _known_without_law(self, delta: float) -> Interval | None:
         """The least ε at δ where no law is needed to tell."""
-        if delta < self._infinite * (1 - 1e-12):
+        if delta < self._truly_infinite:
             return Interval(math.inf, math.inf)
-        if not self._terms or self._total_variation <= delta:
+        if self._total_variation <= delta:
             return Interval(0.0, 0.0)
         if delta == 0 and self._infinite == 0:
             return Interval(self._largest * (1 - 1e-14), self._largest * (1 + 1e-14))
@@ -85,7 +93,7 @@ class Direction:
 
     def _upper(self, law: ComposedLaw | None, delta: float) -> float:
         """The upper end of ε at δ from a law, and from the largest loss."""
-        largest = self._largest * (1 + 1e-14)
+        largest = self.largest
         if law is None or delta - self._infinite * (1 + 1e-12) < _SMALLEST_DELTA:
             return largest
         return min(largest, max(law.epsilon_upper(delta), 0.0))
@@ -98,22 +106,23 @@ class Direction:
 
     def delta(self, epsilon: float) -> Interval:
         """The least δ at ε."""
-        least = self._infinite * (1 - 1e-12)
-        if not self._terms or epsilon >= self._largest * (1 + 1e-14):
+        least = self._truly_infinite
+        if not self._terms or epsilon >= self.largest:
             return Interval(least, min(self._infinite * (1 + 1e-12), 1.0))
+        upper = self._total_variation
         if not _within_reach(self._terms):
-            return Interval(least, 1.0)
+            return Interval(least, upper)
         # Of the Chernoff bound, about what is left of it in fact.
         _, log_delta = Cumulants.of(self._terms, 1e-18).tilt_for_epsilon(epsilon)
         if not math.isfinite(log_delta):
-            return Interval(least, 1.0)
+            return Interval(least, upper)
         smallest = math.log10(_SMALLEST_DELTA)
         guess = min(max((log_delta - 2.0) / math.log(10), smallest), -0.05)
-        lower, upper = least, 1.0
+        lower = least
         for _ in range(2):
             law = self._law(guess)
             if law is not None:
-                upper = min(upper, law.delta_upper(epsilon))
+                upper = min(upper, max(law.delta_upper(epsilon), 5e-324))
                 lower = min(max(lower, law.delta_lower(epsilon)), upper)
             # A law for quite another δ may be loose: what it has found points to a better one.
             better = min(max(math.log10(max(upper, 1e-300)), smallest), -0.05)
@@ -138,11 +147,12 @@ class Direction:
 
     @cached_property
     def _total_variation(self) -> float:
-        """A bound on δ(0): that of a sum is at most the sum of the parts."""
-        return math.fsum(
-            term.count * min(float(term.pair.delta(0.0)) * (1 + 1e-9) + 1e-17, 1.0)
-            for term in self._terms
-        )
+        """A bound on δ(0): the uses agree in all with the product of the probabilities of each."""
+        each = [(term.pair.total_variation, term.count) for term in self._terms]
+        if sum(count for _, count in each) == 1:
+            return each[0][0]
+        agree = math.fsum(n * math.log1p(-one) if one < 1 else -math.inf for one, n in each)
+        return min(-math.expm1(agree) * (1 + 1e-12), 1.0)
 
     def _law(self, log10_delta: float, *, coarse: bool = False) -> ComposedLaw | None:
         decade = math.floor(log10_delta)

