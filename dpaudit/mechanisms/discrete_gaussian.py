@@ -59,13 +59,7 @@ class DiscreteGaussian(IntegerNoise):
         largest = Fraction(2 * reach * shift + shift**2) / (2 * Fraction(self.sigma) ** 2)
         if exceeds_floats(largest):
             return vast_pair()
-        k = np.arange(-reach, shift + reach + 1, dtype=np.float64)
-        log_mass = -log_normaliser(self.sigma)
-        q = np.exp(log_mass - (k / self.sigma) ** 2 / 2)
-        p = np.exp(log_mass - ((k - shift) / self.sigma) ** 2 / 2)
-        losses = (2 * k - shift) * shift / (2 * self.sigma**2)
-        rho = concentration(shift / self.sigma, 0.5)
-        return _DiscreteNormalPair(losses, p, q, p_infinite=1e-300, rho=rho)
+        return _cut_pair(self.sigma, shift, reach)
 
     def work(self, sensitivity: float) -> float:
         """A loss for each output of any mass; most masses are so small that they are cut off."""
@@ -117,6 +111,18 @@ class _DiscreteNormalPair(FinitePair):
     def zcdp_rho(self) -> float:
         """ρ, rounded up."""
         return math.nextafter(self.rho, math.inf)
+
+
+@lru_cache(maxsize=2)
+def _cut_pair(sigma: float, shift: int, reach: int) -> _DiscreteNormalPair:
+    """The pair on the outputs that floats give a mass; every accountant asks for it."""
+    k = np.arange(-reach, shift + reach + 1, dtype=np.float64)
+    log_mass = -log_normaliser(sigma)
+    q = np.exp(log_mass - (k / sigma) ** 2 / 2)
+    p = np.exp(log_mass - ((k - shift) / sigma) ** 2 / 2)
+    losses = (2 * k - shift) * shift / (2 * sigma**2)
+    rho = concentration(shift / sigma, 0.5)
+    return _DiscreteNormalPair(losses, p, q, p_infinite=1e-300, rho=rho)
 
 
 @lru_cache(maxsize=256)

@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -52,7 +53,7 @@ class DirectedPair(Checked, ABC):
         """As :attr:`dpaudit.mechanisms.DominatingPair.is_attained`."""
         return True
 
-    @property
+    @cached_property
     def infinite(self) -> float:
         """The P-mass of infinite loss."""
         return float(self.above(math.inf)[0])

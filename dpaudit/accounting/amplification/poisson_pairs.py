@@ -143,10 +143,11 @@ class AddedPair(_SampledPair):
 def _sampled(loss: ArrayLike, rate: float) -> Floats:
     """T(l) = ln(1 − q + q e^l), without overflow or cancellation."""
     loss = np.asarray(loss, dtype=np.float64)
-    small = np.log1p(rate * np.expm1(np.minimum(loss, 30.0)))
+    small: Floats = np.log1p(rate * np.expm1(np.minimum(loss, 30.0)))
+    if not (loss >= 30).any():
+        return small
     large = loss + np.log(rate + (1 - rate) * np.exp(-np.maximum(loss, 0.0)))
-    value: Floats = np.where(loss < 30, small, large)
-    return value
+    return np.where(loss < 30, small, large)
 
 
 def _unsampled(loss: ArrayLike, rate: float) -> Floats:
@@ -157,10 +158,11 @@ def _unsampled(loss: ArrayLike, rate: float) -> Floats:
     loss = np.asarray(loss, dtype=np.float64)
     inner = np.maximum(np.expm1(np.minimum(loss, 30.0)) / rate, -1.0)
     with np.errstate(divide="ignore"):
-        small = np.log1p(inner)
+        small: Floats = np.log1p(inner)
+    if not (loss >= 30).any():
+        return small
     large = loss + np.log1p(-(1 - rate) * np.exp(-np.maximum(loss, 1.0))) - math.log(rate)
-    value: Floats = np.where(loss < 30, small, large)
-    return value
+    return np.where(loss < 30, small, large)
 
 
 def _covering(nodes: Floats) -> Floats:

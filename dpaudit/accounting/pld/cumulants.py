@@ -196,7 +196,7 @@ def _coarse(pair: DirectedPair, nodes: Floats) -> tuple[Floats, Floats]:
     """
     if len(nodes) == 1:
         return nodes, np.ones(1)
-    p, q, _ = connect(pair, nodes)
+    p, q, _, (beneath, beyond) = connect(pair, nodes)
     lower, upper = nodes[:-1], nodes[1:]
     with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
         up = (p - q * np.exp(np.minimum(lower, 600.0))) / -np.expm1(lower - upper)
@@ -206,6 +206,6 @@ def _coarse(pair: DirectedPair, nodes: Floats) -> tuple[Floats, Floats]:
     ends = np.append((p - up) / 3, 0.0)
     ends[1:] += up / 3
     # Atoms at the ends of the law may lie beyond the nodes by a rounding error.
-    ends[0] += float(pair.below(nodes[0])[0])
-    ends[-1] += max(float(pair.above(nodes[-1])[0]) - pair.infinite, 0.0)
+    ends[0] += beneath
+    ends[-1] += max(beyond - pair.infinite, 0.0)
     return np.append(merged, nodes), np.append(p * (2 / 3), ends)

@@ -18,7 +18,8 @@ from dpaudit.mechanisms.pairs import Floats
 __all__ = ["Direction"]
 
 _TOLERANCE = 5e-4
-_COARSE = 16.0
+_COARSE = 100.0
+_MANY = 256
 _REFINABLE = 2**17
 _SMALLEST_DELTA = 1e-280
 _USUAL_DELTA = 1e-6
@@ -154,6 +155,11 @@ class Direction:
         agree = math.fsum(n * math.log1p(-one) if one < 1 else -math.inf for one, n in each)
         return min(-math.expm1(agree) * (1 + 1e-12), 1.0)
 
+    @property
+    def _tolerance(self) -> float:
+        """Of very many distinct terms, each of which takes time, the lower end is less tight."""
+        return _TOLERANCE if len(self._terms) <= _MANY else 4 * _TOLERANCE
+
     def _law(self, log10_delta: float, *, coarse: bool = False) -> ComposedLaw | None:
         decade = math.floor(log10_delta)
         if (decade, coarse) not in self._laws:
@@ -164,20 +170,20 @@ class Direction:
         return self._laws[decade, coarse]
 
     def _coarse_law(self, delta: float) -> ComposedLaw | None:
-        grid = plan_grid(self._terms, delta, _COARSE * _TOLERANCE)
+        grid = plan_grid(self._terms, delta, _COARSE * self._tolerance)
         return None if grid is None else compose_on(grid, self._terms)
 
     def _fine_law(self, delta: float) -> ComposedLaw | None:
         """A law whose interval at δ has about the wanted width, refined if a first one has not."""
-        grid = plan_grid(self._terms, delta, _TOLERANCE)
+        grid = plan_grid(self._terms, delta, self._tolerance)
         if grid is None:
             return None
         law = compose_on(grid, self._terms)
         upper = law.epsilon_upper(delta + self._infinite)
         width = upper - law.epsilon_lower(delta + self._infinite, upper)
-        if width <= 5 * _TOLERANCE * max(upper, 1e-3) or grid.size > _REFINABLE:
+        if width <= 5 * self._tolerance * max(upper, 1e-3) or grid.size > _REFINABLE:
             return law
-        finer = plan_grid(self._terms, delta, _TOLERANCE / 16)
+        finer = plan_grid(self._terms, delta, self._tolerance / 16)
         return law if finer is None else compose_on(finer, self._terms)
 
 

@@ -89,14 +89,16 @@ def drift(spacing: float) -> float:
     return (slope - 1 - math.log(slope)) * (1 + 1e-9)
 
 
-def connect(pair: DirectedPair, losses: Floats) -> tuple[Floats, Floats, Floats]:
+def connect(
+    pair: DirectedPair, losses: Floats
+) -> tuple[Floats, Floats, Floats, tuple[float, float]]:
     """P-mass, Q-mass of each cell (losses[k], losses[k+1]], and the tails they come from.
 
     Each mass is a difference of the smaller of the two tails, so that it is as accurate as that.
 
     Returns:
-        P-masses and Q-masses, shape (n − 1,), and a bound on the rounding errors of P-mass and
-        e^loss Q-mass together.
+        P-masses and Q-masses, shape (n − 1,), a bound on the rounding errors of P-mass and e^loss
+        Q-mass together, and the P-mass up to the first loss and beyond the last.
     """
     p_split, q_split = _medians(pair, losses)
     start, end = min(p_split, q_split), max(p_split, q_split)
@@ -106,7 +108,8 @@ def connect(pair: DirectedPair, losses: Floats) -> tuple[Floats, Floats, Floats]
     q, q_tail = _differences(above[1], below[1], start, q_split)
     with np.errstate(over="ignore"):
         scale = np.exp(np.minimum(losses[:-1], _LARGEST_EXPONENT))
-    return p, q, _tail_error(p_tail) + scale * _tail_error(q_tail)
+    outside = float(below[0][0]), float(above[0][-1])
+    return p, q, _tail_error(p_tail) + scale * _tail_error(q_tail), outside
 
 
 def discretise(pair: DirectedPair, spacing: float, tail: float, cut: float = -math.inf) -> GridLoss:
@@ -125,7 +128,7 @@ def discretise(pair: DirectedPair, spacing: float, tail: float, cut: float = -ma
     # One cell more at either end, for atoms that lie on the ends up to rounding.
     first, last = math.floor(max(low, cut) / spacing) - 1, math.ceil(high / spacing) + 1
     losses = spacing * np.arange(first, last + 1, dtype=np.float64)
-    p, q, error = connect(pair, losses)
+    p, q, error, (beneath, beyond) = connect(pair, losses)
     lower, width = losses[:-1], -math.expm1(-spacing)
     error = error * (1 / width + 2)
     usable = (lower < _LARGEST_EXPONENT) & ((q > 1e-280) | (p < 1e-300))
@@ -136,8 +139,7 @@ def discretise(pair: DirectedPair, spacing: float, tail: float, cut: float = -ma
     masses[:-1] = p - up
     masses[1:] += up
     truly = pair.infinite
-    infinite = float(pair.above(losses[-1])[0]) * (1 + 1e-12)
-    beneath = float(pair.below(losses[0])[0])
+    infinite = beyond * (1 + 1e-12)
     masses[0] += beneath
     raised = beneath if cut > low else 0.0
     # A cell whose Q-mass is beyond floats is moved up whole: a rounding of at most one cell more.

@@ -93,7 +93,8 @@ def plan_grid(
     """
     uses = math.fsum(term.count for term in terms)
     tail = max(delta * _TRUNCATION / uses, 1e-290)
-    if not all(_reach(term, tail) < LARGEST_LOSS for term in terms):
+    ends = np.array([term.pair.nodes(tail, 2)[[0, -1]] for term in terms])
+    if not float(np.abs(ends).max()) < LARGEST_LOSS:
         return None
     cumulants = Cumulants.of(terms, tail)
     theta, epsilon = cumulants.tilt_for_delta(math.log(delta))
@@ -102,10 +103,11 @@ def plan_grid(
         return None
     window = cumulants.window(theta, epsilon)
     cut = -(_NEGLIGIBLE + math.log(uses)) / window.theta
-    reach = max(_reach(term, tail, cut) for term in terms)
+    reach = float(np.abs(np.maximum(ends, cut)).max())
     deviation = math.sqrt(variance)
     target = tolerance * max(epsilon, 0.1 * deviation)
-    spread = min(math.sqrt(target / (4 * (1 + theta))), 0.05 * deviation)
+    widest = 0.05 if tolerance < 5e-3 else 0.1
+    spread = min(math.sqrt(target / (4 * (1 + theta))), widest * deviation)
     bottom, top = min(window.bottom, epsilon - 12 * spread), window.top
     if from_zero:
         bottom = min(bottom, -12 * spread)
@@ -166,7 +168,7 @@ def _bundle(grid: Grid, fine: float, term: DirectedTerm, uses: int) -> GridLoss:
     window = cumulants.window_at(grid.tilt.theta, math.log(uses))
     # A small loss beside large ones: a cell must not be wider than the loss itself.
     deviation = math.sqrt(cumulants.tilted(grid.tilt.theta)[2] / term.count)
-    reach = _reach(term, grid.tail, grid.cut)
+    reach = float(np.abs(np.maximum(term.pair.nodes(grid.tail, 2), grid.cut)).max())
     fine = min(fine, max(deviation / 8, 2 * reach / _MOST_CELLS))
     size = _fast_size(math.ceil((window.top - window.bottom) / fine) + 4)
     if size > 2 * LARGEST_SIZE:
@@ -215,12 +217,6 @@ def _chernoff(grid: Grid, fine: float, loss: GridLoss, count: int, exponent: flo
     """Ln of the moment generating function after both stages, from above."""
     step = abs(exponent) * drift(grid.spacing) + (exponent * grid.spacing) ** 2 / 8
     return count * log_mgf(loss, fine, exponent) + step
-
-
-def _reach(term: DirectedTerm, tail: float, cut: float = -math.inf) -> float:
-    """The largest size of a loss above the cut."""
-    nodes = term.pair.nodes(tail, 2)
-    return max(abs(float(nodes[-1])), abs(max(float(nodes[0]), cut)))
 
 
 def _aligned_spacing(terms: Sequence[DirectedTerm], spacing: float, least: float) -> float:

@@ -208,9 +208,14 @@ def _logarithms(
 
 
 def _normalised(exponents: Floats, masses: Floats) -> tuple[float, Floats]:
-    top = float(exponents[masses > 0].max())
-    weights = masses * np.exp(np.minimum(exponents - top, 700.0))
+    """Ln of Σ masses e^exponents, and the terms over their sum; exponents are monotone."""
+    top = max(float(exponents[0]), float(exponents[-1]))
+    weights = masses * np.exp(exponents - top)
     total = float(weights.sum())
+    if not total > 1e-200:  # where next to no mass lies at that end
+        top = float(exponents[masses > 0].max())
+        weights = masses * np.exp(np.minimum(exponents - top, 700.0))
+        total = float(weights.sum())
     return top + math.log(total), weights / total
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -72,16 +73,30 @@ class FinitePair(DominatingPair):
     def above(self, loss: ArrayLike) -> tuple[Floats, Floats]:
         """Sums from the top down, so that small tails stay accurate."""
         at = np.searchsorted(self.losses, np.asarray(loss, dtype=np.float64), side="right")
-        p = np.append(np.cumsum(self.p[::-1])[::-1], 0.0)
-        q = np.append(np.cumsum(self.q[::-1])[::-1], 0.0)
+        p, q = self._from_the_top
         return np.minimum(p[at] + self.p_infinite, 1.0), np.minimum(q[at], 1.0)
 
     def below(self, loss: ArrayLike) -> tuple[Floats, Floats]:
         """P- and Q-mass of losses below, summed from the least loss on."""
         at = np.searchsorted(self.losses, np.asarray(loss, dtype=np.float64), side="right")
-        p = np.append(0.0, np.cumsum(self.p))
-        q = np.append(0.0, np.cumsum(self.q))
+        p, q = self._from_the_bottom
         return np.minimum(p[at], 1.0), np.minimum(q[at] + self.p_infinite, 1.0)
+
+    @cached_property
+    def _from_the_top(self) -> tuple[Floats, Floats]:
+        """P- and Q-mass from each loss on."""
+        sums = np.zeros((2, self.losses.size + 1))
+        np.cumsum(self.p[::-1], out=sums[0, -2::-1])
+        np.cumsum(self.q[::-1], out=sums[1, -2::-1])
+        return sums[0], sums[1]
+
+    @cached_property
+    def _from_the_bottom(self) -> tuple[Floats, Floats]:
+        """P- and Q-mass before each loss."""
+        sums = np.zeros((2, self.losses.size + 1))
+        np.cumsum(self.p, out=sums[0, 1:])
+        np.cumsum(self.q, out=sums[1, 1:])
+        return sums[0], sums[1]
 
     def log_masses(self) -> tuple[Floats, Floats]:
         """Ln p and ln q, also where the masses are below the floats.
@@ -133,19 +148,19 @@ class FinitePair(DominatingPair):
 
     def upper_quantile(self, tail: float) -> float:
         """The largest loss with more than the tail from it on."""
-        kept = np.flatnonzero(np.cumsum(self.p[::-1])[::-1] > tail)
+        kept = np.flatnonzero(self._from_the_top[0][:-1] > tail)
         return float(self.losses[kept[-1]] if kept.size else self.losses[0])
 
     def lower_quantile(self, tail: float) -> float:
         """The smallest loss with more than the tail up to it."""
-        kept = np.flatnonzero(np.cumsum(self.p) > tail)
+        kept = np.flatnonzero(self._from_the_bottom[0][1:] > tail)
         return float(self.losses[kept[0]] if kept.size else self.losses[-1])
 
     @property
     def span(self) -> float | None:
-        """The smallest loss other than 0."""
-        sizes = np.abs(self.losses[self.losses != 0])
-        return float(sizes.min()) if sizes.size else None
+        """The smallest loss other than 0, which has a mirror image."""
+        above = self.losses[np.searchsorted(self.losses, 0.0, side="right") :]
+        return float(above[0]) if above.size else None
 
 
 def approximate_pair(epsilon: float, delta: float = 0.0) -> FinitePair:
