@@ -18,7 +18,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from dpaudit.errors import InputError
 from dpaudit.mechanisms import ExponentialMechanism, Norm
-from dpaudit.plan import Contribution, Invocation
+from dpaudit.plan import AddRemove, Contribution, Invocation
 
 __all__ = ["Units", "bounded_total", "cells_of", "first_rows", "quantile_utilities"]
 
@@ -147,7 +147,9 @@ def quantile_utilities(
         )
     if contribution.rows is None:
         raise InputError(f"{invocation.describe()} bounds no rows of a unit; quantiles need that.")
-    each = 1.0 if invocation.relation.replaces else max(share, 1 - share)
+    # A zeroed row is still a row, which may go from one side of a candidate to the other.
+    absent = isinstance(invocation.relation, AddRemove)
+    each = max(share, 1 - share) if absent else 1.0
     if mechanism.utility_sensitivity < each * contribution.rows:
         raise InputError(
             f"utility_sensitivity is {mechanism.utility_sensitivity:g}; one unit's rows can move "

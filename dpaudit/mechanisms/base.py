@@ -90,7 +90,8 @@ class Mechanism(Kinded, ABC):
         """The sensitivity that follows from the mechanism's own clip, or None if nothing does.
 
         Args:
-            contribution_factor: of the relation.
+            contribution_factor: 2 where any value may become any other, as the values of a central
+                server do under every relation; 1 where one unit's own value becomes 0.
             entries: numbers in the value, all of which its owner may change.
         """
         return None

@@ -68,12 +68,13 @@ class Laplace(AdditiveNoise):
         return (), self.pair(sensitivity).ratio
 
     def implied_sensitivity(self, contribution_factor: float, entries: int = 1) -> float | None:
-        """Width of the clip where one value may replace another, else its largest magnitude."""
+        """Width of the clip where one value may replace another, else the way from 0, clipped."""
         if self.clip is None:
             return None
-        lower, upper = self.clip
-        width = upper - lower if contribution_factor == 2 else max(abs(lower), abs(upper))
-        return width * entries
+        lower, upper = map(Fraction, self.clip)
+        zero = min(max(lower, Fraction(0)), upper)
+        width = upper - lower if contribution_factor == 2 else max(upper - zero, zero - lower)
+        return round_up(width * entries)
 
     # -- release ---------------------------------------------------------------------------------
 

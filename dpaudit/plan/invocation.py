@@ -10,7 +10,7 @@ from dpaudit.fields import Count, NonNegative, Record
 from dpaudit.mechanisms import Mechanism, Norm
 from dpaudit.plan.contribution import Contribution
 from dpaudit.plan.groups import Group
-from dpaudit.plan.relations import MetricBall, PrivacyUnit, Relation, TrustModel
+from dpaudit.plan.relations import AddRemove, MetricBall, PrivacyUnit, Relation, TrustModel
 from dpaudit.plan.sampling import Sampling
 from dpaudit.validate import shown
 
@@ -28,7 +28,8 @@ class Invocation(Record):
         unit: who is protected.
         relation: which data sets are neighbours.
         trust: who sees raw data.
-        count: how often, at most, any one unit is touched.
+        count: at how many releases, at most, neighbours differ. Where a unit may be replaced by one
+            that touches other releases, those of both count.
         total: how many releases there are over all units; ``count`` where not given.
         group: a set of units, disjoint from the sets of other names, that alone is touched
             (different groups compose in parallel), given as a :class:`Group` or, where a public
@@ -41,7 +42,8 @@ class Invocation(Record):
             the ledger bounds by itself; the sensitivity then holds whatever the data are.
 
     Raises:
-        InputError: if a field is invalid, or sampling is declared under local trust.
+        InputError: if a field is invalid, or sampling or add-remove is declared under local trust,
+            which hides no absence.
     """
 
     left_out: ClassVar[frozenset[str]] = frozenset({"group", "sampling", "contribution"})
@@ -62,12 +64,8 @@ class Invocation(Record):
         if isinstance(group, str):
             self._set("group", Group(group))
         super().__post_init__()
-        if self.sampling is not None and self.trust is TrustModel.LOCAL:
-            raise InputError(
-                f"sampling is {self.sampling.kind!r} under local trust, where the adversary sees "
-                "who sends nothing; leave sampling out, or name the server that hides who took "
-                "part with the trust model central."
-            )
+        if self.trust is TrustModel.LOCAL:
+            self._require_presence()
         self._require_bounded()
         self.require_covered(1)
         if self.total is None:
@@ -101,6 +99,19 @@ class Invocation(Record):
         sensitivity = relation.contribution_factor * contribution.bound
         return cls(
             mechanism, sensitivity, unit, relation, trust, contribution=contribution, **facts
+        )
+
+    def _require_presence(self) -> None:
+        if self.sampling is not None:
+            said, instead = f"sampling is {self.sampling.kind!r}", "leave sampling out"
+        elif isinstance(self.relation, AddRemove):
+            said = f"relation is '{self.relation}'"
+            instead = "declare replace-one, which protects what is sent and not that it is"
+        else:
+            return
+        raise InputError(
+            f"{said} under local trust, where the adversary sees who sends nothing; {instead}, or "
+            "name the server that hides who took part with the trust model central."
         )
 
     def _require_bounded(self) -> None:

@@ -2,7 +2,9 @@
 
 A relation says which two data sets are neighbours. The sensitivity that an invocation declares is
 always the sensitivity *under its relation*: a query whose one-row contribution has norm c has
-sensitivity c under add-remove and zero-out, and up to 2c under replace-one.
+sensitivity c under add-remove and zero-out, and up to 2c where a row becomes another: ‖v − v'‖ is
+at most ‖v‖ + ‖v'‖, and v' = −v attains it. A metric ball bounds the distance of the two rows, but
+not that of their contributions, which may be opposite however near the rows are.
 """
 
 from __future__ import annotations
@@ -132,7 +134,10 @@ class ReplaceOne(Relation):
 
 @dataclass(frozen=True)
 class ZeroOut(Relation):
-    """One unit's contribution becomes zero; the number of units and all weights are public."""
+    """One unit's contribution becomes zero; the number of units and all weights are public.
+
+    In a sum a zeroed unit is an absent one. Elsewhere it is not: who counts the units sees it.
+    """
 
     kind: ClassVar[str] = "zero-out"
 

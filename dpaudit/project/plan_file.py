@@ -23,6 +23,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -30,13 +31,13 @@ from dpaudit import files, tables, validate
 from dpaudit.certificate import Claim, Finding, Severity
 from dpaudit.errors import InputError
 from dpaudit.mechanisms import Mechanism, Norm
+from dpaudit.mechanisms.rounding import round_up
 from dpaudit.plan import (
     Contribution,
     Invocation,
     Plan,
     PrivacyUnit,
     Relation,
-    ReplaceOne,
     Sampling,
     TrustModel,
 )
@@ -44,6 +45,7 @@ from dpaudit.validate import shown
 
 __all__ = ["PlanFile", "read_plan_file"]
 
+_DEFAULTS = {"unit": "row", "trust": "central"}
 _OF_INVOCATION = {"sensitivity", "contribution", "count", "total", "group", "sampling", "at"}
 
 
@@ -77,12 +79,14 @@ def read_plan_file(path: Path | str) -> PlanFile:
     items = tables.tables("invocation", content.get("invocation", []))
     if not items:
         raise InputError("plan file has no [[invocation]]; it must declare at least one.")
+    said = {name: facts.get(name, default) for name, default in _DEFAULTS.items()}
     reader = _Reader(
-        unit=PrivacyUnit.from_dict(facts.get("unit", "row")),
+        unit=PrivacyUnit.from_dict(said["unit"]),
         relation=Relation.parse(facts["relation"]),
-        trust=validate.member(TrustModel, trust=facts.get("trust", "central")),
+        trust=validate.member(TrustModel, trust=said["trust"]),
     )
-    invocations, findings = [], []
+    invocations = []
+    findings = [_assumed(name, said[name]) for name in _DEFAULTS if name not in facts]
     for number, item in enumerate(items, start=1):
         place = f"invocation {number}"
         with tables.within(place):
@@ -127,8 +131,15 @@ class _Reader:
     def _sensitivity(
         self, mechanism: Mechanism, own: dict[str, Any], place: str
     ) -> tuple[float, list[Finding]]:
-        """Declared, or following from a contribution or a clip, or (said aloud) assumed."""
-        factor = self.relation.contribution_factor
+        """Declared, or following from a contribution or from the clip of a single number or vector.
+
+        What a contribution may move is the relation's to say. A clip bounds the released value, not
+        what one unit adds to it, so that any change may move the value from one end to the other;
+        only under local trust is it the unit's own, of which zero-out leaves 0.
+
+        Raises:
+            InputError: if nothing says it.
+        """
         contribution = own.pop("contribution", None)
         if isinstance(contribution, Mapping):
             own["contribution"] = Contribution.from_dict(contribution)
@@ -137,15 +148,22 @@ class _Reader:
             if contribution is not None:
                 raise InputError("sensitivity and contribution are both given; keep one of them.")
             sensitivity = validate.non_negative(sensitivity=own.pop("sensitivity"))
-            doubtful = isinstance(self.relation, ReplaceOne) and mechanism.norm is not Norm.CHANGE
+            doubtful = self.relation.replaces and mechanism.norm is not Norm.CHANGE
             return sensitivity, [_read_under_relation(sensitivity, place)] if doubtful else []
+        factor = self.relation.contribution_factor
         if contribution is not None:
-            return factor * validate.non_negative(contribution=contribution), []
-        implied = mechanism.implied_sensitivity(factor)
-        if implied is not None:
-            return implied, []
-        assumed = 1.0 if mechanism.norm is Norm.CHANGE else factor
-        return assumed, [_assumed(assumed, place)]
+            bound = validate.non_negative(contribution=contribution)
+            return round_up(Fraction(factor) * Fraction(bound)), []
+        if mechanism.norm is Norm.CHANGE:
+            return 1.0, []  # whatever changes
+        implied = mechanism.implied_sensitivity(factor if self.trust is TrustModel.LOCAL else 2.0)
+        if implied is None:
+            raise InputError(
+                f"{mechanism.kind} lacks the key 'sensitivity'; write sensitivity = 1.0 for the "
+                f"largest change of the value in {mechanism.norm} under {self.relation}, or "
+                "contribution = 1.0 for the largest norm of what one unit adds to a sum."
+            )
+        return implied, [_from_clip(implied, place)]
 
 
 def _read_under_relation(sensitivity: float, place: str) -> Finding:
@@ -159,12 +177,21 @@ def _read_under_relation(sensitivity: float, place: str) -> Finding:
     )
 
 
-def _assumed(sensitivity: float, place: str) -> Finding:
+def _from_clip(sensitivity: float, place: str) -> Finding:
     return Finding(
-        "assumed-sensitivity",
-        Severity.WARNING,
-        f"No sensitivity is declared; one unit is assumed to contribute norm 1, which makes it "
-        f"{sensitivity:g} under the relation.",
-        "Declare sensitivity or contribution.",
+        "sensitivity-from-clip",
+        Severity.NOTE,
+        f"Sensitivity {sensitivity:g} is the farthest that one released value can move within the "
+        "clip; a larger value is clipped as a whole.",
+        "Declare sensitivity where less can move, or where several numbers are released at once.",
         place,
+    )
+
+
+def _assumed(name: str, value: str) -> Finding:
+    return Finding(
+        f"assumed-{name}",
+        Severity.NOTE,
+        f"The plan does not say its {name}, which is read as {value!r}.",
+        f"Write {name} = {value!r} in [plan], or what is right.",
     )

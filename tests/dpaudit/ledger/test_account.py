@@ -16,6 +16,7 @@ from dpaudit import (
     PlanMismatchError,
     ReplaceOne,
     TrustModel,
+    ZeroOut,
     guarantee,
 )
 
@@ -151,7 +152,7 @@ def test_a_different_mechanism_of_the_same_kind_is_no_match():
 
 def test_a_local_clip_is_wider_than_the_sensitivity():
     wide = Laplace(10.0, clip=(0.0, 10.0))
-    for relation, declared in ((ReplaceOne(), 10.0), (AddRemove(), 10.0)):
+    for relation, declared in ((ReplaceOne(), 10.0), (ZeroOut(), 10.0)):
         with pytest.raises(InputError, match="moves by up to 10"):
             Invocation(wide, 1.0, RESPONSE, relation, TrustModel.LOCAL)
         Invocation(wide, declared, RESPONSE, relation, TrustModel.LOCAL)

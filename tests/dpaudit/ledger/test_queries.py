@@ -22,6 +22,7 @@ from dpaudit import (
     PrivacyUnit,
     ReplaceOne,
     TrustModel,
+    ZeroOut,
     guarantee,
 )
 from dpaudit.ledger.bounding import quantile_utilities
@@ -133,6 +134,7 @@ def test_a_quantile_is_one_of_the_candidates():
         (bounded(ExponentialMechanism(1.0)), "bounds no rows"),
         (bounded(Laplace(1.0), rows=1), "no exponential mechanism"),
         (bounded(choice, rows=1, relation=ReplaceOne()), "move the utility by up to 1"),
+        (bounded(choice, rows=1, relation=ZeroOut()), "move the utility by up to 1"),
     ]:
         with pytest.raises(InputError, match=message):
             opened(wrong).quantile(values, 0.5, [0.0, 1.0])
@@ -144,15 +146,17 @@ def test_a_utility_moves_by_no_more_than_is_declared():
     rng = np.random.default_rng(1)
     candidates = [-1.0, 0.0, 0.5, 2.0]
     for share in (0.1, 0.5, 0.75):
-        for relation, each in ((AddRemove(), max(share, 1 - share)), (ReplaceOne(), 1.0)):
+        absent = max(share, 1 - share)
+        for relation, each in ((AddRemove(), absent), (ReplaceOne(), 1.0), (ZeroOut(), 1.0)):
             choice = ExponentialMechanism(1.0, utility_sensitivity=2 * each)
             invocation = bounded(choice, rows=2, relation=relation)
             for _ in range(100):
                 values, units = rng.normal(size=20), rng.integers(0, 5, 20)
                 before = quantile_utilities(invocation, values, share, candidates, units)
                 kept = units != 0
-                if isinstance(relation, ReplaceOne):
-                    changed = np.where(kept, values, rng.normal(size=20) * 3)
+                if not isinstance(relation, AddRemove):
+                    other = rng.normal(size=20) * 3 * relation.replaces
+                    changed = np.where(kept, values, other)
                     after = quantile_utilities(invocation, changed, share, candidates, units)
                 else:
                     after = quantile_utilities(

@@ -67,6 +67,10 @@ def test_clip_is_part_of_the_mechanism():
     assert mechanism.release(1e9, rng(1)) == mechanism.release(2.0, rng(1))
     assert mechanism.implied_sensitivity(2.0) == 4
     assert mechanism.implied_sensitivity(1.0) == 2
+    above = Laplace(scale=1.0, clip=(1, 4))  # where 0 becomes 1
+    assert (above.implied_sensitivity(1.0), above.implied_sensitivity(2.0, 5)) == (3, 15)
+    tenths = Laplace(scale=1.0, clip=(-0.1, 0.7)).implied_sensitivity(2.0)
+    assert Fraction(0.7) - Fraction(-0.1) <= Fraction(tenths) <= Fraction(0.8) + Fraction(1, 2**52)
     assert Laplace(scale=1.0).implied_sensitivity(2.0) is None
 
 

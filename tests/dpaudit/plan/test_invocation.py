@@ -5,7 +5,17 @@ import math
 import pytest
 from examples import RESPONSE, gaussian_invocation, response_plan
 
-from dpaudit import InputError, Invocation, Laplace, ReplaceOne, TrustModel
+from dpaudit import (
+    AddRemove,
+    InputError,
+    Invocation,
+    Laplace,
+    MetricBall,
+    RandomizedResponse,
+    ReplaceOne,
+    TrustModel,
+    ZeroOut,
+)
 
 
 @pytest.mark.parametrize(
@@ -46,6 +56,18 @@ def test_bad_records():
     for missing in ("mechanism", "relation", "sensitivity"):
         with pytest.raises(InputError, match=f"lacks the key '{missing}'"):
             Invocation.from_dict({k: v for k, v in record.items() if k != missing})
+
+
+@pytest.mark.parametrize("mechanism", [RandomizedResponse(0.5), Laplace(1.0)])
+def test_absence_is_no_secret_under_local_trust(mechanism):
+    """Whoever sends nothing is seen: no noise on what is sent hides that."""
+    facts = {"mechanism": mechanism, "relation": AddRemove()}
+    with pytest.raises(InputError, match=r"'add-remove' under local trust.*declare replace-one"):
+        gaussian_invocation(**facts, trust=TrustModel.LOCAL)
+    for trust in set(TrustModel) - {TrustModel.LOCAL}:
+        assert gaussian_invocation(**facts, trust=trust).trust is trust
+    for relation in (ReplaceOne(), ZeroOut(), MetricBall()):
+        gaussian_invocation(**facts | {"relation": relation}, trust=TrustModel.LOCAL)
 
 
 def test_releases_are_those_of_one_unit():

@@ -5,12 +5,13 @@ from dpaudit.errors import InputError
 from dpaudit.plan import Group
 from dpaudit.project.plan_file import read_plan_file
 
-HEAD = '[plan]\nunit = "row"\nrelation = "{relation}"\ntrust = "central"\n'
+HEAD = '[plan]\nunit = "row"\nrelation = {relation}\ntrust = "{trust}"\n'
 
 
-def read(tmp_path, body, relation="add-remove"):
+def read(tmp_path, body, relation="add-remove", trust="central"):
     path = tmp_path / "plan.toml"
-    path.write_text(HEAD.format(relation=relation) + body)
+    relation = relation if relation.startswith("{") else f'"{relation}"'
+    path.write_text(HEAD.format(relation=relation, trust=trust) + body)
     return read_plan_file(path)
 
 
@@ -44,10 +45,10 @@ def test_every_field_is_read(tmp_path):
 @pytest.mark.parametrize(
     ("mechanism", "parameter"),
     [
-        ("gaussian", "sigma = 2"),
-        ("laplace", "scale = 2"),
-        ("discrete-laplace", "scale = 2"),
-        ("discrete-gaussian", "sigma = 2"),
+        ("gaussian", "sigma = 2\nsensitivity = 1"),
+        ("laplace", "scale = 2\nsensitivity = 1"),
+        ("discrete-laplace", "scale = 2\nsensitivity = 1"),
+        ("discrete-gaussian", "sigma = 2\nsensitivity = 1"),
         ("randomized-response", "p = 0.5"),
         ("opaque", 'label = "x"\nepsilon = 1'),
     ],
@@ -66,20 +67,72 @@ def test_sensitivity_follows_from_the_contribution_and_the_relation(tmp_path):
     assert replaced.epsilon == pytest.approx(0.726, abs=5e-4)
 
 
-def test_a_clip_implies_the_sensitivity(tmp_path):
+BALL = '{ kind = "metric-ball", radius = 10 }'
+
+
+@pytest.mark.parametrize("relation", ["add-remove", "replace-one", "zero-out", BALL])
+@pytest.mark.parametrize(
+    ("fields", "width"),
+    [
+        ({"mechanism": '"laplace"', "scale": 2, "clip": [-1, 2]}, 3),
+        ({"mechanism": '"gaussian"', "sigma": 2, "clip_norm": 1.5}, 3),
+    ],
+)
+def test_a_clip_implies_that_the_value_may_move_from_end_to_end(tmp_path, fields, width, relation):
+    """A query that is far below the clip on one data set, and far above on its neighbour."""
+    content = read(tmp_path, invocation(**fields), relation)
+    assert content.plan.invocations[0].sensitivity == width
+    assert [finding.rule for finding in content.findings] == ["sensitivity-from-clip"]
+
+
+@pytest.mark.parametrize(("relation", "way"), [("replace-one", 3), ("zero-out", 2), (BALL, 3)])
+def test_a_local_clip_is_of_the_units_own_value(tmp_path, relation, way):
     body = invocation(mechanism='"laplace"', scale=2, clip=[-1, 2])
-    assert read(tmp_path, body, "replace-one").plan.invocations[0].sensitivity == 3
-    assert read(tmp_path, body, "zero-out").plan.invocations[0].sensitivity == 2
+    assert read(tmp_path, body, relation, "local").plan.invocations[0].sensitivity == way
 
 
-def test_assumptions_are_said_aloud(tmp_path):
-    bare = read(tmp_path, invocation(mechanism='"gaussian"', sigma=10))
-    assert bare.plan.invocations[0].sensitivity == 1
-    assert [finding.rule for finding in bare.findings] == ["assumed-sensitivity"]
-    stated = read(
-        tmp_path, invocation(mechanism='"gaussian"', sigma=10, sensitivity=1), "replace-one"
-    )
-    assert [finding.rule for finding in stated.findings] == ["sensitivity-under-replace-one"]
+def test_a_record_may_turn_round_within_the_ball(tmp_path):
+    """Radius 10 and contributions of norm 1: they may be opposite, so Laplace 1 costs ε = 2."""
+    body = invocation(mechanism='"laplace"', scale=1, contribution=1)
+    assert guarantee(read(tmp_path, body, BALL).plan).epsilon == 2
+    body = invocation(mechanism='"laplace"', scale=1, clip=[-1, 1])
+    assert guarantee(read(tmp_path, body, BALL).plan).epsilon == 2
+
+
+@pytest.mark.parametrize("relation", ["replace-one", BALL])
+def test_what_may_be_misread_is_said_aloud(tmp_path, relation):
+    body = invocation(mechanism='"gaussian"', sigma=10, sensitivity=1)
+    content = read(tmp_path, body, relation)
+    assert [finding.rule for finding in content.findings] == ["sensitivity-under-replace-one"]
+    body = invocation(mechanism='"randomized-response"', p=0.5)
+    content = read(tmp_path, body, relation)
+    assert (content.plan.invocations[0].sensitivity, content.findings) == (1, ())
+
+
+def test_defaults_are_said_aloud(tmp_path):
+    path = tmp_path / "plan.toml"
+    path.write_text(f'[plan]\nrelation = "add-remove"\n{GOOD}')
+    content = read_plan_file(path)
+    assert [finding.rule for finding in content.findings] == ["assumed-unit", "assumed-trust"]
+    assert [finding.message.split()[-1] for finding in content.findings] == ["'row'.", "'central'."]
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        'mechanism = "gaussian"\nsigma = 2',
+        'mechanism = "laplace"\nscale = 2',
+        'mechanism = "discrete-laplace"\nscale = 2',
+        'mechanism = "discrete-gaussian"\nsigma = 2',
+        'mechanism = "continual-laplace"\nscale = 2\nparticipations = 1\n'
+        'factorization = { kind = "binary-tree", steps = 4 }',
+    ],
+)
+def test_noise_without_a_sensitivity_says_what_to_write(tmp_path, body):
+    with pytest.raises(InputError, match=r"write sensitivity = 1\.0 .*, or contribution = 1\.0 "):
+        read(tmp_path, f"[[invocation]]\n{body}")
+    for key in ("sensitivity", "contribution"):
+        read(tmp_path, f"[[invocation]]\n{body}\n{key} = 1.0")
 
 
 GOOD = invocation(mechanism='"gaussian"', sigma=1, sensitivity=1)

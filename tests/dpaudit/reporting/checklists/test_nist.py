@@ -6,7 +6,6 @@ import pytest
 from judged import answers, attack, finding, made, simple, status
 
 from dpaudit import (
-    AddRemove,
     Claim,
     Finding,
     Gaussian,
@@ -166,7 +165,7 @@ class TestAlgorithms:
 
 class TestDeployment:
     def test_local_model_has_no_store_of_raw_data(self):
-        local = made(Laplace(1.0), trust=TrustModel.LOCAL)
+        local = made(Laplace(1.0), trust=TrustModel.LOCAL, relation=ReplaceOne())
         assert status(local, "nist-data-security") is Status.NOT_APPLICABLE
         assert status(local, "nist-access-control") is Status.NOT_APPLICABLE
         assert status(local, "nist-trust-assumptions") is Status.MET
@@ -179,7 +178,7 @@ class TestDeployment:
 
     def test_one_trusted_step_is_enough_to_need_trust(self):
         steps = [
-            Invocation(Laplace(1.0), 1.0, PrivacyUnit("user"), AddRemove(), trust)
+            Invocation(Laplace(1.0), 1.0, PrivacyUnit("user"), ReplaceOne(), trust)
             for trust in (TrustModel.LOCAL, TrustModel.CENTRAL)
         ]
         certificate = certify(Plan.of(*steps), subject=SubjectRecord("a:B"))

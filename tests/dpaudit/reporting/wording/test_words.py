@@ -24,8 +24,8 @@ from dpaudit.reporting.wording.statement import statement
     ],
 )
 def test_relations_in_words(certificates, relation, asked):
-    plan = certificates["bare"].plan
-    changed = Plan(tuple(replace(i, relation=relation) for i in plan.invocations))
+    plan, central = certificates["bare"].plan, TrustModel.CENTRAL
+    changed = Plan(tuple(replace(i, relation=relation, trust=central) for i in plan.invocations))
     assert asked in headline(replace(certificates["bare"], plan=changed)).sentence
     assert "one household" in words.neighbours(relation, PrivacyUnit("household"))
 
