@@ -1,0 +1,1 @@
+"""Random plans, certified and compared with an oracle that shares no accounting code."""

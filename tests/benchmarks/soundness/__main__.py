@@ -1,0 +1,86 @@
+"""Random plans, certified and compared with an independent oracle.
+
+Run ``python -m tests.benchmarks.soundness [--plans 2000] [--seed 0]`` before a version is tagged:
+plans that were once wrong, then random ones, then calibrated mechanisms. A plan follows from the
+seed and its number alone; ``--show N`` prints plan N with both intervals, and the Python that
+repeats it. It ends with 1 if anything misses.
+"""
+
+from __future__ import annotations
+
+import argparse
+import random
+import signal
+import sys
+import textwrap
+import warnings
+from concurrent.futures import ProcessPoolExecutor
+from functools import partial
+
+from tests.benchmarks.soundness.calibrated import calibrations
+from tests.benchmarks.soundness.judging import judged
+from tests.benchmarks.soundness.known import KNOWN
+from tests.benchmarks.soundness.plans import case
+from tests.benchmarks.soundness.table import lines, shown
+from tests.benchmarks.soundness.uses import Case, python_of
+from tests.benchmarks.soundness.verdict import Verdict
+
+_IGNORED = (signal.SIGINT, signal.SIG_IGN)
+
+
+def numbered(seed: int, number: int) -> Case:
+    """Plan number N: those that are known first."""
+    if number < len(KNOWN):
+        return KNOWN[number]
+    return case(random.Random(f"{seed}/{number}"))
+
+
+def verdict_of(seed: int, number: int) -> Verdict:
+    """A plan, judged."""
+    warnings.simplefilter("ignore")
+    return judged(numbered(seed, number), deep=number < len(KNOWN))
+
+
+def _judged(seed: int, plans: int, workers: int) -> list[Verdict]:
+    """All plans in turn, or those before an interrupt; misses are printed at once."""
+    verdicts: list[Verdict] = []
+    with ProcessPoolExecutor(workers, initializer=signal.signal, initargs=_IGNORED) as pool:
+        try:
+            for number, one in enumerate(pool.map(partial(verdict_of, seed), range(plans))):
+                verdicts.append(one)
+                if one.misses or one.failed:
+                    print(shown(number, one), flush=True)
+        except KeyboardInterrupt:
+            print("interrupted; of the plans so far:")
+            pool.shutdown(wait=False, cancel_futures=True)
+    return verdicts
+
+
+def main() -> int:
+    """Judge and print; 1 if anything misses."""
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--plans", type=int, default=2000)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--workers", type=int, default=2)
+    parser.add_argument("--calibrated", type=int, default=500, help="random targets")
+    parser.add_argument("--show", type=int, metavar="N")
+    arguments = parser.parse_args()
+    if arguments.show is not None:
+        one = numbered(arguments.seed, arguments.show)
+        print(shown(arguments.show, verdict_of(arguments.seed, arguments.show), full=True))
+        print(python_of(one))
+        return 0
+    verdicts = _judged(arguments.seed, len(KNOWN) + arguments.plans, arguments.workers)
+    print("\n".join(lines(verdicts)))
+    targets = list(calibrations(random.Random(arguments.seed), arguments.calibrated))
+    for target in targets:
+        if target.miss:
+            print(textwrap.fill(f"{target.call}: {target.miss}", 80, subsequent_indent="    "))
+    missed = sum(bool(target.miss) for target in targets)
+    refused = sum(target.refused for target in targets)
+    print(f"calibrated: {len(targets)} targets, {refused} refused, {missed} missed")
+    return int(bool(missed) or any(one.misses or one.failed for one in verdicts))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

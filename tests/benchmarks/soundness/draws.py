@@ -1,0 +1,88 @@
+"""Numbers and mechanisms at random: mostly usual ones, some at the ends of floats."""
+
+from __future__ import annotations
+
+import math
+import random
+from collections.abc import Callable
+from typing import Any
+
+from tests.benchmarks.soundness.uses import Use
+
+COUNTS = (1, 1, 1, 2, 3, 10, 30, 100, 1000, 10**4, 10**5, 10**6, 4 * 10**8, 10**9)
+
+
+def between(rng: random.Random, low: float, high: float) -> float:
+    """Log-uniform."""
+    return math.exp(rng.uniform(math.log(low), math.log(high)))
+
+
+def noise(rng: random.Random) -> float:
+    """A scale of noise: mostly usual, some far out, a few at the ends of floats."""
+    kind = rng.random()
+    if kind < 0.7:
+        return between(rng, 0.3, 50.0)
+    if kind < 0.96:
+        return between(rng, 1e-2, 1e6)
+    return rng.choice([1e-300, 1e-30, 1e-8, 1e30, 1e300])
+
+
+def epsilon(rng: random.Random) -> float:
+    """Of one use."""
+    return between(rng, 0.01, 5.0) if rng.random() < 0.75 else between(rng, 1e-6, 1e3)
+
+
+def rate(rng: random.Random) -> float:
+    """Of Poisson sampling."""
+    return rng.choice([between(rng, 1e-3, 0.5), between(rng, 1e-7, 1.0), 1e-7, 0.999, 1.0])
+
+
+def facts(rng: random.Random, kind: str) -> tuple[dict[str, Any], float]:
+    """Fields of a mechanism, and a sensitivity."""
+    shift = rng.choice([1.0, 1.0, 2.0, between(rng, 1e-3, 1e3)])
+    whole = float(rng.choice([1, 1, 2, 7, 100]))
+    p = rng.choice([0.5, rng.uniform(0.01, 1.0), between(rng, 1e-12, 1.0), 1.0])
+    factorization = matrix(rng)
+    pattern = {"participations": rng.choice([1, 1, 2, 3]), "min_separation": rng.choice([1, 2, 5])}
+    makers: dict[str, Callable[[], tuple[dict[str, Any], float]]] = {
+        "gaussian": lambda: ({"sigma": noise(rng)}, shift),
+        "laplace": lambda: ({"scale": noise(rng)}, shift),
+        "discrete-gaussian": lambda: ({"sigma": between(rng, 0.1, 300.0)}, min(whole, 7.0)),
+        "discrete-laplace": lambda: ({"scale": between(rng, 0.02, 300.0)}, whole),
+        "randomized-response": lambda: ({"p": p, "k": rng.choice([2, 2, 3, 50])}, 1.0),
+        "exponential": lambda: ({"epsilon": epsilon(rng)}, 1.0),
+        "pure-black-box": lambda: ({"epsilon": epsilon(rng)}, 1.0),
+        "approximate-black-box": lambda: (
+            {"epsilon": epsilon(rng), "delta": rng.choice([1e-12, 1e-8, 1e-4, 0.0])},
+            1.0,
+        ),
+        "concentrated-black-box": lambda: ({"rho": between(rng, 1e-6, 30.0)}, 1.0),
+        "continual-gaussian": lambda: (
+            {"sigma": between(rng, 0.5, 30), "matrix": factorization, **pattern}
+            | {"symmetric": rng.random() < 0.2},
+            shift,
+        ),
+        "continual-laplace": lambda: (
+            {"scale": between(rng, 0.5, 300), "matrix": factorization, **pattern},
+            shift,
+        ),
+    }
+    return makers[kind]()
+
+
+def matrix(rng: random.Random) -> tuple[str, dict[str, Any]]:
+    """A short stream's factorisation, so that all patterns can be tried."""
+    steps = rng.choice([1, 2, 3, 5, 8, 13, 16, 31])
+    kind = rng.choice(["binary-tree", "honaker-tree", "square-root-toeplitz", "buffered-toeplitz"])
+    fields: dict[str, Any] = {"steps": steps}
+    if kind.endswith("tree"):
+        fields["release_root"] = rng.random() < 0.3
+    if kind.startswith("buffered"):
+        fields |= {"pole_rates": (1e-3, 0.1), "zero_rates": (1e-2,)}
+    return kind, fields
+
+
+def use(rng: random.Random, kind: str, counts: tuple[int, ...] = COUNTS) -> Use:
+    """One use of that kind."""
+    fields, shift = facts(rng, kind)
+    return Use(kind, fields, shift, rng.choice(counts))

@@ -1,0 +1,1 @@
+"""What plans cost, computed without the accountants: closed forms, enumeration, transforms."""

@@ -1,0 +1,160 @@
+"""The law of one use of each mechanism before sampling, from the mechanism's definition.
+
+Each function takes the mechanism's fields and the distance of neighbouring values, at least and at
+most, and gives fields of :class:`tests.benchmarks.soundness.oracle.costs.Cost`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from fractions import Fraction
+from functools import partial
+from typing import Any
+
+import mpmath as mp
+import numpy as np
+
+from tests.benchmarks.soundness.oracle import closed
+from tests.benchmarks.soundness.oracle.integers import discrete_gaussian, discrete_laplace, table
+from tests.benchmarks.soundness.oracle.laws import (
+    BoundedRangeLaw,
+    FiniteLaw,
+    GaussianLaw,
+    LaplaceLaw,
+    Law,
+)
+
+
+def _gaussian(facts: Any, shifts: tuple[Fraction, Fraction]) -> dict[str, Any]:
+    sigma = Fraction(facts["sigma"]) ** 2 * (2 if facts.get("symmetric") else 1)
+    moved = shifts if "matrix" in facts else tuple(shift * shift for shift in shifts)
+    square = tuple(one / sigma for one in moved)
+    laws = [GaussianLaw(_root(one)) for one in square]
+    return {
+        "lower": lambda _: laws[0],
+        "upper": laws[1] if square[0] != square[1] else laws[0],
+        "curves": tuple(partial(closed.gaussian_delta, one) for one in square),
+        "range": (mp.inf, mp.inf),
+        "square": square,
+    }
+
+
+def _root(square: Fraction) -> float:
+    with mp.workdps(40):
+        return float(mp.sqrt(closed.exact(square)))
+
+
+def _laplace(facts: Any, shifts: tuple[Fraction, Fraction]) -> dict[str, Any]:
+    ratios = [shift / Fraction(facts["scale"]) for shift in shifts]
+    laws = [LaplaceLaw(float(ratio)) for ratio in ratios]
+    return {
+        "lower": lambda _: laws[0],
+        "upper": laws[1],
+        "curves": tuple(partial(closed.laplace_delta, ratio) for ratio in ratios),
+        "range": tuple(closed.exact(ratio) for ratio in ratios),
+    }
+
+
+def _response(facts: Any, _: Any) -> dict[str, Any]:
+    p, k = facts["p"], facts.get("k", 2)
+    if p == 1:
+        return table(np.zeros(1), [1.0], [1.0], None, lambda e: mp.mpf(0), mp.mpf(0))
+    with mp.workdps(60):
+        lie = closed.exact(p) / k
+        truth = 1 - closed.exact(p) + lie
+        top = mp.log(truth / lie)
+        masses = [(truth, lie), ((k - 2) * lie, (k - 2) * lie), (lie, truth)]
+    e = float(top)
+    low, high, rest = float(lie), float(truth), float((k - 2) * lie)
+    if k == 2:
+        made = table(np.array([-e, e]), [low, high], [high, low], e, None, top)
+    else:
+        made = table(np.array([-e, 0.0, e]), [low, rest, high], [high, rest, low], e, None, top)
+    curve = partial(closed.table_delta, masses)
+    return made | {"curves": (curve, curve)}
+
+
+def _black_box(facts: Any, shifts: Any) -> dict[str, Any]:
+    """Of a group of units the worst that is known is Laplace noise of so long a shift."""
+    size = int(shifts[0])
+    e, failure = facts["epsilon"] * size, facts.get("delta", 0.0)
+    with mp.workdps(60):
+        top = closed.exact(facts["epsilon"]) * size
+    share = (1 - failure) / (1 + math.exp(-e))
+    rest = (1 - failure) * math.exp(-e) / (1 + math.exp(-e))
+    law = FiniteLaw(
+        np.array([-e, e]), np.array([rest, share]), np.array([share, rest]), failure, failure, e
+    )
+    if e == 0:
+        one = np.array([1 - failure])
+        law = FiniteLaw(np.zeros(1), one, one, failure, failure)
+    own = partial(closed.response_delta, top, failure=failure)
+    least: Law = law if size == 1 else LaplaceLaw(e)
+    below = own if size == 1 else partial(closed.laplace_delta, Fraction(facts["epsilon"]) * size)
+    if failure and size > 1:
+        return {
+            "lower": lambda _: least,
+            "upper": None,
+            "curves": (below, lambda e: 1.0),
+            "range": (top, mp.inf),
+        }
+    above = mp.inf if failure else top
+    return {"lower": lambda _: least, "upper": law, "curves": (below, own), "range": (above, above)}
+
+
+def _exponential(facts: Any, shifts: Any) -> dict[str, Any]:
+    """Two sets of candidates, of which one rises and the other falls, of any weight."""
+    e = facts["epsilon"] * int(shifts[0])
+    with mp.workdps(60):
+        top = closed.exact(facts["epsilon"]) * int(shifts[0])
+
+    def law(share: float) -> Law:
+        mean = math.exp((e - min(max(share, 0.0), e)) / 2) if e < 1400 else math.inf
+        if not 1 < mean < 1e300 or e > 600:
+            return FiniteLaw(np.array([0.0]), np.ones(1), np.ones(1))
+        q = (mean - 1) / math.expm1(e)
+        return FiniteLaw(
+            np.array([-math.log(mean), e - math.log(mean)]),
+            np.array([(1 - q) / mean, q * math.exp(e) / mean]),
+            np.array([1 - q, q]),
+        )
+
+    curve = partial(closed.choice_delta, e)
+    return {
+        "lower": law,
+        "upper": BoundedRangeLaw(e),
+        "curves": (curve, curve),
+        "range": (top, top),
+    }
+
+
+def _concentrated(facts: Any, shifts: Any) -> dict[str, Any]:
+    square = 2 * Fraction(facts["rho"]) * int(shifts[0]) ** 2
+    law = GaussianLaw(_root(square)) if square else FiniteLaw(np.zeros(1), np.ones(1), np.ones(1))
+    return {
+        "lower": lambda _: law,
+        "upper": None,
+        "curves": (
+            partial(closed.gaussian_delta, square),
+            partial(closed.concentrated_delta, square / 2),
+        ),
+        "range": (mp.inf, mp.inf),
+        "square": (square, square),
+        "concentrated": True,
+    }
+
+
+BASES: dict[str, Callable[[Any, tuple[Fraction, Fraction]], dict[str, Any] | None]] = {
+    "gaussian": _gaussian,
+    "continual-gaussian": _gaussian,
+    "laplace": _laplace,
+    "continual-laplace": _laplace,
+    "discrete-laplace": discrete_laplace,
+    "discrete-gaussian": discrete_gaussian,
+    "randomized-response": lambda facts, _: _response(facts, _),
+    "exponential": _exponential,
+    "pure-black-box": _black_box,
+    "approximate-black-box": _black_box,
+    "concentrated-black-box": _concentrated,
+}

@@ -1,0 +1,174 @@
+"""A case: uses of mechanisms as bare numbers, from which the plan and the oracle are both made."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from dpaudit import (
+    AddRemove,
+    DiscreteGaussian,
+    DiscreteLaplace,
+    FixedSizeSampling,
+    Gaussian,
+    Invocation,
+    Laplace,
+    Mechanism,
+    MetricBall,
+    Plan,
+    PoissonSampling,
+    PrivacyUnit,
+    RandomizedResponse,
+    Relation,
+    ReplaceOne,
+    TrustModel,
+    ZeroOut,
+)
+from dpaudit.accounting import at_radius, for_group
+from dpaudit.errors import InputError, UnsupportedError
+from dpaudit.mechanisms import (
+    ApproximateBlackBox,
+    BinaryTree,
+    BufferedToeplitz,
+    ConcentratedBlackBox,
+    ContinualGaussian,
+    ContinualLaplace,
+    ExponentialMechanism,
+    HonakerTree,
+    PureBlackBox,
+    SquareRootToeplitz,
+)
+from dpaudit.plan import Contribution, Group, Membership
+
+SUMS = ("gaussian", "laplace", "discrete-gaussian", "discrete-laplace")
+STREAMS = ("continual-gaussian", "continual-laplace")
+
+_MECHANISMS: dict[str, type[Mechanism]] = {
+    "gaussian": Gaussian,
+    "laplace": Laplace,
+    "discrete-gaussian": DiscreteGaussian,
+    "discrete-laplace": DiscreteLaplace,
+    "randomized-response": RandomizedResponse,
+    "exponential": ExponentialMechanism,
+    "pure-black-box": PureBlackBox,
+    "approximate-black-box": ApproximateBlackBox,
+    "concentrated-black-box": ConcentratedBlackBox,
+    "continual-gaussian": ContinualGaussian,
+    "continual-laplace": ContinualLaplace,
+}
+_FACTORIZATIONS = {
+    "binary-tree": BinaryTree,
+    "honaker-tree": HonakerTree,
+    "square-root-toeplitz": SquareRootToeplitz,
+    "buffered-toeplitz": BufferedToeplitz,
+}
+
+
+@dataclass(frozen=True)
+class Use:
+    """One invocation.
+
+    Attributes:
+        kind: of the mechanism.
+        facts: its fields; of a stream also ``matrix``, the kind and the fields of a factorisation.
+        shift: the declared sensitivity.
+        count: how often one unit is touched.
+        rate: of Poisson sampling.
+        subset: size and population of a subset of fixed size.
+        group: a group of units, if not all.
+        by_value: whether the unit's own value decides its group.
+        local: whether the value is the unit's own.
+        bound: of each unit's part, where the release is a sum of bounded parts.
+    """
+
+    kind: str
+    facts: Mapping[str, Any]
+    shift: float = 1.0
+    count: int = 1
+    rate: float | None = None
+    subset: tuple[int, int] | None = None
+    group: str | None = None
+    by_value: bool = False
+    local: bool = False
+    bound: float | None = None
+
+
+@dataclass(frozen=True)
+class Case:
+    """A plan and the δ at which it is certified.
+
+    Attributes:
+        name: its kind, in the table.
+        relation: the kind of the relation.
+        uses: the invocations.
+        delta: of the guarantee.
+        radius: of a metric ball.
+        size: of a group of units that is to be protected together.
+        moved: the radius at which ``at_radius`` is asked for, if it is.
+        dataset: ``records``, ``bound`` and ``reach`` of tiny data sets that the oracle enumerates.
+    """
+
+    name: str
+    relation: str
+    uses: tuple[Use, ...]
+    delta: float
+    radius: float = 1.0
+    size: int = 1
+    moved: float | None = None
+    dataset: Mapping[str, Any] = field(default_factory=dict)
+
+
+def mechanism(use: Use) -> Mechanism:
+    """The mechanism that the package has for it."""
+    facts = dict(use.facts)
+    if "matrix" in facts:
+        kind, own = facts.pop("matrix")
+        facts["factorization"] = _FACTORIZATIONS[kind](**own)
+    return _MECHANISMS[use.kind](**facts)
+
+
+def relation(case: Case) -> Relation:
+    """The relation of a case."""
+    known = {one.kind: one for one in (AddRemove, ReplaceOne, ZeroOut)}
+    return known[case.relation]() if case.relation in known else MetricBall(case.radius)
+
+
+def invocation(use: Use, related: Relation) -> Invocation:
+    """One use as it is declared."""
+    sampling = None if use.rate is None else PoissonSampling(use.rate)
+    if use.subset is not None:
+        sampling = FixedSizeSampling(*use.subset)
+    membership = Membership.VALUE if use.by_value else Membership.POSITION
+    return Invocation(
+        mechanism(use),
+        use.shift,
+        PrivacyUnit("row"),
+        related,
+        TrustModel.LOCAL if use.local else TrustModel.CENTRAL,
+        count=use.count,
+        sampling=sampling,
+        group=None if use.group is None else Group(use.group, membership),
+        contribution=None if use.bound is None else Contribution(use.bound),
+    )
+
+
+def declared(case: Case) -> Plan:
+    """The plan of a case."""
+    related = relation(case)
+    plan = Plan.of(*(invocation(use, related) for use in case.uses))
+    if case.moved is not None:
+        plan = at_radius(plan, case.moved)
+    return for_group(plan, case.size) if case.size > 1 else plan
+
+
+def python_of(case: Case) -> str:
+    """Lines that repeat the certification."""
+    try:
+        record: Any = declared(case).to_dict()
+    except (InputError, UnsupportedError) as error:
+        return f"# refused: {error}"
+    return (
+        "from dpaudit import Plan\nfrom dpaudit.accounting import guarantee\n"
+        f"plan = Plan.from_dict({record!r})\nprint(guarantee(plan, {case.delta!r}))"
+    )
