@@ -41,7 +41,7 @@ def _interval(ends: tuple[float | None, float] | None) -> str:
 def lines(verdicts: Sequence[Verdict]) -> Iterator[str]:
     """The table, by kind of plan."""
     kinds = sorted({_kind(one) for one in verdicts})
-    head = [f"{'kind':28}", *(f"{word:>6}" for word in ("plans", "comp.", "refus."))]
+    head = [f"{'kind':27}", *(f"{word:>6}" for word in ("plans", "comp.", "refus."))]
     head += [f"{word:>{width}}" for word, width in zip(_SHORT, _WIDTHS, strict=True)]
     yield "".join(head) + f"{'× truth':>8}"
     for kind in [*kinds, ""]:
@@ -55,7 +55,7 @@ def lines(verdicts: Sequence[Verdict]) -> Iterator[str]:
         worst = f"{max(ratios):.3g}" if ratios else ""
         numbers = [f"{number:6}" for number in (len(own), compared, refused)]
         numbers += [f"{n or '·':>{width}}" for n, width in zip(missed, _WIDTHS, strict=True)]
-        yield f"{kind or 'all':28.28}" + "".join(numbers) + f"{worst:>8}"
+        yield f"{kind or 'all':27.27}" + "".join(numbers) + f"{worst:>8}"
     failed = sum(bool(one.failed) for one in verdicts)
     yield f"oracle failed: {failed}; slowest proof {max(one.seconds for one in verdicts):.1f} s"
 

@@ -95,6 +95,8 @@ def on_grid(law: Law, h: float, tail: float, most: int) -> Grid:
     spread = np.where(known, np.minimum(share * (1 - share) + 1e-14 / h, 0.25), 0.25)
     rounding = 4 * EPS * float(np.minimum(p_up, p_down).sum())
     outside = float(p_up[-1])
+    held = np.flatnonzero(mass)
+    first, mass = first + int(held[0]), mass[held[0] : held[-1] + 1]
     variance = h * h * float((p * spread).sum())
     # ln E e^−(L̃ − E L̃) is at most h²/8 (Hoeffding), and at most Var (e^h − 1 − h)/h² (Bennett).
     drift = float((p * np.minimum(spread * (math.expm1(min(h, 9.0)) - h), h * h / 8)).sum())

@@ -32,7 +32,7 @@ class Composition:
             reach = max(law.top(self._tail) - law.bottom(self._tail) for law, _ in parts)
             theta = min(self._tilt(grids), 2 * points / max(reach, 1e-300))
             low, high = self._window(grids, theta)
-            h = self._spacing(parts, max((high - low) / (points - 4), reach / (4 * points)))
+            h = self._spacing(parts, max((high - low) / (points - 128), reach / (4 * points)))
             grids = [on_grid(law, h, self._tail, 8 * points) for law, _ in parts]
             if self._is_covered(grids, theta, h * points):
                 break
