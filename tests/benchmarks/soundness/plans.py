@@ -136,8 +136,10 @@ def _data(rng: random.Random) -> Case:
     """Tiny data sets, of which every pair of neighbours is tried."""
     related = rng.choice(RELATIONS)
     bound, records, count = rng.choice([1, 2]), rng.choice([2, 3, 4]), rng.choice([1, 1, 2])
-    dataset = {"records": records, "bound": bound, "reach": 60}
     size = rng.choice([1, 1, 2])
+    if size * count > 1:
+        bound, records = 1, min(records, 3)
+    dataset = {"records": records, "bound": bound, "reach": 60 if count == 1 else 25}
     radius = float(rng.choice([1, 3]))
     delta = rng.choice([0.0, 1e-6, 1e-3, 0.1])
     if rng.random() < 0.25:

@@ -90,6 +90,8 @@ def sampled(delta: Callable[[float], Number], rate: float, side: int) -> Callabl
     def after(epsilon: float) -> Number:
         with mp.workdps(_DIGITS):
             u = mp.log1p(mp.expm1(exact(epsilon)) / exact(rate))
+            if u > 1e300:
+                return mp.mpf(0) if side > 0 else exact(rate) * delta(1e300)
             return exact(rate) * delta(max(0.0, math.nextafter(float(u), side * math.inf)))
 
     return after
