@@ -1,0 +1,1 @@
+"""Right subjects, as users would write them, to count the false alarms of a rehearsal."""
