@@ -242,7 +242,7 @@ class Pay(NamedTuple):
 class PayByTeam(Subject):
     """Sums in whole cents of decimals, some of them missing, by team; each team is a public group.
 
-    Right: in its team a person moves an integer sum by ≤ 10 000 when replaced, wages in [0, 100] and
+    Right: in its team a person moves an integer sum by ≤ 10 000 when replaced, wages in [0, 100],
     teams by the public place in the list: ε = 10 000/b in parallel.
     """
 
@@ -488,5 +488,5 @@ class MissingInPandas(Subject):
     def run(self, data, ledger, rng):
         known = [int(data[column].notna().sum()) for column in data.columns]
         noisy = ledger.release(Laplace(6.0), np.array(known, dtype=np.int32), at="known")
-        share = noisy[0] / noisy[1] if noisy[1] > 1e6 else math.nan  # too few to say
+        share = noisy[0] / noisy[1] if noisy[1] > 1e6 else None  # too few to say
         return RunResult({**dict(zip(data.columns, noisy.tolist(), strict=True)), "share": share})
