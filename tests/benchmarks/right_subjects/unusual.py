@@ -11,6 +11,7 @@ import uuid
 from collections.abc import Iterator
 from dataclasses import dataclass
 from decimal import Decimal
+from enum import Enum
 from pathlib import Path
 from typing import ClassVar, NamedTuple
 
@@ -490,3 +491,53 @@ class MissingInPandas(Subject):
         noisy = ledger.release(Laplace(6.0), np.array(known, dtype=np.int32), at="known")
         share = noisy[0] / noisy[1] if noisy[1] > 1e6 else None  # too few to say
         return RunResult({**dict(zip(data.columns, noisy.tolist(), strict=True)), "share": share})
+
+
+class Vote(Enum):
+    """What a ballot says."""
+
+    YES = "yes"
+    NO = "no"
+
+
+@dataclass(frozen=True)
+class BallotsOfAnEnum(Subject):
+    """A count of ballots that are members of an enumeration of the same module.
+
+    Right: a ballot moves the count by ≤ 1: ε = 1/b.
+    """
+
+    def plan(self) -> Plan:
+        return Plan.of(Invocation(Laplace(2.0), 1.0, *CENTRAL, at="yes"))
+
+    def claim(self) -> Claim:
+        return Claim(0.5)
+
+    def load(self, source, rng):
+        return [Vote.YES if said else Vote.NO for said in rng.random(30) < 0.7]
+
+    def run(self, data, ledger, rng):
+        yes = sum(vote is Vote.YES for vote in data)
+        return RunResult({"yes": ledger.release(Laplace(2.0), yes, at="yes")})
+
+
+@dataclass(frozen=True)
+class UsersInArrays(Subject):
+    """A sum of arrays, one of which names the users in numpy's own texts.
+
+    Right: the ledger bounds what all rows of a user add by 10 in L1: ε = 10/b.
+    """
+
+    def plan(self) -> Plan:
+        about = (PrivacyUnit("user"), AddRemove(), TrustModel.CENTRAL)
+        return Plan.of(Invocation.bounded(Laplace(20.0), Contribution(10.0), *about, at="sum"))
+
+    def claim(self) -> Claim:
+        return Claim(0.5)
+
+    def load(self, source, rng):
+        users = np.array([f"user {n}" for n in rng.integers(9, size=40)])
+        return {"user": users, "value": rng.normal(size=40)}
+
+    def run(self, data, ledger, rng):
+        return RunResult({"sum": ledger.sum(data["value"], units=data["user"], at="sum")})
