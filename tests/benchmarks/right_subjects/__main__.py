@@ -72,13 +72,17 @@ class Tally:
 def check(kind: type[Subject]) -> tuple[int, str]:
     """The exit code of ``dpaudit check`` of a project with this one subject, and its last line."""
     path = os.pathsep.join(each for each in sys.path if each)
-    with tempfile.TemporaryDirectory() as folder:
+    with tempfile.TemporaryDirectory() as folder:  # within that of the session
         text = PROJECT.format(target=f"{kind.__module__}:{kind.__name__}")
         Path(folder, "dpaudit.toml").write_text(text)
         done = subprocess.run(
             [sys.executable, "-m", "dpaudit", "check"],
             cwd=folder,
-            env={**os.environ, "PYTHONPATH": os.pathsep.join([str(Path.cwd()), path])},
+            env={
+                **os.environ,
+                "TMPDIR": folder,
+                "PYTHONPATH": os.pathsep.join([str(Path.cwd()), path]),
+            },
             capture_output=True,
             text=True,
         )
@@ -115,4 +119,6 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    with tempfile.TemporaryDirectory() as session:  # subjects on files leave theirs there
+        tempfile.tempdir = session
+        main()
