@@ -256,7 +256,7 @@ class Session:
 
     def _compare_afresh(self, first: Recorded, move: Move) -> None:
         """The same on a new copy of the subject's module, which no earlier run has touched."""
-        copied = afresh(self.subject)
+        copied = afresh(self.subject, self.data, first.run.shown)
         report = None if copied is None else self._against(first, move, algorithm=copied)
         if report is not None and not report.raised:
             self._keep(report.findings, move, ", by a new copy of the module")

@@ -1,6 +1,7 @@
 """A new copy of a module has forgotten what earlier runs left in the old one."""
 
 import sys
+from dataclasses import replace
 
 import numpy as np
 
@@ -84,3 +85,27 @@ def test_a_mechanism_of_the_module_stays_the_registered_one(tmp_path):
     assert afresh(subject) is None
     plan = subject.plan()
     assert Mechanism.kinds()[f"own-{tmp_path.name}"] is type(plan.invocations[0].mechanism)
+
+
+OWN_CLASSES = """
+import enum
+
+class Vote(enum.Enum):
+    YES = 1
+
+class Voted(Cached):
+    def run(self, data, ledger, rng):
+        return RunResult({"yes": ledger.sum([float(each is Vote.YES) for each in data])})
+"""
+
+
+def test_instances_of_the_module_s_classes_are_not_those_of_a_copy(tmp_path):
+    (tmp_path / "votes.py").write_text(CODE + OWN_CLASSES)
+    subject = find_subject(f"{tmp_path}/votes.py:Voted", {})
+    yes = sys.modules[type(subject).__module__].Vote.YES
+    assert afresh(subject, [1.0, "yes", None], np.ones(3), {"x": (1,)}) is not None
+    objects = np.array([None, yes], dtype=object)
+    for held in (yes, [1.0, yes], {"a": ((yes,),)}, objects, type(yes), [lambda: 1]):
+        assert afresh(subject, held) is None
+    assert afresh(replace(subject, scale=yes)) is None
+    assert rehearse(subject, [yes] * 20).findings == ()
