@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
@@ -75,11 +76,11 @@ def derived(
         ReplaceOne: _replace,
         MetricBall: _within_ball,
     }
-    yield from makers.get(type(relation), _zero)(table, relation, rng)
+    yield from _built(makers.get(type(relation), _zero)(table, relation, rng))
     if isinstance(relation, AddRemove | ReplaceOne):
-        yield from _divided(table, relation)
-        yield from _at_constants(table, relation, constants)
-        yield from _every_unit(table, relation)
+        yield from _built(_divided(table, relation))
+        yield from _built(_at_constants(table, relation, constants))
+        yield from _built(_every_unit(table, relation))
 
 
 def elsewhere(
@@ -96,27 +97,49 @@ def elsewhere(
     table = Columns.of(data, unit)
     if table is None or len(table) < 2 or isinstance(relation, MetricBall):
         return
+    yield from _built(
+        replace(each, hops=math.inf) for each in _far(table, relation, rng, constants)
+    )
+
+
+def _far(
+    table: Columns, relation: Relation, rng: np.random.Generator, constants: Sequence[float]
+) -> Iterator[Move]:
     rows = np.arange(len(table))
     if not isinstance(relation, AddRemove | ReplaceOne):
         zero = _zeroed(table)
         if zero:
-            yield _far(table.changed(list(rows), zero), "every unit zeroed")
+            yield Move(table.changed(rows, zero), "every unit zeroed")
         return
     mixed = {name: each[rng.permutation(len(table))] for name, each in table.values().items()}
-    yield _far(table.changed(list(rows), mixed), "values shuffled among all rows")
-    first = {name: each[:1] for name, each in table.values().items()}
-    yield _far(table.changed(list(rows), first), "every row given the values of row 0")
-    cycled = _cycled(table, constants)
-    if cycled:
-        told = "every row given numbers of the plan and the code"
-        yield _far(table.changed(list(rows), cycled), told)
+    shuffled = replace(table, arrays={**table.arrays, **mixed})
+    yield Move(shuffled, "values shuffled among all rows")
+    yield Move(table.changed(rows, _told(table, 0)), "every row given the values of row 0")
+    cycled = table
+    for place, constant in enumerate(constants):
+        values = _numbered(table, constant)
+        cycled = cycled.changed(rows[place :: len(constants)], values)
+    if constants and table.numbers():
+        yield Move(cycled, "every row given numbers of the plan and the code")
     if isinstance(relation, AddRemove) and len(table) > 3:
-        yield _far(_without(table, np.arange(0, len(table), 2)), "every second row removed")
-        yield _far(table.take([0]), "all rows but row 0 removed")
+        yield Move(_without(table, np.arange(0, len(table), 2)), "every second row removed")
+        yield Move(table.take([0]), "all rows but row 0 removed")
 
 
-def _far(table: Columns, recipe: str) -> Move:
-    return Move(table.data, recipe, hops=math.inf)
+def _built(found: Iterator[Move]) -> Iterator[Move]:
+    """Moves of data in place of tables; none where a container cannot hold what it should."""
+    with suppress(Exception):
+        for move in found:
+            made = None
+            with suppress(Exception):
+                base = None if move.base is None else move.base.data
+                made = replace(move, data=move.data.data, base=base)
+            if made is not None:
+                yield made
+
+
+def _told(table: Columns, row: int) -> dict[str, Any]:
+    return {name: each[row] for name, each in table.values().items()}
 
 
 # -- by relation ----------------------------------------------------------------------------------
@@ -125,36 +148,31 @@ def _far(table: Columns, recipe: str) -> Move:
 def _add_remove(table: Columns, _: Relation, rng: np.random.Generator) -> Iterator[Move]:
     for label, rows in _chosen(table, rng):
         if len(rows) < len(table):
-            yield Move(_without(table, rows).data, f"{label} removed")
+            yield Move(_without(table, rows), f"{label} removed")
     label = "a row" if table.unit is None else "a unit of one row"
     for what, values, extreme in _variants(table):
-        yield Move(_added(table, [0], values).data, f"{label} added with {what}", extreme)
-    if table.unit is not None:
+        yield from _added(table, [0], values, f"{label} added with {what}", extreme)
+    if table.unit != table.key:  # a unit may have several rows
         most = HEAVY + max(map(len, table.units()))
-        equal = [0] * most
-        yield Move(_added(table, equal, {}).data, f"a unit of {most} rows added")
+        yield from _added(table, [0] * most, {}, f"a unit of {most} rows added")
         others = np.resize(rng.permutation(len(table)), most).tolist()
         told = f"a unit of {most} rows that are each another unit's added"
-        yield Move(_added(table, others, {}).data, told)
+        yield from _added(table, others, {}, told)
     one = table.take([0])
     if len(table) > 1:
-        none = _without(one, np.array([0])).data
-        yield Move(none, "the only row removed", True, one.data)
+        yield Move(one.take([]), "the only row removed", True, one)
 
 
 def _replace(table: Columns, _: Relation, rng: np.random.Generator) -> Iterator[Move]:
     chosen = list(_chosen(table, rng))
     for label, rows in chosen:
-        others = [n for n in range(len(table)) if n not in set(rows.tolist())]
-        if others:
-            other = int(rng.choice(others))
-            values = {name: each[other] for name, each in table.values().items()}
-            move = f"{label} given the values of another row"
-            yield Move(table.changed(list(rows), values).data, move)
+        others = np.setdiff1d(np.arange(len(table)), rows)
+        if len(others):
+            values = _told(table, int(rng.choice(others)))
+            yield Move(table.changed(rows, values), f"{label} given the values of another row")
     label, rows = chosen[0]
     for what, values, extreme in _variants(table):
-        move = f"{label} given {what}"
-        yield Move(table.changed(list(rows), values).data, move, extreme)
+        yield Move(table.changed(rows, values), f"{label} given {what}", extreme)
 
 
 def _zero(table: Columns, _: Relation, rng: np.random.Generator) -> Iterator[Move]:
@@ -163,61 +181,55 @@ def _zero(table: Columns, _: Relation, rng: np.random.Generator) -> Iterator[Mov
         return
     chosen = list(_chosen(table, rng))
     for label, rows in chosen:
-        yield Move(table.changed(list(rows), zero).data, f"{label} zeroed")
+        yield Move(table.changed(rows, zero), f"{label} zeroed")
     label, rows = chosen[0]
     for what, values, extreme in _variants(table):
-        x = table.changed(list(rows), values)
-        move = f"{label}, with {what}, zeroed"
-        yield Move(x.changed(list(rows), zero).data, move, extreme, x.data)
+        x = table.changed(rows, values)
+        yield Move(x.changed(rows, zero), f"{label}, with {what}, zeroed", extreme, x)
 
 
 def _divided(table: Columns, relation: Relation) -> Iterator[Move]:
     """Half of the units at one end and half at the other: where one unit decides a majority."""
-    low, top = _ends(_numbers(table))
-    if not top or len(table) < 2:
+    low, top = _ends(table.numbers())
+    units, what = table.units(), "row" if table.unit is None else "unit"
+    if not top or len(units) < 2:
         return
-    half = len(table) // 2
+    half = len(units) // 2
     for above in (half, half + 1):
-        x = table.changed(list(range(above)), top).changed(list(range(above, len(table))), low)
-        move = f"row 0 moved from the largest to the smallest values, as {above} rows are"
-        moved = x.changed([0], low)
+        x = table.changed(np.arange(len(table)), low).changed(np.concatenate(units[:above]), top)
         if isinstance(relation, AddRemove):
-            move, moved = (
-                f"row 0 of {above} with the largest values removed",
-                x.take(range(1, len(table))),
-            )
-        yield Move(moved.data, move, True, x.data)
+            told = f"{what} 0 of {above} with the largest values removed"
+            yield Move(_without(x, units[0]), told, True, x)
+        else:
+            told = f"{what} 0 moved from the largest to the smallest values, as {above} {what}s are"
+            yield Move(x.changed(units[0], low), told, True, x)
 
 
 def _at_constants(table: Columns, relation: Relation, constants: Sequence[float]) -> Iterator[Move]:
     """A unit whose numbers are one of the plan's or the code's."""
-    numbers = _numbers(table)
-    for place, constant in enumerate(constants if numbers else ()):
-        values = {name: _as_entry(each, constant) for name, each in numbers.items()}
+    for place, constant in enumerate(constants):
+        values = _numbered(table, constant)
         told = f"number {place} of the plan and the code"
-        if isinstance(relation, AddRemove):
-            made = Move(_added(table, [0], values).data, f"a unit of {told} added", True)
+        if values and isinstance(relation, AddRemove):
+            yield from _added(table, [0], values, f"a unit of {told} added", True)
+        elif values:
+            yield Move(table.changed([0], values), f"row 0 given {told}", True)
+
+
+def _numbered(table: Columns, number: float) -> dict[str, Any]:
+    """A number for every column that can hold it."""
+    values: dict[str, Any] = {}
+    for name, each in table.numbers().items():
+        if each.dtype.kind == "f":
+            values[name] = number
         else:
-            made = Move(table.changed([0], values).data, f"row 0 given {told}", True)
-        yield made
+            info = np.iinfo(each.dtype)
+            values[name] = int(min(max(round(number), info.min), info.max))
+    return _accepted(table, values)
 
 
-def _cycled(table: Columns, constants: Sequence[float]) -> dict[str, Any]:
-    """Columns of numbers that hold the constants in turn."""
-    if not constants:
-        return {}
-    return {
-        name: np.resize([_as_entry(each, c) for c in constants], len(table))
-        for name, each in _numbers(table).items()
-        if each.ndim == 1
-    }
-
-
-def _as_entry(column: NDArray[Any], number: float) -> Any:
-    if column.dtype.kind == "f":
-        return number
-    info = np.iinfo(column.dtype)
-    return int(min(max(round(number), info.min), info.max))
+def _accepted(table: Columns, values: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in values.items() if table.accepts(name, value)}
 
 
 def _every_unit(table: Columns, relation: Relation) -> Iterator[Move]:
@@ -227,12 +239,11 @@ def _every_unit(table: Columns, relation: Relation) -> Iterator[Move]:
         return
     for number, rows in enumerate(units[:EVERY]):
         if isinstance(relation, AddRemove):
-            yield Move(_without(table, rows).data, f"unit {number} removed")
+            yield Move(_without(table, rows), f"unit {number} removed")
             continue
-        other = units[(number + 1) % len(units)][0]
-        values = {name: each[other] for name, each in table.values().items()}
-        told = f"unit {number} given the values of unit {(number + 1) % len(units)}"
-        yield Move(table.changed(list(rows), values).data, told)
+        other = (number + 1) % len(units)
+        told = f"unit {number} given the values of unit {other}"
+        yield Move(table.changed(rows, _told(table, int(units[other][0]))), told)
 
 
 def _within_ball(table: Columns, relation: Relation, rng: np.random.Generator) -> Iterator[Move]:
@@ -250,8 +261,7 @@ def _within_ball(table: Columns, relation: Relation, rng: np.random.Generator) -
             moved = (row + relation.radius * (1 - 1e-12) * step).reshape(
                 table.arrays[name].shape[1:]
             )
-            changed = table.changed(list(rows[:1]), {name: moved})
-            yield Move(changed.data, f"{label} moved {what}")
+            yield Move(table.changed(rows[:1], {name: moved}), f"{label} moved {what}")
 
 
 # -- units and rows -------------------------------------------------------------------------------
@@ -268,59 +278,73 @@ def _chosen(table: Columns, rng: np.random.Generator) -> Iterator[tuple[str, NDA
     numbers: dict[int, str] = {}
     if table.unit is not None:
         numbers[int(np.argmax([len(rows) for rows in units]))] = "the unit with most rows"
-    for name, each in list(table.values().items())[:4]:
-        if each.dtype.kind in "fiu" and each.size:
-            sizes = np.nan_to_num(each.reshape(len(each), -1).astype(np.float64))
-            lengths = np.abs(sizes).max(axis=1)
-            for row, which in (
-                (np.argmax(lengths), "largest size"),
-                (np.argmax(sizes[:, 0]), "largest value"),
-                (np.argmin(sizes[:, 0]), "smallest value"),
-            ):
-                numbers.setdefault(own[int(row)], f"the {what} with the {which} of {name}")
+    for name, each in list(table.numbers().items())[:4]:
+        sizes = np.nan_to_num(each.reshape(len(each), -1).astype(np.float64))
+        lengths = np.abs(sizes).max(axis=1)
+        for row, which in (
+            (np.argmax(lengths), "largest size"),
+            (np.argmax(sizes[:, 0]), "largest value"),
+            (np.argmin(sizes[:, 0]), "smallest value"),
+        ):
+            numbers.setdefault(own[int(row)], f"the {what} with the {which} of {name}")
     for number in rng.integers(len(units), size=2).tolist():
         numbers.setdefault(number, f"{what} {number}")
     for number, label in numbers.items():
         yield label, units[number]
 
 
-def _numbers(table: Columns) -> dict[str, NDArray[Any]]:
-    return {name: each for name, each in table.values().items() if each.dtype.kind in "fiu"}
-
-
 def _ends(numbers: Mapping[str, NDArray[Any]]) -> tuple[dict[str, Any], dict[str, Any]]:
     """The smallest and the largest values of columns."""
     low = {name: np.nanmin(each, axis=0) for name, each in numbers.items()}
-    return low, {name: np.nanmax(each, axis=0) for name, each in numbers.items()}
+    top = {name: np.nanmax(each, axis=0) for name, each in numbers.items()}
+    return {n: _plain(each) for n, each in low.items()}, {n: _plain(e) for n, e in top.items()}
+
+
+def _plain(number: Any) -> Any:
+    """A number of Python's, which is what columns of objects hold."""
+    return number.item() if np.ndim(number) == 0 else number
 
 
 def _without(table: Columns, rows: NDArray[np.intp]) -> Columns:
     return table.take(np.delete(np.arange(len(table)), rows))
 
 
-def _added(table: Columns, rows: Sequence[int], values: Mapping[str, Any]) -> Columns:
-    """Copies of rows after all others, as those of a new unit."""
-    size = len(table)
-    longer = table.take([*range(size), *rows])
-    if table.unit is not None:
-        values = {**values, table.unit: _new_label(table.arrays[table.unit])}
-    return longer.changed(list(range(size, size + len(rows))), values)
-
-
-def _new_label(labels: NDArray[Any]) -> Any:
-    if labels.dtype.kind in "iuf":
-        return labels.max() + 1
-    return "a new unit" if labels.dtype.kind == "O" else labels.max()
+def _added(
+    table: Columns,
+    rows: Sequence[int],
+    values: Mapping[str, Any],
+    recipe: str,
+    extreme: bool = False,
+) -> Iterator[Move]:
+    """Copies of rows after all others, as those of a new unit; none where it can have no name."""
+    new = np.arange(len(table), len(table) + len(rows))
+    longer = table.take([*range(len(table)), *rows]).changed(new, values)
+    named = {table.unit: new.reshape(1, -1), table.key: new.reshape(-1, 1)}
+    for name, groups in named.items():
+        labels = [] if name is None else table.unused(name, len(groups))
+        if name is not None and len(labels) < len(groups):
+            return
+        for which, label in zip(groups, labels, strict=False):
+            longer = longer.changed(which, {str(name): label})
+    yield Move(longer, recipe, extreme)
 
 
 def _zeroed(table: Columns) -> dict[str, Any]:
-    return {name: 0 for name, each in table.values().items() if each.dtype.kind in "fiub"}
+    truths = {name: False for name, each in table.values().items() if each.dtype.kind == "b"}
+    return _numbered(table, 0.0) | truths
 
 
 def _variants(table: Columns) -> Iterator[tuple[str, dict[str, Any], bool]]:
     """Values of a row: as the data have them, and (True) as they have not, but others could."""
-    columns, numbers = table.values(), _numbers(table)
-    reals = [name for name, each in columns.items() if each.dtype.kind == "f"]
+    for what, values, extreme in _wanted(table):
+        values = _accepted(table, values)
+        if values:
+            yield what, values, extreme
+
+
+def _wanted(table: Columns) -> Iterator[tuple[str, dict[str, Any], bool]]:
+    columns, numbers = table.values(), table.numbers()
+    reals = [name for name, each in numbers.items() if each.dtype.kind == "f"]
     words = [name for name, each in columns.items() if _is_text(each)]
     if numbers:
         low, top = _ends(numbers)
@@ -335,8 +359,8 @@ def _variants(table: Columns) -> Iterator[tuple[str, dict[str, Any], bool]]:
     for name, each in columns.items():
         whole = _elements(each)
         if whole:
-            yield "a list of all elements", {name: _entry(whole)}, False
-            yield "a list of one element many times", {name: _entry(whole[:1] * HEAVY)}, False
+            yield "a list of all elements", {name: whole}, False
+            yield "a list of one element many times", {name: whole[:1] * HEAVY}, False
 
 
 def _elements(column: NDArray[Any]) -> list[Any]:
@@ -348,13 +372,6 @@ def _elements(column: NDArray[Any]) -> list[Any]:
         if element not in found:
             found.append(element)
     return found
-
-
-def _entry(value: list[Any]) -> NDArray[Any]:
-    """A list as one entry of a column."""
-    entry = np.empty(1, dtype=object)
-    entry[0] = value
-    return entry
 
 
 def _is_text(column: NDArray[Any]) -> bool:

@@ -1,5 +1,8 @@
 """Derived neighbours are neighbours, and show what mistakes need."""
 
+from dataclasses import dataclass
+from typing import NamedTuple
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -77,6 +80,80 @@ def test_a_unit_s_rows_move_together():
         sizes.add(abs(len(x) - len(move.data)))
     assert {1, 3} <= sizes
     assert max(sizes) >= 25, "a heavy unit is tried"
+
+
+def by_user(data):
+    """What each user's rows hold, of a list, a mapping of columns or one of records."""
+    if isinstance(data, dict) and "user" in data:
+        rows = zip(*(data[name] for name in ("user", "x", "n")), strict=True)
+    else:
+        rows = [
+            tuple(each.values()) for each in (data.values() if isinstance(data, dict) else data)
+        ]
+    found = {}
+    for who, *rest in rows:
+        found.setdefault(who, []).append(str(rest))
+    return {who: sorted(each) for who, each in found.items()}
+
+
+CUSTOMERS = [{"user": f"c{n % 4}", "x": float(n), "n": n} for n in range(12)]
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        CUSTOMERS,
+        {name: np.array([row[name] for row in CUSTOMERS]) for name in CUSTOMERS[0]},
+        {name: [row[name] for row in CUSTOMERS] for name in CUSTOMERS[0]},
+        {f"order {n}": row for n, row in enumerate(CUSTOMERS)},
+    ],
+    ids=["records", "arrays", "lists", "mapping"],
+)
+@pytest.mark.parametrize("relation", [AddRemove(), ReplaceOne(), ZeroOut()], ids=str)
+def test_no_neighbour_differs_in_more_than_one_unit(data, relation):
+    found = list(derived(data, relation, "user", np.random.default_rng(0), (0.5, 3.0)))
+    assert len(found) > 5
+    for move in found:
+        x, other = by_user(data if move.base is None else move.base), by_user(move.data)
+        differ = [who for who in {*x, *other} if x.get(who) != other.get(who)]
+        assert len(differ) <= 1, move.recipe
+        if isinstance(relation, AddRemove):
+            assert len({*x} ^ {*other}) == len(differ) == 1, move.recipe
+        else:
+            assert {*x} == {*other}
+
+
+def test_guessed_names_are_of_units_with_one_row():
+    rows = [(f"all different {n}", n % 3) for n in range(6)]
+    for x, move in pairs(rows, AddRemove(), "person"):
+        assert abs(len(x) - len(move.data)) == 1, move.recipe
+
+
+class Positive(NamedTuple):
+    amount: float
+
+
+@dataclass
+class Checked:
+    amount: float
+
+    def __post_init__(self):
+        if not 0 <= self.amount <= 10:
+            raise ValueError
+
+
+def test_what_a_class_refuses_is_no_neighbour():
+    moves = [move for _, move in pairs([Checked(1.0), Checked(9.0)], ReplaceOne())]
+    assert {each.amount for move in moves for each in move.data} <= {1.0, 9.0}
+    assert any(move.recipe.endswith("smallest values") for move in moves)
+    named = [move.data for _, move in pairs([Positive(1.0), Positive(2.0)], ReplaceOne())]
+    assert all(type(each) is Positive for data in named for each in data)
+
+
+def test_missing_numbers_are_no_less_numbers():
+    moves = [move for _, move in pairs([3, None, 5], ReplaceOne())]
+    assert any(max(each or 0 for each in move.data) > 1000 for move in moves)
+    assert all(type(each) in (int, type(None)) for move in moves for each in move.data)
 
 
 def test_text_gets_a_category_that_is_not_there():
