@@ -171,7 +171,9 @@ def hostile():
         not_covered=(HOSTILE,),
         run={"summary": {HOSTILE: HOSTILE}, "series": {HOSTILE: [1.0, 2.0], "one": [2.0]}},
         versions={HOSTILE: HOSTILE},
-        rehearsal=Rehearsal(HOSTILE, 1, 2, (HOSTILE,), (HOSTILE,), (HOSTILE,), 3, (HOSTILE,)),
+        rehearsal=Rehearsal(
+            HOSTILE, 1, 2, (HOSTILE,), (HOSTILE,), (HOSTILE,), 3, external=(HOSTILE,)
+        ),
         assumptions=tuple(Assumption(each, Standing.TESTED, HOSTILE) for each in Premise),
     )
 
