@@ -268,11 +268,17 @@ class Odd(Answers):
 )
 def test_a_result_that_is_none_is_a_sentence_and_the_ledger_stays(call, result):
     Path("odd.py").write_text(RESULTS.replace("{result}", result))
-    refused(
-        call("run", "odd.py:Odd", "--data", "numbers", "--seed", "1", "-o", "out"),
-        "result of odd.py:Odd",
-    )
+    arguments = ("odd.py:Odd", "--data", "numbers", "--seed", "1", "--no-rehearsal", "-o", "out")
+    refused(call("run", *arguments), "result of odd.py:Odd")
     assert call("verify", "out/ledger.jsonl")[0] == 0
+
+
+def test_a_result_that_cannot_be_written_is_found_before_anything_is_released(call):
+    Path("odd.py").write_text(RESULTS.replace("{result}", "Result({'x': float('nan')})"))
+    code, out, _ = call("run", "odd.py:Odd", "--data", "numbers", "--seed", "1", "-o", "out")
+    assert code == 2
+    assert "unwritable-result" in out
+    assert not Path("out").exists()
 
 
 def test_a_result_without_curves_is_written(call):
