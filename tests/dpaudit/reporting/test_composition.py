@@ -10,6 +10,9 @@ from dpaudit import Gaussian, Laplace
 from dpaudit.numbers import up
 from dpaudit.reporting.composition import growth
 
+ROOT = 1e-13
+"""How far the root of the closed form, which is searched for, may lie above the true one."""
+
 
 def test_growth_in_closed_form():
     grown = growth(certificate_of(Gaussian(8.0), count=40))
@@ -18,7 +21,7 @@ def test_growth_in_closed_form():
     assert [step.uses for step in grown.beyond] == [80, 120, 200, 400]
     for step in (*grown.within, *grown.beyond):
         exact = gaussian_epsilon(math.sqrt(step.uses) / 8.0)
-        assert exact <= step.epsilon <= exact * (1 + 1e-6)
+        assert exact - ROOT <= step.epsilon <= exact * (1 + 1e-6)
 
 
 def test_growth_follows_the_order_of_the_plan():
