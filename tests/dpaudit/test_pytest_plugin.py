@@ -4,6 +4,7 @@ import subprocess
 import sys
 from importlib.metadata import entry_points
 
+import numpy.fft  # noqa: F401  # pytester forgets what is loaded within, and numpy loads it once
 import pytest
 
 from dpaudit import AuditPair, Claim, InputError, Laplace, Mechanism
