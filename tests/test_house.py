@@ -32,7 +32,6 @@ TESTED_BY = {
     "dpaudit/certificate/test_certificate.py": (
         "dpaudit/certificate/claim dpaudit/certificate/records dpaudit/certificate/schema"
     ),
-    "dpaudit/certificate/test_verdicts.py": "dpaudit/certificate/findings",
     "dpaudit/ledger/test_ledger.py": "dpaudit/ledger/checks dpaudit/ledger/entry",
     "dpaudit/ledger/test_account.py": "dpaudit/plan/groups",
     "dpaudit/ledger/test_bounding.py": "dpaudit/plan/contribution",

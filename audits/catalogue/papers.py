@@ -32,7 +32,7 @@ FEDERATED = sampled_plan(1.0, RATE, steps=ROUNDS, relation=ZeroOut())
 # Joint: a user's φφᵀ and yφ enter every prefix sum; unit φ and y in [0, 1], replaced.
 STEPS = 4
 TREE = ContinualGaussian.calibrated(
-    epsilon=1.0, delta=DELTA, sensitivity=2.0, factorization=BinaryTree(STEPS)
+    epsilon=1.0, delta=DELTA, sensitivity=2.0, factorization=BinaryTree(STEPS), participations=1
 )
 
 

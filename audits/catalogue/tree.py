@@ -83,10 +83,11 @@ WRONG = (
 
 RIGHT = (
     _right("tree aggregation, Laplace", ContinualLaplace.calibrated(
-        epsilon=1.0, sensitivity=1.0, factorization=BinaryTree(LEAVES)), True),
+        epsilon=1.0, sensitivity=1.0, factorization=BinaryTree(LEAVES), participations=1), True),
     _right("tree aggregation, Gaussian", ContinualGaussian.calibrated(
-        epsilon=1.0, delta=DELTA, sensitivity=1.0, factorization=BinaryTree(LEAVES)), False),
+        epsilon=1.0, delta=DELTA, sensitivity=1.0, factorization=BinaryTree(LEAVES),
+        participations=1), False),
     _right("square-root factorisation", ContinualGaussian.calibrated(
-        epsilon=1.0, delta=DELTA, sensitivity=1.0, factorization=SquareRootToeplitz(LEAVES)),
-        False),
+        epsilon=1.0, delta=DELTA, sensitivity=1.0, factorization=SquareRootToeplitz(LEAVES),
+        participations=1), False),
 )  # fmt: skip

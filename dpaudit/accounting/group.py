@@ -10,7 +10,8 @@ from fractions import Fraction
 from dpaudit import validate
 from dpaudit.accounting.terms import Term, terms, use_of
 from dpaudit.errors import InputError, UnsupportedError
-from dpaudit.mechanisms import AdditiveNoise, ApproximateBlackBox, Mechanism, PureBlackBox
+from dpaudit.mechanisms import AdditiveNoise, Mechanism, Norm
+from dpaudit.mechanisms.black_box import steps_apart
 from dpaudit.mechanisms.rounding import round_up
 from dpaudit.plan import Invocation, MetricBall, Plan, PrivacyUnit
 
@@ -21,8 +22,8 @@ def for_group(plan: Plan, size: int, *, unit: PrivacyUnit | None = None) -> Plan
     """The plan that protects ``size`` units together.
 
     A shift mechanism without sampling has ``size`` times its sensitivity. Of the others the group
-    gets what is proved of any mechanism: kε from a pure ε; (kε, δ(e^kε − 1)/(e^ε − 1)) from an
-    (ε, δ) (Vadhan 2017, Lemma 2.2); k²ρ from ρ-zCDP (Bun and Steinke 2016, Proposition 1.9).
+    gets what is proved of any mechanism (:func:`dpaudit.mechanisms.black_box.steps_apart`), and k²ρ
+    from ρ-zCDP (Bun and Steinke 2016, Proposition 1.9).
 
     Args:
         plan: what protects one unit.
@@ -57,30 +58,25 @@ def for_users(plan: Plan, rows: int, *, unit: PrivacyUnit | None = None) -> Plan
 def at_radius(plan: Plan, radius: float) -> Plan:
     """The plan for neighbours at most ``radius`` apart, in the metric of its relation.
 
-    It takes the released query to be Lipschitz, so that its sensitivity is proportional to the
-    distance; queries with integer values are not.
+    Neighbours k radii apart, between which the data may lie anywhere, are k steps apart, and cost
+    what a group of k costs. Nearer ones may still move a value by all of its sensitivity, as a clip
+    or a threshold may lie between them: for a smaller radius declare the sensitivity there.
 
     Raises:
         InputError: if the plan's relation is not a metric ball.
-        UnsupportedError: if an invocation is sampled or is not additive, real-valued noise.
+        UnsupportedError: as :func:`for_group`.
     """
     radius = validate.positive(radius=radius)
     relation = plan.relation
     if not isinstance(relation, MetricBall):
         raise InputError(f"relation is {relation}; at_radius needs a metric-ball.")
-    ratio = Fraction(radius) / Fraction(relation.radius)
-    moved = []
-    for invocation in plan.invocations:
-        mechanism = invocation.mechanism
-        lipschitz = isinstance(mechanism, AdditiveNoise) and mechanism.real_valued
-        if not lipschitz or invocation.sampling:
-            raise UnsupportedError(
-                f"{invocation.describe()} has no sensitivity proportional to the distance; "
-                "at_radius takes real-valued noise, such as laplace and gaussian, without sampling."
-            )
-        sensitivity = round_up(Fraction(invocation.sensitivity) * ratio)
-        moved.append(replace(invocation, sensitivity=sensitivity, relation=MetricBall(radius)))
-    return Plan(tuple(moved))
+    steps, ball = math.ceil(Fraction(radius) / Fraction(relation.radius)), MetricBall(radius)
+    return Plan(
+        tuple(
+            replace(_for_group(each, steps, each.unit), group=each.group, relation=ball)
+            for each in plan.invocations
+        )
+    )
 
 
 def _for_group(invocation: Invocation, size: int, unit: PrivacyUnit) -> Invocation:
@@ -99,9 +95,8 @@ def _for_group(invocation: Invocation, size: int, unit: PrivacyUnit) -> Invocati
 def _shifts_add_up(invocation: Invocation) -> bool:
     """Whether the group costs at most one long shift: of each release, or of any of them."""
     mechanism = invocation.mechanism
-    return isinstance(mechanism, AdditiveNoise) and (
-        mechanism.long_shift_dominates or invocation.releases == invocation.count
-    )
+    spread = isinstance(mechanism, AdditiveNoise) and mechanism.long_shift_dominates
+    return mechanism.norm is not Norm.CHANGE and (spread or invocation.releases == invocation.count)
 
 
 def _black_box(part: Term, size: int) -> Mechanism:
@@ -109,19 +104,7 @@ def _black_box(part: Term, size: int) -> Mechanism:
     known = part.invocation.mechanism.for_group(size)
     if known is not None and part.amplification is None:
         return known
-    epsilon = part.sampled_epsilon
-    if epsilon == math.inf:
-        raise UnsupportedError(
-            f"{part.invocation.describe()} has no theorem for groups of units: it is sampled, or "
-            "not a shift, and has no pure ε."
-        )
-    grown = round_up(Fraction(epsilon) * size)
-    if not part.slack:
-        return PureBlackBox(grown)
-    one = part.slack / part.count
-    growth = sum(math.exp(step * float(epsilon)) for step in range(size)) * (1 + 1e-12)
-    delta = float(one) * growth * (1 + 1e-12)
-    if not delta < 1:
-        named = part.invocation.describe()
-        raise UnsupportedError(f"{named} has a δ of at least 1 for {size} units.")
-    return ApproximateBlackBox(grown, delta)
+    try:
+        return steps_apart(part.sampled_epsilon, part.slack / part.count, size)
+    except UnsupportedError as error:
+        raise UnsupportedError(f"{part.invocation.describe()}: {error}") from None

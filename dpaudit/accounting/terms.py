@@ -7,14 +7,23 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
-from dpaudit.accounting.amplification import Amplification, DirectedPair, PlainPair, amplification
+from dpaudit.accounting.amplification import (
+    Amplification,
+    DirectedPair,
+    PlainPair,
+    amplification,
+    covered,
+)
+from dpaudit.accounting.amplification.known_participation import KnownParticipation
 from dpaudit.errors import UnsupportedError
 from dpaudit.mechanisms import DominatingPair, Mechanism
+from dpaudit.mechanisms.continual.release import Continual
 from dpaudit.mechanisms.rounding import round_up
 from dpaudit.plan import Invocation, Relation, Sampling
 
 __all__ = [
     "Term",
+    "attained",
     "directed",
     "merged",
     "pure_sum",
@@ -34,12 +43,14 @@ class Term:
     """``count`` uses of one pair.
 
     Attributes:
-        invocation: the first of the invocations that were merged, for messages; its ``count``,
-            ``at`` and ``group`` are not to be used.
+        invocation: the first of the invocations that were merged, as a theorem covers it; its
+            ``count``, ``at`` and ``group`` are not to be used.
         pair: its dominating pair, without infinite losses that are paid for by ``slack``.
         amplification: how a unit is sampled, or None.
         count: number of uses.
         slack: probability, for all uses together, of a loss that the pair leaves out.
+        is_attained: whether what is declared may cost as much as its pair, so that a lower end of
+            the pair's is one of its own.
     """
 
     invocation: Invocation
@@ -47,6 +58,7 @@ class Term:
     amplification: Amplification | None
     count: int
     slack: Fraction = Fraction(0)
+    is_attained: bool = True
 
     @property
     def sampled_epsilon(self) -> Fraction | float:
@@ -81,16 +93,18 @@ def use_of(invocation: Invocation) -> Use:
     return invocation.mechanism, invocation.sensitivity, invocation.sampling, invocation.relation
 
 
-def _term(invocation: Invocation, count: int) -> Term:
+def _term(declared: Invocation, count: int) -> Term:
+    invocation = covered(declared)
     drawn = amplification(invocation.sampling, invocation)
     try:
         pair, failure = invocation.mechanism.pair_and_failure(invocation.sensitivity)
     except UnsupportedError as error:
         raise UnsupportedError(f"{invocation.describe()}: {error}") from None
-    if not failure:
-        return Term(invocation, pair, drawn, count)
     share = Fraction(1 if drawn is None else drawn.rate)
-    return Term(invocation, pair, drawn, count, Fraction(failure) * share * count)
+    # Of a stream the pair is that of all nodes, of which what is published may show less.
+    known = invocation == declared and not isinstance(invocation.mechanism, Continual)
+    known = known and pair.is_attained and not isinstance(drawn, KnownParticipation)
+    return Term(invocation, pair, drawn, count, Fraction(failure) * share * count, known)
 
 
 def directed(invocation: Invocation) -> tuple[DirectedPair, DirectedPair]:
@@ -102,12 +116,18 @@ def directed(invocation: Invocation) -> tuple[DirectedPair, DirectedPair]:
         UnsupportedError: if no theorem gives a pair; the sentence names the invocation and says
             what would.
     """
+    invocation = covered(invocation)
     drawn = amplification(invocation.sampling, invocation)
     try:
         pair = invocation.mechanism.pair(invocation.sensitivity)
     except UnsupportedError as error:
         raise UnsupportedError(f"{invocation.describe()}: {error}") from None
     return (PlainPair(pair), PlainPair(pair)) if drawn is None else drawn.directed(pair)
+
+
+def attained(parts: Sequence[Term]) -> bool:
+    """Whether the invocations may cost as much as the pairs of all parts."""
+    return all(part.is_attained for part in parts)
 
 
 def slack_of(parts: Sequence[Term]) -> Fraction:

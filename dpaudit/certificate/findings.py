@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
 
+from dpaudit.accounting.amplification import fallback
 from dpaudit.certificate.claim import Claim, Finding, Severity
+from dpaudit.errors import UnsupportedError
 from dpaudit.mechanisms import Opaque
 from dpaudit.plan import Plan
 from dpaudit.validate import shown
@@ -69,7 +72,18 @@ def plan_findings(plan: Plan) -> tuple[Finding, ...]:
         for i in opaque
         if isinstance(i.mechanism, Opaque)
     ]
-    return tuple(findings)
+    return (*findings, *_fallbacks(plan))
+
+
+def _fallbacks(plan: Plan) -> Iterator[Finding]:
+    """What costs more than it might, as declared; the first invocation of each kind."""
+    known = set()
+    for invocation in plan.invocations:
+        with suppress(UnsupportedError):
+            found = fallback(invocation)
+            if found is not None and found not in known:
+                known.add(found)
+                yield Finding("counted-as-more", Severity.NOTE, *found, invocation.at)
 
 
 def _float_noise(kinds: str) -> Finding:

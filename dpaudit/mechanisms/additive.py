@@ -20,6 +20,8 @@ __all__ = ["AdditiveNoise", "IntegerNoise"]
 class AdditiveNoise(Mechanism):
     """Adds independent noise of one law to every entry of the value.
 
+    Where units are sampled under zero-out, the value is to be their sum, or a function of it.
+
     A subclass says how noise is drawn (:meth:`noise`) and what its law is
     (:meth:`log_noise_density`, and :meth:`noise_tails` if it is to be tested).
     """
@@ -28,6 +30,7 @@ class AdditiveNoise(Mechanism):
     """The method of ``numpy.random.Generator`` that draws this noise with ``scale``, if any."""
     long_shift_dominates: ClassVar[bool] = False
     """Whether one long shift costs at least as much as several of the same total length."""
+    zeroed_is_absent: ClassVar[bool] = True
     _samplers: ClassVar[tuple[str, ...]] = ("sample", "noise")
 
     @abstractmethod

@@ -62,6 +62,10 @@ class Mechanism(Kinded, ABC):
     """Whether the proof speaks of real-valued noise, which floats only approximate."""
     is_black_box: ClassVar[bool] = False
     """Whether only its privacy is stated, not how it works."""
+    zeroed_is_absent: ClassVar[bool] = False
+    """Whether a unit whose contribution is zero leaves no other trace than one that is absent, as
+    in the sum that noise is added to. If not, as in a count of the units, a sample that a zeroed
+    unit may be in does not amplify."""
     _samplers: ClassVar[tuple[str, ...]] = ("sample",)
     """The methods that decide the law of a release."""
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from abc import abstractmethod
 from collections.abc import Hashable
 from dataclasses import dataclass
@@ -22,7 +23,7 @@ from dpaudit.mechanisms.pairs import (
 )
 from dpaudit.mechanisms.rounding import round_up
 
-__all__ = ["ApproximateBlackBox", "ConcentratedBlackBox", "PureBlackBox"]
+__all__ = ["ApproximateBlackBox", "ConcentratedBlackBox", "PureBlackBox", "steps_apart"]
 
 
 @dataclass(frozen=True)
@@ -117,3 +118,25 @@ class ConcentratedBlackBox(_BlackBox):
     def for_group(self, size: int) -> Self:
         """k²ρ (Bun and Steinke 2016, Proposition 1.9), rounded up."""
         return type(self)(round_up(Fraction(self.rho) * size * size))
+
+
+def steps_apart(
+    epsilon: Fraction | float, delta: Fraction | float, size: int
+) -> PureBlackBox | ApproximateBlackBox:
+    """What is proved of any (ε, δ)-private release for data that many neighbouring steps apart.
+
+    kε from a pure ε; (kε, δ(e^kε − 1)/(e^ε − 1)) from an (ε, δ) (Vadhan 2017, Lemma 2.2).
+
+    Raises:
+        UnsupportedError: if ε is infinite, or δ grows to 1.
+    """
+    if epsilon == math.inf:
+        raise UnsupportedError("no theorem for groups of units covers it, as it has no pure ε.")
+    grown = round_up(Fraction(epsilon) * size)
+    if not delta:
+        return PureBlackBox(grown)
+    growth = sum(math.exp(min(step * float(epsilon), 700)) for step in range(size)) * (1 + 1e-12)
+    total = float(delta) * growth * (1 + 1e-12)
+    if not total < 1:
+        raise UnsupportedError(f"its δ grows to 1 for {size} units.")
+    return ApproximateBlackBox(grown, total)

@@ -5,7 +5,7 @@ standard deviation zC. What that costs depends on how batches are drawn, so the 
 
 * ``POISSON``: every unit enters every batch independently with probability q. Removing a unit, or
   setting its gradient to zero, moves the sum of a batch it is in by at most C; the accountants
-  amplify by q.
+  amplify by q. Under replace-one (2C) a step costs its noise with probability q.
 * ``DISJOINT``: every epoch splits the units into batches that do not overlap, in an order that has
   nothing to do with the data. Given the earlier releases and the order, one step an epoch depends
   on the unit and all others are the same for both neighbours, so an epoch costs one Gaussian
@@ -13,7 +13,8 @@ standard deviation zC. What that costs depends on how batches are drawn, so the 
   have the same batches: under zero-out they do (distance C), under replace-one too (2C). Under
   add-remove they do not: a missing unit moves others to other batches, and may change the number
   of steps.
-* ``SUBSETS``: every step draws a fresh subset of fixed size; amplified under replace-one (2C).
+* ``SUBSETS``: every step draws a fresh subset of fixed size; amplified under replace-one (2C),
+  which an absent or zeroed unit (C) counts as, since another takes its place.
 * ``ARBITRARY``: nothing is known but that no unit is twice in one batch. Every step costs a
   Gaussian release; as for ``DISJOINT`` under zero-out and replace-one only.
 
@@ -55,9 +56,9 @@ class Batching(StrEnum):
 
 
 _RELATIONS: dict[Batching, tuple[type[Relation], ...]] = {
-    Batching.POISSON: (AddRemove, ZeroOut),
+    Batching.POISSON: (AddRemove, ZeroOut, ReplaceOne),
     Batching.DISJOINT: (ZeroOut, ReplaceOne),
-    Batching.SUBSETS: (ReplaceOne,),
+    Batching.SUBSETS: (ReplaceOne, ZeroOut, AddRemove),
     Batching.ARBITRARY: (ZeroOut, ReplaceOne),
 }
 """Relations under which the costs above are proved; the first one is meant where none is named."""
@@ -200,7 +201,7 @@ def dp_sgd_invocations(
     """
     batching = Batching(validate.member(Batching, batching=batching))
     sizes = _Sizes(sample_rate, batch_size, dataset_size, steps, epochs)
-    relation = _proved_relation(batching, relation, sizes)
+    relation = _proved_relation(batching, relation)
     protected = unit if isinstance(unit, PrivacyUnit) else PrivacyUnit(unit)
     noise, norms = (
         _schedule(noise_multiplier=noise_multiplier),
@@ -263,14 +264,13 @@ def _sampling(batching: Batching, sizes: _Sizes) -> tuple[Sampling | None, int |
     return FixedSizeSampling(sizes.batch_size, sizes.dataset_size), sizes.batches
 
 
-def _proved_relation(batching: Batching, relation: Relation | None, sizes: _Sizes) -> Relation:
+def _proved_relation(batching: Batching, relation: Relation | None) -> Relation:
     proved = _RELATIONS[batching]
     if relation is None:
         return proved[0]()
     if not isinstance(relation, Relation):
         raise InputError(f"relation is {shown(relation)}; it must be a Relation.")
-    everybody = batching is Batching.POISSON and sizes.sample_rate == 1
-    if isinstance(relation, proved) or (everybody and isinstance(relation, ReplaceOne)):
+    if isinstance(relation, proved):
         return relation
     names = " or ".join(each.kind for each in proved)
     raise UnsupportedError(

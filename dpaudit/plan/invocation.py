@@ -65,7 +65,10 @@ class Invocation(Record):
             self._set("group", Group(group))
         super().__post_init__()
         if self.trust is TrustModel.LOCAL:
-            self._require_presence()
+            if self.sampling is not None:
+                raise _seen(f"sampling is {self.sampling.kind!r}", "leave sampling out")
+            if isinstance(self.relation, AddRemove):
+                raise _seen("relation is 'add-remove'", "declare replace-one")
         self._require_bounded()
         self.require_covered(1)
         if self.total is None:
@@ -99,19 +102,6 @@ class Invocation(Record):
         sensitivity = relation.contribution_factor * contribution.bound
         return cls(
             mechanism, sensitivity, unit, relation, trust, contribution=contribution, **facts
-        )
-
-    def _require_presence(self) -> None:
-        if self.sampling is not None:
-            said, instead = f"sampling is {self.sampling.kind!r}", "leave sampling out"
-        elif isinstance(self.relation, AddRemove):
-            said = f"relation is '{self.relation}'"
-            instead = "declare replace-one, which protects what is sent and not that it is"
-        else:
-            return
-        raise InputError(
-            f"{said} under local trust, where the adversary sees who sends nothing; {instead}, or "
-            "name the server that hides who took part with the trust model central."
         )
 
     def _require_bounded(self) -> None:
@@ -154,3 +144,10 @@ class Invocation(Record):
         """Short text for errors and tables."""
         place = f" at {shown(self.at)}" if self.at else ""
         return f"{self.mechanism.kind}{place}"
+
+
+def _seen(said: str, instead: str) -> InputError:
+    return InputError(
+        f"{said} under local trust, where the adversary sees who sends nothing; {instead}, or name "
+        "the server that hides who took part with the trust model central."
+    )

@@ -131,11 +131,10 @@ class _Reader:
     def _sensitivity(
         self, mechanism: Mechanism, own: dict[str, Any], place: str
     ) -> tuple[float, list[Finding]]:
-        """Declared, or following from a contribution or from the clip of a single number or vector.
+        """Declared, or following from a contribution, or from the clip of a single release.
 
-        What a contribution may move is the relation's to say. A clip bounds the released value, not
-        what one unit adds to it, so that any change may move the value from one end to the other;
-        only under local trust is it the unit's own, of which zero-out leaves 0.
+        A clip bounds the value, not what one unit adds to it, so that any change may move the value
+        from end to end; only under local trust is it the unit's own, of which zero-out leaves 0.
 
         Raises:
             InputError: if nothing says it.

@@ -36,7 +36,6 @@ from dpaudit import (
     PoissonSampling,
     PrivacyUnit,
     RandomizedResponse,
-    Relation,
     ReplaceOne,
     TrustModel,
     ZeroOut,
@@ -88,7 +87,11 @@ def count(rng: random.Random) -> int:
 
 def mechanism(rng: random.Random) -> Mechanism:
     steps = rng.choice([1, 2, 3, 7, 8, 64, 1000])
-    pattern = {"participations": rng.choice([1, 1, 2, 10**6]), "min_separation": rng.choice([1, 3])}
+    pattern = {
+        "participations": rng.choice([1, 1, 2, 10**6]),
+        "min_separation": rng.choice([1, 3]),
+        "fixed_steps": rng.random() < 0.5,
+    }
     factorization = rng.choice(
         [
             BinaryTree(steps),
@@ -121,10 +124,10 @@ def mechanism(rng: random.Random) -> Mechanism:
     )()
 
 
-def sampling(rng: random.Random, relation: Relation, trust: TrustModel) -> Sampling | None:
+def sampling(rng: random.Random, trust: TrustModel) -> Sampling | None:
     if trust is TrustModel.LOCAL or rng.random() < 0.6:
         return None
-    if isinstance(relation, ReplaceOne):
+    if rng.random() < 0.5:
         return FixedSizeSampling(rng.choice([1, 7, 99, 100]), rng.choice([100, 10**6, 10**15]))
     return PoissonSampling(rng.choice([1e-300, 1e-9, 0.01, 0.5, 1.0]))
 
@@ -152,7 +155,7 @@ def made_plan(rng: random.Random) -> Plan:
                 "group": Group(f"group {rng.randrange(3)}", membership)
                 if rng.random() < 0.3
                 else None,
-                "sampling": sampling(rng, relation, trust),
+                "sampling": sampling(rng, trust),
                 "at": f"place {place} — ε",
             }
             shift = sensitivity(rng, one)

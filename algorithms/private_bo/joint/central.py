@@ -17,7 +17,7 @@ numbers no lines: here every printed line of an algorithm counts, its first bein
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from typing import Any, ClassVar
 
@@ -95,24 +95,26 @@ class JointGPUCB(PrivateApproximateGPUCB):
         )
 
     def mechanism(self, steps: int) -> ContinualGaussian:
-        """The stream of noise for that many rounds: calibrated, or of Lemma 2."""
+        """The stream of noise for that many rounds, each of one user: calibrated, or of Lemma 2."""
         if self.noise is Noise.PAPER:
             tree = BinaryTree(steps, release_root=True)
             return ContinualGaussian(
-                sigma=self._lemma_sigma(steps), factorization=tree, symmetric=True
+                sigma=self._lemma_sigma(steps),
+                factorization=tree,
+                participations=1,
+                fixed_steps=True,
+                symmetric=True,
             )
         found = ContinualGaussian.calibrated(
             epsilon=self.epsilon,
             delta=self.delta,
             sensitivity=self.statistics.sensitivity,
             factorization=self.continual_noise.factorization(steps),
+            participations=1,
+            fixed_steps=True,
             symmetric=self.statistics.has_matrix,
         )
-        return ContinualGaussian(
-            sigma=found.sigma * (1 + _MARGIN),
-            factorization=found.factorization,
-            symmetric=found.symmetric,
-        )
+        return replace(found, sigma=found.sigma * (1 + _MARGIN))
 
     def _lemma_sigma(self, steps: int) -> float:
         return lemma_2_sigma(

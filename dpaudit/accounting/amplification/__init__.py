@@ -2,6 +2,14 @@
 
 from dpaudit.accounting.amplification import fixed_size, poisson  # noqa: F401  # they register
 from dpaudit.accounting.amplification.base import Amplification, amplification
+from dpaudit.accounting.amplification.covered import covered, fallback
 from dpaudit.accounting.amplification.directed import DirectedPair, PlainPair
 
-__all__ = ["Amplification", "DirectedPair", "PlainPair", "amplification"]
+__all__ = [
+    "Amplification",
+    "DirectedPair",
+    "PlainPair",
+    "amplification",
+    "covered",
+    "fallback",
+]

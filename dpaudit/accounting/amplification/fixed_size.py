@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -11,6 +10,7 @@ from numpy.typing import ArrayLike
 
 from dpaudit.accounting.amplification.base import Amplification, amplification, refusal
 from dpaudit.accounting.amplification.directed import DirectedPair
+from dpaudit.accounting.amplification.known_participation import KnownParticipation
 from dpaudit.accounting.amplification.moments import log_moment, log_ratio
 from dpaudit.accounting.amplification.poisson_pairs import AddedPair, RemovedPair
 from dpaudit.accounting.amplification.quadrature import quadrature
@@ -19,9 +19,14 @@ from dpaudit.fields import OpenProbability
 from dpaudit.mechanisms import DominatingPair
 from dpaudit.mechanisms.pairs import Floats
 from dpaudit.mechanisms.rounding import round_up
-from dpaudit.plan import FixedSizeSampling, Invocation, ReplaceOne
+from dpaudit.plan import FixedSizeSampling, Invocation, ReplaceOne, ZeroOut
 
-__all__ = ["FixedSizeAmplification", "ReplacedPair", "fixed_size_moments"]
+__all__ = ["TAKEN_PLACE", "FixedSizeAmplification", "ReplacedPair", "fixed_size_moments"]
+
+TAKEN_PLACE = (
+    "another unit then takes the place of the protected one, so declare the sensitivity under "
+    "replace-one."
+)
 
 
 @dataclass(frozen=True)
@@ -98,16 +103,8 @@ class FixedSizeAmplification(Amplification):
         return replaced, replaced
 
     def log_moments(self, pair: DominatingPair) -> Floats:
-        """The profile's own moments up to order 128, and joint convexity of moments everywhere.
-
-        The latter: the two outputs are mixtures with the same part of weight 1 − q, whose moment is
-        1, and parts of weight q, whose moment is the base's.
-        """
-        kappa = (ORDERS - 1) * pair.renyi(ORDERS)
-        kappa = np.where(np.isnan(kappa), np.inf, kappa)
-        small = np.log1p(self.rate * np.expm1(np.minimum(kappa, 30.0)))
-        tail = (1 - self.rate) / self.rate * np.exp(-np.maximum(kappa, 30.0))
-        moments = np.where(kappa > 30, kappa + math.log(self.rate) + tail, small)
+        """The profile's own moments up to order 128, and joint convexity of moments everywhere."""
+        moments = self._shared_moments((ORDERS - 1) * pair.renyi(ORDERS))
         for top in (128.0, 16.0, 4.0, 1.5):
             orders = ORDERS[top >= ORDERS]
             own = fixed_size_moments(pair, self.rate, orders)
@@ -124,11 +121,9 @@ def _(sampling: FixedSizeSampling, invocation: Invocation) -> Amplification | No
         return None
     if isinstance(invocation.relation, ReplaceOne):
         return FixedSizeAmplification(rate)
-    raise refusal(
-        invocation,
-        "another unit then takes the place of the protected one, so declare the sensitivity under "
-        "replace-one.",
-    )
+    if invocation.relation.replaces or isinstance(invocation.relation, ZeroOut):
+        return KnownParticipation(rate)
+    raise refusal(invocation, TAKEN_PLACE)
 
 
 def fixed_size_moments(pair: DominatingPair, rate: float, orders: Floats) -> Floats | None:

@@ -11,13 +11,14 @@ from numpy.typing import NDArray
 
 from dpaudit.accounting.amplification.base import Amplification, amplification, refusal
 from dpaudit.accounting.amplification.directed import DirectedPair
+from dpaudit.accounting.amplification.known_participation import KnownParticipation
 from dpaudit.accounting.amplification.moments import SAFETY, log_moment, log_ratio
 from dpaudit.accounting.amplification.poisson_pairs import AddedPair, RemovedPair
 from dpaudit.accounting.amplification.quadrature import quadrature
 from dpaudit.accounting.orders import ORDERS, REAL, WHOLE
 from dpaudit.mechanisms import DominatingPair
 from dpaudit.mechanisms.pairs import Floats
-from dpaudit.plan import AddRemove, Invocation, PoissonSampling, ReplaceOne, ZeroOut
+from dpaudit.plan import AddRemove, Invocation, PoissonSampling, ZeroOut
 
 __all__ = ["PoissonAmplification", "poisson_moments", "poisson_moments_at_integers"]
 
@@ -26,7 +27,10 @@ _SMALL = tuple(range(2, 17))
 
 @dataclass(frozen=True)
 class PoissonAmplification(Amplification):
-    """Every unit takes part independently, under add-remove or zero-out."""
+    """Every unit takes part independently, and one that is left out is as one that is not drawn.
+
+    So it is under add-remove, and under zero-out where a zeroed unit is an absent one, as in a sum.
+    """
 
     def directed(self, pair: DominatingPair) -> tuple[DirectedPair, DirectedPair]:
         """Zhu, Dong and Wang 2022, Theorem 11."""
@@ -54,14 +58,13 @@ class PoissonAmplification(Amplification):
 def _(sampling: PoissonSampling, invocation: Invocation) -> Amplification | None:
     if sampling.rate == 1:
         return None
-    if isinstance(invocation.relation, AddRemove | ZeroOut):
+    relation, mechanism = invocation.relation, invocation.mechanism
+    absent = isinstance(relation, ZeroOut) and mechanism.zeroed_is_absent
+    if absent or isinstance(relation, AddRemove):
         return PoissonAmplification(sampling.rate)
-    if isinstance(invocation.relation, ReplaceOne):
-        raise refusal(
-            invocation,
-            "its sensitivity does not bound the change when a unit drops out of the sample, so "
-            "declare it under add-remove or zero-out, or use fixed-size sampling.",
-        )
+    if relation.replaces or isinstance(relation, ZeroOut):
+        # The sensitivity does not bound the change when a unit drops out of the sample.
+        return KnownParticipation(sampling.rate)
     raise refusal(invocation, "no dominating pair is known, so declare it without sampling.")
 
 

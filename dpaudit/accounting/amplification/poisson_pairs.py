@@ -21,14 +21,14 @@ from dpaudit.mechanisms import DominatingPair, FinitePair
 from dpaudit.mechanisms.pairs import Floats
 from dpaudit.mechanisms.rounding import as_float
 
-__all__ = ["AddedPair", "RemovedPair"]
+__all__ = ["AddedPair", "RemovedPair", "SampledPair", "TwoTails"]
 
 TwoTails = Callable[[ArrayLike], tuple[Floats, Floats]]
 
 
 @dataclass(frozen=True)
-class _SampledPair(DirectedPair):
-    """What both directions share.
+class SampledPair(DirectedPair):
+    """A sampled pair, whose tails are mixtures of those of the base.
 
     Attributes:
         base: symmetric pair of the unsampled mechanism.
@@ -64,7 +64,7 @@ class _SampledPair(DirectedPair):
 
 
 @dataclass(frozen=True)
-class RemovedPair(_SampledPair):
+class RemovedPair(SampledPair):
     """(1 − q) Q + q P against Q: a Poisson-sampled unit leaves the data.
 
     Zhu, Dong and Wang 2022, Theorem 11. The loss is T(L).
@@ -104,7 +104,7 @@ class RemovedPair(_SampledPair):
 
 
 @dataclass(frozen=True)
-class AddedPair(_SampledPair):
+class AddedPair(SampledPair):
     """Q against (1 − q) Q + q P: a Poisson-sampled unit joins the data.
 
     Zhu, Dong and Wang 2022, Theorem 11. The loss is −T(L), at most −ln(1 − q). Strict and weak

@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 
 from dpaudit.accounting.accountant import Accountant, Composition, Interval
 from dpaudit.accounting.proved import AccountantName
-from dpaudit.accounting.terms import Term, terms
+from dpaudit.accounting.terms import Term, attained, terms
 from dpaudit.errors import UnsupportedError
 from dpaudit.mechanisms import GaussianPair
 from dpaudit.mechanisms.rounding import up
@@ -28,14 +28,16 @@ class GaussianComposition(Composition):
 
     Attributes:
         mu: the root of the sum of squares, rounded up.
+        is_attained: whether the invocations may cost as much, so that there is a lower end.
     """
 
     mu: float
+    is_attained: bool = True
 
     def epsilon(self, delta: float) -> Interval:
         """The root of δ(ε) = δ, and the first ε below at which δ(ε), rounded down, is larger."""
         upper = GaussianPair(self.mu).least_epsilon(delta)
-        if upper == math.inf:
+        if upper == math.inf or not self.is_attained:
             return Interval(None, upper)
         lower, step = upper, 2.0**-46 * upper
         while lower > 0 and self._least.delta_ends(lower)[0] <= delta:
@@ -44,7 +46,7 @@ class GaussianComposition(Composition):
 
     def delta(self, epsilon: float) -> Interval:
         """Balle and Wang 2018, Theorem 8."""
-        lower = self._least.delta_ends(epsilon)[0]
+        lower = self._least.delta_ends(epsilon)[0] if self.is_attained else None
         return Interval(lower, GaussianPair(self.mu).delta_ends(epsilon)[1])
 
     @property
@@ -76,7 +78,7 @@ class GaussianAccountant(Accountant):
             UnsupportedError: if one of them is sampled or not Gaussian.
         """
         parts = terms(invocations)
-        return GaussianComposition(_root(parts))
+        return GaussianComposition(_root(parts), attained(parts))
 
 
 def _root(parts: Sequence[Term]) -> float:

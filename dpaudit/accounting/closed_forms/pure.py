@@ -43,9 +43,12 @@ class PureComposition(Composition):
         total = round_up(self.total)
         if self.single is None:
             return Interval(None, total)
+        known = self.single.is_attained
         if delta == 0 or total == math.inf:
-            return Interval(math.nextafter(total, 0.0), total)
+            return Interval(math.nextafter(total, 0.0) if known else None, total)
         upper = least_epsilon(lambda asked: self._single_use(asked)[1], delta, total)
+        if not known:
+            return Interval(None, upper)
         lower = least_epsilon(lambda asked: self._single_use(asked)[0], delta, total)
         return Interval(math.nextafter(lower, 0.0), upper)
 
@@ -59,7 +62,8 @@ class PureComposition(Composition):
             exact = self.single is not None
             return Interval(0.0 if exact else None, round_up(self.slack))
         if self.single is not None:
-            return Interval(*self._single_use(epsilon))
+            lower, upper = self._single_use(epsilon)
+            return Interval(lower if self.single.is_attained else None, upper)
         gap = -math.expm1(epsilon - total) / (1 + math.exp(-total)) if total < math.inf else 1.0
         return Interval(None, min(1.0, up(gap, 8) + round_up(self.slack)))
 

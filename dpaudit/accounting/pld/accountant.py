@@ -13,6 +13,7 @@ from dpaudit.accounting.pld.direction import Direction
 from dpaudit.accounting.pld.incremental import IncrementalPLD
 from dpaudit.accounting.pld.terms import DirectedTerm, directed_terms, is_attained
 from dpaudit.accounting.proved import AccountantName
+from dpaudit.accounting.terms import attained, terms
 from dpaudit.mechanisms.pairs import Floats
 from dpaudit.plan import Invocation
 
@@ -26,6 +27,9 @@ class PLDComposition(Composition):
     """Composed dominating pairs, both directions of the relation; the worse one counts.
 
     Every interval is rigorous: see :mod:`dpaudit.accounting.pld.law` for the two ends.
+
+    Attributes:
+        has_lower_end: whether what is composed may cost as much as its pairs.
     """
 
     def __init__(
@@ -34,7 +38,7 @@ class PLDComposition(Composition):
         self._directions = {"remove": Direction(remove)}
         if add is not None:
             self._directions["add"] = Direction(add)
-        self._has_lower_end = is_attained(remove)
+        self.has_lower_end = is_attained(remove)
 
     def epsilon(self, delta: float) -> Interval:
         """The least ε at δ, the worse of both directions.
@@ -77,7 +81,7 @@ class PLDComposition(Composition):
     def _largest(self, intervals: Sequence[Interval]) -> Interval:
         lower = max(interval.lower or 0.0 for interval in intervals)
         upper = max(interval.upper for interval in intervals)
-        return Interval(lower if self._has_lower_end else None, upper)
+        return Interval(lower if self.has_lower_end else None, upper)
 
     def _consulted(self, delta: float) -> list[tuple[Direction, bool]]:
         """The directions, and whether :meth:`epsilon` asks their coarse law alone."""
@@ -111,7 +115,9 @@ class PLDAccountant(Accountant):
         Raises:
             UnsupportedError: if an invocation has no dominating pair.
         """
-        return compose_terms(*directed_terms(invocations))
+        composed = compose_terms(*directed_terms(invocations))
+        composed.has_lower_end &= attained(terms(invocations))
+        return composed
 
     def epsilon_after_rounds(
         self, invocations: Sequence[Invocation], delta: float, rounds: ArrayLike

@@ -109,10 +109,21 @@ class Step:
     @property
     def touches(self) -> int:
         """How many such releases one unit may touch."""
-        mechanism, count = self.invocation.mechanism, self.invocation.count
+        mechanism, count = self._compared, self.invocation.count
         if self.turn is None or not isinstance(mechanism, Continual):
             return count
         return count * mechanism.participations
+
+    @property
+    def _compared(self) -> Mechanism:
+        """The mechanism; with the steps of two where a unit is replaced by one at other steps."""
+        mechanism = self.invocation.mechanism
+        if not isinstance(mechanism, Continual) or mechanism.fixed_steps:
+            return mechanism
+        if not self.invocation.relation.replaces:
+            return mechanism
+        one, steps = mechanism.participations, mechanism.factorization.steps
+        return replace(mechanism, participations=max(one, min(2 * one, steps)), min_separation=1)
 
     def follows(self, other: Step) -> bool:
         """Whether the control flow that led here is the same."""
@@ -123,7 +134,7 @@ class Step:
         """How far the pre-noise values lie apart, in the mechanism's norm; never NaN."""
         if self.value.shape != other.value.shape:
             return math.inf
-        mechanism = self.invocation.mechanism
+        mechanism = self._compared
         if self.turn is None:
             apart = mechanism.distance(self.value, other.value)
         else:

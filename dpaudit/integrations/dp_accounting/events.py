@@ -23,6 +23,7 @@ from functools import singledispatch
 
 from dp_accounting import dp_event as dp
 
+from dpaudit.accounting.amplification import covered
 from dpaudit.errors import InputError, UnsupportedError
 from dpaudit.mechanisms import (
     ConcentratedBlackBox,
@@ -82,6 +83,8 @@ def to_dp_event(plan: Plan) -> dp.DpEvent:
 
 def _event_of(invocation: Invocation) -> dp.DpEvent:
     event = dp.NoOpDpEvent()
+    if invocation.sampling is None:
+        invocation = covered(invocation)
     if invocation.sensitivity > 0:
         event = dp_event(invocation.mechanism, invocation)
     if invocation.sampling is not None:

@@ -36,10 +36,11 @@ class ContinualGaussian(Continual):
         factorization: how noise is correlated over the steps.
         participations: at how many steps one participant may contribute, at most.
         min_separation: how many steps lie from one of them to the next, at least.
+        fixed_steps: whether a participant who is replaced contributes at the same steps as before.
         symmetric: whether the steps are symmetric matrices.
 
     >>> from dpaudit.mechanisms.continual import BinaryTree
-    >>> tree = ContinualGaussian(sigma=2.0, factorization=BinaryTree(16))
+    >>> tree = ContinualGaussian(sigma=2.0, factorization=BinaryTree(16), participations=1)
     >>> round(tree.pair(1.0).mu, 9)
     1.0
     """
@@ -58,11 +59,15 @@ class ContinualGaussian(Continual):
         delta: float,
         sensitivity: float,
         factorization: Factorization,
-        participations: int = 1,
+        participations: int,
         min_separation: int = 1,
+        fixed_steps: bool | None = None,
         symmetric: bool = False,
     ) -> ContinualGaussian:
         """The least σ for (ε, δ): the analytic Gaussian mechanism on the nodes.
+
+        Neighbours are to contribute at the same steps; where they may not, pass the sensitivity
+        times :attr:`displacement`.
 
         Raises:
             InputError: as :meth:`Gaussian.calibrated <dpaudit.mechanisms.Gaussian.calibrated>`.
@@ -78,6 +83,7 @@ class ContinualGaussian(Continual):
             factorization=factorization,
             participations=participations,
             min_separation=min_separation,
+            fixed_steps=fixed_steps,
             symmetric=symmetric,
         )
 

@@ -36,9 +36,11 @@ class ContinualLaplace(Continual):
         factorization: how noise is correlated over the steps.
         participations: at how many steps one participant may contribute, at most.
         min_separation: how many steps lie from one of them to the next, at least.
+        fixed_steps: whether a participant who is replaced contributes at the same steps as before.
 
     >>> from dpaudit.mechanisms.continual import BinaryTree
-    >>> ContinualLaplace(scale=10.0, factorization=BinaryTree(1024)).pair(1.0).pure_epsilon
+    >>> tree = BinaryTree(1024)
+    >>> ContinualLaplace(scale=10.0, factorization=tree, participations=1).pair(1.0).pure_epsilon
     Fraction(1, 1)
     """
 
@@ -54,10 +56,14 @@ class ContinualLaplace(Continual):
         epsilon: float,
         sensitivity: float,
         factorization: Factorization,
-        participations: int = 1,
+        participations: int,
         min_separation: int = 1,
+        fixed_steps: bool | None = None,
     ) -> ContinualLaplace:
         """The least scale whose ε does not exceed the wish, in exact arithmetic.
+
+        Neighbours are to contribute at the same steps; where they may not, pass the sensitivity
+        times :attr:`displacement`.
 
         Raises:
             InputError: as :meth:`Laplace.calibrated <dpaudit.mechanisms.Laplace.calibrated>`.
@@ -69,6 +75,7 @@ class ContinualLaplace(Continual):
             factorization=factorization,
             participations=participations,
             min_separation=min_separation,
+            fixed_steps=fixed_steps,
         )
 
     def pair(self, sensitivity: float) -> LaplacePair:

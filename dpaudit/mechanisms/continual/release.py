@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -14,7 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 from dpaudit import validate
 from dpaudit.errors import InputError, UnsupportedError
 from dpaudit.fields import Count
-from dpaudit.mechanisms.base import Mechanism
+from dpaudit.mechanisms.base import Mechanism, Norm
 from dpaudit.mechanisms.continual.factorization import Factorization
 from dpaudit.mechanisms.continual.noise import (
     NoiseLaw,
@@ -78,19 +79,38 @@ class Continual(Mechanism):
         factorization: how noise is correlated over the steps.
         participations: at how many steps one participant may contribute, at most.
         min_separation: how many steps lie from one of them to the next, at least.
+        fixed_steps: whether a participant who is replaced contributes at the same steps as before,
+            as where they are public facts. If not, contributions may vanish at some steps and
+            appear at others, which costs :attr:`displacement` times as much. None says nothing, and
+            counts as that.
     """
 
     real_valued: ClassVar[bool] = True
+    zeroed_is_absent: ClassVar[bool] = True
     law: ClassVar[NoiseLaw]
     """The law of an entry of node noise."""
     factorization: Factorization
-    participations: Count = 1
+    participations: Count
     min_separation: Count = 1
+    fixed_steps: bool | None = None
 
     @cached_property
     def sensitivity_factor(self) -> float:
         """How far the noisy nodes move, in ``norm``, if each contribution moves by 1."""
         return self.factorization.sensitivity(self.participations, self.min_separation, self.norm)
+
+    @property
+    def displacement(self) -> float:
+        """How much further the nodes move where one participant makes way for one at other steps.
+
+        Contributions, and 0, are within the sensitivity Δ of each other, as a step moves by no more
+        whatever comes, goes or changes. Of a node let a, b ≥ 0 be the weights of the steps of the
+        one and of the other, and m, m' the means of what they contribute. For a ≥ b it moves by
+        ‖a m − b m'‖ = ‖b (m − m') + (a − b) m‖ ≤ a Δ, else by at most b Δ. Over all nodes
+        Σ max(a, b)² ≤ Σ a² + Σ b² ≤ 2 s² in L2, and Σ max(a, b) ≤ 2 s in L1, where s is
+        :attr:`sensitivity_factor`. Steps that share no node attain it.
+        """
+        return 2.0 if self.norm is Norm.L1 else math.nextafter(math.sqrt(2.0), 2.0)
 
     def work(self, sensitivity: float) -> float:
         """That of the sensitivity of the factorisation."""

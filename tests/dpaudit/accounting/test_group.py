@@ -15,7 +15,8 @@ from dpaudit.mechanisms import (
     Laplace,
     RandomizedResponse,
 )
-from dpaudit.plan import MetricBall, Plan
+from dpaudit.mechanisms.continual import BinaryTree, ContinualLaplace
+from dpaudit.plan import MetricBall, Plan, ReplaceOne
 
 
 def epsilon(found: Plan, delta: float = 0.0, accountant: str = "best") -> float:
@@ -53,7 +54,7 @@ def test_others_get_what_is_proved_of_any_mechanism() -> None:
 
 def test_a_sampled_gaussian_has_no_theorem_for_groups() -> None:
     sampled = plan(use(Gaussian(1.0), sampling=poisson(0.1), at="sgd"))
-    with pytest.raises(UnsupportedError, match="gaussian at 'sgd' has no theorem for groups"):
+    with pytest.raises(UnsupportedError, match="gaussian at 'sgd': no theorem for groups"):
         for_group(sampled, 2)
 
 
@@ -73,13 +74,29 @@ def test_users_are_named() -> None:
 
 def test_a_ball_may_grow_and_shrink() -> None:
     near = plan(use(Laplace(2.0), 1.0, MetricBall(1.0)))
-    assert epsilon(at_radius(near, 3.0)) == 1.5
-    assert epsilon(at_radius(near, 0.5)) == 0.25
+    assert epsilon(at_radius(near, 3.0)) == epsilon(at_radius(near, 2.1)) == 1.5
+    assert epsilon(at_radius(near, 0.5)) == 0.5
     assert at_radius(near, 3.0).relation == MetricBall(3.0)
+    answer = plan(use(RandomizedResponse(0.5), relation=MetricBall(1.0), group="a"))
+    assert epsilon(at_radius(answer, 2.0)) == pytest.approx(2 * math.log(3), rel=1e-12)
+    assert at_radius(answer, 2.0).invocations[0].group == answer.invocations[0].group
 
 
-def test_a_ball_needs_its_relation_and_a_lipschitz_query() -> None:
+def test_a_clip_that_is_reached_says_nothing_of_smaller_distances() -> None:
+    """The value itself, within [−1, 1]: at distance 1 it moves by 1, and 10 times that by 2."""
+    far = plan(use(Laplace(1.0, clip=(-1.0, 1.0)), 2.0, MetricBall(10.0)))
+    assert 1 <= epsilon(at_radius(far, 1.0)) == 2
+
+
+def test_a_ball_needs_its_relation() -> None:
     with pytest.raises(InputError, match="needs a metric-ball"):
         at_radius(plan(use(Laplace(2.0))), 2.0)
-    with pytest.raises(UnsupportedError, match="discrete-laplace"):
-        at_radius(plan(use(DiscreteLaplace(2.0), relation=MetricBall(1.0))), 2.0)
+    whole = plan(use(DiscreteLaplace(2.0), relation=MetricBall(1.0)))
+    assert epsilon(at_radius(whole, 2.0)) == 1
+
+
+def test_a_group_moves_a_stream_as_far_as_its_members_together() -> None:
+    noise = ContinualLaplace(scale=6.0, factorization=BinaryTree(4), participations=1)
+    assert epsilon(for_group(plan(use(noise)), 3)) == pytest.approx(1)
+    replaced = plan(use(noise, relation=ReplaceOne()))
+    assert epsilon(for_group(replaced, 3)) == pytest.approx(2)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from contextlib import suppress
 from fractions import Fraction
 
 import pytest
@@ -11,8 +12,10 @@ from accounting_builders import poisson, use
 from dpaudit.accounting import accountant_of
 from dpaudit.accounting.amplification import DirectedPair, PlainPair
 from dpaudit.accounting.amplification.fixed_size import ReplacedPair
+from dpaudit.accounting.amplification.known_participation import KnownPair
 from dpaudit.accounting.amplification.poisson_pairs import AddedPair, RemovedPair
 from dpaudit.accounting.terms import (
+    attained,
     directed,
     merged,
     pure_sum,
@@ -27,15 +30,22 @@ from dpaudit.errors import InputError, UnsupportedError
 from dpaudit.mechanisms import (
     ApproximateBlackBox,
     ConcentratedBlackBox,
+    ExponentialMechanism,
     Gaussian,
     GaussianPair,
     Laplace,
     Opaque,
 )
+from dpaudit.mechanisms.continual import (
+    BinaryTree,
+    ContinualGaussian,
+    ContinualLaplace,
+)
 from dpaudit.mechanisms.rounding import round_up
 from dpaudit.plan import (
     AddRemove,
     FixedSizeSampling,
+    Invocation,
     MetricBall,
     Relation,
     ReplaceOne,
@@ -55,17 +65,45 @@ def test_sampling_makes_directed_pairs_under_the_relation_that_it_is_proved_for(
     tenth, fixed = poisson(0.1), FixedSizeSampling(1, 10)
     for relation in (AddRemove(), ReplaceOne(), ZeroOut(), MetricBall(2.0)):
         assert pairs(relation) == pairs(relation, poisson(1.0)) == (plain, plain)
-        assert pairs(relation, FixedSizeSampling(7, 7)) == (plain, plain)
+        if relation != AddRemove():
+            assert pairs(relation, FixedSizeSampling(7, 7)) == (plain, plain)
     for relation in (AddRemove(), ZeroOut()):
         assert pairs(relation, tenth) == (RemovedPair(base, 0.1), AddedPair(base, 0.1))
-        with pytest.raises(UnsupportedError, match="replace-one"):
-            pairs(relation, fixed)
     replaced, same = pairs(ReplaceOne(), fixed)
     assert replaced == same == ReplacedPair(base, round_up(Fraction(1, 10)))
-    with pytest.raises(UnsupportedError, match="add-remove"):
-        pairs(ReplaceOne(), tenth)
-    with pytest.raises(UnsupportedError, match="metric-ball"):
-        pairs(MetricBall(2.0), tenth)
+
+
+def test_what_else_is_sampled_costs_what_is_proved_of_it() -> None:
+    base, tenth, fixed = GaussianPair(0.5), poisson(0.1), FixedSizeSampling(1, 10)
+    twice, rate = GaussianPair(1.0), round_up(Fraction(1, 10))
+    assert pairs(AddRemove(), fixed) == (RemovedPair(twice, rate), AddedPair(twice, rate))
+    assert pairs(AddRemove(), FixedSizeSampling(7, 7)) == (PlainPair(twice), PlainPair(twice))
+    assert pairs(ZeroOut(), fixed) == 2 * (ReplacedPair(twice, rate),)
+    for relation in (ReplaceOne(), MetricBall(2.0)):
+        assert pairs(relation, tenth) == 2 * (KnownPair(base, 0.1),)
+    assert pairs(MetricBall(2.0), fixed) == 2 * (KnownPair(base, rate),)
+
+
+@pytest.mark.parametrize(
+    ("use_of_it", "known"),
+    [
+        (use(Gaussian(1.0), sampling=poisson(0.1)), True),
+        (use(Gaussian(1.0), relation=ReplaceOne(), sampling=poisson(0.1)), False),
+        (use(Gaussian(1.0), relation=ReplaceOne(), sampling=FixedSizeSampling(1, 3)), False),
+        (use(Gaussian(1.0), sampling=FixedSizeSampling(3, 3)), False),
+        (use(Gaussian(1.0), relation=ReplaceOne()), True),
+        (use(ExponentialMechanism(1.0)), False),
+        (use(ContinualGaussian(sigma=1.0, factorization=BinaryTree(8), participations=1)), False),
+        (use(ContinualLaplace(scale=1.0, factorization=BinaryTree(8), participations=1)), False),
+    ],
+)
+def test_lower_ends_are_those_of_what_is_attained(use_of_it: Invocation, known: bool) -> None:
+    assert attained(terms([use_of_it])) is known
+    for accountant in ("gaussian", "pure", "pld", "best"):
+        with suppress(UnsupportedError):
+            composed = accountant_of(accountant).compose([use_of_it])
+            assert (composed.epsilon(1e-3).lower is not None) is known
+            assert (composed.delta(0.5).lower is not None) is known
 
 
 def test_equal_uses_are_merged_in_an_order_of_their_own() -> None:

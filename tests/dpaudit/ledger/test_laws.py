@@ -41,7 +41,7 @@ from dpaudit.ledger import read_journal
 from dpaudit.mechanisms import BinaryTree, ContinualGaussian
 
 NOISE, OTHER = Laplace(1.0), Gaussian(1.0)
-SUMS = ContinualGaussian(sigma=1.0, factorization=BinaryTree(steps=3))
+SUMS = ContinualGaussian(sigma=1.0, factorization=BinaryTree(steps=3), participations=1)
 
 
 def invocation(mechanism, at, **facts):

@@ -134,7 +134,7 @@ def test_journal_holds_places_and_units_but_no_values(tmp_path):
 
 
 def test_a_stream_is_one_invocation_and_ends_where_declared():
-    mechanism = ContinualGaussian(sigma=2.0, factorization=BinaryTree(steps=3))
+    mechanism = ContinualGaussian(sigma=2.0, factorization=BinaryTree(steps=3), participations=1)
     ledger = open_ledger(Plan.of(gaussian_invocation(mechanism=mechanism, at="sums")))
     stream = ledger.stream(mechanism, (2,), at="sums")
     released = [stream.add([1.0, 0.0]) for _ in range(3)]

@@ -190,7 +190,7 @@ contribution = { bound = 1.0, rows = 3 }
 
 def test_what_is_bounded_at_the_door_leaves_by_no_other():
     """A stream, and another library, would not bound what one unit adds."""
-    stream = ContinualGaussian(sigma=1.0, factorization=BinaryTree(4))
+    stream = ContinualGaussian(sigma=1.0, factorization=BinaryTree(4), participations=1)
     invocation = replace(gaussian_invocation(mechanism=stream, sensitivity=2.0, at="here"),
                          contribution=Contribution(1.0))  # fmt: skip
     ledger = Ledger(Plan.of(invocation), rng=np.random.default_rng(1))

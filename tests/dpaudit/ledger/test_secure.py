@@ -146,7 +146,7 @@ def test_the_samplers_own_map_agrees():
 
 
 def test_what_cannot_be_drawn_is_refused_at_the_first_draw():
-    stream = ContinualGaussian(sigma=1.0, factorization=BinaryTree(4))
+    stream = ContinualGaussian(sigma=1.0, factorization=BinaryTree(4), participations=1)
     ledger = Ledger(Plan.of(declared(stream)))
     with pytest.raises(UnsupportedError, match="continual-gaussian at 'here' has no exact sampler"):
         ledger.release(stream, [0.0, 1.0])

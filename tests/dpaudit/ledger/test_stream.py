@@ -56,7 +56,7 @@ def test_the_declared_mechanism_draws_not_the_callers():
 
         __hash__ = ContinualGaussian.__hash__
 
-    own = Silent(sigma=2.0, factorization=BinaryTree(steps=6))
+    own = Silent(sigma=2.0, factorization=BinaryTree(steps=6), participations=1)
     with pytest.raises(PlanMismatchError, match="Silent"):
         opened().stream(own, ())
 

@@ -26,7 +26,7 @@ from dpaudit.workflow.attacking import audit_target
 from dpaudit.workflow.through_run import audit_run
 
 FACTS = (PrivacyUnit("row"), AddRemove(), TrustModel.CENTRAL)
-TREE = ContinualLaplace(scale=3.0, factorization=BinaryTree(4))
+TREE = ContinualLaplace(scale=3.0, factorization=BinaryTree(4), participations=1)
 RUNS = Execution(runs=400, seed=1, confidence=0.999999)
 
 

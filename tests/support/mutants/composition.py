@@ -271,7 +271,7 @@ class TakesPartMoreOften(Base):
     days: int = 16
 
     def noise(self):
-        return ContinualGaussian(sigma=4.0, factorization=BinaryTree(self.days))
+        return ContinualGaussian(sigma=4.0, factorization=BinaryTree(self.days), participations=1)
 
     def declared(self):
         return [central(self.noise(), 1, unit="user", at="days")]
@@ -295,7 +295,7 @@ class StreamUnbounded(Base):
     days: int = 8
 
     def noise(self):
-        return ContinualGaussian(sigma=60.0, factorization=BinaryTree(self.days))
+        return ContinualGaussian(sigma=60.0, factorization=BinaryTree(self.days), participations=1)
 
     def declared(self):
         return [central(self.noise(), 10, at="days")]

@@ -257,7 +257,7 @@ class DailyStream(Base):
     days: int = 8
 
     def noise(self):
-        return ContinualLaplace(scale=4.0, factorization=BinaryTree(self.days))
+        return ContinualLaplace(scale=4.0, factorization=BinaryTree(self.days), participations=1)
 
     def declared(self):
         return [central(self.noise(), 1, unit="user", at="days")]
@@ -282,7 +282,8 @@ class NamedStream(Base):
     clients: int = 12
 
     def noise(self):
-        return ContinualGaussian(sigma=3.0, factorization=BinaryTree(self.clients))
+        tree = BinaryTree(self.clients)
+        return ContinualGaussian(sigma=3.0, factorization=tree, participations=1)
 
     def declared(self):
         return [central(self.noise(), 1, unit="client", relation=ZeroOut(), at="updates")]

@@ -68,7 +68,11 @@ def lemma_2_cost(
     square = 1 + bound**2 + 2 * variance * math.log(8 * steps / beta)
     sigma = lemma_2_sigma(alpha, beta, steps=steps, bound=bound, variance=variance)
     tree = ContinualGaussian(
-        sigma=sigma, factorization=BinaryTree(steps, release_root=True), symmetric=True
+        sigma=sigma,
+        factorization=BinaryTree(steps, release_root=True),
+        participations=1,
+        fixed_steps=True,
+        symmetric=True,
     )
     proved = _epsilon(tree, math.sqrt(2) * square, beta)
     attained = _epsilon(tree, math.hypot(square, 1.0), beta)

@@ -20,6 +20,7 @@ from dpaudit.accounting.amplification.fixed_size import (
     ReplacedPair,
     fixed_size_moments,
 )
+from dpaudit.accounting.amplification.known_participation import KnownParticipation
 from dpaudit.errors import UnsupportedError
 from dpaudit.fields import MOST
 from dpaudit.mechanisms import (
@@ -199,7 +200,9 @@ def test_it_amplifies_replacement_alone() -> None:
     nearly = use(Gaussian(1.0), 1.0, ReplaceOne(), sampling=FixedSizeSampling(MOST - 1, MOST))
     drawn = amplification(nearly.sampling, nearly)
     assert 1 - Fraction(1, MOST) <= Fraction(drawn.rate) < 1  # no count rounds a rate to 1
-    for relation in (AddRemove(), ZeroOut(), MetricBall(1.0)):
-        other = use(Gaussian(1.0), 1.0, relation, sampling=FixedSizeSampling(1, 3), at="x")
-        with pytest.raises(UnsupportedError, match=r"'x' has fixed-size .* under replace-one\."):
-            amplification(other.sampling, other)
+    for relation in (ZeroOut(), MetricBall(1.0)):
+        other = use(Gaussian(1.0), 1.0, relation, sampling=FixedSizeSampling(1, 3))
+        assert isinstance(amplification(other.sampling, other), KnownParticipation)
+    other = use(Gaussian(1.0), 1.0, AddRemove(), sampling=FixedSizeSampling(1, 3), at="x")
+    with pytest.raises(UnsupportedError, match=r"'x' has fixed-size .* under replace-one\."):
+        amplification(other.sampling, other)

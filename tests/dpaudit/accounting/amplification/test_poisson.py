@@ -14,6 +14,7 @@ from scipy.integrate import quad
 from scipy.stats import norm
 
 from dpaudit.accounting.amplification import amplification
+from dpaudit.accounting.amplification.known_participation import KnownParticipation
 from dpaudit.accounting.amplification.poisson import (
     PoissonAmplification,
     poisson_moments,
@@ -23,9 +24,13 @@ from dpaudit.accounting.orders import ORDERS, WHOLE
 from dpaudit.errors import UnsupportedError
 from dpaudit.mechanisms import (
     DominatingPair,
+    ExponentialMechanism,
     Gaussian,
     GaussianPair,
     LaplacePair,
+    Mechanism,
+    PureBlackBox,
+    RandomizedResponse,
     approximate_pair,
 )
 from dpaudit.plan import AddRemove, MetricBall, Relation, ReplaceOne, ZeroOut
@@ -122,10 +127,35 @@ def test_it_amplifies_units_that_are_present_or_absent(relation: Relation) -> No
 
 
 @pytest.mark.parametrize(
-    ("relation", "reason"),
-    [(ReplaceOne(), "drops out of the sample"), (MetricBall(1.0), "no dominating pair is known")],
+    ("relation", "mechanism"),
+    [
+        (ReplaceOne(), Gaussian(1.0)),
+        (MetricBall(1.0), Gaussian(1.0)),
+        (ZeroOut(), RandomizedResponse(0.5)),
+        (ZeroOut(), PureBlackBox(2.0)),
+        (ZeroOut(), ExponentialMechanism(1.0)),
+    ],
 )
-def test_other_relations_are_refused_with_the_reason(relation: Relation, reason: str) -> None:
-    sampled = use(Gaussian(1.0), relation=relation, sampling=poisson(0.25), at="x")
-    with pytest.raises(UnsupportedError, match=f"gaussian at 'x' has poisson .*; .*{reason}"):
+def test_of_others_it_hides_nothing(relation: Relation, mechanism: Mechanism) -> None:
+    sampled = use(mechanism, relation=relation, sampling=poisson(0.25))
+    assert amplification(sampled.sampling, sampled) == KnownParticipation(0.25)
+
+
+def test_a_mechanism_may_say_that_zeroed_is_absent() -> None:
+    @dataclass(frozen=True)
+    class Sum(PureBlackBox):
+        kind = "test-sum-black-box"
+        zeroed_is_absent = True
+
+    sampled = use(Sum(2.0), relation=ZeroOut(), sampling=poisson(0.25))
+    assert amplification(sampled.sampling, sampled) == PoissonAmplification(0.25)
+
+
+def test_of_unknown_relations_nothing_is_known() -> None:
+    @dataclass(frozen=True)
+    class Cousins(Relation):
+        kind = "test-cousins"
+
+    sampled = use(Gaussian(1.0), relation=Cousins(), sampling=poisson(0.25), at="x")
+    with pytest.raises(UnsupportedError, match="gaussian at 'x' has poisson sampling under test-c"):
         amplification(sampled.sampling, sampled)

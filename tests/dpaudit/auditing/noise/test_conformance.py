@@ -44,8 +44,14 @@ MECHANISMS = [
     (DiscreteGaussian(2.0), 4),
     (RandomizedResponse(0.5, 4), 2),
     (ExponentialMechanism(2.0), [0.0, 0.5, 0.5, 1.0]),
-    (ContinualLaplace(scale=2.0, factorization=BinaryTree(4)), [1.0, 0.0, 1.0, 1.0]),
-    (ContinualGaussian(sigma=2.0, factorization=BinaryTree(4)), [1.0, 0.0, 1.0, 1.0]),
+    (
+        ContinualLaplace(scale=2.0, factorization=BinaryTree(4), participations=1),
+        [1.0, 0.0, 1.0, 1.0],
+    ),
+    (
+        ContinualGaussian(sigma=2.0, factorization=BinaryTree(4), participations=1),
+        [1.0, 0.0, 1.0, 1.0],
+    ),
 ]
 
 

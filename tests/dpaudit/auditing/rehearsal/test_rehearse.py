@@ -26,7 +26,7 @@ from dpaudit.project import Move
 
 ROWS = np.random.default_rng(5).uniform(0, 1, 30)
 NOISE = Laplace(1.0)
-TREE = ContinualLaplace(scale=4.0, factorization=BinaryTree(8))
+TREE = ContinualLaplace(scale=4.0, factorization=BinaryTree(8), participations=1)
 
 
 @dataclass(frozen=True)

@@ -1,6 +1,7 @@
 """What must hold of two neighbours that were given the same noise."""
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -11,7 +12,8 @@ from dpaudit.auditing.replaying.checks import groups_overlap, too_far, too_often
 from dpaudit.auditing.replaying.recording import Step
 from dpaudit.mechanisms import BinaryTree, ContinualLaplace
 
-TREE = ContinualLaplace(scale=2.0, factorization=BinaryTree(4))
+MOVED = ContinualLaplace(scale=2.0, factorization=BinaryTree(4), participations=1)
+TREE = replace(MOVED, fixed_steps=True)
 
 
 def call_of(mechanism):
@@ -29,6 +31,8 @@ def call_of(mechanism):
         (TREE, [1.0, 0.0, 0.0, 0.0], [1.0, 0.0, 2.0, 0.0], 2.0),
         (TREE, [1.0, 1.0, 0.0, 0.0], [0.0, 0.0, 0.0, 0.0], math.inf),
         (TREE, [1.0, 0.0, 0.0, 0.0], [1.0, 0.0, 0.0, 0.0], 0.0),
+        (MOVED, [1.0, 1.0, 0.0, 0.0], [0.0, 0.0, 0.0, 0.0], 1.0),  # one goes, another comes
+        (MOVED, [1.0, 1.0, 0.0, 0.0], [0.0, 0.0, 1.0, 0.0], math.inf),
     ],
 )
 def test_distance_is_that_of_the_mechanism(mechanism, one, two, expected):

@@ -164,7 +164,7 @@ def test_groups_that_are_not_disjoint_are_found():
 
 
 def test_streams_may_differ_in_as_many_steps_as_are_declared():
-    noise = ContinualLaplace(scale=3.0, factorization=BinaryTree(4))
+    noise = ContinualLaplace(scale=3.0, factorization=BinaryTree(4), participations=1)
     plan = Plan.of(invocation(noise, 1.0, at="stream"))
     run = Routine(plan, lambda stream, ledger, rng: ledger.release(noise, stream, at="stream"))
     stream = np.array([1.0, 0.0, 1.0, 0.0])

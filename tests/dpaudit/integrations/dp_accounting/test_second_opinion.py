@@ -117,7 +117,7 @@ def test_rounding_on_a_grid_is_no_contradiction() -> None:
         (certificate(use(Gaussian(1.0), 0.0)), "nothing that depends on the data"),
         (
             certificate(use(Laplace(1.0), count=10, sampling=FixedSizeSampling(1, 9))),
-            "proves no finite ε",
+            "fixed-size sampled under add-remove",
         ),
         (
             certificate(*(use(DiscreteLaplace(300.0 + step)) for step in range(65))),

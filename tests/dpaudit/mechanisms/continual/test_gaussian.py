@@ -34,7 +34,9 @@ square = pytest.mark.parametrize("factorization", SQUARE, ids=lambda f: f"{f.kin
 
 
 def gaussian(factorization, **fields):
-    return ContinualGaussian(sigma=1.7, factorization=factorization, **fields)
+    return ContinualGaussian(
+        **{"sigma": 1.7, "factorization": factorization, "participations": 1} | fields
+    )
 
 
 def loss_at_the_mean(mechanism, value, neighbour):

@@ -40,16 +40,16 @@ def test_laplace_tree_is_pure_and_its_bound_is_reached(count):
 
 
 def test_laplace_release_and_density():
-    mechanism = ContinualLaplace(scale=2.0, factorization=BinaryTree(1024))
+    mechanism = ContinualLaplace(scale=2.0, factorization=BinaryTree(1024), participations=1)
     assert mechanism.pair(1.0).pure_epsilon == 5
     assert mechanism.error().max() == pytest.approx(math.sqrt(2) * 2.0 * math.sqrt(10))
-    single = ContinualLaplace(scale=2.0, factorization=BinaryTree(1))
+    single = ContinualLaplace(scale=2.0, factorization=BinaryTree(1), participations=1)
     value, outputs = np.array([0.3]), np.array([[1.0], [-4.0]])
     expected = stats.laplace(0.3, 2.0).logpdf(outputs[:, 0])
     np.testing.assert_allclose(single.log_density(outputs, value), expected)
     sample = single.release_many(value, 20_000, np.random.default_rng(0))[:, 0]
     assert stats.kstest(sample, stats.laplace(0.3, 2.0).cdf).pvalue > 1e-6
     with pytest.raises(UnsupportedError, match="no closed density"):
-        ContinualLaplace(scale=1.0, factorization=HonakerTree(4)).log_density(
+        ContinualLaplace(scale=1.0, factorization=HonakerTree(4), participations=1).log_density(
             np.zeros((1, 4)), np.zeros(4)
         )

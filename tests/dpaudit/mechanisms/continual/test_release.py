@@ -33,7 +33,9 @@ each = pytest.mark.parametrize("factorization", ALL, ids=lambda f: f"{f.kind}-{f
 
 
 def gaussian(factorization, **fields):
-    return ContinualGaussian(sigma=1.7, factorization=factorization, **fields)
+    return ContinualGaussian(
+        **{"sigma": 1.7, "factorization": factorization, "participations": 1} | fields
+    )
 
 
 @each
@@ -68,7 +70,7 @@ def test_calibration_meets_its_target(factorization):
 def test_plan_round_trips_through_json(factorization):
     mechanisms = (
         gaussian(factorization, participations=2, min_separation=3, symmetric=True),
-        ContinualLaplace(scale=0.5, factorization=factorization),
+        ContinualLaplace(scale=0.5, factorization=factorization, participations=1),
     )
     declared = [
         Invocation(mechanism, 1.5, PrivacyUnit("user"), ReplaceOne(), TrustModel.JOINT)
@@ -136,6 +138,6 @@ def test_a_shorter_stream_has_the_law_of_the_first_steps():
 )
 def test_bad_fields_are_refused(fields, message):
     with pytest.raises(InputError, match=message):
-        ContinualGaussian(**({"sigma": 1.0, "factorization": BinaryTree(4)} | fields))
+        gaussian(**({"factorization": BinaryTree(4)} | fields))
     with pytest.raises(InputError, match="it must be that of the value"):
         gaussian(BinaryTree(2)).log_density(np.zeros(2), np.zeros(2))

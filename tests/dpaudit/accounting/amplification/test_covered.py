@@ -1,0 +1,225 @@
+"""What stands for invocations without a theorem, against enumeration of data sets and samples."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from dataclasses import replace
+from itertools import combinations, product
+
+import numpy as np
+import pytest
+from accounting_builders import plan, poisson, use
+
+from dpaudit.accounting import compose
+from dpaudit.accounting.amplification import covered, fallback
+from dpaudit.accounting.terms import directed
+from dpaudit.errors import UnsupportedError
+from dpaudit.mechanisms import (
+    ApproximateBlackBox,
+    ConcentratedBlackBox,
+    DiscreteLaplace,
+    ExponentialMechanism,
+    Gaussian,
+    Laplace,
+    Mechanism,
+    Opaque,
+    PureBlackBox,
+    RandomizedResponse,
+)
+from dpaudit.mechanisms.continual import BinaryTree, ContinualGaussian, ContinualLaplace
+from dpaudit.plan import (
+    AddRemove,
+    FixedSizeSampling,
+    Invocation,
+    MetricBall,
+    PoissonSampling,
+    Relation,
+    ReplaceOne,
+    Sampling,
+    ZeroOut,
+)
+
+Data = tuple[tuple[int, int], ...]
+"""Numbered units with their values."""
+
+VALUES = (-1, 0, 2)
+UNITS = 3
+RELATIONS = (AddRemove(), ReplaceOne(), ZeroOut(), MetricBall(1.0))
+SAMPLINGS = (None, poisson(0.3), FixedSizeSampling(1, 3), FixedSizeSampling(2, 3))
+EPSILONS = np.linspace(-2.5, 2.5, 26)
+
+
+def neighbours(relation: Relation, units: int) -> Iterator[tuple[Data, Data]]:
+    for values in product(VALUES, repeat=units):
+        data = tuple(enumerate(values))
+        for unit, value in data:
+            before, after = data[:unit], data[unit + 1 :]
+            if isinstance(relation, AddRemove):
+                yield data, before + after
+                continue
+            for other in VALUES:
+                far = isinstance(relation, MetricBall) and abs(other - value) > relation.radius
+                if not (far or other == value or (isinstance(relation, ZeroOut) and other)):
+                    yield data, (*before, (unit, other), *after)
+
+
+def samples(data: Data, sampling: Sampling | None) -> Iterator[tuple[Data, float]]:
+    if isinstance(sampling, PoissonSampling):
+        for drawn in product((0, 1), repeat=len(data)):
+            chance = math.prod(sampling.rate if one else 1 - sampling.rate for one in drawn)
+            yield tuple(each for each, one in zip(data, drawn, strict=True) if one), chance
+    elif isinstance(sampling, FixedSizeSampling):
+        subsets = list(combinations(data, sampling.size))
+        yield from ((subset, 1 / len(subsets)) for subset in subsets)
+    else:
+        yield data, 1.0
+
+
+def farthest(query: Callable[[Data], np.ndarray], relation: Relation, norm: float) -> float:
+    """The sensitivity, on data of any size."""
+    pairs = (pair for units in range(1, UNITS + 1) for pair in neighbours(relation, units))
+    return max(float(np.linalg.norm(query(a) - query(b), norm)) for a, b in pairs)
+
+
+def noisy_sum(relation: Relation) -> tuple[Invocation, Callable[[Data], np.ndarray]]:
+    def total(data: Data) -> np.ndarray:
+        return np.array([sum(value for _, value in data)])
+
+    noise, reach, decay = DiscreteLaplace(1.5), np.arange(-70, 71), math.exp(-1 / 1.5)
+
+    def law(data: Data) -> np.ndarray:
+        return (1 - decay) / (1 + decay) * decay ** np.abs(reach - total(data))
+
+    return use(noise, farthest(total, relation, 1), relation), law
+
+
+def odd_answer(relation: Relation) -> tuple[Invocation, Callable[[Data], np.ndarray]]:
+    """A randomised answer to a question that no distance orders."""
+    table = np.random.default_rng(3).integers(0, 3, (4, 8))
+    answer = RandomizedResponse(0.4, 3)
+
+    def law(data: Data) -> np.ndarray:
+        asked = table[len(data), sum((place + 2) * value for place, value in data) % 8]
+        return np.array([float(each) for each in answer.probabilities(asked)])
+
+    return use(answer, 1.0, relation), law
+
+
+def best_candidate(relation: Relation) -> tuple[Invocation, Callable[[Data], np.ndarray]]:
+    def votes(data: Data) -> np.ndarray:
+        return np.array([sum(value == each for _, value in data) for each in VALUES], dtype=float)
+
+    choice = ExponentialMechanism(1.2, farthest(votes, relation, np.inf))
+    return use(choice, 1.0, relation), lambda data: np.array(choice.probabilities(votes(data)))
+
+
+@pytest.mark.parametrize("released", [noisy_sum, odd_answer, best_candidate])
+@pytest.mark.parametrize("sampling", SAMPLINGS, ids=str)
+@pytest.mark.parametrize("relation", RELATIONS, ids=str)
+def test_no_pair_of_neighbours_costs_more(
+    relation: Relation, sampling: Sampling | None, released: Callable[..., object]
+) -> None:
+    """Both directed pairs dominate at every ε, negative ones too, so that they compose."""
+    declared, law = released(relation)  # type: ignore[misc]
+    declared = replace(declared, sampling=sampling)
+    laws: dict[Data, np.ndarray] = {}
+
+    def release(data: Data) -> np.ndarray:
+        if data not in laws:
+            laws[data] = sum(chance * law(drawn) for drawn, chance in samples(data, sampling))
+        return laws[data]
+
+    pairs = list(neighbours(relation, UNITS))
+    p, q = (np.array([release(pair[side]) for pair in pairs])[:, None] for side in (0, 1))
+    odds = np.exp(EPSILONS)[:, None]
+    remove, add = directed(declared)
+    leaving = np.maximum(p - odds * q, 0).sum(axis=2).max(axis=0)
+    joining = np.maximum(q - odds * p, 0).sum(axis=2).max(axis=0)
+    assert (leaving <= remove.delta(EPSILONS) + 1e-9).all()
+    assert (joining <= add.delta(EPSILONS) + 1e-9).all()
+    at = EPSILONS >= 0
+    for accountant in ("pure", "zcdp", "rdp", "moments"):
+        with suppress(UnsupportedError):  # moments know no subsets
+            composed = compose(plan(declared), accountant)
+        proved = composed.deltas(EPSILONS[at])
+        assert (np.maximum(leaving, joining)[at] <= proved + 1e-9).all()
+
+
+def test_without_a_need_an_invocation_stands_for_itself() -> None:
+    for declared in (
+        use(Gaussian(1.0), relation=ReplaceOne()),
+        use(Gaussian(1.0), relation=ZeroOut(), sampling=poisson(0.1)),
+        use(Gaussian(1.0), relation=ReplaceOne(), sampling=FixedSizeSampling(1, 3)),
+        use(Gaussian(1.0), 0.0, sampling=FixedSizeSampling(1, 3)),
+        use(PureBlackBox(1.0), 0.0, relation=ReplaceOne(), sampling=poisson(0.1)),
+    ):
+        assert covered(declared) is declared
+        assert fallback(declared) is None
+
+
+@pytest.mark.parametrize(
+    ("mechanism", "two"),
+    [
+        (Laplace(1.0), Laplace(1.0)),
+        (PureBlackBox(0.5), PureBlackBox(1.0)),
+        (ConcentratedBlackBox(0.5), ConcentratedBlackBox(2.0)),
+        (ExponentialMechanism(0.5), PureBlackBox(1.0)),
+    ],
+)
+def test_another_unit_in_the_place_of_one_is_two_steps(mechanism: Mechanism, two: object) -> None:
+    declared = use(mechanism, sampling=FixedSizeSampling(1, 4), at="here")
+    instead = covered(declared)
+    assert (instead.mechanism, instead.sampling) == (two, poisson(0.25))
+    assert instead.sensitivity == (2 if mechanism == two else 1)
+    said = fallback(declared)
+    assert said is not None
+    assert "two changes of the data" in said[0]
+
+
+def test_two_steps_of_a_failure_are_more_than_two_failures() -> None:
+    box = covered(use(ApproximateBlackBox(0.5, 1e-6), sampling=FixedSizeSampling(1, 4))).mechanism
+    assert isinstance(box, ApproximateBlackBox)
+    assert box.delta == pytest.approx(1e-6 * (1 + math.exp(0.5)))
+    lost = use(Opaque("x", 1.0), sampling=FixedSizeSampling(1, 4), at="here")
+    with pytest.raises(UnsupportedError, match="opaque at 'here' has fixed-size"):
+        covered(lost)
+
+
+TREE = ContinualGaussian(sigma=1.0, factorization=BinaryTree(64), participations=1)
+
+
+def test_a_replaced_unit_may_take_part_at_another_step() -> None:
+    """Values in [0, 1]: the one of the first half of the steps goes, one of the second comes."""
+    tree = BinaryTree(64)
+    moved = float(np.linalg.norm(tree.encoder()[:, 0] - tree.encoder()[:, 32]))
+    assert moved == pytest.approx(math.sqrt(12))
+    composed = compose(plan(use(TREE, relation=ReplaceOne())), "gaussian")
+    assert moved <= composed.native["mu"] <= moved * (1 + 1e-12)
+    shared = replace(TREE, fixed_steps=True)
+    for declared in (use(TREE), use(TREE, relation=ZeroOut()), use(shared, relation=ReplaceOne())):
+        mu = compose(plan(declared), "gaussian").native["mu"]
+        assert mu == pytest.approx(math.sqrt(6))
+        assert fallback(declared) is None
+    said = fallback(use(TREE, relation=MetricBall(1.0)))
+    assert said is not None
+    assert "1.414 times" in said[0]
+    assert "fixed_steps" in said[1]
+    laplace = ContinualLaplace(scale=1.0, factorization=tree, participations=1)
+    assert compose(plan(use(laplace, relation=ReplaceOne()))).epsilon(0).upper == 12
+
+
+def test_in_a_subset_another_unit_brings_its_own_steps() -> None:
+    """Whoever is drawn in the place of a unit contributes at steps of its own, fixed or not."""
+    shared = replace(TREE, fixed_steps=True)
+    drawn = use(shared, relation=ReplaceOne(), sampling=FixedSizeSampling(1, 4))
+    assert covered(drawn).sensitivity == pytest.approx(math.sqrt(2))
+
+
+def test_whose_sample_is_known_says_what_would_help() -> None:
+    said = fallback(use(Gaussian(1.0), relation=ReplaceOne(), sampling=poisson(0.1)))
+    assert said is not None
+    assert "poisson samples under replace-one" in said[0]
+    assert "with probability 0.1" in said[0]
+    assert "add-remove" in said[1]

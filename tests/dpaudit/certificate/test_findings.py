@@ -1,0 +1,36 @@
+"""What follows from a plan alone."""
+
+from dataclasses import replace
+
+from examples import gaussian_invocation
+
+from dpaudit import FixedSizeSampling, Opaque, Plan, PoissonSampling, Verdict
+from dpaudit.certificate import SubjectRecord, certify
+from dpaudit.certificate.findings import plan_findings
+
+
+def test_one_line_without_a_theorem_leaves_the_rest_its_proof():
+    sampled = gaussian_invocation(sampling=PoissonSampling(0.1), at="noisy")
+    plan = Plan.of(gaussian_invocation(at="plain"), sampled, replace(sampled, at="again"))
+    certificate = certify(plan, subject=SubjectRecord("a plan"), delta=1e-5)
+    assert certificate.verdict is Verdict.CERTIFIED
+    assert certificate.guarantee.error_bound is None
+    (finding,) = (each for each in certificate.findings if each.rule == "counted-as-more")
+    assert finding.at == "noisy"
+    assert "with probability 0.1 a use costs all of its noise" in finding.message
+    assert "under add-remove" in finding.remedy
+    less = Plan.of(plan.invocations[0])
+    more = Plan.of(*(replace(each, sampling=None) for each in plan.invocations))
+    costs = [
+        certify(each, subject=SubjectRecord("a plan"), delta=1e-5).guarantee.epsilon
+        for each in (less, plan, more)
+    ]
+    assert costs == sorted(costs)
+
+
+def test_what_a_theorem_covers_needs_no_word():
+    subsets = gaussian_invocation(sampling=FixedSizeSampling(1, 9))
+    rules = {finding.rule for finding in plan_findings(Plan.of(subsets))}
+    assert "counted-as-more" not in rules
+    unproven = gaussian_invocation(mechanism=Opaque("x", 1.0), sampling=PoissonSampling(0.5))
+    assert "opaque-mechanism" in {each.rule for each in plan_findings(Plan.of(unproven))}
