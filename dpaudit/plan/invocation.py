@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -119,15 +120,18 @@ class Invocation(Record):
         """Refuse a local value of that many entries whose owner can move it by more than declared.
 
         A local value is its owner's alone, who may change every entry of it, to wherever the
-        mechanism's own clip allows.
+        mechanism's own clip and the radius of the relation allow.
 
         Raises:
             InputError: if the declared sensitivity is below that.
         """
-        if self.trust is not TrustModel.LOCAL or isinstance(self.relation, MetricBall):
+        if self.trust is not TrustModel.LOCAL:
             return
         factor = self.relation.contribution_factor
         moved = self.mechanism.implied_sensitivity(factor, entries)
+        if moved is not None and isinstance(self.relation, MetricBall):
+            wide = math.sqrt(entries) if self.mechanism.norm is Norm.L1 else 1.0
+            moved = min(moved, self.relation.radius * wide)
         if moved is not None and moved > self.sensitivity * (1 + 1e-9):
             raise InputError(
                 f"sensitivity is {self.sensitivity:g}; under local trust a value of {entries} "

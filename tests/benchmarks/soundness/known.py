@@ -21,7 +21,7 @@ def _choice(epsilon: float, count: int, delta: float) -> Case:
 
 
 _CLIPPED = Use("laplace", {"scale": 1.0, "clip": (-1.0, 1.0)}, 1.0, local=True)
-_TREE = {"sigma": 1.0, "matrix": ("binary-tree", {"steps": 64})}
+_TREE = {"sigma": 1.0, "participations": 1, "matrix": ("binary-tree", {"steps": 64})}
 
 KNOWN: tuple[Case, ...] = (
     Case("known: clip in a ball", "metric-ball", (_CLIPPED,), 0.0, radius=10.0),

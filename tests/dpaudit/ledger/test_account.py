@@ -12,6 +12,7 @@ from dpaudit import (
     Laplace,
     Ledger,
     Membership,
+    MetricBall,
     Plan,
     PlanMismatchError,
     ReplaceOne,
@@ -156,4 +157,10 @@ def test_a_local_clip_is_wider_than_the_sensitivity():
         with pytest.raises(InputError, match="moves by up to 10"):
             Invocation(wide, 1.0, RESPONSE, relation, TrustModel.LOCAL)
         Invocation(wide, declared, RESPONSE, relation, TrustModel.LOCAL)
+    for radius, moved in ((3.0, 3.0), (100.0, 10.0)):
+        with pytest.raises(InputError, match=f"moves by up to {moved:g}"):
+            Invocation(wide, 0.9 * moved, RESPONSE, MetricBall(radius), TrustModel.LOCAL)
+        near = Invocation(wide, moved, RESPONSE, MetricBall(radius), TrustModel.LOCAL)
+        with pytest.raises(InputError, match="of 4 entries"):
+            near.require_covered(4)  # all of which may move, by the radius in L2
     assert LAPLACE.clip == (-2.0, 2.0)
