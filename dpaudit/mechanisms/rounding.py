@@ -6,7 +6,7 @@ import math
 import sys
 from fractions import Fraction
 
-__all__ = ["as_float", "concentration", "exceeds_floats", "round_down", "round_up", "up"]
+__all__ = ["as_float", "concentration", "exceeds_floats", "plus", "round_down", "round_up", "up"]
 
 
 def up(value: float, steps: int = 1) -> float:
@@ -14,6 +14,16 @@ def up(value: float, steps: int = 1) -> float:
     for _ in range(steps):
         value = math.nextafter(value, math.inf) if 0 < value < math.inf else value
     return value
+
+
+def plus(value: float, slack: float) -> float:
+    """The sum of two probabilities, rounded up, at most 1; where one is 0 it is the other.
+
+    >>> plus(1e-40, 1e-5) > 1e-5
+    True
+    """
+    total = value + slack
+    return min(total if not (value and slack) else up(total), 1.0)
 
 
 def round_up(value: Fraction) -> float:

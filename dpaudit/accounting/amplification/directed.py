@@ -114,12 +114,6 @@ class PlainPair(DirectedPair):
         """As the base."""
         return self.base.is_attained
 
-    @property
-    def total_variation(self) -> float:
-        """That of the base."""
-        own = float(self.base.delta(0.0))
-        return min(own * (1 + 1e-9) + min(1e-17, own), 1.0)
-
     def atoms(self) -> tuple[Floats, Floats] | None:
         """Losses and masses of a finite base; None for any other."""
         if isinstance(self.base, FinitePair):

@@ -73,11 +73,6 @@ class ReplacedPair(DirectedPair):
         return False
 
     @property
-    def total_variation(self) -> float:
-        """That of the remove pair."""
-        return self._remove.total_variation
-
-    @property
     def _remove(self) -> RemovedPair:
         return RemovedPair(self.base, self.rate)
 

@@ -39,7 +39,7 @@ class GaussianComposition(Composition):
         upper = GaussianPair(self.mu).least_epsilon(delta)
         if upper == math.inf or not self.is_attained:
             return Interval(None, upper)
-        lower, step = upper, 2.0**-46 * upper
+        lower, step = upper, max(2.0**-46 * upper, 5e-324)
         while lower > 0 and self._least.delta_ends(lower)[0] <= delta:
             lower, step = max(lower - step, 0.0), 2 * step
         return Interval(lower, upper)

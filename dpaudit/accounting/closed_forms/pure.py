@@ -13,7 +13,7 @@ from dpaudit.accounting.proved import AccountantName
 from dpaudit.accounting.terms import Term, pure_total, slack_of, terms, unbounded
 from dpaudit.errors import UnsupportedError
 from dpaudit.mechanisms.inversion import least_epsilon
-from dpaudit.mechanisms.rounding import round_up, up
+from dpaudit.mechanisms.rounding import plus, round_up, up
 from dpaudit.plan import Invocation
 
 __all__ = ["PureAccountant", "PureComposition"]
@@ -65,7 +65,7 @@ class PureComposition(Composition):
             lower, upper = self._single_use(epsilon)
             return Interval(lower if self.single.is_attained else None, upper)
         gap = -math.expm1(epsilon - total) / (1 + math.exp(-total)) if total < math.inf else 1.0
-        return Interval(None, min(1.0, up(gap, 8) + round_up(self.slack)))
+        return Interval(None, plus(up(gap, 8), round_up(self.slack)))
 
     def _single_use(self, epsilon: float) -> tuple[float, float]:
         """The hockey-stick divergence of the single use, less and plus its rounding."""

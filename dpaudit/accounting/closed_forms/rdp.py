@@ -51,7 +51,7 @@ class RdpComposition(Composition):
     def epsilons(self, deltas: ArrayLike) -> Floats:
         """Upper ends for an array of δ."""
         deltas = np.asarray(deltas, dtype=np.float64)
-        left = np.maximum(deltas - self.slack, 0.0)
+        left = np.maximum(deltas - self.slack, 0.0) * (1 - 2.0**-52 * (self.slack > 0))
         found = np.minimum((self.divergences + _penalty(left)).min(axis=-1), self.cap)
         epsilons: Floats = np.where(deltas < self.slack, np.inf, _round_up(np.maximum(found, 0.0)))
         return np.minimum(epsilons, np.where(deltas < self.slack, np.inf, self.cap))
@@ -65,8 +65,9 @@ class RdpComposition(Composition):
         exponent = gain - np.log(order) + ORDERS * np.log1p(-1 / ORDERS)
         own = np.exp(np.minimum(exponent.min(axis=-1), 0.0)) * (1 + 1e-12)
         own = np.where(epsilons >= self.cap, 0.0, own)
-        found: Floats = np.minimum(own + self.slack, 1.0)
-        return found
+        total = own + self.slack
+        grown = np.where((own > 0) & (self.slack > 0), np.nextafter(total, np.inf), total)
+        return np.minimum(grown, 1.0)
 
     def best_order(self, delta: float) -> float:
         """The order whose conversion is the least at δ."""

@@ -14,7 +14,7 @@ from dpaudit.accounting.terms import Term, pure_sum, slack_of, terms
 from dpaudit.errors import UnsupportedError
 from dpaudit.mechanisms import GaussianPair
 from dpaudit.mechanisms.pairs import VastPair
-from dpaudit.mechanisms.rounding import concentration, round_up, up
+from dpaudit.mechanisms.rounding import concentration, plus, round_up, up
 from dpaudit.plan import Invocation
 
 __all__ = ["ZcdpAccountant", "ZcdpComposition", "rho_of", "zcdp_delta", "zcdp_epsilon"]
@@ -38,13 +38,13 @@ class ZcdpComposition(Composition):
         """The best conversion over all orders, capped by the pure ε."""
         if delta < self.slack:
             return Interval(None, math.inf)
-        left = delta - self.slack
+        left = (delta - self.slack) * (1 - 2.0**-52 * (self.slack > 0))
         return Interval(None, min(self.cap, zcdp_epsilon(self.rho, left)))
 
     def delta(self, epsilon: float) -> Interval:
         """The best conversion over all orders; 0 from the pure ε on."""
         own = 0.0 if epsilon >= self.cap else zcdp_delta(self.rho, epsilon)
-        return Interval(None, min(1.0, own + self.slack))
+        return Interval(None, plus(own, self.slack))
 
     @property
     def native(self) -> Mapping[str, Any]:

@@ -50,6 +50,8 @@ class Frame:
 
     def __init__(self, first: int, size: int, spacing: float, theta: float, anchor: float) -> None:
         points = np.arange(first, first + size, dtype=np.float64) * spacing
+        # An anchor beyond the window has no weights that floats hold.
+        anchor = min(anchor, float(points[-1]))
         self.spacing, self.theta, self.anchor = spacing, theta, anchor
         self.start = 0 if theta == 0 else int(np.searchsorted(points, anchor - _REACH / theta))
         self.points = points[self.start :]

@@ -33,6 +33,13 @@ def test_the_gaussian_interval_contains_the_truth(mu: float, delta: float) -> No
     assert ends.lower <= truth <= ends.upper
 
 
+@pytest.mark.parametrize("delta", [3.98942280401432e-301, 3.9894e-301, 1e-301, 1e-310])
+def test_a_root_below_the_normal_floats_has_an_interval(delta: float) -> None:
+    interval = GaussianComposition(1e-300).epsilon(delta)
+    assert interval.lower == 0.0  # μ may stand for less
+    assert 0 < interval.upper < 1e-298
+
+
 def test_mixed_gaussian_noise_adds_up_in_squares() -> None:
     ledger = [use(Gaussian(3.0), count=9), use(Gaussian(4.0), 2.0, count=4)]
     assert GaussianAccountant().compose(ledger).mu == pytest.approx(math.sqrt(2.0), rel=1e-12)

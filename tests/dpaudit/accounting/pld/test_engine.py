@@ -22,6 +22,7 @@ from dpaudit.accounting.pld.terms import DirectedTerm
 from dpaudit.mechanisms import (
     DiscreteGaussian,
     DiscreteLaplace,
+    ExponentialMechanism,
     Gaussian,
     GaussianPair,
     Laplace,
@@ -156,6 +157,11 @@ def test_on_the_edge_of_never_being_sampled_nothing_is_spent() -> None:
     once = PLDAccountant().compose([repeated(Gaussian(0.02), rate=0.1)])
     assert once.epsilon(0.1).upper == 0.0
     assert ends(once.delta(1.0)) == (pytest.approx(0.1), 0.1)
+
+
+def test_a_loss_next_to_the_largest_has_an_interval() -> None:
+    once = PLDAccountant().compose([use(ExponentialMechanism(1.0))])
+    assert 1.0 <= once.epsilon(2.8843861849671376e-274).upper <= 1.0 + 1e-12
 
 
 def test_masses_that_are_left_out_prove_no_infinite_loss() -> None:
