@@ -20,7 +20,10 @@ from dpaudit.mechanisms import DominatingPair, FinitePair
 from dpaudit.mechanisms.pairs import Floats
 from dpaudit.mechanisms.rounding import as_float
 
-__all__ = ["DirectedPair", "PlainPair", "even"]
+__all__ = ["TAIL_UNITS", "DirectedPair", "PlainPair", "even"]
+
+TAIL_UNITS = 2.0**-50
+"""What a difference of two probabilities may be off by."""
 
 
 @dataclass(frozen=True)
@@ -70,7 +73,7 @@ class DirectedPair(Checked, ABC):
     @property
     def total_variation(self) -> float:
         """The divergence at ε = 0, rounded up."""
-        return min(float(self.delta(0.0)) * (1 + 1e-9) + 1e-17, 1.0)
+        return min(float(self.delta(0.0)) * (1 + 1e-9) + TAIL_UNITS, 1.0)
 
     def delta(self, epsilon: ArrayLike) -> Floats:
         """Hockey-stick divergence P[L > ε] − e^ε Q[L > ε] of one use."""

@@ -15,7 +15,7 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import ArrayLike
 
-from dpaudit.accounting.amplification.directed import DirectedPair, even
+from dpaudit.accounting.amplification.directed import TAIL_UNITS, DirectedPair, even
 from dpaudit.fields import OpenProbability
 from dpaudit.mechanisms import DominatingPair, FinitePair
 from dpaudit.mechanisms.pairs import Floats
@@ -56,7 +56,7 @@ class SampledPair(DirectedPair):
     @property
     def total_variation(self) -> float:
         """That of the base, times the rate."""
-        return self.rate * min(float(self.base.delta(0.0)) * (1 + 1e-9), 1.0)
+        return self.rate * min(float(self.base.delta(0.0)) * (1 + 1e-9) + TAIL_UNITS, 1.0)
 
     @abstractmethod
     def _mixed(self, tails: TwoTails, loss: Floats, outside: float) -> tuple[Floats, Floats]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from fractions import Fraction
 
+import mpmath
 import numpy as np
 import pytest
 
@@ -54,3 +55,11 @@ def test_losses_that_meet_are_one_node() -> None:
     assert even(1.0, 1.0, 7).tolist() == [1.0]
     assert even(0.0, 1.0, 2).tolist() == [0.0, 1.0]
     assert even(0.0, 1.0, 5).tolist() == [0.0, 0.25, 0.5, 0.75, 1.0]
+
+
+def test_the_total_variation_of_tiny_losses_is_not_rounded_down() -> None:
+    with mpmath.workdps(40):
+        truth = 2 * mpmath.ncdf(1 / mpmath.mpf(361780526.761) / 2) - 1
+    pair = GaussianPair(1 / 361780526.761)
+    assert truth <= PlainPair(pair).total_variation <= truth * (1 + 1e-5)
+    assert truth / 2 <= RemovedPair(pair, 0.5).total_variation <= truth / 2 * (1 + 1e-5)
