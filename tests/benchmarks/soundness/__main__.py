@@ -25,8 +25,6 @@ from tests.benchmarks.soundness.table import lines, shown
 from tests.benchmarks.soundness.uses import Case, python_of
 from tests.benchmarks.soundness.verdict import Verdict
 
-_IGNORED = (signal.SIGINT, signal.SIG_IGN)
-
 
 def numbered(seed: int, number: int) -> Case:
     """Plan number N: those that are known first."""
@@ -41,10 +39,18 @@ def verdict_of(seed: int, number: int) -> Verdict:
     return judged(numbered(seed, number), deep=number < len(KNOWN))
 
 
+def _worker() -> None:
+    """Leaves an interrupt to the process that prints."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+
+
 def _judged(seed: int, plans: int, workers: int) -> list[Verdict]:
     """All plans in turn, or those before an interrupt; misses are printed at once."""
     verdicts: list[Verdict] = []
-    with ProcessPoolExecutor(workers, initializer=signal.signal, initargs=_IGNORED) as pool:
+    for number in (signal.SIGINT, signal.SIGTERM):  # in the background the first may be ignored
+        signal.signal(number, signal.default_int_handler)
+    with ProcessPoolExecutor(workers, initializer=_worker) as pool:
         try:
             for number, one in enumerate(pool.map(partial(verdict_of, seed), range(plans))):
                 verdicts.append(one)
@@ -52,7 +58,7 @@ def _judged(seed: int, plans: int, workers: int) -> list[Verdict]:
                     print(shown(number, one), flush=True)
         except KeyboardInterrupt:
             print("interrupted; of the plans so far:")
-            pool.shutdown(wait=False, cancel_futures=True)
+            pool.shutdown(cancel_futures=True)
     return verdicts
 
 

@@ -41,4 +41,5 @@ KNOWN: tuple[Case, ...] = (
     _sampled("discrete-laplace", 0.02, 1e-5, 1000),
     _sampled("discrete-laplace", 0.01, 1e-5, 1000),
     _sampled("gaussian", 75093.0, 1e-3, 430_000_000),
+    Case("known: 3 × laplace 3 is 1", "add-remove", (Use("laplace", {"scale": 3.0}, 1.0, 3),), 0.0),
 )  # fmt: skip

@@ -140,17 +140,16 @@ def invocation(use: Use, related: Relation) -> Invocation:
     if use.subset is not None:
         sampling = FixedSizeSampling(*use.subset)
     membership = Membership.VALUE if use.by_value else Membership.POSITION
-    return Invocation(
-        mechanism(use),
-        use.shift,
-        PrivacyUnit("row"),
-        related,
-        TrustModel.LOCAL if use.local else TrustModel.CENTRAL,
-        count=use.count,
-        sampling=sampling,
-        group=None if use.group is None else Group(use.group, membership),
-        contribution=None if use.bound is None else Contribution(use.bound),
-    )
+    facts = {
+        "count": use.count,
+        "sampling": sampling,
+        "group": None if use.group is None else Group(use.group, membership),
+    }
+    trust = TrustModel.LOCAL if use.local else TrustModel.CENTRAL
+    unit, made = PrivacyUnit("row"), mechanism(use)
+    if use.bound is not None:
+        return Invocation.bounded(made, Contribution(use.bound), unit, related, trust, **facts)
+    return Invocation(made, use.shift, unit, related, trust, **facts)
 
 
 def declared(case: Case) -> Plan:
