@@ -15,6 +15,7 @@ import sys
 import textwrap
 import warnings
 from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
 from functools import partial
 
 from tests.benchmarks.soundness.calibrated import calibrations
@@ -56,8 +57,8 @@ def _judged(seed: int, plans: int, workers: int) -> list[Verdict]:
                 verdicts.append(one)
                 if one.misses or one.failed:
                     print(shown(number, one), flush=True)
-        except KeyboardInterrupt:
-            print("interrupted; of the plans so far:")
+        except (KeyboardInterrupt, BrokenProcessPool) as error:
+            print(f"ended by {type(error).__name__}; of the plans so far:")
             pool.shutdown(cancel_futures=True)
     return verdicts
 
@@ -85,7 +86,8 @@ def main() -> int:
     missed = sum(bool(target.miss) for target in targets)
     refused = sum(target.refused for target in targets)
     print(f"calibrated: {len(targets)} targets, {refused} refused, {missed} missed")
-    return int(bool(missed) or any(one.misses or one.failed for one in verdicts))
+    ended = len(verdicts) < len(KNOWN) + arguments.plans
+    return int(ended or bool(missed) or any(one.misses or one.failed for one in verdicts))
 
 
 if __name__ == "__main__":

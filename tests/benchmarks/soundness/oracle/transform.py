@@ -28,13 +28,14 @@ class Composition:
         total = sum(count for _, count in parts)
         self._tail = max(delta * 1e-9 / total, 1e-305)
         grids = [self._coarse(law) for law, _ in parts]
-        for _ in range(4):
+        for _ in range(6):
             reach = max(law.top(self._tail) - law.bottom(self._tail) for law, _ in parts)
-            theta = min(self._tilt(grids), 2 * points / max(reach, 1e-300))
+            tilt = self._tilt(grids)
+            theta = min(tilt, 2 / max(grid.h for grid in grids))  # finer grids bear more
             low, high = self._window(grids, theta)
             h = self._spacing(parts, max((high - low) / (points - 128), reach / (4 * points)))
             grids = [on_grid(law, h, self._tail, 8 * points) for law, _ in parts]
-            if self._is_covered(grids, theta, h * points):
+            if self._is_covered(grids, theta, h * points) and theta == tilt:
                 break
         self._transform(parts, grids, theta, h)
 
@@ -106,6 +107,8 @@ class Composition:
         self._infinite = any_of(
             (n, grid.infinite) for n, grid in zip(self._counts, grids, strict=True)
         )
+        largest = sum(n * law.largest for law, n in parts)
+        self._largest = largest + 1e-12 * abs(largest)
         self._surely = any_of((n, law.infinite) for law, n in parts) * (1 - 1e-12)
         each = np.array([[g.lost, g.drift + g.rounding, g.variance, g.rounding] for g in grids])
         self._lost, self._drift, self._variance, self._up = (self._counts @ each).tolist()
@@ -148,6 +151,8 @@ class Composition:
 
     def upper(self, epsilon: float) -> float:
         """A δ that is not below that of the composition."""
+        if epsilon >= self._largest:
+            return self._surely * (1 + 1e-11)
         at = epsilon - self._up - 1e-14 * abs(epsilon)
         if at < self._losses[0]:
             return 1.0
