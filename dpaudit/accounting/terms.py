@@ -49,8 +49,8 @@ class Term:
         amplification: how a unit is sampled, or None.
         count: number of uses.
         slack: probability, for all uses together, of a loss that the pair leaves out.
-        is_attained: whether what is declared may cost as much as its pair, so that a lower end of
-            the pair's is one of its own.
+        is_attained: whether what is declared may cost as much as its pair at each ε, so that a
+            lower end of the pair's is one of its own; several uses need a pair that is attained.
     """
 
     invocation: Invocation
@@ -103,7 +103,7 @@ def _term(declared: Invocation, count: int) -> Term:
     share = Fraction(1 if drawn is None else drawn.rate)
     # Of a stream the pair is that of all nodes, of which what is published may show less.
     known = invocation == declared and not isinstance(invocation.mechanism, Continual)
-    known = known and pair.is_attained and not isinstance(drawn, KnownParticipation)
+    known = known and not isinstance(drawn, KnownParticipation)
     return Term(invocation, pair, drawn, count, Fraction(failure) * share * count, known)
 
 

@@ -15,6 +15,7 @@ from dpaudit.accounting.pld.engine import Grid, plan_grid
 from dpaudit.accounting.pld.law import ComposedLaw
 from dpaudit.accounting.pld.spectrum import Composer, tilt_transform
 from dpaudit.accounting.pld.terms import DirectedTerm, directed_terms, is_attained
+from dpaudit.accounting.terms import attained, terms
 from dpaudit.errors import InputError
 from dpaudit.plan import Invocation
 
@@ -51,7 +52,7 @@ class IncrementalPLD:
         self.delta = validate.open_fraction(delta=delta)
         remove, add = directed_terms(invocations)
         self._round = 0
-        self._has_lower_end = is_attained(
+        self._has_lower_end = attained(terms(invocations)) and is_attained(
             [DirectedTerm(one.pair, one.count * self.horizon) for one in remove]
         )
         self._leave = _Rounds(remove, self.horizon, self.delta, _TOLERANCE)

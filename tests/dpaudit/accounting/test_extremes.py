@@ -142,7 +142,7 @@ def test_large_gaussian_losses_do_not_overflow() -> None:
 
 def trees() -> st.SearchStrategy[dict[str, Any]]:
     kinds = st.sampled_from([BinaryTree(1), BinaryTree(16), HonakerTree(8)])
-    return st.fixed_dictionaries({"factorization": kinds})
+    return st.fixed_dictionaries({"factorization": kinds, "participations": st.just(1)})
 
 
 CALIBRATED: dict[type[Mechanism], st.SearchStrategy[dict[str, Any]]] = {

@@ -89,10 +89,10 @@ def test_what_else_is_sampled_costs_what_is_proved_of_it() -> None:
     [
         (use(Gaussian(1.0), sampling=poisson(0.1)), True),
         (use(Gaussian(1.0), relation=ReplaceOne(), sampling=poisson(0.1)), False),
-        (use(Gaussian(1.0), relation=ReplaceOne(), sampling=FixedSizeSampling(1, 3)), False),
+        (use(Gaussian(1.0), relation=ReplaceOne(), sampling=FixedSizeSampling(1, 3)), True),
         (use(Gaussian(1.0), sampling=FixedSizeSampling(3, 3)), False),
         (use(Gaussian(1.0), relation=ReplaceOne()), True),
-        (use(ExponentialMechanism(1.0)), False),
+        (use(ExponentialMechanism(1.0)), True),
         (use(ContinualGaussian(sigma=1.0, factorization=BinaryTree(8), participations=1)), False),
         (use(ContinualLaplace(scale=1.0, factorization=BinaryTree(8), participations=1)), False),
     ],
