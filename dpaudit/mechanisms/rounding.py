@@ -16,6 +16,19 @@ def up(value: float, steps: int = 1) -> float:
     return value
 
 
+def exp_up(exponent: float, size: float) -> float:
+    """A probability of that logarithm, rounded up: positive, and at most 1.
+
+    Args:
+        exponent: ln of the probability, or more.
+        size: sum of the absolute values that the exponent was computed from.
+
+    >>> exp_up(-1e6, 1e6)
+    5e-324
+    """
+    return min(1.0, max(math.exp(min(exponent + 1e-15 * (size + 4), 0.0)), 5e-324))
+
+
 def plus(value: float, slack: float) -> float:
     """The sum of two probabilities, rounded up, at most 1; where one is 0 it is the other.
 

@@ -14,7 +14,7 @@ from dpaudit.accounting.proved import AccountantName
 from dpaudit.accounting.terms import Term, require_law, slack_of, terms
 from dpaudit.errors import UnsupportedError
 from dpaudit.mechanisms.pairs import Floats
-from dpaudit.mechanisms.rounding import plus, round_up
+from dpaudit.mechanisms.rounding import exp_up, plus, round_up
 from dpaudit.plan import Invocation
 
 __all__ = ["MomentsAccountant", "MomentsComposition"]
@@ -48,8 +48,9 @@ class MomentsComposition(Composition):
 
     def delta(self, epsilon: float) -> Interval:
         """Min exp(α(l) − lε)."""
-        exponent = float((self.log_moments - MOMENTS * epsilon).min())
-        own = math.exp(min(exponent, 0.0)) * (1 + 1e-12)
+        least = int(np.argmin(self.log_moments - MOMENTS * epsilon))
+        moment, paid = float(self.log_moments[least]), float(MOMENTS[least]) * epsilon
+        own = exp_up(moment - paid, moment + paid) if moment < math.inf else 1.0
         return Interval(None, plus(own, self.slack))
 
     @property

@@ -62,8 +62,10 @@ class RdpComposition(Composition):
         order = ORDERS - 1
         with np.errstate(over="ignore"):
             gain = order * (self.divergences - epsilons[..., None])
+            size = order * (self.divergences + epsilons[..., None])
         exponent = gain - np.log(order) + ORDERS * np.log1p(-1 / ORDERS)
-        own = np.exp(np.minimum(exponent.min(axis=-1), 0.0)) * (1 + 1e-12)
+        exponent += 1e-15 * (size + abs(np.log(order)) + 4)
+        own = np.maximum(np.exp(np.minimum(exponent.min(axis=-1), 0.0)), 5e-324)
         own = np.where(epsilons >= self.cap, 0.0, own)
         total = own + self.slack
         grown = np.where((own > 0) & (self.slack > 0), np.nextafter(total, np.inf), total)

@@ -14,7 +14,7 @@ from dpaudit.accounting.terms import Term, pure_sum, slack_of, terms
 from dpaudit.errors import UnsupportedError
 from dpaudit.mechanisms import GaussianPair
 from dpaudit.mechanisms.pairs import VastPair
-from dpaudit.mechanisms.rounding import concentration, plus, round_up, up
+from dpaudit.mechanisms.rounding import concentration, exp_up, plus, round_up, up
 from dpaudit.plan import Invocation
 
 __all__ = ["ZcdpAccountant", "ZcdpComposition", "rho_of", "zcdp_delta", "zcdp_epsilon"]
@@ -134,8 +134,7 @@ def zcdp_delta(rho: float, epsilon: float) -> float:
 
     x = _root(slope, high=epsilon / rho + 1 / rho + 2)
     exponent = x * ((1 + x) * rho - epsilon) - math.log(x) + (1 + x) * math.log(x / (1 + x))
-    size = abs(x * (1 + x) * rho) + abs(x * epsilon) + 2 * abs(math.log(x)) + 4
-    return min(1.0, math.exp(min(exponent + 1e-15 * size, 0.0)))
+    return exp_up(exponent, x * (1 + x) * rho + x * epsilon + 2 * abs(math.log(x)))
 
 
 def _root(slope: Callable[[float], float], high: float) -> float:

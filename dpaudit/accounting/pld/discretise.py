@@ -191,20 +191,27 @@ def split_atoms(losses: Floats, p: Floats, spacing: float) -> tuple[int, Floats,
         Index of the first grid point, masses, masses moved up by rounding, and the largest distance
         that an atom was shifted to lie on the grid, or −1 if any was split.
     """
-    nearest = np.rint(losses / spacing)
-    offset = losses - nearest * spacing
-    snapped = np.abs(offset) <= 64 * UNIT * np.abs(losses)
-    cell = np.where(snapped, nearest, np.floor(losses / spacing))
-    within = np.where(snapped, 0.0, np.clip(losses - cell * spacing, 0.0, spacing))
-    share = np.expm1(-within) / math.expm1(-spacing)
+    cell = losses / spacing
+    nearest = np.rint(cell)
+    offset = np.abs(losses - nearest * spacing)
+    snapped = offset <= 64 * UNIT * np.abs(losses)
+    np.floor(cell, out=cell)
+    np.copyto(cell, nearest, where=snapped)
+    share = losses - cell * spacing
+    np.clip(share, 0.0, spacing, out=share)
+    share[snapped] = 0.0
+    np.expm1(np.negative(share, out=share), out=share)
+    share /= math.expm1(-spacing)
+    share *= p
     first = int(cell.min())
     index = (cell - first).astype(np.int64)
     size = int(index.max()) + 2
-    masses: Floats = np.bincount(index, p * (1 - share), size).astype(np.float64)
-    masses += np.bincount(index + 1, p * share, size)
-    moved: Floats = np.bincount(index, 8 * UNIT * p * (~snapped), size).astype(np.float64)
-    shift = float(np.abs(offset).max(initial=0.0)) if snapped.all() else -1.0
-    return first, masses, moved, shift
+    masses: Floats = np.bincount(index, p - share, size).astype(np.float64)
+    upper = np.bincount(index, share, size)
+    exact = bool(snapped.all())
+    moved: Floats = np.zeros(size) if exact else 8 * UNIT * (masses + upper)
+    masses[1:] += upper[:-1]
+    return first, masses, moved, float(offset.max(initial=0.0)) if exact else -1.0
 
 
 def _medians(pair: DirectedPair, losses: Floats) -> tuple[int, int]:

@@ -191,10 +191,12 @@ class ComposedLaw:
         tilt = math.exp(max(min(-self.theta * (epsilon - self._anchor), _REACH), -_REACH))
         slack = 2 * self._error * self._weight_sum(epsilon)
         slack += budget.above + budget.below + budget.moved + 4 * budget.excess
-        mass, _ = self._from(epsilon)
-        finite = self._curve(epsilon, 1 - self._sum_error)
-        finite -= 3 * budget.relative * mass + tilt * slack + excess(epsilon)
-        value = self._unscaled(finite) if finite > 0 else -self._unscaled(-finite)
+        mass, first = self._from(epsilon)
+        value = 0.0
+        if first < len(self._points):  # beyond the window there are only masses from above
+            finite = self._curve(epsilon, 1 - self._sum_error)
+            finite -= 3 * budget.relative * mass + tilt * slack + excess(epsilon)
+            value = self._unscaled(finite) if finite > 0 else -self._unscaled(-finite)
         value += budget.truly_infinite - budget.displaced
         return max(value - 1e-12 * abs(value), 0.0)
 

@@ -30,6 +30,7 @@ with a rounded twiddle factor costs less than eight units).
 
 _MANY = 1024
 _VANISHED = 60.0
+_VANISHED_LOG = -746.0
 _BLOCK = 2**15
 _LARGEST_DIRECT = 2 * 10**7
 
@@ -148,20 +149,27 @@ class Composer:
             self._product *= spectrum.transform
             self._bound *= allowed
             return
+        log_bound = count * np.log(allowed)
+        # Beyond, neither the power nor its bound is a float above 0.
+        held = np.flatnonzero(log_bound > _VANISHED_LOG)
+        transform, log_bound = spectrum.transform[held], log_bound[held]
         with np.errstate(divide="ignore"):
-            logs = np.log(size)
-            log_bound = count * np.log(allowed)
-        angles = np.angle(spectrum.transform)
+            logs = np.log(size[held])
+        angles = np.angle(transform)
         if count >= _MANY:
-            active = np.flatnonzero(count * (1 - size) < _VANISHED)
+            active = np.flatnonzero(count * (1 - size[held]) < _VANISHED)
             if 0 < len(active) * len(spectrum.weights) <= _LARGEST_DIRECT:
-                exact, error = _logarithms(spectrum, active, self._size)
+                exact, error = _logarithms(spectrum, held[active], self._size)
                 logs[active], angles[active] = exact
                 log_bound[active] = count * (exact[0] + error)
         turned = count * angles
         power = np.exp(count * logs)
-        self._product *= power * (np.cos(turned) + 1j * np.sin(turned))
-        self._bound *= np.maximum(np.exp(log_bound), power)
+        turns = np.zeros(len(self._product), dtype=np.complex128)
+        turns[held] = power * (np.cos(turned) + 1j * np.sin(turned))
+        bound = np.zeros(len(self._bound))
+        bound[held] = np.maximum(np.exp(log_bound), power)
+        self._product *= turns
+        self._bound *= bound
 
     def law(self, first: int) -> TiltedLaw:
         """The composed law on the window that starts at that grid index."""

@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dpaudit import Claim, Verdict
-from dpaudit.accounting import compose, guarantee
+from dpaudit.accounting import accountant_of, compose, guarantee
 from dpaudit.certificate import SubjectRecord, certify
 from dpaudit.errors import InputError
 from dpaudit.mechanisms import (
@@ -207,3 +207,16 @@ def test_the_calibrated_gaussian_spends_its_target_and_no_more(
     once = plan(use(Gaussian(sigma)))
     issued = certify(once, subject=SubjectRecord("plan"), claim=Claim(epsilon, delta))
     assert issued.verdict is Verdict.CERTIFIED
+
+
+@pytest.mark.parametrize("accountant", ["zcdp", "rdp", "moments", "gaussian", "pld", "best"])
+@pytest.mark.parametrize("epsilon", [1e3, 1e5, 1e8])
+def test_a_delta_below_the_floats_is_not_called_none(accountant: str, epsilon: float) -> None:
+    composed = accountant_of(accountant).compose([use(Gaussian(1.0))])
+    assert composed.delta(epsilon).upper > 0
+
+
+def test_a_curve_beyond_its_window_has_no_lower_end_that_errors_make() -> None:
+    sampled = use(Gaussian(1e30), 2.0, count=10**9, sampling=poisson(0.14))
+    found = accountant_of("pld").compose([sampled]).delta(0.0)
+    assert (found.lower or 0.0) <= 4e-27 <= found.upper

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
@@ -102,7 +103,8 @@ def _shifts(use: Any, case: Any) -> tuple[Fraction, Fraction] | None:
     size = case.size
     shift = Fraction(use.shift)
     if case.moved is not None:
-        shift = shift * Fraction(case.moved) / Fraction(case.radius)
+        # Within a radius a value may move at once; beyond it in as many steps.
+        shift *= math.ceil(Fraction(case.moved) / Fraction(case.radius))
     low = high = shift * size
     radius = case.radius if case.moved is None else case.moved
     clip = use.facts.get("clip")
