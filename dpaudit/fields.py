@@ -16,7 +16,7 @@ dpaudit.errors.InputError: scale is -1; it must be a finite number above 0.
 >>> Noise.from_dict({"scale": 1.0, "drawz": 3})
 Traceback (most recent call last):
     ...
-dpaudit.errors.InputError: noise has an unknown key 'drawz'; did you mean 'draws'?
+dpaudit.tables.KeysError: noise has an unknown key 'drawz'; did you mean 'draws'?
 
 A rule that concerns several fields stands in ``__post_init__``, after ``super().__post_init__()``.
 """
@@ -55,6 +55,7 @@ __all__ = [
     "at_least",
     "kinds_restored",
     "plain",
+    "requirements",
 ]
 
 Check = Callable[..., Any]
@@ -247,7 +248,7 @@ def _read(kind: type[Any], what: str, record: object) -> Any:
     given = tables.table(what, record, known)
     for name, each in known.items():
         if each.default is MISSING and each.default_factory is MISSING and name not in given:
-            raise InputError(f"{what} lacks the key {name!r}, which it needs.")
+            raise tables.KeysError(f"{what} lacks the key {name!r}, which it needs.")
     readers = _readers(kind)  # type: ignore[arg-type]  # is hashable
     return kind(**{name: readers[name](value) for name, value in given.items()})
 
@@ -282,6 +283,22 @@ def _checks(kind: Any) -> tuple[tuple[str, Check], ...]:
     hints = type_hints(kind, include_extras=True)
     found = ((each.name, _check_of(hints[each.name])) for each in fields(kind) if each.init)
     return tuple((name, check) for name, check in found if check is not None)
+
+
+def requirements(kind: type) -> dict[str, str]:
+    """What each checked field must be, in the words of the error that says so.
+
+    >>> from dpaudit.plan import PoissonSampling
+    >>> requirements(PoissonSampling)
+    {'rate': 'a number in (0, 1]'}
+    """
+    found = {}
+    for name, check in _checks(kind):
+        try:
+            check(name, object())
+        except InputError as error:
+            found[name] = str(error).partition("; it must be ")[2].removesuffix(".")
+    return found
 
 
 def _check_of(hint: Any) -> Check | None:

@@ -157,6 +157,7 @@ def _audit_code(
         pair,
         epsilon=claim.epsilon,
         delta=claim.delta,
+        curve=claim.curve,
         score=(*chosen_scores(declared), *chosen_scores(score)),
         learn=learn_scores,
         stop_early=stop_early,

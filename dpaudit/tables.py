@@ -1,7 +1,10 @@
-"""Reading tables that people write: unknown keys are refused with the nearest right one."""
+"""Tables that people write: unknown keys are refused with the nearest right one."""
 
 from __future__ import annotations
 
+import json
+import math
+import re
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from difflib import get_close_matches
@@ -10,12 +13,26 @@ from typing import Any
 from dpaudit.errors import InputError
 from dpaudit.validate import shown
 
-__all__ = ["chosen", "nearest", "table", "tables", "within"]
+__all__ = [
+    "KeysError",
+    "chosen",
+    "exemplified",
+    "inline",
+    "key",
+    "nearest",
+    "table",
+    "tables",
+    "within",
+]
 
 
 _LONGEST = 100
 """Of a longer word no other is near, and to compare it would take long."""
 _NAMED = 20
+
+
+class KeysError(InputError):
+    """A key or a kind is unknown or missing, so that an example helps more than a rule."""
 
 
 def nearest(word: object, words: Collection[str]) -> str:
@@ -42,7 +59,7 @@ def chosen(words: Collection[str], **field: Any) -> str:
     ((name, value),) = field.items()
     if isinstance(value, str) and value in words:
         return value
-    raise InputError(f"{name} is {shown(value)}; {nearest(value, words)}")
+    raise KeysError(f"{name} is {shown(value)}; {nearest(value, words)}")
 
 
 def table(place: str, value: object, keys: Collection[str]) -> dict[str, Any]:
@@ -54,7 +71,7 @@ def table(place: str, value: object, keys: Collection[str]) -> dict[str, Any]:
     if not isinstance(value, Mapping):
         raise InputError(f"{place} is {shown(value)}; it must be a table.")
     for unknown in value.keys() - set(keys):
-        raise InputError(f"{place} has an unknown key {shown(unknown)}; {nearest(unknown, keys)}")
+        raise KeysError(f"{place} has an unknown key {shown(unknown)}; {nearest(unknown, keys)}")
     return dict(value)
 
 
@@ -76,3 +93,35 @@ def within(place: str) -> Iterator[None]:
         yield
     except InputError as error:
         raise InputError(f"{place}: {error}") from None
+
+
+@contextmanager
+def exemplified(example: str) -> Iterator[None]:
+    """Errors inside that concern keys or kinds end with a correct example."""
+    try:
+        yield
+    except KeysError as error:
+        raise InputError(f"{str(error).removesuffix('.')}; for example: {example}.") from None
+
+
+def inline(value: object) -> str:
+    """A value as TOML, on one line.
+
+    >>> inline({"scheme": "poisson", "rate": 0.01}), inline([1, 2.5, True])
+    ('{ scheme = "poisson", rate = 0.01 }', '[1, 2.5, true]')
+    """
+    if isinstance(value, Mapping):
+        return f"{{ {', '.join(f'{key(name)} = {inline(each)}' for name, each in value.items())} }}"
+    if isinstance(value, list | tuple):
+        return f"[{', '.join(map(inline, value))}]"
+    # The texts and numbers of JSON are those of TOML, but for infinities and one character.
+    return (
+        "inf"
+        if value == math.inf
+        else json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
+    )
+
+
+def key(name: str) -> str:
+    """A key as TOML: bare where it may be."""
+    return name if re.fullmatch(r"[A-Za-z0-9_-]+", name) else inline(name)

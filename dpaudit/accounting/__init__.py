@@ -20,7 +20,7 @@ from dpaudit.accounting.budgets import (
     ZcdpFilter,
     filter_for,
 )
-from dpaudit.accounting.calibration import Calibration, Parameter, calibrate
+from dpaudit.accounting.calibration import least_noise
 from dpaudit.accounting.closed_forms import (
     GaussianAccountant,
     MomentsAccountant,
@@ -41,7 +41,6 @@ __all__ = [
     "AccountantName",
     "AdaptiveFilter",
     "Amplification",
-    "Calibration",
     "Composition",
     "CurvePoint",
     "Filter",
@@ -51,7 +50,6 @@ __all__ = [
     "MomentsAccountant",
     "Odometer",
     "PLDAccountant",
-    "Parameter",
     "PureAccountant",
     "RdpAccountant",
     "RenyiFilter",
@@ -61,13 +59,13 @@ __all__ = [
     "accountant_of",
     "amplification",
     "at_radius",
-    "calibrate",
     "compose",
     "epsilon_after_rounds",
     "filter_for",
     "for_group",
     "for_users",
     "guarantee",
+    "least_noise",
     "privacy_curve",
     "require_affordable",
     "seconds_of_proof",

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from dpaudit import files
-from dpaudit.accounting import Accountant, AccountantName, Guarantee, guarantee
+from dpaudit.accounting import Accountant, AccountantName, Guarantee, compose, guarantee
 from dpaudit.certificate.assumptions import (
     Assumption,
     Rehearsal,
@@ -19,7 +19,7 @@ from dpaudit.certificate.assumptions import (
     assumptions_of,
     scope_of,
 )
-from dpaudit.certificate.claim import Claim, Finding, Severity, Verdict
+from dpaudit.certificate.claim import USUAL_DELTA, Claim, Finding, Severity, Verdict
 from dpaudit.certificate.findings import delta_findings, plan_findings
 from dpaudit.certificate.records import AuditRecord, SubjectRecord
 from dpaudit.certificate.schema import SCHEMA_VERSION, validate_certificate
@@ -238,7 +238,8 @@ def certify(
         plan: the declared invocations.
         subject: what the plan belongs to.
         claim: what is stated; without it the certificate states the guarantee alone.
-        delta: δ of the guarantee; the claim's where not given, and 0 where a pure ε exists.
+        delta: δ of the guarantee; the claim's where not given, else 0 where a pure ε exists, and
+            1e-5 beside a claim that has none.
         accountant: whose proof is wanted.
         findings: known to the subject's author.
         not_covered: known to the subject's author.
@@ -263,14 +264,19 @@ def certify(
             )
         )
     notes: list[Finding] = []
-    if proved is not None:
+    if proved is not None and claim is not None and claim.risk is not None:
+        beyond = claim.excess(compose(plan, accountant))
+        reasons += [] if beyond is None else [_exceeded(claim, beyond)]
+        notes += [_unbounded(proved)] if proved.epsilon == math.inf else []
+    elif proved is not None:
         # A claim is judged at its own δ, whatever δ the guarantee is wanted at.
         same = claim is None or claim.delta == proved.delta
         judged = proved if same or claim is None else guarantee(plan, claim.delta, accountant)
         if judged.epsilon == math.inf:
             reasons.append(_unbounded(judged))
         elif claim is not None and judged.epsilon > claim.epsilon:
-            reasons.append(_exceeded(claim, judged))
+            shown = f"ε = {_shown(judged.epsilon, claim.epsilon)} at δ = {judged.delta:g}"
+            reasons.append(_exceeded(claim, shown))
         if judged is not proved and proved.epsilon == math.inf:
             notes.append(_unbounded(proved))
     every = (
@@ -307,17 +313,24 @@ def _refuse_reserved(findings: Sequence[Finding]) -> None:
 def _chosen_delta(plan: Plan, claim: Claim | None, delta: float | None) -> float:
     if delta is not None:
         return Claim(0.0, delta).delta
-    if claim is not None:
+    risk = None if claim is None else claim.risk
+    if claim is not None and risk is None:
         return claim.delta
+    if risk is not None and risk.delta_wanted is not None:
+        return risk.delta_wanted
     try:
         pure = guarantee(plan, 0.0, AccountantName.PURE)
     except UnsupportedError as error:
         if any(isinstance(each.mechanism, Opaque) for each in plan.invocations):
             return 0.0  # no δ could help: there is no proof at any
+        if risk is not None:
+            return USUAL_DELTA
         raise InputError(
             f"delta is missing, and {error} Give a delta above 0, such as 1e-5."
         ) from None
     if pure.epsilon == math.inf:
+        if risk is not None:
+            return USUAL_DELTA
         raise InputError(
             "delta is missing, and the plan has no pure guarantee; give one, such as 1e-5."
         )
@@ -329,12 +342,11 @@ def _unbounded(proved: Guarantee) -> Finding:
     return Finding(UNPROVEN, Severity.WARNING, f"{reason}.", "Choose another δ.")
 
 
-def _exceeded(claim: Claim, proved: Guarantee) -> Finding:
+def _exceeded(claim: Claim, proved: str) -> Finding:
     return Finding(
         CLAIM_EXCEEDED,
         Severity.ERROR,
-        f"The claim is {claim}; what is proved of the plan is ε = "
-        f"{_shown(proved.epsilon, claim.epsilon)} at δ = {proved.delta:g}.",
+        f"The claim is {claim}; what is proved of the plan is {proved}.",
         "Add noise, release less often, or state what is proved.",
     )
 

@@ -2,12 +2,39 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import MISSING, astuple, dataclass, fields
 from enum import StrEnum
+from typing import Any
 
-from dpaudit.fields import NonNegative, Probability, Record
+from numpy.typing import ArrayLike
 
-__all__ = ["Claim", "Finding", "Severity", "Verdict"]
+from dpaudit import tables
+from dpaudit.accounting import Composition, CurvePoint
+from dpaudit.certificate.risk import RISKS, Concentrated, GaussianCurve, PointsCurve, Risk
+from dpaudit.errors import InputError
+from dpaudit.fields import Checked, NonNegative, Probability, Record
+
+__all__ = ["CLAIM_KEYS", "USUAL_DELTA", "Claim", "Finding", "Severity", "Verdict"]
+
+USUAL_DELTA = 1e-5
+"""δ of a guarantee beside a claim that names none."""
+
+_EXAMPLES = {
+    "epsilon": "epsilon = 1.0, delta = 1e-5",
+    "advantage": "advantage = 0.1",
+    "tpr": "tpr = 0.1, fpr = 0.01",
+    "success": "success = 0.6, prior = 0.5",
+    "mu": "mu = 1.0, delta = 1e-9",
+    "rho": "rho = 0.5",
+    "curve": "curve = [[0.5, 1e-3], [1.0, 1e-6]]",
+}
+"""One claim of each kind, as it is written."""
+
+CLAIM_KEYS = frozenset(
+    {"epsilon", "delta", "source", *(each.name for kind in RISKS.values() for each in fields(kind))}
+)
+"""Every key that a claim may have."""
 
 
 class Verdict(StrEnum):
@@ -33,21 +60,113 @@ class Severity(StrEnum):
 
 
 @dataclass(frozen=True)
-class Claim(Record):
-    """What an author states: (ε, δ)-differential privacy of the whole algorithm.
+class Claim(Checked):
+    """What an author states of the whole algorithm: (ε, δ), or in its place a risk.
 
     Attributes:
-        epsilon: stated ε, at least 0.
-        delta: stated δ in [0, 1).
+        epsilon: stated ε, at least 0; of a risk, the ε of a point that follows from it.
+        delta: stated δ in [0, 1); of a risk, the δ of that point.
         source: where it is stated, for people.
+        risk: what is stated in place of (ε, δ): how well an attack may do, or a curve.
+
+    >>> print(Claim(1.0, 1e-5))
+    ε = 1, δ = 1e-05
+    >>> print(Claim.of(tpr=0.1, fpr=0.01))
+    TPR ≤ 0.1 at FPR 0.01
     """
 
     epsilon: NonNegative
     delta: Probability = 0.0
     source: str = ""
+    risk: Risk | None = None
+
+    @classmethod
+    def of(cls, **stated: Any) -> Claim:
+        """The claim of one kind: ``epsilon`` (and ``delta``), or the fields of a risk.
+
+        These are ``advantage``; ``tpr`` and ``fpr``; ``success`` (and ``prior``); ``curve``, a list
+        of points [ε, δ]; ``mu`` or ``rho`` (and ``delta``).
+
+        Raises:
+            InputError: if a field is unknown, missing or invalid, or two kinds are stated.
+        """
+        return cls.from_dict(stated)
 
     def __str__(self) -> str:
+        if self.risk is not None:
+            return str(self.risk)
         return f"ε = {self.epsilon:g}, δ = {self.delta:g}"
+
+    @property
+    def points(self) -> tuple[CurvePoint, ...]:
+        """The (ε, δ) that it consists of; of a smooth curve some. By increasing ε."""
+        stated = (CurvePoint(self.epsilon, self.delta),) if self.risk is None else self.risk.points
+        return tuple(sorted(stated, key=lambda point: point.epsilon))
+
+    @property
+    def implied(self) -> PointsCurve:
+        """The curve δ(ε) that follows from these."""
+        return PointsCurve(self.points)
+
+    @property
+    def curve(self) -> Callable[[ArrayLike], Any] | None:
+        """That curve as a function of arrays; None where a single (ε, δ) says all of it."""
+        implied = self.implied
+        return implied.deltas if len(implied.points) > 1 else None
+
+    def implies(self, other: Claim) -> bool:
+        """Whether whatever keeps this claim keeps the other, as far as points can tell."""
+        if isinstance(other.risk, GaussianCurve | Concentrated):
+            kinds = zip(astuple(self.risk or self), astuple(other.risk), strict=False)
+            return type(self.risk) is type(other.risk) and all(own <= limit for own, limit in kinds)
+        return other.excess(self.implied) is None
+
+    def excess(self, whole: Composition) -> str | None:
+        """What is proved instead, in words; None where the proof lies within the claim."""
+        if self.risk is not None:
+            return self.risk.excess(whole)
+        proved = whole.epsilon(self.delta).upper
+        return None if proved <= self.epsilon else f"ε = {proved:.6g} at δ = {self.delta:g}"
+
+    def to_dict(self) -> dict[str, Any]:
+        """A JSON record: what is stated, and its source."""
+        stated = {"epsilon": self.epsilon, "delta": self.delta}
+        return (stated if self.risk is None else self.risk.to_dict()) | {"source": self.source}
+
+    @classmethod
+    def from_dict(cls, record: Mapping[str, Any]) -> Claim:
+        """What :meth:`to_dict` wrote.
+
+        Raises:
+            InputError: if a field is unknown, missing or invalid, or two kinds are stated.
+        """
+        given = tables.table("claim", record, CLAIM_KEYS)
+        kinds = [key for key in ("epsilon", *RISKS) if key in given]
+        if len(kinds) != 1:
+            stated = f"states {' and '.join(kinds)}" if kinds else "states nothing"
+            shown = "; ".join(_EXAMPLES.values())
+            raise InputError(f"claim {stated}; it must be like one of: {shown}.")
+        kind = kinds[0]
+        known = {each.name: each for each in fields(RISKS.get(kind, cls))}
+        for name in given.keys() - known.keys() - {"source"}:
+            raise InputError(
+                f"claim has {name!r} beside {kind!r}; it must be like {_EXAMPLES[kind]}."
+            )
+        for name, each in known.items():
+            if each.default is MISSING and name not in given:
+                raise InputError(
+                    f"claim has {kind!r} without {name!r}; it must be like {_EXAMPLES[kind]}."
+                )
+        source = given.pop("source", "")
+        if kind == "epsilon":
+            return cls(**given, source=source)
+        return cls.stating(RISKS[kind].from_dict(given), source)
+
+    @classmethod
+    def stating(cls, risk: Risk, source: str = "") -> Claim:
+        """The claim of a risk."""
+        point = risk.points[0]
+        return cls(point.epsilon, point.delta, source, risk)
 
 
 @dataclass(frozen=True)

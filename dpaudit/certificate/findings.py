@@ -22,18 +22,23 @@ LARGE_DELTA = 0.1
 probability δ keeps (0, δ). NIST SP 800-226 asks for δ below 1/n, which from here on fails for every
 data set of ten units or more."""
 
+_LARGE_EPSILON = 500.0
+"""From here on an ε promises nothing."""
+
 
 def delta_findings(claim: Claim | None, delta: float) -> tuple[Finding, ...]:
-    """A warning if the claim, or the guarantee at ``delta``, has a δ that protects hardly anybody.
+    """What is to be said of a claim, or a guarantee at ``delta``, that protects hardly anybody.
+
+    A warning for a δ. A note for a claim of a risk that some published data sets do not exceed.
 
     >>> delta_findings(Claim(1.0, 1e-6), 1e-6)
     ()
     >>> [finding.rule for finding in delta_findings(Claim(0.0, 0.999), 0.999)]
     ['large-delta']
     """
-    stated = {} if claim is None else {claim.delta: "The claim"}
+    stated = {} if claim is None or claim.risk is not None else {claim.delta: "The claim"}
     stated.setdefault(delta, "The guarantee")
-    return tuple(
+    found = [
         Finding(
             "large-delta",
             Severity.WARNING,
@@ -43,7 +48,19 @@ def delta_findings(claim: Claim | None, delta: float) -> tuple[Finding, ...]:
         )
         for value, what in stated.items()
         if value >= LARGE_DELTA
-    )
+    ]
+    left = 0.0 if claim is None or claim.risk is None else claim.implied.delta(_LARGE_EPSILON).upper
+    if left >= LARGE_DELTA:
+        found.append(
+            Finding(
+                "claim-allows-exposure",
+                Severity.NOTE,
+                f"The claim ({claim}) is kept by an algorithm that publishes the whole data set "
+                f"with probability {left:.6g}, and else nothing.",
+                "Read it together with the guarantee, whose δ says how likely that is.",
+            )
+        )
+    return tuple(found)
 
 
 def float_samplers(names: Iterable[str]) -> list[str]:

@@ -78,14 +78,13 @@ def contradicts(audit: AuditRecord, claim: Claim) -> bool:
     """Whether an audit contradicts a claim.
 
     It does if it refutes a statement that follows from the claim, with an ε and a δ that are not
-    smaller, or if its lower bound is above the claim's ε at a δ that is not smaller. The refutation
-    of a stronger statement than the claim says nothing of the claim.
+    smaller, or if its lower bound is above the ε that follows at its δ. The refutation of a
+    stronger statement than the claim says nothing of the claim.
     """
-    if audit.delta < claim.delta:
-        return False
-    if audit.refuted and audit.claim_epsilon >= claim.epsilon:
+    follows = audit.delta >= claim.delta and audit.claim_epsilon >= claim.epsilon
+    if audit.refuted and follows:
         return True
-    return _above(audit.epsilon_lower, claim.epsilon)
+    return _above(audit.epsilon_lower, claim.implied.epsilon(audit.delta).upper)
 
 
 def beyond_proof(guarantee: Guarantee | None, audit: AuditRecord) -> CurvePoint | None:

@@ -2,74 +2,21 @@
 
 from __future__ import annotations
 
-import sys
-from contextlib import redirect_stdout
 from pathlib import Path
-from typing import Annotated, NoReturn, TextIO
+from typing import Annotated
 
 import typer
 
-
-def _number(text: str) -> float:
-    """A float, or an error that shows what was given."""
-    try:
-        return float(text)
-    except ValueError:
-        raise typer.BadParameter(f"{text!r:.80} is not a number") from None
-
-
-def _whole(text: str) -> int:
-    """An integer of at least 0, or an error that shows what was given."""
-    try:
-        number = int(text)
-    except ValueError:
-        raise typer.BadParameter(f"{text!r:.80} is not a whole number") from None
-    if number < 0:
-        raise typer.BadParameter(f"{text!r:.80} is below 0")
-    return number
-
-
-def foreign_code() -> redirect_stdout[TextIO]:
-    """While a user's code runs, what it prints goes to stderr: stdout is for the answer."""
-    return redirect_stdout(sys.stderr)
-
-
-Json = Annotated[bool, typer.Option("--json", help="Print JSON on stdout.")]
-AllowWork = Annotated[
-    bool,
-    typer.Option("--allow-work", help="Recompute a proof however long it would take."),
-]
-Settings = Annotated[
-    list[str] | None,
-    typer.Option("--set", metavar="KEY=VALUE", help="Set a public field of the subject."),
-]
-Delta = Annotated[
-    float | None,
-    typer.Option("--delta", parser=_number, metavar="NUMBER", help="δ of the guarantee."),
-]
-Seed = Annotated[
-    int | None,
-    typer.Option(
-        "--seed",
-        parser=_whole,
-        metavar="N",
-        help="Seed of the whole experiment; without it, fresh entropy.",
-    ),
-]
-WithSecondOpinion = Annotated[
-    bool,
-    typer.Option(
-        "--second-opinion", help="Let dp-accounting compose the plan too, and compare: seconds."
-    ),
-]
-
-
-def list_subjects(as_json: Json = False) -> None:
-    """List the installed subjects, mechanisms and accountants."""
-    from dpaudit.cli import show
-    from dpaudit.cli.inventory import inventory
-
-    show.inventory(inventory(), as_json=as_json)
+from dpaudit.cli.options import (
+    AllowWork,
+    Delta,
+    Json,
+    Seed,
+    Settings,
+    Stated,
+    WithSecondOpinion,
+    foreign_code,
+)
 
 
 def certify(
@@ -77,6 +24,7 @@ def certify(
         str, typer.Argument(metavar="SUBJECT|PLAN.toml", help="module:Object, or a plan file.")
     ],
     settings: Settings = None,
+    claim: Stated = None,
     delta: Delta = None,
     accountant: Annotated[
         str,
@@ -105,7 +53,7 @@ def certify(
 
     with foreign_code():
         certificate = certify_target(
-            subject, settings or (), delta, accountant, rehearse=rehearse, data=data
+            subject, settings or (), delta, accountant, rehearse=rehearse, data=data, claim=claim
         )
     if output is not None:
         certificate.save(output)
@@ -181,138 +129,6 @@ def run(
     raise typer.Exit(exit_of(certificate))
 
 
-def audit(
-    subject: Annotated[
-        str | None,
-        typer.Argument(
-            metavar="SUBJECT|FILE.py:function",
-            help="A subject, or a function f(data, rng) or f(data, rng, size).",
-        ),
-    ] = None,
-    pair: Annotated[
-        tuple[str, str] | None,
-        typer.Option("--pair", metavar="JSON JSON", help="Two neighbouring data sets."),
-    ] = None,
-    epsilon: Annotated[
-        float | None,
-        typer.Option(
-            "--epsilon",
-            parser=_number,
-            metavar="NUMBER",
-            help="Claimed ε; the subject's own by default.",
-        ),
-    ] = None,
-    delta: Annotated[
-        float | None,
-        typer.Option(
-            "--delta",
-            parser=_number,
-            metavar="NUMBER",
-            help="Claimed δ; the subject's own, or 0.",
-        ),
-    ] = None,
-    runs: Annotated[
-        int | None,
-        typer.Option(
-            "--runs", parser=_whole, metavar="N", help="Runs on each side; 10 000 by default."
-        ),
-    ] = None,
-    confidence: Annotated[
-        float,
-        typer.Option(
-            "--confidence", parser=_number, metavar="NUMBER", help="Of the lower bound, in (0, 1)."
-        ),
-    ] = 0.95,
-    through_run: Annotated[
-        bool,
-        typer.Option(
-            "--through-run",
-            help="Attack the real run of a subject, not its audit_release.",
-        ),
-    ] = False,
-    settings: Settings = None,
-    seed: Seed = None,
-    workers: Annotated[
-        int, typer.Option("--workers", parser=_whole, metavar="N", help="Worker processes.")
-    ] = 1,
-    dask: Annotated[
-        str | None,
-        typer.Option("--dask", metavar="ADDRESS", help="Run on this dask scheduler instead."),
-    ] = None,
-    timeout: Annotated[
-        float,
-        typer.Option("--timeout", parser=_number, metavar="SECONDS", help="That one run may take."),
-    ] = 60.0,
-    journal: Annotated[
-        Path | None,
-        typer.Option(
-            "--journal", help="Keep finished runs here, and go on from them (needs --seed)."
-        ),
-    ] = None,
-    catalogue: Annotated[
-        bool,
-        typer.Option(
-            "--catalogue",
-            help="Measure the auditors on a folder of right and wrong mechanisms "
-            "(the argument, or audits/catalogue).",
-        ),
-    ] = False,
-    seeds: Annotated[
-        int,
-        typer.Option("--seeds", parser=_whole, metavar="N", help="Audits of each catalogue row."),
-    ] = 1,
-    output: Annotated[
-        Path | None,
-        typer.Option("-o", "--output", help="Write the certificate with this audit (JSON)."),
-    ] = None,
-    as_json: Json = False,
-) -> None:
-    """Attack running code on neighbouring data, with a stated error rate."""
-    if catalogue:
-        _audit_catalogue(subject, runs, seed, seeds, as_json=as_json)
-    if subject is None:
-        raise typer.BadParameter("give a subject or FILE.py:function, or --catalogue")
-    from dpaudit.cli import show
-    from dpaudit.project import Execution
-    from dpaudit.workflow.attacking import audit_target
-
-    execution = Execution(
-        runs=10_000 if runs is None else runs,
-        confidence=confidence,
-        seed=seed,
-        workers=workers,
-        dask=dask,
-        timeout=timeout,
-        journal=journal,
-    )
-    with foreign_code():
-        outcome = audit_target(
-            subject, settings or (), pair, epsilon, delta, execution, through_run=through_run
-        )
-    if output is not None:
-        outcome.certificate().save(output)
-    show.audit(outcome, as_json=as_json)
-    raise typer.Exit(outcome.exit_code)
-
-
-def _audit_catalogue(
-    folder: str | None, runs: int | None, seed: int | None, seeds: int, *, as_json: bool
-) -> NoReturn:
-    """The table of a catalogue, row by row as they are done."""
-    from dpaudit.cli import show
-    from dpaudit.workflow.catalogue import DEFAULT_CATALOGUE, audit_catalogue
-
-    table = audit_catalogue(
-        folder or DEFAULT_CATALOGUE,
-        seed=seed,
-        seeds=seeds,
-        runs=runs,
-        progress=None if as_json else show.catalogue_row,
-    )
-    show.catalogue(table, as_json=as_json)
-    raise typer.Exit(0 if table.as_expected else 1)
-
-
 def report(
     certificates: Annotated[list[Path], typer.Argument(metavar="CERT.json...")],
     output: Annotated[
@@ -375,22 +191,3 @@ def verify(
     )
     show.verification(found, as_json=as_json)
     raise typer.Exit(exit_of_opinion(found.opinion))
-
-
-def demo(
-    output: Annotated[
-        Path, typer.Option("-o", "--output", help="Folder for ledger, certificate and report.")
-    ] = Path("out/demo"),
-    seed: Annotated[
-        int, typer.Option("--seed", parser=_whole, metavar="N", help="Seed of the experiment.")
-    ] = 1,
-    as_json: Json = False,
-) -> None:
-    """Certify, run, audit and report one algorithm on real house prices."""
-    from dpaudit.cli import show
-    from dpaudit.cli.exits import exit_of
-    from dpaudit.workflow.demo import run_demo
-
-    certificate, files = run_demo(output, seed)
-    show.certificate(certificate, as_json=as_json, files=files)
-    raise typer.Exit(exit_of(certificate))

@@ -1,14 +1,14 @@
-"""What is installed: subjects, mechanisms, accountants, relations."""
+"""What is installed: subjects, mechanisms, and all else that a plan can name."""
 
 from __future__ import annotations
 
-import re
-from dataclasses import MISSING, fields
 from typing import Any
 
 from dpaudit.accounting import Accountant
 from dpaudit.mechanisms import Mechanism
-from dpaudit.plan import Relation
+from dpaudit.mechanisms.continual.factorization import Factorization
+from dpaudit.plan import Relation, Sampling
+from dpaudit.project.describing import first_line, parameters
 from dpaudit.project.targets import configuration, registered_subjects
 
 __all__ = ["inventory"]
@@ -18,26 +18,22 @@ def inventory() -> dict[str, Any]:
     """Everything that a user can name, as JSON values."""
     return {
         "subjects": [
-            {"name": name, "about": _first_line(kind.__doc__), "defaults": configuration(kind())}
+            {"name": name, "about": first_line(kind.__doc__), "defaults": configuration(kind())}
             for name, kind in registered_subjects().items()
         ],
         "mechanisms": [
-            {"name": name, "about": _first_line(kind.__doc__), "fields": _fields(kind)}
+            {"name": name, "about": first_line(kind.__doc__), "fields": _fields(kind)}
             for name, kind in sorted(Mechanism.kinds().items())
         ],
+        "factorizations": sorted(Factorization.kinds()),
+        "sampling": sorted(Sampling.kinds()),
         "accountants": sorted(Accountant.kinds()),
         "relations": sorted(Relation.kinds()),
     }
 
 
-def _first_line(docstring: str | None) -> str:
-    """The summary of a docstring, without the markup of references."""
-    return re.sub(r":\w+:`~?([^`]+)`", r"\1", (docstring or "").strip().split("\n")[0])
-
-
 def _fields(kind: type[Mechanism]) -> list[str]:
     return [
-        field.name if field.default is MISSING else f"{field.name}={field.default}"
-        for field in fields(kind)
-        if field.compare
+        each.name if each.default is None else f"{each.name}={each.default or 'none'}"
+        for each in parameters(kind)
     ]

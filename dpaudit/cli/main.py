@@ -11,7 +11,7 @@ from io import TextIOWrapper
 
 import typer
 
-from dpaudit.cli import commands, project_commands, replay_command
+from dpaudit.cli import audit_command, commands, plan_commands, project_commands, replay_command
 from dpaudit.cli.exits import Exit
 from dpaudit.errors import DpAuditError, InputError
 from dpaudit.extras import lacking
@@ -31,14 +31,15 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode="rich",
 )
-app.command("list")(commands.list_subjects)
+app.command("list")(plan_commands.list_kinds)
 app.command("certify")(commands.certify)
+app.command("calibrate")(plan_commands.calibrate)
 app.command("run")(commands.run)
-app.command("audit")(commands.audit)
+app.command("audit")(audit_command.audit)
 app.command("replay")(replay_command.replay)
 app.command("report")(commands.report)
 app.command("verify")(commands.verify)
-app.command("demo")(commands.demo)
+app.command("demo")(project_commands.demo)
 app.command("check")(project_commands.check)
 app.command("init")(project_commands.init)
 

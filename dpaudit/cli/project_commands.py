@@ -1,4 +1,4 @@
-"""The commands of a project: ``check`` and ``init``."""
+"""The commands of a project: ``check`` and ``init``, and ``demo``."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from dpaudit.cli.commands import Json, foreign_code
 from dpaudit.cli.exits import Exit
+from dpaudit.cli.options import Json, foreign_code, whole_number
 
 if TYPE_CHECKING:
     from dpaudit.workflow.outcomes import ProjectOutcome
 
-__all__ = ["check", "exit_of_project", "init"]
+__all__ = ["check", "demo", "exit_of_project", "init"]
 
 
 def check(
@@ -68,3 +68,23 @@ def init(
     from dpaudit.project.scaffold.scaffolding import scaffold
 
     show_project.scaffolded(name, scaffold(name))
+
+
+def demo(
+    output: Annotated[
+        Path, typer.Option("-o", "--output", help="Folder for ledger, certificate and report.")
+    ] = Path("out/demo"),
+    seed: Annotated[
+        int,
+        typer.Option("--seed", parser=whole_number, metavar="N", help="Seed of the experiment."),
+    ] = 1,
+    as_json: Json = False,
+) -> None:
+    """Certify, run, audit and report one algorithm on real house prices."""
+    from dpaudit.cli import show
+    from dpaudit.cli.exits import exit_of
+    from dpaudit.workflow.demo import run_demo
+
+    certificate, files = run_demo(output, seed)
+    show.certificate(certificate, as_json=as_json, files=files)
+    raise typer.Exit(exit_of(certificate))

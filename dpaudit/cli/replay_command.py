@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from dpaudit.cli.commands import Settings, foreign_code
+from dpaudit.cli.options import Settings, foreign_code
 
 
 def replay(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
@@ -80,9 +80,11 @@ class AuditEntry:
 
     def tested(self, claim: Claim) -> Claim:
         """The claim with this entry's own numbers in place of its."""
+        if self.epsilon is None and self.delta is None:
+            return claim
         epsilon = claim.epsilon if self.epsilon is None else self.epsilon
         delta = claim.delta if self.delta is None else self.delta
-        return replace(claim, epsilon=epsilon, delta=delta)
+        return Claim(epsilon, delta, claim.source)
 
 
 @dataclass(frozen=True)

@@ -8,8 +8,8 @@
     trust = "central"
 
     [claim]                     # optional
-    epsilon = 1.0
-    delta = 1e-5
+    epsilon = 1.0               # or advantage = 0.1; or tpr = 0.1, fpr = 0.01; or success = 0.6,
+    delta = 1e-5                # prior = 0.5; or mu = 1.0; or rho = 0.5; or curve = [[ε, δ], …]
 
     [[invocation]]
     mechanism = "gaussian"
@@ -41,9 +41,10 @@ from dpaudit.plan import (
     Sampling,
     TrustModel,
 )
+from dpaudit.project.describing import example_of
 from dpaudit.validate import shown
 
-__all__ = ["PlanFile", "read_plan_file"]
+__all__ = ["PlanFile", "read_plan", "read_plan_file"]
 
 _DEFAULTS = {"unit": "row", "trust": "central"}
 _OF_INVOCATION = {"sensitivity", "contribution", "count", "total", "group", "sampling", "at"}
@@ -70,19 +71,32 @@ def read_plan_file(path: Path | str) -> PlanFile:
     Raises:
         InputError: naming the first field that is unknown, missing or invalid.
     """
-    content = tables.table(
-        "plan file", files.read_toml(path, what="plan file"), ("plan", "claim", "invocation")
-    )
-    facts = tables.table("plan", content.get("plan"), ("unit", "relation", "trust"))
+    return read_plan(files.read_toml(path, what="plan file"))
+
+
+def read_plan(content: Mapping[str, Any]) -> PlanFile:
+    """What the tables of a plan file say.
+
+    Raises:
+        InputError: as :func:`read_plan_file`.
+    """
+    content = tables.table("plan file", content, ("plan", "claim", "invocation"))
+    with tables.exemplified('unit = "row", relation = "add-remove", trust = "central"'):
+        facts = tables.table("plan", content.get("plan"), ("unit", "relation", "trust"))
     if "relation" not in facts:
         raise InputError("plan lacks the key 'relation', such as \"add-remove\"; add it.")
     items = tables.tables("invocation", content.get("invocation", []))
     if not items:
-        raise InputError("plan file has no [[invocation]]; it must declare at least one.")
+        raise InputError(
+            "plan file has no [[invocation]]; it must declare at least one, for example: "
+            f"[[invocation]] with {_EXAMPLE}."
+        )
     said = {name: facts.get(name, default) for name, default in _DEFAULTS.items()}
+    with tables.exemplified('relation = { kind = "metric-ball", radius = 2.0 }'):
+        relation = Relation.parse(facts["relation"])
     reader = _Reader(
         unit=PrivacyUnit.from_dict(said["unit"]),
-        relation=Relation.parse(facts["relation"]),
+        relation=relation,
         trust=validate.member(TrustModel, trust=said["trust"]),
     )
     invocations = []
@@ -116,13 +130,16 @@ class _Reader:
     def invocation(self, item: object, place: str) -> tuple[Invocation, list[Finding]]:
         if not isinstance(item, Mapping):
             raise InputError(f"it is {shown(item)}; it must be a table.")
-        known = Mechanism.named(item.get("mechanism"))
-        given = tables.table(known.kind, item, {"mechanism", *_OF_INVOCATION, *known.keys()})
-        own = {name: given.pop(name) for name in _OF_INVOCATION & given.keys()}
-        mechanism = Mechanism.parse({"kind": given.pop("mechanism")} | given)
-        sensitivity, findings = self._sensitivity(mechanism, own, place)
+        with tables.exemplified(_EXAMPLE):
+            known = Mechanism.named(item.get("mechanism"))
+        with tables.exemplified(_example(known)):
+            given = tables.table(known.kind, item, {"mechanism", *_OF_INVOCATION, *known.keys()})
+            own = {name: given.pop(name) for name in _OF_INVOCATION & given.keys()}
+            mechanism = Mechanism.parse({"kind": given.pop("mechanism")} | given)
         if "sampling" in own:
-            own["sampling"] = Sampling.parse(own["sampling"])
+            with tables.exemplified('sampling = { scheme = "poisson", rate = 0.01 }'):
+                own["sampling"] = Sampling.parse(own["sampling"])
+        sensitivity, findings = self._sensitivity(mechanism, own, place)
         return (
             Invocation(mechanism, sensitivity, self.unit, self.relation, self.trust, **own),
             findings,
@@ -163,6 +180,17 @@ class _Reader:
                 "contribution = 1.0 for the largest norm of what one unit adds to a sum."
             )
         return implied, [_from_clip(implied, place)]
+
+
+_EXAMPLE = 'mechanism = "gaussian", sigma = 8.0, sensitivity = 1.0 (`dpaudit list` has all)'
+
+
+def _example(kind: type[Mechanism]) -> str:
+    """What an invocation of that mechanism needs, in the order of the file."""
+    own = example_of(kind)
+    given = {"mechanism": own.pop("kind"), **own, "sensitivity": 1.0}
+    text = ", ".join(f"{name} = {tables.inline(value)}" for name, value in given.items())
+    return f"{text} (`dpaudit list {kind.kind}` has all keys)"
 
 
 def _read_under_relation(sensitivity: float, place: str) -> Finding:

@@ -14,7 +14,7 @@
     name = "survey"                 # of its files in reports/
     target = "survey:Survey"        # module:Object, FILE.py:Object or PLAN.toml
     set = { epsilon = 0.5 }         # public fields of a subject
-    claim = { epsilon = 1.0 }       # in place of what the subject states
+    claim = { epsilon = 1.0 }       # in place of what the subject states; any claim of a plan file
 
     code = "not rehearsed"          # where there are no data to rehearse the code on
 
@@ -43,6 +43,7 @@ from typing import Any
 from dpaudit import files, tables, validate
 from dpaudit.accounting import Accountant
 from dpaudit.certificate import Claim
+from dpaudit.certificate.claim import CLAIM_KEYS
 from dpaudit.errors import InputError
 from dpaudit.project.entries import DRAWN, AuditEntry, BudgetEntry, Code, SubjectEntry
 from dpaudit.project.subject import AuditPair
@@ -199,7 +200,7 @@ def _named_subject(name: str, given: dict[str, Any], default: AuditEntry) -> Sub
 
 
 def _claim(value: object) -> Claim:
-    given = tables.table("claim", value, ("epsilon", "delta", "source"))
+    given = tables.table("claim", value, CLAIM_KEYS)
     source = given.setdefault("source", PROJECT_FILE)
     if not isinstance(source, str):
         raise InputError(f"source is {shown(source)}; it must be a text.")

@@ -8,6 +8,7 @@ import importlib.util
 import inspect
 import json
 import sys
+import tomllib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import MISSING, dataclass, fields, is_dataclass
 from enum import Enum
@@ -32,6 +33,7 @@ __all__ = [
     "find_target",
     "is_subject",
     "load_function",
+    "parse_claim",
     "parse_settings",
     "registered_subjects",
 ]
@@ -97,6 +99,29 @@ def parse_settings(settings: Sequence[str]) -> dict[str, Any]:
         except ValueError:
             parsed[key] = value
     return parsed
+
+
+def parse_claim(text: str | None) -> Claim | None:
+    """A claim as it is written in a plan file, on one line; None where there is no text.
+
+    >>> print(parse_claim("tpr = 0.1, fpr = 0.01"))
+    TPR ≤ 0.1 at FPR 0.01
+
+    Raises:
+        InputError: if it cannot be read, or is no claim.
+    """
+    if text is None:
+        return None
+    try:
+        read = tomllib.loads(f"claim = {{ {text} }}")
+    except (tomllib.TOMLDecodeError, RecursionError):
+        read = {}
+    if read.keys() != {"claim"}:
+        raise InputError(
+            f"--claim is {shown(text)}; it must be as in a plan file, such as 'advantage = 0.1' or "
+            "'epsilon = 1, delta = 1e-5'."
+        )
+    return Claim.from_dict(read["claim"])
 
 
 def find_target(name: str, settings: Mapping[str, Any]) -> Target:

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from dpaudit.certificate import Verdict
 from dpaudit.numbers import down, percent, plain, up
 from dpaudit.reporting.view import View
+from dpaudit.reporting.wording.words import stated
 
 __all__ = ["ComparisonRow", "comparison", "tally"]
 
@@ -56,7 +57,7 @@ def _row(number: int, shown: View) -> ComparisonRow:
         name=certificate.subject.name,
         verdict=certificate.verdict,
         protects=f"one {plan.unit}, {plan.relation}, {plan.trust}",
-        claimed=_NONE if claim is None else _pair(plain(claim.epsilon), claim.delta),
+        claimed=_NONE if claim is None else stated(claim),
         proved=_pair(up(proved.epsilon), proved.delta) if proved and finite else "nothing",
         attacked=_attacked(shown),
         guess=_NONE if odds.proved is None else f"≤ {percent(odds.proved)}",

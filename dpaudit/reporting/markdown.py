@@ -15,7 +15,7 @@ from dpaudit.reporting.wording.tables import InvocationRow
 from dpaudit.reporting.wording.words import STANDINGS
 
 if TYPE_CHECKING:
-    from dpaudit.certificate import AuditRecord, Certificate, Finding
+    from dpaudit.certificate import AuditRecord, Certificate, Claim, Finding
 
 __all__ = ["MarkdownRenderer"]
 
@@ -91,18 +91,12 @@ def _verdict(shown: View) -> Iterator[str]:
     if head.open_points:
         yield f"{escaped(head.open_points)}\n"
     odds = head.odds
-    source = f" ({claim.source})" if claim is not None and claim.source else ""
     yield from _table(
         ("", "ε", "δ", "best guess, at most"),
         (
             ("claimed", "–", "–", "–")
             if claim is None
-            else (
-                f"claimed{source}",
-                plain(claim.epsilon),
-                plain(claim.delta),
-                percent(odds.claimed or 1.0),
-            ),
+            else (*_claimed(claim), percent(odds.claimed or 1.0)),
             ("proved", "nothing", "–", "–")
             if proved is None
             else (
@@ -118,6 +112,14 @@ def _verdict(shown: View) -> Iterator[str]:
         + [("Trust model", line) for line in shown.trust]
         + [("Published", "; ".join(shown.published))]
     )
+
+
+def _claimed(claim: Claim) -> tuple[str, str, str]:
+    """What is claimed, and its ε and δ where these are what is stated."""
+    source = f" ({claim.source})" if claim.source else ""
+    if claim.risk is not None:
+        return f"claimed: {claim}{source}", "–", "–"
+    return f"claimed{source}", plain(claim.epsilon), plain(claim.delta)
 
 
 def _statement(shown: View) -> Iterator[str]:

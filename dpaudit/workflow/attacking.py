@@ -27,6 +27,7 @@ from dpaudit.project.targets import (
     find_target,
     is_subject,
     load_function,
+    parse_claim,
     parse_settings,
 )
 from dpaudit.workflow.certifying import certified
@@ -103,6 +104,7 @@ def audit_target(
     execution: Execution = DEFAULTS,
     *,
     through_run: bool = False,
+    claim: str | None = None,
 ) -> AuditOutcome:
     """Attack a subject or a function.
 
@@ -115,10 +117,14 @@ def audit_target(
         execution: how many runs are drawn, and how.
         through_run: attack the real run of a subject, on its data and a neighbour of them, in place
             of its ``audit_release``.
+        claim: what is tested in place of ε and δ, as it is written in a plan file.
 
     Raises:
         InputError: if the target, the pair or a number is wrong.
     """
+    if claim is not None and (epsilon is not None or delta is not None):
+        raise InputError("--claim is given with --epsilon or --delta; keep one of them.")
+    stated = parse_claim(claim) if epsilon is None else Claim(epsilon, delta or 0.0)
     neighbours = None if pair is None else _pair(pair)
     if name.endswith(".toml"):
         raise InputError("a plan file has no code to attack; audit its subject or function.")
@@ -132,11 +138,11 @@ def audit_target(
     ):
         if neighbours is None:
             raise InputError("--pair is missing; give two neighbouring data sets as JSON.")
-        if epsilon is None:
+        if stated is None:
             raise InputError("--epsilon is missing; give the claimed ε that is to be tested.")
-        return _audit_function(name, function, neighbours, Claim(epsilon, delta or 0.0), execution)
+        return _audit_function(name, function, neighbours, stated, execution)
     return _audit_subject(
-        name, settings, neighbours, epsilon, delta, execution, through_run=through_run
+        name, settings, neighbours, stated, delta, execution, through_run=through_run
     )
 
 
@@ -163,6 +169,7 @@ def _audit_function(
             pair,
             epsilon=claim.epsilon,
             delta=claim.delta,
+            curve=claim.curve,
             execution=execution,
             progress=progress,
         )
@@ -173,7 +180,7 @@ def _audit_subject(
     name: str,
     settings: Sequence[str],
     pair: AuditPair | None,
-    epsilon: float | None,
+    claim: Claim | None,
     delta: float | None,
     execution: Execution,
     *,
@@ -183,13 +190,11 @@ def _audit_subject(
 
     target = find_target(name, parse_settings(settings))
     assert target.subject is not None
-    claim = target.claim
-    if epsilon is not None:
-        claim = Claim(epsilon, delta or 0.0)
-    elif claim is None:
-        raise InputError("--epsilon is missing, and the subject states no claim; give one.")
-    elif delta is not None:
-        claim = Claim(claim.epsilon, delta)
+    if claim is None:
+        claim = target.claim
+        if claim is None:
+            raise InputError("--epsilon is missing, and the subject states no claim; give one.")
+        claim = claim if delta is None else Claim(claim.epsilon, delta)
     if through_run:
         record = audit_run(target.subject, name, claim, execution)
     else:

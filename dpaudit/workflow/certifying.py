@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from dpaudit.certificate import Certificate, Finding, certify
 from dpaudit.errors import InputError
-from dpaudit.project.targets import Target, find_target, parse_settings
+from dpaudit.project.targets import Target, find_target, parse_claim, parse_settings
 
 __all__ = ["certified", "certify_target"]
 
@@ -19,6 +20,7 @@ def certify_target(
     *,
     rehearse: bool = False,
     data: str | None = None,
+    claim: str | None = None,
 ) -> Certificate:
     """Certify a subject or a plan file.
 
@@ -29,12 +31,14 @@ def certify_target(
         accountant: whose proof is wanted.
         rehearse: put the code to the test too.
         data: what it is rehearsed on; its default data where not given.
+        claim: what is stated in place of the target's own, as it is written in a plan file.
 
     Raises:
         InputError: if the name, a setting or δ is wrong, or the code is to be rehearsed and there
             is none.
     """
     target = find_target(name, parse_settings(settings))
+    target = replace(target, claim=parse_claim(claim) or target.claim)
     if (rehearse or data is not None) and target.subject is None:
         raise InputError(f"{name:.80} is a plan; only the code of a subject can be rehearsed.")
     if data is not None and not rehearse:

@@ -126,7 +126,7 @@ def checked_certificate(entry: SubjectEntry) -> Certificate:
 
 def overridden(own: Claim | None, claim: Claim) -> tuple[Finding, ...]:
     """A warning if a project file claims less privacy than the subject itself does."""
-    if own is None or (claim.epsilon <= own.epsilon and claim.delta <= own.delta):
+    if own is None or claim.implies(own):
         return ()
     return (
         Finding(

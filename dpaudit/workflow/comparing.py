@@ -189,9 +189,7 @@ def _claims(old: Claim | None, new: Claim | None) -> Iterator[Change]:
     before, after = ("none" if claim is None else _claim_in_full(claim) for claim in (old, new))
     if before == after:
         return
-    kept = old is None or (
-        new is not None and new.epsilon <= old.epsilon and new.delta <= old.delta
-    )
+    kept = old is None or (new is not None and new.implies(old))
     yield Change("claim", before, after, Direction.NEUTRAL if kept else Direction.WORSE)
 
 
@@ -202,6 +200,9 @@ def _audits(old: Sequence[AuditRecord], new: Sequence[AuditRecord]) -> Iterator[
 
 def _claim_in_full(claim: Claim) -> str:
     """With all digits: a claim that is looser by the last of them is another one."""
+    if claim.risk is not None:
+        numbers = claim.risk.to_dict().items()
+        return ", ".join(f"{name} = {files.canonical_json(number)}" for name, number in numbers)
     return f"ε = {_number(claim.epsilon)}, δ = {_number(claim.delta)}"
 
 

@@ -13,7 +13,7 @@ from dpaudit.auditing import (
     candidate_pairs,
     progress_bar,
 )
-from dpaudit.auditing.subjects.declared import claimed_curve
+from dpaudit.auditing.subjects.declared import claimed_curve, null
 from dpaudit.auditing.subjects.exact import audit_exact
 from dpaudit.certificate import AuditRecord, Certificate, Claim
 from dpaudit.errors import InputError, UnsupportedError
@@ -121,8 +121,7 @@ def _code(plan: Plan, claim: Claim, audit: AuditEntry, label: str) -> AuditRecor
             execution=audit.execution,
             progress=progress,
         )
-    null = "(ε, δ) alone" if curve is None else "the plan's whole curve δ(ε)"
-    details = {"code": audit.code, "null": null, "claim_looser_than_plan": looser}
+    details = {"code": audit.code, "null": null(claim, curve), "claim_looser_than_plan": looser}
     return replace(record, details={**record.details, **details})
 
 

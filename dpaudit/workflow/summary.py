@@ -49,6 +49,8 @@ def budget_cells(row: BudgetRow) -> tuple[str, ...]:
 def _claimed(claim: Claim | None, proved: Guarantee | None) -> str:
     if claim is None:
         return NOTHING
+    if claim.risk is not None:
+        return str(claim)
     same = proved is not None and proved.delta == claim.delta
     return plain(claim.epsilon) if same else f"{plain(claim.epsilon)} (δ {plain(claim.delta)})"
 

@@ -9,7 +9,7 @@ from itertools import groupby
 from typing import Annotated, Self
 
 from dpaudit import validate
-from dpaudit.accounting import AccountantName, Parameter, calibrate, compose
+from dpaudit.accounting import AccountantName, compose, least_noise
 from dpaudit.certificate import Claim
 from dpaudit.errors import InputError
 from dpaudit.fields import OpenProbability, Positive, Rate
@@ -232,15 +232,15 @@ class PrivateFederation(Federation, Subject):
         0.82
         """
         target = self.claim().epsilon if epsilon is None else validate.positive(epsilon=epsilon)
-        found = calibrate(
-            lambda z: replace(self, noise_multiplier=z).plan(),
-            Parameter.SIGMA,
-            epsilon=target,
-            delta=self.target_delta,
-            accountant=AccountantName.PLD,
-            tolerance=1e-5,
-        )
-        return replace(self, noise_multiplier=found.value, epsilon=target)
+
+        def meets(multiplier: float) -> bool:
+            plan = replace(self, noise_multiplier=multiplier).plan()
+            return compose(plan, AccountantName.PLD).epsilon(self.target_delta).upper <= target
+
+        found = least_noise(meets, tolerance=1e-5)
+        if found is None:
+            raise InputError(f"no noise multiplier meets epsilon {target}; choose a larger one.")
+        return replace(self, noise_multiplier=found, epsilon=target)
 
 
 def _label(start: int, count: int) -> str:

@@ -54,15 +54,16 @@ def _deltas(curve: Curve, epsilons: Floats) -> Floats:
 
 
 def _curve_end(curve: Curve) -> float:
-    """The smallest epsilon (to 1e-9) at which the curve has come down to 1e-6."""
+    """The smallest epsilon (to 1e-9) at which the curve is within 1e-6 of its end."""
+    last = float(_deltas(curve, np.array([_LARGEST_EPSILON]))[0]) + 1e-6
     low, high = 0.0, 1.0
-    while _deltas(curve, np.array([high]))[0] > 1e-6 and high < _LARGEST_EPSILON:
+    while _deltas(curve, np.array([high]))[0] > last and high < _LARGEST_EPSILON:
         low, high = high, 2 * high
-    if _deltas(curve, np.array([0.0]))[0] <= 1e-6:
+    if _deltas(curve, np.array([0.0]))[0] <= last:
         return 0.0
     while high - low > 1e-9 * max(1.0, high):
         middle = (low + high) / 2
-        if _deltas(curve, np.array([middle]))[0] > 1e-6:
+        if _deltas(curve, np.array([middle]))[0] > last:
             low = middle
         else:
             high = middle

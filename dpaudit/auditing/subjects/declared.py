@@ -21,7 +21,7 @@ from dpaudit.errors import InputError, UnsupportedError
 from dpaudit.plan import Plan
 from dpaudit.project import AuditPair, Subject
 
-__all__ = ["audit_subject", "claimed_curve"]
+__all__ = ["audit_subject", "claimed_curve", "null"]
 
 TIGHT = 0.99
 """A plan's curve is what a claim states if at the claimed δ it needs this much of the claimed ε."""
@@ -83,8 +83,7 @@ def audit_subject(
         stop_early=stop_early,
         execution=execution,
     )
-    null = "the plan's whole curve δ(ε)" if curve is not None else "(ε, δ) alone"
-    details = {**record.details, "null": null, "claim_looser_than_plan": looser}
+    details = {**record.details, "null": null(claim, curve), "claim_looser_than_plan": looser}
     details |= {"why_this_pair": pair.why, "pairs_searched": searched}
     if type(subject).audit_release is not Subject.audit_release:
         compared = type(subject).as_data is not Subject.as_data
@@ -97,7 +96,7 @@ def claimed_curve(plan: Plan, claim: Claim) -> tuple[Callable[[ArrayLike], Any] 
     """The plan's curve, unless the claim is looser than what it proves.
 
     A claim that is looser than its plan may hold although the noise is not as declared; then only
-    the claim itself is tested.
+    the claim itself is tested. So is a claim of a risk: its own curve, where it has one.
 
     Returns:
         The curve or None, and whether the claim is looser than the plan.
@@ -106,9 +105,18 @@ def claimed_curve(plan: Plan, claim: Claim) -> tuple[Callable[[ArrayLike], Any] 
         curve = privacy_curve(plan)
         below = float(curve(np.array([TIGHT * claim.epsilon]))[0])
     except UnsupportedError:
-        return None, False
+        return claim.curve, False
     looser = below <= claim.delta
+    if claim.risk is not None:
+        return claim.curve, looser
     return (None, True) if looser else (curve, False)
+
+
+def null(claim: Claim, curve: object) -> str:
+    """What an audit of a claim tests, for its record."""
+    if curve is None:
+        return "(ε, δ) alone"
+    return f"the {'plan' if claim.risk is None else 'claim'}'s whole curve δ(ε)"
 
 
 def _declared_scores(subject: Subject, plan: Plan, pair: AuditPair) -> tuple[Score, ...]:

@@ -21,12 +21,16 @@ from collections.abc import Iterator
 from fractions import Fraction
 from functools import singledispatch
 
+import numpy as np
 from dp_accounting import dp_event as dp
 
 from dpaudit.accounting.amplification import covered
 from dpaudit.errors import InputError, UnsupportedError
 from dpaudit.mechanisms import (
+    BinaryTree,
     ConcentratedBlackBox,
+    ContinualGaussian,
+    ContinualLaplace,
     DiscreteLaplace,
     Gaussian,
     Laplace,
@@ -123,6 +127,24 @@ def _(mechanism: Gaussian, invocation: Invocation) -> dp.DpEvent:
 @dp_event.register(Laplace)
 def _(mechanism: Laplace, invocation: Invocation) -> dp.DpEvent:
     return dp.LaplaceDpEvent(round_down(Fraction(mechanism.scale) / contributions(invocation)))
+
+
+@dp_event.register(ContinualGaussian)
+def _(mechanism: ContinualGaussian, invocation: Invocation) -> dp.DpEvent:
+    """A tree in which each record occurs once, or else the Gaussian release of all its nodes."""
+    tree, share = mechanism.factorization, contributions(invocation)
+    rooted = isinstance(tree, BinaryTree) and tree.release_root and not mechanism.symmetric
+    if rooted and mechanism.participations == 1 and not isinstance(invocation.relation, AddRemove):
+        noise = round_down(Fraction(mechanism.sigma) / share)
+        return dp.SingleEpochTreeAggregationDpEvent(noise, tree.steps)
+    return dp.GaussianDpEvent(1 / mechanism.pair(float(share)).mu * (1 - 2.0**-50))
+
+
+@dp_event.register(ContinualLaplace)
+def _(mechanism: ContinualLaplace, invocation: Invocation) -> dp.DpEvent:
+    """The Laplace release of all nodes, whose distances add up to the sensitivity."""
+    ratio = mechanism.pair(1.0).ratio * contributions(invocation)
+    return dp.LaplaceDpEvent(round_down(1 / ratio))
 
 
 @dp_event.register(DiscreteLaplace)
@@ -241,6 +263,23 @@ def _(event: dp.RandomizedResponseDpEvent, relation: Relation) -> tuple[Mechanis
     return RandomizedResponse(share, max(event.num_buckets, 2)), 1.0
 
 
+@counterpart.register(dp.SingleEpochTreeAggregationDpEvent)
+def _(event: dp.SingleEpochTreeAggregationDpEvent, relation: Relation) -> tuple[Mechanism, float]:
+    """The tree of most levels: a record is in one of them, and in its nodes, once."""
+    if isinstance(relation, AddRemove):
+        raise UnsupportedError(
+            f"{_name(event)} is for zero-out or replace-one; a missing record would move the steps "
+            "of others."
+        )
+    sigma = _require_noise(event, event.noise_multiplier)
+    steps = max(np.atleast_1d(event.step_counts).tolist(), default=0)
+    if steps < 1:
+        raise UnsupportedError(f"{_name(event)} has no counterpart without steps.")
+    tree = BinaryTree(steps, release_root=True)
+    once = ContinualGaussian(sigma=sigma, factorization=tree, participations=1)
+    return once, relation.contribution_factor
+
+
 @counterpart.register(dp.ZCDpEvent)
 def _(event: dp.ZCDpEvent, relation: Relation) -> tuple[Mechanism, float]:
     if event.xi != 0:
@@ -281,6 +320,26 @@ def _(event: dp.PoissonSampledDpEvent, relation: Relation, count: int) -> Iterat
 def _(event: dp.SampledWithoutReplacementDpEvent, relation: Relation, count: int) -> Iterator[_Use]:
     drawn = FixedSizeSampling(event.sample_size, event.source_dataset_size)
     return _sampled(event, relation, count, drawn)
+
+
+@_uses.register(dp.MixtureOfGaussiansDpEvent)
+def _(event: dp.MixtureOfGaussiansDpEvent, relation: Relation, count: int) -> Iterator[_Use]:
+    """A mixture of no shift and one shift: a Gaussian release of a Poisson sample."""
+    shifts: dict[float, Fraction] = {}
+    for shift, share in zip(event.sensitivities, event.sampling_probs, strict=True):
+        if share > 0:
+            shifts[abs(shift)] = shifts.get(abs(shift), Fraction(0)) + Fraction(share)
+    rate = 1 - shifts.pop(0.0, Fraction(0))
+    if not isinstance(relation, AddRemove):
+        raise UnsupportedError(f"{_name(event)} has a counterpart under add-remove alone.")
+    if len(shifts) > 1 or any(shift < 0 for shift in event.sensitivities):
+        raise UnsupportedError(
+            f"{_name(event)} has a counterpart only where its sensitivities are 0 and one other."
+        )
+    sigma = _require_noise(event, event.standard_deviation)
+    for shift in shifts:
+        sampling = PoissonSampling(round_up(rate)) if rate < 1 else None
+        yield Gaussian(sigma), shift, count, sampling
 
 
 def _sampled(

@@ -14,7 +14,7 @@ from dpaudit.mechanisms import Mechanism
 from dpaudit.numbers import down, percent, plain, up
 from dpaudit.plan import TrustModel
 from dpaudit.reporting.checklists.facts import Facts, Level, Rules, listed
-from dpaudit.reporting.curves import probability
+from dpaudit.reporting.curves import best_odds, proved_points
 from dpaudit.reporting.wording import words
 
 __all__ = ["terms"]
@@ -47,7 +47,7 @@ def _of_proof(facts: Facts) -> dict[str, Any]:
         "epsilon": proved and up(proved.epsilon),
         "strong_epsilon": proved is not None and proved.epsilon <= STRONG,
         "doubtful_epsilon": proved is not None and proved.epsilon >= DOUBTFUL,
-        "best_guess": proved and percent(probability(proved.epsilon, proved.delta)),
+        "best_guess": proved and percent(best_odds(proved_points(proved))),
         "delta": plain(delta),
         "pure": delta == 0,
         "uncommon_delta": delta > COMMON_DELTA,

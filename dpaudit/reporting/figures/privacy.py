@@ -44,7 +44,8 @@ def _attacks(certificate: Certificate) -> list[tuple[float, float]]:
 def _privacy_curve(certificate: Certificate, points: Sequence[CurvePoint]) -> Figure:
     claim, proved, attacks = certificate.claim, certificate.guarantee, _attacks(certificate)
     deltas = [p.delta for p in points] + [d for _, d in attacks]
-    deltas += [] if claim is None else [claim.delta]
+    stated = () if claim is None else claim.points
+    deltas += [point.delta for point in stated]
     floor = _floor(deltas)
     lines, dots, legend = [], [], []
     if points:
@@ -55,8 +56,8 @@ def _privacy_curve(certificate: Certificate, points: Sequence[CurvePoint]) -> Fi
         dots.append(Dot(proved.epsilon, max(proved.delta, floor), Ink.PROVED, Mark.CIRCLE))
         legend.append(Key(Mark.CIRCLE, Ink.PROVED, _named("guarantee", proved)))
     if claim is not None:
-        at = max(claim.delta, floor)
-        dots.append(Dot(claim.epsilon, at, Ink.CLAIM, Mark.SQUARE, hollow=True))
+        places = [(point.epsilon, max(point.delta, floor)) for point in stated]
+        dots += [Dot(*place, Ink.CLAIM, Mark.SQUARE, hollow=True) for place in places]
         legend.append(Key(Mark.SQUARE, Ink.CLAIM, f"claim: {claim}"))
     for epsilon_lower, delta_at in attacks:
         dots.append(Dot(epsilon_lower, max(delta_at, floor), Ink.ATTACK, Mark.TRIANGLE))
@@ -110,7 +111,7 @@ def _trade_off_curve(certificate: Certificate, points: Sequence[CurvePoint]) -> 
         lines.append(Line(grid, trade_off(points, grid), Ink.PROVED, shaded=True))
         legend.append(Key(Mark.LINE, Ink.PROVED, "proved: no test reaches below it"))
     if claim is not None:
-        limit = trade_off([CurvePoint(claim.epsilon, claim.delta)], grid)
+        limit = trade_off(claim.points, grid)
         lines.append(Line(grid, limit, Ink.CLAIM, (6, 3)))
         legend.append(Key(Mark.LINE, Ink.CLAIM, f"claim: {claim}", (6, 3)))
     if attacks:
@@ -139,7 +140,7 @@ def growth_figure(certificate: Certificate, growth: Growth) -> Figure:
         legend.append(Key(Mark.LINE, Ink.PROVED, "proved, in the order of the plan"))
     lines.append(_growth_line((growth.within[-1], *growth.beyond), (4, 3)))
     legend.append(Key(Mark.LINE, Ink.PROVED, "if the whole plan is run again", (4, 3)))
-    if claim is not None and claim.delta == growth.delta:
+    if claim is not None and claim.risk is None and claim.delta == growth.delta:
         ends = np.array([0.0, lines[-1].x[-1]])
         lines.append(Line(ends, np.full(2, claim.epsilon), Ink.CLAIM, (6, 3)))
         legend.append(Key(Mark.LINE, Ink.CLAIM, f"claim: {claim}", (6, 3)))

@@ -54,6 +54,7 @@ def environment() -> Environment:
         "spaced": tables.spaced,
         "percent": percent,
         "plain": plain,
+        "stated": words.stated,
         "tied": lambda text: text.replace(" %", "\u00a0%"),
         "up": up,
     }

@@ -7,15 +7,15 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from dpaudit.certificate import Claim, Scope, Severity, Standing, Verdict
+from dpaudit.certificate import Scope, Severity, Standing, Verdict
 from dpaudit.certificate.findings import float_samplers
 from dpaudit.certificate.verdicts import beyond_proof, contradicting
 from dpaudit.numbers import confidence, down, percent, plain, up
-from dpaudit.reporting.curves import best_odds, probability, proved_points
+from dpaudit.reporting.curves import best_odds, proved_points
 from dpaudit.reporting.wording import words
 
 if TYPE_CHECKING:
-    from dpaudit.certificate import AuditRecord, Certificate
+    from dpaudit.certificate import AuditRecord, Certificate, Claim
 
 __all__ = ["Headline", "Odds", "headline", "rests_on", "strongest_refutation"]
 
@@ -28,7 +28,8 @@ class Odds:
     """Success of the best guess between two equally likely cases; 0.5 is a coin toss.
 
     Attributes:
-        proved: at most this, by the guarantee; None where nothing is proved of what runs.
+        proved: at most this, by the whole curve that is proved; None where nothing is proved of
+            what runs.
         claimed: at most this, by the claim; None where there is none.
         contradicted: whether an attack exceeds the proof, which then is of no use to anybody.
     """
@@ -135,8 +136,8 @@ def _odds(certificate: Certificate) -> Odds:
     disputed = contradicted or bool(certificate.disputed)
     nothing = proved is None or proved.epsilon == math.inf or disputed
     return Odds(
-        None if proved is None or nothing else probability(proved.epsilon, proved.delta),
-        None if claim is None else probability(claim.epsilon, claim.delta),
+        None if proved is None or nothing else best_odds(proved_points(proved)),
+        None if claim is None else (1 + claim.implied.delta(0.0).upper) / 2,
         contradicted,
     )
 
@@ -156,7 +157,7 @@ def _certified(certificate: Certificate, odds: Odds) -> tuple[str, list[str]]:
     if certificate.claim is not None:
         stated = f"The claim ({certificate.claim}) is proved."
     rejected = [_rejected(audit) for audit in certificate.audits if audit.refuted]
-    return sentence, [stated, *_whole_curve(certificate, bound), *rejected]
+    return sentence, [stated, *rejected]
 
 
 def _rejected(audit: AuditRecord) -> str:
@@ -165,15 +166,6 @@ def _rejected(audit: AuditRecord) -> str:
         f"An attack rejects ε = {plain(audit.claim_epsilon)} at δ = {plain(audit.delta)}, which "
         "is a stronger statement and not the one above."
     )
-
-
-def _whole_curve(certificate: Certificate, bound: float) -> list[str]:
-    """A second, smaller bound where the whole curve gives one: each of its points holds."""
-    proved = certificate.guarantee
-    best = bound if proved is None else best_odds(proved_points(proved))
-    if best > bound - 0.001:
-        return []
-    return [f"The whole curve below proves even less: at most {percent(best)}."]
 
 
 def _unproven(certificate: Certificate, odds: Odds) -> tuple[str, list[str]]:
@@ -195,15 +187,14 @@ def _unproven(certificate: Certificate, odds: Odds) -> tuple[str, list[str]]:
         return f"{_adversary(certificate)} to at most {percent(odds.proved)}.", []
     details = [
         f"Claimed is {claim}; proved is ε = {up(proved.epsilon)}, δ = {plain(proved.delta)}. "
-        "The truth may lie between them.",
-        *_whole_curve(certificate, odds.proved),
+        "The truth may lie between them."
     ]
     limit, bound = percent(odds.claimed or 1.0), percent(odds.proved)
-    if limit == bound:
+    if odds.proved <= (odds.claimed or 1.0) or limit == bound:
         return f"The claim is not proved. {_adversary(certificate)} to at most {bound}.", details
     sentence = (
         f"The claim is not proved: it promises that {_lower_first(_adversary(certificate))} to "
-        f"at most {limit}, but the proved (ε, δ) alone would allow {bound}."
+        f"at most {limit}, but the proof allows {bound}."
     )
     return sentence, details
 
@@ -262,7 +253,7 @@ def _refuted(certificate: Certificate, odds: Odds) -> tuple[str, list[str]]:
 
 def _shown(audit: AuditRecord, claim: Claim | None) -> str:
     tested, at = plain(audit.claim_epsilon), f"at δ = {plain(audit.delta)}"
-    claimed = tested if claim is None else plain(claim.epsilon)
+    claimed = tested if claim is None or claim.risk is not None else plain(claim.epsilon)
     if audit.epsilon_lower is None:
         return f"that ε = {tested} {at} is exceeded"
     unbounded = audit.epsilon_lower == math.inf

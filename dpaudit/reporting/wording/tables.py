@@ -17,9 +17,10 @@ from dpaudit.numbers import plain, up
 from dpaudit.plan import Invocation, Plan, Sampling
 from dpaudit.reporting.text import compact
 from dpaudit.reporting.wording import words
+from dpaudit.tables import inline
 
 if TYPE_CHECKING:
-    from dpaudit.certificate import AuditRecord, Certificate
+    from dpaudit.certificate import AuditRecord, Certificate, Claim
 
 __all__ = [
     "ComparedRow",
@@ -261,12 +262,21 @@ def replay_command(certificate: Certificate, audit: AuditRecord) -> str | None:
         return None
     subject = certificate.subject
     line = ["dpaudit", "audit", subject.name, "--pair", *texts]
-    line += ["--epsilon", repr(audit.claim_epsilon), "--delta", repr(audit.delta)]
+    line += _tested(certificate.claim, audit)
     line += ["--runs", str(audit.runs)] if audit.runs else []
     line += [] if audit.confidence is None else ["--confidence", repr(audit.confidence)]
     line += [*_settings(subject.configuration)]
     line += [] if audit.seed is None else ["--seed", str(audit.seed)]
     return shlex.join(line)
+
+
+def _tested(claim: Claim | None, audit: AuditRecord) -> list[str]:
+    """What an audit tests: a claim of a risk, which may be more than one (ε, δ), or these."""
+    tested = (audit.claim_epsilon, audit.delta)
+    if claim is None or claim.risk is None or tested != (claim.epsilon, claim.delta):
+        return ["--epsilon", repr(tested[0]), "--delta", repr(tested[1])]
+    stated = claim.risk.to_dict().items()
+    return ["--claim", ", ".join(f"{name} = {inline(value)}" for name, value in stated)]
 
 
 def _settings(configuration: Mapping[str, Any]) -> list[str]:

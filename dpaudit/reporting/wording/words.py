@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 
 from dpaudit.accounting import AccountantName
-from dpaudit.certificate import Severity
+from dpaudit.certificate import Claim, Severity
 from dpaudit.numbers import plain
 from dpaudit.plan import (
     AddRemove,
@@ -26,6 +26,7 @@ __all__ = [
     "neighbours",
     "published",
     "secret",
+    "stated",
     "trusted",
 ]
 
@@ -71,6 +72,17 @@ SEVERITIES = {
     Severity.NOTE: "worth knowing",
 }
 """How much a finding matters."""
+
+
+def stated(claim: Claim) -> str:
+    """A claim in its own numbers.
+
+    >>> stated(Claim(12.649110640673518, 1e-5)), stated(Claim.of(advantage=0.1))
+    ('ε = 12.6491, δ = 1e-05', 'advantage ≤ 0.1')
+    """
+    if claim.risk is not None:
+        return str(claim)
+    return f"ε = {plain(claim.epsilon)}, δ = {plain(claim.delta)}"
 
 
 def adversary(trust: TrustModel) -> str:

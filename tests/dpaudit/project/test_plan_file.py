@@ -158,7 +158,7 @@ GOOD = invocation(mechanism='"gaussian"', sigma=1, sensitivity=1)
         (GOOD.replace('"gaussian"', '"magic"'), "mechanism is 'magic'"),
         (GOOD.replace('"gaussian"', "3"), "mechanism is 3"),
         (GOOD + "\n[claim]\nepsilon = -1", "epsilon is -1"),
-        (GOOD + "\n[claim]\ndelta = 0.1", "lacks the key 'epsilon'"),
+        (GOOD + "\n[claim]\ndelta = 0.1", "states nothing; it must be like"),
         (GOOD + "\n[extra]\n", "unknown key 'extra'"),
         (GOOD + "\nsigma = 2", "is not TOML"),
         ("=", "is not TOML"),

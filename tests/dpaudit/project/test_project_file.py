@@ -131,7 +131,7 @@ def test_what_a_file_leaves_out_has_a_default(read, tmp_path):
         ('[[subject]]\nname = "a"\ntarget = "p.toml"\nset = {x = 1}', "set is given for a plan"),
         (SUBJECT + "set = 3", "set is 3"),
         (SUBJECT + "claim = 3", "claim is 3; it must be a table"),
-        (SUBJECT + "claim = {}", "lacks the key 'epsilon'"),
+        (SUBJECT + "claim = {}", "states nothing; it must be like"),
         (SUBJECT + "claim = {epsilon = nan}", "epsilon is nan"),
         (SUBJECT + "claim = {epsilon = 1, delt = 0}", "unknown key 'delt'; did you mean 'delta'"),
         (SUBJECT + "claim = {epsilon = 1, source = 3}", "source is 3"),

@@ -103,7 +103,7 @@ def _parameter_details(facts: Facts) -> Iterator[str]:
     claim, guarantee = facts.certificate.claim, facts.certificate.guarantee
     if claim is not None:
         source = f" ({escaped(claim.source)})" if claim.source else ""
-        yield f"Claimed: ε = {plain(claim.epsilon)}, δ = {plain(claim.delta)}{source}."
+        yield f"Claimed: {words.stated(claim)}{source}."
     if facts.proved is None:
         yield f"No parameters are stated: {escaped(facts.unproved)}."
     if guarantee is None:

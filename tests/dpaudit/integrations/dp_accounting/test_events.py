@@ -6,6 +6,8 @@ from typing import Any
 import pytest
 from accounting_builders import ROW, plan, poisson, use
 from dp_accounting import dp_event as dp
+from dp_accounting import pld, rdp
+from dp_accounting.privacy_accountant import NeighboringRelation
 
 from dpaudit.accounting import guarantee
 from dpaudit.errors import InputError, UnsupportedError
@@ -14,13 +16,16 @@ from dpaudit.integrations.opacus import from_opacus_history, to_opacus_history
 from dpaudit.integrations.opendp import from_opendp_measurement
 from dpaudit.mechanisms import (
     ApproximateBlackBox,
+    BinaryTree,
     ConcentratedBlackBox,
+    ContinualGaussian,
+    ContinualLaplace,
     DiscreteLaplace,
     Gaussian,
     Laplace,
     PureBlackBox,
 )
-from dpaudit.plan import AddRemove, FixedSizeSampling, MetricBall, ReplaceOne
+from dpaudit.plan import AddRemove, FixedSizeSampling, MetricBall, ReplaceOne, ZeroOut
 
 EVENTS = [
     dp.GaussianDpEvent(10.0),
@@ -39,6 +44,47 @@ EVENTS = [
 @pytest.mark.parametrize("relation", [AddRemove(), ReplaceOne()], ids=str)
 def test_an_event_comes_back(event: Any, relation: Any) -> None:
     assert to_dp_event(from_dp_event(event, relation=relation, unit=ROW)) == event
+
+
+@pytest.mark.parametrize("relation", [ZeroOut(), ReplaceOne()], ids=str)
+@pytest.mark.parametrize("steps", [1, 2, 100, 128])
+def test_a_tree_comes_back(steps: int, relation: Any) -> None:
+    event = dp.SelfComposedDpEvent(dp.SingleEpochTreeAggregationDpEvent(3.0, steps), 2)
+    assert to_dp_event(from_dp_event(event, relation=relation, unit=ROW)) == event
+
+
+@pytest.mark.parametrize("steps", [1, 7, [8, 100, 3], 128])
+def test_a_tree_costs_what_dp_accounting_says(steps: Any) -> None:
+    event = dp.SingleEpochTreeAggregationDpEvent(3.0, steps)
+    accountant = rdp.RdpAccountant(neighboring_relation=NeighboringRelation.REPLACE_SPECIAL)
+    theirs = accountant.compose(event).get_epsilon(1e-6)
+    ours = from_dp_event(event, relation=ZeroOut(), unit=ROW)
+    assert guarantee(ours, 1e-6, "gaussian").epsilon <= theirs
+    assert guarantee(ours, 1e-6, "rdp").epsilon == pytest.approx(theirs, rel=1e-3)
+
+
+@pytest.mark.parametrize(
+    ("shifts", "shares"), [([0.0, 2.0], [0.9, 0.1]), ([1.0], [1.0]), ([0, 0, 1], [0.2, 0.3, 0.5])]
+)
+def test_a_mixture_of_two_is_a_poisson_sample(shifts: Any, shares: Any) -> None:
+    event = dp.SelfComposedDpEvent(dp.MixtureOfGaussiansDpEvent(1.5, shifts, shares), 3)
+    theirs = pld.PLDAccountant().compose(event).get_epsilon(1e-6)
+    ours = from_dp_event(event, relation=AddRemove(), unit=ROW)
+    assert guarantee(ours, 1e-6).epsilon == pytest.approx(theirs, rel=1e-3)
+
+
+def test_continual_releases_become_the_release_of_their_nodes() -> None:
+    for mechanism in (
+        ContinualGaussian(sigma=3.0, factorization=BinaryTree(20), participations=2),
+        ContinualGaussian(sigma=3.0, factorization=BinaryTree(20), symmetric=True),
+        ContinualLaplace(scale=9.0, factorization=BinaryTree(20)),
+    ):
+        for relation in (AddRemove(), ReplaceOne()):
+            declared = plan(use(mechanism, 2.0, relation))
+            back = from_dp_event(to_dp_event(declared), relation=relation, unit=ROW)
+            first = guarantee(declared, 1e-6).epsilon
+            found = guarantee(back, 1e-6).epsilon
+            assert first * (1 - 1e-12) <= found <= first * (1 + 1e-9)
 
 
 def test_randomised_response_is_for_replace_one() -> None:
@@ -74,7 +120,20 @@ def test_several_gaussian_releases_of_one_sample_are_one() -> None:
         (dp.UnsupportedDpEvent(), "UnsupportedDpEvent has no counterpart"),
         (dp.GaussianDpEvent(0.0), "GaussianDpEvent has no counterpart"),
         (dp.ZCDpEvent(0.1, 0.2), "ZCDpEvent has no counterpart"),
-        (dp.SingleEpochTreeAggregationDpEvent(1.0, 4), "SingleEpochTreeAggregationDpEvent"),
+        (dp.SingleEpochTreeAggregationDpEvent(1.0, 4), "SingleEpochTreeAggregationDpEvent is for"),
+        (dp.RepeatAndSelectDpEvent(dp.GaussianDpEvent(1.0), 3, 1), "RepeatAndSelectDpEvent has"),
+        (
+            dp.SampledWithReplacementDpEvent(100, 10, dp.GaussianDpEvent(1.0)),
+            "SampledWithReplacementDpEvent has",
+        ),
+        (
+            dp.TruncatedSubsampledGaussianDpEvent(100, 0.1, 20, 1.0),
+            "TruncatedSubsampledGaussianDpEvent has",
+        ),
+        (
+            dp.MixtureOfGaussiansDpEvent(1.0, [0, 1, 2], [0.5, 0.3, 0.2]),
+            "MixtureOfGaussiansDpEvent has a counterpart only where",
+        ),
         (
             dp.PoissonSampledDpEvent(0.1, dp.SelfComposedDpEvent(dp.LaplaceDpEvent(1.0), 2)),
             "several releases from one sample",

@@ -36,6 +36,6 @@ class TestLabel:
         assert "0.987654" in item.reason
 
     def test_interpretation(self):
-        """ε = ln 3 lets the best guess at even odds be right three times in four."""
+        """Laplace noise of ε = ln 3: the best guess is right with 1 − e^(−ε/2)/2 = 0.7113."""
         item = answers(made(Laplace(1 / 1.0986122886681098)))["label-interpretation"]
-        assert "75 %" in item.reason
+        assert "71.2 %" in item.reason

@@ -8,7 +8,7 @@ from dpaudit import (
     Claim,
     Verdict,
 )
-from dpaudit.certificate import Rehearsal
+from dpaudit.certificate import Rehearsal, SubjectRecord, certify
 from dpaudit.reporting.wording.headline import headline, strongest_refutation
 
 
@@ -18,7 +18,7 @@ def test_certified(certificates):
     assert said.sentence == (
         "If the code does what the plan declares, someone who sees everything that leaves your "
         "device can improve a 50:50 guess about "
-        "which of two answers you gave to at most 73.2 %."
+        "which of two answers you gave to at most 69.7 %."
     )
     assert "The claim (ε = 1, δ = 0) is proved." in said.details
     assert said.open_points == "2 warnings need a decision."
@@ -48,10 +48,26 @@ def test_certified_with_the_code(certificates):
     assert any("the plan and of the code that was rehearsed" in line for line in said.details)
 
 
-def test_whole_curve_bounds_the_guess_further(certificates):
+def test_the_whole_curve_bounds_the_guess(certificates):
     """Total variation of Laplace noise at distance 1 scale: 1 − e^−1/2."""
-    details = " ".join(headline(certificates["certified"]).details)
-    assert "at most 69.7 %" in details  # (1 + 0.393470) / 2, rounded up
+    proved = headline(certificates["certified"]).odds.proved
+    assert proved == pytest.approx((1 + 0.393469340287) / 2)
+    assert proved >= (1 + 0.393469340287) / 2
+
+
+def test_each_kind_of_claim_is_told_in_its_own_numbers(certificates):
+    for claim, limit in (
+        (Claim.of(advantage=0.5), 0.75),
+        (Claim.of(success=0.8), 0.8),
+        (Claim.of(curve=[[0.0, 0.4], [1.0, 0.0]]), 0.7),
+    ):
+        plan = certificates["certified"].plan
+        said = headline(certify(plan, subject=SubjectRecord("tests:X"), claim=claim))
+        assert f"The claim ({claim}) is proved." in said.details
+        assert said.odds.claimed == pytest.approx(limit)
+    beyond = certify(plan, subject=SubjectRecord("tests:X"), claim=Claim.of(advantage=0.2))
+    assert "promises that" in headline(beyond).sentence
+    assert "at most 60 %, but the proof allows 69.7 %" in headline(beyond).sentence
     assert "curve" not in " ".join(headline(certificates["bare"]).details)
 
 

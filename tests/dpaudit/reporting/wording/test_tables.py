@@ -3,7 +3,7 @@
 import shlex
 from dataclasses import replace
 
-from dpaudit import Severity
+from dpaudit import Claim, Severity
 from dpaudit.project.targets import parse_settings
 from dpaudit.reporting.wording.tables import (
     commands,
@@ -62,6 +62,10 @@ def test_replay(certificates):
     assert line[3:6] == ["--pair", "[0.0]", "[1.0]"]
     assert line[line.index("--runs") + 1] == "123457"
     assert line[line.index("--seed") + 1] == "77"
+    claim = Claim.of(mu=0.5, delta=1e-9)
+    tested = replace(certificate.audits[0], claim_epsilon=claim.epsilon, delta=claim.delta)
+    line = shlex.split(replay_command(replace(certificate, claim=claim), tested))
+    assert line[line.index("--claim") + 1] == "mu = 0.5, delta = 1e-09"
     huge = replace(certificate.audits[0], pair=[list(range(1000)), []])
     assert replay_command(certificate, huge) is None
     assert replay_command(certificate, replace(huge, pair="unknown")) is None

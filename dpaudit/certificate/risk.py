@@ -1,0 +1,359 @@
+"""What a claim may say in place of (ε, δ): how well an attack may do, or a whole trade-off curve.
+
+Neighbours are symmetric, so each statement is meant, and proved, in both directions. A proof is a
+curve δ(ε), rounded up; each class says when such a curve lies within it.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, TypeVar
+
+import numpy as np
+
+from dpaudit import validate
+from dpaudit.accounting import Composition, CurvePoint, Interval
+from dpaudit.accounting.best import BestComposition
+from dpaudit.accounting.closed_forms.gaussian import GaussianComposition
+from dpaudit.accounting.closed_forms.zcdp import ZcdpComposition
+from dpaudit.accounting.guarantees import ParallelComposition
+from dpaudit.certificate.attack_bounds import (
+    advantage,
+    bayes_success,
+    log_odds,
+    true_positive_rate,
+)
+from dpaudit.certificate.normal import excess_over_normal
+from dpaudit.errors import InputError
+from dpaudit.fields import OpenProbability, Positive, Probability, Record
+from dpaudit.mechanisms.rounding import round_up, up
+from dpaudit.numbers import FLOAT_SLACK, plain
+from dpaudit.numbers import up as upwards
+
+__all__ = [
+    "RISKS",
+    "Advantage",
+    "BayesSuccess",
+    "Concentrated",
+    "GaussianCurve",
+    "PointsCurve",
+    "Risk",
+    "TradeOffPoints",
+    "TruePositiveRate",
+]
+
+_Found = TypeVar("_Found", bound=Composition)
+
+
+@dataclass(frozen=True)
+class PointsCurve(Composition):
+    """All that follows from some (ε, δ) which hold together.
+
+    Attributes:
+        points: at least one.
+    """
+
+    points: tuple[CurvePoint, ...]
+
+    def epsilon(self, delta: float) -> Interval:
+        """The least ε of the points whose δ is not larger."""
+        held = (point.epsilon for point in self.points if point.delta <= delta)
+        return Interval(None, min(held, default=math.inf))
+
+    def delta(self, epsilon: float) -> Interval:
+        """The least that a point leaves (Kairouz, Oh and Viswanath 2015, Theorem 2.1)."""
+        return Interval(None, min(_left(point, epsilon) for point in self.points))
+
+    @property
+    def native(self) -> Mapping[str, Any]:
+        """The points."""
+        return {"points": [point.to_dict() for point in self.points]}
+
+
+def _left(point: CurvePoint, epsilon: float) -> float:
+    """The δ at ε that follows from one point: δ is convex in e^ε, and 1 at e^ε = −1."""
+    if epsilon >= point.epsilon:
+        return point.delta
+    share = -math.expm1(epsilon - point.epsilon) / (1 + math.exp(-point.epsilon))
+    return min(1.0, up(point.delta + (1 - point.delta) * share, 4))
+
+
+def _sampled(curve: Composition, slack: float) -> tuple[CurvePoint, ...]:
+    """Points of a smooth curve with ``slack`` added to its δ; at the usual δ comes first."""
+    deltas = [1e-5, *np.geomspace(1e-12, 0.5, 48).tolist()]
+    found = {curve.epsilon(delta).upper: min(1.0, delta + slack) for delta in deltas}
+    kept = [CurvePoint(*each) for each in found.items() if 0 < each[0] < math.inf]
+    return (*kept, CurvePoint(0.0, min(1.0, curve.delta(0.0).upper + slack)))
+
+
+@dataclass(frozen=True)
+class Risk(Record, ABC):
+    """A statement in place of (ε, δ); the first of its fields is the key that tells its kind."""
+
+    @property
+    @abstractmethod
+    def points(self) -> tuple[CurvePoint, ...]:
+        """The (ε, δ) that follow from it, of a smooth curve some; audits test the first apart."""
+
+    @abstractmethod
+    def excess(self, whole: Composition) -> str | None:
+        """What is proved instead, in words; None where the proof lies within the statement."""
+
+    @property
+    def delta_wanted(self) -> float | None:
+        """The δ at which a guarantee beside it is of interest, where it names one."""
+        return getattr(self, "delta", None) or None
+
+
+@dataclass(frozen=True)
+class Advantage(Risk):
+    """No test has TPR − FPR above this: (0, δ)-privacy.
+
+    Attributes:
+        advantage: the largest |TPR − FPR|, in [0, 1).
+    """
+
+    advantage: Probability
+
+    def __str__(self) -> str:
+        return f"advantage ≤ {self.advantage:g}"
+
+    @property
+    def points(self) -> tuple[CurvePoint, ...]:
+        """One at ε = 0."""
+        return (CurvePoint(0.0, self.advantage),)
+
+    def excess(self, whole: Composition) -> str | None:
+        """The advantage that is proved."""
+        proved = advantage(whole)
+        return None if proved <= self.advantage else f"advantage ≤ {_told(proved, self.advantage)}"
+
+
+@dataclass(frozen=True)
+class BayesSuccess(Risk):
+    """No guess between two data sets is right more often than this.
+
+    Attributes:
+        success: probability that the best guess is right, in (0, 1); at least the larger prior.
+        prior: probability of the one data set before anything is seen, in (0, 1).
+    """
+
+    success: OpenProbability
+    prior: OpenProbability = 0.5
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if Fraction(self.success) < self._sure:
+            raise InputError(
+                f"success is {self.success:g}; at prior {self.prior:g} a guess that sees nothing "
+                f"is right with {float(self._sure):g}, so it must be at least that."
+            )
+
+    def __str__(self) -> str:
+        return f"success ≤ {self.success:g} at prior {self.prior:g}"
+
+    @property
+    def _sure(self) -> Fraction:
+        return max(Fraction(self.prior), 1 - Fraction(self.prior))
+
+    @property
+    def points(self) -> tuple[CurvePoint, ...]:
+        """One at e^ε = m/(1 − m), with m the larger prior."""
+        share = (Fraction(self.success) - self._sure) / (1 - self._sure)
+        return (CurvePoint(log_odds(self._sure, 1), round_up(share)),)
+
+    def excess(self, whole: Composition) -> str | None:
+        """The success that is proved."""
+        proved = bayes_success(whole, self.prior)
+        if proved <= self.success:
+            return None
+        return f"success ≤ {_told(proved, self.success)} at prior {self.prior:g}"
+
+
+@dataclass(frozen=True)
+class TruePositiveRate(Risk):
+    """No test of this FPR has a larger TPR.
+
+    Attributes:
+        tpr: the largest true-positive rate, in (0, 1); at least ``fpr``.
+        fpr: the false-positive rate, in (0, 1).
+    """
+
+    tpr: OpenProbability
+    fpr: OpenProbability
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.tpr < self.fpr:
+            raise InputError(
+                f"tpr is {self.tpr:g}; a coin toss reaches the fpr, {self.fpr:g}, so it must be at "
+                "least that."
+            )
+
+    def __str__(self) -> str:
+        return f"TPR ≤ {self.tpr:g} at FPR {self.fpr:g}"
+
+    @property
+    def points(self) -> tuple[CurvePoint, ...]:
+        """One. The ROC curve is concave, from (0, 0) to (1, 1).
+
+        Its chords bound TPR by 1 − (1 − t)(1 − x)/(1 − a) at an FPR x below a, and by tx/a above;
+        the tangent through (0, (t − a)/(1 − a)) and (a/t, 1) is above both.
+        """
+        high, low = Fraction(self.tpr), Fraction(self.fpr)
+        if high + low > 1:  # the same rates with the data sets exchanged
+            high, low = 1 - low, 1 - high
+        odds = high * (1 - high) / (low * (1 - low))
+        epsilon = up(math.log(odds) * (1 + 1e-14) + 1e-16) if odds > 1 else 0.0
+        return (CurvePoint(epsilon, round_up((high - low) / (1 - low))),)
+
+    def excess(self, whole: Composition) -> str | None:
+        """The rate that is proved."""
+        proved = true_positive_rate(whole, self.fpr, self.tpr)
+        return (
+            None if proved <= self.tpr else f"TPR ≤ {_told(proved, self.tpr)} at FPR {self.fpr:g}"
+        )
+
+
+@dataclass(frozen=True)
+class TradeOffPoints(Risk):
+    """A curve by its points: each (ε, δ) holds.
+
+    Attributes:
+        curve: the points, at least one.
+    """
+
+    curve: tuple[CurvePoint, ...]
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not self.curve:
+            raise InputError("curve has no point; give some, such as [[0.5, 1e-3], [1.0, 1e-6]].")
+        for point in self.curve:
+            validate.non_negative(epsilon=point.epsilon)
+            validate.probability(delta=point.delta)
+
+    def __str__(self) -> str:
+        shown = [f"({point.epsilon:g}, {point.delta:g})" for point in self.curve]
+        rest = f" and {len(shown) - 4} more" if len(shown) > 4 else ""
+        return f"(ε, δ) = {', '.join(shown[:4])}{rest}"
+
+    @property
+    def points(self) -> tuple[CurvePoint, ...]:
+        """All of them."""
+        return self.curve
+
+    def excess(self, whole: Composition) -> str | None:
+        """The first point that is not proved, and what is at its δ."""
+        for point in self.curve:
+            proved = whole.epsilon(point.delta).upper
+            if proved > point.epsilon:
+                shown = _told(proved, point.epsilon) if proved < math.inf else "∞"
+                return f"ε = {shown} at δ = {point.delta:g}"
+        return None
+
+    @property
+    def delta_wanted(self) -> float:
+        """The least of all points."""
+        return min(point.delta for point in self.curve)
+
+
+@dataclass(frozen=True)
+class GaussianCurve(Risk):
+    """μ-Gaussian differential privacy (Dong, Roth and Su 2022), a whole curve.
+
+    No two data sets are easier to tell apart than N(0, 1) and N(μ, 1). A curve with other tails
+    than the normal ones is proved with a δ of its own: δ(ε) is then at most δ + (1 − δ) times the
+    Gaussian one. μ is compared up to a relative 1e-12, the rounding of floats.
+
+    Attributes:
+        mu: μ, above 0.
+        delta: probability of the event, in [0, 1).
+    """
+
+    mu: Positive
+    delta: Probability = 0.0
+
+    def __str__(self) -> str:
+        return f"μ = {self.mu:g}{_and_delta(self.delta)}"
+
+    @property
+    def points(self) -> tuple[CurvePoint, ...]:
+        """Some of the curve."""
+        return _sampled(GaussianComposition(self.mu), self.delta)
+
+    def excess(self, whole: Composition) -> str | None:
+        """The μ that is proved, or an ε at which the curves cross."""
+        exact = _parts(whole, GaussianComposition)
+        if exact is not None:
+            mu = max(part.mu for part in exact)
+            if self.delta == 0 or mu <= self.mu * (1 + FLOAT_SLACK):
+                return None if mu <= self.mu * (1 + FLOAT_SLACK) else f"μ = {_told(mu, self.mu)}"
+        return excess_over_normal(whole, self.mu, self.delta)
+
+
+@dataclass(frozen=True)
+class Concentrated(Risk):
+    """ρ-zero-concentrated differential privacy (Bun and Steinke 2016), as the accountant proves it.
+
+    ρ is compared up to a relative 1e-12, the rounding of floats.
+
+    Attributes:
+        rho: ρ, above 0.
+        delta: probability of an event for which it does not hold, in [0, 1).
+    """
+
+    rho: Positive
+    delta: Probability = 0.0
+
+    def __str__(self) -> str:
+        return f"ρ = {self.rho:g}{_and_delta(self.delta)}"
+
+    @property
+    def points(self) -> tuple[CurvePoint, ...]:
+        """Some of its conversion to (ε, δ)."""
+        return _sampled(ZcdpComposition(self.rho, math.inf), self.delta)
+
+    def excess(self, whole: Composition) -> str | None:
+        """The ρ that is proved."""
+        parts = _parts(whole, ZcdpComposition)
+        if parts is None:
+            return "no ρ, as not every invocation is zero-concentrated"
+        rho, slack = max(part.rho for part in parts), max(part.slack for part in parts)
+        if rho <= self.rho * (1 + FLOAT_SLACK) and slack <= self.delta:
+            return None
+        return f"ρ = {_told(rho, self.rho)}{_and_delta(slack)}"
+
+
+def _and_delta(delta: float) -> str:
+    return f", δ = {delta:g}" if delta else ""
+
+
+def _told(value: float, beside: float) -> str:
+    """Rounded up, with digits enough to tell it from the claim."""
+    return upwards(value) if upwards(value) != plain(beside) else repr(value)
+
+
+def _parts(whole: Composition, kind: type[_Found]) -> list[_Found] | None:
+    """What accountants of one kind prove of each group of units; None where they do not apply."""
+    groups = whole.groups if isinstance(whole, ParallelComposition) else (whole,)
+    found: list[_Found] = []
+    for group in groups:
+        every = group.compositions.values() if isinstance(group, BestComposition) else [group]
+        found += [each for each in every if isinstance(each, kind)][:1]
+    return found if len(found) == len(groups) else None
+
+
+RISKS: dict[str, type[Risk]] = {
+    "advantage": Advantage,
+    "tpr": TruePositiveRate,
+    "success": BayesSuccess,
+    "mu": GaussianCurve,
+    "rho": Concentrated,
+    "curve": TradeOffPoints,
+}
+"""By the key that tells the kind of a claim."""

@@ -1,0 +1,162 @@
+"""The command ``audit``: attacks on running code, and on a catalogue of mechanisms."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, NoReturn
+
+import typer
+
+from dpaudit.cli.options import (
+    Json,
+    Seed,
+    Settings,
+    Stated,
+    foreign_code,
+    number,
+    whole_number,
+)
+
+__all__ = ["audit"]
+
+
+def audit(
+    subject: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="SUBJECT|FILE.py:function",
+            help="A subject, or a function f(data, rng) or f(data, rng, size).",
+        ),
+    ] = None,
+    pair: Annotated[
+        tuple[str, str] | None,
+        typer.Option("--pair", metavar="JSON JSON", help="Two neighbouring data sets."),
+    ] = None,
+    epsilon: Annotated[
+        float | None,
+        typer.Option(
+            "--epsilon",
+            parser=number,
+            metavar="NUMBER",
+            help="Claimed ε; the subject's own by default.",
+        ),
+    ] = None,
+    delta: Annotated[
+        float | None,
+        typer.Option(
+            "--delta",
+            parser=number,
+            metavar="NUMBER",
+            help="Claimed δ; the subject's own, or 0.",
+        ),
+    ] = None,
+    claim: Stated = None,
+    runs: Annotated[
+        int | None,
+        typer.Option(
+            "--runs", parser=whole_number, metavar="N", help="Runs on each side; 10 000 by default."
+        ),
+    ] = None,
+    confidence: Annotated[
+        float,
+        typer.Option(
+            "--confidence", parser=number, metavar="NUMBER", help="Of the lower bound, in (0, 1)."
+        ),
+    ] = 0.95,
+    through_run: Annotated[
+        bool,
+        typer.Option(
+            "--through-run",
+            help="Attack the real run of a subject, not its audit_release.",
+        ),
+    ] = False,
+    settings: Settings = None,
+    seed: Seed = None,
+    workers: Annotated[
+        int, typer.Option("--workers", parser=whole_number, metavar="N", help="Worker processes.")
+    ] = 1,
+    dask: Annotated[
+        str | None,
+        typer.Option("--dask", metavar="ADDRESS", help="Run on this dask scheduler instead."),
+    ] = None,
+    timeout: Annotated[
+        float,
+        typer.Option("--timeout", parser=number, metavar="SECONDS", help="That one run may take."),
+    ] = 60.0,
+    journal: Annotated[
+        Path | None,
+        typer.Option(
+            "--journal", help="Keep finished runs here, and go on from them (needs --seed)."
+        ),
+    ] = None,
+    catalogue: Annotated[
+        bool,
+        typer.Option(
+            "--catalogue",
+            help="Measure the auditors on a folder of right and wrong mechanisms "
+            "(the argument, or audits/catalogue).",
+        ),
+    ] = False,
+    seeds: Annotated[
+        int,
+        typer.Option(
+            "--seeds", parser=whole_number, metavar="N", help="Audits of each catalogue row."
+        ),
+    ] = 1,
+    output: Annotated[
+        Path | None,
+        typer.Option("-o", "--output", help="Write the certificate with this audit (JSON)."),
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Attack running code on neighbouring data, with a stated error rate."""
+    if catalogue:
+        _audit_catalogue(subject, runs, seed, seeds, as_json=as_json)
+    if subject is None:
+        raise typer.BadParameter("give a subject or FILE.py:function, or --catalogue")
+    from dpaudit.cli import show
+    from dpaudit.project import Execution
+    from dpaudit.workflow.attacking import audit_target
+
+    execution = Execution(
+        runs=10_000 if runs is None else runs,
+        confidence=confidence,
+        seed=seed,
+        workers=workers,
+        dask=dask,
+        timeout=timeout,
+        journal=journal,
+    )
+    with foreign_code():
+        outcome = audit_target(
+            subject,
+            settings or (),
+            pair,
+            epsilon,
+            delta,
+            execution,
+            through_run=through_run,
+            claim=claim,
+        )
+    if output is not None:
+        outcome.certificate().save(output)
+    show.audit(outcome, as_json=as_json)
+    raise typer.Exit(outcome.exit_code)
+
+
+def _audit_catalogue(
+    folder: str | None, runs: int | None, seed: int | None, seeds: int, *, as_json: bool
+) -> NoReturn:
+    """The table of a catalogue, row by row as they are done."""
+    from dpaudit.cli import show
+    from dpaudit.workflow.catalogue import DEFAULT_CATALOGUE, audit_catalogue
+
+    table = audit_catalogue(
+        folder or DEFAULT_CATALOGUE,
+        seed=seed,
+        seeds=seeds,
+        runs=runs,
+        progress=None if as_json else show.catalogue_row,
+    )
+    show.catalogue(table, as_json=as_json)
+    raise typer.Exit(0 if table.as_expected else 1)

@@ -1,0 +1,73 @@
+"""The commands that help to write a plan: ``list`` and ``calibrate``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from dpaudit.cli.options import Json, Stated
+
+__all__ = ["calibrate", "list_kinds"]
+
+
+def list_kinds(
+    name: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="[NAME]",
+            help="A mechanism, relation, sampling scheme, factorization or accountant: all its "
+            "keys, and a plan that certifies.",
+        ),
+    ] = None,
+    relations: Annotated[
+        bool, typer.Option("--relations", help="What each relation means, and how to write it.")
+    ] = False,
+    as_json: Json = False,
+) -> None:
+    """List what is installed, or tell all of one mechanism, relation or sampling scheme."""
+    from dpaudit.cli import show, show_plan
+    from dpaudit.cli.inventory import inventory
+    from dpaudit.plan import Relation
+    from dpaudit.project.describing import described
+
+    if relations or name is not None:
+        names = sorted(Relation.kinds()) if name is None else [name]
+        show_plan.descriptions([described(each) for each in names], as_json=as_json)
+    else:
+        show.inventory(inventory(), as_json=as_json)
+
+
+def calibrate(
+    target: Annotated[
+        str, typer.Argument(metavar="MECHANISM|PLAN.toml", help="Such as gaussian, or a plan file.")
+    ],
+    claim: Stated = None,
+    settings: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--set",
+            metavar="KEY=VALUE",
+            help="A key of the invocation or of [plan], such as count=100.",
+        ),
+    ] = None,
+    at: Annotated[
+        str,
+        typer.Option(
+            "--at", metavar="LABEL", help="Change the noise of this invocation alone, not of all."
+        ),
+    ] = "",
+    output: Annotated[
+        Path | None, typer.Option("-o", "--output", help="Write the calibrated plan (TOML).")
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Find the least noise for which a claim is certified."""
+    from dpaudit.cli import show_plan
+    from dpaudit.workflow.calibrating import calibrate_target
+
+    found = calibrate_target(target, settings or (), claim, at)
+    if output is not None:
+        found.save(output)
+    show_plan.calibrated(found, output, as_json=as_json)

@@ -1,0 +1,253 @@
+"""What a plan file may say, as told by the classes themselves: parameters, and a plan of each kind.
+
+Types follow from annotations, meanings from docstrings, so that mechanisms of other packages are
+described as the own ones are.
+"""
+
+from __future__ import annotations
+
+import inspect
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import MISSING, Field, dataclass, fields, replace
+from typing import Any, get_args, get_type_hints
+
+from dpaudit import tables
+from dpaudit.accounting import Accountant
+from dpaudit.fields import Kinded, Record, plain, requirements
+from dpaudit.mechanisms import Mechanism
+from dpaudit.mechanisms.continual.factorization import Factorization
+from dpaudit.plan import Invocation, Relation, Sampling
+
+__all__ = [
+    "Description",
+    "Parameter",
+    "described",
+    "example_of",
+    "first_line",
+    "parameters",
+    "plan_text",
+]
+
+_OF_PLAN: dict[str, Any] = {"unit": "row", "relation": "add-remove", "trust": "central"}
+_CLAIM = {"epsilon": 2.0, "delta": 1e-5}
+
+_VALUES: dict[str, Any] = {
+    "at": "sum",
+    "clip": [0.0, 1.0],
+    "clip_norm": 1.0,
+    "count": 1,
+    "delta": 1e-6,
+    "epsilon": 0.5,
+    "factorization": {"kind": "binary-tree", "steps": 16},
+    "fixed_steps": False,
+    "group": "round 1",
+    "label": "my release",
+    "participations": 1,
+    "pole_rates": [0.1],
+    "population": 10_000,
+    "radius": 2.0,
+    "rate": 0.01,
+    "rho": 0.05,
+    "sampling": {"scheme": "poisson", "rate": 0.01},
+    "scale": 10.0,
+    "sigma": 8.0,
+    "size": 100,
+    "steps": 16,
+    "total": 1,
+}
+"""What examples say of a parameter of that name; of others the default, or 1."""
+
+_UNITS = {
+    "clip": "of the value",
+    "clip_norm": "of the value",
+    "contribution": "of the value",
+    "radius": "of the data",
+    "scale": "of the value",
+    "sensitivity": "of the value",
+    "sigma": "of the value",
+    "utility_sensitivity": "of the utility",
+    "width": "of the value",
+}
+
+
+@dataclass(frozen=True)
+class Parameter(Record):
+    """One key of a table.
+
+    Attributes:
+        name: as it is written.
+        type: of its value, in words.
+        unit: of a number that has one, else empty.
+        default: as it is written; None where the key must be given, empty where it may be left out.
+        meaning: what it says.
+        example: a value, as it is written.
+    """
+
+    name: str
+    type: str
+    unit: str
+    default: str | None
+    meaning: str
+    example: str
+
+
+@dataclass(frozen=True)
+class Description:
+    """A mechanism, relation, sampling scheme, factorisation or accountant.
+
+    Attributes:
+        name: its kind.
+        family: what it is one of.
+        about: what it is, in a sentence.
+        parameters: its own keys.
+        shared: keys that every invocation may have; empty for others than mechanisms.
+        written: how it is chosen, in a line.
+        example: a plan file that uses it; empty for an accountant.
+    """
+
+    name: str
+    family: str
+    about: str
+    parameters: tuple[Parameter, ...]
+    shared: tuple[Parameter, ...]
+    written: str
+    example: str
+
+    def to_dict(self) -> dict[str, Any]:
+        """A JSON record."""
+        return {each.name: plain(getattr(self, each.name)) for each in fields(self)}
+
+
+def described(name: str) -> Description:
+    """What is known of a name.
+
+    Raises:
+        InputError: if it is the kind of nothing; with the nearest one.
+    """
+    families: tuple[type[Kinded], ...] = (Mechanism, Relation, Sampling, Factorization, Accountant)
+    kinds = {kind: each for family in families[::-1] for kind, each in family.kinds().items()}
+    found = kinds[tables.chosen(kinds, name=name)]
+    is_mechanism = issubclass(found, Mechanism)
+    shared = [
+        replace(each, default=each.default or "")  # a contribution may stand for the sensitivity
+        for each in parameters(Invocation)
+        if each.name in _SHARED
+    ]
+    return Description(
+        name,
+        found.family,
+        first_line(found.__doc__),
+        parameters(found),
+        tuple(shared) if is_mechanism else (),
+        *_written(found),
+    )
+
+
+_SHARED = ("sensitivity", "contribution", "count", "total", "group", "sampling", "at")
+
+
+def first_line(docstring: str | None) -> str:
+    """The summary of a docstring, without the markup of references."""
+    return _plain_text((docstring or "").strip().split("\n")[0])
+
+
+def _plain_text(text: str) -> str:
+    """Without the markup of documentation."""
+    return re.sub(r":\w+:`~?([^`]+)`|``([^`]+)``|\*([^*]+)\*", r"\1\2\3", " ".join(text.split()))
+
+
+def parameters(kind: type) -> tuple[Parameter, ...]:
+    """The keys that a dataclass is written with, in their order."""
+    return tuple(_parameters(kind))
+
+
+def _parameters(kind: type) -> Iterator[Parameter]:
+    hints, rules, meanings = get_type_hints(kind), requirements(kind), _meanings(kind)
+    for each in _fields(kind):
+        required = each.default is MISSING and each.default_factory is MISSING
+        empty = each.default is MISSING or each.default is None or each.default == ""
+        yield Parameter(
+            each.name,
+            _kinds(hints[each.name]) or rules.get(each.name, "a value"),
+            _UNITS.get(each.name, ""),
+            None if required else "" if empty else tables.inline(plain(each.default)),
+            meanings.get(each.name, ""),
+            tables.inline(_value(each)),
+        )
+
+
+def _value(field: Field[Any]) -> Any:
+    default = 1.0 if field.default is MISSING or field.default is None else plain(field.default)
+    return _VALUES.get(field.name, default)
+
+
+def _kinds(hint: Any) -> str:
+    """The kinds of a table, where a field is one of them."""
+    for each in (hint, *get_args(hint)):
+        if isinstance(each, type) and issubclass(each, Kinded):
+            return f"a table {{ {each.tag} = one of {', '.join(sorted(each.kinds()))} }}"
+    return ""
+
+
+def _fields(kind: Any) -> Iterator[Field[Any]]:
+    """The fields that a record has."""
+    return (each for each in fields(kind) if each.init and each.compare)
+
+
+def _meanings(kind: type) -> dict[str, str]:
+    """What the docstrings of a class and its bases say of attributes."""
+    found: dict[str, str] = {}
+    for each in reversed(kind.__mro__):
+        section = inspect.cleandoc(each.__doc__ or "").partition("Attributes:\n")[2]
+        entries = re.split(r"\n    (?=\w+: )|\n(?=\S)|\n\n", "\n" + section)
+        for entry in entries:
+            name, colon, text = entry.strip().partition(": ")
+            if colon and name.isidentifier():
+                found[name] = _plain_text(text)
+    return found
+
+
+def example_of(kind: type[Kinded]) -> dict[str, Any]:
+    """A table that is read as that kind: its tag, and what must be given."""
+    needed = (f for f in _fields(kind) if f.default is MISSING and f.default_factory is MISSING)
+    return {kind.tag: kind.kind} | {each.name: _value(each) for each in needed}
+
+
+def _written(kind: type[Kinded]) -> tuple[str, str]:
+    """How it is chosen, and a plan file that uses it."""
+    if issubclass(kind, Accountant):
+        return f"--accountant {kind.kind}", ""
+    head, own = dict(_OF_PLAN), example_of(kind)
+    used = {"mechanism": "gaussian", "sigma": 8.0, "sensitivity": 1.0}
+    if issubclass(kind, Mechanism):
+        used = {"mechanism": own.pop(kind.tag), **own, "sensitivity": 1.0, "count": 1}
+    elif issubclass(kind, Factorization):
+        used |= {"mechanism": "continual-gaussian", "sigma": 40.0, "participations": 1}
+        used["factorization"] = own
+    elif issubclass(kind, Sampling):
+        head["relation"] = "add-remove" if kind.kind == "poisson" else "replace-one"
+        used["sampling"] = own
+    elif issubclass(kind, Relation):
+        own |= {each.name: _value(each) for each in _fields(kind)}
+        head["relation"] = own if len(own) > 1 else kind.kind
+    chosen = {**head, **used}[kind.family]
+    text = plan_text({"plan": head, "claim": _CLAIM, "invocation": [used]})
+    return f"{kind.family} = {tables.inline(chosen)}", text
+
+
+def plan_text(content: Mapping[str, Any]) -> str:
+    """The text of a plan file.
+
+    Args:
+        content: its tables, as TOML reads them.
+    """
+    lines = []
+    for name, table in content.items():
+        for each in table if isinstance(table, list) else [table]:
+            lines.append(
+                f"[[{tables.key(name)}]]" if isinstance(table, list) else f"[{tables.key(name)}]"
+            )
+            lines += [f"{tables.key(key)} = {tables.inline(value)}" for key, value in each.items()]
+            lines.append("")
+    return "\n".join(lines)

@@ -1,0 +1,268 @@
+"""The least noise for which a claim is certified."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from dpaudit import files
+from dpaudit.accounting import compose, least_noise
+from dpaudit.certificate import Certificate, Claim, SubjectRecord, Verdict, certify
+from dpaudit.certificate.attack_bounds import advantage
+from dpaudit.errors import InputError, UnsupportedError
+from dpaudit.mechanisms import Mechanism
+from dpaudit.numbers import down, up
+from dpaudit.plan import Plan
+from dpaudit.project.describing import plan_text
+from dpaudit.project.plan_file import read_plan
+from dpaudit.project.targets import parse_claim, parse_settings
+from dpaudit.validate import shown
+
+__all__ = ["Calibrated", "Cost", "calibrate_target", "calibrated"]
+
+AROUND = (0.5, 0.8, 0.9, 1.0, 1.1, 1.25, 2.0)
+"""Multiples of the noise that was found, whose costs are told beside it."""
+
+_TOLERANCE = 1e-6
+_PLAN_KEYS = ("unit", "relation", "trust")
+
+
+def _more(value: float, factor: float) -> float:
+    return float(up(value * factor))
+
+
+def _less(value: float, factor: float) -> float:
+    return float(down(value / factor))
+
+
+def _odds(value: float, factor: float) -> float:
+    return min(1.0, float(up(factor * value / (1 - value + factor * value))))
+
+
+_NOISE: dict[str, tuple[float, Callable[[float, float], float]]] = {
+    "sigma": (1.0, _more),
+    "scale": (1.0, _more),
+    "p": (0.5, _odds),
+    "epsilon": (1.0, _less),
+    "rho": (1.0, lambda value, factor: _less(value, factor * factor)),
+}
+"""Parameters that say how much noise there is: where to start, and what ``factor`` times as much
+is, with six digits, rounded to the side of more noise."""
+
+
+@dataclass(frozen=True)
+class Cost:
+    """What a multiple of the noise costs.
+
+    Attributes:
+        factor: of the noise that was found.
+        noise: the parameter of the first invocation that is changed.
+        epsilon: the proved ε, at the calibration's δ.
+        advantage: the proved largest |TPR − FPR|.
+        certified: whether the claim holds.
+    """
+
+    factor: float
+    noise: float
+    epsilon: float
+    advantage: float
+    certified: bool
+
+
+@dataclass(frozen=True)
+class Calibrated:
+    """A plan with the least noise for a claim.
+
+    Attributes:
+        certificate: of that plan and claim; certified.
+        content: the tables of its plan file.
+        noise: parameter and value of each invocation whose noise was sought, by label.
+        costs: of multiples of that noise.
+    """
+
+    certificate: Certificate
+    content: Mapping[str, Any]
+    noise: Mapping[str, tuple[str, float]]
+    costs: tuple[Cost, ...]
+
+    def save(self, path: Path) -> Path:
+        """Write the plan file, whole or not at all."""
+        return files.write(path, plan_text(self.content))
+
+    def to_dict(self) -> dict[str, Any]:
+        """A JSON record."""
+        known = self.certificate.to_dict()
+        proved = known["guarantee"]
+        return {
+            "claim": known["claim"],
+            "verdict": known["verdict"],
+            "noise": [{"at": at, name: value} for at, (name, value) in self.noise.items()],
+            "guarantee": {name: proved[name] for name in ("epsilon", "delta", "accountant")},
+            "costs": [
+                vars(cost) | {"epsilon": cost.epsilon if cost.epsilon < math.inf else None}
+                for cost in self.costs
+            ],
+            "plan": plan_text(self.content),
+        }
+
+
+def calibrate_target(
+    name: str, settings: Sequence[str], claim: str | None, at: str = ""
+) -> Calibrated:
+    """The least noise of a mechanism or a plan file.
+
+    Args:
+        name: the kind of a mechanism, or a plan file.
+        settings: ``key=value`` texts of the mechanism's invocation and of ``[plan]``.
+        claim: what is to be certified, as it is written in a plan file; the plan's own by default.
+        at: label of the one invocation whose noise is sought; all by a common factor if empty.
+
+    Raises:
+        InputError: if an argument is wrong, or no noise certifies the claim.
+        UnsupportedError: if no accountant has a theorem for the plan.
+    """
+    given, stated = parse_settings(settings), parse_claim(claim)
+    if name.endswith(".toml"):
+        if given:
+            raise InputError("--set is given for a plan file; edit the file instead.")
+        content = files.read_toml(name, what="plan file")
+        stated = stated or read_plan(content).claim
+    else:
+        content = _content(name, given)
+    if stated is None:
+        raise InputError("--claim is missing; give what is to be certified, as 'advantage = 0.1'.")
+    return calibrated(content, stated, at)
+
+
+def _content(kind: str, given: Mapping[str, Any]) -> dict[str, Any]:
+    """A plan of one invocation, with some noise to begin with."""
+    name = _parameter(Mechanism.named(kind).keys())
+    start = {} if name is None else {name: _NOISE[name][0]}
+    sensitivity = {} if {"sensitivity", "contribution"} & given.keys() else {"sensitivity": 1.0}
+    head = {"unit": "row", "relation": "add-remove", "trust": "central"}
+    head |= {key: given[key] for key in _PLAN_KEYS if key in given}
+    own = {key: value for key, value in given.items() if key not in _PLAN_KEYS}
+    return {"plan": head, "invocation": [{"mechanism": kind, **start, **sensitivity, **own}]}
+
+
+def _parameter(keys: Sequence[str]) -> str | None:
+    """The key that says how much noise there is."""
+    return next((key for key in _NOISE if key in keys), None)
+
+
+def calibrated(content: Mapping[str, Any], claim: Claim, at: str = "") -> Calibrated:
+    """The least noise of a plan, to a relative 1e-5: a factor of all noise, or of one invocation's.
+
+    What is proved falls as noise grows, so the factor is bracketed and bisected. The plan is then
+    rounded, to more noise, and certified as it is written.
+
+    Args:
+        content: the tables of a plan file.
+        claim: what is to be certified.
+        at: label of the invocation whose noise is sought; all of them if empty.
+
+    Raises:
+        InputError: if the content is wrong, or no noise certifies the claim.
+        UnsupportedError: if no accountant has a theorem for the plan.
+    """
+    places = _places(content, at)
+    refused: list[Exception] = []
+
+    def meets(factor: float) -> bool:
+        try:
+            return claim.excess(compose(_plan(_scaled(content, places, factor)))) is None
+        except (InputError, UnsupportedError) as error:
+            refused.append(error)
+            return False
+
+    factor = least_noise(meets)
+    if factor is None:
+        if refused:
+            raise refused[-1]
+        raise InputError(f"no noise certifies {claim}; claim less, or release less often.")
+    for attempt in range(20):
+        written = {**_scaled(content, places, factor), "claim": _table(claim)}
+        certificate = certify(_plan(written), subject=SubjectRecord("calibrated"), claim=claim)
+        if certificate.verdict is Verdict.CERTIFIED:
+            break
+        factor *= 1 + 2**attempt * _TOLERANCE
+    else:
+        raise InputError(f"no noise near {factor:.6g} times the given one certifies {claim}.")
+    assert certificate.guarantee is not None
+    delta = certificate.guarantee.delta
+    costs = (_cost(written, places, claim, delta, each) for each in AROUND)
+    return Calibrated(
+        certificate,
+        {name: written[name] for name in ("plan", "claim", "invocation")},
+        _noise(certificate.plan, written, places),
+        tuple(cost for cost in costs if cost is not None),
+    )
+
+
+def _plan(content: Mapping[str, Any]) -> Plan:
+    return read_plan({name: each for name, each in content.items() if name != "claim"}).plan
+
+
+def _table(claim: Claim) -> dict[str, Any]:
+    return {key: value for key, value in claim.to_dict().items() if value != ""}
+
+
+def _places(content: Mapping[str, Any], at: str) -> dict[int, str]:
+    """The numbers of the invocations whose noise is sought, and the parameters that say it."""
+    plan = _plan(content)
+    labels = [invocation.at for invocation in plan.invocations]
+    if at and at not in labels:
+        known = ", ".join(map(shown, labels[:20]))
+        raise InputError(f"--at is {shown(at)}; it must be the label of an invocation: {known}.")
+    found = {}
+    for number, invocation in enumerate(plan.invocations):
+        if invocation.sensitivity == 0 or (at and at != invocation.at):
+            continue
+        name = _parameter(invocation.mechanism.keys())
+        if name is None:
+            raise InputError(f"{invocation.describe()} has no parameter of noise; use --at.")
+        found[number] = name
+    if not found:
+        raise InputError("no invocation needs noise: every sensitivity is 0.")
+    return found
+
+
+def _scaled(content: Mapping[str, Any], places: Mapping[int, str], factor: float) -> dict[str, Any]:
+    """The tables with that many times the noise."""
+    items = [dict(item) for item in content["invocation"]]
+    for number, name in places.items():
+        items[number][name] = _NOISE[name][1](items[number][name], factor)
+    return {**content, "invocation": items}
+
+
+def _noise(
+    plan: Plan, content: Mapping[str, Any], places: Mapping[int, str]
+) -> dict[str, tuple[str, float]]:
+    items = content["invocation"]
+    return {plan.invocations[n].at: (name, items[n][name]) for n, name in places.items()}
+
+
+def _cost(
+    content: Mapping[str, Any],
+    places: Mapping[int, str],
+    claim: Claim,
+    delta: float,
+    factor: float,
+) -> Cost | None:
+    """What that multiple costs; None where a parameter cannot be so large or small."""
+    scaled = content if factor == 1 else _scaled(content, places, factor)
+    number, name = next(iter(places.items()))
+    try:
+        whole = compose(_plan(scaled))
+    except (InputError, UnsupportedError):
+        return None
+    return Cost(
+        factor,
+        scaled["invocation"][number][name],
+        whole.epsilon(delta).upper,
+        advantage(whole),
+        claim.excess(whole) is None,
+    )

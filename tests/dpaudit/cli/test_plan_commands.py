@@ -1,0 +1,97 @@
+"""``dpaudit list NAME`` and ``dpaudit calibrate``, and ``--claim``, as a terminal of 80 columns."""
+
+import json
+import warnings
+from pathlib import Path
+
+import pytest
+
+from dpaudit.cli.main import _outcome
+
+
+@pytest.fixture
+def call(capsys, tmp_path, monkeypatch):
+    """Run a command in an empty folder; returns (exit code, stdout, stderr)."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "80")
+
+    def run(*arguments):
+        with warnings.catch_warnings():
+            code = _outcome([str(argument) for argument in arguments])
+        captured = capsys.readouterr()
+        assert "Traceback" not in captured.err
+        lines = [] if "--json" in arguments else captured.out.splitlines()
+        assert all(len(line) <= 80 for line in lines)
+        return code, captured.out, captured.err
+
+    return run
+
+
+def test_a_mechanism_is_told_with_an_example_that_certifies(call):
+    code, out, _ = call("list", "gaussian")
+    assert code == 0
+    assert "sigma = 8.0" in out
+    assert "must be given" in out
+    Path("plan.toml").write_text(out.partition("# a plan file\n")[2])
+    assert call("certify", "plan.toml")[0] == 0
+    _, out, _ = call("list", "poisson", "--json")
+    assert json.loads(out)["parameters"][0]["type"] == "a number in (0, 1]"
+
+
+def test_relations_are_told_together(call):
+    code, out, _ = call("list", "--relations")
+    assert code == 0
+    assert 'relation = { kind = "metric-ball", radius = 2.0 }' in out
+    assert len(json.loads(call("list", "--relations", "--json")[1])) >= 4
+    assert call("list", "metricball")[0] == 3
+
+
+def test_a_calibrated_plan_is_written_and_certifies(call):
+    code, out, _ = call("calibrate", "laplace", "--claim", "advantage = 0.1", "-o", "plan.toml")
+    assert code == 0
+    assert "scale = 4.7456" in out
+    assert "not certified" in out
+    code, out, _ = call("certify", "plan.toml")
+    assert code == 0
+    assert "advantage ≤ 0.1" in out
+    answer = json.loads(call("calibrate", "plan.toml", "--json")[1])
+    assert answer["claim"]["advantage"] == 0.1
+    assert call("certify", "plan.toml", "--claim", "advantage = 0.05")[0] == 1
+    code, _, err = call("calibrate", "laplace")
+    assert (code, err.count("\n")) == (3, 1)
+    code, _, err = call("certify", "plan.toml", "--claim", "advantage = x")
+    assert (code, err.count("\n")) == (3, 1)
+
+
+@pytest.mark.parametrize(
+    ("claim", "scale", "code"),
+    [
+        ("advantage = 0.4", 1.0, 0),
+        ("advantage = 0.4", 0.5, 1),
+        ("tpr = 0.05, fpr = 0.01", 1.0, 0),
+        ("tpr = 0.05, fpr = 0.01", 0.2, 1),
+        ("success = 0.7", 0.5, 1),
+        ("curve = [[0.2, 0.4], [1.0, 1e-3]]", 0.4, 1),
+        ("curve = [[0.2, 0.4], [1.0, 1e-3]]", 1.0, 0),
+        ("mu = 1.2, delta = 1e-6", 0.4, 1),
+    ],
+)
+def test_an_audit_tests_what_a_claim_implies(call, claim, scale, code):
+    Path("noise.py").write_text(
+        f"def noisy(data, rng, size):\n    return data + rng.laplace(scale={scale}, size=size)\n"
+    )
+    found, out, _ = call(
+        *("audit", "noise.py:noisy", "--pair", "0", "1", "--claim", claim),
+        *("--seed", "1", "--runs", "4000"),
+    )
+    assert found == code, out
+
+
+def test_two_claims_are_one_too_many(call):
+    Path("noise.py").write_text("def noisy(data, rng):\n    return data\n")
+    code, _, err = call(
+        *("audit", "noise.py:noisy", "--pair", "0", "1"),
+        *("--claim", "mu = 1", "--epsilon", "1"),
+    )
+    assert code == 3
+    assert "keep one of them" in err
