@@ -22,8 +22,8 @@ from dpaudit.plan import Invocation, Plan
 
 __all__ = ["compose", "epsilon_after_rounds", "guarantee", "privacy_curve"]
 
-_MANY_DISTINCT = 64
-"""Up to so many distinct mechanisms each decade of a curve has a law of its own."""
+_MUCH = 150_000
+"""Up to so many grid points of all distinct mechanisms each decade of a curve has its own law."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -181,14 +181,14 @@ def _curve(whole: Composition, delta: float) -> tuple[CurvePoint, ...]:
 
 
 def _epsilons(whole: Composition, deltas: Floats, delta: float) -> Floats:
-    """Upper ends of ε at each δ; of very many distinct mechanisms from the one law for ``delta``.
+    """Upper ends of ε at each δ; where a law takes much work, all from the one for ``delta``.
 
     A law for each decade would take far longer than the guarantee itself.
     """
     if isinstance(whole, ParallelComposition):
         groups = [_epsilons(group, deltas, delta) for group in whole.groups]
         return np.asarray(np.maximum.reduce(groups), dtype=np.float64)
-    numerical, closed = _numerical(whole)
+    numerical, closed = _numerical(whole, delta)
     if numerical is None:
         return whole.epsilons(deltas)
     found = [numerical.epsilons_near(delta, deltas), *(each.epsilons(deltas) for each in closed)]
@@ -199,18 +199,18 @@ def _delta_at_zero(whole: Composition, delta: float) -> float:
     """The upper end of δ at ε = 0, from the same law."""
     if isinstance(whole, ParallelComposition):
         return max(_delta_at_zero(group, delta) for group in whole.groups)
-    numerical, closed = _numerical(whole)
+    numerical, closed = _numerical(whole, delta)
     if numerical is None:
         return float(whole.deltas([0.0])[0])
     return min(numerical.delta_near(delta, 0.0), *(each.delta(0.0).upper for each in closed), 1.0)
 
 
-def _numerical(whole: Composition) -> tuple[PLDComposition | None, list[Composition]]:
-    """The PLD of very many distinct mechanisms, if it is one, and the closed forms beside it."""
+def _numerical(whole: Composition, delta: float) -> tuple[PLDComposition | None, list[Composition]]:
+    """The PLD, if there is one whose laws take much work, and the closed forms beside it."""
     together = list(whole.compositions.values()) if isinstance(whole, BestComposition) else [whole]
     closed = [one for one in together if not isinstance(one, PLDComposition)]
     for one in together:
-        if isinstance(one, PLDComposition) and one.distinct > _MANY_DISTINCT:
+        if isinstance(one, PLDComposition) and one.work(delta) > _MUCH:
             return one, closed
     return None, closed
 

@@ -65,6 +65,7 @@ def _settings(kind: str, rng: np.random.Generator, quick: bool) -> Iterator[str]
         sensitivity = int(rng.integers(1, 4)) if whole else float(10 ** rng.uniform(-2, 2))
         yield f"sensitivity={sensitivity!r}"
     if kind.startswith("continual"):
+        yield f"participations={int(rng.integers(1, 3))}"
         tree = rng.choice(["binary-tree", "honaker-tree", "square-root-toeplitz"])
         yield f"factorization={json.dumps({'kind': str(tree), 'steps': int(rng.integers(1, 200))})}"
     if kind == "randomized-response":

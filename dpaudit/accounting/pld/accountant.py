@@ -73,10 +73,9 @@ class PLDComposition(Composition):
         """The upper end of δ at ``epsilon`` from the laws that answer :meth:`epsilon` at δ."""
         return max(one.delta_near(delta, epsilon, coarse=c) for one, c in self._consulted(delta))
 
-    @property
-    def distinct(self) -> int:
-        """How many distinct pairs are composed."""
-        return max(one.distinct for one in self._directions.values())
+    def work(self, delta: float) -> int:
+        """Grid points of all distinct pairs, for a law at δ."""
+        return max(one.work(delta) for one in self._directions.values())
 
     def _largest(self, intervals: Sequence[Interval]) -> Interval:
         lower = max(interval.lower or 0.0 for interval in intervals)

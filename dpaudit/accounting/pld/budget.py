@@ -72,11 +72,10 @@ class Tally:
     def budget(self, tilt: Tilt, bottom: float, top: float) -> Budget:
         """The error budget of all that has been added, on a window [bottom, top)."""
         log, log_down, log_up = (float(value) for value in self._logs)
-        rounding = 1e-12 * (1 + abs(log) + abs(log_down) + abs(log_up))
         return Budget(
             log_mgf=log,
-            above=math.exp(min(log_up - log - tilt.up * top + rounding, 0.0)),
-            below=math.exp(min(log_down - log + tilt.down * bottom + rounding, 0.0)),
+            above=_chernoff(log, log_up, -tilt.up * top),
+            below=_chernoff(log, log_down, tilt.down * bottom),
             excess=self._excess * (1 + 1e-6),
             infinite=-math.expm1(self._finite) * (1 + 1e-12),
             truly_infinite=-math.expm1(self._truly_finite) * (1 - 1e-12),
@@ -87,6 +86,12 @@ class Tally:
             spread=math.sqrt(self._variance) * (1 + 1e-12),
             drift=self._drift * (1 + 1e-12),
         )
+
+
+def _chernoff(log: float, log_end: float, moved: float) -> float:
+    """A bound on the tilted mass beyond an end, rounded up."""
+    rounding = 1e-12 * (1 + abs(log) + abs(log_end))
+    return math.exp(min(log_end - log + moved + rounding, 0.0))
 
 
 def _log_complement(probability: float) -> float:

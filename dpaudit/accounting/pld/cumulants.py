@@ -152,6 +152,8 @@ class Cumulants:
         plain = max(math.sqrt(self.tilted(0.0)[2]), least)
         narrow = min(max(math.sqrt(variance), 1e-4 * plain), plain)
         steps = np.geomspace(0.03 / max(plain, math.sqrt(variance)), 60 / narrow, 24)
+        # Of two opposite atoms the tilt may leave one, which larger steps would not.
+        steps = np.append(steps, [theta / 2, theta])
         needed = _WINDOW_LOG_TAIL + max(cost, 0.0) - value
         up = [(self.value(theta + t) + needed) / t for t in steps]
         down = [-(self.value(theta - t) + needed) / t for t in steps]

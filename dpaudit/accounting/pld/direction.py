@@ -10,7 +10,7 @@ import numpy as np
 
 from dpaudit.accounting.accountant import Interval
 from dpaudit.accounting.pld.cumulants import Cumulants
-from dpaudit.accounting.pld.engine import LARGEST_LOSS, compose_on, plan_grid
+from dpaudit.accounting.pld.engine import LARGEST_LOSS, compose_on, plan_grid, points_on
 from dpaudit.accounting.pld.law import ComposedLaw
 from dpaudit.accounting.pld.terms import DirectedTerm
 from dpaudit.mechanisms.pairs import Floats
@@ -50,10 +50,13 @@ class Direction:
         """The largest loss, rounded up."""
         return self._largest * (1 + 1e-14)
 
-    @property
-    def distinct(self) -> int:
-        """How many distinct terms are composed."""
-        return len(self._terms)
+    def work(self, delta: float) -> int:
+        """Grid points of all distinct terms, for a law at δ."""
+        rest = delta - self._infinite if delta > self._infinite else _USUAL_DELTA
+        if not self._terms or not _within_reach(self._terms):
+            return 0
+        grid = plan_grid(self._terms, max(rest, _SMALLEST_DELTA), self._tolerance)
+        return 0 if grid is None else points_on(grid, self._terms)
 
     def epsilon(self, delta: float, *, coarse: bool = False) -> Interval:
         """The least ε at δ, more quickly and less tightly if ``coarse``."""

@@ -16,13 +16,21 @@ from dataclasses import dataclass
 import numpy as np
 
 from dpaudit.accounting.pld.budget import Tally
-from dpaudit.accounting.pld.cumulants import Cumulants
+from dpaudit.accounting.pld.cumulants import Cumulants, Window
 from dpaudit.accounting.pld.discretise import UNIT, GridLoss, discretise, drift, split_atoms
 from dpaudit.accounting.pld.law import ComposedLaw, Frame
 from dpaudit.accounting.pld.spectrum import Composer, Tilt, log_mgf, tilt_transform
 from dpaudit.accounting.pld.terms import DirectedTerm
 
-__all__ = ["LARGEST_LOSS", "LARGEST_SIZE", "Grid", "compose_on", "losses_on", "plan_grid"]
+__all__ = [
+    "LARGEST_LOSS",
+    "LARGEST_SIZE",
+    "Grid",
+    "compose_on",
+    "losses_on",
+    "plan_grid",
+    "points_on",
+]
 
 LARGEST_SIZE = 2**21
 """Most grid points of a composed law; beyond it the grid becomes coarser, the interval wider."""
@@ -143,6 +151,20 @@ def compose_on(grid: Grid, terms: Sequence[DirectedTerm]) -> ComposedLaw:
     return ComposedLaw(composer.law(grid.first), grid.frame(), budget)
 
 
+def points_on(grid: Grid, terms: Sequence[DirectedTerm]) -> int:
+    """About how many grid points are computed to compose the terms: what the law takes of time."""
+    points = float(grid.size * len(terms))
+    for term in terms:
+        spacing = grid.spacing
+        if grid.fine is not None and term.count >= _STAGED:
+            inner = DirectedTerm(term.pair, math.isqrt(term.count))
+            spacing, size, _ = _inner(grid, grid.fine, inner, 1)
+            points += size
+        low, high = np.maximum(term.pair.nodes(grid.tail, 2)[[0, -1]], grid.cut)
+        points += (high - low) / spacing if term.pair.atoms() is None else 0.0
+    return int(points)
+
+
 def losses_on(grid: Grid, term: DirectedTerm) -> list[tuple[GridLoss, int]]:
     """What to compose on the grid for one term: losses and how often each is used."""
     if grid.fine is None or term.count < _STAGED:
@@ -164,16 +186,7 @@ def _stages(count: int) -> tuple[int, int, int]:
 
 def _bundle(grid: Grid, fine: float, term: DirectedTerm, uses: int) -> GridLoss:
     """All uses of a term as one loss, composed on the fine grid and moved to the coarse one."""
-    cumulants = Cumulants.of([term], grid.tail)
-    window = cumulants.window_at(grid.tilt.theta, math.log(uses))
-    # A small loss beside large ones: a cell must not be wider than the loss itself.
-    deviation = math.sqrt(cumulants.tilted(grid.tilt.theta)[2] / term.count)
-    reach = float(np.abs(np.maximum(term.pair.nodes(grid.tail, 2), grid.cut)).max())
-    fine = min(fine, max(deviation / 8, 2 * reach / _MOST_CELLS))
-    size = _fast_size(math.ceil((window.top - window.bottom) / fine) + 4)
-    if size > 2 * LARGEST_SIZE:
-        fine *= size / (2 * LARGEST_SIZE)
-        size = 2 * LARGEST_SIZE
+    fine, size, window = _inner(grid, fine, term, uses)
     first = math.floor(window.bottom / fine) - 1
     tilt = Tilt(grid.tilt.theta, window.down, window.up)
     single = discretise(term.pair, fine, grid.tail, grid.cut)
@@ -211,6 +224,21 @@ def _bundle(grid: Grid, fine: float, term: DirectedTerm, uses: int) -> GridLoss:
             _chernoff(grid, fine, single, term.count, grid.tilt.theta + grid.tilt.up),
         ),
     )
+
+
+def _inner(grid: Grid, fine: float, term: DirectedTerm, uses: int) -> tuple[float, int, Window]:
+    """Spacing, size and window of the first stage."""
+    cumulants = Cumulants.of([term], grid.tail)
+    window = cumulants.window_at(grid.tilt.theta, math.log(uses))
+    # A small loss beside large ones: a cell must not be wider than the loss itself.
+    deviation = math.sqrt(cumulants.tilted(grid.tilt.theta)[2] / term.count)
+    reach = float(np.abs(np.maximum(term.pair.nodes(grid.tail, 2), grid.cut)).max())
+    fine = min(fine, max(deviation / 8, 2 * reach / _MOST_CELLS))
+    size = _fast_size(math.ceil((window.top - window.bottom) / fine) + 4)
+    if size > 2 * LARGEST_SIZE:
+        fine *= size / (2 * LARGEST_SIZE)
+        size = 2 * LARGEST_SIZE
+    return fine, size, window
 
 
 def _chernoff(grid: Grid, fine: float, loss: GridLoss, count: int, exponent: float) -> float:

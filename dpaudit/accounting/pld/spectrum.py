@@ -106,12 +106,10 @@ def tilt_transform(loss: GridLoss, spacing: float, tilt: Tilt, size: int) -> Spe
         log_mgf(loss, spacing, tilt.theta + tilt.up),
     )
     centre = round(float(weights @ np.arange(len(weights))))
-    folded = np.zeros(size)
     start = -centre % size
-    if start + len(weights) <= size:
-        folded[start : start + len(weights)] = weights
-    else:
-        np.add.at(folded, (start + np.arange(len(weights))) % size, weights)
+    turns = np.zeros(-(-(start + len(weights)) // size) * size)
+    turns[start : start + len(weights)] = weights
+    folded = turns.reshape(-1, size).sum(axis=0)
     reach = exponents + tilt.theta * spacing - log_mass
     moved = spacing * float(loss.moved @ np.exp(np.minimum(reach, 700.0)))
     moved += loss.raised * math.exp(min(float(exponents[0]) - log_mass, 700.0))

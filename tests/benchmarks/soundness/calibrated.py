@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import random
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -11,16 +10,16 @@ from typing import Any
 
 import mpmath as mp
 
-from dpaudit import Gaussian, Laplace, RandomizedResponse
-from dpaudit.accounting import Parameter, calibrate
+from dpaudit import Claim, Gaussian, Laplace, RandomizedResponse
 from dpaudit.errors import InputError, UnsupportedError
 from dpaudit.mechanisms import BinaryTree, ContinualGaussian, ContinualLaplace, HonakerTree
+from dpaudit.workflow.calibrating import calibrated
 from tests.benchmarks.soundness.draws import between
 from tests.benchmarks.soundness.judging import LONGEST, TooLongError, time_limit
 from tests.benchmarks.soundness.oracle import closed
 from tests.benchmarks.soundness.oracle.streams import factors
 from tests.benchmarks.soundness.oracle.truth import truth
-from tests.benchmarks.soundness.uses import Case, Use, declared
+from tests.benchmarks.soundness.uses import Case, Use
 
 KNOWN = ((2000.0, 1e-6), (5000.0, 1e-5), (0.0, 1e-17), (1e-3, 1e-6))
 _LOOSE = 1.01
@@ -136,12 +135,12 @@ def laplace_stream(epsilon: float, shift: float, matrix: Any, participations: in
 
 
 def planned(epsilon: float, delta: float, kind: str, count: int) -> str:
-    """``calibrate`` on a whole plan."""
+    """A whole plan, as ``dpaudit calibrate`` does."""
     field = "sigma" if kind == "gaussian" else "scale"
-    case = Case(kind, "add-remove", (Use(kind, {field: 1.0}, 1.0, count),), delta)
-    found = calibrate(declared(case), Parameter(field), epsilon=epsilon, delta=delta)
-    met = Case(kind, "add-remove", (Use(kind, {field: found.value}, 1.0, count),), delta)
+    head = {"unit": "row", "relation": "add-remove", "trust": "central"}
+    use = {"mechanism": kind, field: 1.0, "sensitivity": 1.0, "count": count}
+    found = calibrated({"plan": head, "invocation": [use]}, Claim(epsilon, delta))
+    ((_, value),) = found.noise.values()
+    met = Case(kind, "add-remove", (Use(kind, {field: value}, 1.0, count),), delta)
     curve = truth(met, delta, deep=False)
-    if curve is None or math.isinf(found.value):
-        return ""
-    return _above(mp.mpf(curve.lower(epsilon)), delta)
+    return "" if curve is None else _above(mp.mpf(curve.lower(epsilon)), delta)
