@@ -10,6 +10,7 @@ import numpy as np
 
 from dpaudit.accounting.accountant import Interval
 from dpaudit.accounting.pld.cumulants import Cumulants
+from dpaudit.accounting.pld.discretise import SMALLEST_DELTA
 from dpaudit.accounting.pld.engine import LARGEST_LOSS, compose_on, plan_grid, points_on
 from dpaudit.accounting.pld.law import ComposedLaw
 from dpaudit.accounting.pld.terms import DirectedTerm
@@ -21,7 +22,6 @@ _TOLERANCE = 5e-4
 _COARSE = 100.0
 _MANY = 256
 _REFINABLE = 2**17
-_SMALLEST_DELTA = 1e-280
 _USUAL_DELTA = 1e-6
 """Where a curve is centred that has no δ of its own."""
 
@@ -41,7 +41,7 @@ class Direction:
         )
         self._infinite = -math.expm1(finite)
         # What a pair leaves out of its law, as it is so rare, may be less than it says.
-        rare = self._infinite < _SMALLEST_DELTA
+        rare = self._infinite < SMALLEST_DELTA
         self._truly_infinite = 0.0 if rare else self._infinite * (1 - 1e-12)
         self._largest = math.fsum(term.count * term.pair.max_loss for term in self._terms)
 
@@ -55,7 +55,7 @@ class Direction:
         rest = delta - self._infinite if delta > self._infinite else _USUAL_DELTA
         if not self._terms or not _within_reach(self._terms):
             return 0
-        grid = plan_grid(self._terms, max(rest, _SMALLEST_DELTA), self._tolerance)
+        grid = plan_grid(self._terms, max(rest, SMALLEST_DELTA), self._tolerance)
         return 0 if grid is None else points_on(grid, self._terms)
 
     def epsilon(self, delta: float, *, coarse: bool = False) -> Interval:
@@ -98,13 +98,13 @@ class Direction:
     def _upper(self, law: ComposedLaw | None, delta: float) -> float:
         """The upper end of ε at δ from a law, and from the largest loss."""
         largest = self.largest
-        if law is None or delta - self._infinite * (1 + 1e-12) < _SMALLEST_DELTA:
+        if law is None or delta - self._infinite * (1 + 1e-12) < SMALLEST_DELTA:
             return largest
         return min(largest, max(law.epsilon_upper(delta), 0.0))
 
     def _law_for(self, delta: float, *, coarse: bool) -> ComposedLaw | None:
         rest = delta - self._infinite * (1 + 1e-12)
-        if rest < _SMALLEST_DELTA or not self._terms:
+        if rest < SMALLEST_DELTA or not self._terms:
             return None
         return self._law(math.log10(rest), coarse=coarse)
 
@@ -120,7 +120,7 @@ class Direction:
         _, log_delta = Cumulants.of(self._terms, 1e-18).tilt_for_epsilon(epsilon)
         if not math.isfinite(log_delta):
             return Interval(least, upper)
-        smallest = math.log10(_SMALLEST_DELTA)
+        smallest = math.log10(SMALLEST_DELTA)
         guess = min(max((log_delta - 2.0) / math.log(10), smallest), -0.05)
         lower = least
         for _ in range(2):

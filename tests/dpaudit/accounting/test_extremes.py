@@ -220,3 +220,12 @@ def test_a_curve_beyond_its_window_has_no_lower_end_that_errors_make() -> None:
     sampled = use(Gaussian(1e30), 2.0, count=10**9, sampling=poisson(0.14))
     found = accountant_of("pld").compose([sampled]).delta(0.0)
     assert (found.lower or 0.0) <= 4e-27 <= found.upper
+
+
+def test_a_mass_that_stands_for_what_was_cut_is_no_lower_end() -> None:
+    cut = use(DiscreteGaussian(0.17))
+    assert DiscreteGaussian(0.17).pair(1.0).p_infinite > 0  # type: ignore[attr-defined]
+    for epsilon in (0.5, 20.0, 300.0):
+        proved = accountant_of("best").compose([cut]).delta(epsilon)
+        assert (proved.lower or 0.0) <= proved.upper
+        assert (accountant_of("pld").compose([cut]).delta(1e5).lower or 0.0) == 0.0

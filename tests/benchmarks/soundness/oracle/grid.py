@@ -80,9 +80,9 @@ def on_grid(law: Law, h: float, tail: float, most: int) -> Grid:
         raise BeyondGridError("the law needs too many points")
     x = h * np.arange(first, last + 1)
     (p_up, q_up), (p_down, q_down) = law.above(x), law.below(x)
-    cut = p_up < 0.5
-    p = np.where(cut[1:], p_up[:-1] - p_up[1:], p_down[1:] - p_down[:-1])
-    q = np.where(cut[1:], q_up[:-1] - q_up[1:], q_down[1:] - q_down[:-1])
+    # Of either law from the nearer end: where P's tail is large, Q's may be below the floats of 1.
+    p = np.where(p_up[1:] < 0.5, p_up[:-1] - p_up[1:], p_down[1:] - p_down[:-1])
+    q = np.where(q_up[1:] < 0.5, q_up[:-1] - q_up[1:], q_down[1:] - q_down[:-1])
     p, q = np.maximum(p, 0.0), np.maximum(q, 0.0)
     known = (q > 1e-290) & (p > 1e-290)
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
