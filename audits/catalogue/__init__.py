@@ -1,8 +1,7 @@
 """Right and wrong mechanisms with known losses, on which the auditors are measured.
 
 Each module holds one family: small releases, their claims, neighbours and true losses. From the
-project's root, ``python -m audits.catalogue`` prints the whole table and ``dpaudit audit
---catalogue`` the same through the installed command.
+project's root, ``python -m audits.catalogue`` prints the whole table.
 """
 
 from __future__ import annotations

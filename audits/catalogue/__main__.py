@@ -7,10 +7,11 @@ import json
 import sys
 from pathlib import Path
 
-from dpaudit.auditing.catalogue.floats import FloatRow, run_floats
-from dpaudit.auditing.catalogue.rows import Row, false_alarms, run_catalogue
+from dpaudit.errors import DpAuditError
 
 from . import ENTRIES, FLOATS
+from .measuring import Row, false_alarms, run_catalogue
+from .measuring_floats import FloatRow, run_floats
 
 
 def _number(value: float) -> str:
@@ -44,7 +45,7 @@ def _progress(row: Row) -> None:
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Run the catalogue; 0 if every row is as it should be, else 1."""
+    """Run the catalogue; 0 if every row is as it should be, 1 if not, 3 for wrong input."""
     parser = argparse.ArgumentParser(prog="python -m audits.catalogue", description=__doc__)
     parser.add_argument("--seeds", type=int, default=1, help="audits of each row")
     parser.add_argument("--seed", type=int, default=0, help="the first seed")
@@ -54,23 +55,28 @@ def main(arguments: list[str] | None = None) -> int:
     given = parser.parse_args(arguments)
     chosen = [entry for entry in ENTRIES if given.only in entry.name]
     show = sys.stdout.write
-    rows = run_catalogue(
-        chosen,
-        seed=given.seed,
-        seeds=given.seeds,
-        runs=given.runs,
-        progress=_progress,
-    )
-    floats = run_floats([f for f in FLOATS if given.only in f.name], draws=given.runs)
+    try:
+        rows = run_catalogue(
+            chosen, seed=given.seed, seeds=given.seeds, runs=given.runs, progress=_progress
+        )
+        floats = run_floats([f for f in FLOATS if given.only in f.name], draws=given.runs)
+    except DpAuditError as error:
+        sys.stderr.write(f"{error}\n")
+        return 3
     for row in floats:
         show(_float_line(row))
     refuted, audits = false_alarms(rows)
     show(f"{refuted} of {audits} audits of right mechanisms refuted them\n")
+    sound = all([row.as_expected for row in rows] + [row.as_expected for row in floats])
     if given.json is not None:
-        table = {"rows": [r.to_dict() for r in rows], "floats": [f.to_dict() for f in floats]}
+        table = {
+            "rows": [row.to_dict() for row in rows],
+            "floats": [row.to_dict() for row in floats],
+            "false_alarms": {"refuted": refuted, "audits": audits},
+            "as_expected": sound,
+        }
         given.json.write_text(json.dumps(table, ensure_ascii=False, indent=2) + "\n")
-    sound = [row.as_expected for row in rows] + [row.as_expected for row in floats]
-    return 0 if all(sound) else 1
+    return 0 if sound else 1
 
 
 if __name__ == "__main__":

@@ -10,10 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpaudit import Claim, DiscreteLaplace, Laplace
-from dpaudit.auditing.catalogue import Entry, FixedScore
-from dpaudit.auditing.distinguishing.scores import Identity, WhiteBox
+from dpaudit.auditing.distinguishing.scores import FixedScore, Identity, WhiteBox
 
 from .claims import PURE
+from .entry import Entry
 
 CURVE = Laplace(1.0).pair(1.0).delta
 HISTOGRAM = [3.0, 5.0, 2.0, 0.0]

@@ -10,9 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpaudit import AddRemove, DiscreteLaplace, Invocation, Laplace, Mechanism, TrustModel
-from dpaudit.auditing.catalogue import FloatEntry
 
 from .claims import APPROXIMATE, PURE, ROW, SIGMA
+from .measuring_floats import FloatEntry
 
 Release = Callable[[Any, int, np.random.Generator], Any]
 

@@ -10,8 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpaudit import AuditPair, Claim, DiscreteGaussian
-from dpaudit.auditing.catalogue import Entry, FixedScore
-from dpaudit.auditing.distinguishing.scores import Identity, LinearScore
+from dpaudit.auditing.distinguishing.scores import FixedScore, Identity, LinearScore
 from dpaudit.auditing.subjects.exact import audit_closed_form
 from dpaudit.mechanisms import GaussianPair
 
@@ -25,6 +24,7 @@ from .claims import (
     gaussian_epsilon,
     sampled_plan,
 )
+from .entry import Entry
 
 Floats = NDArray[np.float64]
 CURVE = GaussianPair(1 / SIGMA).delta

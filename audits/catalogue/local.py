@@ -9,10 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpaudit import Laplace, RandomizedResponse
-from dpaudit.auditing.catalogue import Entry, FixedScore
-from dpaudit.auditing.distinguishing.scores import Identity, LinearScore
+from dpaudit.auditing.distinguishing.scores import FixedScore, Identity, LinearScore
 
 from .claims import PURE
+from .entry import Entry
 
 Floats = NDArray[np.float64]
 BOUND, NOISE = 1.0, 1.0

@@ -9,11 +9,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpaudit import ZeroOut
-from dpaudit.auditing.catalogue import Entry, FixedScore
-from dpaudit.auditing.distinguishing.scores import LinearScore
+from dpaudit.auditing.distinguishing.scores import FixedScore, LinearScore
 from dpaudit.mechanisms import BinaryTree, ContinualGaussian, GaussianPair
 
 from .claims import APPROXIMATE, DELTA, SIGMA, claimed, curve_of, gaussian_epsilon, sampled_plan
+from .entry import Entry
 
 Floats = NDArray[np.float64]
 _PUBLIC = np.random.default_rng(20)

@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpaudit.auditing.catalogue import Entry, FixedScore
-from dpaudit.auditing.distinguishing.scores import Identity
+from dpaudit.auditing.distinguishing.scores import FixedScore, Identity
 
 from .claims import PURE
+from .entry import Entry
 
 Floats = NDArray[np.float64]
 SEEDS = 2**16

@@ -11,13 +11,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpaudit import AuditPair, Claim
-from dpaudit.auditing.catalogue import Entry
 from dpaudit.auditing.distinguishing.scores import AtomScore, Identity
 from dpaudit.auditing.subjects.exact import audit_exact, audit_exact_zcdp
 from dpaudit.certificate import AuditRecord
 from dpaudit.mechanisms import ExponentialMechanism
 
 from .claims import PURE
+from .entry import Entry
 
 Floats = NDArray[np.float64]
 Sampler = Callable[..., Floats]

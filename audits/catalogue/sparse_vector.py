@@ -12,9 +12,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpaudit.auditing.catalogue import Entry, FixedScore
+from dpaudit.auditing.distinguishing.scores import FixedScore
 
 from .claims import PURE
+from .entry import Entry
 
 Floats = NDArray[np.float64]
 Release = Callable[[Any, int, np.random.Generator], Floats]

@@ -11,8 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpaudit import Mechanism
-from dpaudit.auditing.catalogue import Entry, FixedScore
-from dpaudit.auditing.distinguishing.scores import LinearScore, WhiteBox
+from dpaudit.auditing.distinguishing.scores import FixedScore, LinearScore, WhiteBox
 from dpaudit.mechanisms import (
     BinaryTree,
     ContinualGaussian,
@@ -23,6 +22,7 @@ from dpaudit.mechanisms import (
 )
 
 from .claims import APPROXIMATE, DELTA, PURE, SIGMA, gaussian_epsilon
+from .entry import Entry
 
 Floats = NDArray[np.float64]
 LEAVES, LEVELS = 8, 4

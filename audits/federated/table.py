@@ -9,6 +9,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
+from audits.catalogue.entry import Entry
+from audits.catalogue.measuring import Row as CatalogueRow
 from audits.federated.end_to_end import EndToEnd
 from audits.federated.game import (
     Bounds,
@@ -29,8 +31,6 @@ from audits.federated.servers import (
     SilentWhenEmpty,
 )
 from dpaudit.auditing import audit_release
-from dpaudit.auditing.catalogue import Entry
-from dpaudit.auditing.catalogue import Row as CatalogueRow
 from private_bo.federated import DPFTSDE, Sensitivity
 
 __all__ = ["ALPHA", "SETTINGS", "Row", "entries", "judged", "rows", "small"]

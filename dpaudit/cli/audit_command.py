@@ -1,9 +1,9 @@
-"""The command ``audit``: attacks on running code, and on a catalogue of mechanisms."""
+"""The command ``audit``: attacks on running code."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, NoReturn
+from typing import Annotated
 
 import typer
 
@@ -22,12 +22,12 @@ __all__ = ["audit"]
 
 def audit(
     subject: Annotated[
-        str | None,
+        str,
         typer.Argument(
             metavar="SUBJECT|FILE.py:function",
             help="A subject, or a function f(data, rng) or f(data, rng, size).",
         ),
-    ] = None,
+    ],
     pair: Annotated[
         tuple[str, str] | None,
         typer.Option("--pair", metavar="JSON JSON", help="Two neighbouring data sets."),
@@ -52,11 +52,9 @@ def audit(
     ] = None,
     claim: Stated = None,
     runs: Annotated[
-        int | None,
-        typer.Option(
-            "--runs", parser=whole_number, metavar="N", help="Runs on each side; 10 000 by default."
-        ),
-    ] = None,
+        int,
+        typer.Option("--runs", parser=whole_number, metavar="N", help="Runs on each side."),
+    ] = 10_000,
     confidence: Annotated[
         float,
         typer.Option(
@@ -89,20 +87,6 @@ def audit(
             "--journal", help="Keep finished runs here, and go on from them (needs --seed)."
         ),
     ] = None,
-    catalogue: Annotated[
-        bool,
-        typer.Option(
-            "--catalogue",
-            help="Measure the auditors on a folder of right and wrong mechanisms "
-            "(the argument, or audits/catalogue).",
-        ),
-    ] = False,
-    seeds: Annotated[
-        int,
-        typer.Option(
-            "--seeds", parser=whole_number, metavar="N", help="Audits of each catalogue row."
-        ),
-    ] = 1,
     output: Annotated[
         Path | None,
         typer.Option("-o", "--output", help="Write the certificate with this audit (JSON)."),
@@ -110,16 +94,12 @@ def audit(
     as_json: Json = False,
 ) -> None:
     """Attack running code on neighbouring data, with a stated error rate."""
-    if catalogue:
-        _audit_catalogue(subject, runs, seed, seeds, as_json=as_json)
-    if subject is None:
-        raise typer.BadParameter("give a subject or FILE.py:function, or --catalogue")
     from dpaudit.cli import show
     from dpaudit.project import Execution
     from dpaudit.workflow.attacking import audit_target
 
     execution = Execution(
-        runs=10_000 if runs is None else runs,
+        runs=runs,
         confidence=confidence,
         seed=seed,
         workers=workers,
@@ -142,21 +122,3 @@ def audit(
         outcome.certificate().save(output)
     show.audit(outcome, as_json=as_json)
     raise typer.Exit(outcome.exit_code)
-
-
-def _audit_catalogue(
-    folder: str | None, runs: int | None, seed: int | None, seeds: int, *, as_json: bool
-) -> NoReturn:
-    """The table of a catalogue, row by row as they are done."""
-    from dpaudit.cli import show
-    from dpaudit.workflow.catalogue import DEFAULT_CATALOGUE, audit_catalogue
-
-    table = audit_catalogue(
-        folder or DEFAULT_CATALOGUE,
-        seed=seed,
-        seeds=seeds,
-        runs=runs,
-        progress=None if as_json else show.catalogue_row,
-    )
-    show.catalogue(table, as_json=as_json)
-    raise typer.Exit(0 if table.as_expected else 1)

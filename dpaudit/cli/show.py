@@ -19,17 +19,13 @@ from dpaudit.errors import InputError
 from dpaudit.reporting.wording.headline import rests_on
 
 if TYPE_CHECKING:
-    from dpaudit.auditing.catalogue import Row
     from dpaudit.certificate import AuditRecord, Certificate, Finding
     from dpaudit.workflow.attacking import AuditOutcome
-    from dpaudit.workflow.catalogue import CatalogueTable
     from dpaudit.workflow.verifying import Verification
 
 __all__ = [
     "answering",
     "audit",
-    "catalogue",
-    "catalogue_row",
     "certificate",
     "inventory",
     "verification",
@@ -195,33 +191,6 @@ def audit(outcome: AuditOutcome, *, as_json: bool) -> None:
     console.print(facts)
     for finding in outcome.findings:
         _print_finding(console, finding)
-
-
-@answering()
-def catalogue_row(row: Row) -> None:
-    """Print one row of a catalogue: what, true ε, bound, verdict, runs, time."""
-    entry = row.entry
-    mark = "" if row.as_expected else "  [red]unexpected[/]"
-    true = "∞" if entry.true_epsilon == float("inf") else f"{entry.true_epsilon:.4g}"
-    _console().print(
-        f"{escape(entry.name)}: claimed {entry.claim.epsilon:.4g}, true {true}, "
-        f"ε ≥ {row.epsilon_lower:.4g}, {row.verdict}, {row.runs} runs, {row.seconds:.2f} s{mark}"
-    )
-
-
-@answering()
-def catalogue(table: CatalogueTable, *, as_json: bool) -> None:
-    """Print what follows the rows of a catalogue: float findings and false alarms."""
-    if as_json:
-        _print_json(table.to_dict())
-        return
-    console = _console()
-    for row in table.floats:
-        mark = "" if row.as_expected else "  [red]unexpected[/]"
-        found = ", ".join(row.rules) or "no float finding"
-        console.print(f"{escape(row.entry.name)}: {found}, {row.draws} draws{mark}")
-    alarms = table.to_dict()["false_alarms"]
-    console.print(f"false alarms: {alarms['refuted']} of {alarms['audits']} audits of right rows")
 
 
 @answering()

@@ -492,38 +492,10 @@ def test_workers_and_a_journal_change_nothing(call, functions):
     assert attack(call, f"{functions}:half", "--journal", "runs")[1] == alone
 
 
-CATALOGUE = """
-from dpaudit import Claim
-from dpaudit.auditing.catalogue import Entry
-
-def release(data, size, rng):
-    return data + rng.laplace(size=size)
-
-ENTRIES = (
-    Entry("right", True, Claim(1.0), 0.0, 1.0, 1.0, 1000, release),
-    Entry("wrong", False, Claim(0.5), 0.0, 1.0, 1.0, 5000, release),
-)
-"""
-
-
-def test_catalogue(call, tmp_path):
-    folder = tmp_path / "audits" / "catalogue"
-    folder.mkdir(parents=True)
-    (folder / "__init__.py").write_text(CATALOGUE)
-    code, out, _ = call("audit", "--catalogue", "--json")
-    answer = json.loads(out)
-    assert code == 0
-    assert [row["verdict"] for row in answer["rows"]] == ["not refuted", "refuted"]
-    assert answer["false_alarms"] == {"refuted": 0, "audits": 1}
-    code, out, _ = call("audit", "--catalogue", str(folder))
-    assert code == 0
-    assert "false alarms: 0 of 1" in out
-    code, _, err = call("audit", "--catalogue", "elsewhere")
-    assert code == 3
-    assert "catalogue is 'elsewhere'" in err
+def test_an_audit_needs_a_subject(call):
     code, _, err = call("audit")
     assert code == 3
-    assert "--catalogue" in err
+    assert "SUBJECT" in err
 
 
 def test_a_module_that_fails_to_import_is_one_sentence(call):

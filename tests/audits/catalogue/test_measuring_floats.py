@@ -4,9 +4,8 @@ import json
 
 import numpy as np
 
+from audits.catalogue.measuring_floats import FloatEntry, run_floats
 from dpaudit import Claim, DiscreteLaplace, Laplace
-from dpaudit.auditing.catalogue import FloatEntry
-from dpaudit.auditing.catalogue.floats import run_floats
 
 LEAKS = FloatEntry("numpy", True, Claim(1.0), 1000, Laplace(1.0).release_many)
 SOUND = FloatEntry("discrete", False, Claim(1.0), 1000, DiscreteLaplace(1.0).release_many)

@@ -7,9 +7,9 @@ from dataclasses import replace
 import pytest
 from scipy.stats import binom
 
+from audits.catalogue.entry import Entry
+from audits.catalogue.measuring import Row, audit_entry, false_alarms, run_catalogue
 from dpaudit import AuditPair, Claim, InputError, Laplace, RandomizedResponse
-from dpaudit.auditing.catalogue import Entry, Row
-from dpaudit.auditing.catalogue.rows import audit_entry, false_alarms, run_catalogue
 from dpaudit.auditing.subjects.exact import audit_exact
 
 SOUND = Entry("sound", True, Claim(1.0), 0.0, 1.0, 1.0, 400, Laplace(1.0).release_many)

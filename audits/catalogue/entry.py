@@ -1,32 +1,23 @@
-"""Catalogues: right and wrong mechanisms with known losses, on which auditors are measured.
-
-A catalogue is a folder with an ``__init__.py`` that defines ``ENTRIES`` and, for samplers whose
-bits may leak, ``FLOATS``.
-"""
+"""One row of the catalogue: a mechanism, what is claimed of it, and what is true."""
 
 from __future__ import annotations
 
-import importlib.util
-import sys
 from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dpaudit.auditing.catalogue.floats import FloatEntry
 from dpaudit.auditing.distinguishing.scores import Score
 from dpaudit.certificate import AuditRecord, Claim
 from dpaudit.errors import InputError
 from dpaudit.fields import Checked, Natural
 from dpaudit.project import AuditPair
 
-__all__ = ["Catalogue", "Entry", "load_catalogue"]
+__all__ = ["Entry"]
 
 Curve = Callable[[ArrayLike], NDArray[np.float64]]
-_MODULE = "dpaudit_catalogue"
 
 
 @dataclass(frozen=True)
@@ -82,47 +73,3 @@ class Entry(Checked):
     def pair(self) -> AuditPair:
         """The two neighbours that are attacked."""
         return AuditPair(self.x, self.x_prime, self.name)
-
-
-@dataclass(frozen=True)
-class Catalogue:
-    """What a catalogue folder holds.
-
-    Attributes:
-        entries: mechanisms.
-        floats: samplers.
-    """
-
-    entries: tuple[Entry, ...]
-    floats: tuple[FloatEntry, ...] = ()
-
-
-def load_catalogue(directory: Path | str) -> Catalogue:
-    """The content of a catalogue folder. This runs its code.
-
-    Raises:
-        InputError: if the folder is no catalogue, or fails to import.
-    """
-    folder = Path(directory).resolve()
-    init = folder / "__init__.py"
-    wanted = "it must be a folder whose __init__.py defines ENTRIES"
-    if not init.is_file():
-        raise InputError(f"catalogue is {str(directory)!r}; {wanted}.")
-    for name in [name for name in sys.modules if name.split(".")[0] == _MODULE]:
-        del sys.modules[name]
-    spec = importlib.util.spec_from_file_location(
-        _MODULE, init, submodule_search_locations=[str(folder)]
-    )
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[_MODULE] = module
-    try:
-        spec.loader.exec_module(module)
-    except Exception as error:
-        reason = f"{type(error).__name__}: {error}"
-        raise InputError(f"catalogue {str(directory)!r} cannot be imported ({reason}).") from error
-    entries = tuple(getattr(module, "ENTRIES", ()))
-    if not entries or not all(isinstance(entry, Entry) for entry in entries):
-        raise InputError(f"catalogue {str(directory)!r} has no entries; {wanted}.")
-    return Catalogue(entries, tuple(getattr(module, "FLOATS", ())))

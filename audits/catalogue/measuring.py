@@ -14,9 +14,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from dpaudit import validate
-from dpaudit.auditing.catalogue.entries import Entry
 from dpaudit.auditing.distinguishing.engine import audit_release
 from dpaudit.certificate import AuditRecord
+
+from .entry import Entry
 
 __all__ = ["Row", "audit_entry", "false_alarms", "run_catalogue"]
 
