@@ -11,6 +11,9 @@ from dpaudit import Gaussian, Laplace, PrivacyUnit, ReplaceOne
 from dpaudit.plan import FixedSizeSampling
 from dpaudit.reporting.checklists.facts import Facts, Level, Rules, listed
 
+OF_AUTHORS = {"seed-reused"}
+"""What authors write in their own findings, and no audit here does."""
+
 
 def test_every_named_finding_exists():
     """A finding that is renamed must not drop out of the checklists."""
@@ -24,7 +27,7 @@ def test_every_named_finding_exists():
     )
     groups = (Rules.IMPLEMENTATION, Rules.SOUNDNESS, Rules.SIDE_CHANNELS)
     named = set().union(*groups, Rules.CONTRIBUTIONS, Rules.UNCOUNTED)
-    assert sorted(rule for rule in named if f'"{rule}"' not in source) == []
+    assert {rule for rule in named if f'"{rule}"' not in source} == OF_AUTHORS
 
 
 @pytest.mark.parametrize(
