@@ -1,8 +1,8 @@
 """Float findings: claims that hold for real numbers and fail for the samples.
 
 They are a verdict class of their own. A claim with such a finding is not *refuted* as mathematics;
-its code leaks through the bits of floating point numbers, the width of integers or the state of a
-generator. Every test states its false-alarm rate, for code without that leak.
+its code leaks through the bits of floating point numbers or the state of a generator. Every test
+states its false-alarm rate, for code without that leak.
 """
 
 from __future__ import annotations
@@ -25,9 +25,7 @@ from dpaudit.errors import InputError
 __all__ = [
     "FloatReport",
     "float_findings",
-    "integer_overflow",
     "lsb_event",
-    "reachable",
     "repeated_noise",
 ]
 
@@ -163,80 +161,3 @@ def _lsb_finding(
                 "Deploy with a discrete mechanism or with secure noise, which is exact on a grid.",
             )
     return None
-
-
-def reachable(
-    outputs: ArrayLike,
-    value: float,
-    transform: Callable[[Floats], Floats],
-    bits: int = _UNIFORM_BITS,
-) -> NDArray[np.bool_]:
-    """Whether a sampler that transforms one uniform number can give these outputs from ``value``.
-
-    All that ``value + transform(k / 2^bits)`` can be is searched, by bisection over k: exact, as
-    long as the transform is monotone up to rounding. An output that is reachable from one value and
-    not from its neighbour tells them apart with certainty.
-
-    Args:
-        outputs: shape (n,).
-        value: the private value.
-        transform: maps uniform numbers in [0, 1) to noise, entry by entry, in the code's own
-            floating point; increasing.
-        bits: of the uniform numbers; numpy's have 53.
-    """
-    target = np.asarray(outputs, dtype=np.float64)
-    unit = 2.0**-bits
-
-    def at(k: NDArray[np.int64]) -> Floats:
-        with np.errstate(divide="ignore"):
-            moved: Floats = value + transform(np.asarray(k * unit, dtype=np.float64))
-        return moved
-
-    low = np.zeros(target.shape, dtype=np.int64)
-    high = np.full(target.shape, 2**bits - 1, dtype=np.int64)
-    while (low < high).any():
-        middle = (low + high) // 2
-        below = at(middle) < target
-        low, high = np.where(below, middle + 1, low), np.where(below, high, middle)
-    found: NDArray[np.bool_] = np.zeros(target.shape, dtype=np.bool_)
-    for step in range(-8, 9):  # rounding may swap neighbouring outputs
-        found |= at(np.clip(low + step, 0, 2**bits - 1)) == target
-    return found
-
-
-def integer_overflow(query: Callable[[NDArray[Any]], Any], data: ArrayLike) -> Finding | None:
-    """Compare a query on an integer array with the same query on exact Python integers.
-
-    Deterministic: the false-alarm rate is 0. The query must work on arrays of objects, as sums,
-    differences and products do.
-
-    Args:
-        query: for example ``np.sum``.
-        data: an array of a fixed-width integer type.
-
-    Raises:
-        InputError: if the data are no integers of fixed width.
-
-    Example:
-        >>> integer_overflow(lambda a: (a * a).sum(), np.array([300], dtype=np.uint16)).rule
-        'integer-overflow'
-    """
-    array = np.asarray(data)
-    if array.dtype.kind not in "iu":
-        raise InputError(f"data has type {array.dtype}; it must be integers of fixed width.")
-    with np.errstate(over="ignore"):
-        computed = query(array)
-    exact = query(array.astype(object))
-    if np.array_equal(np.asarray(computed).astype(object), np.asarray(exact, dtype=object)):
-        return None
-    return Finding(
-        "integer-overflow",
-        Severity.ERROR,
-        f"The query wraps around in {array.dtype}: it gives {_shown(computed)} where exact "
-        f"integers give {_shown(exact)}, so its sensitivity is the whole range of the type.",
-        "Convert to Python integers or a wider type first, and bound the number of records.",
-    )
-
-
-def _shown(value: Any) -> str:
-    return str(np.asarray(value).tolist())[:40]

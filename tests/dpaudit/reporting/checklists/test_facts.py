@@ -11,7 +11,7 @@ from dpaudit import Gaussian, Laplace, PrivacyUnit, ReplaceOne
 from dpaudit.plan import FixedSizeSampling
 from dpaudit.reporting.checklists.facts import Facts, Level, Rules, listed
 
-OF_AUTHORS = {"seed-reused"}
+OF_AUTHORS = {"integer-overflow", "seed-reused"}
 """What authors write in their own findings, and no audit here does."""
 
 
