@@ -8,12 +8,12 @@ exact, and the rate is shared over all invocations (Bonferroni).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Unpack
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from dpaudit import validate
 from dpaudit.auditing.execution import Execution, ExecutionFields
@@ -26,7 +26,7 @@ from dpaudit.auditing.replaying.recording import (
     whole_streams,
 )
 from dpaudit.certificate import Finding, Severity
-from dpaudit.errors import InputError, UnsupportedError
+from dpaudit.errors import UnsupportedError
 from dpaudit.ledger import Ledger
 from dpaudit.mechanisms import AdditiveNoise, Mechanism, Tails
 
@@ -36,8 +36,6 @@ __all__ = [
     "Routine",
     "conformance",
     "judged",
-    "noise_p_value",
-    "transcript_conformance",
 ]
 
 ERROR_RATE = 1e-3
@@ -46,7 +44,6 @@ REUSE_SHARE = 0.1
 _EQUAL = 1e-12
 
 RUNS = Execution(runs=100, seed=0)
-PAIRED_RUNS = Execution(runs=128, seed=0)
 
 
 @dataclass(frozen=True)
@@ -90,31 +87,6 @@ class ConformanceReport:
     def clean(self) -> bool:
         """Whether nothing was found."""
         return not self.findings
-
-
-def noise_p_value(
-    mechanism: Mechanism, released: ArrayLike, value: ArrayLike = 0.0, *, seed: int = 0
-) -> float:
-    """Exact p-value of the declared law, from releases of one value.
-
-    Args:
-        mechanism: as declared, of additive noise.
-        released: independent releases, shape (n, *shape of value).
-        value: what went in.
-        seed: breaks ties of discrete laws.
-
-    Raises:
-        UnsupportedError: if the mechanism declares no such law.
-
-    Example:
-        >>> from dpaudit.mechanisms import Laplace
-        >>> half = np.random.default_rng(2).laplace(scale=0.5, size=20)
-        >>> noise_p_value(Laplace(1.0), half) < 0.05 < noise_p_value(Laplace(0.5), half)
-        True
-    """
-    rng, prepared = np.random.default_rng(seed), mechanism.prepare(value)
-    outputs = np.asarray(released)
-    return p_value(Tails.joined([mechanism.tails(one, prepared, rng) for one in outputs]))
 
 
 def conformance(
@@ -181,55 +153,6 @@ def judged(
     findings = [_finding(one, laws[one.at], share) for one in tested if one.p_value <= share]
     findings += _reused([s for run in runs for s in run], REUSE_SHARE * error_rate)
     return ConformanceReport(tuple(tested), tuple(untested), tuple(findings), len(runs), error_rate)
-
-
-def transcript_conformance(
-    release: Callable[[Any, int, np.random.Generator], ArrayLike],
-    data: Any,
-    mechanisms: Sequence[Mechanism],
-    *,
-    error_rate: float = ERROR_RATE,
-    execution: Execution = PAIRED_RUNS,
-    **fields: Unpack[ExecutionFields],
-) -> ConformanceReport:
-    """The same for code that draws its own noise, from its outputs alone.
-
-    The differences of independent runs on the same data have a declared law whatever the values
-    before noise, as long as these do not depend on earlier noise.
-
-    Args:
-        release: ``release(data, size, rng)`` gives transcripts, shape (size, rounds, …).
-        data: any test data.
-        mechanisms: declared for each round, Laplace or Gaussian.
-        error_rate: probability of a finding if all noise is as declared.
-        execution: how many runs, at least 2, of which two make one difference, and their seed.
-        fields: fields of ``execution`` to replace, ``runs`` and ``seed``.
-
-    Raises:
-        InputError: if the outputs have another number of rounds.
-        UnsupportedError: if a mechanism is neither Laplace nor Gaussian.
-    """
-    execution = execution.updated(fields).only("runs", "seed")
-    runs, seed = validate.integer_at_least(2, runs=execution.runs) // 2 * 2, execution.known_seed()
-    error_rate = validate.open_fraction(error_rate=error_rate)
-    outputs = np.asarray(release(data, runs, np.random.default_rng(seed)), dtype=np.float64)
-    if outputs.ndim < 2 or outputs.shape[:2] != (runs, len(mechanisms)):
-        raise InputError(
-            f"release gave shape {outputs.shape}; it must be ({runs}, {len(mechanisms)}, …), one "
-            "entry of the second axis for each declared mechanism."
-        )
-    differences = outputs[::2] - outputs[1::2]
-    tested = [
-        _judged(f"round {turn + 1}", "", mechanism.difference_tails(differences[:, turn]))
-        for turn, mechanism in enumerate(mechanisms)
-    ]
-    share = error_rate / len(mechanisms)
-    findings = tuple(
-        _finding(one, mechanism, share)
-        for one, mechanism in zip(tested, mechanisms, strict=True)
-        if one.p_value <= share
-    )
-    return ConformanceReport(tuple(tested), (), findings, runs, error_rate)
 
 
 def _judged(at: str, source: str, tails: Tails) -> Conformance:
