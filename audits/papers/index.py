@@ -14,7 +14,7 @@ from audits.papers.entries import PAPERS, Paper
 from dpaudit.certificate import AuditRecord, Certificate
 from dpaudit.errors import InputError
 from dpaudit.numbers import confidence, down, plain, up
-from dpaudit.reporting.html.environment import strict_environment
+from dpaudit.reporting.environment import strict_environment
 from dpaudit.reporting.text import escaped, markdown_table, visible
 from dpaudit.reporting.wording.words import ACCOUNTANTS
 from dpaudit.workflow.outcomes import Status, status_of

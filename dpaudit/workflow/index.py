@@ -7,7 +7,7 @@ from functools import cache
 from typing import TYPE_CHECKING
 from urllib.parse import quote
 
-from dpaudit.reporting.html.environment import strict_environment
+from dpaudit.reporting.environment import strict_environment
 from dpaudit.reporting.text import escaped, markdown_table
 from dpaudit.workflow import summary
 from dpaudit.workflow.outcomes import ProjectOutcome, SubjectRow

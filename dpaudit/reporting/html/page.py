@@ -6,12 +6,11 @@ import math
 from functools import cache
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from dpaudit.numbers import confidence, down, percent, plain, up
 from dpaudit.reporting.base import Renderer
 from dpaudit.reporting.comparison import comparison, tally
+from dpaudit.reporting.environment import strict_environment
 from dpaudit.reporting.html import svg
-from dpaudit.reporting.html.environment import strict_environment
-from dpaudit.reporting.text import compact, visible
+from dpaudit.reporting.text import visible
 from dpaudit.reporting.view import views
 from dpaudit.reporting.wording import tables, words
 
@@ -46,17 +45,11 @@ def environment() -> Environment:
     made = strict_environment(PackageLoader("dpaudit.reporting.html"))
     made.finalize = _shown
     made.filters |= {
-        "compact": compact,
-        "confidence": confidence,
-        "down": down,
         # The only text that is not escaped: drawn by figures, from numbers and fixed words.
         "drawn": lambda figure, prefix: Markup(svg.markup(figure.plot, prefix + figure.name)),
         "spaced": tables.spaced,
-        "percent": percent,
-        "plain": plain,
         "stated": words.stated,
         "tied": lambda text: text.replace(" %", "\u00a0%"),
-        "up": up,
     }
     made.globals |= {
         "infinity": math.inf,

@@ -3,7 +3,7 @@
 import pytest
 from jinja2 import DictLoader, UndefinedError
 
-from dpaudit.reporting.html.environment import strict_environment
+from dpaudit.reporting.environment import markdown_environment, strict_environment
 
 
 def rendered(template, **given):
@@ -28,3 +28,11 @@ def test_the_first_loader_that_has_a_template_gives_it():
     made = strict_environment(DictLoader({"a": "one"}), DictLoader({"a": "two", "b": "three"}))
     assert made.get_template("a").render() == "one"
     assert made.get_template("b").render() == "three"
+
+
+def test_in_markdown_text_is_one_line_that_means_nothing():
+    made = markdown_environment(
+        DictLoader({"a": "# {{ x }}{% macro m() %}*b*{% endmacro %} {{ m() }}"})
+    )
+    shown = made.get_template("a").render(x="*b*\n<i>")
+    assert shown == r"# \*b\* &lt;i&gt; *b*"
