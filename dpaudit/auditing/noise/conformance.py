@@ -25,8 +25,9 @@ from dpaudit.auditing.replaying.recording import (
     Step,
     whole_streams,
 )
-from dpaudit.certificate import Finding, Severity
+from dpaudit.certificate import Finding
 from dpaudit.errors import UnsupportedError
+from dpaudit.finding_table import FindingTable
 from dpaudit.ledger import Ledger
 from dpaudit.mechanisms import AdditiveNoise, Mechanism, Tails
 
@@ -37,6 +38,8 @@ __all__ = [
     "conformance",
     "judged",
 ]
+
+_found = FindingTable(__name__)
 
 ERROR_RATE = 1e-3
 REUSE_SHARE = 0.1
@@ -165,14 +168,9 @@ def _finding(one: Conformance, mechanism: Mechanism, share: float) -> Finding:
         observed = f"; drawn is about {one.ratio:.3g} times the declared spread"
         observed += "" if scale is None else f" (scale {one.ratio * scale:.3g})"
     place = f" ({one.source})" if one.source else ""
-    return Finding(
-        "not-the-declared-noise",
-        Severity.ERROR,
-        f"The noise of {one.at!r}{place} is declared as {mechanism!r}{observed}: p = "
-        f"{one.p_value:.2g} from {one.draws} draws, at an error rate of {share:.2g}.",
-        "Draw the declared noise, or declare what is drawn.",
-        one.at,
-    )
+    facts = {"p_value": one.p_value, "draws": one.draws, "share": share, "declared": mechanism}
+    said = {"label": one.at, "place": place, "observed": observed}
+    return _found("not-the-declared-noise", one.at, **said, **facts)
 
 
 def _reused(steps: list[Step], error: float) -> list[Finding]:
@@ -200,15 +198,8 @@ def _reused(steps: list[Step], error: float) -> list[Finding]:
     if twice.size == 0:
         return []
     one, two = draws[twice[0]][1], draws[twice[0] + 1][1]
-    found = Finding(
-        "noise-reused",
-        Severity.ERROR,
-        f"{one.place} and {two.place} were given the same noise, so their difference is released "
-        f"without any; {twice.size} of {len(draws)} draws are such.",
-        "Draw fresh noise for every release, and never seed a generator twice alike.",
-        two.invocation.at,
-    )
-    return [found]
+    facts = {"one": one.place, "two": two.place, "repeats": twice.size, "draws": len(draws)}
+    return [_found("noise-reused", two.invocation.at, **facts)]
 
 
 def _largest(step: Step) -> float:

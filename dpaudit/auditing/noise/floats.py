@@ -19,8 +19,9 @@ from dpaudit import validate
 from dpaudit.auditing.distinguishing.repeats import repeated_noise, repeats
 from dpaudit.auditing.evidence.joint import joint_p_value
 from dpaudit.auditing.evidence.types import PairCounts
-from dpaudit.certificate import Finding, Severity
+from dpaudit.certificate import Finding
 from dpaudit.errors import InputError
+from dpaudit.finding_table import FindingTable
 
 __all__ = [
     "FloatReport",
@@ -152,12 +153,6 @@ def _lsb_finding(
         counts = PairCounts(hits[one], draws, hits[two], draws)
         p_value = joint_p_value(counts, epsilon, delta, nuisance_error=min(1e-6, share / 10))
         if p_value <= share:
-            return Finding(
-                "float-lsb",
-                Severity.WARNING,
-                f"The last bits of the outputs reveal the value: bits finer than the neighbour can "
-                f"give occurred {hits[one]} times against {hits[two]} in {draws} draws each "
-                f"({names}, p = {p_value:.2g}).",
-                "Deploy with a discrete mechanism or with secure noise, which is exact on a grid.",
-            )
+            facts = {"hits": hits[one], "others": hits[two], "draws": draws, "p_value": p_value}
+            return FindingTable(__name__)("float-lsb", direction=names, **facts)
     return None

@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 from scipy.stats import ks_2samp
 
 from dpaudit.auditing.replaying.replay import record
-from dpaudit.certificate import Finding, Severity
+from dpaudit.certificate import Finding
+from dpaudit.finding_table import FindingTable
 from dpaudit.project import Subject
 
 __all__ = ["model_findings"]
@@ -47,7 +48,7 @@ def model_findings(subject: Subject, seed: int, error_rate: float) -> list[Findi
         model = subject.audit_release(side, FOR_EACH * len(real), np.random.default_rng(seed))
         runs += len(real)
         if _differ(np.stack(real), np.asarray(model), error_rate / 2):
-            return [_finding(runs)]
+            return [FindingTable(__name__)("model-differs", runs=runs)]
     return []
 
 
@@ -67,14 +68,3 @@ def _differ(real: NDArray[Any], model: NDArray[Any], error_rate: float) -> bool:
     entries = zip(real.reshape(len(real), -1).T, model.reshape(len(model), -1).T, strict=True)
     share = error_rate / max(1, real[0].size)
     return any(ks_2samp(one, two).pvalue <= share for one, two in entries)
-
-
-def _finding(runs: int) -> Finding:
-    return Finding(
-        "model-differs",
-        Severity.ERROR,
-        f"What audit_release draws differs from what {runs} real runs release: attacks on it say "
-        "nothing of the run.",
-        "Let audit_release draw what run releases on as_data, or remove it; audit --through-run "
-        "needs no model.",
-    )

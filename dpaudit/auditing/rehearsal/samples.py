@@ -13,7 +13,8 @@ from dataclasses import dataclass, field
 from scipy.special import bdtrc
 
 from dpaudit.auditing.replaying.replay import ReplayReport
-from dpaudit.certificate import Finding, Severity
+from dpaudit.certificate import Finding
+from dpaudit.finding_table import FindingTable
 from dpaudit.plan import FixedSizeSampling, Plan, PoissonSampling, Sampling
 
 __all__ = ["UNITS", "Samples"]
@@ -114,12 +115,6 @@ def _rate(sampling: Sampling | None) -> float:
 
 def _too_often(seen: _Seen) -> Finding:
     where = "of one run" if seen.one_run else "of runs with different seeds"
-    return Finding(
-        "sampled-too-often",
-        Severity.ERROR,
-        f"One unit is in {seen.moved} of {seen.made} samples {where} at {seen.at!r} "
-        f"({seen.source}); declared is that it is in each with probability {seen.rate:g}, "
-        "independently.",
-        "Draw every sample anew from rng, without a look at the data, at the declared rate.",
-        seen.at,
-    )
+    facts = {"moved": seen.moved, "made": seen.made, "source": seen.source, "rate": seen.rate}
+    found = FindingTable(__name__)
+    return found("sampled-too-often", seen.at, label=seen.at, where=where, **facts)

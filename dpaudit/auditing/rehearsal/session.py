@@ -25,6 +25,7 @@ from dpaudit.auditing.replaying.recording import Step
 from dpaudit.auditing.replaying.replay import Recorded, ReplayReport, record
 from dpaudit.certificate import Finding, Rehearsal
 from dpaudit.errors import DpAuditError, PlanMismatchError, UnsupportedError
+from dpaudit.finding_table import FindingTable
 from dpaudit.plan import Plan, TrustModel
 from dpaudit.project import Move, Subject
 from dpaudit.project.execution import Progress
@@ -46,6 +47,7 @@ DISCREET = Telling(values=False)
 """Findings of a rehearsal stand in certificates."""
 
 _T = TypeVar("_T")
+_found = FindingTable(__name__)
 
 
 class EndError(Exception):
@@ -166,7 +168,7 @@ class Session:
         try:
             made = self._timed(lambda: record(self.subject, self.data, self.seed))
         except PlanMismatchError:
-            self.findings.append(failures.LEAVES_PLAN)
+            self.findings.append(_found("leaves-plan"))
             raise EndError("") from None
         except UnsupportedError as error:
             raise EndError(f"The run on the data cannot be recorded: {error}") from None
@@ -188,7 +190,7 @@ class Session:
     def _require_same_plan(self) -> None:
         """The proof speaks of one plan; a subject that changes its own mind follows another."""
         if self.subject.plan() != self.plan:
-            self.findings.append(failures.PLAN_CHANGES)
+            self.findings.append(_found("plan-changes"))
             raise EndError("")
 
     # -- other data ------------------------------------------------------------------------------
@@ -216,7 +218,7 @@ class Session:
             needed = self._samples.first(report)
             self._sampled += [(move, needed)] if needed else []
         if report is None:
-            self._keep([failures.does_not_end(limit)], move)
+            self._keep([_found("does-not-end", seconds=limit)], move)
             return
         raised = [failures.raised(report)] if report.raised else []
         self._keep([*report.findings, *raised], move)

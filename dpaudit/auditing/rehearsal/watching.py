@@ -12,7 +12,8 @@ from types import FrameType
 from typing import Any
 from unittest import mock
 
-from dpaudit.certificate import Finding, Severity
+from dpaudit.certificate import Finding
+from dpaudit.finding_table import FindingTable
 from dpaudit.ledger import FloatNoise, Ledger
 from dpaudit.ledger.checks import caller
 from dpaudit.mechanisms import Mechanism
@@ -53,48 +54,14 @@ class Watch:
 
     def findings(self) -> tuple[Finding, ...]:
         """One finding for each kind of thing that was seen."""
-        found = []
-        if self.ledgers:
-            found.append(
-                Finding(
-                    "second-ledger",
-                    Severity.ERROR,
-                    f"The run opens a ledger of its own at {self.ledgers[0]}: what leaves through "
-                    "it is charged to no plan that this certificate speaks of.",
-                    "Release through the ledger that run is given, and declare it all in one plan.",
-                )
-            )
-        if self.releases:
-            found.append(
-                Finding(
-                    "release-beside-the-ledger",
-                    Severity.ERROR,
-                    f"The run uses a mechanism without the ledger at {self.releases[0]}: nothing "
-                    "is charged for it.",
-                    "Use ledger.release with the mechanism that the plan declares.",
-                )
-            )
-        if self.outside:
-            found.append(
-                Finding(
-                    "beside-the-ledger",
-                    Severity.ERROR,
-                    f"The run {self.outside[0]}: what leaves that way is charged to no plan.",
-                    "Return results from run, in summary and series or in owner, and let dpaudit "
-                    "write them.",
-                )
-            )
-        if self.reads:
-            found.append(
-                Finding(
-                    "reads-beside-load",
-                    Severity.ERROR,
-                    f"The run {self.reads[0]}: what it holds is the same for all "
-                    "neighbours, so that a rehearsal says nothing of it.",
-                    "Read data in load, and public facts when the module is imported.",
-                )
-            )
-        return tuple(found)
+        seen = {
+            "second-ledger": self.ledgers,
+            "release-beside-the-ledger": self.releases,
+            "beside-the-ledger": self.outside,
+            "reads-beside-load": self.reads,
+        }
+        found = FindingTable(__name__)
+        return tuple(found(rule, first=places[0]) for rule, places in seen.items() if places)
 
 
 _watches: list[tuple[int, Watch]] = []

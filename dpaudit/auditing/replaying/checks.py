@@ -5,14 +5,17 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
 from dpaudit.auditing.replaying.recording import Step
-from dpaudit.certificate import Finding, Severity
+from dpaudit.certificate import Finding
+from dpaudit.finding_table import FindingTable
 
 __all__ = ["Telling", "groups_overlap", "too_far", "too_often"]
+
+_found = FindingTable(__name__)
 
 OF_SENSITIVITY = 1e-9
 """Slack for rounding, relative to the sensitivity."""
@@ -67,15 +70,14 @@ def too_far(
         call = one.invocation
         observed = one.distance(two)
         if observed > hops * call.sensitivity + _slack(one, two) and call.at not in found:
-            found[call.at] = Finding(
+            found[call.at] = _found(
                 "sensitivity-understated",
-                Severity.ERROR,
-                f"The pre-noise values of the neighbours at {telling.place(one)} are "
-                f"{telling.apart(observed, hops * call.sensitivity)} in "
-                f"{call.mechanism.norm.value}{_steps(hops)}; "
-                f"declared is a sensitivity of {call.sensitivity:.6g}.",
-                "Declare the true sensitivity, or clip the value in the mechanism.",
                 call.at,
+                place=telling.place(one),
+                apart=telling.apart(observed, hops * call.sensitivity),
+                norm=call.mechanism.norm.value,
+                steps=_steps(hops),
+                declared=call.sensitivity,
             )
     return list(found.values())
 
@@ -92,25 +94,16 @@ def too_often(
     compared: Sequence[tuple[Step, Step]], telling: Telling = EVERYTHING, hops: float = 1
 ) -> list[Finding]:
     """One unit that moves more releases of an invocation than ``count``."""
-    seen: Counter[str] = Counter()
-    found: list[Finding] = []
-    for one in _differing(compared):
+    differing, found = _differing(compared), []
+    moved, seen = Counter(one.invocation.at for one in differing), Counter[str]()
+    for one in differing:
         call = one.invocation
         seen[call.at] += 1
         if seen[call.at] == hops * one.touches + 1:
-            found.append(
-                Finding(
-                    "touched-too-often",
-                    Severity.ERROR,
-                    f"The neighbours differ in one {call.unit}{_steps(hops)}, which moves release "
-                    f"number {seen[call.at]} of {call.at!r} at {telling.place(one)}; declared is "
-                    f"that one {call.unit} touches {one.touches}.",
-                    "Raise the count, or make sure that every unit enters no more often.",
-                    call.at,
-                )
-            )
-    totals = {at: seen[at] for at in seen}
-    return [replace(f, message=f"{f.message} In all it moves {totals[f.at]}.") for f in found]
+            facts = {"unit": call.unit, "label": call.at, "touches": one.touches}
+            facts |= {"steps": _steps(hops), "number": seen[call.at], "moved": moved[call.at]}
+            found.append(_found("touched-too-often", call.at, place=telling.place(one), **facts))
+    return found
 
 
 def groups_overlap(
@@ -126,15 +119,7 @@ def groups_overlap(
         allowed = 2 if one.invocation.relation.moves_between(group.membership) else 1
         if len(groups) > hops * allowed:
             name, earlier = next(iter(groups.items()))
-            return [
-                Finding(
-                    "groups-overlap",
-                    Severity.ERROR,
-                    f"One {one.invocation.unit} moves releases of the groups {name!r} "
-                    f"({telling.place(earlier)}) and {group.name!r} ({telling.place(one)}), which "
-                    "are declared disjoint.",
-                    "Declare the invocations without groups, so that they add up.",
-                    one.invocation.at,
-                )
-            ]
+            facts = {"unit": one.invocation.unit, "one": name, "two": group.name}
+            places = {"earlier": telling.place(earlier), "place": telling.place(one)}
+            return [_found("groups-overlap", one.invocation.at, **facts, **places)]
     return []

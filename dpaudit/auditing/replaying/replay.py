@@ -27,11 +27,14 @@ from dpaudit.auditing.replaying.checks import (
 )
 from dpaudit.auditing.replaying.recording import RecordingNoise, ReplayingNoise, Routine, Runnable
 from dpaudit.auditing.replaying.runs import Ended, Run, equal, ran, shown
-from dpaudit.certificate import Finding, Severity
+from dpaudit.certificate import Finding
 from dpaudit.errors import PlanMismatchError
+from dpaudit.finding_table import FindingTable
 from dpaudit.project.foreign import place_of
 
 __all__ = ["Comparison", "Recorded", "ReplayReport", "Routine", "record", "replay"]
+
+_found = FindingTable(__name__)
 
 
 @dataclass(frozen=True)
@@ -167,11 +170,13 @@ class Recorded:
         first, again = self.run, self.again(x, other=True)
         for one, two in zip(first.steps, again.steps, strict=False):
             if not one.follows(two) or not np.array_equal(one.value, two.value, equal_nan=True):
-                return _hidden(telling.place(one), one.invocation.at)
+                at, place = one.invocation.at, telling.place(one)
+                return _found("hidden-randomness", at, place=place)
         if again.ended is not first.ended or len(again.steps) != len(first.steps):
-            return _hidden("its end", "")
-        place = "" if first.finished and equal(first.shown, again.shown) else "its result"
-        return _hidden(place, "") if place else None
+            return _found("hidden-randomness", place="its end")
+        if first.finished and equal(first.shown, again.shown):
+            return None
+        return _found("hidden-randomness", place="its result")
 
     def against(
         self,
@@ -212,18 +217,6 @@ class Recorded:
         return ReplayReport(tuple(_comparisons(compared)), tuple(found), len(first.steps))
 
 
-def _hidden(place: str, at: str) -> Finding:
-    return Finding(
-        "hidden-randomness",
-        Severity.ERROR,
-        f"With one seed and the same releases, two runs on the same data differ at {place}: the "
-        "code draws randomness from elsewhere, or looks behind the ledger, and cannot be "
-        "replayed.",
-        "Draw all randomness from the generator and the ledger that run is given.",
-        at,
-    )
-
-
 def _comparisons(compared: list[tuple[Any, Any]]) -> Iterator[Comparison]:
     for one, two in compared:
         call = one.invocation
@@ -246,16 +239,8 @@ def _diverged(first: Run, second: Run, telling: Telling) -> list[Finding]:
     else:
         instead = "the end of the run"
     at = first.steps[min(common, len(first.steps) - 1)].invocation.at if first.steps else ""
-    return [
-        Finding(
-            "private-control-flow",
-            Severity.ERROR,
-            f"After {common} equal releases the run on x goes on to {expected}, the run on its "
-            f"neighbour to {instead}: a branch depends on private data.",
-            "Branch on released values only, and name units without their data.",
-            at,
-        )
-    ]
+    facts = {"common": common, "expected": expected, "instead": instead}
+    return [_found("private-control-flow", at, **facts)]
 
 
 def _leaks(first: Run, second: Run) -> list[Finding]:
@@ -265,33 +250,9 @@ def _leaks(first: Run, second: Run) -> list[Finding]:
     found = []
     differing = shown(first.shown, second.shown)
     if differing:
-        found.append(
-            Finding(
-                "result-not-from-releases",
-                Severity.ERROR,
-                f"With equal releases and equal seeds the results of the two runs differ "
-                f"({differing}): something in the result depends on private data directly.",
-                "Compute what is published from releases; what its owner alone may see belongs in "
-                "RunResult.owner.",
-            )
-        )
+        found.append(_found("result-not-from-releases", differing=differing))
     if first.printed != second.printed:
-        found.append(
-            Finding(
-                "prints-private-data",
-                Severity.ERROR,
-                "With equal releases and equal seeds the two runs print different lines.",
-                "Print nothing that depends on private data: logs are read by others.",
-            )
-        )
+        found.append(_found("prints-private-data"))
     if not found and not equal(first.randomness, second.randomness):
-        found.append(
-            Finding(
-                "private-use-of-randomness",
-                Severity.WARNING,
-                "With equal releases the two runs drew different amounts of their own randomness: "
-                "how much is drawn depends on private data.",
-                "Draw a fixed number of times, or branch on released values only.",
-            )
-        )
+        found.append(_found("private-use-of-randomness"))
     return found

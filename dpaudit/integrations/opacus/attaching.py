@@ -35,6 +35,7 @@ from dpaudit import validate
 from dpaudit.accounting import AccountantName
 from dpaudit.certificate import Certificate, Claim, Finding, Severity, SubjectRecord, certify
 from dpaudit.errors import InputError, PlanMismatchError
+from dpaudit.finding_table import FindingTable
 from dpaudit.integrations.opacus.batches import watch
 from dpaudit.integrations.opacus.findings import (
     batch_findings,
@@ -154,17 +155,8 @@ class Training:
     def _resumed(self) -> list[Finding]:
         """Steps of an earlier process, of which the ledger knows that they happened, not how."""
         earlier = len(self.ledger) - len(self.steps)
-        if earlier == 0:
-            return []
-        return [
-            Finding(
-                "resumed-steps-not-observed",
-                Severity.WARNING,
-                f"{earlier} steps were taken before the ledger was resumed; that their batches "
-                "were drawn as declared is an assumption.",
-                "Certify without a break, or keep the findings of the earlier process beside this.",
-            )
-        ]
+        found = FindingTable(__name__)
+        return [found("resumed-steps-not-observed", earlier=earlier)] if earlier else []
 
     def certificate(
         self,

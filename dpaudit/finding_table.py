@@ -1,0 +1,50 @@
+"""Findings whose words stand in a table beside the code that finds them."""
+
+from __future__ import annotations
+
+import tomllib
+from functools import cache
+from importlib import resources
+from typing import Any
+
+from dpaudit.certificate import Finding, Severity
+
+__all__ = ["FindingTable"]
+
+
+class FindingTable:
+    """The findings of one package, by name.
+
+    The package's ``findings.toml`` has a section for each: a ``message``, with facts in braces; a
+    ``remedy``; a ``severity``, where it is no error; and a ``rule``, where that is not its name.
+
+    Args:
+        module: any module of the package, by its ``__name__``.
+    """
+
+    def __init__(self, module: str) -> None:
+        self._package = module.rpartition(".")[0]
+
+    def __call__(self, name: str, at: str = "", /, **facts: Any) -> Finding:
+        """A finding.
+
+        Args:
+            name: of its section.
+            at: where it stands: a label of an invocation, or a place in the code.
+            **facts: what its message names.
+
+        Example:
+            >>> FindingTable("dpaudit.auditing.noise.floats")(
+            ...     "noise-reused", "sum", one="a", two="b", repeats=1, draws=9
+            ... ).severity.value
+            'error'
+        """
+        row = _rows(self._package)[name]
+        severity = Severity(row.get("severity", Severity.ERROR))
+        message = row["message"].format_map(facts)
+        return Finding(row.get("rule", name), severity, message, row["remedy"], at)
+
+
+@cache
+def _rows(package: str) -> dict[str, Any]:
+    return tomllib.loads(resources.files(package).joinpath("findings.toml").read_text("utf-8"))

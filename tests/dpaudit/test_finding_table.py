@@ -1,0 +1,47 @@
+"""Findings whose words stand in tables."""
+
+import tomllib
+from importlib import resources
+
+import pytest
+
+from dpaudit import Severity
+from dpaudit.finding_table import FindingTable
+
+PACKAGES = (
+    "dpaudit.auditing.noise",
+    "dpaudit.auditing.rehearsal",
+    "dpaudit.auditing.replaying",
+    "dpaudit.integrations.opacus",
+)
+
+
+def test_a_finding_has_the_words_of_its_section_and_the_facts_of_the_call():
+    table = FindingTable("dpaudit.auditing.rehearsal.session")
+    found = table("does-not-end", "sum", seconds=7.0)
+    assert (found.rule, found.severity, found.at) == ("raises-on-neighbour", Severity.ERROR, "sum")
+    assert "does not end within 7 seconds, and" in found.message
+    assert found.remedy == "Bound every loop by public numbers."
+    assert (
+        FindingTable("dpaudit.auditing.noise.floats")(
+            "float-lsb", hits=1, others=0, draws=2, direction="x to x'", p_value=0.5
+        ).severity
+        is Severity.WARNING
+    )
+
+
+def test_a_fact_that_is_missing_is_an_error():
+    with pytest.raises(KeyError):
+        FindingTable("dpaudit.auditing.rehearsal.session")("does-not-end")
+
+
+@pytest.mark.parametrize("package", PACKAGES)
+def test_every_section_is_whole_and_used(package):
+    folder = resources.files(package)
+    rows = tomllib.loads(folder.joinpath("findings.toml").read_text("utf-8"))
+    code = "".join(each.read_text("utf-8") for each in folder.iterdir() if each.suffix == ".py")
+    for name, row in rows.items():
+        assert {"message", "remedy"} <= row.keys() <= {"message", "remedy", "rule", "severity"}
+        assert Severity(row.get("severity", "error"))
+        assert all(text.strip() == text and "\n" not in text for text in row.values())
+        assert f'"{name}"' in code
