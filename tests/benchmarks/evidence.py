@@ -16,7 +16,7 @@ from scipy.special import ndtr
 from scipy.stats import norm
 
 from dpaudit.auditing.evidence.eprocess import CurveEProcess
-from dpaudit.auditing.evidence.events import split_lower_bound
+from tests.support.split_bounds import split_lower_bound
 
 Floats = NDArray[np.float64]
 Sampler = Callable[[np.random.Generator, float, int], Floats]

@@ -28,7 +28,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dpaudit.auditing.evidence.bets import NullPoint
-from dpaudit.auditing.evidence.types import LowerBound, confidence_failure
+from dpaudit.auditing.evidence.types import LowerBound, confidence_failure, deltas_of
 from dpaudit.auditing.evidence.wealth import PILOT_PAIRS, Wealth
 from dpaudit.errors import InputError
 from dpaudit.validate import integer_at_least, open_fraction, probability, real_array
@@ -41,29 +41,17 @@ Curve = Callable[[Floats], ArrayLike]
 _LARGEST_EPSILON = 64.0
 
 
-def _deltas(curve: Curve, epsilons: Floats) -> Floats:
-    """The curve's values, checked, and capped at 1, where the claim is void."""
-    values: Floats = real_array(curve=np.asarray(curve(epsilons)))
-    if values.shape != epsilons.shape or (values < 0).any():
-        raise InputError(
-            f"curve has shape {values.shape} and minimum {values.min(initial=0.0)}; "
-            f"it must give one delta of at least 0 for each of {epsilons.size} epsilons."
-        )
-    capped: Floats = np.minimum(values, 1.0)
-    return capped
-
-
 def _curve_end(curve: Curve) -> float:
     """The smallest epsilon (to 1e-9) at which the curve is within 1e-6 of its end."""
-    last = float(_deltas(curve, np.array([_LARGEST_EPSILON]))[0]) + 1e-6
+    last = float(deltas_of(curve, np.array([_LARGEST_EPSILON]))[0]) + 1e-6
     low, high = 0.0, 1.0
-    while _deltas(curve, np.array([high]))[0] > last and high < _LARGEST_EPSILON:
+    while deltas_of(curve, np.array([high]))[0] > last and high < _LARGEST_EPSILON:
         low, high = high, 2 * high
-    if _deltas(curve, np.array([0.0]))[0] <= last:
+    if deltas_of(curve, np.array([0.0]))[0] <= last:
         return 0.0
     while high - low > 1e-9 * max(1.0, high):
         middle = (low + high) / 2
-        if _deltas(curve, np.array([middle]))[0] > last:
+        if deltas_of(curve, np.array([middle]))[0] > last:
             low = middle
         else:
             high = middle
@@ -94,8 +82,8 @@ def curve_points(
         values = np.unique(real_array(epsilons=epsilons))
         if values.size == 0 or values[0] < 0:
             raise InputError("epsilons is empty or has a negative value; all must be at least 0.")
-    forward = _deltas(curve, values)
-    other = forward if backward is None else _deltas(backward, values)
+    forward = deltas_of(curve, values)
+    other = forward if backward is None else deltas_of(backward, values)
     weights = [1.0, *([1.0 / max(1, values.size - 1)] * (values.size - 1))]
     return [
         NullPoint(float(epsilon), float(there), float(back), weight)

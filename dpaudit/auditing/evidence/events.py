@@ -13,19 +13,12 @@ from itertools import combinations
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dpaudit.auditing.evidence.joint import joint_lower_bound
 from dpaudit.auditing.evidence.tilt import smoothed_rates
-from dpaudit.auditing.evidence.types import (
-    Direction,
-    Event,
-    LowerBound,
-    as_scores,
-    confidence_failure,
-)
+from dpaudit.auditing.evidence.types import Direction, Event, as_scores, confidence_failure
 from dpaudit.errors import InputError
 from dpaudit.validate import integer_at_least, probability
 
-__all__ = ["choose_event", "expected_lower_bound", "pilot_size", "split_lower_bound"]
+__all__ = ["choose_event", "expected_lower_bound", "pilot_size"]
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -197,33 +190,3 @@ def pilot_size(runs: int) -> int:
     """
     integer_at_least(2, runs=runs)
     return max(1, runs // 10, min(50, runs // 4))
-
-
-def split_lower_bound(
-    scores_x: ArrayLike, scores_x_prime: ArrayLike, delta: float, confidence: float = 0.95
-) -> LowerBound:
-    """Lower bound on epsilon from independent runs: the first are the pilot, the rest the test.
-
-    Args:
-        scores_x: scores of runs on x, shape ``(n,)``, in the order in which they were drawn.
-        scores_x_prime: scores of runs on x', shape ``(m,)``.
-        delta: in [0, 1).
-        confidence: the probability that the bound is not above the truth.
-
-    Returns:
-        The bound; its ``runs`` are the test runs on the event's likelier side.
-
-    Raises:
-        InputError: if a side has fewer than 2 runs, a score is NaN, or a number is out of range.
-    """
-    first, second = as_scores(scores_x=scores_x), as_scores(scores_x_prime=scores_x_prime)
-    cut, other_cut = pilot_size(first.size), pilot_size(second.size)
-    event = choose_event(
-        first[:cut],
-        second[:other_cut],
-        delta,
-        test_runs=min(first.size - cut, second.size - other_cut),
-        confidence=confidence,
-    )
-    counts = event.count(first[cut:], second[other_cut:])
-    return joint_lower_bound(counts, delta, confidence, event=event)

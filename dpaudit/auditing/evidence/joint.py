@@ -26,7 +26,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpaudit.auditing.evidence.nuisance import Box, Region, null_supremum
-from dpaudit.auditing.evidence.types import Event, LowerBound, PairCounts, confidence_failure
+from dpaudit.auditing.evidence.types import LowerBound, PairCounts, confidence_failure
 from dpaudit.validate import non_negative, open_fraction, probability
 
 __all__ = ["joint_lower_bound", "joint_p_value", "likelihood_ratio", "likelihood_region"]
@@ -165,20 +165,13 @@ def joint_p_value(
     return min(1.0, null_supremum(region, epsilon, delta, box) + nuisance_error)
 
 
-def joint_lower_bound(
-    counts: PairCounts,
-    delta: float,
-    confidence: float = 0.95,
-    *,
-    event: Event | None = None,
-) -> LowerBound:
+def joint_lower_bound(counts: PairCounts, delta: float, confidence: float = 0.95) -> LowerBound:
     """Exact lower confidence bound on epsilon at ``delta``.
 
     Args:
         counts: hits of an event fixed before these runs were drawn.
         delta: in [0, 1).
         confidence: the probability that the bound is not above the truth, in (0, 1).
-        event: the event behind the counts, for the record.
 
     Raises:
         InputError: if a number is out of its range.
@@ -191,7 +184,7 @@ def joint_lower_bound(
     probability(delta=delta)
     error = confidence_failure(confidence)
     epsilon = _largest_refuted(counts, delta, error)
-    return LowerBound(epsilon, delta, confidence, "exact joint test", counts.runs, event)
+    return LowerBound(epsilon, delta, confidence, "exact joint test", counts.runs)
 
 
 def _largest_refuted(counts: PairCounts, delta: float, error: float) -> float:

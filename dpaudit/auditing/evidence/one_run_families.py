@@ -7,6 +7,7 @@ Q(S), these are lower bounds; their maximum is the least Q(S) that P(S) allows.
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import lru_cache
@@ -16,10 +17,11 @@ from numpy.typing import ArrayLike, NDArray
 
 from dpaudit.accounting import guarantee, privacy_curve
 from dpaudit.auditing.evidence.gdp import gdp_epsilon
+from dpaudit.auditing.evidence.types import deltas_of
 from dpaudit.errors import InputError
 from dpaudit.mechanisms import AdditiveNoise
 from dpaudit.plan import Plan
-from dpaudit.validate import non_negative, positive, probability, real_array
+from dpaudit.validate import non_negative, positive, probability
 
 __all__ = [
     "CurveFamily",
@@ -95,21 +97,11 @@ def curve_least(curve: Callable[[Floats], ArrayLike]) -> Least:
         else:
             high = middle
     epsilons = np.linspace(0.0, high, _POINTS)
-    return _lines(epsilons, _deltas(curve, epsilons))
+    return _lines(epsilons, deltas_of(curve, epsilons))
 
 
 def _delta(curve: Callable[[Floats], ArrayLike], epsilon: float) -> float:
-    return float(_deltas(curve, np.array([epsilon]))[0])
-
-
-def _deltas(curve: Callable[[Floats], ArrayLike], epsilons: Floats) -> Floats:
-    values: Floats = real_array(curve=np.asarray(curve(epsilons)))
-    if values.shape != epsilons.shape or (values < 0).any():
-        raise InputError(
-            f"curve has shape {values.shape} and minimum {values.min(initial=0.0)}; it must give "
-            f"one delta of at least 0 for each of {epsilons.size} epsilons."
-        )
-    return np.minimum(values, 1.0)
+    return float(deltas_of(curve, np.array([epsilon]))[0])
 
 
 def _lines(epsilons: Floats, deltas: Floats) -> Least:
@@ -205,11 +197,5 @@ def largest_refuted(family: CurveFamily, rejects: Callable[[Least], bool]) -> fl
 
     The family is ordered, so that a test that rejects a curve rejects all weaker ones.
     """
-    low, high = -1, len(family.strengths)
-    while high - low > 1:
-        middle = (low + high) // 2
-        if rejects(family.least(family.strengths[middle])):
-            low = middle
-        else:
-            high = middle
-    return 0.0 if low < 0 else family.strengths[low]
+    stands = bisect_left(family.strengths, True, key=lambda each: not rejects(family.least(each)))
+    return family.strengths[stands - 1] if stands else 0.0

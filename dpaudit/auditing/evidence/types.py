@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
@@ -21,7 +22,7 @@ from dpaudit.fields import (
     Probability,
     Record,
 )
-from dpaudit.validate import open_fraction
+from dpaudit.validate import open_fraction, real_array
 
 __all__ = [
     "Direction",
@@ -30,6 +31,7 @@ __all__ = [
     "PairCounts",
     "as_scores",
     "confidence_failure",
+    "deltas_of",
     "json_number",
 ]
 
@@ -100,6 +102,21 @@ def as_scores(**field: ArrayLike) -> Floats:
     if np.isnan(scores).any():
         raise InputError(f"{name} contains NaN; every run must be given a score (or an infinity).")
     return scores
+
+
+def deltas_of(curve: Callable[[Floats], ArrayLike], epsilons: Floats) -> Floats:
+    """The values of a claimed curve, checked, and capped at 1, where the claim is void.
+
+    Raises:
+        InputError: if one of them is negative or not finite, or there are not as many.
+    """
+    values: Floats = real_array(curve=np.asarray(curve(epsilons)))
+    if values.shape != epsilons.shape or (values < 0).any():
+        raise InputError(
+            f"curve has shape {values.shape} and minimum {values.min(initial=0.0)}; "
+            f"it must give one delta of at least 0 for each of {epsilons.size} epsilons."
+        )
+    return np.minimum(values, 1.0)
 
 
 @dataclass(frozen=True)
@@ -222,7 +239,6 @@ class LowerBound(Checked):
         confidence: the probability, over the runs, that the bound is not above the truth.
         method: the statistical method, in words.
         runs: the runs a side (or, for one-run audits, the guesses) that it rests on.
-        event: the tested event, where there is one.
 
     Raises:
         InputError: if a number is out of its range.
@@ -233,8 +249,3 @@ class LowerBound(Checked):
     confidence: OpenProbability
     method: Name
     runs: Natural
-    event: Event | None = None
-
-    def refutes(self, epsilon: float) -> bool:
-        """Whether a claim of ``epsilon`` at this bound's delta is refuted."""
-        return self.epsilon > epsilon

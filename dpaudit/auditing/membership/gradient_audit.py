@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from bisect import bisect_left
 from dataclasses import replace
 from typing import Any, Unpack
 
@@ -173,14 +174,10 @@ def _record(design: GradientDesign, x: Floats, x_prime: Floats, family: CurveFam
 
 def _power(design: GradientDesign) -> str:
     """The least lack of noise that would be found; a larger one is found if a smaller one is."""
-    low, high = -1, len(_LACKS)
-    while high - low > 1:
-        middle = (low + high) // 2
-        found = design.would_find(1 / (1 - _LACKS[middle]))
-        low, high = (low, middle) if found else (middle, high)
-    if high == len(_LACKS):
+    found = bisect_left(_LACKS, True, key=lambda lack: design.would_find(1 / (1 - lack)))
+    if found == len(_LACKS):
         return "Even a quarter of the declared noise would be missed; more runs are needed."
     return (
-        f"Noise {100 * _LACKS[high]:.0f} % below the declared would have been refuted with "
+        f"Noise {100 * _LACKS[found]:.0f} % below the declared would have been refuted with "
         "probability 0.9."
     )

@@ -7,6 +7,7 @@ are ordered at random: the order in which canaries are stored may follow their m
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -200,14 +201,8 @@ class OneRunEvidence:
 
     def _critical_value(self, each: Guesses) -> int:
         """The fewest right guesses that refute the claim; one more than there are if none do."""
-        low, high = 0, each.made + 1
-        while high - low > 1:
-            middle = (low + high) // 2
-            if self._rejects(each, middle):
-                high = middle
-            else:
-                low = middle
-        return high
+        counts = range(each.made + 1)
+        return bisect_left(counts, True, lo=1, key=lambda correct: self._rejects(each, correct))
 
     def _rejects(self, each: Guesses, correct: int) -> bool:
         if self.least is None:

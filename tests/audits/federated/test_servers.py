@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from federated_game import ALPHA, WRONG, outputs
 from scipy.stats import ks_2samp
+from split_bounds import split_lower_bound
 
 from audits.federated.game import (
     CanaryLikelihoodRatio,
@@ -23,7 +24,6 @@ from audits.federated.servers import (
 )
 from audits.federated.table import small
 from dpaudit import Ledger
-from dpaudit.auditing.evidence.events import split_lower_bound
 from dpaudit.errors import PlanMismatchError
 from private_bo.federated import DPFTSDE
 

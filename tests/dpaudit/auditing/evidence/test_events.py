@@ -8,8 +8,9 @@ import re
 import numpy as np
 import pytest
 from scipy.stats import binom
+from split_bounds import split_lower_bound
 
-from dpaudit.auditing.evidence.events import choose_event, pilot_size, split_lower_bound
+from dpaudit.auditing.evidence.events import choose_event, pilot_size
 from dpaudit.auditing.evidence.types import Direction
 from dpaudit.errors import InputError
 
@@ -80,9 +81,9 @@ def test_events_of_zeros_and_ones_speak_of_zeros_and_ones(sign):
 
 
 def test_bad_input_is_named():
-    with pytest.raises(InputError, match="scores_x contains NaN"):
-        split_lower_bound([0.0, np.nan], [0.0, 1.0], 0.0)
+    with pytest.raises(InputError, match="pilot_scores_x contains NaN"):
+        choose_event([0.0, np.nan], [0.0, 1.0], 0.0, test_runs=10)
     with pytest.raises(InputError, match="runs is 1"):
-        split_lower_bound([0.0], [0.0, 1.0], 0.0)
+        pilot_size(1)
     with pytest.raises(InputError, match="the pilot has 0 runs"):
         choose_event([], [1.0], 0.0, test_runs=10)

@@ -70,12 +70,6 @@ def test_counts_are_a_record():
     assert PairCounts.from_dict(json.loads(json.dumps(counts.to_dict()))) == counts
 
 
-def test_a_bound_refutes_what_lies_below_it():
-    bound = LowerBound(1.0, 0.0, 0.95, "method", 10, Event(lower=0))
-    assert bound.refutes(0.9)
-    assert not bound.refutes(1.0)
-
-
 @pytest.mark.parametrize(
     ("make", "message"),
     [
