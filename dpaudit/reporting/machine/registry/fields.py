@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from dpaudit.accounting import AccountantName
-from dpaudit.numbers import confidence, down, plain, up
 from dpaudit.plan import TrustModel
 from dpaudit.reporting.checklists.facts import Facts, Rules
+from dpaudit.reporting.environment import markdown_environment
 from dpaudit.reporting.text import escaped
 from dpaudit.reporting.wording import tables, words
 from dpaudit.reporting.wording.headline import headline
 
 if TYPE_CHECKING:
-    from dpaudit.certificate import AuditRecord, Finding
+    from jinja2 import Template
 
-__all__ = ["UNKNOWN", "basic", "deployment_model", "dp_variant", "implementation", "privacy_loss"]
+__all__ = ["UNKNOWN", "deployment"]
 
 UNKNOWN = "Unknown"
 """What stands in a text field that a certificate does not fill."""
@@ -30,36 +30,63 @@ _PLACEHOLDERS = {
 """Required fields in which the schema allows no text; the registry's own template does the same."""
 
 
-def basic(facts: Facts) -> dict[str, Any]:
-    """What the data product is: hardly anything that a certificate knows."""
-    said = headline(facts.certificate)
+def deployment(facts: Facts) -> dict[str, Any]:
+    """Every field but the status of the record; hardly anything is known of the data product."""
+    certificate, plan, proved = facts.certificate, facts.plan, facts.proved
+    said, texts = headline(certificate), _texts(facts)
+    near = f"{words.neighbours(plan.relation, plan.unit)} The relation is {plan.relation}."
+    population = {} if facts.population is None else {"number_of_privacy_units": facts.population}
     curator = {
         "data_curator_name": UNKNOWN,
         "data_curator_type": _PLACEHOLDERS["data_curator_type"],
     }
     return {
-        "name": escaped(facts.certificate.subject.name),
-        "data_curators": [curator],
-        "description": escaped(f"{said.label}: {said.sentence}"),
-        "intended_use": UNKNOWN,
-        "data_product_type": _PLACEHOLDERS["data_product_type"],
-        "data_product_region": UNKNOWN,
-        "publication_date": _PLACEHOLDERS["publication_date"],
-    }
-
-
-def dp_variant(facts: Facts) -> dict[str, Any]:
-    """Which definition the proof is of."""
-    not_covered = facts.certificate.not_covered
-    uncounted = [f.message for f in facts.certificate.findings if f.rule in Rules.UNCOUNTED]
-    named = {} if facts.proved is None else {"variant_name": _variant(facts)}
-    return named | {
-        "data_domain": UNKNOWN,
-        "unprotected_quantities": _bullets(map(escaped, (*uncounted, *not_covered))),
+        "basic": {
+            "name": escaped(certificate.subject.name),
+            "data_curators": [curator],
+            "description": escaped(f"{said.label}: {said.sentence}"),
+            "intended_use": UNKNOWN,
+            "data_product_type": _PLACEHOLDERS["data_product_type"],
+            "data_product_region": UNKNOWN,
+            "publication_date": _PLACEHOLDERS["publication_date"],
+        },
+        "dp_variant": {
+            **({} if proved is None else {"variant_name": _variant(facts)}),
+            "data_domain": UNKNOWN,
+            "unprotected_quantities": texts["unprotected"],
+        },
+        "privacy_loss": {
+            "privacy_unit": escaped(plan.unit),
+            "privacy_unit_details": escaped(near),
+            **population,
+            **({} if proved is None else {"privacy_parameters": _parameters(facts)}),
+            "privacy_parameters_details": texts["parameters"],
+        },
+        "deployment_model": {
+            "model_name": _model(facts),
+            "model_name_details": texts["model"],
+            "trust_assumptions": texts["adversaries"],
+            "actors": UNKNOWN,
+            **({"release_type": "One release"} if facts.releases == "1 release" else {}),
+            "release_type_details": f"At most {facts.releases} by the mechanisms; how they are "
+            "published, and whether the data are used again, is unknown.",
+            "data_source_type_details": UNKNOWN,
+            "access_type_details": UNKNOWN,
+        },
+        "implementation": {
+            "preprocessing_and_hyperparameter_tuning": UNKNOWN,
+            "mechanisms": texts["mechanisms"],
+            "composition": texts["composition"],
+            "post_processing": UNKNOWN,
+            "justification": texts["justification"],
+            "utility": texts["utility"],
+            "additional_information": texts["additional"],
+        },
     }
 
 
 def _variant(facts: Facts) -> str:
+    """Which definition the proof is of."""
     if facts.ball is not None or facts.proved is None:
         return "Custom"
     if facts.proved.delta == 0:
@@ -74,22 +101,8 @@ def _rho(facts: Facts) -> float | None:
     return rho if isinstance(rho, float) and math.isfinite(rho) else None
 
 
-def privacy_loss(facts: Facts) -> dict[str, Any]:
-    """Unit and parameters; parameters only where they can be relied on."""
-    plan = facts.plan
-    near = f"{words.neighbours(plan.relation, plan.unit)} The relation is {plan.relation}."
-    loss: dict[str, Any] = {
-        "privacy_unit": escaped(plan.unit),
-        "privacy_unit_details": escaped(near),
-    }
-    if facts.population is not None:
-        loss["number_of_privacy_units"] = facts.population
-    if facts.proved is not None:
-        loss["privacy_parameters"] = _parameters(facts)
-    return loss | {"privacy_parameters_details": _bullets(_parameter_details(facts))}
-
-
 def _parameters(facts: Facts) -> dict[str, float]:
+    """Only where they can be relied on."""
     if facts.proved is None:
         return {}
     stated = {"epsilon": facts.proved.epsilon}
@@ -99,118 +112,43 @@ def _parameters(facts: Facts) -> dict[str, float]:
     return stated if rho is None else stated | {"rho": rho}
 
 
-def _parameter_details(facts: Facts) -> Iterator[str]:
-    claim, guarantee = facts.certificate.claim, facts.certificate.guarantee
-    if claim is not None:
-        source = f" ({escaped(claim.source)})" if claim.source else ""
-        yield f"Claimed: {words.stated(claim)}{source}."
-    if facts.proved is None:
-        yield f"No parameters are stated: {escaped(facts.unproved)}."
-    if guarantee is None:
-        return
-    yield (
-        f"The accountant {guarantee.accountant} proves ε = {up(guarantee.epsilon)} at "
-        f"δ = {plain(guarantee.delta)} of the declared plan."
-    )
-    for row in tables.compared_rows(facts.certificate):
-        if not row.chosen:
-            yield f"The accountant {escaped(row.name)} proves ε = {row.epsilon}."
+def _model(facts: Facts) -> str:
+    local = [trust is TrustModel.LOCAL for trust in facts.trust_models]
+    return "Local" if all(local) else "Varies" if any(local) else "Central"
 
 
-def deployment_model(facts: Facts) -> dict[str, Any]:
-    """Who is trusted, and how often something is published."""
-    trusted = list(dict.fromkeys(i.trust for i in facts.plan.invocations))
-    local = [trust is TrustModel.LOCAL for trust in trusted]
-    name = "Local" if all(local) else "Varies" if any(local) else "Central"
-    single = facts.releases == "1 release"
-    release = {"release_type": "One release"} if single else {}
-    return {
-        "model_name": name,
-        "model_name_details": _bullets(escaped(words.TRUST[trust]) for trust in trusted),
-        "trust_assumptions": _bullets(escaped(words.adversary(t)) + "." for t in trusted),
-        "actors": UNKNOWN,
-        **release,
-        "release_type_details": f"At most {facts.releases} by the mechanisms; how they are "
-        "published, and whether the data are used again, is unknown.",
-        "data_source_type_details": UNKNOWN,
-        "access_type_details": UNKNOWN,
-    }
-
-
-def implementation(facts: Facts) -> dict[str, Any]:
-    """How noise is added and counted, and what was found."""
+def _texts(facts: Facts) -> dict[str, str]:
+    """Lists in Markdown, by name; unknown where there is nothing to list."""
     certificate = facts.certificate
     run = certificate.run or {"summary": {}, "series": {}}
-    results = sorted({*run["summary"], *run["series"]})
-    return {
-        "preprocessing_and_hyperparameter_tuning": UNKNOWN,
-        "mechanisms": _bullets(map(_mechanism, tables.invocation_rows(facts.plan))),
-        "composition": _bullets(_composition(facts)),
-        "post_processing": UNKNOWN,
-        "justification": _bullets(
-            [*map(_audit, certificate.audits), *map(_finding, certificate.findings)]
-        ),
-        "utility": _bullets(f"A run reports {escaped(name)}." for name in results),
-        "additional_information": _bullets(_additional(facts)),
-    }
-
-
-def _mechanism(row: tables.InvocationRow) -> str:
-    places = ", ".join(escaped(label) for label in row.labels if label)
-    return (
-        f"{places}{': ' if places else ''}{escaped(row.mechanism)}, {escaped(row.parameters)}; "
-        f"sensitivity {escaped(row.sensitivity)}; touches one unit at most {row.count} times, "
-        f"{row.total} in all; units: {escaped(row.group)}; sampling: {escaped(row.sampling)}"
+    made = _template().make_module(
+        {
+            "facts": facts,
+            "certificate": certificate,
+            "record": certificate.to_dict(),
+            "claim": certificate.claim,
+            "guarantee": certificate.guarantee,
+            "compared": tables.compared_rows(certificate),
+            "configuration": tables.facts(certificate.subject.configuration),
+            "groups": len(facts.plan.by_unit()),
+            "placeholders": _PLACEHOLDERS,
+            "rehearsal": tables.rehearsal_facts(certificate),
+            "results": sorted({*run["summary"], *run["series"]}),
+            "rows": tables.invocation_rows(facts.plan),
+            "uncounted": tuple(
+                f.message for f in certificate.findings if f.rule in Rules.UNCOUNTED
+            ),
+        }
     )
+    texts = {name: text for name, text in vars(made).items() if not name.startswith("_")}
+    return {name: str(text).strip("\n") or UNKNOWN for name, text in texts.items()}
 
 
-def _composition(facts: Facts) -> Iterator[str]:
-    if (guarantee := facts.certificate.guarantee) is None:
-        return
-    theorem = words.ACCOUNTANTS.get(guarantee.accountant, "")
-    yield f"Accountant: {guarantee.accountant}" + (f" ({escaped(theorem)})" if theorem else "")
-    if len(facts.plan.by_unit()) > 1:
-        yield "Parallel over disjoint groups of units, sequential within each"
-    else:
-        yield "Sequential over all releases that touch one unit"
+@cache
+def _template() -> Template:
+    from jinja2 import PackageLoader
 
-
-def _audit(audit: AuditRecord) -> str:
-    lower = "none" if audit.epsilon_lower is None else down(audit.epsilon_lower)
-    sure = "exact" if audit.confidence is None else f"confidence {confidence(audit.confidence)}"
-    said = (
-        f"Audit: {escaped(audit.method)}; {audit.verdict}; lower bound on ε {lower} ({sure}) at "
-        f"δ = {plain(audit.delta)}, {audit.runs} runs"
-    )
-    event = f"; event {escaped(audit.event)}" if audit.event else ""
-    return said + event + (f"; {escaped(audit.power)}" if audit.power else "")
-
-
-def _finding(finding: Finding) -> str:
-    at = f" at {escaped(finding.at)}" if finding.at else ""
-    remedy = f" {escaped(finding.remedy)}" if finding.remedy else ""
-    return f"{finding.severity} {escaped(finding.rule)}{at}: {escaped(finding.message)}{remedy}"
-
-
-def _additional(facts: Facts) -> Iterator[str]:
-    certificate, record = facts.certificate, facts.certificate.to_dict()
-    yield f"Placeholders, to be replaced: {', '.join(map(escaped, _PLACEHOLDERS))}"
-    yield f"Verdict: {certificate.verdict}"
-    yield f"Certificate {record['digest']}, plan {record['plan_hash']}"
-    for each in certificate.assumptions:
-        yield f"Assumption: {each.premise}: {each.standing}. {escaped(each.evidence)}"
-    for name, value in tables.rehearsal_facts(certificate):
-        yield f"{name}: {escaped(value)}"
-    if certificate.subject.code_hash is not None:
-        yield f"Code {certificate.subject.code_hash}"
-    if certificate.subject.location:
-        yield f"Location {escaped(certificate.subject.location)}"
-    for name, value in tables.facts(certificate.subject.configuration):
-        yield f"Configuration: {escaped(name)} = {escaped(value)}"
-    for name, version in sorted(certificate.versions.items()):
-        yield f"Version: {escaped(name)} {escaped(version)}"
-
-
-def _bullets(lines: Iterable[str]) -> str:
-    """A Markdown list; unknown where there is nothing to list."""
-    return "\n".join(f"- {line}" for line in lines) or UNKNOWN
+    made = markdown_environment(PackageLoader("dpaudit.reporting"))
+    made.filters |= {"adversary": words.adversary, "stated": words.stated}
+    made.globals |= {"accountants": words.ACCOUNTANTS, "trusts": words.TRUST}
+    return made.get_template("registry.md.j2")

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from dpaudit.reporting.base import Renderer
 from dpaudit.reporting.checklists.facts import Facts
-from dpaudit.reporting.machine.registry import fields as fields
+from dpaudit.reporting.machine.registry.fields import deployment
 
 if TYPE_CHECKING:
     from dpaudit.certificate import Certificate
@@ -39,17 +39,10 @@ class RegistryRenderer(Renderer):
 
 def _record(certificate: Certificate) -> dict[str, Any]:
     """Follows ``schemas/deployments-schema.yaml`` of the registry."""
-    facts = Facts(certificate)
+    administrative = {"status": "Draft", "registry_authors": ["Unknown"], "tier": 1}
     return {
         "url_slug": _slug(certificate),
-        "deployment": {
-            "basic": fields.basic(facts),
-            "dp_variant": fields.dp_variant(facts),
-            "privacy_loss": fields.privacy_loss(facts),
-            "deployment_model": fields.deployment_model(facts),
-            "implementation": fields.implementation(facts),
-            "administrative": {"status": "Draft", "registry_authors": ["Unknown"], "tier": 1},
-        },
+        "deployment": deployment(Facts(certificate)) | {"administrative": administrative},
     }
 
 
