@@ -88,7 +88,6 @@ WITHOUT_SOURCE = {
 
 LONG = {
     "dpaudit/ledger/ledger": "the one door for private data",
-    "dpaudit/ledger/journal": "one file format, written and read",
     "private_bo/local/experiments/tuned_training": "one table, printed by one command",
 }
 """Sources of more than 400 lines, and why."""

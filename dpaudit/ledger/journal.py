@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 from collections import Counter
 from collections.abc import Generator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from types import NoneType
 from typing import Any
@@ -220,40 +220,18 @@ class JournalEnd:
 
 
 @dataclass(frozen=True)
-class JournalContent:
+class JournalContent(JournalEnd):
     """What a journal says, after its chain was checked.
 
     Attributes:
         plan: the declared plan.
         entries: the releases and steps, in their order.
         identifier: tells the journal from others.
-        end: what its end is like.
     """
 
     plan: Plan
     entries: tuple[JournalEntry, ...]
     identifier: str
-    end: JournalEnd
-
-    @property
-    def closed(self) -> bool:
-        """Whether the closing line is there."""
-        return self.end.closed
-
-    @property
-    def cut(self) -> bool:
-        """Whether a last line was cut off (and left out here)."""
-        return self.end.cut
-
-    @property
-    def lines(self) -> int:
-        """How many whole lines there are."""
-        return self.end.lines
-
-    @property
-    def head(self) -> str:
-        """Hash of the last whole line."""
-        return self.end.head
 
     @property
     def releases(self) -> tuple[JournalEntry, ...]:
@@ -273,20 +251,18 @@ class JournalContent:
 
 
 @dataclass(frozen=True)
-class JournalSummary:
+class JournalSummary(JournalEnd):
     """What a journal comes to; of its releases only the counts are kept, however many there are.
 
     Attributes:
         plan: the declared plan.
         identifier: tells the journal from others.
-        end: what its end is like.
         account: what was charged, which the plan admits.
         samplers: how many releases each sampler drew.
     """
 
     plan: Plan
     identifier: str
-    end: JournalEnd
     account: Account
     samplers: Mapping[str, int] = field(default_factory=dict)
 
@@ -310,7 +286,7 @@ def read_journal(path: Path | str, *, anchor: Anchor | None = None) -> JournalCo
     """
     journal = _Walk(path, anchor)
     entries = tuple(journal)
-    return JournalContent(journal.plan, entries, journal.identifier, journal.end)
+    return JournalContent(entries=entries, **journal.facts())
 
 
 def summarise_journal(path: Path | str, *, anchor: Anchor | None = None) -> JournalSummary:
@@ -333,7 +309,7 @@ def summarise_journal(path: Path | str, *, anchor: Anchor | None = None) -> Jour
                 excess = error  # a broken chain further on would be worse
     if excess is not None:
         raise excess
-    return JournalSummary(journal.plan, journal.identifier, journal.end, account, samplers)
+    return JournalSummary(account=account, samplers=samplers, **journal.facts())
 
 
 def _charge(account: Account, entry: JournalEntry) -> None:
@@ -388,6 +364,10 @@ class _Walk:
         if self._anchor is not None:
             self._anchor.finish(chain.lines)
         self.end = JournalEnd(closed, chain.cut, chain.lines, chain.head)
+
+    def facts(self) -> dict[str, Any]:
+        """Plan, identifier and end."""
+        return {"plan": self.plan, "identifier": self.identifier, **asdict(self.end)}
 
     def _see(self, record: Mapping[str, Any]) -> None:
         if self._anchor is not None:

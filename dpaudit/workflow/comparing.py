@@ -14,6 +14,7 @@ from dpaudit.certificate import AuditRecord, Certificate, Claim, Finding, Severi
 from dpaudit.certificate.verdicts import NOT_DECLARED
 from dpaudit.certificate.verification import TOLERANCE
 from dpaudit.errors import UnsupportedError
+from dpaudit.fields import Record
 from dpaudit.plan import Invocation, Plan, TrustModel
 
 __all__ = ["Change", "Direction", "changes"]
@@ -35,7 +36,7 @@ class Direction(StrEnum):
 
 
 @dataclass(frozen=True)
-class Change:
+class Change(Record):
     """One difference.
 
     Attributes:
@@ -53,15 +54,6 @@ class Change:
     def __str__(self) -> str:
         mark = "" if self.direction is Direction.NEUTRAL else f" ({self.direction})"
         return f"{self.what}: {self.before} → {self.after}{mark}"
-
-    def to_dict(self) -> dict[str, str]:
-        """A JSON record."""
-        return {
-            "what": self.what,
-            "before": self.before,
-            "after": self.after,
-            "direction": str(self.direction),
-        }
 
 
 def changes(old: Certificate, new: Certificate) -> tuple[Change, ...]:

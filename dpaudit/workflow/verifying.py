@@ -152,7 +152,7 @@ def _require_together(certificate: Certificate, content: JournalSummary) -> None
     }
     found = {
         "plan": content.plan.hash,
-        "head": content.end.head,
+        "head": content.head,
         "entries": content.releases,
         "samplers": content.samplers,
     }
@@ -164,20 +164,20 @@ def _require_together(certificate: Certificate, content: JournalSummary) -> None
 def _verify_ledger(path: Path, anchor: Path | None) -> Verification:
     content = _read(path, anchor)
     remarks = []
-    if content.end.cut:
+    if content.cut:
         remarks.append("the last line was cut off while being written; all lines before it hold.")
-    if not content.end.closed:
+    if not content.closed:
         remarks.append("the ledger was not closed: lines at its end may be missing.")
     account = content.account
     most = {at: account.most_for_one(at) for at in account.declared}
     facts = {
         "plan_hash": content.plan.hash,
         "releases": content.releases,
-        "closed": content.end.closed,
+        "closed": content.closed,
         "most_for_one_unit": most,
     }
     for i in content.plan.invocations:
         ran = account.charged(i.at)
-        if content.end.closed and ran < i.releases:
+        if content.closed and ran < i.releases:
             remarks.append(f"{i.describe()} ran {ran} of {i.releases} declared times.")
     return Verification("ledger", facts, tuple(remarks))
