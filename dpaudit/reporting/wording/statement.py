@@ -12,7 +12,7 @@ from dpaudit.accounting import AccountantName
 from dpaudit.errors import InputError, UnsupportedError
 from dpaudit.mechanisms import Norm
 from dpaudit.numbers import plain, up
-from dpaudit.plan import AddRemove, Invocation, MetricBall, Plan, ReplaceOne, TrustModel, ZeroOut
+from dpaudit.plan import AddRemove, Invocation, MetricBall, Plan, ReplaceOne, ZeroOut
 from dpaudit.reporting.composition import quick_accountant
 from dpaudit.reporting.wording import words
 
@@ -268,14 +268,7 @@ def _group_of_two(plan: Plan) -> Plan:
     return for_group(plan, 2)
 
 
-_TRUSTED = {
-    TrustModel.CENTRAL: "The server keeps the raw data to itself.",
-    TrustModel.JOINT: "The server keeps the raw data, and sends every answer to its owner alone.",
-    TrustModel.CURATOR: "The owner of the data keeps the raw data to itself.",
-}
-
-
 def _trusted(plan: Plan) -> Iterator[Assumption]:
     for trust in dict.fromkeys(each.trust for each in plan.invocations):
-        if trust in _TRUSTED:
-            yield Assumption(_TRUSTED[trust], "It leaks or misuses them.", _NOTHING)
+        if trust in words.TRUSTED:
+            yield Assumption(words.TRUSTED[trust], "It leaks or misuses them.", _NOTHING)

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import tomllib
 from collections import Counter
+from importlib import resources
 
-from dpaudit.accounting import AccountantName
-from dpaudit.certificate import Claim, Severity
+from dpaudit.certificate import Claim
 from dpaudit.numbers import plain
 from dpaudit.plan import (
     AddRemove,
@@ -21,7 +22,9 @@ from dpaudit.plan import (
 __all__ = [
     "ACCOUNTANTS",
     "SEVERITIES",
+    "STANDINGS",
     "TRUST",
+    "TRUSTED",
     "adversary",
     "neighbours",
     "published",
@@ -30,47 +33,18 @@ __all__ = [
     "trusted",
 ]
 
-TRUST = {
-    TrustModel.LOCAL: "Local: nobody has to be trusted. Noise is added on the user’s own device, "
-    "and the adversary sees everything that leaves it.",
-    TrustModel.CENTRAL: "Central: one server sees the raw data and is trusted to keep them. The "
-    "adversary sees everything that the server publishes.",
-    TrustModel.JOINT: "Joint: one server sees the raw data and is trusted to keep them. The "
-    "adversary sees everything that is sent to others, not what is sent to the protected party.",
-    TrustModel.CURATOR: "Curator: the owner of the data publishes a noisy release of them and "
-    "keeps the data. The adversary sees the release and all that is computed from it.",
-}
-"""Who has to be trusted, and what the adversary sees."""
-
-_ADVERSARIES = {
-    TrustModel.LOCAL: "Someone who sees everything that leaves your device",
-    TrustModel.CENTRAL: "Someone who sees everything this system publishes",
-    TrustModel.JOINT: "Someone who sees everything this system sends to all others",
-    TrustModel.CURATOR: "Someone who sees everything the owner of the data publishes",
-}
-
-STANDINGS = (
-    "Enforced: the ledger lets nothing else through. Tested: the real run was rehearsed on "
-    "neighbouring data, with equal releases, and what would have differed is found there; on other "
-    "data it may differ. Assumed: nobody but the author says so."
+_WORDS: dict[str, dict[str, str]] = tomllib.loads(
+    resources.files("dpaudit.reporting.wording").joinpath("words.toml").read_text("utf-8")
 )
+TRUST = _WORDS["trust"]
+"""Who has to be trusted, and what the adversary sees."""
+TRUSTED = _WORDS["trusted"]
+"""What whoever is trusted must do."""
+STANDINGS = _WORDS["standings"]["all"]
 """What the words for assumptions mean."""
-
-ACCOUNTANTS: dict[str, str] = {
-    AccountantName.PURE: "pure ε, added over the invocations",
-    AccountantName.GAUSSIAN: "Gaussian mechanisms composed into one, exactly",
-    AccountantName.ZCDP: "zero-concentrated DP (ρ)",
-    AccountantName.RDP: "Rényi DP",
-    AccountantName.MOMENTS: "moments accountant, classic conversion",
-    AccountantName.PLD: "privacy loss distribution",
-}
+ACCOUNTANTS = _WORDS["accountants"]
 """What each accountant composes."""
-
-SEVERITIES = {
-    Severity.ERROR: "the claim, or the declaration behind it, does not hold",
-    Severity.WARNING: "holds only under an assumption that needs a decision",
-    Severity.NOTE: "worth knowing",
-}
+SEVERITIES = _WORDS["severities"]
 """How much a finding matters."""
 
 
@@ -87,7 +61,7 @@ def stated(claim: Claim) -> str:
 
 def adversary(trust: TrustModel) -> str:
     """Who is guessing: the start of a sentence."""
-    return _ADVERSARIES[trust]
+    return _WORDS["adversary"][trust]
 
 
 def trusted(plan: Plan) -> tuple[str, ...]:
