@@ -11,7 +11,7 @@ from dpaudit.reporting.comparison import comparison, tally
 from dpaudit.reporting.environment import markdown_environment
 from dpaudit.reporting.text import visible
 from dpaudit.reporting.view import views
-from dpaudit.reporting.wording.words import STANDINGS
+from dpaudit.reporting.wording import tables, words
 
 if TYPE_CHECKING:
     from jinja2 import Template
@@ -34,8 +34,8 @@ class MarkdownRenderer(Renderer):
 
         shown = views(certificates, self.opinions)
         deeper = Markup("#" if len(shown) > 1 else "")
-        given = {"rows": comparison(shown), "tally": tally(shown), "standings": STANDINGS}
-        return _template().render(views=shown, deeper=deeper, **given).rstrip() + "\n"
+        given = {"rows": comparison(shown), "tally": tally(shown), "deeper": deeper}
+        return _template().render(views=shown, **given).rstrip() + "\n"
 
 
 @cache
@@ -44,6 +44,7 @@ def _template() -> Template:
 
     made = markdown_environment(PackageLoader("dpaudit.reporting"))
     made.filters["command"] = _command
+    made.globals |= {"tables": tables, "words": words}
     return made.get_template("reports.md.j2")
 
 

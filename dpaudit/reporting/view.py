@@ -12,11 +12,11 @@ from dpaudit.reporting.checklists import checklists
 from dpaudit.reporting.checklists.model import Checklist
 from dpaudit.reporting.figures import privacy, roc, runs
 from dpaudit.reporting.figures.plot import Figure
-from dpaudit.reporting.wording import headline, tables, words
+from dpaudit.reporting.wording import headline, tables
 from dpaudit.reporting.wording.statement import Statement, statement
 
 if TYPE_CHECKING:
-    from dpaudit.certificate import Assumption, AuditRecord, Certificate, Finding
+    from dpaudit.certificate import AuditRecord, Certificate
     from dpaudit.integrations.dp_accounting import SecondOpinion
 
 __all__ = ["AuditView", "View", "view", "views"]
@@ -41,63 +41,37 @@ class AuditView:
 
 @dataclass(frozen=True, eq=False)
 class View:
-    """A certificate in the words, rows and figures that all formats share.
+    """A certificate with all that formats share and that is not simply one of its fields.
 
     Attributes:
         certificate: what is shown.
-        digest: of the certificate.
-        schema: version of its schema.
+        record: the same as JSON values, with digest and schema.
         headline: the verdict in words.
         statement: the guarantee in words.
         opinion: what another library says of it; None where it was not asked.
-        trust: who is trusted, one sentence for each model of the plan.
-        neighbours: which data sets are hard to tell apart.
-        published: what the adversary sees.
         curves: privacy and trade-off curves.
         growth: the loss over time, if it is finite.
         growth_figure: the same, drawn.
-        rows: the invocations.
-        compared: the accountants.
-        native: parameters of the chosen one.
         audits: what was attacked.
-        findings: worst first.
         checklists: what the certificate answers of published checklists.
-        configuration: public fields of the subject.
         summary: results of a run.
         series: curves of a run, drawn.
         series_rows: curves of a run, in numbers.
-        assumptions: what the proof rests on.
-        rehearsal: what was tested of the code.
-        versions: of what it was computed with.
-        commands: what recomputes the certificate.
     """
 
     certificate: Certificate
-    digest: str
-    schema: str
+    record: Mapping[str, Any]
     headline: headline.Headline
     statement: Statement
     opinion: str | None
-    trust: tuple[str, ...]
-    neighbours: str
-    published: tuple[str, ...]
     curves: tuple[Figure, ...]
     growth: composition.Growth | None
     growth_figure: Figure | None
-    rows: tuple[tables.InvocationRow, ...]
-    compared: tuple[tables.ComparedRow, ...]
-    native: tuple[tuple[str, str], ...]
     audits: tuple[AuditView, ...]
-    findings: tuple[Finding, ...]
     checklists: tuple[Checklist, ...]
-    configuration: tuple[tuple[str, str], ...]
     summary: tuple[tuple[str, str], ...]
     series: tuple[Figure, ...]
     series_rows: tuple[tables.SeriesRow, ...]
-    assumptions: tuple[Assumption, ...]
-    rehearsal: tuple[tuple[str, str], ...]
-    versions: tuple[tuple[str, str], ...]
-    commands: tuple[str, ...]
 
 
 def views(
@@ -109,37 +83,22 @@ def views(
 
 def view(certificate: Certificate, opinion: SecondOpinion | None = None) -> View:
     """What the formats for people show of a certificate."""
-    record, plan = certificate.to_dict(), certificate.plan
     run = _with_owner(certificate.run or {}, certificate.owner or {})
     grown = composition.growth(certificate)
-    native = {} if record["guarantee"] is None else record["guarantee"]["native"]
     return View(
         certificate=certificate,
-        digest=record["digest"],
-        schema=record["schema"],
+        record=certificate.to_dict(),
         headline=headline.headline(certificate),
         statement=statement(certificate),
         opinion=None if opinion is None else opinion.reason,
-        trust=words.trusted(plan),
-        neighbours=words.neighbours(plan.relation, plan.unit),
-        published=words.published(plan),
         curves=privacy.figures(certificate),
         growth=grown,
         growth_figure=None if grown is None else privacy.growth_figure(certificate, grown),
-        rows=tables.invocation_rows(plan),
-        compared=tables.compared_rows(certificate),
-        native=tables.nested_facts(native),
         audits=tuple(_audit(certificate, n, a) for n, a in enumerate(certificate.audits, 1)),
-        findings=tables.sorted_findings(certificate.findings),
         checklists=checklists(certificate),
-        configuration=tables.facts(certificate.subject.configuration),
         summary=tables.facts(run.get("summary", {})),
         series=runs.series_figures(run.get("series", {})),
         series_rows=tables.series_rows(run.get("series", {})),
-        assumptions=certificate.assumptions,
-        rehearsal=tables.rehearsal_facts(certificate),
-        versions=tuple(sorted(certificate.versions.items())),
-        commands=tables.commands(certificate),
     )
 
 

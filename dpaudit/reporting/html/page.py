@@ -48,14 +48,9 @@ def environment() -> Environment:
         # The only text that is not escaped: drawn by figures, from numbers and fixed words.
         "drawn": lambda figure, prefix: Markup(svg.markup(figure.plot, prefix + figure.name)),
         "spaced": tables.spaced,
-        "stated": words.stated,
         "tied": lambda text: text.replace(" %", "\u00a0%"),
     }
-    made.globals |= {
-        "infinity": math.inf,
-        "severities": words.SEVERITIES,
-        "standings": words.STANDINGS,
-    }
+    made.globals |= {"infinity": math.inf, "tables": tables, "words": words}
     return made
 
 

@@ -128,13 +128,9 @@ def _texts(facts: Facts) -> dict[str, str]:
             "record": certificate.to_dict(),
             "claim": certificate.claim,
             "guarantee": certificate.guarantee,
-            "compared": tables.compared_rows(certificate),
-            "configuration": tables.facts(certificate.subject.configuration),
             "groups": len(facts.plan.by_unit()),
             "placeholders": _PLACEHOLDERS,
-            "rehearsal": tables.rehearsal_facts(certificate),
             "results": sorted({*run["summary"], *run["series"]}),
-            "rows": tables.invocation_rows(facts.plan),
             "uncounted": tuple(
                 f.message for f in certificate.findings if f.rule in Rules.UNCOUNTED
             ),
@@ -149,6 +145,5 @@ def _template() -> Template:
     from jinja2 import PackageLoader
 
     made = markdown_environment(PackageLoader("dpaudit.reporting"))
-    made.filters |= {"adversary": words.adversary, "stated": words.stated}
-    made.globals |= {"accountants": words.ACCOUNTANTS, "trusts": words.TRUST}
+    made.globals |= {"tables": tables, "words": words}
     return made.get_template("registry.md.j2")

@@ -77,3 +77,10 @@ def test_series(certificates):
     rows = {row.name: row for row in series_rows(series)}
     assert rows["empty"].rounds == 0
     assert (rows["simple regret"].first, rows["simple regret"].least) == ("1", "0.000333333")
+
+
+def test_every_finding_is_there_once_and_no_lesser_one_before_a_worse(certificate):
+    shown = sorted_findings(certificate.findings)
+    assert sorted(map(id, shown)) == sorted(map(id, certificate.findings))
+    severities = [list(Severity).index(finding.severity) for finding in shown]
+    assert severities == sorted(severities)
