@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from dpaudit.accounting import AccountantName
 from dpaudit.errors import InputError, UnsupportedError
@@ -117,30 +117,26 @@ def assumptions(plan: Plan, delta: float, accountant: AccountantName) -> tuple[A
 
 
 def _assumptions(plan: Plan, left: _ChangedPlan) -> Iterator[Assumption]:
+    unit = plan.unit
     yield from _sensitivity(plan, left)
-    yield Assumption(
-        f"No {plan.unit} is touched more often than declared.",
-        "Each is touched twice as often.",
-        left.of(lambda: _with_each(plan, _with_double_count)),
-    )
-    yield from _sampling(plan, left)
-    yield from _groups(plan, left)
+    yield _assumed("touched", left.of(lambda: _with_each(plan, _with_double_count)), unit=unit)
+    if any(each.sampling is not None for each in plan.invocations):
+        yield _assumed("sampled", left.of(lambda: _with_each(plan, _unsampled)))
+    if any(each.group is not None for each in plan.invocations):
+        yield _assumed("grouped", left.of(lambda: _with_each(plan, _ungrouped)), unit=unit)
     yield _relation(plan, left)
-    yield Assumption(
-        f"One {plan.unit} is all that a person has in the data.",
-        "A person has two of them.",
-        left.of(lambda: _group_of_two(plan)),
-    )
-    yield Assumption(
-        "The noise is fresh, independent and secret.", "It is known or repeated.", _NOTHING
-    )
-    yield from _trusted(plan)
+    yield _assumed("alone", left.of(lambda: _group_of_two(plan)), unit=unit)
+    yield _assumed("fresh", _NOTHING)
+    for trust in dict.fromkeys(each.trust for each in plan.invocations):
+        if trust in words.TRUSTED:
+            yield _assumed("trusted", _NOTHING, duty=words.TRUSTED[trust])
     if any(each.mechanism.real_valued for each in plan.invocations):
-        yield Assumption(
-            "Samples of the noise are exact real numbers.",
-            "They are floats, whose last bits can depend on the data.",
-            "Nothing is proved of the floats.",
-        )
+        yield _assumed("real", "Nothing is proved of the floats.")
+
+
+def _assumed(name: str, left: str, **facts: Any) -> Assumption:
+    said = words.ASSUMPTIONS[name]
+    return Assumption(said["holds"].format_map(facts), said["fails"], left)
 
 
 @dataclass(frozen=True)
@@ -190,16 +186,8 @@ def _sensitivity(plan: Plan, left: _ChangedPlan) -> Iterator[Assumption]:
     clips = [each for each in measured if _clipped(each)]
     if clips:
         some = "" if len(clips) == len(plan.invocations) else " wherever the plan declares a clip"
-        yield Assumption(
-            f"Values are clipped before the noise is added{some}.",
-            "They are not clipped, and may be of any size.",
-            _NOTHING,
-        )
-    yield Assumption(
-        "Neighbouring values differ by no more than the declared sensitivity.",
-        "They differ by twice as much.",
-        left.of(lambda: _with_each(plan, _with_double_sensitivity)),
-    )
+        yield _assumed("clipped", _NOTHING, some=some)
+    yield _assumed("sensitivity", left.of(lambda: _with_each(plan, _with_double_sensitivity)))
 
 
 def _clipped(invocation: Invocation) -> bool:
@@ -213,22 +201,12 @@ def _with_double_sensitivity(invocation: Invocation) -> Invocation:
     return replace(invocation, sensitivity=2 * invocation.sensitivity)
 
 
-def _sampling(plan: Plan, left: _ChangedPlan) -> Iterator[Assumption]:
-    if any(each.sampling is not None for each in plan.invocations):
-        yield Assumption(
-            "Who was sampled stays secret.",
-            "It is known, and somebody was sampled every time.",
-            left.of(lambda: _with_each(plan, lambda each: replace(each, sampling=None))),
-        )
+def _unsampled(invocation: Invocation) -> Invocation:
+    return replace(invocation, sampling=None)
 
 
-def _groups(plan: Plan, left: _ChangedPlan) -> Iterator[Assumption]:
-    if any(each.group is not None for each in plan.invocations):
-        yield Assumption(
-            f"No {plan.unit} belongs to two groups.",
-            "One belongs to all of them.",
-            left.of(lambda: _with_each(plan, lambda each: replace(each, group=None))),
-        )
+def _ungrouped(invocation: Invocation) -> Invocation:
+    return replace(invocation, group=None)
 
 
 def _relation(plan: Plan, left: _ChangedPlan) -> Assumption:
@@ -238,37 +216,19 @@ def _relation(plan: Plan, left: _ChangedPlan) -> Assumption:
     """
     match plan.relation:
         case AddRemove() | ZeroOut() as relation:
-            change = "is added or removed" if relation == AddRemove() else "is set to zero"
-            return Assumption(
-                f"The data of one {plan.unit} are what {change}.",
-                "They are replaced by other data (replace-one).",
-                left.of(lambda: _group_of_two(plan)),
-            )
-        case MetricBall(radius):
+            return _assumed(relation.kind, left.of(lambda: _group_of_two(plan)), unit=plan.unit)
+        case MetricBall(radius) as relation:
             from dpaudit.accounting import at_radius
 
-            return Assumption(
-                f"The data of one {plan.unit} move by at most {plain(radius)}.",
-                "They move by twice as much, and the query is Lipschitz.",
-                left.of(lambda: at_radius(plan, 2 * radius)),
-            )
-        case ReplaceOne():
-            return Assumption(
-                f"How many there are (counted by {plan.unit}) is public.",
-                "It is secret whether one is there at all (add-remove).",
-                "Nothing is proved of that.",
-            )
+            wider = left.of(lambda: at_radius(plan, 2 * radius))
+            return _assumed(relation.kind, wider, unit=plan.unit, radius=plain(radius))
+        case ReplaceOne() as relation:
+            return _assumed(relation.kind, "Nothing is proved of that.", unit=plan.unit)
         case other:
-            return Assumption(f"Neighbours are as {other} says.", "They are others.", _NOTHING)
+            return _assumed("other", _NOTHING, relation=other)
 
 
 def _group_of_two(plan: Plan) -> Plan:
     from dpaudit.accounting import for_group
 
     return for_group(plan, 2)
-
-
-def _trusted(plan: Plan) -> Iterator[Assumption]:
-    for trust in dict.fromkeys(each.trust for each in plan.invocations):
-        if trust in words.TRUSTED:
-            yield Assumption(words.TRUSTED[trust], "It leaks or misuses them.", _NOTHING)

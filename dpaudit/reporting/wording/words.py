@@ -5,6 +5,7 @@ from __future__ import annotations
 import tomllib
 from collections import Counter
 from importlib import resources
+from typing import Any
 
 from dpaudit.certificate import Claim
 from dpaudit.numbers import plain
@@ -21,6 +22,7 @@ from dpaudit.plan import (
 
 __all__ = [
     "ACCOUNTANTS",
+    "ASSUMPTIONS",
     "SEVERITIES",
     "STANDINGS",
     "TRUST",
@@ -33,18 +35,20 @@ __all__ = [
     "trusted",
 ]
 
-_WORDS: dict[str, dict[str, str]] = tomllib.loads(
+_WORDS: dict[str, dict[str, Any]] = tomllib.loads(
     resources.files("dpaudit.reporting.wording").joinpath("words.toml").read_text("utf-8")
 )
-TRUST = _WORDS["trust"]
+ASSUMPTIONS: dict[str, dict[str, str]] = _WORDS["assumptions"]
+"""What a number rests on, and the case in which that does not hold."""
+TRUST: dict[str, str] = _WORDS["trust"]
 """Who has to be trusted, and what the adversary sees."""
-TRUSTED = _WORDS["trusted"]
+TRUSTED: dict[str, str] = _WORDS["trusted"]
 """What whoever is trusted must do."""
-STANDINGS = _WORDS["standings"]["all"]
+STANDINGS: str = _WORDS["standings"]["all"]
 """What the words for assumptions mean."""
-ACCOUNTANTS = _WORDS["accountants"]
+ACCOUNTANTS: dict[str, str] = _WORDS["accountants"]
 """What each accountant composes."""
-SEVERITIES = _WORDS["severities"]
+SEVERITIES: dict[str, str] = _WORDS["severities"]
 """How much a finding matters."""
 
 
@@ -61,7 +65,8 @@ def stated(claim: Claim) -> str:
 
 def adversary(trust: TrustModel) -> str:
     """Who is guessing: the start of a sentence."""
-    return _WORDS["adversary"][trust]
+    said: str = _WORDS["adversary"][trust]
+    return said
 
 
 def trusted(plan: Plan) -> tuple[str, ...]:
