@@ -31,11 +31,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dpaudit.errors import InputError, UnsupportedError
+from dpaudit.errors import UnsupportedError
 from dpaudit.extras import needed
-from dpaudit.fields import Checked, Positive
 from dpaudit.ledger.entry import Entry, ExternalDraw
-from dpaudit.mechanisms import Mechanism, Released
+from dpaudit.mechanisms import Mechanism, Norm, Released
 from dpaudit.mechanisms.base import as_released
 from dpaudit.mechanisms.continual.release import PrefixSums
 
@@ -45,30 +44,20 @@ if TYPE_CHECKING:
 __all__ = ["SecureNoise"]
 
 GRID_BITS = 40
-"""The default grid has between 2^40 and 2^41 steps to the scale of the noise."""
+"""The grid has between 2^40 and 2^41 steps to the scale of the noise."""
 
 
 @dataclass(frozen=True)
-class SecureNoise(Checked):
+class SecureNoise:
     """Draws all noise of a ledger from exact samplers with entropy of the operating system.
 
     ``Ledger(plan, noise=SecureNoise())``. There is no seed, on purpose.
 
-    Attributes:
-        granularity: grid step for continuous mechanisms, a power of two of at most 2^-40 of the
-            scale; by default the largest such.
-
     Raises:
-        InputError: if the granularity is not a power of two.
         UnsupportedError: if opendp is not installed.
     """
 
-    granularity: Positive | None = None
-
     def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.granularity is not None and math.frexp(self.granularity)[0] != 0.5:
-            raise InputError(f"granularity is {self.granularity}; it must be a power of two.")
         _opendp()
 
     # -- for the ledger --------------------------------------------------------------------------
@@ -77,7 +66,6 @@ class SecureNoise(Checked):
         """Check that every mechanism of a plan can be drawn.
 
         Raises:
-            InputError: if the granularity is too coarse for one of them.
             UnsupportedError: naming the first invocation that cannot be drawn.
         """
         for invocation in plan.invocations:
@@ -151,28 +139,16 @@ class SecureNoise(Checked):
     # -- for mechanisms --------------------------------------------------------------------------
 
     def step(self, scale: float) -> float:
-        """The grid step for continuous noise of that scale.
-
-        Raises:
-            InputError: if :attr:`granularity` is too coarse for it.
-        """
-        largest = math.ldexp(0.5, math.frexp(scale)[1] - GRID_BITS)
-        if self.granularity is None:
-            return largest
-        if self.granularity > largest:
-            raise InputError(
-                f"granularity is {self.granularity:g}; for noise of scale {scale:g} it must be at "
-                f"most {largest:g}."
-            )
-        return self.granularity
+        """The grid step for continuous noise of that scale, a power of two."""
+        return math.ldexp(0.5, math.frexp(scale)[1] - GRID_BITS)
 
     def laplace(self, scale: float, shape: tuple[int, ...]) -> NDArray[np.int64]:
         """Integers with mass proportional to exp(−|k|/scale)."""
-        return _drawn(_laplace(scale), shape)
+        return _drawn(_sampler(Norm.L1, scale), shape)
 
     def normal(self, sigma: float, shape: tuple[int, ...]) -> NDArray[np.int64]:
         """Integers with mass proportional to exp(−k²/2σ²)."""
-        return _drawn(_normal(sigma), shape)
+        return _drawn(_sampler(Norm.L2, sigma), shape)
 
     def integers(self, bound: int, shape: tuple[int, ...]) -> NDArray[np.int64]:
         """Uniform integers in 0…bound − 1."""
@@ -197,20 +173,14 @@ def _drawn(sampler: Sampler, shape: tuple[int, ...]) -> NDArray[np.int64]:
     return np.array(sampler([0] * math.prod(shape)), dtype=np.int64).reshape(shape)
 
 
-@lru_cache(maxsize=256)
-def _laplace(scale: float) -> Sampler:
-    """OpenDP's measurement of integer vectors with discrete Laplace noise."""
+@lru_cache(maxsize=512)
+def _sampler(norm: Norm, scale: float) -> Sampler:
+    """OpenDP's measurement of integer vectors with discrete Laplace, or discrete normal, noise."""
     dp = _opendp()
     domain = dp.vector_domain(dp.atom_domain(T="i64"))
-    return dp.m.make_laplace(domain, dp.l1_distance(T="i64"), scale=scale)  # type: ignore[no-any-return]
-
-
-@lru_cache(maxsize=256)
-def _normal(sigma: float) -> Sampler:
-    """The same with discrete normal noise."""
-    dp = _opendp()
-    domain = dp.vector_domain(dp.atom_domain(T="i64"))
-    return dp.m.make_gaussian(domain, dp.l2_distance(T="f64"), scale=sigma)  # type: ignore[no-any-return]
+    if norm is Norm.L1:
+        return dp.m.make_laplace(domain, dp.l1_distance(T="i64"), scale=scale)  # type: ignore[no-any-return]
+    return dp.m.make_gaussian(domain, dp.l2_distance(T="f64"), scale=scale)  # type: ignore[no-any-return]
 
 
 @lru_cache(maxsize=1)
