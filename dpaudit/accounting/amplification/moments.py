@@ -38,11 +38,19 @@ def log_moment(orders: Floats, log_ratios: Floats, log_base: Floats) -> Floats:
     c = (orders - 1)[:, None]
     l = log_ratios[None, :]  # noqa: E741
     step = c * l
+    plainly = float(step.max()) <= 600 and float(log_ratios.min()) >= -30
     with np.errstate(over="ignore"):
-        plain = np.expm1(np.minimum(step, 30.0)) + c * np.expm1(-l)
-    series = c * l * l / 2 * (c + 1 + l * ((c * c - 1) / 3 + l * (c**3 + 1) / 12))
+        plain = np.expm1(np.minimum(step, 600.0 if plainly else 30.0))
+        plain += c * np.expm1(-l)
     small = np.maximum(np.abs(step), np.abs(l)) < 1e-3
-    term = np.maximum(np.where(small, series, plain), 1e-320)
+    if small.any():
+        series = c * l * l / 2 * (c + 1 + l * ((c * c - 1) / 3 + l * (c**3 + 1) / 12))
+        np.copyto(plain, series, where=small)
+    term = np.maximum(plain, 1e-320, out=plain)
+    if plainly:
+        sums = term @ np.exp(log_ratios + log_base)
+        if float(sums.min()) > 1e-250:  # so that no float of either factor was too small
+            return np.asarray(np.log1p(sums) * (1 + SAFETY), dtype=np.float64)
     with np.errstate(over="ignore"):
         log_term = np.where(step > 30, step, np.log(term))
     # Below e^-30 the part c e^-l is nearly all of the term, and at least it.
