@@ -23,8 +23,11 @@ from .ledger import FileAnchor as FileAnchor
 from .ledger import FloatNoise as FloatNoise
 from .ledger import Ledger as Ledger
 from .ledger import SecureNoise as SecureNoise
+from .mechanisms import BinaryTree as BinaryTree
+from .mechanisms import ContinualGaussian as ContinualGaussian
 from .mechanisms import DiscreteGaussian as DiscreteGaussian
 from .mechanisms import DiscreteLaplace as DiscreteLaplace
+from .mechanisms import ExponentialMechanism as ExponentialMechanism
 from .mechanisms import Gaussian as Gaussian
 from .mechanisms import Laplace as Laplace
 from .mechanisms import Mechanism as Mechanism
@@ -46,5 +49,6 @@ from .plan import Sampling as Sampling
 from .plan import TrustModel as TrustModel
 from .plan import ZeroOut as ZeroOut
 from .project import AuditPair as AuditPair
+from .project import Move as Move
 from .project import RunResult as RunResult
 from .project import Subject as Subject

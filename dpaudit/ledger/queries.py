@@ -123,6 +123,15 @@ class BoundedQueries(ABC):
         The exponential mechanism with utility −|(1 − q) #below − q #above|, which one row moves by
         at most max(q, 1 − q), and a row that is replaced by at most 1 (Smith 2011).
 
+        >>> from dpaudit import AddRemove, Contribution, ExponentialMechanism, Invocation
+        >>> from dpaudit import Ledger, Plan, PrivacyUnit, TrustModel
+        >>> choice = ExponentialMechanism(epsilon=2.0, utility_sensitivity=0.5)
+        >>> about = (PrivacyUnit("row"), AddRemove(), TrustModel.CENTRAL)
+        >>> used = Invocation.bounded(choice, Contribution(1.0, rows=1), *about, at="median")
+        >>> with Ledger(Plan.of(used), rng=np.random.default_rng(0)) as ledger:
+        ...     ledger.quantile(range(101), 0.5, [0.0, 25.0, 50.0, 75.0], at="median")
+        50.0
+
         Args:
             values: private numbers, shape (n,); NaN counts on neither side.
             share: q, in (0, 1).

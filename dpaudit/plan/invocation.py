@@ -87,10 +87,10 @@ class Invocation(Record):
         trust: TrustModel,
         **facts: Any,
     ) -> Invocation:
-        """A sum of bounded parts, whose sensitivity follows from the bound and the relation.
+        """A query on bounded parts, whose sensitivity follows from the bound and the relation.
 
         Args:
-            mechanism: of L1 or L2 norm.
+            mechanism: of L1 or L2 norm, or the exponential mechanism for a quantile.
             contribution: the bound of each unit's part.
             unit: who is protected.
             relation: which data sets are neighbours.
@@ -101,6 +101,8 @@ class Invocation(Record):
             InputError: if a field is invalid.
         """
         sensitivity = relation.contribution_factor * contribution.bound
+        if mechanism.norm is Norm.CHANGE:  # its own utility sensitivity says how far units move it
+            sensitivity = 1.0
         return cls(
             mechanism, sensitivity, unit, relation, trust, contribution=contribution, **facts
         )

@@ -4,13 +4,13 @@ import sys
 import dpaudit
 
 PUBLIC = """
-    AccountantName AddRemove AuditPair AuditRecord BudgetExceededError Certificate Claim
-    ClosedLedgerError Contribution DiscreteGaussian DiscreteLaplace DpAuditError Durability
-    FileAnchor Finding FixedSizeSampling FloatNoise Gaussian Group Guarantee InputError
-    Invocation Laplace Ledger Mechanism Membership MetricBall Opaque Plan PlanMismatchError
-    PoissonSampling PrivacyUnit RandomizedResponse Relation ReplaceOne RunResult Sampling
-    SecureNoise Severity Subject TamperedError TrustModel UnsupportedError Verdict ZeroOut
-    certify guarantee privacy_curve
+    AccountantName AddRemove AuditPair AuditRecord BinaryTree BudgetExceededError Certificate
+    Claim ClosedLedgerError ContinualGaussian Contribution DiscreteGaussian DiscreteLaplace
+    DpAuditError Durability ExponentialMechanism FileAnchor Finding FixedSizeSampling FloatNoise
+    Gaussian Group Guarantee InputError Invocation Laplace Ledger Mechanism Membership
+    MetricBall Move Opaque Plan PlanMismatchError PoissonSampling PrivacyUnit RandomizedResponse
+    Relation ReplaceOne RunResult Sampling SecureNoise Severity Subject TamperedError TrustModel
+    UnsupportedError Verdict ZeroOut certify guarantee privacy_curve
 """
 HEAVY = "{'torch', 'scipy', 'matplotlib', 'dp_accounting', 'sklearn'}"
 

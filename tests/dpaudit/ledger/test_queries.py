@@ -126,6 +126,8 @@ def test_a_quantile_is_one_of_the_candidates():
     assert median == 50.0
     tenth = bounded(ExponentialMechanism(200.0, utility_sensitivity=0.9), rows=1)
     assert opened(tenth).quantile([*values, np.nan], 0.1, [5.0, 10.0, 50.0]) == 10.0
+    replaced = bounded(ExponentialMechanism(200.0), rows=1, relation=ReplaceOne())
+    assert opened(replaced).quantile(values, 0.5, [0.0, 25.0, 50.0, 75.0]) == 50.0
     for wrong, message in [
         (
             bounded(ExponentialMechanism(1.0, utility_sensitivity=0.4), rows=1),
