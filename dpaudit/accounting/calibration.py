@@ -13,7 +13,7 @@ _LARGEST, _SMALLEST = 1e15, 1e-100
 def least_noise(meets: Callable[[float], bool], tolerance: float = 1e-6) -> float | None:
     """The least positive number that protects enough, where more protects more.
 
-    Doubling or halving from 1, then bisection of the logarithm.
+    Ever larger steps from 1, then bisection of the logarithm.
 
     Args:
         meets: whether what is proved with so much noise meets the target.
@@ -26,16 +26,17 @@ def least_noise(meets: Callable[[float], bool], tolerance: float = 1e-6) -> floa
     >>> least_noise(lambda scale: 1 / scale <= 0.25)
     4.0
     """
-    good = 1.0
+    good, step = 1.0, 2.0
     if meets(good):
-        while good > _SMALLEST and meets(good / 2):
-            good /= 2
+        while good > _SMALLEST and meets(good / step):
+            good, step = good / step, min(step * step, 1e30)
+        bad = good / step
     else:
-        while not meets(good):
-            good *= 2
+        while not meets(good * step):
+            good, step = good * step, min(step * step, 1e30)
             if good > _LARGEST:
                 return None
-    bad = good / 2
+        good, bad = good * step, good
     while abs(math.log(good / bad)) > tolerance:
         middle = math.sqrt(good) * math.sqrt(bad)
         good, bad = (middle, bad) if meets(middle) else (good, middle)

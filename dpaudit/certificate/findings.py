@@ -9,7 +9,7 @@ from dpaudit.accounting.amplification import fallback
 from dpaudit.certificate.claim import Claim, Finding, Severity
 from dpaudit.errors import UnsupportedError
 from dpaudit.mechanisms import Opaque
-from dpaudit.plan import Plan
+from dpaudit.plan import Plan, ZeroOut
 from dpaudit.validate import shown
 
 __all__ = ["FLOAT_NOISE", "LARGE_DELTA", "delta_findings", "float_samplers", "plan_findings"]
@@ -89,7 +89,23 @@ def plan_findings(plan: Plan) -> tuple[Finding, ...]:
         for i in opaque
         if isinstance(i.mechanism, Opaque)
     ]
-    return (*findings, *_fallbacks(plan))
+    return (*findings, *_sums(plan), *_fallbacks(plan))
+
+
+def _sums(plan: Plan) -> Iterator[Finding]:
+    """Samples under zero-out whose amplification takes the value for a sum; the first of them."""
+    for each in plan.invocations:
+        sampled = each.sampling is not None and isinstance(each.relation, ZeroOut)
+        if sampled and each.mechanism.zeroed_is_absent and each.contribution is None:
+            yield Finding(
+                "zeroed-as-absent",
+                Severity.WARNING,
+                "Samples are amplified as if a unit that is not drawn added what a zeroed one "
+                "adds, which holds of sums. Of a mean by the number drawn it does not.",
+                "Release a sum, with a declared contribution where the ledger is to bound it.",
+                each.at,
+            )
+            return
 
 
 def _fallbacks(plan: Plan) -> Iterator[Finding]:

@@ -31,7 +31,7 @@ from dpaudit.certificate.normal import excess_over_normal
 from dpaudit.errors import InputError
 from dpaudit.fields import OpenProbability, Positive, Probability, Record
 from dpaudit.mechanisms.rounding import round_up, up
-from dpaudit.numbers import FLOAT_SLACK, plain
+from dpaudit.numbers import plain
 from dpaudit.numbers import up as upwards
 
 __all__ = [
@@ -46,6 +46,7 @@ __all__ = [
     "TruePositiveRate",
 ]
 
+_ROUNDING = 2.0**-50
 _Found = TypeVar("_Found", bound=Composition)
 
 
@@ -86,8 +87,11 @@ def _sampled(curve: Composition, slack: float) -> tuple[CurvePoint, ...]:
     """Points of a smooth curve with ``slack`` added to its δ; at the usual δ comes first."""
     deltas = [1e-5, *np.geomspace(1e-12, 0.5, 48).tolist()]
     found = {curve.epsilon(delta).upper: min(1.0, delta + slack) for delta in deltas}
-    kept = [CurvePoint(*each) for each in found.items() if 0 < each[0] < math.inf]
-    return (*kept, CurvePoint(0.0, min(1.0, curve.delta(0.0).upper + slack)))
+    found[0.0] = curve.delta(0.0).upper + slack
+    kept = [CurvePoint(*each) for each in found.items() if each[0] < math.inf and each[1] < 1]
+    if not kept:
+        raise InputError(f"{curve.native} bounds no finite ε at any δ; claim less than that.")
+    return tuple(kept)
 
 
 @dataclass(frozen=True)
@@ -268,7 +272,7 @@ class GaussianCurve(Risk):
 
     No two data sets are easier to tell apart than N(0, 1) and N(μ, 1). A curve with other tails
     than the normal ones is proved with a δ of its own: δ(ε) is then at most δ + (1 − δ) times the
-    Gaussian one. μ is compared up to a relative 1e-12, the rounding of floats.
+    Gaussian one. μ is compared up to a relative 2^-50, the rounding of what is proved.
 
     Attributes:
         mu: μ, above 0.
@@ -291,8 +295,8 @@ class GaussianCurve(Risk):
         exact = _parts(whole, GaussianComposition)
         if exact is not None:
             mu = max(part.mu for part in exact)
-            if self.delta == 0 or mu <= self.mu * (1 + FLOAT_SLACK):
-                return None if mu <= self.mu * (1 + FLOAT_SLACK) else f"μ = {_told(mu, self.mu)}"
+            if self.delta == 0 or mu <= self.mu * (1 + _ROUNDING):
+                return None if mu <= self.mu * (1 + _ROUNDING) else f"μ = {_told(mu, self.mu)}"
         return excess_over_normal(whole, self.mu, self.delta)
 
 
@@ -300,7 +304,7 @@ class GaussianCurve(Risk):
 class Concentrated(Risk):
     """ρ-zero-concentrated differential privacy (Bun and Steinke 2016), as the accountant proves it.
 
-    ρ is compared up to a relative 1e-12, the rounding of floats.
+    ρ is compared up to a relative 2^-50, the rounding of what is proved.
 
     Attributes:
         rho: ρ, above 0.
@@ -324,7 +328,7 @@ class Concentrated(Risk):
         if parts is None:
             return "no ρ, as not every invocation is zero-concentrated"
         rho, slack = max(part.rho for part in parts), max(part.slack for part in parts)
-        if rho <= self.rho * (1 + FLOAT_SLACK) and slack <= self.delta:
+        if rho <= self.rho * (1 + _ROUNDING) and slack <= self.delta:
             return None
         return f"ρ = {_told(rho, self.rho)}{_and_delta(slack)}"
 

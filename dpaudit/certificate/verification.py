@@ -96,10 +96,10 @@ def _check_findings(certificate: Certificate, again: Certificate) -> None:
 
 
 def _check_assumptions(certificate: Certificate) -> None:
-    """No assumption stands better than plan, rehearsal, findings and run say."""
+    """Each assumption stands as plan, rehearsal, findings and run say."""
     known = {each.premise: each.standing for each in certificate.known_assumptions()}
     for stated in certificate.assumptions:
-        if stated.standing.rank < known[stated.premise].rank:
+        if stated.standing is not known[stated.premise]:
             raise TamperedError(
                 f"the assumption {str(stated.premise)!r} is said to be {stated.standing}; it is "
                 f"{known[stated.premise]}."

@@ -49,7 +49,7 @@ def calibrate(
         typer.Option(
             "--set",
             metavar="KEY=VALUE",
-            help="A key of the invocation or of [plan], such as count=100.",
+            help="A key of the invocation or of the plan, such as count=100.",
         ),
     ] = None,
     at: Annotated[

@@ -18,6 +18,7 @@ from dpaudit import validate
 from dpaudit.errors import InputError
 from dpaudit.fields import Kinded, Positive
 from dpaudit.plan.groups import Membership
+from dpaudit.validate import shown
 
 __all__ = [
     "AddRemove",
@@ -72,9 +73,9 @@ class PrivacyUnit:
 
     def __post_init__(self) -> None:
         validate.text(unit=self.name)
-        if len(self.name) > 80:
+        if len(self.name) > 80 or not self.name.isprintable():
             raise InputError(
-                f"unit has {len(self.name)} characters; it must be a noun of at most 80."
+                f"unit is {shown(self.name)}; it must be a noun of at most 80 printable characters."
             )
 
     def __str__(self) -> str:

@@ -82,7 +82,7 @@ def _public_home(subject: type[Subject]) -> str:
 
 
 def parse_settings(settings: Sequence[str]) -> dict[str, Any]:
-    """``key=value`` texts; a value is JSON where it can be read as such, else text.
+    """``key=value`` texts; a value is JSON, or as in a plan file, where it is so read, else text.
 
     Raises:
         InputError: if one has no ``=``, or a key comes twice.
@@ -94,11 +94,20 @@ def parse_settings(settings: Sequence[str]) -> dict[str, Any]:
             raise InputError(f"--set is {shown(setting)}; it must be of the form key=value.")
         if key in parsed:
             raise InputError(f"--set {key} is given twice; keep one of them.")
-        try:
-            parsed[key] = json.loads(value, parse_constant=float)
-        except ValueError:
-            parsed[key] = value
+        parsed[key] = _value(value)
     return parsed
+
+
+def _value(text: str) -> Any:
+    try:
+        return json.loads(text, parse_constant=float)
+    except ValueError:
+        pass
+    try:
+        (read,) = tomllib.loads(f"value = {text}").values()
+    except (tomllib.TOMLDecodeError, RecursionError, ValueError):
+        return text
+    return read
 
 
 def parse_claim(text: str | None) -> Claim | None:

@@ -180,9 +180,11 @@ def calibrated(content: Mapping[str, Any], claim: Claim, at: str = "") -> Calibr
 
     factor = least_noise(meets)
     if factor is None:
-        if refused:
-            raise refused[-1]
-        raise InputError(f"no noise certifies {claim}; claim less, or release less often.")
+        if not refused:
+            raise InputError(f"no noise certifies {claim}; claim less, or release less often.")
+        if isinstance(refused[0], UnsupportedError):
+            raise refused[0]
+        raise InputError(f"no noise that can be declared certifies {claim}: {refused[-1]}")
     for attempt in range(20):
         written = {**_scaled(content, places, factor), "claim": _table(claim)}
         certificate = certify(_plan(written), subject=SubjectRecord("calibrated"), claim=claim)

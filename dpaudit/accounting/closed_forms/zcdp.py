@@ -122,7 +122,7 @@ def zcdp_delta(rho: float, epsilon: float) -> float:
     """The least δ of ρ-zCDP at ε ≥ 0, over all orders α > 1.
 
     ln δ(α) = (α − 1)(αρ − ε) − ln(α − 1) + α ln(1 − 1/α), with derivative
-    (2α − 1)ρ − ε + ln(1 − 1/α), increasing in α.
+    (2α − 1)ρ − ε + ln(1 − 1/α), increasing in α and positive where (α − 1)ρ ≥ ε + √ρ.
     """
     if rho == 0:
         return 0.0
@@ -130,10 +130,10 @@ def zcdp_delta(rho: float, epsilon: float) -> float:
         return 1.0
 
     def slope(x: float) -> float:
-        return (2 * x + 1) * rho - epsilon + math.log(x) - math.log1p(x)
+        return (2 * x + 1) * rho - epsilon - math.log1p(1 / x)
 
-    x = _root(slope, high=epsilon / rho + 1 / rho + 2)
-    exponent = x * ((1 + x) * rho - epsilon) - math.log(x) + (1 + x) * math.log(x / (1 + x))
+    x = _root(slope, high=epsilon / rho + 1 / math.sqrt(rho) + 2)
+    exponent = x * ((1 + x) * rho - epsilon) - math.log(x) - (1 + x) * math.log1p(1 / x)
     return exp_up(exponent, x * (1 + x) * rho + x * epsilon + 2 * abs(math.log(x)))
 
 

@@ -276,7 +276,8 @@ def _(event: dp.SingleEpochTreeAggregationDpEvent, relation: Relation) -> tuple[
     if steps < 1:
         raise UnsupportedError(f"{_name(event)} has no counterpart without steps.")
     tree = BinaryTree(steps, release_root=True)
-    once = ContinualGaussian(sigma=sigma, factorization=tree, participations=1)
+    # Whoever replaces a record stands in its place.
+    once = ContinualGaussian(sigma=sigma, factorization=tree, participations=1, fixed_steps=True)
     return once, relation.contribution_factor
 
 

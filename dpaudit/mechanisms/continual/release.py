@@ -81,8 +81,8 @@ class Continual(Mechanism):
         min_separation: how many steps lie from one of them to the next, at least.
         fixed_steps: whether a participant who is replaced contributes at the same steps as before,
             as where they are public facts. If not, contributions may vanish at some steps and
-            appear at others, which costs :attr:`displacement` times as much. None says nothing, and
-            counts as that.
+            appear at others, which costs :attr:`displacement` times as much; the values of all
+            steps are then of one domain with 0 in it. None says nothing, and counts as that.
     """
 
     real_valued: ClassVar[bool] = True

@@ -4,7 +4,19 @@ from dataclasses import replace
 
 from examples import gaussian_invocation
 
-from dpaudit import FixedSizeSampling, Opaque, Plan, PoissonSampling, Verdict
+from dpaudit import (
+    Contribution,
+    FixedSizeSampling,
+    Gaussian,
+    Invocation,
+    Opaque,
+    Plan,
+    PoissonSampling,
+    PrivacyUnit,
+    TrustModel,
+    Verdict,
+    ZeroOut,
+)
 from dpaudit.certificate import SubjectRecord, certify
 from dpaudit.certificate.findings import plan_findings
 
@@ -34,3 +46,14 @@ def test_what_a_theorem_covers_needs_no_word():
     assert "counted-as-more" not in rules
     unproven = gaussian_invocation(mechanism=Opaque("x", 1.0), sampling=PoissonSampling(0.5))
     assert "opaque-mechanism" in {each.rule for each in plan_findings(Plan.of(unproven))}
+
+
+def test_a_sampled_sum_under_zero_out_is_told_where_nothing_bounds_it() -> None:
+    facts = {"relation": ZeroOut(), "sampling": PoissonSampling(0.1), "at": "sum"}
+    told = [each.rule for each in plan_findings(Plan.of(gaussian_invocation(**facts)))]
+    assert "zeroed-as-absent" in told
+    bounded = Invocation.bounded(
+        Gaussian(2.0), Contribution(1.0), PrivacyUnit("row"), ZeroOut(), TrustModel.CENTRAL,
+        sampling=PoissonSampling(0.1), at="sum",
+    )  # fmt: skip
+    assert "zeroed-as-absent" not in [each.rule for each in plan_findings(Plan.of(bounded))]

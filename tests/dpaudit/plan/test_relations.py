@@ -6,7 +6,9 @@ from dpaudit import InputError, MetricBall, PrivacyUnit
 def test_unit_and_radius_are_checked():
     with pytest.raises(InputError, match="unit"):
         PrivacyUnit("")
-    with pytest.raises(InputError, match="81 characters"):
+    with pytest.raises(InputError, match="printable characters"):
+        PrivacyUnit("row\nverdict certified")
+    with pytest.raises(InputError, match="at most 80 printable characters"):
         PrivacyUnit("x" * 81)
     with pytest.raises(InputError, match="radius is 0"):
         MetricBall(0)
