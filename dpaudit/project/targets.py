@@ -82,7 +82,7 @@ def _public_home(subject: type[Subject]) -> str:
 
 
 def parse_settings(settings: Sequence[str]) -> dict[str, Any]:
-    """``key=value`` texts; a value is JSON, or as in a plan file, where it is so read, else text.
+    """``key=value`` texts; a value is JSON, or a table of a plan file, else text.
 
     Raises:
         InputError: if one has no ``=``, or a key comes twice.
@@ -107,7 +107,7 @@ def _value(text: str) -> Any:
         (read,) = tomllib.loads(f"value = {text}").values()
     except (tomllib.TOMLDecodeError, RecursionError, ValueError):
         return text
-    return read
+    return read if isinstance(read, dict | list) else text
 
 
 def parse_claim(text: str | None) -> Claim | None:

@@ -26,5 +26,13 @@ def test_the_target_is_met_and_hardly_less_would_not_do(target: float) -> None:
     assert not meets(found * (1 - 2e-6))
 
 
+def test_a_target_that_all_noise_meets_is_found_to_be_so_in_few_steps() -> None:
+    asked: list[float] = []
+    found = least_noise(lambda noise: not asked.append(noise))  # type: ignore[func-returns-value]
+    assert found is not None
+    assert found <= 1e-100
+    assert len(asked) < 60
+
+
 def test_there_may_be_none() -> None:
     assert least_noise(lambda _: False) is None

@@ -167,3 +167,9 @@ def test_an_audit_contradicts_a_claim_beyond_what_follows_from_it(stated):
 def test_a_loose_claim_is_noted():
     made = certify(plan(use(Gaussian(2.0))), subject=SUBJECT, claim=Claim.of(advantage=0.3))
     assert "claim-allows-exposure" in [finding.rule for finding in made.findings]
+
+
+def test_a_claim_that_bounds_nothing_is_refused_and_a_tiny_one_is_not() -> None:
+    with pytest.raises(InputError, match="bounds no finite ε"):
+        Claim.of(mu=1e200)
+    assert Claim.of(rho=1e-300).points[0].delta < 1e-100

@@ -46,6 +46,10 @@ def test_settings_are_json_where_they_can_be():
         "a": 1, "b": [1, 2], "c": "text", "d": None, "e": "x=y", "f": ""
     }  # fmt: skip
     assert targets.parse_settings(["a=NaN"])["a"] is not None
+    tables = ['a={ kind = "binary-tree", steps = 16 }', "b=2026-01-02"]
+    assert targets.parse_settings(tables) == {
+        "a": {"kind": "binary-tree", "steps": 16}, "b": "2026-01-02"
+    }  # fmt: skip
     assert math.isnan(targets.parse_settings(["a=NaN"])["a"])
 
 
