@@ -23,7 +23,7 @@ def least_noise(meets: Callable[[float], bool], tolerance: float = 1e-6) -> floa
         A number that was itself tried, so that the target holds exactly; None where none up to
         10^15 meets it.
 
-    >>> least_noise(lambda scale: 1 / scale <= 0.25)
+    >>> round(least_noise(lambda scale: 1 / scale <= 0.25), 4)
     4.0
     """
     good, step = 1.0, 2.0

@@ -7,7 +7,7 @@ from examples import gaussian_invocation, response_plan
 
 from dpaudit import AddRemove, Claim, Finding, Gaussian, Plan, PoissonSampling, Severity
 from dpaudit.certificate import AuditRecord, Certificate, SubjectRecord, certify, verify
-from dpaudit.errors import InputError, TamperedError
+from dpaudit.errors import TamperedError
 from dpaudit.files import digest
 
 SUBJECT = SubjectRecord("tests:Answers")
@@ -52,11 +52,9 @@ def curve(points):
     return lambda record: record["guarantee"].update(curve=points)
 
 
-def test_assumptions_are_all_there_and_as_they_follow() -> None:
+def test_assumptions_stand_as_they_follow() -> None:
     with pytest.raises(TamperedError, match="is said to be enforced; it is not applicable"):
         verify(forged("pure", lambda r: r["assumptions"][0].update(standing="enforced"), None))
-    with pytest.raises(InputError, match="assumptions"):
-        forged("pure", lambda r: r["assumptions"].clear(), None)
 
 
 @pytest.mark.parametrize("versions", [None, OTHER], ids=["same", "other"])

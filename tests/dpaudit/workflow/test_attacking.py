@@ -64,7 +64,7 @@ class TestWay:
         assert "lower bound" in capsys.readouterr().out
         stacks = sys.modules[module].STACKS
         for stack in stacks:
-            assert {"dpaudit.cli.main", "dpaudit.cli.commands"} < stack
+            assert {"dpaudit.cli.main", "dpaudit.cli.audit_command"} < stack
             assert len(stack) <= 8, sorted(stack)
         assert len(stacks) > 100
 
