@@ -13,6 +13,7 @@ from dpaudit.mechanisms.pairs import BoundedRangePair, Floats
 __all__ = ["quadrature"]
 
 _MOST_LOSSES = 20_000
+_MOST_PANELS = 6_000
 
 
 @singledispatch
@@ -84,9 +85,11 @@ def _gaussian_trapezia(mu: float, top: float) -> tuple[Floats, Floats]:
     return mu * x - mu * mu / 2, -x * x / 2 + math.log(step / math.sqrt(2 * math.pi))
 
 
-def _gaussian_panels(mu: float, top: float) -> tuple[Floats, Floats]:
+def _gaussian_panels(mu: float, top: float) -> tuple[Floats, Floats] | None:
     """Gauss-Legendre panels on both sides of loss 0, which lies at x = μ/2."""
     width = min(1.0, 1.0 / mu)
+    if (top + 1) * mu + 20 > width * _MOST_PANELS:
+        return None
     ahead, weight_ahead = _panels(mu / 2, top * mu + 10, width)
     back, weight_back = _panels(-10.0 - mu, mu / 2, width)
     x = np.concatenate([back, ahead])

@@ -12,12 +12,14 @@ import mpmath as mp
 Number = mp.mpf
 
 _DIGITS = 60
+_VAST = Fraction(10) ** 300
 
 
 def exact(value: float | Fraction) -> Number:
     """The number itself, not a nearest float."""
     ratio = Fraction(value)
-    return mp.mpf(ratio.numerator) / mp.mpf(ratio.denominator)
+    with mp.workdps(max(_DIGITS, mp.mp.dps)):
+        return mp.mpf(ratio.numerator) / mp.mpf(ratio.denominator)
 
 
 def digits(*sizes: float) -> int:
@@ -29,7 +31,7 @@ def gaussian_delta(square: Fraction, epsilon: float) -> Number:
     """Of N(μ, 1) against N(0, 1), given μ² (Balle and Wang 2018, Theorem 8)."""
     if square == 0:
         return mp.mpf(0)
-    with mp.workdps(min(digits(float(square) or 1e-300, epsilon or 1.0), 2000)):
+    with mp.workdps(min(digits(float(min(square, _VAST)) or 1e-300, epsilon or 1.0), 2000)):
         mu, e = mp.sqrt(exact(square)), exact(epsilon)
         first = _tail(e / mu - mu / 2)
         return +(first - mp.exp(e + _log_tail(e / mu + mu / 2)))

@@ -92,12 +92,15 @@ def on_grid(law: Law, h: float, tail: float, most: int) -> Grid:
     mass[1:] += p * share
     mass[:-1] += p * (1 - share)
     mass[0] += p_down[0]
-    spread = np.where(known, np.minimum(share * (1 - share) + 1e-14 / h, 0.25), 0.25)
+    unsure = (1e-14 + 4 * EPS * np.abs(x[1:])) / h
+    spread = np.where(known, np.minimum(share * (1 - share) + unsure, 0.25), 0.25)
     rounding = 4 * EPS * float(np.minimum(p_up, p_down).sum())
     outside = float(p_up[-1])
     held = np.flatnonzero(mass)
     first, mass = first + int(held[0]), mass[held[0] : held[-1] + 1]
     variance = h * h * float((p * spread).sum())
     # ln E e^−(L̃ − E L̃) is at most h²/8 (Hoeffding), and at most Var (e^h − 1 − h)/h² (Bennett).
-    drift = float((p * np.minimum(spread * (math.expm1(min(h, 9.0)) - h), h * h / 8)).sum())
+    bennett = spread * (math.expm1(h) - h) if h < 9 else np.full(p.size, math.inf)
+    # Where Q's mass is below the floats, all of the cell went up, by up to h.
+    drift = float((p * np.where(known, np.minimum(bennett, h * h / 8), h)).sum())
     return Grid(first, h, mass, outside, float(p_down[0]), variance, drift, rounding)

@@ -41,7 +41,11 @@ def test_fit_to_the_participations_is_better_for_them():
 
 
 def test_the_rates_do_not_depend_on_how_a_processor_rounds():
-    """Found with other kernels of BLAS and without vector instructions, too."""
+    """Found with other kernels of BLAS, other processors and without vector instructions.
+
+    Only a last digit may be rounded the other way.
+    """
     fitted = BufferedToeplitz.fitted(1024)
-    assert fitted.pole_rates == (0.00068739, 0.0089122, 0.054331, 0.34918, 5.0301)
-    assert fitted.zero_rates == (0.0031306, 0.022311, 0.13419, 1.049)
+    poles, zeros = (0.00068739, 0.0089122, 0.054331, 0.34918, 5.0301), (0.0031306, 0.022311)
+    assert fitted.pole_rates == pytest.approx(poles, rel=3e-5)
+    assert fitted.zero_rates == pytest.approx((*zeros, 0.13419, 1.049), rel=3e-5)
