@@ -24,6 +24,7 @@ from dpaudit.plan import Invocation, Relation, Sampling
 __all__ = [
     "Term",
     "attained",
+    "costs_as_its_pair",
     "directed",
     "merged",
     "pure_sum",
@@ -101,10 +102,18 @@ def _term(declared: Invocation, count: int) -> Term:
     except UnsupportedError as error:
         raise UnsupportedError(f"{invocation.describe()}: {error}") from None
     share = Fraction(1 if drawn is None else drawn.rate)
-    # Of a stream the pair is that of all nodes, of which what is published may show less.
-    known = invocation == declared and not isinstance(invocation.mechanism, Continual)
-    known = known and not isinstance(drawn, KnownParticipation)
-    return Term(invocation, pair, drawn, count, Fraction(failure) * share * count, known)
+    slack = Fraction(failure) * share * count
+    return Term(invocation, pair, drawn, count, slack, costs_as_its_pair(declared))
+
+
+def costs_as_its_pair(declared: Invocation) -> bool:
+    """Whether one use may cost as much as its pair, and is not merely dominated by it.
+
+    Of a stream the pair is that of all nodes, of which what is published may show less.
+    """
+    if isinstance(declared.mechanism, Continual) or covered(declared) != declared:
+        return False
+    return not isinstance(amplification(declared.sampling, declared), KnownParticipation)
 
 
 def directed(invocation: Invocation) -> tuple[DirectedPair, DirectedPair]:

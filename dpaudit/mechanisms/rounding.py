@@ -6,7 +6,17 @@ import math
 import sys
 from fractions import Fraction
 
-__all__ = ["as_float", "concentration", "exceeds_floats", "plus", "round_down", "round_up", "up"]
+__all__ = [
+    "as_float",
+    "concentration",
+    "exceeds_floats",
+    "exp_up",
+    "minus",
+    "plus",
+    "round_down",
+    "round_up",
+    "up",
+]
 
 
 def up(value: float, steps: int = 1) -> float:
@@ -37,6 +47,15 @@ def plus(value: float, slack: float) -> float:
     """
     total = value + slack
     return min(total if not (value and slack) else up(total), 1.0)
+
+
+def minus(value: float, slack: float) -> float:
+    """What is left of a probability without another, rounded down; where that is 0 it is itself.
+
+    >>> minus(1e-5, 1e-6) < 9e-6
+    True
+    """
+    return (value - slack) * (1 - 2.0**-52) if slack else value
 
 
 def round_up(value: Fraction) -> float:

@@ -15,7 +15,7 @@ from functools import singledispatch
 import numpy as np
 
 from dpaudit.accounting.amplification.directed import DirectedPair
-from dpaudit.accounting.amplification.moments import SAFETY
+from dpaudit.accounting.amplification.moments import SAFETY, log_ratio
 from dpaudit.errors import UnsupportedError
 from dpaudit.fields import Checked, OpenProbability
 from dpaudit.mechanisms import DominatingPair
@@ -68,11 +68,7 @@ class Amplification(Checked, ABC):
 
         By joint convexity, as the common part of weight 1 − q has the moment 1.
         """
-        kappa = np.where(np.isnan(kappa), np.inf, kappa)
-        small = np.log1p(self.rate * np.expm1(np.minimum(kappa, 30.0)))
-        tail = (1 - self.rate) / self.rate * np.exp(-np.maximum(kappa, 30.0))
-        moments: Floats = np.where(kappa > 30, kappa + math.log(self.rate) + tail, small)
-        return moments * (1 + SAFETY)
+        return log_ratio(np.where(np.isnan(kappa), np.inf, kappa), self.rate) * (1 + SAFETY)
 
     def integer_moments(self, pair: DominatingPair, orders: tuple[int, ...]) -> Floats:
         """The same at integer orders, by the formula of the classic moments accountant.

@@ -20,7 +20,10 @@ from dpaudit.mechanisms import DominatingPair, FinitePair
 from dpaudit.mechanisms.pairs import Floats
 from dpaudit.mechanisms.rounding import as_float
 
-__all__ = ["TAIL_UNITS", "DirectedPair", "PlainPair", "even"]
+__all__ = ["SMALLEST_DELTA", "TAIL_UNITS", "DirectedPair", "PlainPair", "even"]
+
+SMALLEST_DELTA = 1e-280
+"""Probabilities below it may stand for masses that no float holds."""
 
 TAIL_UNITS = 2.0**-50
 """What a difference of two probabilities may be off by."""
@@ -60,6 +63,11 @@ class DirectedPair(Checked, ABC):
     def infinite(self) -> float:
         """The P-mass of infinite loss."""
         return float(self.above(math.inf)[0])
+
+    @property
+    def truly_infinite(self) -> float:
+        """The same; 0 where it is so rare that it may stand for what a pair left out of its law."""
+        return 0.0 if self.infinite < SMALLEST_DELTA else self.infinite
 
     def atoms(self) -> tuple[Floats, Floats] | None:
         """Finite losses and their P-masses where there are finitely many losses, else None."""

@@ -7,9 +7,8 @@ holds as E_Q[r] = 1: every term is positive, so that tiny divergences keep their
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
+from numpy.typing import ArrayLike
 
 from dpaudit.mechanisms.pairs import Floats
 
@@ -19,13 +18,14 @@ SAFETY = 1e-11
 """Relative slack for rounding and quadrature, whose errors are below 1e-12."""
 
 
-def log_ratio(losses: Floats, rate: float) -> Floats:
-    """Ln(1 + q(e^L − 1)) for any L."""
-    with np.errstate(over="ignore"):
-        low = np.log1p(rate * np.expm1(np.minimum(losses, 30.0)))
-    high = losses + math.log(rate) + np.log1p((1 - rate) / rate * np.exp(-np.maximum(losses, 30.0)))
-    ratio: Floats = np.where(losses > 30, high, low)
-    return ratio
+def log_ratio(losses: ArrayLike, rate: float) -> Floats:
+    """Ln(1 + q(e^L − 1)) for any L, without overflow or cancellation."""
+    losses = np.asarray(losses, dtype=np.float64)
+    plain: Floats = np.log1p(rate * np.expm1(np.minimum(losses, 700.0)))
+    if not (losses > 700).any():
+        return plain
+    large = losses + np.log(rate + (1 - rate) * np.exp(-np.maximum(losses, 0.0)))
+    return np.where(losses > 700, large, plain)
 
 
 def log_moment(orders: Floats, log_ratios: Floats, log_base: Floats) -> Floats:
@@ -48,7 +48,7 @@ def log_moment(orders: Floats, log_ratios: Floats, log_base: Floats) -> Floats:
         np.copyto(plain, series, where=small)
     term = np.maximum(plain, 1e-320, out=plain)
     if plainly:
-        sums = term @ np.exp(log_ratios + log_base)
+        sums = np.einsum("ij,j->i", term, np.exp(log_ratios + log_base))
         if float(sums.min()) > 1e-250:  # so that no float of either factor was too small
             return np.asarray(np.log1p(sums) * (1 + SAFETY), dtype=np.float64)
     with np.errstate(over="ignore"):

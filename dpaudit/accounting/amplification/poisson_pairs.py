@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from dpaudit.accounting.amplification.directed import TAIL_UNITS, DirectedPair, even
+from dpaudit.accounting.amplification.moments import log_ratio
 from dpaudit.fields import OpenProbability
 from dpaudit.mechanisms import DominatingPair, FinitePair
 from dpaudit.mechanisms.pairs import Floats
@@ -82,7 +83,7 @@ class RemovedPair(SampledPair):
         """Images of evenly spaced losses of the base."""
         high = self.base.upper_quantile(tail)
         low = min(-high, self.base.lower_quantile(tail))
-        nodes = _covering(_sampled(even(low, high, count), self.rate))
+        nodes = _covering(log_ratio(even(low, high, count), self.rate))
         return _with_end(nodes, self.base, math.log1p(-self.rate))
 
     @property
@@ -91,13 +92,13 @@ class RemovedPair(SampledPair):
         top = as_float(self.base.pure_epsilon)
         if math.isinf(top):
             return math.inf
-        return float(_sampled(top, self.rate)) * (1 + 1e-15)
+        return float(log_ratio(top, self.rate)) * (1 + 1e-15)
 
     def atoms(self) -> tuple[Floats, Floats] | None:
         """Those of a finite base; its lower infinity becomes the atom ln(1 − q)."""
         if not isinstance(self.base, FinitePair):
             return None
-        losses = np.append(math.log1p(-self.rate), _sampled(self.base.losses, self.rate))
+        losses = np.append(math.log1p(-self.rate), log_ratio(self.base.losses, self.rate))
         outside = (1 - self.rate) * self.base.p_infinite
         mixed = self.rate * self.base.p + (1 - self.rate) * self.base.q
         return losses, np.append(outside, mixed)
@@ -122,32 +123,22 @@ class AddedPair(SampledPair):
     def nodes(self, tail: float, count: int) -> Floats:
         """Images of evenly spaced losses of the base."""
         high, low = self.base.upper_quantile(tail), self.base.lower_quantile(tail)
-        nodes = _covering(-_sampled(even(-high, -low, count), self.rate))
+        nodes = _covering(-log_ratio(even(-high, -low, count), self.rate))
         return _with_end(nodes, self.base, -math.log1p(-self.rate))
 
     @property
     def max_loss(self) -> float:
         """−T of the least loss of the base."""
         top = as_float(self.base.pure_epsilon)
-        least = -math.log1p(-self.rate) if math.isinf(top) else -float(_sampled(-top, self.rate))
+        least = -math.log1p(-self.rate) if math.isinf(top) else -float(log_ratio(-top, self.rate))
         return least * (1 + 1e-15)
 
     def atoms(self) -> tuple[Floats, Floats] | None:
         """Those of a finite base; its lower infinity becomes the atom −ln(1 − q)."""
         if not isinstance(self.base, FinitePair):
             return None
-        losses = np.append(-_sampled(self.base.losses[::-1], self.rate), -math.log1p(-self.rate))
+        losses = np.append(-log_ratio(self.base.losses[::-1], self.rate), -math.log1p(-self.rate))
         return losses, np.append(self.base.q[::-1], self.base.p_infinite)
-
-
-def _sampled(loss: ArrayLike, rate: float) -> Floats:
-    """T(l) = ln(1 − q + q e^l), without overflow or cancellation."""
-    loss = np.asarray(loss, dtype=np.float64)
-    small: Floats = np.log1p(rate * np.expm1(np.minimum(loss, 30.0)))
-    if not (loss >= 30).any():
-        return small
-    large = loss + np.log(rate + (1 - rate) * np.exp(-np.maximum(loss, 0.0)))
-    return np.where(loss < 30, small, large)
 
 
 def _unsampled(loss: ArrayLike, rate: float) -> Floats:

@@ -14,7 +14,7 @@ from dpaudit.accounting.proved import AccountantName
 from dpaudit.accounting.terms import Term, require_law, slack_of, terms
 from dpaudit.errors import UnsupportedError
 from dpaudit.mechanisms.pairs import Floats
-from dpaudit.mechanisms.rounding import exp_up, plus, round_up
+from dpaudit.mechanisms.rounding import exp_up, minus, plus, round_up
 from dpaudit.plan import Invocation
 
 __all__ = ["MomentsAccountant", "MomentsComposition"]
@@ -42,7 +42,7 @@ class MomentsComposition(Composition):
         """Min (α(l) + ln 1/δ)/l."""
         if delta <= self.slack:
             return Interval(None, math.inf)
-        tail = -math.log((delta - self.slack) * (1 - 2.0**-52 * (self.slack > 0)))
+        tail = -math.log(minus(delta, self.slack))
         found = float(((self.log_moments + tail) / MOMENTS).min())
         return Interval(None, max(found, 0.0) * (1 + 2.0**-50))
 

@@ -14,7 +14,7 @@ from dpaudit.accounting.terms import Term, pure_sum, slack_of, terms
 from dpaudit.errors import UnsupportedError
 from dpaudit.mechanisms import GaussianPair
 from dpaudit.mechanisms.pairs import VastPair
-from dpaudit.mechanisms.rounding import concentration, exp_up, plus, round_up, up
+from dpaudit.mechanisms.rounding import concentration, exp_up, minus, plus, round_up, up
 from dpaudit.plan import Invocation
 
 __all__ = ["ZcdpAccountant", "ZcdpComposition", "rho_of", "zcdp_delta", "zcdp_epsilon"]
@@ -38,7 +38,7 @@ class ZcdpComposition(Composition):
         """The best conversion over all orders, capped by the pure ε."""
         if delta < self.slack:
             return Interval(None, math.inf)
-        left = (delta - self.slack) * (1 - 2.0**-52 * (self.slack > 0))
+        left = minus(delta, self.slack)
         return Interval(None, min(self.cap, zcdp_epsilon(self.rho, left)))
 
     def delta(self, epsilon: float) -> Interval:

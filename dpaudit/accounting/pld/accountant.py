@@ -13,7 +13,6 @@ from dpaudit.accounting.pld.direction import Direction
 from dpaudit.accounting.pld.incremental import IncrementalPLD
 from dpaudit.accounting.pld.terms import DirectedTerm, directed_terms, is_attained
 from dpaudit.accounting.proved import AccountantName
-from dpaudit.accounting.terms import attained, terms
 from dpaudit.mechanisms.pairs import Floats
 from dpaudit.plan import Invocation
 
@@ -114,9 +113,7 @@ class PLDAccountant(Accountant):
         Raises:
             UnsupportedError: if an invocation has no dominating pair.
         """
-        composed = compose_terms(*directed_terms(invocations))
-        composed.has_lower_end &= attained(terms(invocations))
-        return composed
+        return compose_terms(*directed_terms(invocations))
 
     def epsilon_after_rounds(
         self, invocations: Sequence[Invocation], delta: float, rounds: ArrayLike

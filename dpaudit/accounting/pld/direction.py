@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import cached_property
 
 import numpy as np
 
 from dpaudit.accounting.accountant import Interval
+from dpaudit.accounting.amplification.directed import SMALLEST_DELTA
 from dpaudit.accounting.pld.cumulants import Cumulants
-from dpaudit.accounting.pld.discretise import SMALLEST_DELTA
-from dpaudit.accounting.pld.engine import LARGEST_LOSS, compose_on, plan_grid, points_on
+from dpaudit.accounting.pld.engine import LARGEST_LOSS, Grid, compose_on, plan_grid, points_on
 from dpaudit.accounting.pld.law import ComposedLaw
 from dpaudit.accounting.pld.terms import DirectedTerm
 from dpaudit.mechanisms.pairs import Floats
@@ -36,13 +36,10 @@ class Direction:
     def __init__(self, terms: Sequence[DirectedTerm]) -> None:
         self._terms = [term for term in terms if term.pair.max_loss > 0]
         self._laws: dict[tuple[int, bool], ComposedLaw | None] = {}
-        finite = math.fsum(
-            term.count * math.log1p(-min(term.pair.infinite, 1 - 1e-16)) for term in self._terms
-        )
-        self._infinite = -math.expm1(finite)
-        # What a pair leaves out of its law, as it is so rare, may be less than it says.
-        rare = self._infinite < SMALLEST_DELTA
-        self._truly_infinite = 0.0 if rare else self._infinite * (1 - 1e-12)
+        self._grids: dict[tuple[int, bool], Grid | None] = {}
+        self._infinite = _any((term.pair.infinite, term.count) for term in self._terms)
+        sure = _any((term.pair.truly_infinite, term.count) for term in self._terms)
+        self._truly_infinite = sure * (1 - 1e-12)
         self._largest = math.fsum(term.count * term.pair.max_loss for term in self._terms)
 
     @property
@@ -55,7 +52,7 @@ class Direction:
         rest = delta - self._infinite if delta > self._infinite else _USUAL_DELTA
         if not self._terms or not _within_reach(self._terms):
             return 0
-        grid = plan_grid(self._terms, max(rest, SMALLEST_DELTA), self._tolerance)
+        grid = self._grid(math.floor(math.log10(max(rest, SMALLEST_DELTA))))
         return 0 if grid is None else points_on(grid, self._terms)
 
     def epsilon(self, delta: float, *, coarse: bool = False) -> Interval:
@@ -166,28 +163,41 @@ class Direction:
     def _law(self, log10_delta: float, *, coarse: bool = False) -> ComposedLaw | None:
         decade = math.floor(log10_delta)
         if (decade, coarse) not in self._laws:
-            delta = min(10.0 ** (decade + 0.5), 0.9)
+            grid = self._grid(decade, coarse=coarse)
             with np.errstate(under="ignore"):
-                law = self._coarse_law(delta) if coarse else self._fine_law(delta)
+                law = None if grid is None else compose_on(grid, self._terms)
+                if not (law is None or grid is None or coarse):
+                    law = self._refined(law, grid, _middle(decade))
             self._laws[decade, coarse] = law
         return self._laws[decade, coarse]
 
-    def _coarse_law(self, delta: float) -> ComposedLaw | None:
-        grid = plan_grid(self._terms, delta, _COARSE * self._tolerance)
-        return None if grid is None else compose_on(grid, self._terms)
+    def _grid(self, decade: int, *, coarse: bool = False) -> Grid | None:
+        """The grid that serves a decade of δ."""
+        if (decade, coarse) not in self._grids:
+            tolerance = self._tolerance * (_COARSE if coarse else 1)
+            with np.errstate(under="ignore"):
+                grid = plan_grid(self._terms, _middle(decade), tolerance)
+            self._grids[decade, coarse] = grid
+        return self._grids[decade, coarse]
 
-    def _fine_law(self, delta: float) -> ComposedLaw | None:
-        """A law whose interval at δ has about the wanted width, refined if a first one has not."""
-        grid = plan_grid(self._terms, delta, self._tolerance)
-        if grid is None:
-            return None
-        law = compose_on(grid, self._terms)
+    def _refined(self, law: ComposedLaw, grid: Grid, delta: float) -> ComposedLaw:
+        """A law whose interval at δ has about the wanted width, if this one's has not."""
         upper = law.epsilon_upper(delta + self._infinite)
         width = upper - law.epsilon_lower(delta + self._infinite, upper)
         if width <= 5 * self._tolerance * max(upper, 1e-3) or grid.size > _REFINABLE:
             return law
         finer = plan_grid(self._terms, delta, self._tolerance / 16)
         return law if finer is None else compose_on(finer, self._terms)
+
+
+def _middle(decade: int) -> float:
+    """The δ in the middle of a decade."""
+    return float(min(10.0 ** (decade + 0.5), 0.9))
+
+
+def _any(each: Iterable[tuple[float, int]]) -> float:
+    """The probability of at least one of independent events, given with their numbers."""
+    return -math.expm1(math.fsum(n * math.log1p(-min(one, 1 - 1e-16)) for one, n in each))
 
 
 def _within_reach(terms: Sequence[DirectedTerm]) -> bool:

@@ -21,13 +21,10 @@ import numpy as np
 from dpaudit.accounting.amplification import DirectedPair
 from dpaudit.mechanisms.pairs import Floats
 
-__all__ = ["SMALLEST_DELTA", "UNIT", "GridLoss", "connect", "discretise", "drift", "split_atoms"]
+__all__ = ["UNIT", "GridLoss", "connect", "discretise", "drift", "split_atoms"]
 
 UNIT = 2.0**-53
 """The unit roundoff of a double."""
-
-SMALLEST_DELTA = 1e-280
-"""Probabilities below it may stand for masses that no float holds."""
 
 _TAIL_ERROR = 8 * UNIT
 """Relative error that is allowed for in a tail t of a pair, times 1 + ln(1/t).
@@ -141,7 +138,7 @@ def discretise(pair: DirectedPair, spacing: float, tail: float, cut: float = -ma
     masses = np.zeros(len(losses))
     masses[:-1] = p - up
     masses[1:] += up
-    truly = _truly_infinite(pair)
+    truly = pair.truly_infinite
     infinite = beyond * (1 + 1e-12)
     masses[0] += beneath
     raised = beneath if cut > low else 0.0
@@ -164,7 +161,7 @@ def _discretise_atoms(
     low = max(float(nodes[0]), cut)
     first = min(low, float(losses[held & (losses <= last)].max()))
     kept = (losses >= first) & (losses <= last) & held
-    truly = _truly_infinite(pair)
+    truly = pair.truly_infinite
     infinite = pair.infinite + float(p[losses > last].sum()) * (1 + 1e-12)
     beneath = float(p[losses < first].sum())
     raised = beneath if cut > nodes[0] else 0.0
@@ -185,11 +182,6 @@ def _discretise_atoms(
         0.0 if on_grid else drift(spacing),
         raised,
     )
-
-
-def _truly_infinite(pair: DirectedPair) -> float:
-    """P-mass of infinite loss; 0 where it is so rare that it may stand for what was left out."""
-    return 0.0 if pair.infinite < SMALLEST_DELTA else pair.infinite
 
 
 def split_atoms(losses: Floats, p: Floats, spacing: float) -> tuple[int, Floats, Floats, float]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 import numpy as np
 
@@ -15,7 +16,6 @@ from dpaudit.accounting.pld.engine import Grid, plan_grid
 from dpaudit.accounting.pld.law import ComposedLaw
 from dpaudit.accounting.pld.spectrum import Composer, tilt_transform
 from dpaudit.accounting.pld.terms import DirectedTerm, directed_terms, is_attained
-from dpaudit.accounting.terms import attained, terms
 from dpaudit.errors import InputError
 from dpaudit.plan import Invocation
 
@@ -52,8 +52,8 @@ class IncrementalPLD:
         self.delta = validate.open_fraction(delta=delta)
         remove, add = directed_terms(invocations)
         self._round = 0
-        self._has_lower_end = attained(terms(invocations)) and is_attained(
-            [DirectedTerm(one.pair, one.count * self.horizon) for one in remove]
+        self._has_lower_end = is_attained(
+            [replace(one, count=one.count * self.horizon) for one in remove]
         )
         self._leave = _Rounds(remove, self.horizon, self.delta, _TOLERANCE)
         self._join: _Rounds | None = None

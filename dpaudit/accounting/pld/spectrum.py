@@ -105,13 +105,10 @@ def tilt_transform(loss: GridLoss, spacing: float, tilt: Tilt, size: int) -> Spe
         log_mgf(loss, spacing, tilt.theta - tilt.down),
         log_mgf(loss, spacing, tilt.theta + tilt.up),
     )
-    centre = round(float(weights @ np.arange(len(weights))))
-    start = -centre % size
-    turns = np.zeros(-(-(start + len(weights)) // size) * size)
-    turns[start : start + len(weights)] = weights
-    folded = turns.reshape(-1, size).sum(axis=0)
+    centre = round(_dot(weights, np.arange(len(weights), dtype=np.float64)))
+    folded = _folded(weights, -centre % size, size)
     reach = exponents + tilt.theta * spacing - log_mass
-    moved = spacing * float(loss.moved @ np.exp(np.minimum(reach, 700.0)))
+    moved = spacing * _dot(loss.moved, np.exp(np.minimum(reach, 700.0)))
     moved += loss.raised * math.exp(min(float(exponents[0]) - log_mass, 700.0))
     return Spectrum(
         loss.first + centre,
@@ -223,6 +220,19 @@ def _normalised(exponents: Floats, masses: Floats) -> tuple[float, Floats]:
         weights = masses * np.exp(np.minimum(exponents - top, 700.0))
         total = float(weights.sum())
     return top + math.log(total), weights / total
+
+
+def _folded(weights: Floats, start: int, size: int) -> Floats:
+    """The weights from ``start`` on, wrapped around a circle of that size."""
+    turns = np.zeros(-(-(start + len(weights)) // size) * size)
+    turns[start : start + len(weights)] = weights
+    folded: Floats = turns.reshape(-1, size).sum(axis=0)
+    return folded
+
+
+def _dot(a: Floats, b: Floats) -> float:
+    """Σ ab without BLAS, whose threads cost far more than they save on thousands of short sums."""
+    return float(np.einsum("i,i->", a, b))
 
 
 def _two_sided_mean(half: Floats, size: int) -> float:

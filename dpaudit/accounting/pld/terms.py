@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from dpaudit.accounting.amplification import DirectedPair
-from dpaudit.accounting.terms import directed, merged
+from dpaudit.accounting.terms import costs_as_its_pair, directed, merged
 from dpaudit.plan import Invocation
 
 __all__ = ["DirectedTerm", "directed_terms", "is_attained"]
@@ -19,10 +19,12 @@ class DirectedTerm:
     Attributes:
         pair: the pair of one use.
         count: number of uses.
+        as_declared: whether what is declared may cost as much as the pair.
     """
 
     pair: DirectedPair
     count: int
+    as_declared: bool = True
 
 
 def directed_terms(
@@ -33,15 +35,15 @@ def directed_terms(
     Raises:
         UnsupportedError: if an invocation has no dominating pair; it names which.
     """
-    found = [(directed(one), count) for one, count in merged(invocations)]
+    found = [(directed(one), count, costs_as_its_pair(one)) for one, count in merged(invocations)]
     return (
-        [DirectedTerm(pairs[0], count) for pairs, count in found],
-        [DirectedTerm(pairs[1], count) for pairs, count in found],
+        [DirectedTerm(pairs[0], count, known) for pairs, count, known in found],
+        [DirectedTerm(pairs[1], count, known) for pairs, count, known in found],
     )
 
 
 def is_attained(terms: Sequence[DirectedTerm]) -> bool:
-    """Whether neighbours cost what the composed law does, so that it has a lower end."""
+    """Whether neighbours may cost what the composed law does, so that it has a lower end."""
     costly = [term for term in terms if term.pair.max_loss > 0]
     alone = sum(term.count for term in costly) <= 1
-    return alone or all(term.pair.is_attained for term in costly)
+    return all(term.as_declared and (alone or term.pair.is_attained) for term in costly)
