@@ -16,13 +16,16 @@ from dpaudit.fields import Positive
 from dpaudit.mechanisms.additive import IntegerNoise
 from dpaudit.mechanisms.base import Norm, integer_sensitivity, single_entry
 from dpaudit.mechanisms.exact import ExactSource
-from dpaudit.mechanisms.pairs import DominatingPair, FinitePair, Floats, costless_pair, vast_pair
+from dpaudit.mechanisms.pairs import DominatingPair, Floats, costless_pair, vast_pair
+from dpaudit.mechanisms.pairs.discrete_normal import DiscreteNormalTable, WideDiscreteNormalPair
 from dpaudit.mechanisms.pairs.finite import WORK_OF_LOSS
 from dpaudit.mechanisms.rounding import concentration, exceeds_floats
 
 __all__ = ["DiscreteGaussian"]
 
-_LARGEST_SIGMA = 1e5
+_LARGEST_SIGMA = 1e9
+_WIDE = 1e4
+"""σ from which on tails have closed forms; a table of all outputs would take seconds."""
 
 
 @dataclass(frozen=True)
@@ -30,7 +33,7 @@ class DiscreteGaussian(IntegerNoise):
     """Adds integer noise with mass proportional to exp(−k²/2σ²) (Canonne, Kamath and Steinke 2020).
 
     Attributes:
-        sigma: parameter σ, about the standard deviation; at most 1e5.
+        sigma: parameter σ, about the standard deviation; at most 1e9.
     """
 
     kind: ClassVar[str] = "discrete-gaussian"
@@ -40,7 +43,7 @@ class DiscreteGaussian(IntegerNoise):
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.sigma > _LARGEST_SIGMA:
-            raise InputError(f"sigma is {self.sigma}; discrete-gaussian takes at most 1e5.")
+            raise InputError(f"sigma is {self.sigma}; discrete-gaussian takes at most 1e9.")
 
     def pair(self, sensitivity: float) -> DominatingPair:
         """The pair of one integer entry; ρ = Δ²/2σ² (Canonne et al. 2020, Theorem 4).
@@ -59,11 +62,13 @@ class DiscreteGaussian(IntegerNoise):
         largest = Fraction(2 * reach * shift + shift**2) / (2 * Fraction(self.sigma) ** 2)
         if exceeds_floats(largest):
             return vast_pair()
+        if self.sigma >= _WIDE:
+            return WideDiscreteNormalPair(self.sigma, shift)
         return _cut_pair(self.sigma, shift, reach)
 
     def work(self, sensitivity: float) -> float:
         """A loss for each output of any mass; most masses are so small that they are cut off."""
-        return WORK_OF_LOSS / 8 * 78 * self.sigma + 1e9
+        return 1e9 + (WORK_OF_LOSS / 8 * 78 * self.sigma if self.sigma < _WIDE else 0.0)
 
     def prepare(self, value: ArrayLike) -> NDArray[Any]:
         """One whole number, as the pair covers no more."""
@@ -91,30 +96,15 @@ class DiscreteGaussian(IntegerNoise):
         return -z * z / 2 - log_normaliser(self.sigma)
 
     def mean_size(self) -> float:
-        """The mean of |k|, by summation to 12 σ."""
+        """The mean of |k|, by summation to 12 σ where that is short."""
+        if self.sigma >= _WIDE:
+            return self.sigma * math.sqrt(2 / math.pi)
         k = np.arange(1.0, math.ceil(12 * self.sigma) + 2)
         return float(2 * (k * np.exp(self.log_mass(k))).sum())
 
 
-@dataclass(frozen=True, eq=False)
-class _DiscreteNormalPair(FinitePair):
-    """A finite cut of the discrete normal pair that keeps the closed forms of the whole."""
-
-    rho: float = 0.0
-
-    def renyi(self, orders: ArrayLike) -> Floats:
-        """At most α ρ (Canonne et al. 2020, Theorem 4)."""
-        with np.errstate(over="ignore"):
-            return np.asarray(orders, dtype=np.float64) * self.rho
-
-    @property
-    def zcdp_rho(self) -> float:
-        """ρ, rounded up."""
-        return math.nextafter(self.rho, math.inf)
-
-
 @lru_cache(maxsize=2)
-def _cut_pair(sigma: float, shift: int, reach: int) -> _DiscreteNormalPair:
+def _cut_pair(sigma: float, shift: int, reach: int) -> DiscreteNormalTable:
     """The pair on the outputs that floats give a mass; every accountant asks for it."""
     k = np.arange(-reach, shift + reach + 1, dtype=np.float64)
     log_mass = -log_normaliser(sigma)
@@ -122,7 +112,7 @@ def _cut_pair(sigma: float, shift: int, reach: int) -> _DiscreteNormalPair:
     p = np.exp(log_mass - ((k - shift) / sigma) ** 2 / 2)
     losses = (2 * k - shift) * shift / (2 * sigma**2)
     rho = concentration(shift / sigma, 0.5)
-    return _DiscreteNormalPair(losses, p, q, p_infinite=1e-300, rho=rho)
+    return DiscreteNormalTable(losses, p, q, p_infinite=1e-300, rho=rho)
 
 
 @lru_cache(maxsize=256)
