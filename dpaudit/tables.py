@@ -41,6 +41,8 @@ def nearest(word: object, words: Collection[str]) -> str:
     >>> nearest("epsilom", ["delta", "epsilon"]), nearest("x", ["delta", "epsilon"])
     ("did you mean 'epsilon'?", 'it must be one of delta, epsilon.')
     """
+    if not words:
+        return "it takes none."
     close: list[str] = []
     if isinstance(word, str) and len(word) <= _LONGEST and len(words) <= 10 * _LONGEST:
         close = get_close_matches(word, [str(each) for each in words], n=1)

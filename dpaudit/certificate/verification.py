@@ -96,8 +96,14 @@ def _check_findings(certificate: Certificate, again: Certificate) -> None:
 
 
 def _check_assumptions(certificate: Certificate) -> None:
-    """Each assumption stands as plan, rehearsal, findings and run say."""
+    """Each assumption stands as plan, rehearsal, findings and run say, and none is left out.
+
+    Older schemas, which speak of the plan alone, have none.
+    """
     known = {each.premise: each.standing for each in certificate.known_assumptions()}
+    lacking = set(known) - {each.premise for each in certificate.assumptions}
+    if lacking and (certificate.assumptions or certificate.rehearsal is not None):
+        raise TamperedError(f"assumptions lack {sorted(map(str, lacking))[0]!r}.")
     for stated in certificate.assumptions:
         if stated.standing is not known[stated.premise]:
             raise TamperedError(
