@@ -18,9 +18,9 @@ from dpaudit.auditing.distinguishing.samples import Sample
 from dpaudit.auditing.distinguishing.scores import Score
 from dpaudit.auditing.evidence.bets import quantile_edges, tail_bets
 from dpaudit.auditing.evidence.eprocess import curve_points
-from dpaudit.auditing.evidence.events import expected_lower_bound
+from dpaudit.auditing.evidence.events import choose_event, expected_lower_bound
 from dpaudit.auditing.evidence.power import power
-from dpaudit.auditing.evidence.types import Direction, Event, PairCounts
+from dpaudit.auditing.evidence.types import PairCounts
 from dpaudit.certificate import Claim
 from dpaudit.errors import InputError
 
@@ -33,8 +33,8 @@ Family = Callable[[float], tuple[float, float]]
 
 WANTED_POWER = 0.9
 GRAVEST_NOISE = 0.95
-CAUTION = 4.0  # standard errors, so that a lucky rare tail is not chosen
-MANY = 5  # expected hits from which the normal law serves for a forecast
+PILOTS = 12
+MANY = 50  # expected hits from which the normal law serves for a forecast
 _QUANTILE = 1.2815515655446004  # of the standard normal at WANTED_POWER
 
 
@@ -53,6 +53,7 @@ class Forecast:
         error: of that test.
         curve: the claimed curve, if it was tested as well.
         curve_error: of that test.
+        pilot: runs a side on which the event was chosen.
     """
 
     score: Score
@@ -62,6 +63,7 @@ class Forecast:
     error: float
     curve: Curve | None
     curve_error: float
+    pilot: int
 
     @property
     def runs(self) -> int:
@@ -90,22 +92,42 @@ class Forecast:
     def noise(self) -> float | None:
         """The least share by which the noise could be smaller and be detected; None if discrete.
 
-        Every other run of the sample, drawn towards its centre, chooses the event as a pilot would;
-        the others give its rates.
+        Pilots of the audit's own size, drawn again from the sample, choose events as it would; what
+        they leave of the sample gives the events' rates.
         """
         if self.sample is None or not isinstance(self.point, PointNull):
             return None
+        return _least_share(self._found_by_event)
 
-        def family(share: float) -> tuple[float, float]:
-            first, second = self.shrunk(share)
-            event = self._best_tail(first[::2], second[::2])
-            counts = event.count(first[1::2], second[1::2])
-            return (
-                (counts.hits + 0.5) / (counts.runs + 1.0),
-                (counts.other_hits + 0.5) / (counts.other_runs + 1.0),
-            )
+    def _found_by_event(self, share: float) -> bool:
+        """Whether the test of an event would find noise that is smaller by this share."""
+        sides = self.shrunk(share)
+        drawn = min(self.pilot, *(side.size // 2 for side in sides))
+        if drawn < 1:
+            return False
+        rng = np.random.default_rng(0)
+        powers = [self._power_of_pilot(sides, drawn, rng) for _ in range(PILOTS)]
+        return float(np.mean(powers)) >= WANTED_POWER
 
-        return self._least(family, 0.0, GRAVEST_NOISE)
+    def _power_of_pilot(self, sides: Both, drawn: int, rng: np.random.Generator) -> float:
+        """The chance that the event is refuted that a pilot of so many runs a side chooses.
+
+        The rest of the sample gives its rates, whose own uncertainty counts as that of the test.
+        """
+        from scipy.special import ndtr
+
+        pilot, rest = zip(*(_split(side, drawn, rng) for side in sides), strict=True)
+        delta, runs = self.claim.delta, self.runs
+        first, second = pilot
+        event = choose_event(first, second, delta, test_runs=runs, confidence=1 - self.error)
+        counts = event.count(*rest)
+        p = (counts.hits + 0.5) / (counts.runs + 1.0)
+        q = (counts.other_hits + 0.5) / (counts.other_runs + 1.0)
+        odds = math.exp(self.claim.epsilon)
+        spread = math.sqrt(p * (1 - p) + odds * odds * q * (1 - q))
+        margin = _normal_quantile(self.error) * spread / math.sqrt(runs)
+        known = spread * math.sqrt(1 / runs + 1 / min(counts.runs, counts.other_runs))
+        return float(ndtr((p - odds * q - delta - margin) / known))
 
     def noise_by_bets(self, below: float | None) -> float | None:
         """The same for the e-process, if there was one and it is less than ``below``."""
@@ -119,16 +141,10 @@ class Forecast:
             return below
         if self.sample is None:
             return None
-        low, high = 0.0, GRAVEST_NOISE if below is None else below
-        if not _curve_detects(points, self.shrunk(high), self.runs, error):
-            return below
-        while high - low > 0.005:
-            middle = (low + high) / 2
-            if _curve_detects(points, self.shrunk(middle), self.runs, error):
-                high = middle
-            else:
-                low = middle
-        return high
+        found = _least_share(
+            lambda share: _curve_detects(points, self.shrunk(share), self.runs, error)
+        )
+        return found if below is None or (found is not None and found < below) else below
 
     def _counts(self) -> PairCounts:
         counts = self.point.counts if isinstance(self.point, PointNull) else None
@@ -141,39 +157,9 @@ class Forecast:
         assert self.sample is not None
         return self.sample.scores(self.score, 1 - share)
 
-    def _best_tail(self, first: Floats, second: Floats) -> Event:
-        """The tail, in either direction, that promises most; quicker than a pilot's full choice."""
-        pooled = np.sort(np.concatenate([first, second]))
-        cuts = np.unique(pooled[np.linspace(0, pooled.size - 1, 128).astype(int)])
-        above = [
-            1 - (np.searchsorted(np.sort(side), cuts) + 0.5) / (side.size + 1)
-            for side in (first, second)
-        ]
-        margin = _normal_quantile(self.error) / math.sqrt(self.runs)
-        margin += CAUTION / math.sqrt(first.size)
-        tails = (
-            (Direction.FORWARD, above[0], above[1], True),
-            (Direction.BACKWARD, 1 - above[1], 1 - above[0], False),
-            (Direction.BACKWARD, above[1], above[0], True),
-            (Direction.FORWARD, 1 - above[0], 1 - above[1], False),
-        )
-        best, chosen = -math.inf, Event()
-        for direction, p, q, upper in tails:
-            promises = expected_lower_bound(p, q, self.claim.delta, margin)
-            index = int(promises.argmax())
-            if promises[index] > best:
-                best, cut = float(promises[index]), float(cuts[index])
-                below = float(np.nextafter(cut, -np.inf))
-                chosen = (
-                    Event(lower=cut, direction=direction)
-                    if upper
-                    else Event(upper=below, direction=direction)
-                )
-        return chosen
-
     def _least(self, family: Family, harmless: float, gravest: float) -> float | None:
         """The mildest fault that is detected: by the normal law, made sure exactly for few hits."""
-        margin = (float(_normal_quantile(self.error)) + _QUANTILE) / math.sqrt(self.runs)
+        margin = 1.02 * (_normal_quantile(self.error) + _QUANTILE) / math.sqrt(self.runs)
 
         def promising(fault: float) -> bool:
             bound = expected_lower_bound(*family(fault), self.claim.delta, margin)
@@ -202,7 +188,7 @@ def power_statement(forecast: Forecast) -> str:
     epsilon, noise = forecast.epsilon(), forecast.noise_by_bets(forecast.noise())
     faults = [
         *([f"noise {math.ceil(100 * noise)} % smaller"] if noise is not None else []),
-        *([f"a true ε of {epsilon:.3g} at the tested event"] if epsilon is not None else []),
+        *([f"a true ε of {_up(epsilon)} at the tested event"] if epsilon is not None else []),
     ]
     if not faults:
         return (
@@ -222,20 +208,51 @@ def _normal_quantile(error: float) -> float:
     return -float(ndtri(error))
 
 
+def _split(side: Floats, drawn: int, rng: np.random.Generator) -> Both:
+    """So many scores, and the others."""
+    mixed = rng.permutation(side)
+    return mixed[:drawn], mixed[drawn:]
+
+
+def _least_share(found: Callable[[float], bool]) -> float | None:
+    """The least per cent, as a share, by which noise may be smaller and be found."""
+    low, high = 0, round(100 * GRAVEST_NOISE)
+    if not found(high / 100):
+        return None
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if found(middle / 100) else (middle, high)
+    return high / 100
+
+
+def _up(epsilon: float) -> str:
+    """Three digits, rounded up."""
+    digits = 2 - math.floor(math.log10(epsilon)) if epsilon > 0 else 0
+    return f"{math.ceil(epsilon * 10**digits - 1e-9) / 10**digits:.3g}"
+
+
 def _curve_detects(points: Any, scores: Both, runs: int, error: float) -> bool:
-    """Whether one of the bets would probably have grown to 1/error on so many pairs."""
+    """Whether a bet, chosen on one half of the scores, would probably have grown to 1/error."""
     edges = quantile_edges(np.concatenate(scores))
-    if edges.size == 0:
+    if edges.size == 0 or min(side.size for side in scores) < 2:
         return False
     bets = tail_bets(points, edges.size + 1)
-    p, q = (
-        np.bincount(np.searchsorted(edges, side, side="right"), minlength=edges.size + 1)
-        / len(side)
-        for side in scores
-    )
-    cells = np.outer(p, q).ravel()
     logs = bets.log_factors.reshape(len(bets.log_prior), -1)
-    growth = logs @ cells
-    spread = np.sqrt(np.maximum(np.square(logs) @ cells - growth**2, 0.0))
-    wealth = bets.log_prior + runs * growth - _QUANTILE * math.sqrt(runs) * spread
-    return bool(wealth.max() >= -math.log(error))
+
+    def wealth(part: slice) -> Floats:
+        """Of each bet, what it reaches with probability 0.9."""
+        halves = [side[part] for side in scores]
+        p, q = (
+            np.bincount(np.searchsorted(edges, side, side="right"), minlength=edges.size + 1)
+            / side.size
+            for side in halves
+        )
+        cells = np.outer(p, q).ravel()
+        growth = logs @ cells
+        spread = np.sqrt(np.maximum(np.square(logs) @ cells - growth**2, 0.0))
+        known = math.sqrt(runs + runs * runs / min(side.size for side in halves))
+        reached: Floats = bets.log_prior + runs * growth - _QUANTILE * known * spread
+        return reached
+
+    chosen = int(wealth(slice(0, None, 2)).argmax())
+    return bool(wealth(slice(1, None, 2))[chosen] >= -math.log(error))

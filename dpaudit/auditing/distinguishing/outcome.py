@@ -106,6 +106,7 @@ class Outcome:
             design.point_error,
             design.curve,
             design.curve_error,
+            self.pilot if self.pilot_outputs is None else len(self.pilot_outputs[0]),
         )
         return power_statement(forecast)
 

@@ -24,7 +24,9 @@ def forecast(point=None, sample=True, curve=None, scale=1.0):
     point = point or PointNull(CLAIM, Event(lower=1.0))
     point.update(x, x_prime)
     found = Sample.of(Identity(), (x, x_prime)) if sample else None
-    return Forecast(Identity(), found, point, CLAIM, 0.05, curve, 0.0 if curve is None else 0.045)
+    return Forecast(
+        Identity(), found, point, CLAIM, 0.05, curve, 0.0 if curve is None else 0.045, RUNS // 9
+    )
 
 
 def test_rates_never_promise_more_than_the_claim_allows():
@@ -81,5 +83,5 @@ def test_statements_name_the_faults_and_their_probability():
 def test_too_few_runs_would_have_found_nothing():
     point = PointNull(CLAIM, Event(lower=1.0))
     point.update(np.array([2.0, 0.0]), np.array([0.0, 0.0]))
-    made = Forecast(Identity(), None, point, CLAIM, 0.05, None, 0.0)
+    made = Forecast(Identity(), None, point, CLAIM, 0.05, None, 0.0, 1)
     assert power_statement(made).startswith("No fault would have been detected")

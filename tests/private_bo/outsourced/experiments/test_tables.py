@@ -13,7 +13,8 @@ CELLS = [Cell(None, Modeller(Hyperparameters(5.0), steps=2))]
 
 def test_regrets_do_not_depend_on_the_workers():
     one, two = (tables.regrets(Setting.GRID, CELLS, trials=2, workers=n)[0].regrets for n in (1, 2))
-    np.testing.assert_array_equal(one, two)
+    # Not to the last digit: where arrays lie in memory decides it on some processors.
+    np.testing.assert_allclose(one, two, rtol=1e-12)
     assert (one >= 0).all()
 
 
