@@ -21,6 +21,7 @@ from dpaudit.auditing.distinguishing.blackbox import BlackBox
 from dpaudit.auditing.distinguishing.choosing import choose_score, first_scores
 from dpaudit.auditing.distinguishing.design import Curve, Design, chosen_learner, chosen_scores
 from dpaudit.auditing.distinguishing.experiment import (
+    Both,
     Chunk,
     Experiment,
     Release,
@@ -29,11 +30,21 @@ from dpaudit.auditing.distinguishing.experiment import (
     Trials,
 )
 from dpaudit.auditing.distinguishing.feasibility import require_enough_runs
+from dpaudit.auditing.distinguishing.flagged import flagged
 from dpaudit.auditing.distinguishing.learned import Learner, why_none_is_learned
-from dpaudit.auditing.distinguishing.nulls import AnytimeNull, CurveNull, Null, PointNull
+from dpaudit.auditing.distinguishing.nulls import (
+    RARE_PILOT,
+    RARE_SHARE,
+    AnytimeNull,
+    CurveNull,
+    Null,
+    PointNull,
+)
 from dpaudit.auditing.distinguishing.outcome import Outcome, as_json
 from dpaudit.auditing.distinguishing.preflight import preflight
 from dpaudit.auditing.distinguishing.scores import Score, score_outputs
+from dpaudit.auditing.evidence.events import choose_event
+from dpaudit.auditing.evidence.types import Event
 from dpaudit.auditing.execution import DEFAULTS, Execution, ExecutionFields
 from dpaudit.certificate import AuditRecord, Claim
 from dpaudit.project import AuditPair
@@ -147,14 +158,27 @@ def _two_stages(trials: Trials, design: Design, runs: int, pilot: int) -> Outcom
         confidence=1 - (design.point_error or design.error),
         learner=design.learner,
     )
-    score = choice.score
+    score = flagged(choice.score, *outputs, trials.pair)
     if curve is not None and not (fixed and score is fixed[0]):
         curve.change_score()
     point: Null = (
-        AnytimeNull(design.claim) if design.stop_early else PointNull(design.claim, choice.event)
+        AnytimeNull(design.claim)
+        if design.stop_early
+        else PointNull(design.claim, choice.event, _rare_event(design, score, outputs, test_runs))
     )
     used = _feed(trials, design, score, test_runs, point, curve)
     return Outcome(score, point, curve, pilot + used, pilot, choice.judged_on)
+
+
+def _rare_event(design: Design, score: Score, outputs: Both, test_runs: int) -> Event | None:
+    """What may happen so rarely that it moves no other bound; None of a small pilot."""
+    if len(outputs[0]) < RARE_PILOT:
+        return None
+    x, x_prime = (score_outputs(score, side) for side in outputs)
+    confidence = 1 - RARE_SHARE * (design.point_error or design.error)
+    return choose_event(
+        x, x_prime, design.claim.delta, test_runs=test_runs, confidence=confidence, rare=True
+    )
 
 
 def _sequential(trials: Trials, design: Design, runs: int, experiment: Experiment) -> Outcome:

@@ -183,6 +183,7 @@ class Trials:
         journal: TrialJournal | None,
     ) -> None:
         self._experiment = experiment
+        self.pair = experiment.pair
         self._execution = execution
         self._mapped = mapped
         self._journal = journal

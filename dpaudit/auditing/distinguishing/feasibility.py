@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from dpaudit.auditing.distinguishing.nulls import CurveNull
+from dpaudit.auditing.distinguishing.nulls import RARE_PILOT, RARE_SHARE, CurveNull
 from dpaudit.auditing.evidence.power import fewest_runs
 from dpaudit.certificate import Claim
 from dpaudit.errors import InputError
@@ -39,6 +39,8 @@ def require_enough_runs(
     """
     possible = error > 0 and claim.epsilon <= 30
     fewest = fewest_runs(claim.epsilon, claim.delta, error) if possible else _NEVER
+    if RARE_PILOT <= fewest < _NEVER:
+        fewest = fewest_runs(claim.epsilon, claim.delta, error * (1 - RARE_SHARE))
     needed = _runs_in_all(fewest, test_runs) if fewest < _NEVER else _NEVER
     if runs >= needed:
         return

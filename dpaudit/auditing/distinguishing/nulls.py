@@ -17,7 +17,7 @@ from dpaudit.certificate import Claim
 KEPT = 10_000
 """Scores a side that are kept, about."""
 
-__all__ = ["AnytimeNull", "CurveNull", "Null", "PointNull"]
+__all__ = ["RARE_PILOT", "RARE_SHARE", "AnytimeNull", "CurveNull", "Null", "PointNull"]
 
 Floats = NDArray[np.float64]
 Both = tuple[Floats, Floats]
@@ -56,12 +56,25 @@ def _kept(scores: Both, x: Floats, x_prime: Floats) -> Both:
     return np.concatenate([scores[0], x]), np.concatenate([scores[1], x_prime])
 
 
-class PointNull:
-    """The exact joint test of one event on a number of runs fixed in advance."""
+RARE_SHARE = 0.1
+"""Of the error rate of a point, what goes to a rare event where there is one."""
+RARE_PILOT = 1_000
+"""Runs a side from which on a pilot can show one."""
 
-    def __init__(self, claim: Claim, event: Event) -> None:
+
+class PointNull:
+    """The exact joint test of one event on a number of runs fixed in advance.
+
+    Args:
+        claim: (ε, δ).
+        event: that is tested.
+        rare: another one, which takes ``RARE_SHARE`` of the error rate.
+    """
+
+    def __init__(self, claim: Claim, event: Event, rare: Event | None = None) -> None:
         self.event = event
         self.counts: PairCounts | None = None
+        self._rare = None if rare is None else PointNull(claim, rare)
         self.scores: Both = (np.empty(0), np.empty(0))
         self._delta = claim.delta
         self._bounds: dict[tuple[PairCounts, float], float] = {}
@@ -74,6 +87,8 @@ class PointNull:
     def update(self, x: Floats, x_prime: Floats) -> None:
         """Count the event, and keep some scores for forecasts."""
         self.scores = _kept(self.scores, x, x_prime)
+        if self._rare is not None:
+            self._rare.update(x, x_prime)
         new, old = self.event.count(x, x_prime), self.counts
         self.counts = (
             new
@@ -87,7 +102,22 @@ class PointNull:
         )
 
     def lower_bound(self, confidence: float) -> float:
-        """Exact lower bound; 0 before the first run."""
+        """Exact lower bound, the larger of the two events'; 0 before the first run."""
+        return max(each._bound(1 - share * (1 - confidence)) for each, share in self._arms)
+
+    @property
+    def _arms(self) -> list[tuple[PointNull, float]]:
+        """Both events, with their shares of the error rate."""
+        if self._rare is None:
+            return [(self, 1.0)]
+        return [(self, 1 - RARE_SHARE), (self._rare, RARE_SHARE)]
+
+    @property
+    def _decisive(self) -> PointNull:
+        """The event of the larger bound at the usual confidence."""
+        return max(self._arms, key=lambda arm: arm[0]._bound(1 - 0.05 * arm[1]))[0]
+
+    def _bound(self, confidence: float) -> float:
         if self.counts is None:
             return 0.0
         key = self.counts, confidence
@@ -97,13 +127,15 @@ class PointNull:
 
     def event_in_words(self, name: str) -> str:
         """The event, and under which neighbour it is the likelier one."""
-        words, _, _ = self.event.describe().rpartition(" (")
-        likelier = "x" if self.event.direction is Direction.FORWARD else "x'"
+        event = self._decisive.event
+        words, _, _ = event.describe().rpartition(" (")
+        likelier = "x" if event.direction is Direction.FORWARD else "x'"
         return f"{words.replace('score', name)}, likelier under {likelier}"
 
     def details(self) -> dict[str, Any]:
-        """Event, direction and counts."""
-        return {
+        """Event, direction and counts, and those of the rare event."""
+        rare = {} if self._rare is None else {"rare": self._rare.details()}
+        return rare | {
             "test": "exact joint test",
             "test_runs": self.runs,
             "direction": self.event.direction.value,
