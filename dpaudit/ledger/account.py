@@ -32,6 +32,7 @@ class Account:
         self._totals = dict.fromkeys(self.declared, 0)
         self._most = dict.fromkeys(self.declared, 0)  # releases that one named unit has had
         self._group: dict[str, str] = {}
+        self._fresh: dict[str, bool] = {}  # labels whose samples are drawn here: is one waiting?
 
     def admissible(
         self, mechanism: Mechanism, at: str, units: Mapping[str | None, int]
@@ -63,6 +64,10 @@ class Account:
             raise PlanMismatchError(
                 f"the plan declares {own!r} at {shown(at)}, but {mechanism!r} ran."
             )
+        if self._fresh.get(at) is False:
+            raise PlanMismatchError(
+                f"{invocation.describe()} is sampled; draw a sample for each of its releases."
+            )
         for unit, times in units.items():
             self.require_member(invocation, unit)
             self._require_left(invocation, unit, times)
@@ -72,6 +77,25 @@ class Account:
                 f"{invocation.describe()} is declared {invocation.releases} times in all and has "
                 f"been released {charged} times."
             )
+        return invocation
+
+    def sampled(self, at: str) -> Invocation:
+        """The declared invocation, whose next release is about to be given a sample of its own.
+
+        Raises:
+            PlanMismatchError: if none is declared there with sampling, or the last sample still
+                waits for its release: whoever draws again until a sample pleases has another law.
+        """
+        if not at and len(self.declared) == 1:
+            at = next(iter(self.declared))
+        invocation = self.declared.get(at)
+        if invocation is None or invocation.sampling is None:
+            raise PlanMismatchError(f"{shown(at)} is declared without sampling; declare it with.")
+        if self._fresh.get(at):
+            raise PlanMismatchError(
+                f"{invocation.describe()} has a sample already; release before drawing the next."
+            )
+        self._fresh[at] = True
         return invocation
 
     def require_member(self, invocation: Invocation, unit: str | None) -> None:
@@ -104,6 +128,8 @@ class Account:
 
     def charge(self, invocation: Invocation, unit: str | None) -> None:
         """Count one use."""
+        if invocation.at in self._fresh:
+            self._fresh[invocation.at] = False
         charges = self._charges[invocation.at]
         charges[unit] += 1
         self._totals[invocation.at] += 1

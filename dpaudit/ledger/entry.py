@@ -58,6 +58,12 @@ class NoiseBackend(Protocol):
     def observe(self, entry: Entry, external: ExternalDraw) -> None:
         """Let another library draw."""
 
+    def sample(self, invocation: Invocation, units: Sequence[str]) -> list[int]:
+        """The places of the units that take part, in ascending order, as the sampling draws them.
+
+        A backend without it serves every run that draws no samples by its ledger.
+        """
+
 
 @runtime_checkable
 class BatchNoise(Protocol):

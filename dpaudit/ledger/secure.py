@@ -121,6 +121,11 @@ class SecureNoise:
         """Another library draws."""
         external.draw()
 
+    def sample(self, invocation: Invocation, units: Sequence[str]) -> list[int]:
+        """Who takes part, of exactly the declared law."""
+        assert invocation.sampling is not None
+        return invocation.sampling.draw(len(units), self)
+
     def release_many(self, invocation: Invocation, value: ArrayLike, size: int) -> NDArray[Any]:
         """``size`` independent releases of the same value, shape (size, *shape of value).
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Protocol, runtime_checkable
 
@@ -20,6 +20,7 @@ from dpaudit.mechanisms.pairs import Floats
 from dpaudit.plan import Invocation, Plan
 
 __all__ = [
+    "Choose",
     "DivergedError",
     "RecordedSums",
     "RecordingNoise",
@@ -27,6 +28,7 @@ __all__ = [
     "ReplayingNoise",
     "Routine",
     "Runnable",
+    "Sample",
     "Step",
     "whole_streams",
 ]
@@ -77,6 +79,25 @@ class Routine:
         return self.function(data, ledger, rng)
 
 
+Choose = Callable[[Invocation, Sequence[str]], list[int]]
+"""Who takes part, in place of a draw: places among the units that are there."""
+
+
+@dataclass(frozen=True)
+class Sample:
+    """Who was drawn to take part in a release.
+
+    Attributes:
+        invocation: whose release it is.
+        units: all that were there.
+        members: those that take part.
+    """
+
+    invocation: Invocation
+    units: tuple[str, ...]
+    members: frozenset[str]
+
+
 @dataclass(frozen=True)
 class Step:
     """One release, with what a ledger forgets.
@@ -90,6 +111,7 @@ class Step:
         released: what came out.
         turn: which step of its stream this is; None for a release that is no stream.
         external: the library that drew the noise; empty if the ledger did.
+        sample: who takes part in it; None where the ledger drew no sample for it.
     """
 
     invocation: Invocation
@@ -99,6 +121,7 @@ class Step:
     released: Released
     turn: int | None = None
     external: str = ""
+    sample: Sample | None = None
 
     @property
     def place(self) -> str:
@@ -149,12 +172,20 @@ class DivergedError(BaseException):
 class RecordingNoise:
     """Noise that keeps private values and what came out. For audits on test data, never else.
 
+    Args:
+        rng: source of the noise.
+        choose: says who takes part in a release, where it is not drawn.
+
     Attributes:
         steps: what was released, in order.
+        samples: who was drawn to take part, in order.
     """
 
-    def __init__(self, rng: np.random.Generator) -> None:
+    def __init__(self, rng: np.random.Generator, choose: Choose | None = None) -> None:
         self.steps: list[Step] = []
+        self.samples: list[Sample] = []
+        self._waiting: dict[str, Sample] = {}
+        self._choose = choose
         self._noise = FloatNoise(rng)
         self._rng = rng  # as FloatNoise has it: code that looks behind the ledger must not miss it
 
@@ -199,6 +230,17 @@ class RecordingNoise:
         self._settle(external)
         self._keep(entry, value, external.released())
 
+    def sample(self, invocation: Invocation, units: Sequence[str]) -> list[int]:
+        """Who takes part, kept beside the release that follows."""
+        places = (self._choose or self._sampled)(invocation, units)
+        sample = Sample(invocation, tuple(units), frozenset(units[place] for place in places))
+        self.samples.append(sample)
+        self._waiting[invocation.at] = sample
+        return places
+
+    def _sampled(self, invocation: Invocation, units: Sequence[str]) -> list[int]:
+        return self._noise.sample(invocation, units)
+
     def _drawn(self, entry: Entry, value: NDArray[Any]) -> Released:
         return self._noise.release(entry, value)
 
@@ -212,8 +254,9 @@ class RecordingNoise:
         self, entry: Entry, value: NDArray[Any], released: Released, turn: int | None = None
     ) -> None:
         external = "" if entry.sampler == self.sampler else entry.sampler
-        kept = Step(entry.invocation, entry.unit, entry.source, value, released, turn, external)
-        self.steps.append(kept)
+        sample = self._waiting.pop(entry.invocation.at, None)
+        facts = (value, released, turn, external, sample)
+        self.steps.append(Step(entry.invocation, entry.unit, entry.source, *facts))
 
 
 class RecordedSums(PrefixSums):
@@ -243,16 +286,40 @@ class RecordedSums(PrefixSums):
 
 
 class ReplayingNoise(RecordingNoise):
-    """Gives out what a first run released, as long as the control flow is the same.
+    """Gives out what a first run released, and samples whom it sampled, in the same control flow.
+
+    Units of other names take the places of those that are missing.
 
     Raises:
         DivergedError: at the first release that the first run did not make, or made elsewhere; it
             is then the last of ``steps``.
     """
 
-    def __init__(self, rng: np.random.Generator, first: Sequence[Step]) -> None:
-        super().__init__(rng)
+    def __init__(
+        self,
+        rng: np.random.Generator,
+        first: Sequence[Step],
+        samples: Sequence[Sample] = (),
+        choose: Choose | None = None,
+    ) -> None:
+        super().__init__(rng, choose)
         self._first = first
+        self._earlier = samples
+
+    def _sampled(self, invocation: Invocation, units: Sequence[str]) -> list[int]:
+        place = len(self.samples)
+        if place >= len(self._earlier) or self._earlier[place].invocation != invocation:
+            raise DivergedError
+        earlier, present = self._earlier[place], set(units)
+        missing = iter([unit for unit in earlier.units if unit not in present])
+        known = set(earlier.units)
+        members = set(earlier.members)
+        for unit in (unit for unit in units if unit not in known):
+            instead = next(missing, None)
+            chance = 1.0 if invocation.sampling is None else invocation.sampling.inclusion
+            if instead in members or (instead is None and self._rng.random() < chance):
+                members.add(unit)
+        return [place for place, unit in enumerate(units) if unit in members]
 
     def _drawn(self, entry: Entry, value: NDArray[Any]) -> Released:
         turn = len(self.steps)

@@ -25,7 +25,13 @@ from dpaudit.auditing.replaying.checks import (
     too_far,
     too_often,
 )
-from dpaudit.auditing.replaying.recording import RecordingNoise, ReplayingNoise, Routine, Runnable
+from dpaudit.auditing.replaying.recording import (
+    Choose,
+    RecordingNoise,
+    ReplayingNoise,
+    Routine,
+    Runnable,
+)
 from dpaudit.auditing.replaying.runs import Ended, Run, equal, ran, shown
 from dpaudit.certificate import Finding
 from dpaudit.errors import PlanMismatchError
@@ -113,14 +119,14 @@ def replay(algorithm: Runnable, x: Any, x_prime: Any, seed: int = 0) -> ReplayRe
     return report
 
 
-def record(algorithm: Runnable, x: Any, seed: int = 0) -> Recorded:
-    """Run an algorithm once, and keep what it released.
+def record(algorithm: Runnable, x: Any, seed: int = 0, choose: Choose | None = None) -> Recorded:
+    """Run an algorithm once, and keep what it released; ``choose`` may say who takes part.
 
     Raises:
         PlanMismatchError: if the run is not what the plan declares.
         Exception: what the run raises.
     """
-    run = ran(algorithm, x, RecordingNoise(_generators(seed)[0]), _generators(seed)[1])
+    run = ran(algorithm, x, RecordingNoise(_generators(seed)[0], choose), _generators(seed)[1])
     if run.ended is Ended.REFUSED:
         raise PlanMismatchError(str(run.error))
     if run.error is not None:
@@ -149,16 +155,25 @@ class Recorded:
         self.run = run
         self.error: Exception = RuntimeError()
 
-    def again(self, data: Any, *, other: bool = False, algorithm: Runnable | None = None) -> Run:
-        """Run on data with the releases of the first run.
+    def again(
+        self,
+        data: Any,
+        *,
+        other: bool = False,
+        algorithm: Runnable | None = None,
+        choose: Choose | None = None,
+    ) -> Run:
+        """Run on data with the releases and samples of the first run.
 
         Args:
             data: of any kind that the algorithm takes.
             other: give the ledger another generator, which nothing released depends on.
             algorithm: an equal one in place of the algorithm.
+            choose: says who takes part, in place of the first run's samples.
         """
-        generators = _generators(self.seed)
-        noise = ReplayingNoise(generators[2 if other else 0], self.run.steps)
+        generators, first = _generators(self.seed), self.run
+        rng = generators[2 if other else 0]
+        noise = ReplayingNoise(rng, first.steps, first.samples, choose)
         return ran(algorithm or self.algorithm, data, noise, generators[1])
 
     def unstable(self, x: Any, telling: Telling = EVERYTHING) -> Finding | None:

@@ -17,7 +17,13 @@ from unittest import mock
 
 import numpy as np
 
-from dpaudit.auditing.replaying.recording import DivergedError, RecordingNoise, Runnable, Step
+from dpaudit.auditing.replaying.recording import (
+    DivergedError,
+    RecordingNoise,
+    Runnable,
+    Sample,
+    Step,
+)
 from dpaudit.errors import PlanMismatchError
 from dpaudit.ledger import Ledger
 
@@ -51,6 +57,7 @@ class Run:
         randomness: the state in which it left its generator.
         ended: how it ended.
         error: what it raised, if it did.
+        samples: whom the ledger drew to take part.
     """
 
     steps: tuple[Step, ...]
@@ -59,6 +66,7 @@ class Run:
     randomness: Any
     ended: Ended
     error: Exception | None = None
+    samples: tuple[Sample, ...] = ()
 
     @property
     def finished(self) -> bool:
@@ -105,7 +113,10 @@ def ran(algorithm: Runnable, data: Any, noise: RecordingNoise, rng: np.random.Ge
         except Exception as raised:  # noqa: BLE001 - whatever foreign code raises is an output
             ended, error = Ended.RAISED, raised
     state = rng.bit_generator.state
-    return Run(tuple(noise.steps), _published(result), printed.getvalue(), state, ended, error)
+    published, samples = _published(result), tuple(noise.samples)
+    return Run(
+        tuple(noise.steps), published, printed.getvalue(), state, ended, error, samples=samples
+    )
 
 
 def own_copy(data: Any) -> Any:
