@@ -9,6 +9,7 @@ from dataclasses import replace
 from dpaudit.errors import InputError, PlanMismatchError
 from dpaudit.mechanisms import Mechanism
 from dpaudit.plan import Group, Invocation, Membership, Plan
+from dpaudit.plan.sampling import FixedSizeSampling, PoissonSampling
 from dpaudit.validate import shown
 
 __all__ = ["Account"]
@@ -32,7 +33,7 @@ class Account:
         self._totals = dict.fromkeys(self.declared, 0)
         self._most = dict.fromkeys(self.declared, 0)  # releases that one named unit has had
         self._group: dict[str, str] = {}
-        self._fresh: dict[str, bool] = {}  # labels whose samples are drawn here: is one waiting?
+        self._fresh: dict[str, bool] = {}  # whether a sample waits for its release, by label
 
     def admissible(
         self, mechanism: Mechanism, at: str, units: Mapping[str | None, int]
@@ -65,9 +66,7 @@ class Account:
                 f"the plan declares {own!r} at {shown(at)}, but {mechanism!r} ran."
             )
         if self._fresh.get(at) is False:
-            raise PlanMismatchError(
-                f"{invocation.describe()} is sampled; draw a sample for each of its releases."
-            )
+            raise PlanMismatchError(f"{invocation.describe()} needs a sample for each release.")
         for unit, times in units.items():
             self.require_member(invocation, unit)
             self._require_left(invocation, unit, times)
@@ -79,22 +78,22 @@ class Account:
             )
         return invocation
 
-    def sampled(self, at: str) -> Invocation:
-        """The declared invocation, whose next release is about to be given a sample of its own.
+    def sampled(self, at: str, units: int) -> Invocation:
+        """What is declared with sampling at a label; each release has one sample, no more.
 
         Raises:
-            PlanMismatchError: if none is declared there with sampling, or the last sample still
-                waits for its release: whoever draws again until a sample pleases has another law.
+            PlanMismatchError: if none is declared there, or the last sample waits for its release.
+            InputError: if the units are not the declared population.
         """
-        if not at and len(self.declared) == 1:
-            at = next(iter(self.declared))
+        at = next(iter(self.declared)) if not at and len(self.declared) == 1 else at
         invocation = self.declared.get(at)
-        if invocation is None or invocation.sampling is None:
-            raise PlanMismatchError(f"{shown(at)} is declared without sampling; declare it with.")
+        sampling = None if invocation is None else invocation.sampling
+        if invocation is None or not isinstance(sampling, FixedSizeSampling | PoissonSampling):
+            raise PlanMismatchError(f"{shown(at)} is not declared with sampling; declare it so.")
         if self._fresh.get(at):
-            raise PlanMismatchError(
-                f"{invocation.describe()} has a sample already; release before drawing the next."
-            )
+            raise PlanMismatchError(f"{shown(at)} has a sample that waits for its release.")
+        if isinstance(sampling, FixedSizeSampling) and units != sampling.population:
+            raise InputError(f"units must be the declared population of {sampling.population}.")
         self._fresh[at] = True
         return invocation
 

@@ -59,10 +59,7 @@ class NoiseBackend(Protocol):
         """Let another library draw."""
 
     def sample(self, invocation: Invocation, units: Sequence[str]) -> list[int]:
-        """The places of the units that take part, in ascending order, as the sampling draws them.
-
-        A backend without it serves every run that draws no samples by its ledger.
-        """
+        """Places of those who take part, in ascending order; for runs that sample by the ledger."""
 
 
 @runtime_checkable

@@ -12,7 +12,7 @@ from dpaudit.errors import InputError
 from dpaudit.ledger.entry import Entry, ExternalDraw
 from dpaudit.mechanisms.base import Released
 from dpaudit.mechanisms.continual.release import Continual, PrefixSums
-from dpaudit.plan import Invocation, Plan
+from dpaudit.plan import FixedSizeSampling, Invocation, Plan
 
 __all__ = ["FloatNoise"]
 
@@ -61,18 +61,11 @@ class FloatNoise:
         external.draw()
 
     def sample(self, invocation: Invocation, units: Sequence[str]) -> list[int]:
-        """Who takes part, as the sampling of the invocation draws it."""
-        assert invocation.sampling is not None
-        return invocation.sampling.draw(len(units), self)
-
-    def events(self, probability: float, shape: tuple[int, ...]) -> NDArray[np.bool_]:
-        """Independent events of that probability."""
-        drawn: NDArray[np.bool_] = self._rng.random(shape) < probability
-        return drawn
-
-    def below(self, bound: int) -> int:
-        """One uniform integer in 0…bound − 1."""
-        return int(self._rng.integers(bound))
+        """Places of those who take part."""
+        sampling, rng = invocation.sampling, self._rng
+        if isinstance(sampling, FixedSizeSampling):
+            return sorted(rng.choice(len(units), sampling.size, replace=False).tolist())
+        return np.flatnonzero(rng.random(len(units)) < invocation.inclusion).tolist()
 
     def continued(self, words: Sequence[int]) -> FloatNoise:
         """The same source with a state of its own that ``words`` determine beside its own."""

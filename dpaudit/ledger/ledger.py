@@ -246,22 +246,20 @@ class Ledger(BoundedQueries):
             return [noise.release(*each) for each in zip(entries, own, strict=True)]
 
     def sample(self, units: Iterable[str], *, at: str = "") -> list[int]:
-        """Draw who takes part in the next release at a label, by the sampling that is declared.
+        """Draw who takes part in the next release at a label, from the source of the noise.
 
-        The source is that of the noise. The sample is neither charged nor written, and amplifies
-        privacy only as long as the code publishes nothing of it.
+        Nothing of the sample is charged or written, and nothing of it may be published.
 
         Args:
             units: names of all units that are there, each once. A name stays with its unit
                 whichever others are there: of rows that may be missing, it is no row number.
-            at: label of the declared invocation; may be left out if the plan has only one.
+            at: label of an invocation with sampling; may be left out if the plan has only one.
 
         Returns:
-            The places in ``units`` of those that take part, in ascending order.
+            The places in ``units`` of those who take part, in ascending order.
 
         Raises:
-            PlanMismatchError: if the plan declares no sampling there, or the last sample still
-                waits for its release.
+            PlanMismatchError: if no sampling is declared there, or the last sample waits still.
             InputError: if a name is used twice, or the units are not the declared population.
             ClosedLedgerError: if the ledger is closed, or belongs to another process.
         """
@@ -270,7 +268,7 @@ class Ledger(BoundedQueries):
         if len(set(names)) != len(names):
             raise InputError("units names one of them twice; name each once.")
         with self._door.lock, self._door:
-            return self._drawing().sample(self._account.sampled(at), names)
+            return self._drawing().sample(self._account.sampled(at, len(names)), names)
 
     def _bounded(self, at: str) -> Invocation:
         """The declared invocation, if its parts are bounded."""

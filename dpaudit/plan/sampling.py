@@ -3,25 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar, Protocol
+from typing import ClassVar
 
-import numpy as np
-from numpy.typing import NDArray
-
-from dpaudit.errors import InputError, UnsupportedError
+from dpaudit.errors import InputError
 from dpaudit.fields import Count, Kinded, Rate
 
-__all__ = ["Coins", "FixedSizeSampling", "PoissonSampling", "Sampling"]
-
-
-class Coins(Protocol):
-    """Secret randomness that samples are drawn with."""
-
-    def events(self, probability: float, shape: tuple[int, ...]) -> NDArray[np.bool_]:
-        """Independent events of that probability."""
-
-    def below(self, bound: int) -> int:
-        """One uniform integer in 0…bound − 1."""
+__all__ = ["FixedSizeSampling", "PoissonSampling", "Sampling"]
 
 
 @dataclass(frozen=True)
@@ -30,20 +17,6 @@ class Sampling(Kinded):
 
     family: ClassVar[str] = "sampling"
     tag: ClassVar[str] = "scheme"
-
-    @property
-    def inclusion(self) -> float:
-        """The probability of one unit to be in a sample; 1 where that is not known."""
-        return 1.0
-
-    def draw(self, units: int, coins: Coins) -> list[int]:
-        """The places, in ascending order, of those of so many units that take part.
-
-        Raises:
-            UnsupportedError: if the scheme does not say how it draws.
-            InputError: if there are not as many units as declared.
-        """
-        raise UnsupportedError(f"{self.kind} sampling does not say how it draws; define draw.")
 
 
 @dataclass(frozen=True)
@@ -56,15 +29,6 @@ class PoissonSampling(Sampling):
 
     kind: ClassVar[str] = "poisson"
     rate: Rate
-
-    @property
-    def inclusion(self) -> float:
-        """The rate."""
-        return self.rate
-
-    def draw(self, units: int, coins: Coins) -> list[int]:
-        """One event for each unit."""
-        return np.flatnonzero(coins.events(self.rate, (units,))).tolist()
 
 
 @dataclass(frozen=True)
@@ -86,24 +50,3 @@ class FixedSizeSampling(Sampling):
             raise InputError(
                 f"size is {self.size}; it must be at most the population, {self.population}."
             )
-
-    @property
-    def inclusion(self) -> float:
-        """The share of the population."""
-        return self.size / self.population
-
-    def draw(self, units: int, coins: Coins) -> list[int]:
-        """Every subset of the size is as likely, by so many steps of a shuffle (Fisher and Yates).
-
-        Raises:
-            InputError: if the units are not the declared population.
-        """
-        if units != self.population:
-            raise InputError(
-                f"units are not the declared population of {self.population}; name each of them."
-            )
-        places = list(range(units))
-        for first in range(self.size):
-            other = first + coins.below(units - first)
-            places[first], places[other] = places[other], places[first]
-        return sorted(places[: self.size])

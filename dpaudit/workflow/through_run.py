@@ -11,17 +11,18 @@ import numpy as np
 from dpaudit.auditing.rehearsal.neighbours import moves
 from dpaudit.auditing.rehearsal.rehearse import MOST
 from dpaudit.auditing.replaying.replay import ReplayReport, record
-from dpaudit.auditing.subjects.hidden import everyone, require_mixtures
+from dpaudit.auditing.subjects.hidden import require_mixtures
 from dpaudit.auditing.subjects.transcripts import audit_transcript
 from dpaudit.certificate import AuditRecord, Claim
 from dpaudit.errors import InputError
+from dpaudit.plan import PoissonSampling
 from dpaudit.project import AuditPair, Execution, Move, Subject
 from dpaudit.project.foreign import foreign
 
 __all__ = ["audit_run"]
 
 TRIES = 20
-"""So often samples of fixed size are drawn for a neighbour that is in one of them."""
+"""So often samples are drawn, for a neighbour that is in one of them."""
 
 
 def audit_run(
@@ -74,10 +75,12 @@ def furthest(subject: Subject, x: object, seed: int) -> Move:
     Raises:
         InputError: if there is none on which the run ends and anything differs.
     """
-    plan = subject.plan()
-    best, largest = None, 0.0
-    for number in range(TRIES if any(each.sampling for each in plan.invocations) else 1):
-        first = record(subject, x, seed + number, everyone(plan))
+    plan, best, largest = subject.plan(), None, 0.0
+    schemes = [each.sampling for each in plan.invocations if each.sampling]
+    poisson = all(isinstance(each, PoissonSampling) for each in schemes)  # all units may be in
+    for number in range(TRIES if schemes else 1):
+        everyone = (lambda _, units: list(range(len(units)))) if poisson else None
+        first = record(subject, x, seed + number, everyone)
         near, _ = moves(subject, x, plan, np.random.default_rng([seed, 1]), absent=True)
         for move in islice((move for move in near if move.base is None and move.hops == 1), MOST):
             report = first.against(move.data)

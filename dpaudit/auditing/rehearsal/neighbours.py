@@ -38,15 +38,15 @@ def moves(
 
     They are its own, or else those that can be derived. Where a plan samples units that may be
     absent, whoever is sampled depends on how many rows there are: rows are then replaced, which is
-    two steps of the relation, and a mistake below twice what is declared is not seen; unless they
-    are to be ``absent``.
+    two steps of the relation, and a mistake below twice what is declared is not seen; but not if
+    they shall be ``absent``.
     """
     own = subject.neighbours(data, rng)
     if own is not None:
         return iter(own), iter(())
     unit, constants = str(plan.unit), constants_of(subject, plan)
-    varying = isinstance(plan.relation, AddRemove) and any(e.sampling for e in plan.invocations)
-    varying = varying and not absent
+    sampled = not absent and any(each.sampling for each in plan.invocations)
+    varying = isinstance(plan.relation, AddRemove) and sampled
     relation = ReplaceOne() if varying else plan.relation
     near = derived(data, relation, unit, rng, constants)
     if varying:

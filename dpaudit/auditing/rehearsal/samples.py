@@ -61,8 +61,7 @@ class Samples:
     @classmethod
     def of(cls, plan: Plan) -> Samples:
         """For the sampled invocations of a plan."""
-        sampled = {each.at: each.sampling for each in plan.invocations if each.sampling}
-        rates = {at: sampling.inclusion for at, sampling in sampled.items()}
+        rates = {each.at: each.inclusion for each in plan.invocations}
         return cls({at: rate for at, rate in rates.items() if rate < 1})
 
     @property

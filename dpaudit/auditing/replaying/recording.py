@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Protocol, runtime_checkable
 
@@ -28,10 +28,13 @@ __all__ = [
     "ReplayingNoise",
     "Routine",
     "Runnable",
-    "Sample",
     "Step",
     "whole_streams",
 ]
+
+
+Choose = Callable[[Invocation, Sequence[str]], list[int]]
+"""Says who takes part in a release, where it is not drawn: places among the units."""
 
 
 class Runnable(Protocol):
@@ -79,25 +82,6 @@ class Routine:
         return self.function(data, ledger, rng)
 
 
-Choose = Callable[[Invocation, Sequence[str]], list[int]]
-"""Who takes part, in place of a draw: places among the units that are there."""
-
-
-@dataclass(frozen=True)
-class Sample:
-    """Who was drawn to take part in a release.
-
-    Attributes:
-        invocation: whose release it is.
-        units: all that were there.
-        members: those that take part.
-    """
-
-    invocation: Invocation
-    units: tuple[str, ...]
-    members: frozenset[str]
-
-
 @dataclass(frozen=True)
 class Step:
     """One release, with what a ledger forgets.
@@ -111,7 +95,7 @@ class Step:
         released: what came out.
         turn: which step of its stream this is; None for a release that is no stream.
         external: the library that drew the noise; empty if the ledger did.
-        sample: who takes part in it; None where the ledger drew no sample for it.
+        sample: of every unit, whether it takes part; None where the ledger drew no sample.
     """
 
     invocation: Invocation
@@ -121,13 +105,18 @@ class Step:
     released: Released
     turn: int | None = None
     external: str = ""
-    sample: Sample | None = None
+    sample: Mapping[str, bool] | None = None
 
     @property
     def place(self) -> str:
         """Label, unit and place in the code."""
         whom = "" if self.unit is None else f" for {self.invocation.unit} {self.unit!r}"
         return f"{self.invocation.at!r}{whom} ({self.source})"
+
+    @property
+    def drawn_alone(self) -> bool:
+        """Whether it is sampled, and no ledger drew the sample."""
+        return self.invocation.inclusion < 1 and self.sample is None
 
     @property
     def touches(self) -> int:
@@ -172,20 +161,14 @@ class DivergedError(BaseException):
 class RecordingNoise:
     """Noise that keeps private values and what came out. For audits on test data, never else.
 
-    Args:
-        rng: source of the noise.
-        choose: says who takes part in a release, where it is not drawn.
-
     Attributes:
         steps: what was released, in order.
-        samples: who was drawn to take part, in order.
     """
 
     def __init__(self, rng: np.random.Generator, choose: Choose | None = None) -> None:
         self.steps: list[Step] = []
-        self.samples: list[Sample] = []
-        self._waiting: dict[str, Sample] = {}
         self._choose = choose
+        self._waiting: dict[str, Mapping[str, bool]] = {}
         self._noise = FloatNoise(rng)
         self._rng = rng  # as FloatNoise has it: code that looks behind the ledger must not miss it
 
@@ -231,11 +214,10 @@ class RecordingNoise:
         self._keep(entry, value, external.released())
 
     def sample(self, invocation: Invocation, units: Sequence[str]) -> list[int]:
-        """Who takes part, kept beside the release that follows."""
+        """Who takes part, kept with the release that follows."""
         places = (self._choose or self._sampled)(invocation, units)
-        sample = Sample(invocation, tuple(units), frozenset(units[place] for place in places))
-        self.samples.append(sample)
-        self._waiting[invocation.at] = sample
+        members = {units[place] for place in places}
+        self._waiting[invocation.at] = {unit: unit in members for unit in units}
         return places
 
     def _sampled(self, invocation: Invocation, units: Sequence[str]) -> list[int]:
@@ -286,7 +268,7 @@ class RecordedSums(PrefixSums):
 
 
 class ReplayingNoise(RecordingNoise):
-    """Gives out what a first run released, and samples whom it sampled, in the same control flow.
+    """Gives out what a first run released and whom it sampled, while the control flow is the same.
 
     Units of other names take the places of those that are missing.
 
@@ -296,30 +278,21 @@ class ReplayingNoise(RecordingNoise):
     """
 
     def __init__(
-        self,
-        rng: np.random.Generator,
-        first: Sequence[Step],
-        samples: Sequence[Sample] = (),
-        choose: Choose | None = None,
+        self, rng: np.random.Generator, first: Sequence[Step], choose: Choose | None = None
     ) -> None:
         super().__init__(rng, choose)
         self._first = first
-        self._earlier = samples
 
     def _sampled(self, invocation: Invocation, units: Sequence[str]) -> list[int]:
-        place = len(self.samples)
-        if place >= len(self._earlier) or self._earlier[place].invocation != invocation:
+        coming = (step for step in self._first[len(self.steps) :])
+        drawn = next((step.sample for step in coming if step.invocation.at == invocation.at), None)
+        if drawn is None:
             raise DivergedError
-        earlier, present = self._earlier[place], set(units)
-        missing = iter([unit for unit in earlier.units if unit not in present])
-        known = set(earlier.units)
-        members = set(earlier.members)
-        for unit in (unit for unit in units if unit not in known):
-            instead = next(missing, None)
-            chance = 1.0 if invocation.sampling is None else invocation.sampling.inclusion
-            if instead in members or (instead is None and self._rng.random() < chance):
-                members.add(unit)
-        return [place for place, unit in enumerate(units) if unit in members]
+        present, drawn = set(units), dict(drawn)
+        missing = [taken for unit, taken in drawn.items() if unit not in present]
+        for unit in (unit for unit in units if unit not in drawn):
+            drawn[unit] = missing.pop(0) if missing else self._rng.random() < invocation.inclusion
+        return [place for place, unit in enumerate(units) if drawn[unit]]
 
     def _drawn(self, entry: Entry, value: NDArray[Any]) -> Released:
         turn = len(self.steps)

@@ -36,6 +36,7 @@ from dpaudit.auditing.replaying.runs import Ended, Run, equal, ran, shown
 from dpaudit.certificate import Finding
 from dpaudit.errors import PlanMismatchError
 from dpaudit.finding_table import FindingTable
+from dpaudit.ledger import FloatNoise
 from dpaudit.project.foreign import place_of
 
 __all__ = ["Comparison", "Recorded", "ReplayReport", "Routine", "record", "replay"]
@@ -169,11 +170,10 @@ class Recorded:
             data: of any kind that the algorithm takes.
             other: give the ledger another generator, which nothing released depends on.
             algorithm: an equal one in place of the algorithm.
-            choose: says who takes part, in place of the first run's samples.
+            choose: says who takes part, in place of the samples.
         """
-        generators, first = _generators(self.seed), self.run
-        rng = generators[2 if other else 0]
-        noise = ReplayingNoise(rng, first.steps, first.samples, choose)
+        generators = _generators(self.seed)
+        noise = ReplayingNoise(generators[2 if other else 0], self.run.steps, choose)
         return ran(algorithm or self.algorithm, data, noise, generators[1])
 
     def unstable(self, x: Any, telling: Telling = EVERYTHING) -> Finding | None:
@@ -192,6 +192,14 @@ class Recorded:
         if first.finished and equal(first.shown, again.shown):
             return None
         return _found("hidden-randomness", place="its result")
+
+    def with_other_samples(self, x: Any, telling: Telling = EVERYTHING) -> list[Finding]:
+        """What shows who took part, but the values before noise; nothing may."""
+        if not any(step.sample for step in self.run.steps):
+            return []
+        other = FloatNoise(np.random.default_rng([self.seed, 1])).sample
+        again = self.again(x, choose=other)
+        return [*_diverged(self.run, again, telling), *_leaks(self.run, again)]
 
     def against(
         self,

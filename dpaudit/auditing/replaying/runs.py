@@ -17,13 +17,7 @@ from unittest import mock
 
 import numpy as np
 
-from dpaudit.auditing.replaying.recording import (
-    DivergedError,
-    RecordingNoise,
-    Runnable,
-    Sample,
-    Step,
-)
+from dpaudit.auditing.replaying.recording import DivergedError, RecordingNoise, Runnable, Step
 from dpaudit.errors import PlanMismatchError
 from dpaudit.ledger import Ledger
 
@@ -57,7 +51,6 @@ class Run:
         randomness: the state in which it left its generator.
         ended: how it ended.
         error: what it raised, if it did.
-        samples: whom the ledger drew to take part.
     """
 
     steps: tuple[Step, ...]
@@ -66,7 +59,6 @@ class Run:
     randomness: Any
     ended: Ended
     error: Exception | None = None
-    samples: tuple[Sample, ...] = ()
 
     @property
     def finished(self) -> bool:
@@ -113,10 +105,7 @@ def ran(algorithm: Runnable, data: Any, noise: RecordingNoise, rng: np.random.Ge
         except Exception as raised:  # noqa: BLE001 - whatever foreign code raises is an output
             ended, error = Ended.RAISED, raised
     state = rng.bit_generator.state
-    published, samples = _published(result), tuple(noise.samples)
-    return Run(
-        tuple(noise.steps), published, printed.getvalue(), state, ended, error, samples=samples
-    )
+    return Run(tuple(noise.steps), _published(result), printed.getvalue(), state, ended, error)
 
 
 def own_copy(data: Any) -> Any:

@@ -9,7 +9,7 @@ on either neighbour with the releases *forced*, it computes them itself.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Unpack
 
@@ -30,7 +30,7 @@ from dpaudit.auditing.replaying.recording import (
     whole_streams,
 )
 from dpaudit.auditing.replaying.runs import own_copy
-from dpaudit.auditing.subjects.hidden import Hidden, find_hidden, require_mixtures, samples
+from dpaudit.auditing.subjects.hidden import Hidden, Inside, find_hidden, require_mixtures
 from dpaudit.certificate import AuditRecord
 from dpaudit.errors import PlanMismatchError, UnsupportedError
 from dpaudit.ledger import Entry, Ledger
@@ -66,7 +66,7 @@ class Transcripts:
     def __call__(self, data: Any, size: int, rng: np.random.Generator) -> Floats:
         """``size`` transcripts, each after the number of its entries; shape (size, 1 + entries)."""
         plan, rows = self.algorithm.plan(), []
-        seeds = rng.integers(2**48, size=(size, 1))
+        seeds = rng.integers(2**48 if self.hidden else 1, size=(size, 1))
         for (seed,) in seeds:
             noise = RecordingNoise(rng, _known(self.hidden, seed, lambda rate: rng.random() < rate))
             ledger = Ledger(plan, noise=noise)
@@ -80,7 +80,7 @@ class Transcripts:
         return whole if self.hidden is None else np.hstack([whole, seeds])
 
 
-def _known(hidden: Hidden | None, seed: float, inside: Callable[[float], bool]) -> Choose | None:
+def _known(hidden: Hidden | None, seed: float, inside: Inside) -> Choose | None:
     return None if hidden is None else hidden.choose(int(seed), inside)
 
 
@@ -169,10 +169,9 @@ class ReplayScore:
 
 def _mixed(out: tuple[Step, float], within: tuple[Step, float]) -> float:
     """The log-density of a release whose sample may hold the unit."""
-    sampling = out[0].invocation.sampling
-    if sampling is None or sampling.inclusion == 1:
+    rate = out[0].invocation.inclusion
+    if rate == 1:
         return within[1]
-    rate = sampling.inclusion
     return float(np.logaddexp(math.log1p(-rate) + out[1], math.log(rate) + within[1]))
 
 
@@ -210,7 +209,7 @@ def audit_transcript(
     seed = execution.known_seed()
     plan = algorithm.plan()
     require_mixtures(plan)
-    hidden = find_hidden(algorithm, pair, seed) if samples(plan) else None
+    hidden = find_hidden(algorithm, pair, seed)
     return audit_release(
         Transcripts(algorithm, seed, _most_entries(algorithm, pair, seed), hidden),
         pair,
