@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import replace
 from itertools import islice
 
@@ -11,18 +12,14 @@ import numpy as np
 from dpaudit.auditing.rehearsal.neighbours import moves
 from dpaudit.auditing.rehearsal.rehearse import MOST
 from dpaudit.auditing.replaying.replay import ReplayReport, record
-from dpaudit.auditing.subjects.hidden import require_mixtures
 from dpaudit.auditing.subjects.transcripts import audit_transcript
 from dpaudit.certificate import AuditRecord, Claim
 from dpaudit.errors import InputError
-from dpaudit.plan import PoissonSampling
+from dpaudit.plan import Invocation
 from dpaudit.project import AuditPair, Execution, Move, Subject
 from dpaudit.project.foreign import foreign
 
 __all__ = ["audit_run"]
-
-TRIES = 20
-"""So often samples are drawn, for a neighbour that is in one of them."""
 
 
 def audit_run(
@@ -52,7 +49,6 @@ def audit_run(
     """
     execution = execution.updated({"seed": execution.known_seed()})
     assert execution.seed is not None
-    require_mixtures(subject.plan())
     source = subject.default_data if data is None else data
     with foreign(name):
         x = subject.load(source, np.random.default_rng([execution.seed, 0]))
@@ -75,21 +71,23 @@ def furthest(subject: Subject, x: object, seed: int) -> Move:
     Raises:
         InputError: if there is none on which the run ends and anything differs.
     """
-    plan, best, largest = subject.plan(), None, 0.0
-    schemes = [each.sampling for each in plan.invocations if each.sampling]
-    poisson = all(isinstance(each, PoissonSampling) for each in schemes)  # all units may be in
-    for number in range(TRIES if schemes else 1):
-        everyone = (lambda _, units: list(range(len(units)))) if poisson else None
-        first = record(subject, x, seed + number, everyone)
-        near, _ = moves(subject, x, plan, np.random.default_rng([seed, 1]), absent=True)
-        for move in islice((move for move in near if move.base is None and move.hops == 1), MOST):
-            report = first.against(move.data)
-            apart = 0.0 if report.raised else _apart(report)
-            if apart > largest:
-                best, largest = move, apart
-        if best is not None:
-            return best
-    raise InputError("no neighbour of the data moves what is released; define neighbours.")
+    first = record(subject, x, seed, _everyone)
+    rng = np.random.default_rng([seed, 1])
+    near, _ = moves(subject, x, subject.plan(), rng, absent=True)
+    best, largest = None, 0.0
+    for move in islice((move for move in near if move.base is None and move.hops == 1), MOST):
+        report = first.against(move.data)
+        apart = 0.0 if report.raised else _apart(report)
+        if apart > largest:
+            best, largest = move, apart
+    if best is None:
+        raise InputError("no neighbour of the data moves what is released; define neighbours.")
+    return best
+
+
+def _everyone(use: Invocation, units: Sequence[str]) -> list[int]:
+    """As many as can take part, so that what they change is seen."""
+    return list(range(getattr(use.sampling, "size", len(units))))
 
 
 def _apart(report: ReplayReport) -> float:

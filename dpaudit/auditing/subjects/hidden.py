@@ -24,13 +24,14 @@ from dpaudit.auditing.replaying.recording import Choose, DivergedError, Runnable
 from dpaudit.auditing.replaying.replay import record
 from dpaudit.errors import InputError, UnsupportedError
 from dpaudit.mechanisms.continual.release import Continual
-from dpaudit.plan import AddRemove, FixedSizeSampling, Invocation, Plan, PoissonSampling
+from dpaudit.plan import AddRemove, FixedSizeSampling, Invocation, PoissonSampling
 from dpaudit.project import AuditPair
 
-__all__ = ["Hidden", "Inside", "find_hidden", "require_mixtures"]
+__all__ = ["Hidden", "Inside", "find_hidden"]
 
 PATTERNS = 4
 """So many ways of taking part are tried, whether they leave a trace beside the releases."""
+_SCHEMES = (PoissonSampling, FixedSizeSampling)
 Inside = Callable[[float], bool]
 """Whether the unit takes part, given the probability that it does."""
 
@@ -71,35 +72,19 @@ class Hidden:
         return len(inside) == self.units and inside[self.place]
 
 
-def require_mixtures(plan: Plan) -> None:
-    """Refuse a plan whose sampled releases are no mixtures of two densities each.
-
-    Raises:
-        UnsupportedError: if there is such a release.
-    """
-    for use in (use for use in plan.invocations if use.sampling is not None):
-        absent = isinstance(use.relation, AddRemove)
-        known = PoissonSampling if absent else PoissonSampling | FixedSizeSampling
-        if not isinstance(use.sampling, known) or isinstance(use.mechanism, Continual):
-            raise UnsupportedError(
-                f"{use.describe()} has samples for which no theorem says what an adversary may "
-                "know of the other units; attack audit_release instead."
-            )
-
-
 def find_hidden(algorithm: Runnable, pair: AuditPair, seed: int) -> Hidden | None:
-    """The unit that the neighbours differ in, found by halving those that it can be.
-
-    Returns:
-        None if the plan samples nobody.
+    """The unit that neighbours differ in, by halving those that it can be; None without samples.
 
     Raises:
-        UnsupportedError: if the run draws its samples itself, or keeps in mind who took part.
+        UnsupportedError: if a sampled release is no such mixture, as the run draws its samples
+            itself or keeps in mind who took part, or no theorem covers its samples.
         InputError: if the neighbours differ in more than one unit of the samples.
     """
-    schemes = [each.sampling for each in algorithm.plan().invocations if each.sampling]
-    if not schemes:
+    uses = [use for use in algorithm.plan().invocations if use.sampling is not None]
+    if not uses:
         return None
+    for use in uses:
+        _require_theorem(use)
     counts = [_units(algorithm, data, seed) for data in (pair.x, pair.x_prime)]
     large, small = (pair.x, pair.x_prime) if counts[0] >= counts[1] else (pair.x_prime, pair.x)
 
@@ -111,10 +96,18 @@ def find_hidden(algorithm: Runnable, pair: AuditPair, seed: int) -> Hidden | Non
         again = first.again(small, choose=choose)
         return any(map(differ, first.run.steps, again.common(first.run)))
 
-    sizes = [each.size for each in schemes if isinstance(each, FixedSizeSampling)]
-    hidden = Hidden(_place(max(counts), min(sizes, default=0), moved), max(counts))
+    hidden = Hidden(_place(max(counts), getattr(uses[0].sampling, "size", 0), moved), max(counts))
     _require_no_trace(algorithm, large, small, hidden, seed)
     return hidden
+
+
+def _require_theorem(use: Invocation) -> None:
+    known = PoissonSampling if isinstance(use.relation, AddRemove) else _SCHEMES
+    if not isinstance(use.sampling, known) or isinstance(use.mechanism, Continual):
+        raise UnsupportedError(
+            f"{use.describe()} has samples for which no theorem says what an adversary may know of "
+            "the other units; attack audit_release instead."
+        )
 
 
 def _units(algorithm: Runnable, data: Any, seed: int) -> int:

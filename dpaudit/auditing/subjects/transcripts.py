@@ -30,7 +30,7 @@ from dpaudit.auditing.replaying.recording import (
     whole_streams,
 )
 from dpaudit.auditing.replaying.runs import own_copy
-from dpaudit.auditing.subjects.hidden import Hidden, Inside, find_hidden, require_mixtures
+from dpaudit.auditing.subjects.hidden import Hidden, Inside, find_hidden
 from dpaudit.certificate import AuditRecord
 from dpaudit.errors import PlanMismatchError, UnsupportedError
 from dpaudit.ledger import Entry, Ledger
@@ -208,7 +208,6 @@ def audit_transcript(
     execution = execution.updated(fields)
     seed = execution.known_seed()
     plan = algorithm.plan()
-    require_mixtures(plan)
     hidden = find_hidden(algorithm, pair, seed)
     return audit_release(
         Transcripts(algorithm, seed, _most_entries(algorithm, pair, seed), hidden),

@@ -19,7 +19,7 @@ from dpaudit import (
 )
 from dpaudit.accounting import compose
 from dpaudit.auditing.replaying.recording import Routine
-from dpaudit.auditing.subjects.hidden import Hidden, find_hidden, require_mixtures
+from dpaudit.auditing.subjects.hidden import Hidden, find_hidden
 from dpaudit.auditing.subjects.transcripts import ReplayScore, Transcripts, audit_transcript
 
 STEPS, SIGMA, RATE, DELTA = 4, 1.2, 0.3, 1e-3
@@ -165,7 +165,18 @@ def test_a_run_that_draws_its_samples_itself_cannot_be_attacked():
 
 
 def test_only_samples_that_a_theorem_covers_are_attacked():
-    require_mixtures(plan())
-    require_mixtures(plan(FixedSizeSampling(3, UNITS), ReplaceOne()))
+    algorithm = sums(plan(FixedSizeSampling(3, UNITS)))
     with pytest.raises(UnsupportedError, match="samples for which no theorem"):
-        require_mixtures(plan(FixedSizeSampling(3, UNITS)))
+        find_hidden(algorithm, AuditPair(ROWS, LEFT), 0)
+
+
+@pytest.mark.parametrize("place", [0, 4, UNITS - 1])
+@pytest.mark.parametrize("size", [1, 3, 8])
+def test_the_replaced_unit_is_found_in_samples_of_fixed_size(place, size):
+    algorithm = sums(plan(FixedSizeSampling(size, UNITS), ReplaceOne()))
+    other = {**ROWS, list(ROWS)[place]: 0.0}
+    assert find_hidden(algorithm, AuditPair(ROWS, other), 0) == Hidden(place, UNITS)
+
+
+def test_who_samples_nobody_hides_nobody():
+    assert find_hidden(sums(plan(None)), AuditPair(ROWS, LEFT), 0) is None
