@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 
 from dpaudit.auditing.replaying.checks import differ
-from dpaudit.auditing.replaying.recording import Choose, DivergedError, Runnable, Step
+from dpaudit.auditing.replaying.recording import Choose, Runnable, Step
 from dpaudit.auditing.replaying.replay import record
 from dpaudit.errors import InputError, UnsupportedError
 from dpaudit.mechanisms.continual.release import Continual
@@ -55,7 +55,7 @@ class Hidden:
         def chosen(use: Invocation, units: Sequence[str]) -> list[int]:
             missing, taken = self.units - len(units), inside(use.inclusion)
             if missing not in (0, 1):
-                raise DivergedError
+                raise InputError("units are others from run to run; neighbours differ in one.")
             if isinstance(use.sampling, FixedSizeSampling):
                 others = rng.permutation(self.units - 1)[: use.sampling.size - taken]
             else:
