@@ -97,5 +97,5 @@ class EndToEnd(Served):
         agents = Agents(self._shared, self.problem.observe, range(self.agents), generators)
         transport = _Planted(InProcess(agents), canary, vector)
         with Ledger(self.running_plan(), rng=rng) as ledger:
-            self.play(self.server(ledger, streams.server()), transport)
+            self.play(self.server(ledger), transport)
         return np.array(transport.seen)

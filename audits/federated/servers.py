@@ -12,9 +12,9 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from dpaudit import Gaussian, Ledger, Plan, PoissonSampling
+from dpaudit import Gaussian, Ledger, Plan
 from private_bo.federated import DPFTSDE, Broadcast, Report, Server
-from private_bo.federated.server import Release, drawn
+from private_bo.federated.server import Release
 
 __all__ = [
     "ClippedToWhole",
@@ -39,23 +39,25 @@ class Others(Enum):
 class _Everyone(Server):
     """Takes every agent, but divides by the stated rate."""
 
-    def __post_init__(self) -> None:
-        self._stated = super().rate
-        self.sampling = PoissonSampling(1.0)
-
-    @property
-    def rate(self) -> float:
-        """The q as stated, by which sums are divided."""
-        return self._stated
+    def subsampled(self, turn: int) -> list[int]:
+        """Everybody."""
+        return list(range(self.weights.agents))
 
 
 class _Silent(Server):
     """Releases nothing where it has nothing to release."""
 
+    def subsampled(self, turn: int) -> list[int]:
+        """Drawn beside the ledger, which refuses a sample that no release follows."""
+        noise, at = self.ledger.noise, self.releases[turn].at
+        assert noise is not None
+        (use,) = (use for use in self.ledger.plan.invocations if use.at == at)
+        return noise.sample(use, [""] * self.weights.agents)
+
     def round(self, turn: int, reports: Iterable[object]) -> Broadcast:
         """As in the base class, but for empty rounds."""
         vectors = self.accepted(turn, reports)
-        sample = drawn(self.sampling, self.weights.agents, self.rng).tolist()
+        sample = self.subsampled(turn)
         value = self.aggregate(turn, {n: vectors[n] for n in sample if n in vectors})
         if vectors.keys().isdisjoint(sample):
             return Broadcast(turn, value)
@@ -107,7 +109,7 @@ class Served(DPFTSDE):
 
     def _transcript(self, messages: list[list[Report]], rng: np.random.Generator) -> Floats:
         # The ledger is not closed: it would find out by itself which releases were left out.
-        server = self.server(Ledger(self.running_plan(), rng=rng), rng)
+        server = self.server(Ledger(self.running_plan(), rng=rng))
         return np.array(
             [server.round(turn, reports).vectors for turn, reports in enumerate(messages)]
         )

@@ -114,7 +114,7 @@ class Rehearsal(Record):
         elsewhere: the same of data further away, on which only control flow and results count.
         refused: neighbours that the code refused before anything was released.
         draws: how many draws of noise were tested for the declared law.
-        samples: in how many samples units could have been that were followed through runs.
+        samples: in how many samples of the ledger's units could have been that were followed.
         external: other libraries that drew noise.
         reason: why nothing was rehearsed; empty where it was.
     """
@@ -255,11 +255,16 @@ def _tested(rehearsal: Rehearsal | None) -> Known:
             "opened for writing, or a process or a connection started.",
         ),
     }
+    known[Premise.SAMPLING] = (
+        Standing.ASSUMED,
+        "A rehearsal sees how often units take part, and not whether samples that the run draws "
+        "itself, without ledger.sample, are fresh and secret.",
+    )
     if rehearsal.samples:
         known[Premise.SAMPLING] = (
             Standing.TESTED,
-            f"Units were in no more of {rehearsal.samples} samples than declared, at an error rate "
-            "of 1e-6; that the samples stay secret is not tested.",
+            f"Units were in no more of {rehearsal.samples} samples of the ledger than declared, at "
+            "an error rate of 1e-6; other samples left what is published as it was.",
         )
     if rehearsal.draws >= ENOUGH_DRAWS:
         known[Premise.NOISE] = (

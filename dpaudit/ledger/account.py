@@ -9,6 +9,7 @@ from dataclasses import replace
 from dpaudit.errors import InputError, PlanMismatchError
 from dpaudit.mechanisms import Mechanism
 from dpaudit.plan import Group, Invocation, Membership, Plan
+from dpaudit.plan.sampling import FixedSizeSampling, PoissonSampling
 from dpaudit.validate import shown
 
 __all__ = ["Account"]
@@ -32,6 +33,7 @@ class Account:
         self._totals = dict.fromkeys(self.declared, 0)
         self._most = dict.fromkeys(self.declared, 0)  # releases that one named unit has had
         self._group: dict[str, str] = {}
+        self._fresh: dict[str, bool] = {}  # whether a sample waits for its release, by label
 
     def admissible(
         self, mechanism: Mechanism, at: str, units: Mapping[str | None, int]
@@ -63,6 +65,8 @@ class Account:
             raise PlanMismatchError(
                 f"the plan declares {own!r} at {shown(at)}, but {mechanism!r} ran."
             )
+        if self._fresh.get(at) is False:
+            raise PlanMismatchError(f"{invocation.describe()} needs a sample for each release.")
         for unit, times in units.items():
             self.require_member(invocation, unit)
             self._require_left(invocation, unit, times)
@@ -72,6 +76,25 @@ class Account:
                 f"{invocation.describe()} is declared {invocation.releases} times in all and has "
                 f"been released {charged} times."
             )
+        return invocation
+
+    def sampled(self, at: str, units: int) -> Invocation:
+        """What is declared with sampling at a label; each release has one sample, no more.
+
+        Raises:
+            PlanMismatchError: if none is declared there, or the last sample waits for its release.
+            InputError: if the units are not the declared population.
+        """
+        at = next(iter(self.declared)) if not at and len(self.declared) == 1 else at
+        invocation = self.declared.get(at)
+        sampling = None if invocation is None else invocation.sampling
+        if invocation is None or not isinstance(sampling, FixedSizeSampling | PoissonSampling):
+            raise PlanMismatchError(f"{shown(at)} is not declared with sampling; declare it so.")
+        if self._fresh.get(at):
+            raise PlanMismatchError(f"{shown(at)} has a sample that waits for its release.")
+        if isinstance(sampling, FixedSizeSampling) and units != sampling.population:
+            raise InputError(f"units must be the declared population of {sampling.population}.")
+        self._fresh[at] = True
         return invocation
 
     def require_member(self, invocation: Invocation, unit: str | None) -> None:
@@ -104,6 +127,8 @@ class Account:
 
     def charge(self, invocation: Invocation, unit: str | None) -> None:
         """Count one use."""
+        if invocation.at in self._fresh:
+            self._fresh[invocation.at] = False
         charges = self._charges[invocation.at]
         charges[unit] += 1
         self._totals[invocation.at] += 1

@@ -58,6 +58,9 @@ class NoiseBackend(Protocol):
     def observe(self, entry: Entry, external: ExternalDraw) -> None:
         """Let another library draw."""
 
+    def sample(self, invocation: Invocation, units: Sequence[str]) -> list[int]:
+        """Places of those who take part, in ascending order; for runs that sample by the ledger."""
+
 
 @runtime_checkable
 class BatchNoise(Protocol):

@@ -12,7 +12,7 @@ from dpaudit.errors import InputError
 from dpaudit.ledger.entry import Entry, ExternalDraw
 from dpaudit.mechanisms.base import Released
 from dpaudit.mechanisms.continual.release import Continual, PrefixSums
-from dpaudit.plan import Plan
+from dpaudit.plan import FixedSizeSampling, Invocation, Plan
 
 __all__ = ["FloatNoise"]
 
@@ -59,6 +59,13 @@ class FloatNoise:
     def observe(self, entry: Entry, external: ExternalDraw) -> None:
         """Another library draws."""
         external.draw()
+
+    def sample(self, invocation: Invocation, units: Sequence[str]) -> list[int]:
+        """Places of those who take part."""
+        sampling, rng = invocation.sampling, self._rng
+        if isinstance(sampling, FixedSizeSampling):
+            return sorted(rng.choice(len(units), sampling.size, replace=False).tolist())
+        return np.flatnonzero(rng.random(len(units)) < invocation.inclusion).tolist()
 
     def continued(self, words: Sequence[int]) -> FloatNoise:
         """The same source with a state of its own that ``words`` determine beside its own."""

@@ -245,6 +245,31 @@ class Ledger(BoundedQueries):
                 return noise.release_each(entries, own)
             return [noise.release(*each) for each in zip(entries, own, strict=True)]
 
+    def sample(self, units: Iterable[str], *, at: str = "") -> list[int]:
+        """Draw who takes part in the next release at a label, from the source of the noise.
+
+        Nothing of the sample is charged or written, and nothing of it may be published.
+
+        Args:
+            units: names of all units that are there, each once. A name stays with its unit
+                whichever others are there: of rows that may be missing, it is no row number.
+            at: label of an invocation with sampling; may be left out if the plan has only one.
+
+        Returns:
+            The places in ``units`` of those who take part, in ascending order.
+
+        Raises:
+            PlanMismatchError: if no sampling is declared there, or the last sample waits still.
+            InputError: if a name is used twice, or the units are not the declared population.
+            ClosedLedgerError: if the ledger is closed, or belongs to another process.
+        """
+        self._door.require_own_process()
+        names = [name_of(unit) for unit in units]
+        if len(set(names)) != len(names):
+            raise InputError("units names one of them twice; name each once.")
+        with self._door.lock, self._door:
+            return self._drawing().sample(self._account.sampled(at, len(names)), names)
+
     def _bounded(self, at: str) -> Invocation:
         """The declared invocation, if its parts are bounded."""
         self._door.require_own_process()

@@ -37,6 +37,7 @@ from dpaudit.ledger.entry import Entry, ExternalDraw
 from dpaudit.mechanisms import Mechanism, Norm, Released
 from dpaudit.mechanisms.base import as_released
 from dpaudit.mechanisms.continual.release import PrefixSums
+from dpaudit.plan import FixedSizeSampling
 
 if TYPE_CHECKING:
     from dpaudit.plan import Invocation, Plan
@@ -120,6 +121,13 @@ class SecureNoise:
     def observe(self, entry: Entry, external: ExternalDraw) -> None:
         """Another library draws."""
         external.draw()
+
+    def sample(self, invocation: Invocation, units: Sequence[str]) -> list[int]:
+        """Places of those who take part, of exactly the declared law."""
+        sampling = invocation.sampling
+        if isinstance(sampling, FixedSizeSampling):
+            return sorted(secrets.SystemRandom().sample(range(len(units)), sampling.size))
+        return np.flatnonzero(self.events(invocation.inclusion, (len(units),))).tolist()
 
     def release_many(self, invocation: Invocation, value: ArrayLike, size: int) -> NDArray[Any]:
         """``size`` independent releases of the same value, shape (size, *shape of value).

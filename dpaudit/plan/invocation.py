@@ -12,7 +12,7 @@ from dpaudit.mechanisms import Mechanism, Norm
 from dpaudit.plan.contribution import Contribution
 from dpaudit.plan.groups import Group
 from dpaudit.plan.relations import AddRemove, MetricBall, PrivacyUnit, Relation, TrustModel
-from dpaudit.plan.sampling import Sampling
+from dpaudit.plan.sampling import FixedSizeSampling, PoissonSampling, Sampling
 from dpaudit.validate import shown
 
 __all__ = ["Invocation"]
@@ -140,6 +140,13 @@ class Invocation(Record):
                 f"entries moves by up to {moved:g} in {self.mechanism.norm} within the clip of "
                 f"{self.describe()}, so declare that."
             )
+
+    @property
+    def inclusion(self) -> float:
+        """The probability of one unit to take part in a release; 1 where no scheme says it."""
+        if isinstance(self.sampling, FixedSizeSampling):
+            return self.sampling.size / self.sampling.population
+        return self.sampling.rate if isinstance(self.sampling, PoissonSampling) else 1.0
 
     @property
     def releases(self) -> int:

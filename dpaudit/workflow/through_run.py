@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import replace
 from itertools import islice
 
@@ -11,9 +12,10 @@ import numpy as np
 from dpaudit.auditing.rehearsal.neighbours import moves
 from dpaudit.auditing.rehearsal.rehearse import MOST
 from dpaudit.auditing.replaying.replay import ReplayReport, record
-from dpaudit.auditing.subjects.transcripts import audit_transcript, refuse_samples
+from dpaudit.auditing.subjects.transcripts import audit_transcript
 from dpaudit.certificate import AuditRecord, Claim
 from dpaudit.errors import InputError
+from dpaudit.plan import Invocation
 from dpaudit.project import AuditPair, Execution, Move, Subject
 from dpaudit.project.foreign import foreign
 
@@ -33,7 +35,8 @@ def audit_run(
         subject: what is attacked.
         name: of it, for sentences.
         claim: what is tested.
-        execution: how many runs are drawn, and how; each costs three runs of the subject.
+        execution: how many runs are drawn, and how; each costs three runs of the subject,
+            or five where it samples units.
         data: name of the data; the subject's default where not given.
 
     Returns:
@@ -41,11 +44,11 @@ def audit_run(
 
     Raises:
         InputError: if there are no data, or no neighbour that differs.
-        UnsupportedError: if the plan samples units, or a mechanism declares no density.
+        UnsupportedError: if a mechanism declares no density, or units are sampled otherwise than
+            by ``ledger.sample``, or as no theorem covers.
     """
     execution = execution.updated({"seed": execution.known_seed()})
     assert execution.seed is not None
-    refuse_samples(subject.plan())
     source = subject.default_data if data is None else data
     with foreign(name):
         x = subject.load(source, np.random.default_rng([execution.seed, 0]))
@@ -68,8 +71,9 @@ def furthest(subject: Subject, x: object, seed: int) -> Move:
     Raises:
         InputError: if there is none on which the run ends and anything differs.
     """
-    first = record(subject, x, seed)
-    near, _ = moves(subject, x, subject.plan(), np.random.default_rng([seed, 1]))
+    first = record(subject, x, seed, _everyone)
+    rng = np.random.default_rng([seed, 1])
+    near, _ = moves(subject, x, subject.plan(), rng, absent=True)
     best, largest = None, 0.0
     for move in islice((move for move in near if move.base is None and move.hops == 1), MOST):
         report = first.against(move.data)
@@ -79,6 +83,11 @@ def furthest(subject: Subject, x: object, seed: int) -> Move:
     if best is None:
         raise InputError("no neighbour of the data moves what is released; define neighbours.")
     return best
+
+
+def _everyone(use: Invocation, units: Sequence[str]) -> list[int]:
+    """As many as can take part, so that what they change is seen."""
+    return list(range(getattr(use.sampling, "size", len(units))))
 
 
 def _apart(report: ReplayReport) -> float:

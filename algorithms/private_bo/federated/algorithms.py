@@ -18,7 +18,7 @@ from dpaudit.ledger import Ledger
 from dpaudit.plan import FixedSizeSampling, PoissonSampling
 from private_bo.federated.agent import Histories
 from private_bo.federated.messages import Broadcast, Report
-from private_bo.federated.server import Aggregator, Release, Transport, clipped, drawn
+from private_bo.federated.server import Aggregator, Release, Transport, clipped
 from private_bo.gp.types import Array
 
 __all__ = ["Agents", "Server", "central_server"]
@@ -54,15 +54,13 @@ class Server(Aggregator):
         releases: mechanism and label of every round.
         sampling: how agents are sampled.
         clip: S; vectors are clipped to S/√P.
-        ledger: where every round is released.
-        rng: draws the samples. It must be secret, and independent of the data.
+        ledger: where every round is sampled and released; the samples are as secret as its noise.
     """
 
     releases: Sequence[Release]
     sampling: PoissonSampling | FixedSizeSampling
     clip: float
     ledger: Ledger
-    rng: np.random.Generator
 
     @property
     def rate(self) -> float:
@@ -88,11 +86,16 @@ class Server(Aggregator):
         """
         t = self._next(turn)
         vectors = self.accepted(t, reports)
-        sample = drawn(self.sampling, self.weights.agents, self.rng)  # line 6
-        total = self.aggregate(t, {n: vectors[n] for n in sample.tolist() if n in vectors})
+        sample = self.subsampled(t)  # line 6
+        total = self.aggregate(t, {n: vectors[n] for n in sample if n in vectors})
         release = self.releases[t]
         noisy = self.ledger.release(release.mechanism, total.ravel(), at=release.at)  # line 11
         return Broadcast(t, np.asarray(noisy).reshape(total.shape))  # line 12
+
+    def subsampled(self, turn: int) -> list[int]:
+        """S_t, in ascending order; it may be empty under Poisson sampling."""
+        names = [f"agent {n}" for n in range(self.weights.agents)]
+        return self.ledger.sample(names, at=self.releases[turn].at)
 
     def aggregate(self, turn: int, vectors: Mapping[int, Array]) -> Array:
         """Σ_n (φ_n^(i)/q) ω̂_n over the sampled, for all sub-regions i at once, (P, M)."""

@@ -149,7 +149,7 @@ class DPFTSDE(PrivateFederation):
 
     # -- run -------------------------------------------------------------------------------------
 
-    def server(self, ledger: Ledger, rng: np.random.Generator) -> Server:
+    def server(self, ledger: Ledger) -> Server:
         """The central server, which alone sees reports."""
         return self.server_class(
             self.public_weights,
@@ -158,7 +158,6 @@ class DPFTSDE(PrivateFederation):
             sampling=self.scheme,
             clip=self.clip,
             ledger=ledger,
-            rng=rng,
         )
 
     def run(self, data: Any, ledger: Ledger, rng: np.random.Generator) -> RunResult:
@@ -167,7 +166,7 @@ class DPFTSDE(PrivateFederation):
         Args:
             data: a :class:`FederatedProblem`, or a :class:`WithoutAgent`, its neighbour.
             ledger: a ledger of :meth:`plan`.
-            rng: seeds the agents' generators and that of the samples.
+            rng: seeds the agents' generators.
 
         Raises:
             InputError: if ``data`` is neither, or has another number of agents.
@@ -180,7 +179,7 @@ class DPFTSDE(PrivateFederation):
             transport: Transport = InProcess(agents)
             if silent is not None:
                 transport = Selected(transport, lambda sent: getattr(sent, "agent", None) != silent)
-            self.play(self.server(ledger, streams.server()), transport)
+            self.play(self.server(ledger), transport)
             return self.result(problem, agents)
 
 

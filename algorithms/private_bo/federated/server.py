@@ -1,4 +1,4 @@
-"""What a central server needs beside Algorithm 1: judging reports, sampling agents, clipping."""
+"""What a central server needs beside Algorithm 1: judging reports, and clipping."""
 
 from __future__ import annotations
 
@@ -12,12 +12,11 @@ from typing import Protocol
 import numpy as np
 
 from dpaudit.mechanisms import Gaussian
-from dpaudit.plan import FixedSizeSampling, PoissonSampling
 from private_bo.federated.messages import Broadcast, Report
 from private_bo.federated.weights import Weights
-from private_bo.gp.types import Array, Indices
+from private_bo.gp.types import Array
 
-__all__ = ["Aggregator", "Refusal", "Release", "Transport", "clipped", "drawn"]
+__all__ = ["Aggregator", "Refusal", "Release", "Transport", "clipped"]
 
 
 class Transport(Protocol):
@@ -107,16 +106,6 @@ class Aggregator(ABC):
         if not np.isfinite(report.vector).all():
             return Refusal.NOT_FINITE
         return None
-
-
-def drawn(
-    sampling: PoissonSampling | FixedSizeSampling, agents: int, rng: np.random.Generator
-) -> Indices:
-    """S_t, the sampled agents in ascending order; it may be empty under Poisson sampling."""
-    if isinstance(sampling, FixedSizeSampling):
-        return np.sort(rng.choice(agents, size=sampling.size, replace=False)).astype(np.intp)
-    chosen: Indices = np.flatnonzero(rng.random(agents) < sampling.rate)
-    return chosen
 
 
 def clipped(vector: Array, limit: float) -> Array:

@@ -1,4 +1,4 @@
-"""One seed for a run, and a generator of its own for the server and for every agent."""
+"""One seed for a run, and a generator of its own for every agent."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ import numpy as np
 
 __all__ = ["Streams"]
 
-_SERVER, _AGENTS, _WORDS = 0, 1, 4
+_AGENTS, _WORDS = 1, 4
 
 
 @dataclass(frozen=True)
 class Streams:
     """Generators that depend on the seed and on who draws, not on who else runs, or where.
 
-    The ledger's noise comes from none of them.
+    The ledger's noise and samples come from none of them.
 
     Attributes:
         entropy: the seed, as words of 32 bits.
@@ -33,13 +33,7 @@ class Streams:
         words = rng.integers(0, 2**32, size=_WORDS, dtype=np.uint32)
         return cls(tuple(int(word) for word in words))
 
-    def server(self) -> np.random.Generator:
-        """Which agents are sampled. Whoever has the seed knows the samples."""
-        return self._generator(_SERVER)
-
     def agent(self, agent: int) -> np.random.Generator:
         """Everything that agent n draws."""
-        return self._generator(_AGENTS, agent)
-
-    def _generator(self, *key: int) -> np.random.Generator:
+        key = (_AGENTS, agent)
         return np.random.default_rng(np.random.SeedSequence(self.entropy, spawn_key=key))

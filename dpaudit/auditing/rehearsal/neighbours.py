@@ -32,19 +32,21 @@ NEW = "a category that is not in the data"
 
 
 def moves(
-    subject: Subject, data: Any, plan: Plan, rng: np.random.Generator
+    subject: Subject, data: Any, plan: Plan, rng: np.random.Generator, *, absent: bool = False
 ) -> tuple[Iterator[Move], Iterator[Move]]:
     """Neighbours of the data of a subject, and data further away.
 
     They are its own, or else those that can be derived. Where a plan samples units that may be
     absent, whoever is sampled depends on how many rows there are: rows are then replaced, which is
-    two steps of the relation, and a mistake below twice what is declared is not seen.
+    two steps of the relation, and a mistake below twice what is declared is not seen; but not if
+    they shall be ``absent``.
     """
     own = subject.neighbours(data, rng)
     if own is not None:
         return iter(own), iter(())
     unit, constants = str(plan.unit), constants_of(subject, plan)
-    varying = isinstance(plan.relation, AddRemove) and any(e.sampling for e in plan.invocations)
+    sampled = not absent and any(each.sampling for each in plan.invocations)
+    varying = isinstance(plan.relation, AddRemove) and sampled
     relation = ReplaceOne() if varying else plan.relation
     near = derived(data, relation, unit, rng, constants)
     if varying:

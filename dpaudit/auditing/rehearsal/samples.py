@@ -15,7 +15,7 @@ from scipy.special import bdtrc
 from dpaudit.auditing.replaying.replay import ReplayReport
 from dpaudit.certificate import Finding
 from dpaudit.finding_table import FindingTable
-from dpaudit.plan import FixedSizeSampling, Plan, PoissonSampling, Sampling
+from dpaudit.plan import Plan
 
 __all__ = ["UNITS", "Samples"]
 
@@ -61,7 +61,7 @@ class Samples:
     @classmethod
     def of(cls, plan: Plan) -> Samples:
         """For the sampled invocations of a plan."""
-        rates = {each.at: _rate(each.sampling) for each in plan.invocations}
+        rates = {each.at: each.inclusion for each in plan.invocations}
         return cls({at: rate for at, rate in rates.items() if rate < 1})
 
     @property
@@ -103,14 +103,6 @@ class Samples:
             if each.p_value <= error_rate / len(self._seen):
                 worst.setdefault(each.at, each)
         return [_too_often(each) for each in worst.values()]
-
-
-def _rate(sampling: Sampling | None) -> float:
-    if isinstance(sampling, PoissonSampling):
-        return sampling.rate
-    if isinstance(sampling, FixedSizeSampling):
-        return sampling.size / sampling.population
-    return 1.0
 
 
 def _too_often(seen: _Seen) -> Finding:

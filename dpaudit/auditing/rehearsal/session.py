@@ -113,6 +113,8 @@ class Session:
         took = time.monotonic() - start
         self._require_stable(first)
         self.findings += failures.unwritable(first.run)
+        shown = self._timed(lambda: first.with_other_samples(self.data, DISCREET))
+        self._keep(shown, Move(self.data, "the same data, other samples"))
         near, far = moves(self.subject, self.data, self.plan, rng)
         for number, move in enumerate(near):
             if number >= self.most and time.monotonic() - start > QUICK:
@@ -156,7 +158,7 @@ class Session:
             elsewhere=tuple(self._elsewhere),
             refused=tuple(self._refused),
             draws=self._draws,
-            samples=self._samples.followed,
+            samples=0 if any(each.drawn_alone for each in steps) else self._samples.followed,
             external=tuple(sorted(external)),
         )
 

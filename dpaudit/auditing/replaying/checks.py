@@ -13,7 +13,7 @@ from dpaudit.auditing.replaying.recording import Step
 from dpaudit.certificate import Finding
 from dpaudit.finding_table import FindingTable
 
-__all__ = ["Telling", "groups_overlap", "too_far", "too_often"]
+__all__ = ["Telling", "differ", "groups_overlap", "too_far", "too_often"]
 
 _found = FindingTable(__name__)
 
@@ -86,8 +86,13 @@ def _steps(hops: float) -> str:
     return "" if hops == 1 else f", {hops:g} steps from each other"
 
 
+def differ(one: Step, two: Step) -> bool:
+    """Whether pre-noise values differ by more than rounding."""
+    return one.distance(two) > _slack(one, two)
+
+
 def _differing(compared: Sequence[tuple[Step, Step]]) -> list[Step]:
-    return [one for one, two in compared if one.distance(two) > _slack(one, two)]
+    return [one for one, two in compared if differ(one, two)]
 
 
 def too_often(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Protocol, runtime_checkable
 
@@ -20,6 +20,7 @@ from dpaudit.mechanisms.pairs import Floats
 from dpaudit.plan import Invocation, Plan
 
 __all__ = [
+    "Choose",
     "DivergedError",
     "RecordedSums",
     "RecordingNoise",
@@ -30,6 +31,10 @@ __all__ = [
     "Step",
     "whole_streams",
 ]
+
+
+Choose = Callable[[Invocation, Sequence[str]], list[int]]
+"""Says who takes part in a release, where it is not drawn: places among the units."""
 
 
 class Runnable(Protocol):
@@ -90,6 +95,7 @@ class Step:
         released: what came out.
         turn: which step of its stream this is; None for a release that is no stream.
         external: the library that drew the noise; empty if the ledger did.
+        sample: of every unit, whether it takes part; None where the ledger drew no sample.
     """
 
     invocation: Invocation
@@ -99,12 +105,18 @@ class Step:
     released: Released
     turn: int | None = None
     external: str = ""
+    sample: Mapping[str, bool] | None = None
 
     @property
     def place(self) -> str:
         """Label, unit and place in the code."""
         whom = "" if self.unit is None else f" for {self.invocation.unit} {self.unit!r}"
         return f"{self.invocation.at!r}{whom} ({self.source})"
+
+    @property
+    def drawn_alone(self) -> bool:
+        """Whether it is sampled, and no ledger drew the sample."""
+        return self.invocation.inclusion < 1 and self.sample is None
 
     @property
     def touches(self) -> int:
@@ -153,8 +165,10 @@ class RecordingNoise:
         steps: what was released, in order.
     """
 
-    def __init__(self, rng: np.random.Generator) -> None:
+    def __init__(self, rng: np.random.Generator, choose: Choose | None = None) -> None:
         self.steps: list[Step] = []
+        self._choose = choose
+        self._waiting: dict[str, Mapping[str, bool]] = {}
         self._noise = FloatNoise(rng)
         self._rng = rng  # as FloatNoise has it: code that looks behind the ledger must not miss it
 
@@ -199,6 +213,16 @@ class RecordingNoise:
         self._settle(external)
         self._keep(entry, value, external.released())
 
+    def sample(self, invocation: Invocation, units: Sequence[str]) -> list[int]:
+        """Who takes part, kept with the release that follows."""
+        places = (self._choose or self._sampled)(invocation, units)
+        members = {units[place] for place in places}
+        self._waiting[invocation.at] = {unit: unit in members for unit in units}
+        return places
+
+    def _sampled(self, invocation: Invocation, units: Sequence[str]) -> list[int]:
+        return self._noise.sample(invocation, units)
+
     def _drawn(self, entry: Entry, value: NDArray[Any]) -> Released:
         return self._noise.release(entry, value)
 
@@ -212,8 +236,9 @@ class RecordingNoise:
         self, entry: Entry, value: NDArray[Any], released: Released, turn: int | None = None
     ) -> None:
         external = "" if entry.sampler == self.sampler else entry.sampler
-        kept = Step(entry.invocation, entry.unit, entry.source, value, released, turn, external)
-        self.steps.append(kept)
+        sample = self._waiting.pop(entry.invocation.at, None)
+        facts = (value, released, turn, external, sample)
+        self.steps.append(Step(entry.invocation, entry.unit, entry.source, *facts))
 
 
 class RecordedSums(PrefixSums):
@@ -243,16 +268,31 @@ class RecordedSums(PrefixSums):
 
 
 class ReplayingNoise(RecordingNoise):
-    """Gives out what a first run released, as long as the control flow is the same.
+    """Gives out what a first run released and whom it sampled, while the control flow is the same.
+
+    Units of other names take the places of those that are missing.
 
     Raises:
         DivergedError: at the first release that the first run did not make, or made elsewhere; it
             is then the last of ``steps``.
     """
 
-    def __init__(self, rng: np.random.Generator, first: Sequence[Step]) -> None:
-        super().__init__(rng)
+    def __init__(
+        self, rng: np.random.Generator, first: Sequence[Step], choose: Choose | None = None
+    ) -> None:
+        super().__init__(rng, choose)
         self._first = first
+
+    def _sampled(self, invocation: Invocation, units: Sequence[str]) -> list[int]:
+        coming = (step for step in self._first[len(self.steps) :])
+        drawn = next((step.sample for step in coming if step.invocation.at == invocation.at), None)
+        if drawn is None:
+            raise DivergedError
+        present, drawn = set(units), dict(drawn)
+        missing = [taken for unit, taken in drawn.items() if unit not in present]
+        for unit in (unit for unit in units if unit not in drawn):
+            drawn[unit] = missing.pop(0) if missing else self._rng.random() < invocation.inclusion
+        return [place for place, unit in enumerate(units) if drawn[unit]]
 
     def _drawn(self, entry: Entry, value: NDArray[Any]) -> Released:
         turn = len(self.steps)

@@ -25,11 +25,18 @@ from dpaudit.auditing.replaying.checks import (
     too_far,
     too_often,
 )
-from dpaudit.auditing.replaying.recording import RecordingNoise, ReplayingNoise, Routine, Runnable
+from dpaudit.auditing.replaying.recording import (
+    Choose,
+    RecordingNoise,
+    ReplayingNoise,
+    Routine,
+    Runnable,
+)
 from dpaudit.auditing.replaying.runs import Ended, Run, equal, ran, shown
 from dpaudit.certificate import Finding
 from dpaudit.errors import PlanMismatchError
 from dpaudit.finding_table import FindingTable
+from dpaudit.ledger import FloatNoise
 from dpaudit.project.foreign import place_of
 
 __all__ = ["Comparison", "Recorded", "ReplayReport", "Routine", "record", "replay"]
@@ -113,14 +120,14 @@ def replay(algorithm: Runnable, x: Any, x_prime: Any, seed: int = 0) -> ReplayRe
     return report
 
 
-def record(algorithm: Runnable, x: Any, seed: int = 0) -> Recorded:
-    """Run an algorithm once, and keep what it released.
+def record(algorithm: Runnable, x: Any, seed: int = 0, choose: Choose | None = None) -> Recorded:
+    """Run an algorithm once, and keep what it released; ``choose`` may say who takes part.
 
     Raises:
         PlanMismatchError: if the run is not what the plan declares.
         Exception: what the run raises.
     """
-    run = ran(algorithm, x, RecordingNoise(_generators(seed)[0]), _generators(seed)[1])
+    run = ran(algorithm, x, RecordingNoise(_generators(seed)[0], choose), _generators(seed)[1])
     if run.ended is Ended.REFUSED:
         raise PlanMismatchError(str(run.error))
     if run.error is not None:
@@ -149,16 +156,24 @@ class Recorded:
         self.run = run
         self.error: Exception = RuntimeError()
 
-    def again(self, data: Any, *, other: bool = False, algorithm: Runnable | None = None) -> Run:
-        """Run on data with the releases of the first run.
+    def again(
+        self,
+        data: Any,
+        *,
+        other: bool = False,
+        algorithm: Runnable | None = None,
+        choose: Choose | None = None,
+    ) -> Run:
+        """Run on data with the releases and samples of the first run.
 
         Args:
             data: of any kind that the algorithm takes.
             other: give the ledger another generator, which nothing released depends on.
             algorithm: an equal one in place of the algorithm.
+            choose: says who takes part, in place of the samples.
         """
         generators = _generators(self.seed)
-        noise = ReplayingNoise(generators[2 if other else 0], self.run.steps)
+        noise = ReplayingNoise(generators[2 if other else 0], self.run.steps, choose)
         return ran(algorithm or self.algorithm, data, noise, generators[1])
 
     def unstable(self, x: Any, telling: Telling = EVERYTHING) -> Finding | None:
@@ -177,6 +192,14 @@ class Recorded:
         if first.finished and equal(first.shown, again.shown):
             return None
         return _found("hidden-randomness", place="its result")
+
+    def with_other_samples(self, x: Any, telling: Telling = EVERYTHING) -> list[Finding]:
+        """What shows who took part, but the values before noise; nothing may."""
+        if not any(step.sample for step in self.run.steps):
+            return []
+        other = FloatNoise(np.random.default_rng([self.seed, 1])).sample
+        again = self.again(x, choose=other)
+        return [*_diverged(self.run, again, telling), *_leaks(self.run, again)]
 
     def against(
         self,

@@ -1,13 +1,15 @@
 """The whole transcript of an algorithm as one release, and its likelihood ratio as the attack.
 
 The ratio of a transcript is the sum over releases of the log ratio of that release given those
-before. An algorithm that releases through a ledger need not say how its queries depend on the past:
-run again on either neighbour with the releases *forced*, it computes them itself.
+before; where units are sampled, that of mixtures (:mod:`dpaudit.auditing.subjects.hidden`). An
+algorithm that releases through a ledger need not say how its queries depend on the past: run again
+on either neighbour with the releases *forced*, it computes them itself.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Unpack
 
@@ -18,14 +20,17 @@ from dpaudit.accounting import privacy_curve
 from dpaudit.auditing.distinguishing.engine import audit_release
 from dpaudit.auditing.execution import Execution, ExecutionFields
 from dpaudit.auditing.replaying.recording import (
+    Choose,
     DivergedError,
     RecordingNoise,
     ReplayableDraw,
     Runnable,
+    Step,
     prepared,
     whole_streams,
 )
 from dpaudit.auditing.replaying.runs import own_copy
+from dpaudit.auditing.subjects.hidden import Hidden, Inside, find_hidden
 from dpaudit.certificate import AuditRecord
 from dpaudit.errors import PlanMismatchError, UnsupportedError
 from dpaudit.ledger import Entry, Ledger
@@ -34,7 +39,7 @@ from dpaudit.mechanisms.continual.release import PrefixSums
 from dpaudit.plan import Plan
 from dpaudit.project import AuditPair
 
-__all__ = ["ReplayScore", "Transcripts", "audit_transcript", "refuse_samples"]
+__all__ = ["ReplayScore", "Transcripts", "audit_transcript"]
 
 Floats = NDArray[np.float64]
 
@@ -49,17 +54,21 @@ class Transcripts:
         algorithm: what is run.
         seed: of its own randomness, which is public here: the same in every run.
         entries: room for at least so many.
+        hidden: the unit that neighbours differ in, where units are sampled. Each row then ends with
+            a seed that the samples of all others follow from; they are known to the attacker.
     """
 
     algorithm: Runnable
     seed: int = 0
     entries: int = 0
+    hidden: Hidden | None = None
 
     def __call__(self, data: Any, size: int, rng: np.random.Generator) -> Floats:
         """``size`` transcripts, each after the number of its entries; shape (size, 1 + entries)."""
         plan, rows = self.algorithm.plan(), []
-        for _ in range(size):
-            noise = RecordingNoise(rng)
+        seeds = rng.integers(2**48 if self.hidden else 1, size=(size, 1))
+        for (seed,) in seeds:
+            noise = RecordingNoise(rng, _known(self.hidden, seed, lambda rate: rng.random() < rate))
             ledger = Ledger(plan, noise=noise)
             self.algorithm.run(own_copy(data), ledger, np.random.default_rng(self.seed))
             rows.append(np.concatenate([np.ravel(step.released) for step in noise.steps]))
@@ -68,14 +77,18 @@ class Transcripts:
         for row, entries in zip(whole, rows, strict=True):
             row[0] = entries.size
             row[1 : 1 + entries.size] = entries
-        return whole
+        return whole if self.hidden is None else np.hstack([whole, seeds])
+
+
+def _known(hidden: Hidden | None, seed: float, inside: Inside) -> Choose | None:
+    return None if hidden is None else hidden.choose(int(seed), inside)
 
 
 class _ForcedNoise(RecordingNoise):
     """Releases what it is told."""
 
-    def __init__(self, transcript: Floats) -> None:
-        super().__init__(np.random.default_rng(0))
+    def __init__(self, transcript: Floats, choose: Choose | None) -> None:
+        super().__init__(np.random.default_rng(0), choose)
         self.left = transcript
 
     def _drawn(self, entry: Entry, value: NDArray[Any]) -> Released:
@@ -98,16 +111,11 @@ class _ForcedNoise(RecordingNoise):
         self.left = self.left[size:]
         return released
 
-    def log_density(self) -> float:
-        """The declared log-density of all that was released, given what came before."""
-        return sum(
-            float(
-                step.invocation.mechanism.log_density(np.asarray(step.released)[None], step.value)[
-                    0
-                ]
-            )
-            for step in whole_streams(self.steps)
-        )
+    def log_densities(self) -> Iterator[tuple[Step, float]]:
+        """The declared log-density of each release, given what came before."""
+        for step in whole_streams(self.steps):
+            released = np.asarray(step.released)[None]
+            yield step, float(step.invocation.mechanism.log_density(released, step.value)[0])
 
 
 @dataclass(frozen=True)
@@ -119,32 +127,52 @@ class ReplayScore:
         x: one neighbour.
         x_prime: the other.
         seed: of the algorithm's own randomness, as in :class:`Transcripts`.
+        hidden: as there.
     """
 
     algorithm: Runnable
     x: Any
     x_prime: Any
     seed: int = 0
+    hidden: Hidden | None = None
     name: str = "log-likelihood ratio of the transcript"
     method: str = "white-box transcript likelihood ratio, by replay"
 
     def __call__(self, outputs: Floats) -> Floats:
         """One log ratio for each transcript."""
-        return np.array([self._ratio(row[1 : 1 + int(row[0])]) for row in outputs])
+        return np.array([self._ratio(row) for row in outputs])
 
-    def _ratio(self, transcript: Floats) -> float:
-        over, under = (self._log_density(data, transcript) for data in (self.x, self.x_prime))
+    def _ratio(self, row: Floats) -> float:
+        over, under = (self._log_density(data, row) for data in (self.x, self.x_prime))
         return 0.0 if over == under else over - under
 
-    def _log_density(self, data: Any, transcript: Floats) -> float:
-        """Declared log-density; minus infinity if the data lead to other releases."""
-        noise = _ForcedNoise(transcript)
+    def _log_density(self, data: Any, row: Floats) -> float:
+        """Declared log-density; of samples that one unit may be in, the mixture, step by step."""
+        out = self._forced(data, row, inside=False)
+        if self.hidden is None or out is None:
+            return -np.inf if out is None else sum(density for _, density in out)
+        within = self._forced(data, row, inside=True)
+        return -np.inf if within is None else sum(map(_mixed, out, within))
+
+    def _forced(self, data: Any, row: Floats, *, inside: bool) -> list[tuple[Step, float]] | None:
+        """Each release with its log-density; None if the data lead to other releases."""
+        noise = _ForcedNoise(
+            row[1 : 1 + int(row[0])], _known(self.hidden, row[-1], lambda rate: inside)
+        )
         ledger = Ledger(self.algorithm.plan(), noise=noise)
         try:
             self.algorithm.run(own_copy(data), ledger, np.random.default_rng(self.seed))
         except (DivergedError, PlanMismatchError):
-            return -np.inf
-        return -np.inf if noise.left.size else noise.log_density()
+            return None
+        return None if noise.left.size else list(noise.log_densities())
+
+
+def _mixed(out: tuple[Step, float], within: tuple[Step, float]) -> float:
+    """The log-density of a release whose sample may hold the unit."""
+    rate = out[0].invocation.inclusion
+    if rate == 1:
+        return within[1]
+    return float(np.logaddexp(math.log1p(-rate) + out[1], math.log(rate) + within[1]))
 
 
 def audit_transcript(
@@ -174,36 +202,24 @@ def audit_transcript(
 
     Raises:
         InputError: as :func:`~dpaudit.auditing.distinguishing.engine.audit_release`.
-        UnsupportedError: if a mechanism declares no density, or the plan samples units.
+        UnsupportedError: if a mechanism declares no density, or units are sampled otherwise than
+            by ``ledger.sample``, or as no theorem covers.
     """
     execution = execution.updated(fields)
     seed = execution.known_seed()
     plan = algorithm.plan()
-    refuse_samples(plan)
+    hidden = find_hidden(algorithm, pair, seed)
     return audit_release(
-        Transcripts(algorithm, seed, _most_entries(algorithm, pair, seed)),
+        Transcripts(algorithm, seed, _most_entries(algorithm, pair, seed), hidden),
         pair,
         epsilon=epsilon,
         delta=delta,
         curve=_curve(plan, epsilon, delta) if curve else None,
-        score=ReplayScore(algorithm, pair.x, pair.x_prime, seed),
+        score=ReplayScore(algorithm, pair.x, pair.x_prime, seed, hidden),
         stop_early=stop_early,
         execution=execution,
         seed=seed,
     )
-
-
-def refuse_samples(plan: Plan) -> None:
-    """Refuse a plan whose releases have a mixture of densities.
-
-    Raises:
-        UnsupportedError: if it samples units.
-    """
-    if any(each.sampling for each in plan.invocations):
-        raise UnsupportedError(
-            "the plan samples units: a transcript audit knows the sample, which the adversary of "
-            "an amplified guarantee does not; attack audit_release instead."
-        )
 
 
 def _most_entries(algorithm: Runnable, pair: AuditPair, seed: int) -> int:

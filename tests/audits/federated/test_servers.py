@@ -88,7 +88,7 @@ def test_a_ledger_finds_the_missing_noise_by_itself():
     rng = np.random.default_rng(0)
     with pytest.raises(PlanMismatchError, match="declare what runs"):  # noqa: PT012, SIM117
         with Ledger(subject.running_plan(), rng=rng) as ledger:
-            server = subject.server(ledger, rng)
+            server = subject.server(ledger)
             for turn in range(subject.rounds):
                 assert not server.round(turn, []).vectors.any()
 
@@ -102,6 +102,6 @@ def test_a_right_server_never_broadcasts_zeros():
 def test_wrong_noise_is_refused_by_a_ledger_of_the_plan():
     subject = small(ForgottenLargestWeight)
     rng = np.random.default_rng(0)
-    server = subject.server(Ledger(subject.plan(), rng=rng), rng)
+    server = subject.server(Ledger(subject.plan(), rng=rng))
     with pytest.raises(PlanMismatchError):
         server.round(0, [])

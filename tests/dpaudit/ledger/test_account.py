@@ -1,4 +1,4 @@
-"""Groups are disjoint, whatever a program says of them."""
+"""Groups are disjoint, whatever a program says of them; and one sample serves one release."""
 
 import numpy as np
 import pytest
@@ -6,6 +6,7 @@ from examples import LAPLACE, RESPONSE, gaussian_invocation
 
 from dpaudit import (
     AddRemove,
+    FixedSizeSampling,
     Group,
     InputError,
     Invocation,
@@ -15,11 +16,13 @@ from dpaudit import (
     MetricBall,
     Plan,
     PlanMismatchError,
+    PoissonSampling,
     ReplaceOne,
     TrustModel,
     ZeroOut,
     guarantee,
 )
+from dpaudit.errors import ClosedLedgerError
 
 NOISE = Laplace(1.0)
 
@@ -164,3 +167,52 @@ def test_a_local_clip_is_wider_than_the_sensitivity():
         with pytest.raises(InputError, match="of 4 entries"):
             near.require_covered(4)  # all of which may move, by the radius in L2
     assert LAPLACE.clip == (-2.0, 2.0)
+
+
+def sampled_ledger(sampling):
+    use = gaussian_invocation(relation=ReplaceOne(), sampling=sampling, count=2, at="sum")
+    return Ledger(Plan.of(use), rng=np.random.default_rng(0)), use.mechanism
+
+
+def test_every_release_of_a_sampled_label_has_a_sample_of_its_own():
+    ledger, noise = sampled_ledger(PoissonSampling(0.5))
+    ledger.sample("ab", at="sum")
+    with pytest.raises(PlanMismatchError, match="sample that waits for its release"):
+        ledger.sample("ab")
+    ledger.release(noise, 0.0, at="sum")
+    with pytest.raises(PlanMismatchError, match="needs a sample for each release"):
+        ledger.release(noise, 0.0)
+    assert len(ledger) == 1
+    ledger.sample("ab")
+    ledger.release(noise, 0.0)
+    ledger.check()
+
+
+def test_who_samples_without_the_ledger_is_let_through():
+    ledger, noise = sampled_ledger(PoissonSampling(0.5))
+    ledger.release(noise, 0.0)
+    ledger.release(noise, 0.0)
+    ledger.check()
+
+
+@pytest.mark.parametrize(
+    ("sampling", "units", "error", "sentence"),
+    [
+        (None, "ab", PlanMismatchError, "'sum' is not declared with sampling"),
+        (FixedSizeSampling(1, 3), "ab", InputError, "the declared population of 3"),
+        (PoissonSampling(0.5), "aba", InputError, "names one of them twice"),
+        (PoissonSampling(0.5), ["a", 1], InputError, "unit is a int"),
+    ],
+)
+def test_samples_are_of_named_units_as_declared(sampling, units, error, sentence):
+    ledger, noise = sampled_ledger(sampling)
+    with pytest.raises(error, match=sentence):
+        ledger.sample(units, at="sum")
+    ledger.release(noise, 0.0)  # nothing waits
+
+
+def test_a_closed_ledger_draws_no_samples():
+    ledger, _ = sampled_ledger(PoissonSampling(0.5))
+    ledger.close()
+    with pytest.raises(ClosedLedgerError):
+        ledger.sample("ab")

@@ -10,11 +10,14 @@ from dpaudit import (
     Contribution,
     DiscreteGaussian,
     DiscreteLaplace,
+    FixedSizeSampling,
     Gaussian,
     Laplace,
     Ledger,
     Plan,
+    PoissonSampling,
     RandomizedResponse,
+    ReplaceOne,
 )
 from dpaudit.auditing.noise.laws import p_value
 from dpaudit.errors import InputError, UnsupportedError
@@ -213,3 +216,15 @@ def test_many_releases_at_once_are_drawn_together():
 
     seconds(True)
     assert 2 * seconds(True) < seconds(False)
+
+
+@pytest.mark.parametrize("sampling", [PoissonSampling(0.25), FixedSizeSampling(5, 20)])
+def test_samples_have_the_declared_law(sampling):
+    """2000 events of 1/4 for each of 20 units, within 6 standard deviations (below 1e-7)."""
+    use = gaussian_invocation(relation=ReplaceOne(), sampling=sampling)
+    samples = [SecureNoise().sample(use, [""] * 20) for _ in range(2_000)]
+    assert all(sample == sorted(set(sample)) for sample in samples)
+    counts = np.bincount(np.concatenate(samples).astype(int), minlength=20)
+    assert abs(counts - 500).max() < 6 * math.sqrt(2_000 * 0.25 * 0.75)
+    if isinstance(sampling, FixedSizeSampling):
+        assert {len(sample) for sample in samples} == {5}

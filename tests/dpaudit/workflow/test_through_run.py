@@ -1,5 +1,6 @@
 """The real run is attacked, with no model by its author."""
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -94,6 +95,38 @@ def test_who_is_sampled_is_not_the_adversary_s_to_know():
 
     with pytest.raises(UnsupportedError, match="the plan samples units"):
         audit_run(Sampled(), "x", Claim(1.0), RUNS)
+
+
+@dataclass(frozen=True)
+class BySample(Total):
+    """A sum of a Poisson sample, or of all, at half the noise that is declared for these."""
+
+    rate: float = 0.5
+    everybody: bool = False
+
+    def plan(self):
+        use = Invocation(
+            Laplace(self.declared), 1.0, *FACTS, at="sum", sampling=PoissonSampling(self.rate)
+        )
+        return Plan.of(use)
+
+    def run(self, rows, ledger, rng):
+        sample = ledger.sample([f"row {n}" for n in range(len(rows))])
+        chosen = rows if self.everybody else np.asarray(rows)[sample]
+        total = self.factor * np.clip(np.nan_to_num(chosen), 0, 1).sum()
+        return RunResult({"sum": ledger.release(Laplace(self.declared), total, at="sum")})
+
+
+def test_samples_of_the_ledger_are_the_adversary_s_to_know_but_for_one_unit():
+    """Rows are removed, whatever their numbers are then."""
+    claim = Claim(math.log1p(0.5 * math.expm1(1.0)))
+    record = audit_run(BySample(), "x", claim, RUNS)
+    assert not record.refuted
+    assert record.epsilon_lower <= claim.epsilon
+    assert "removed" in record.pair["x_prime"]
+    assert audit_run(BySample(factor=12.0), "x", claim, RUNS).refuted
+    with pytest.raises(InputError, match="the unit is in no sample"):
+        audit_run(BySample(everybody=True), "x", claim, RUNS)
 
 
 def test_a_neighbour_must_move_something():

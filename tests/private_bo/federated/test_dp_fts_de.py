@@ -58,8 +58,8 @@ def test_replay_sees_the_wrong_clip() -> None:
     """S in place of S/√P moves the release by √P times what is declared."""
 
     class Wrong(DPFTSDE):
-        def server(self, ledger, rng):  # type: ignore[no-untyped-def]
-            server = super().server(ledger, rng)
+        def server(self, ledger):  # type: ignore[no-untyped-def]
+            server = super().server(ledger)
             server.clip *= math.sqrt(self.regions)
             return server
 

@@ -48,14 +48,12 @@ class ServerSetup:
 
     Attributes:
         algorithm: public.
-        samples: draws the samples.
-        noise: draws the privacy noise.
+        noise: draws the samples and the privacy noise.
         patience: seconds that a round may wait.
         seed: for the certificate.
     """
 
     algorithm: DPFTSDE
-    samples: np.random.Generator
     noise: np.random.Generator
     patience: float
     seed: int
@@ -95,8 +93,7 @@ def hand_out(
     """
     _, own, noise = generators(seed)
     streams, server = Streams.of(own), folder / "server"
-    samples, noise = _detached(streams.server()), _detached(noise)
-    _write_setup(server, ServerSetup(algorithm, samples, noise, patience, seed))
+    _write_setup(server, ServerSetup(algorithm, _detached(noise), patience, seed))
     agents = [folder / f"agent-{n}" for n in range(algorithm.agents)]
     model = AgentModel(algorithm, problem.domain)
     for n, place in enumerate(agents):

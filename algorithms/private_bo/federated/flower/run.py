@@ -150,7 +150,7 @@ def in_process(
         agents = algorithm.team(problem, streams)
         transport = Recorded(Selected(InProcess(agents), arrives))
         with Ledger(algorithm.plan(), rng=noise) as ledger:
-            algorithm.play(algorithm.server(ledger, streams.server()), transport)
+            algorithm.play(algorithm.server(ledger), transport)
     # An agent that is cut off in iteration t has made its initial queries and those before t.
     made = {n: algorithm.initial + t - 1 if t else 0 for n, t in stops.items()}
     choices = (tuple(row[: made.get(number)]) for number, row in enumerate(agents.choices.tolist()))

@@ -64,7 +64,7 @@ def _serve(grid: Grid, folder: Path) -> None:
     transport.await_nodes(algorithm.agents, _START)
     recorded = Recorded(transport)
     with Ledger(algorithm.plan(), rng=setup.noise, journal=folder / JOURNAL) as ledger:
-        server = algorithm.server(ledger, setup.samples)
+        server = algorithm.server(ledger)
         algorithm.play(server, recorded)
     result = {
         "broadcasts": recorded.releases.tolist(),

@@ -20,6 +20,8 @@ from dpaudit import (
     TrustModel,
 )
 from dpaudit.auditing.rehearsal.rehearse import rehearse
+from dpaudit.certificate import Premise, Standing
+from dpaudit.certificate.assumptions import assumptions_of
 from dpaudit.errors import InputError
 from dpaudit.mechanisms import BinaryTree, ContinualLaplace
 from dpaudit.project import Move
@@ -223,6 +225,45 @@ def test_a_sample_is_kept_where_rows_are_replaced(seed):
     wrong = rehearse(Sampled(clip=False), ROWS, seed=seed)
     (found,) = (each for each in wrong.findings if each.rule == "sensitivity-understated")
     assert "2 steps from each other" in found.message
+
+
+@dataclass(frozen=True)
+class ByLedger(Sampled):
+    """The same by ledger.sample, as a mistake may have it."""
+
+    mistake: str = ""
+
+    def run(self, rows, ledger, rng):
+        bounded, sums, shown = np.clip(np.nan_to_num(rows), 0, 1), [], 0
+        for _ in range(3):
+            sample = ledger.sample([f"row {n}" for n in range(len(rows))], at="sum")
+            if self.mistake == "everybody":
+                sample = range(len(rows))
+            shown += len(sample)
+            sums.append(ledger.release(NOISE, bounded[list(sample)].sum(), at="sum"))
+        shows = {"sampled": shown} if self.mistake == "shows" else {}
+        return RunResult({"sums": sums, **shows})
+
+
+def sampling_stands(subject):
+    made = rehearse(subject, ROWS)
+    known = assumptions_of(subject.plan(), code=True, rehearsal=made.record, findings=made.findings)
+    (found,) = (each for each in known if each.premise is Premise.SAMPLING)
+    return found.standing, [each.rule for each in made.findings]
+
+
+def test_samples_of_the_ledger_are_tested_and_others_assumed():
+    assert sampling_stands(ByLedger()) == (Standing.TESTED, [])
+    assert sampling_stands(Sampled()) == (Standing.ASSUMED, [])
+    everybody = sampling_stands(ByLedger(mistake="everybody"))
+    assert everybody == (Standing.VIOLATED, ["sampled-too-often"])
+
+
+def test_who_was_sampled_is_not_to_be_seen_in_the_result():
+    made = rehearse(ByLedger(mistake="shows"), ROWS)
+    (found,) = made.findings
+    assert found.rule == "result-not-from-releases"
+    assert "the same data, other samples" in found.message
 
 
 def test_only_draws_that_were_tested_are_counted():

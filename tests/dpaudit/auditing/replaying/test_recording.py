@@ -4,7 +4,16 @@ import numpy as np
 import pytest
 from examples import gaussian_invocation
 
-from dpaudit import Gaussian, Laplace, Ledger, Plan, PlanMismatchError, UnsupportedError
+from dpaudit import (
+    Gaussian,
+    Laplace,
+    Ledger,
+    Plan,
+    PlanMismatchError,
+    PoissonSampling,
+    ReplaceOne,
+    UnsupportedError,
+)
 from dpaudit.auditing.replaying.recording import (
     DivergedError,
     RecordingNoise,
@@ -90,3 +99,43 @@ def test_a_routine_is_a_plan_and_a_function():
 def test_values_are_prepared_as_the_mechanism_does():
     assert prepared(NOISE, 7.0).tolist() == 1.0
     assert prepared(Gaussian(1.0), [1, 2]).tolist() == [1.0, 2.0]
+
+
+def sampled(units, noise):
+    use = gaussian_invocation(
+        mechanism=NOISE, relation=ReplaceOne(), sampling=PoissonSampling(0.5), count=20, at="round"
+    )
+    ledger, seen = Ledger(Plan.of(use), noise=noise), []
+    for _ in range(20):
+        seen.append([units[place] for place in ledger.sample(units)])
+        ledger.release(NOISE, 0.0, at="round")
+    return seen
+
+
+def test_samples_are_kept_and_replayed_by_the_names_of_units():
+    first = RecordingNoise(np.random.default_rng(0))
+    seen = sampled("abcde", first)
+    kept = [[unit for unit, inside in step.sample.items() if inside] for step in first.steps]
+    assert kept == seen
+    assert [] not in seen[:1]
+    again = sampled("dac", ReplayingNoise(np.random.default_rng(1), first.steps))
+    assert [set(each) for each in again] == [set(each) & set("dac") for each in seen]
+    other = sampled("abcdz", ReplayingNoise(np.random.default_rng(1), first.steps))
+    assert [set(each) for each in other] == [
+        {"z" if unit == "e" else unit for unit in each} for each in seen
+    ]
+    added = sampled("abcdef", ReplayingNoise(np.random.default_rng(1), first.steps))
+    assert [[unit for unit in each if unit != "f"] for each in added] == seen
+    assert 0 < sum("f" in each for each in added) < 20
+
+
+def test_whoever_chooses_is_asked_in_place_of_a_draw():
+    first = RecordingNoise(np.random.default_rng(0), lambda use, units: [1])
+    assert sampled("abc", first) == [["b"]] * 20
+    again = ReplayingNoise(np.random.default_rng(0), first.steps, lambda use, units: [0, 2])
+    assert sampled("abc", again) == [["a", "c"]] * 20
+
+
+def test_a_sample_that_the_first_run_did_not_draw_ends_the_replay():
+    with pytest.raises(DivergedError):
+        sampled("abc", ReplayingNoise(np.random.default_rng(0), recorded([0.0] * 3)[0].steps))

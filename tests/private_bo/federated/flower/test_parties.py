@@ -20,7 +20,7 @@ def state(generator: np.random.Generator) -> int:
 def test_an_agent_holds_its_own_objective_and_generator_alone(tmp_path: Path) -> None:
     server, agents = parties(tmp_path)
     streams = Streams.of(generators(SEED)[1])
-    others = [streams.agent(n) for n in (0, 2)] + [streams.server(), generators(SEED)[2]]
+    others = [streams.agent(n) for n in (0, 2)] + [generators(SEED)[2]]
     content = (agents[1] / "setup.pickle").read_bytes()
     secrets = [*map(state, others), *streams.entropy]
     for secret in secrets:
@@ -38,11 +38,10 @@ def test_an_agent_holds_its_own_objective_and_generator_alone(tmp_path: Path) ->
         assert folder.stat().st_mode & 0o077 == 0
 
 
-def test_the_server_holds_its_generators_and_no_objective(tmp_path: Path) -> None:
+def test_the_server_holds_its_generator_and_no_objective(tmp_path: Path) -> None:
     server, _ = parties(tmp_path)
     setup: ServerSetup = setup_in(server)
     assert setup.algorithm == ALGORITHM
-    assert state(setup.samples) == state(Streams.of(generators(SEED)[1]).server())
     assert state(setup.noise) == state(generators(SEED)[2])
     content = (server / "setup.pickle").read_bytes()
     assert not any(problem().values(n).tobytes() in content for n in range(3))
