@@ -14,6 +14,7 @@ from .certificate import certify as certify
 from .errors import BudgetExceededError as BudgetExceededError
 from .errors import ClosedLedgerError as ClosedLedgerError
 from .errors import DpAuditError as DpAuditError
+from .errors import InconclusiveError as InconclusiveError
 from .errors import InputError as InputError
 from .errors import PlanMismatchError as PlanMismatchError
 from .errors import TamperedError as TamperedError

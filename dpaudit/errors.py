@@ -7,6 +7,7 @@
     │   ├── UnsupportedError     the input is sound, but no theorem or library covers the wish
     │   ├── TamperedError        a ledger or certificate does not match its own hashes
     │   └── JournalError         a journal cannot be written; nothing was drawn
+    ├── InconclusiveError        the audit could not end: nothing is refuted, and nothing is well
     ├── PlanMismatchError        what ran differs from what was declared
     ├── BudgetExceededError      a release would exceed the budget; nothing was drawn
     └── ClosedLedgerError        a release was asked of a ledger that is closed
@@ -33,6 +34,10 @@ class TamperedError(InputError):
 
 class JournalError(InputError):
     """A journal cannot be written, so that nothing was drawn and nothing more will be."""
+
+
+class InconclusiveError(DpAuditError):
+    """Code under audit died, hung or gave runs that are not independent; nothing is decided."""
 
 
 class PlanMismatchError(DpAuditError):

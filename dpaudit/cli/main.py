@@ -13,7 +13,8 @@ import typer
 
 from dpaudit.cli import audit_command, commands, plan_commands, project_commands, replay_command
 from dpaudit.cli.exits import Exit
-from dpaudit.errors import DpAuditError, InputError
+from dpaudit.cli.guard import guarded
+from dpaudit.errors import DpAuditError, InconclusiveError, InputError
 from dpaudit.extras import lacking
 
 __all__ = ["app", "main"]
@@ -45,9 +46,16 @@ app.command("init")(project_commands.init)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Run the command line and leave with its exit code."""
-    with warnings.catch_warnings():
-        sys.exit(_outcome(sys.argv[1:] if arguments is None else list(arguments)))
+    """Run the command line and leave with its exit code.
+
+    Args:
+        arguments: of a caller in Python, who keeps its process; those of the process itself are
+            run by a copy of it, under guard.
+    """
+    if arguments is not None:
+        with warnings.catch_warnings():
+            sys.exit(_outcome(list(arguments)))
+    sys.exit(guarded(lambda: _outcome(sys.argv[1:])))
 
 
 def _outcome(arguments: list[str]) -> int:
@@ -68,8 +76,16 @@ def _outcome(arguments: list[str]) -> int:
         code = command.main(arguments, prog_name="dpaudit", standalone_mode=False)
     except InputError as error:
         return _write_error(str(error), Exit.INPUT)
+    except InconclusiveError as error:
+        return _write_error(str(error), Exit.UNPROVEN)
     except DpAuditError as error:
         return _write_error(str(error), Exit.REFUTED)
+    except SystemExit as error:  # of foreign code: whatever its status, nothing is decided
+        return _write_error(
+            f"the audited code ended the process (SystemExit {error.code!s:.80}) before the "
+            "command was done, so nothing is decided; code under audit must return.",
+            Exit.UNPROVEN,
+        )
     except (KeyboardInterrupt, typer.Abort):
         return _write_error("interrupted", Exit.INTERRUPTED)
     except Exception as error:
