@@ -6,6 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from dpaudit.auditing.distinguishing import experiment
+
 pytest.register_assert_rewrite(
     *(path.stem for path in (Path(__file__).parent / "support").glob("*.py"))
 )
@@ -21,3 +23,13 @@ def interruptible() -> Iterator[None]:
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     yield
     signal.signal(signal.SIGINT, before)
+
+
+@pytest.fixture(autouse=True)
+def few_children(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Runs are drawn in the process of the test, which gives the same in a third of the time.
+
+    Tests of the processes have the mark ``processes``.
+    """
+    if request.node.get_closest_marker("processes") is None:
+        monkeypatch.setattr(experiment, "CHILDREN", 0)

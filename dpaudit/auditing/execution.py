@@ -28,7 +28,18 @@ from dpaudit.errors import DpAuditError, InputError
 from dpaudit.extras import needed
 from dpaudit.project.execution import DEFAULTS, Execution, ExecutionFields, Progress
 
-__all__ = ["DEFAULTS", "Execution", "ExecutionFields", "Mapped", "Progress", "workers"]
+__all__ = [
+    "DEFAULTS",
+    "ONE_THREAD",
+    "Execution",
+    "ExecutionFields",
+    "Mapped",
+    "Progress",
+    "Worker",
+    "packed",
+    "unpacked",
+    "workers",
+]
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -37,14 +48,18 @@ AHEAD = 4
 """Items a worker that are under way before their results are asked for."""
 GRACE = 0.5
 """Seconds that a worker may take to finish what nobody waits for any more."""
-_THREADS = (
-    "OMP_NUM_THREADS",
-    "OPENBLAS_NUM_THREADS",
-    "MKL_NUM_THREADS",
-    "BLIS_NUM_THREADS",
-    "VECLIB_MAXIMUM_THREADS",
-    "NUMEXPR_NUM_THREADS",
+ONE_THREAD = dict.fromkeys(
+    (
+        "OMP_NUM_THREADS",
+        "OPENBLAS_NUM_THREADS",
+        "MKL_NUM_THREADS",
+        "BLIS_NUM_THREADS",
+        "VECLIB_MAXIMUM_THREADS",
+        "NUMEXPR_NUM_THREADS",
+    ),
+    "1",
 )
+"""What libraries for linear algebra read when they are loaded."""
 
 
 class Mapped(Protocol):
@@ -78,7 +93,7 @@ def workers(execution: Execution) -> Iterator[Mapped]:
 # -- processes ------------------------------------------------------------------------------------
 
 
-class _Worker(SpawnProcess):
+class Worker(SpawnProcess):
     """A fresh interpreter with one thread for linear algebra, which does not run ``__main__``.
 
     A script that starts an audit would start it again in every worker; its functions travel by
@@ -86,9 +101,10 @@ class _Worker(SpawnProcess):
     """
 
     def start(self) -> None:
-        main, kept = sys.modules["__main__"], {name: os.environ.get(name) for name in _THREADS}
+        """Start it, with an empty ``__main__`` and one thread."""
+        main, kept = sys.modules["__main__"], {name: os.environ.get(name) for name in ONE_THREAD}
         sys.modules["__main__"] = ModuleType("__main__")
-        os.environ.update(dict.fromkeys(_THREADS, "1"))
+        os.environ.update(ONE_THREAD)
         try:
             super().start()
         finally:
@@ -109,7 +125,7 @@ class _Workers(SpawnContext):
 
     def Process(self, *args: Any, **kwargs: Any) -> SpawnProcess:  # type: ignore[override]  # noqa: N802
         """A worker process that has not been started yet."""
-        self.started.append(_Worker(*args, **kwargs))
+        self.started.append(Worker(*args, **kwargs))
         return self.started[-1]
 
 
@@ -117,13 +133,13 @@ class _Workers(SpawnContext):
 def _processes(number: int) -> Iterator[Mapped]:
     context, futures = _Workers(), list[Future[Any]]()
 
-    def submit(packed: bytes, item: Any) -> Future[Any]:
+    def submit(content: bytes, item: Any) -> Future[Any]:
         futures[:] = [each for each in futures if not each.done()]
-        futures.append(executor.submit(_run, packed, item))
+        futures.append(executor.submit(_run, content, item))
         return futures[-1]
 
     def mapped(task: Callable[[Item], Result], items: Iterable[Item], /) -> Iterator[Result]:
-        return _in_order(partial(submit, _packed(task)), items, AHEAD * number, "a worker process")
+        return _in_order(partial(submit, packed(task)), items, AHEAD * number, "a worker process")
 
     executor = ProcessPoolExecutor(number, mp_context=context, initializer=_begin)
     try:
@@ -167,8 +183,8 @@ def _cluster(address: str) -> Iterator[Mapped]:
         ) from None
 
     def mapped(task: Callable[[Item], Result], items: Iterable[Item], /) -> Iterator[Result]:
-        packed = client.scatter(_packed(task), broadcast=True)
-        submit = partial(client.submit, _run, packed, pure=False)
+        content = client.scatter(packed(task), broadcast=True)
+        submit = partial(client.submit, _run, content, pure=False)
         ahead = AHEAD * max(1, sum(client.nthreads().values()))
         return _in_order(submit, items, ahead, f"dask at {address}")
 
@@ -203,8 +219,12 @@ def _in_order(
             future.cancel()
 
 
-def _packed(task: Callable[[Any], Any]) -> bytes:
-    """A task as bytes, with the content of modules that another process could not import."""
+def packed(task: Callable[[Any], Any]) -> bytes:
+    """A task as bytes, with the content of modules that another process could not import.
+
+    Raises:
+        InputError: if it cannot be sent.
+    """
     known = cloudpickle.list_registry_pickle_by_value()
     foreign = [
         module
@@ -214,7 +234,7 @@ def _packed(task: Callable[[Any], Any]) -> bytes:
     for module in foreign:
         cloudpickle.register_pickle_by_value(module)
     try:
-        packed: bytes = cloudpickle.dumps(task)
+        content: bytes = cloudpickle.dumps(task)
     except Exception as error:  # noqa: BLE001 - foreign code may raise anything
         raise InputError(
             f"the code cannot be sent to another process ({type(error).__name__}: {error}); run "
@@ -223,7 +243,7 @@ def _packed(task: Callable[[Any], Any]) -> bytes:
     finally:
         for module in foreign:
             cloudpickle.unregister_pickle_by_value(module)
-    return packed
+    return content
 
 
 def _foreign(name: str, module: ModuleType) -> bool:
@@ -236,13 +256,13 @@ def _foreign(name: str, module: ModuleType) -> bool:
     return origin != place
 
 
-_unpacked = lru_cache(maxsize=1)(cloudpickle.loads)
+unpacked = lru_cache(maxsize=1)(cloudpickle.loads)
 
 
-def _run(packed: bytes, item: Any) -> Any:
+def _run(content: bytes, item: Any) -> Any:
     """In a worker: the task on an item."""
     try:
-        task = _unpacked(packed)
+        task = unpacked(content)
     except Exception as error:  # noqa: BLE001 - foreign code may raise anything
         raise InputError(
             f"the code cannot be loaded in another process ({type(error).__name__}: {error}); run "

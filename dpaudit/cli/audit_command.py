@@ -25,7 +25,8 @@ def audit(
         str,
         typer.Argument(
             metavar="SUBJECT|FILE.py:function",
-            help="A subject, or a function f(data, rng) or f(data, rng, size).",
+            help="A subject, or a function f(data, rng), f(data, rng, size) for batches, or "
+            "f(data) with its own randomness.",
         ),
     ],
     pair: Annotated[
@@ -81,6 +82,21 @@ def audit(
         float,
         typer.Option("--timeout", parser=number, metavar="SECONDS", help="That one run may take."),
     ] = 60.0,
+    memory: Annotated[
+        float | None,
+        typer.Option("--memory", parser=number, metavar="MB", help="That the code may take."),
+    ] = None,
+    arguments: Annotated[
+        list[str] | None,
+        typer.Option("--arg", metavar="NAME=JSON", help="Set a parameter of the function."),
+    ] = None,
+    own_randomness: Annotated[
+        bool,
+        typer.Option(
+            "--own-randomness",
+            help="The code draws from elsewhere than its rng; no audit of it can be replayed.",
+        ),
+    ] = False,
     journal: Annotated[
         Path | None,
         typer.Option(
@@ -105,6 +121,8 @@ def audit(
         workers=workers,
         dask=dask,
         timeout=timeout,
+        memory=memory,
+        own_randomness=own_randomness,
         journal=journal,
     )
     with foreign_code():
@@ -117,6 +135,7 @@ def audit(
             execution,
             through_run=through_run,
             claim=claim,
+            arguments=arguments or (),
         )
     if output is not None:
         outcome.certificate().save(output)

@@ -182,7 +182,8 @@ def audit(outcome: AuditOutcome, *, as_json: bool) -> None:
     facts.add_row("pair", escape(_pair(record.pair)))
     facts.add_row("method", escape(record.method))
     facts.add_row("event", escape(record.event or "none"))
-    facts.add_row("runs", f"{record.runs} a side, seed {record.seed}")
+    own = record.details.get("own_randomness")
+    facts.add_row("runs", f"{record.runs} a side, {own or f'seed {record.seed}'}")
     if record.power:
         facts.add_row("power", escape(record.power))
     if outcome.rehearsal is not None:

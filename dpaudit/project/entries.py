@@ -17,7 +17,7 @@ from dpaudit.validate import shown
 
 __all__ = ["DRAWN", "AuditEntry", "BudgetEntry", "Code", "SubjectEntry"]
 
-DRAWN = ("runs", "confidence", "seed", "workers", "timeout")
+DRAWN = ("runs", "confidence", "seed", "workers", "timeout", "memory", "own_randomness")
 """Fields of an execution that a project file may give."""
 
 REPEATABLE = Execution(confidence=0.99, seed=0)
@@ -43,6 +43,7 @@ class AuditEntry:
         exact: enumerate the outputs of the declared mechanism in place of runs.
         through_run: attack what the subject's real run releases, on a neighbour of its data.
         code: ``FILE.py:function`` to attack in place of the subject's own releases.
+        arguments: of further parameters of that function, by name.
         epsilon: the ε under test; the claim's where not given.
         delta: the δ under test; the claim's where not given.
     """
@@ -53,6 +54,7 @@ class AuditEntry:
     exact: bool = False
     through_run: bool = False
     code: str | None = None
+    arguments: Mapping[str, Any] = field(default_factory=dict)
     epsilon: float | None = None
     delta: float | None = None
 
@@ -61,6 +63,8 @@ class AuditEntry:
         for name in ("every_pair", "exact", "through_run"):
             if not isinstance(getattr(self, name), bool):
                 raise InputError(f"{name} is {shown(getattr(self, name))}; give true or false.")
+        if self.arguments and (self.code is None or not isinstance(self.arguments, Mapping)):
+            raise InputError("arguments must be a table, of the parameters of a function in code.")
         if self.code is not None:
             validate.text(code=self.code)
             if self.pair is None:

@@ -36,7 +36,8 @@ class Execution(Checked):
     The result follows from ``runs``, ``confidence`` and ``seed``; nothing else changes it.
 
     >>> Execution(runs=2_000, seed=1).updated({"workers": 4})
-    Execution(runs=2000, confidence=0.95, seed=1, workers=4, dask=None, timeout=60.0, journal=None)
+    Execution(runs=2000, confidence=0.95, seed=1, workers=4, dask=None, timeout=60.0, memory=None,
+    own_randomness=False, journal=None)
 
     Attributes:
         runs: on each side.
@@ -45,6 +46,10 @@ class Execution(Checked):
         workers: worker processes of this machine; 1 for none.
         dask: address of a dask scheduler to run on instead (extra ``cluster``).
         timeout: seconds that one run may take; None for any time.
+        memory: MB that the code may take beyond what is in use when it starts (on Linux); None for
+            any.
+        own_randomness: whether the code draws from elsewhere than the generator it is given. Its
+            runs then differ each time.
         journal: file of finished runs, from which a killed audit goes on; it needs a seed.
         progress: is told the runs done and the runs planned.
 
@@ -58,6 +63,8 @@ class Execution(Checked):
     workers: Annotated[int, at_least(1, 4096)] = 1
     dask: Name | None = None
     timeout: Positive | None = 60.0
+    memory: Positive | None = None
+    own_randomness: bool = False
     journal: Path | str | None = None
     progress: Progress | None = field(default=None, compare=False, repr=False)
 
@@ -105,6 +112,8 @@ class ExecutionFields(TypedDict, total=False):
     workers: int
     dask: str | None
     timeout: float | None
+    memory: float | None
+    own_randomness: bool
     journal: Path | str | None
     progress: Progress | None
 

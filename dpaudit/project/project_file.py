@@ -62,7 +62,8 @@ CERTIFICATE = ".json"
 
 _NAME = re.compile(r"[^\W_][\w.-]{0,99}")
 _INDEX = "index"
-_AUDIT = (*DRAWN, "pair", "every_pair", "exact", "through_run", "code", "epsilon", "delta")
+_CODE = ("code", "arguments")
+_AUDIT = (*DRAWN, *_CODE, "pair", "every_pair", "exact", "through_run", "epsilon", "delta")
 _SUBJECT = ("name", "target", "set", "claim", "delta", "accountant", "code", "data", "audit")
 
 

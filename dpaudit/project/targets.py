@@ -33,6 +33,7 @@ __all__ = [
     "find_target",
     "is_subject",
     "load_function",
+    "parse_arguments",
     "parse_claim",
     "parse_settings",
     "registered_subjects",
@@ -87,14 +88,30 @@ def parse_settings(settings: Sequence[str]) -> dict[str, Any]:
     Raises:
         InputError: if one has no ``=``, or a key comes twice.
     """
-    parsed: dict[str, Any] = {}
-    for setting in settings:
-        key, equals, value = setting.partition("=")
+    return {key: _value(text) for key, text in _by_key("--set", settings).items()}
+
+
+def parse_arguments(arguments: Sequence[str]) -> dict[str, Any]:
+    """``NAME=JSON`` texts for the parameters of a function.
+
+    Raises:
+        InputError: if one has no ``=`` or is no JSON, or a name comes twice.
+    """
+    return {
+        name: files.parse_json(text, what=f"--arg {name}")
+        for name, text in _by_key("--arg", arguments).items()
+    }
+
+
+def _by_key(option: str, texts: Sequence[str]) -> dict[str, str]:
+    parsed: dict[str, str] = {}
+    for text in texts:
+        key, equals, value = text.partition("=")
         if not equals or not key:
-            raise InputError(f"--set is {shown(setting)}; it must be of the form key=value.")
+            raise InputError(f"{option} is {shown(text)}; it must be of the form key=value.")
         if key in parsed:
-            raise InputError(f"--set {key} is given twice; keep one of them.")
-        parsed[key] = _value(value)
+            raise InputError(f"{option} {key} is given twice; keep one of them.")
+        parsed[key] = value
     return parsed
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -27,6 +27,7 @@ from dpaudit.project.targets import (
     find_target,
     is_subject,
     load_function,
+    parse_arguments,
     parse_claim,
     parse_settings,
 )
@@ -105,6 +106,7 @@ def audit_target(
     *,
     through_run: bool = False,
     claim: str | None = None,
+    arguments: Sequence[str] = (),
 ) -> AuditOutcome:
     """Attack a subject or a function.
 
@@ -118,6 +120,7 @@ def audit_target(
         through_run: attack the real run of a subject, on its data and a neighbour of them, in place
             of its ``audit_release``.
         claim: what is tested in place of ε and δ, as it is written in a plan file.
+        arguments: ``NAME=JSON`` texts for further parameters of a function.
 
     Raises:
         InputError: if the target, the pair or a number is wrong.
@@ -140,7 +143,10 @@ def audit_target(
             raise InputError("--pair is missing; give two neighbouring data sets as JSON.")
         if stated is None:
             raise InputError("--epsilon is missing; give the claimed ε that is to be tested.")
-        return _audit_function(name, function, neighbours, stated, execution)
+        given = parse_arguments(arguments)
+        return _audit_function(name, function, given, neighbours, stated, execution)
+    if arguments:
+        raise InputError("--arg is given for a subject, which has fields; give --set key=value.")
     return _audit_subject(
         name, settings, neighbours, stated, delta, execution, through_run=through_run
     )
@@ -157,6 +163,7 @@ def _pair(texts: tuple[str, str]) -> AuditPair:
 def _audit_function(
     name: str,
     function: Callable[..., Any],
+    arguments: Mapping[str, Any],
     pair: AuditPair,
     claim: Claim,
     execution: Execution,
@@ -165,7 +172,7 @@ def _audit_function(
 
     with progress_bar(name) as progress:
         record = audit_release(
-            BlackBox(function),
+            BlackBox(function, arguments=arguments),
             pair,
             epsilon=claim.epsilon,
             delta=claim.delta,
@@ -173,6 +180,8 @@ def _audit_function(
             execution=execution,
             progress=progress,
         )
+    if arguments:
+        record = replace(record, details={**record.details, "arguments": dict(arguments)})
     return AuditOutcome(record, None, name)
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from dpaudit.accounting import guarantee
 from dpaudit.certificate import Certificate, Claim, Finding, Severity
-from dpaudit.errors import DpAuditError, InputError, UnsupportedError
+from dpaudit.errors import DpAuditError, InconclusiveError, InputError, UnsupportedError
 from dpaudit.plan import Plan
 from dpaudit.project.entries import BudgetEntry, Code, SubjectEntry
 from dpaudit.project.foreign import foreign
@@ -91,7 +91,8 @@ def _subject_row(
             row = _compared(row, project, baseline)
             return replace(row, files=rendered(entry.name, certificate, project.formats))
     except DpAuditError as error:
-        return replace(row, certificate=None, error=str(error))
+        undecided = isinstance(error, InconclusiveError)
+        return replace(row, certificate=None, error=str(error), inconclusive=undecided)
 
 
 def _unrehearsed(entry: SubjectEntry, certificate: Certificate) -> str:
@@ -158,7 +159,8 @@ def _budget_row(entry: BudgetEntry, rows: Mapping[str, SubjectRow]) -> BudgetRow
     for name in entry.subjects:
         certificate = rows[name].certificate
         if certificate is None:
-            return replace(row, note=f"{name} could not be certified.")
+            status = rows[name].status  # an error, or an attack that decided nothing
+            return replace(row, status=status, note=f"{name} could not be certified.")
         plans[name] = certificate.plan
     try:
         plan = in_sequence(plans)

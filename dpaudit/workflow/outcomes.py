@@ -50,6 +50,7 @@ class SubjectRow:
         files: content of its files by file name.
         since: name of the older certificate that it was compared with; empty where there is none.
         changes: what changed since that.
+        inconclusive: whether the error is that an attack could not decide anything.
         unrehearsed: why the code was not put to the test, though it should be; empty otherwise.
     """
 
@@ -61,12 +62,13 @@ class SubjectRow:
     since: str = ""
     changes: tuple[Change, ...] = ()
     unrehearsed: str = ""
+    inconclusive: bool = False
 
     @property
     def status(self) -> Status:
         """What the row says; code that was not rehearsed is at best unproven."""
         if self.certificate is None:
-            return Status.ERROR
+            return Status.UNPROVEN if self.inconclusive else Status.ERROR
         known = status_of(self.certificate)
         return Status.UNPROVEN if self.unrehearsed and known is Status.CERTIFIED else known
 

@@ -109,7 +109,7 @@ def _records(target: Target, claim: Claim, audit: AuditEntry, label: str) -> Seq
 
 def _code(plan: Plan, claim: Claim, audit: AuditEntry, label: str) -> AuditRecord:
     """Attack a function that is stated to be what the plan declares."""
-    function = BlackBox(load_function(audit.code or ""))
+    function = BlackBox(load_function(audit.code or ""), arguments=audit.arguments)
     curve, looser = claimed_curve(plan, claim)
     with progress_bar(label) as progress:
         record = audit_release(

@@ -17,6 +17,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, Unpack
 
+from dpaudit.auditing.distinguishing.batches import batches_are_runs
 from dpaudit.auditing.distinguishing.blackbox import BlackBox
 from dpaudit.auditing.distinguishing.choosing import choose_score, first_scores
 from dpaudit.auditing.distinguishing.design import Curve, Design, chosen_learner, chosen_scores
@@ -25,7 +26,6 @@ from dpaudit.auditing.distinguishing.experiment import (
     Chunk,
     Experiment,
     Release,
-    Side,
     Stage,
     Trials,
 )
@@ -93,8 +93,11 @@ def audit_release(
         The record, with counts and e-values in ``details``.
 
     Raises:
-        InputError: if the code raises, hangs, returns what cannot be tested or ignores its
-            generator, or if ``runs`` are too few to ever refute the claim.
+        InputError: if the code raises, returns what cannot be tested or ignores its generator, or
+            if ``runs`` are too few to ever refute the claim.
+        InconclusiveError: if the code ends its process, hangs, needs more than the allowed memory
+            or fails on one side only; if its batches are no single runs, or its runs not
+            independent.
         UnsupportedError: if ``learn`` is True, outputs are arrays and scikit-learn is missing.
     """
     execution = execution.updated(fields)
@@ -103,11 +106,16 @@ def audit_release(
     design = Design(Claim(epsilon, delta), execution.confidence, curve, scores, learner, stop_early)
     if isinstance(release, BlackBox):
         release = release.within(execution.timeout)
-    experiment = Experiment(release, pair, execution.known_seed(), execution.timeout)
+        if not release.takes_rng:
+            execution = execution.updated({"own_randomness": True})
+    experiment = Experiment.of(release, pair, execution)
     shown = preflight(experiment)
     if learn is True and math.prod(shown.shape) > 1 and (missing := why_none_is_learned()):
         raise missing
-    experiment = replace(experiment, one_by_one=shown.repeats)
+    one_by_one = shown.repeats
+    if isinstance(release, BlackBox) and release.batched and not one_by_one:
+        one_by_one = not batches_are_runs(experiment, execution.runs)
+    experiment = replace(experiment, one_by_one=one_by_one)
     require_enough_runs(
         design.claim,
         execution.runs,
@@ -129,8 +137,10 @@ def _identity(experiment: Experiment, design: Design, runs: int) -> dict[str, An
     """What determines every run, for the journal."""
     release = experiment.release
     code = release.function if isinstance(release, BlackBox) else release
+    arguments = release.arguments if isinstance(release, BlackBox) else {}
     return {
         "release": re.sub(r" at 0x[0-9a-fA-F]+", "", repr(code)),
+        **({"arguments": as_json({**arguments})} if arguments else {}),
         "pair": as_json([experiment.pair.x, experiment.pair.x_prime]),
         "seed": experiment.seed,
         "runs": runs,
@@ -183,7 +193,7 @@ def _rare_event(design: Design, score: Score, outputs: Both, test_runs: int) -> 
 
 def _sequential(trials: Trials, design: Design, runs: int, experiment: Experiment) -> Outcome:
     """No pilot: the score is fixed, and every run counts from the first."""
-    shown = experiment.outputs(Side.X, Chunk(Stage.CHECK, 2, 0, 1))
+    shown, _ = experiment.both(Chunk(Stage.CHECK, 2, 0, 1))
     score = (design.scores or first_scores(shown))[0]
     point, curve = AnytimeNull(design.claim), design.curve_null()
     used = _feed(trials, design, score, runs, point, curve)
@@ -204,4 +214,5 @@ def _feed(
             (curve is not None and curve.refuted) or design.point_refutes(point)
         ):
             break
+    trials.require_independent()
     return used

@@ -8,24 +8,40 @@ journal of finished chunks lets an experiment go on after a kill.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
 from functools import partial
+from itertools import groupby
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from dpaudit.auditing.children import Child, EndedError, HangsError, generators
+from dpaudit.auditing.distinguishing.dependence import MOST_RUNS, require_independent
 from dpaudit.auditing.distinguishing.journal import TrialJournal
 from dpaudit.auditing.distinguishing.limits import TrialTimeoutError, within_time
 from dpaudit.auditing.distinguishing.outputs import checked_outputs, copies
 from dpaudit.auditing.distinguishing.scores import Score, score_outputs
 from dpaudit.auditing.execution import Execution, Mapped, workers
-from dpaudit.errors import DpAuditError, InputError
+from dpaudit.errors import DpAuditError, InconclusiveError, InputError
+from dpaudit.processes import uninterrupted
 from dpaudit.project import AuditPair
 
-__all__ = ["Both", "Chunk", "Experiment", "Release", "Side", "Stage", "Trials", "chunks"]
+__all__ = [
+    "Both",
+    "Chunk",
+    "Experiment",
+    "OneSidedError",
+    "Release",
+    "Side",
+    "Stage",
+    "Trials",
+    "chunks",
+    "groups",
+    "scored",
+]
 
 Release = Callable[[Any, int, np.random.Generator], Any]
 """``release(data, size, rng)``: ``size`` independent outputs, shape (size, …)."""
@@ -33,6 +49,9 @@ Release = Callable[[Any, int, np.random.Generator], Any]
 Both = tuple[NDArray[np.float64], NDArray[np.float64]]
 """Outputs, or their scores, on x and on x'."""
 
+CHILDREN = 16
+"""Child processes that draw the chunks of a stage on each side, one after the other; 0 for none.
+What they give is the same."""
 CHUNKS = 64
 """Chunks of a stage, about: enough for any number of workers and a fine journal."""
 LARGEST_CHUNK = 16_384
@@ -53,6 +72,11 @@ class Side(IntEnum):
     X = 0
     X_PRIME = 1
 
+    @property
+    def where(self) -> str:
+        """For sentences."""
+        return "on x" if self is Side.X else "on x'"
+
 
 @dataclass(frozen=True)
 class Chunk:
@@ -70,12 +94,27 @@ class Chunk:
     start: int
     size: int
 
+    def runs_on(self, side: Side) -> str:
+        """For sentences."""
+        return f"in runs {self.start + 1} to {self.start + self.size} {side.where}"
+
 
 def chunks(stage: Stage, runs: int) -> Iterator[Chunk]:
     """The chunks of a stage. Their sizes depend on the number of runs alone."""
     size = min(LARGEST_CHUNK, -(-runs // CHUNKS))
     for number, start in enumerate(range(0, runs, max(1, size))):
         yield Chunk(stage, number, start, min(size, runs - start))
+
+
+def groups(parts: Iterable[Chunk], runs: int) -> Iterator[list[Chunk]]:
+    """Those of the chunks of a stage that one child draws, by their numbers."""
+    count = sum(1 for _ in chunks(Stage.TEST, runs))
+    shared = groupby(parts, key=lambda part: part.number * max(1, CHILDREN) // count)
+    return (list(group) for _, group in shared)
+
+
+class OneSidedError(InconclusiveError):
+    """The code refuses the data of one side."""
 
 
 @dataclass(frozen=True)
@@ -89,6 +128,8 @@ class Experiment:
         timeout: seconds that one run may take; None for any time.
         one_by_one: whether the code is asked for one output a call. Code that makes the same batch
             whatever its seed would otherwise pass for independent runs.
+        memory: MB that the code may take; None for any.
+        own_randomness: whether the code draws from elsewhere than the generator it is given.
     """
 
     release: Release
@@ -96,6 +137,8 @@ class Experiment:
     seed: int
     timeout: float | None = None
     one_by_one: bool = False
+    memory: float | None = None
+    own_randomness: bool = False
 
     def generator(self, stage: Stage, side: Side, number: int) -> np.random.Generator:
         """The generator of a chunk: a spawned child of the experiment's seed."""
@@ -104,15 +147,15 @@ class Experiment:
         )
 
     def outputs(self, side: Side, chunk: Chunk) -> NDArray[np.float64]:
-        """The outputs of one side of a chunk, shape (size, …), checked.
+        """The outputs of one side of a chunk, shape (size, …), checked; drawn in this process.
 
         Raises:
-            InputError: if the code raises, hangs, or returns what cannot be tested.
+            InputError: if the code raises, or returns what cannot be tested.
+            InconclusiveError: if it hangs, or there is too little memory.
         """
         fresh = copies(self.pair.x if side is Side.X else self.pair.x_prime)
         rng = self.generator(chunk.stage, side, chunk.number)
-        where = "on x" if side is Side.X else "on x'"
-        runs = f"in runs {chunk.start + 1} to {chunk.start + chunk.size} {where}"
+        where, runs = side.where, chunk.runs_on(side)
         limit = None if self.timeout is None else self.timeout * chunk.size
 
         def call() -> Any:
@@ -124,9 +167,11 @@ class Experiment:
         try:
             raw = within_time(limit, call)
         except TrialTimeoutError:
-            raise InputError(
-                f"the mechanism took more than {self.timeout:g} s a run {runs}; it hangs, or needs "
-                "a larger timeout."
+            raise InconclusiveError(self._too_slow(runs)) from None
+        except MemoryError:
+            allowed = "" if self.memory is None else f" of {self.memory:g} MB"
+            raise InconclusiveError(
+                f"the mechanism needs more than its memory{allowed} {runs}; allow more."
             ) from None
         except DpAuditError as error:
             raise InputError(f"the mechanism failed {where}: {_sentence(error)}") from None
@@ -138,13 +183,79 @@ class Experiment:
             ) from None
         return checked_outputs(raw, chunk.size, runs)
 
-    def both(self, chunk: Chunk, score: Score | None = None) -> Both:
-        """Outputs (or, given a score, their scores) of both sides of a chunk."""
-        x, x_prime = (self.outputs(side, chunk) for side in Side)
+    def _too_slow(self, runs: str) -> str:
         return (
-            (x, x_prime)
-            if score is None
-            else (score_outputs(score, x), score_outputs(score, x_prime))
+            f"the mechanism took more than {self.timeout:g} s a run {runs}; it hangs, or needs a "
+            "larger timeout."
+        )
+
+    def both(self, chunk: Chunk, score: Score | None = None) -> Both:
+        """Outputs (or, given a score, their scores) of both sides of a chunk, drawn in children."""
+        with self.drawing() as draw:
+            return scored(draw(chunk), score)
+
+    @contextlib.contextmanager
+    def drawing(self) -> Iterator[Callable[[Chunk], Both]]:
+        """What draws both sides of chunks, each side in a child process of its own.
+
+        Raises:
+            InputError: (when it draws) if the code raises, or returns what cannot be tested.
+            InconclusiveError: if it ends its process, hangs, needs too much memory, or fails on one
+                side only.
+        """
+        draws: list[Callable[[Chunk], Any]] = [partial(self.outputs, side) for side in Side]
+        reseeded = generators() if self.own_randomness else ()
+        with contextlib.ExitStack() as stack:
+            if CHILDREN:
+                with uninterrupted():
+                    draws = [
+                        stack.enter_context(Child(draw, self.memory, reseeded)).ask
+                        for draw in draws
+                    ]
+            yield partial(self._both, draws)
+
+    def _both(self, draws: Sequence[Callable[[Chunk], Any]], chunk: Chunk) -> Both:
+        drawn: list[NDArray[np.float64]] = []
+        failures: list[DpAuditError] = []
+        for side, draw in zip(Side, draws, strict=True):
+            runs = chunk.runs_on(side)
+            try:
+                drawn.append(draw(chunk))
+            except EndedError as how:
+                failures.append(
+                    InconclusiveError(f"the mechanism ended its process {runs}: {how}.")
+                )
+            except HangsError:
+                failures.append(InconclusiveError(self._too_slow(runs)))
+            except (InputError, InconclusiveError) as error:
+                failures.append(error)
+        if len(failures) == 1:
+            (failure,) = failures
+            kind = OneSidedError if isinstance(failure, InputError) else InconclusiveError
+            raise kind(
+                f"{str(failure).rstrip('.')}; the same runs of the other side came to their end, "
+                "so this itself may tell the neighbours apart."
+            )
+        if failures:
+            raise failures[0]
+        return drawn[0], drawn[1]
+
+    def drawn(self, parts: Iterable[Chunk], runs: int) -> Iterator[Both]:
+        """Both sides of chunks of a stage of so many runs, a few chunks in one pair of children."""
+        for group in groups(parts, runs):
+            with self.drawing() as draw:
+                yield from map(draw, group)
+
+    @classmethod
+    def of(cls, release: Release, pair: AuditPair, execution: Execution) -> Experiment:
+        """The experiment that an execution asks for."""
+        return cls(
+            release,
+            pair,
+            execution.known_seed(),
+            execution.timeout,
+            memory=execution.memory,
+            own_randomness=execution.own_randomness,
         )
 
     @contextlib.contextmanager
@@ -188,29 +299,67 @@ class Trials:
         self._mapped = mapped
         self._journal = journal
         self._done = 0
+        self._seen: list[Both] = []
+        self._stage: tuple[Stage, int] = Stage.CHECK, 0
 
     def stage(
         self, stage: Stage, runs: int, score: Score | None = None
     ) -> Generator[Both, None, None]:
         """The chunks of a stage, in order; a consumer that stops early starts no further ones."""
+        self._seen, self._stage = [], (stage, runs)
         known = {} if self._journal is None else self._journal.finished(stage)
         todo = [chunk for chunk in chunks(stage, runs) if chunk.number not in known]
-        fresh = self._mapped(partial(self._experiment.both, score=score), todo)
-        for chunk in chunks(stage, runs):
-            both = known.get(chunk.number)
-            if both is None:
-                both = next(fresh)
-                if self._journal is not None:
-                    self._journal.append(stage, chunk.number, both)
-            self._done += chunk.size
-            if self._execution.progress is not None:
-                self._execution.progress(self._done, self._execution.runs)
-            yield both
+        with contextlib.closing(self._fresh(todo, runs, score)) as fresh:
+            for chunk in chunks(stage, runs):
+                both = known.get(chunk.number)
+                if both is None:
+                    both = next(fresh)
+                    if self._journal is not None:
+                        self._journal.append(stage, chunk.number, both)
+                self._done += chunk.size
+                if self._execution.progress is not None:
+                    self._execution.progress(self._done, self._execution.runs)
+                if chunk.start < MOST_RUNS:
+                    self._seen.append(both)
+                yield both
+
+    def _fresh(
+        self, todo: Sequence[Chunk], runs: int, score: Score | None
+    ) -> Generator[Both, None, None]:
+        if self._execution.workers > 1 or self._execution.dask is not None:
+            yield from self._mapped(partial(self._experiment.both, score=score), todo)
+        else:
+            yield from (scored(both, score) for both in self._experiment.drawn(todo, runs))
 
     def whole(self, stage: Stage, runs: int, score: Score | None = None) -> Both:
-        """All of a stage, each side of shape (runs, …)."""
+        """All of a stage, each side of shape (runs, …).
+
+        Raises:
+            InconclusiveError: if they are not independent.
+        """
         xs, x_primes = zip(*self.stage(stage, runs, score), strict=True)
+        self.require_independent()
         return np.concatenate(xs), np.concatenate(x_primes)
+
+    def require_independent(self) -> None:
+        """Nothing, if what was drawn of the last stage could be independent.
+
+        Raises:
+            InconclusiveError: if it is not.
+        """
+        parts = list(chunks(*self._stage))
+        shared = [sum(part.size for part in group) for group in groups(parts, self._stage[1])]
+        xs, x_primes = zip(*self._seen, strict=True)
+        both = np.concatenate(xs), np.concatenate(x_primes)
+        require_independent(both, shared, [part.size for part in parts])
+
+
+def scored(both: Both, score: Score | None) -> Both:
+    """Outputs, or their scores where a score is given."""
+    if score is None:
+        return both
+    x, x_prime = (score_outputs(score, side) for side in both)
+    return x, x_prime
 
 
 def _sentence(error: BaseException) -> str:

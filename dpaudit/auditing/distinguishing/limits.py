@@ -2,7 +2,8 @@
 
 In the main thread of a process (also of a worker process) an interval timer interrupts the code
 itself. In any other thread, or where there are no such timers, the code runs in a helper thread
-that is given up. Compiled code that never returns to the interpreter can be stopped in neither way.
+that is given up. Compiled code that never returns to the interpreter, and code that swallows every
+exception, are stopped in neither way; the parent of a child process then ends that.
 """
 
 from __future__ import annotations
@@ -12,6 +13,8 @@ import threading
 import time
 from collections.abc import Callable
 from typing import NoReturn, TypeVar
+
+from dpaudit.auditing.children import watched
 
 __all__ = ["TrialTimeoutError", "within_time"]
 
@@ -30,6 +33,11 @@ def within_time(limit: float | None, call: Callable[[], T]) -> T:
     """
     if limit is None:
         return call()
+    with watched(limit):
+        return _within(limit, call)
+
+
+def _within(limit: float, call: Callable[[], T]) -> T:
     if threading.current_thread() is threading.main_thread() and hasattr(signal, "setitimer"):
         return _with_timer(limit, call)
     return _in_thread(limit, call)

@@ -66,6 +66,8 @@ class Outcome:
             "rejected_by": rejected,
             **self.point.details(),
         }
+        if experiment.own_randomness:
+            details["own_randomness"] = "the code draws its own; this audit cannot be replayed"
         if self.curve is not None:
             details["error_rates"]["curve"] = design.curve_error
             details["curve"] = self.curve.details()

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from dpaudit.auditing.distinguishing.experiment import Chunk, Experiment, Side, Stage
+from dpaudit.auditing.distinguishing.experiment import Chunk, Experiment, Stage
 from dpaudit.errors import InputError
 
 __all__ = ["Preflight", "preflight"]
@@ -42,14 +42,16 @@ def preflight(experiment: Experiment) -> Preflight:
             its generator, or repeats one draw within a batch.
     """
     shapes, deterministic, repeats = set(), True, False
-    for side in Side:
-        chunk = Chunk(Stage.CHECK, 0, 0, CHECK_RUNS)
-        first, again = experiment.outputs(side, chunk), experiment.outputs(side, chunk)
-        other = experiment.outputs(side, replace(chunk, number=1))
-        if first.shape != again.shape or not np.array_equal(first, again):
+    chunk = Chunk(Stage.CHECK, 0, 0, CHECK_RUNS)
+    with experiment.drawing() as draw:
+        drawn = zip(draw(chunk), draw(chunk), draw(replace(chunk, number=1)), strict=True)
+    for first, again, other in drawn:
+        differs = first.shape != again.shape or not np.array_equal(first, again)
+        if differs and not experiment.own_randomness:
             raise InputError(
                 "the mechanism gave different outputs for the same seed; it ignores its rng, so "
-                "draw all randomness from the generator that it is given."
+                "draw all randomness from the generator that it is given, or accept an audit that "
+                "cannot be replayed: --own-randomness (own_randomness=True)."
             )
         if first.shape == other.shape:
             if (

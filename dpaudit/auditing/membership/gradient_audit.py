@@ -100,9 +100,8 @@ def audit_gradient_canary(
     family = scaled_family(plan) if family is None else require_family(family)
     runs, pilot = validate.integer_at_least(_FEWEST_RUNS, runs=execution.runs), 0
     seed = execution.known_seed()
-    experiment = Experiment(
-        release or canary.simulate(), PRESENT_OR_ABSENT, seed, execution.timeout
-    )
+    execution = execution.updated({"seed": seed})
+    experiment = Experiment.of(release or canary.simulate(), PRESENT_OR_ABSENT, execution)
     if release is not None:
         pilot = pilot_size(runs)
         experiment = replace(experiment, one_by_one=preflight(experiment).repeats)

@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike
 from dpaudit.accounting import privacy_curve
 from dpaudit.auditing.distinguishing.design import chosen_scores
 from dpaudit.auditing.distinguishing.engine import audit_release
+from dpaudit.auditing.distinguishing.experiment import Chunk, Experiment, Stage
 from dpaudit.auditing.distinguishing.learned import learn_scores
 from dpaudit.auditing.distinguishing.scores import Score, WhiteBox
 from dpaudit.auditing.execution import DEFAULTS, Execution, ExecutionFields
@@ -78,7 +79,7 @@ def audit_subject(
         epsilon=claim.epsilon,
         delta=claim.delta,
         curve=curve,
-        score=(*_declared_scores(subject, plan, pair), *chosen_scores(score)),
+        score=(*_declared_scores(subject, plan, pair, execution), *chosen_scores(score)),
         learn=learn_scores,
         stop_early=stop_early,
         execution=execution,
@@ -119,7 +120,9 @@ def null(claim: Claim, curve: object) -> str:
     return f"the {'plan' if claim.risk is None else 'claim'}'s whole curve δ(ε)"
 
 
-def _declared_scores(subject: Subject, plan: Plan, pair: AuditPair) -> tuple[Score, ...]:
+def _declared_scores(
+    subject: Subject, plan: Plan, pair: AuditPair, execution: Execution
+) -> tuple[Score, ...]:
     """The declared likelihood ratio, where there is one; a pilot compares it with others.
 
     A subject may transform the data before its mechanism sees them. Where its outputs then have
@@ -132,7 +135,8 @@ def _declared_scores(subject: Subject, plan: Plan, pair: AuditPair) -> tuple[Sco
     if score is None:
         return ()
     if type(subject).audit_release is not Subject.audit_release:
-        shown = np.shape(subject.audit_release(pair.x, 1, np.random.default_rng(0)))
-        if shown[1:] != np.shape(mechanism.checked(pair.x)):
+        experiment = Experiment.of(subject.audit_release, pair, execution)
+        shown, _ = experiment.both(Chunk(Stage.CHECK, 3, 0, 1))
+        if shown.shape[1:] != np.shape(mechanism.checked(pair.x)):
             return ()
     return (score,)

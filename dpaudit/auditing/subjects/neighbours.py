@@ -10,10 +10,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpaudit.auditing.distinguishing.choosing import choose_score, first_scores
-from dpaudit.auditing.distinguishing.experiment import Chunk, Experiment, Release, Stage
+from dpaudit.auditing.distinguishing.experiment import (
+    Chunk,
+    Experiment,
+    OneSidedError,
+    Release,
+    Stage,
+)
 from dpaudit.auditing.execution import DEFAULTS, Execution, ExecutionFields
 from dpaudit.certificate import Finding, Severity
-from dpaudit.errors import InputError
+from dpaudit.errors import DpAuditError, InputError
 from dpaudit.mechanisms import Mechanism, Norm
 from dpaudit.plan import AddRemove, Invocation, MetricBall, Plan, Relation, ReplaceOne, TrustModel
 from dpaudit.project import AuditPair
@@ -259,13 +265,13 @@ def search_pairs(
         return Search(pairs[0], seed, 0, (None,))
     each = max(20, min(2000, runs // (10 * len(pairs))))
     promises: list[float | None] = []
-    refusal: InputError | None = None
+    refusal: DpAuditError | None = None
     for number, pair in enumerate(pairs):
-        experiment = Experiment(release, pair, seed, execution.timeout)
+        experiment = Experiment.of(release, pair, execution.updated({"seed": seed}))
         chunk = Chunk(Stage.SEARCH, number, 0, each)
         try:
             x, x_prime = experiment.both(chunk)
-        except InputError as error:
+        except (InputError, OneSidedError) as error:
             refusal = error
             promises.append(None)
             continue

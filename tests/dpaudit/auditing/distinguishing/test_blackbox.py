@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 import pytest
 
-from dpaudit import AuditPair, InputError
+from dpaudit import AuditPair, InconclusiveError, InputError
 from dpaudit.auditing import BlackBox, audit_release
 
 PAIR = AuditPair(0.0, 1.0)
@@ -32,17 +32,17 @@ def leaves(data, rng):
 
 class TestExits:
     def test_are_failures_of_the_mechanism(self):
-        with pytest.raises(InputError, match=r"raised SystemExit in runs \d+ to \d+ on x"):
+        with pytest.raises(InconclusiveError, match=r"raised SystemExit in runs \d+ to \d+ on x"):
             audit(leaves)
 
     def test_in_worker_processes(self):
-        with pytest.raises(InputError, match="raised SystemExit"):
+        with pytest.raises(InconclusiveError, match="raised SystemExit"):
             audit(leaves, workers=2)
 
     def test_in_threads(self):
         with (
             ThreadPoolExecutor(1) as pool,
-            pytest.raises(InputError, match="raised SystemExit"),
+            pytest.raises(InconclusiveError, match="raised SystemExit"),
         ):
             pool.submit(audit, leaves).result()
 
@@ -117,7 +117,7 @@ class TestOutputs:
         assert str(caught.value).count("\n") == 0
 
     def test_an_exception_names_the_runs(self):
-        with pytest.raises(InputError, match=r"raised KeyError in runs \d+ to \d+ on x"):
+        with pytest.raises(InconclusiveError, match=r"raised KeyError in runs \d+ to \d+ on x"):
             audit(rare)
 
     def test_own_errors_are_passed_on(self):
@@ -148,7 +148,7 @@ class TestTimeout:
                 time.sleep(0.01)
 
         started = time.perf_counter()
-        with pytest.raises(InputError, match=r"took more than 0\.05 s"):
+        with pytest.raises(InconclusiveError, match=r"took more than 0\.05 s"):
             audit(hangs, timeout=0.05)
         assert time.perf_counter() - started < 5
 
@@ -160,7 +160,7 @@ class TestTimeout:
                 except Exception:  # noqa: BLE001
                     continue
 
-        with pytest.raises(InputError, match="took more than"):
+        with pytest.raises(InconclusiveError, match="took more than"):
             audit(stubborn, timeout=0.05)
 
     def test_a_single_slow_run_among_many(self):
@@ -170,7 +170,7 @@ class TestTimeout:
             return data + rng.laplace()
 
         started = time.perf_counter()
-        with pytest.raises(InputError, match="took more than"):
+        with pytest.raises(InconclusiveError, match="took more than"):
             audit(sometimes, timeout=0.5, runs=4000)
         # One run is stopped, not its whole chunk of 63 after 30 s.
         assert time.perf_counter() - started < 10

@@ -1,0 +1,154 @@
+"""Runs that depend on each other: shared draws, cached noise, copied states.
+
+Every test of an audit takes its runs for independent. Here that is put to the test, by exact
+exchangeability: ranks of independent runs, ties broken at random, are a random permutation, whatever
+their law, so atoms and heavy tails raise no alarm. Two statistics of it:
+
+- products of the sums of two blocks of ranks: neighbouring blocks of 1, 2, 4, … runs of a
+  process, the same places in two processes, the same runs on either side. With ranks scaled to uniform laws
+  of variance 1, which are strictly sub-Gaussian (Marchal and Arbel 2017), a sum T of m such
+  products has E exp(λT) ≤ (1 − λ²)^(−m/2), and Chernoff's bound is in closed form;
+- of each value that occurs more than once, whether a pair of its places, picked at random, lies in
+  one process (or one call): of independent runs it does with the share of all such pairs.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import stats
+
+from dpaudit.errors import InconclusiveError
+
+__all__ = ["MOST_RUNS", "require_independent"]
+
+Floats = NDArray[np.float64]
+
+ERROR = 3e-7
+"""Chance of an alarm about independent runs, of all tests of a stage; an audit has two or three."""
+MOST_RUNS = 2**17
+"""On either side; of more, the first."""
+MOST_COLUMNS = 16
+SEED = 20_26
+
+
+@dataclass(frozen=True)
+class _Evidence:
+    """One test: what it looks at, and the logarithm of its bound on the chance of what it saw."""
+
+    what: str
+    shown: str
+    log_chance: float
+
+
+def require_independent(
+    both: tuple[Floats, Floats], processes: Sequence[int], calls: Sequence[int]
+) -> None:
+    """Nothing, if the runs could be independent.
+
+    Args:
+        both: outputs or scores of the runs on either side, in the order in which they were drawn.
+        processes: how many consecutive runs each process drew, on either side.
+        calls: how many consecutive runs were drawn with one generator.
+
+    Raises:
+        InconclusiveError: if they are not; the chance of that for independent runs is ``ERROR``.
+    """
+    tests = list(_tests([side[:MOST_RUNS] for side in both], processes, calls))
+    worst = min(tests, key=lambda test: test.log_chance, default=None)
+    if worst is None or worst.log_chance + math.log(len(tests)) > math.log(ERROR):
+        return
+    chance = max(math.exp(max(worst.log_chance + math.log(len(tests)), -200)), 1e-12)
+    raise InconclusiveError(
+        f"runs are not independent: {worst.what} {worst.shown}, which independent runs show with "
+        f"probability below {_above(chance)}; so neither a bound nor its absence means anything, "
+        "and every run needs noise of its own."
+    )
+
+
+def _above(chance: float) -> str:
+    return f"1e{math.ceil(math.log10(chance))}"
+
+
+def _tests(
+    both: Sequence[Floats], processes: Sequence[int], calls: Sequence[int]
+) -> Iterator[_Evidence]:
+    rng = np.random.default_rng(SEED)
+    flat = [side.reshape(len(side), -1) for side in both]
+    width = flat[0].shape[1]
+    for column in sorted({*np.linspace(0, width - 1, min(width, MOST_COLUMNS)).astype(int)}):
+        values = [side[:, column] for side in flat]
+        ranks = [_ranks(each, rng) for each in values]
+        for where, value, rank in zip(("on x", "on x'"), values, ranks, strict=True):
+            parts = _split(rank, processes)
+            yield from _of_blocks(parts, where)
+            halves = [part[: min(map(len, pair))] for pair in _pairs(parts) for part in pair]
+            yield _products(
+                halves[::2], halves[1::2], f"runs at one place of two processes {where}"
+            )
+            for sizes, unit in ((processes, "process"), (calls, "call")):
+                yield from _of_repeats(value, sizes, f"a {unit} {where}", rng)
+        yield _products([ranks[0]], [ranks[1]], "the same runs on x and on x'")
+
+
+def _ranks(values: Floats, rng: np.random.Generator) -> Floats:
+    """Ranks with ties broken at random, as a uniform law of mean 0 and variance 1."""
+    places = np.empty(len(values))
+    places[np.lexsort((rng.random(len(values)), values))] = np.arange(len(values))
+    return (2 * (places + 0.5) / max(1, len(values)) - 1) * math.sqrt(3)
+
+
+def _split(values: Floats, sizes: Sequence[int]) -> list[Floats]:
+    return [part for part in np.split(values, np.cumsum(sizes)[:-1]) if len(part)]
+
+
+def _pairs(parts: Sequence[Floats]) -> Iterator[tuple[Floats, Floats]]:
+    return zip(parts[::2], parts[1::2], strict=False)
+
+
+def _of_blocks(parts: Sequence[Floats], where: str) -> Iterator[_Evidence]:
+    longest = max(map(len, parts), default=0) // 2
+    for size in sorted({*(2**power for power in range(longest.bit_length())), longest} - {0}):
+        one, two = [], []
+        for part in parts:
+            count = len(part) // (2 * size)
+            sums = part[: 2 * size * count].reshape(count, 2, size).sum(axis=2) / math.sqrt(size)
+            one.append(sums[:, 0])
+            two.append(sums[:, 1])
+        what = "neighbouring runs" if size == 1 else f"neighbouring blocks of {size} runs"
+        yield _products(one, two, f"{what} {where}")
+
+
+def _products(one: Sequence[Floats], two: Sequence[Floats], what: str) -> _Evidence:
+    """Of sums of variance 1, in pairs that are independent of each other."""
+    terms = sum(map(len, one))
+    total = abs(sum(float(a @ b) for a, b in zip(one, two, strict=True)))
+    if total == 0:
+        return _Evidence(what, "", 0.0)
+    tilt = (math.hypot(terms, 2 * total) - terms) / (2 * total)
+    chance = math.log(2) - tilt * total - terms / 2 * math.log1p(-tilt * tilt)
+    norms = [math.sqrt(sum(float(a @ a) for a in side)) for side in (one, two)]
+    return _Evidence(what, f"have a rank correlation of {total / math.prod(norms):.2g}", chance)
+
+
+def _of_repeats(
+    values: Floats, sizes: Sequence[int], unit: str, rng: np.random.Generator
+) -> Iterator[_Evidence]:
+    counts = np.diff(np.minimum(np.cumsum([0, *sizes]), len(values))).astype(float)
+    total = counts.sum()
+    if total < 2:
+        return
+    share = float((counts * (counts - 1)).sum() / (total * (total - 1)))
+    order = np.lexsort((rng.random(len(values)), values))
+    starts = np.flatnonzero(np.diff(values[order], prepend=np.nan) != 0)
+    several = starts[np.diff(starts, append=len(values)) > 1]
+    if several.size and share < 1:
+        home = np.repeat(np.arange(len(counts)), counts.astype(int))[order]
+        within = int((home[several] == home[several + 1]).sum())
+        chance = float(stats.binom.logsf(within - 1, several.size, share))
+        shown = f"repeat in {within} of {several.size} cases where {share * several.size:.2g} would"
+        yield _Evidence(f"exact values of {unit}", shown, chance)
