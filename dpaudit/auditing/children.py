@@ -59,7 +59,7 @@ class Child:
     Args:
         task: what it calls.
         memory: MB that it may take beyond what it starts with; None for any.
-        reseeded: numpy generators that get fresh seeds in it.
+        reseeded: generators that get fresh seeds in it.
 
     Raises:
         UnsupportedError: if memory is limited where that is impossible.
@@ -69,7 +69,7 @@ class Child:
         self,
         task: Callable[[Any], Any],
         memory: float | None = None,
-        reseeded: Sequence[np.random.Generator] = (),
+        reseeded: Sequence[Any] = (),
     ) -> None:
         if memory is not None and not sys.platform.startswith("linux"):
             raise UnsupportedError("memory is given; it can be limited on Linux only.")
@@ -139,21 +139,28 @@ class Child:
 
 
 @contextlib.contextmanager
-def watched(limit: float) -> Iterator[None]:
-    """In a child, tell the parent that what follows should end within so many seconds."""
+def watched(limit: float | None) -> Iterator[None]:
+    """In a child, tell the parent that what follows should end within so many seconds.
+
+    A copy that the code makes of the child ends here: else each further call would copy it again.
+    """
     if _deadline is None:
         yield
         return
-    before, _deadline.value = _deadline.value, time.monotonic() + limit
+    process, before = os.getpid(), _deadline.value
+    _deadline.value = before if limit is None else time.monotonic() + limit
     try:
         yield
     finally:
+        if os.getpid() != process:
+            os._exit(0)
         _deadline.value = before
 
 
-def generators() -> list[np.random.Generator]:
+def generators() -> list[Any]:
     """Every generator that some code keeps: copies of a process would all draw the same from it."""
-    return [each for each in gc.get_objects() if isinstance(each, np.random.Generator)]
+    kinds = np.random.Generator, np.random.RandomState, random.Random
+    return [each for each in gc.get_objects() if issubclass(type(each), kinds)]
 
 
 class _Copy:
@@ -201,7 +208,7 @@ def _live(
     task: Callable[[Any], Any],
     deadline: Any,
     memory: float | None,
-    reseeded: Sequence[np.random.Generator],
+    reseeded: Sequence[Any],
 ) -> None:
     """Answer until nobody asks any more, and end; never return to the code that made the copy."""
     global _deadline
@@ -241,7 +248,7 @@ def _answer(task: Callable[[Any], Any], item: Any) -> bytes:
         return pickle.dumps((False, EndedError(f"{type(error).__name__} when it was to answer")))
 
 
-def _settle(memory: float | None, reseeded: Sequence[np.random.Generator]) -> None:
+def _settle(memory: float | None, reseeded: Sequence[Any]) -> None:
     gc.freeze()  # pages of old objects stay shared
     if hasattr(os, "setpgid"):
         os.setpgid(0, 0)
@@ -259,7 +266,10 @@ def _settle(memory: float | None, reseeded: Sequence[np.random.Generator]) -> No
     random.seed()
     np.random.seed()  # noqa: NPY002 - foreign code may draw from it
     for generator in reseeded:
-        generator.bit_generator.state = type(generator.bit_generator)().state
+        if isinstance(generator, np.random.Generator):
+            generator.bit_generator.state = type(generator.bit_generator)().state
+        else:
+            generator.seed()
     if memory is not None:
         _limit(memory)
 

@@ -1,13 +1,13 @@
 """Runs that depend on each other: shared draws, cached noise, copied states.
 
 Every test of an audit takes its runs for independent. Here that is put to the test, by exact
-exchangeability: ranks of independent runs, ties broken at random, are a random permutation, whatever
-their law, so atoms and heavy tails raise no alarm. Two statistics of it:
+exchangeability: ranks of independent runs, ties broken at random, are a random permutation,
+whatever their law, so atoms and heavy tails raise no alarm. Two statistics of it:
 
 - products of the sums of two blocks of ranks: neighbouring blocks of 1, 2, 4, … runs of a
-  process, the same places in two processes, the same runs on either side. With ranks scaled to uniform laws
-  of variance 1, which are strictly sub-Gaussian (Marchal and Arbel 2017), a sum T of m such
-  products has E exp(λT) ≤ (1 − λ²)^(−m/2), and Chernoff's bound is in closed form;
+  process, the same places in two processes, the same runs on either side. With ranks scaled to
+  uniform laws of variance 1, which are strictly sub-Gaussian (Marchal and Arbel 2017), a sum T of m
+  such products has E exp(λT) ≤ (1 − λ²)^(−m/2), and Chernoff's bound is in closed form;
 - of each value that occurs more than once, whether a pair of its places, picked at random, lies in
   one process (or one call): of independent runs it does with the share of all such pairs.
 """
@@ -144,7 +144,8 @@ def _of_repeats(
         return
     share = float((counts * (counts - 1)).sum() / (total * (total - 1)))
     order = np.lexsort((rng.random(len(values)), values))
-    starts = np.flatnonzero(np.diff(values[order], prepend=np.nan) != 0)
+    ordered = values[order]
+    starts = np.flatnonzero(np.r_[True, ordered[1:] != ordered[:-1]])
     several = starts[np.diff(starts, append=len(values)) > 1]
     if several.size and share < 1:
         home = np.repeat(np.arange(len(counts)), counts.astype(int))[order]

@@ -50,8 +50,8 @@ Both = tuple[NDArray[np.float64], NDArray[np.float64]]
 """Outputs, or their scores, on x and on x'."""
 
 CHILDREN = 16
-"""Child processes that draw the chunks of a stage on each side, one after the other; 0 for none.
-What they give is the same."""
+"""Child processes that draw the tests of a side, one after the other; 0 for none. What they give is
+the same. A pilot has a quarter of them."""
 CHUNKS = 64
 """Chunks of a stage, about: enough for any number of workers and a fine journal."""
 LARGEST_CHUNK = 16_384
@@ -109,8 +109,12 @@ def chunks(stage: Stage, runs: int) -> Iterator[Chunk]:
 def groups(parts: Iterable[Chunk], runs: int) -> Iterator[list[Chunk]]:
     """Those of the chunks of a stage that one child draws, by their numbers."""
     count = sum(1 for _ in chunks(Stage.TEST, runs))
-    shared = groupby(parts, key=lambda part: part.number * max(1, CHILDREN) // count)
-    return (list(group) for _, group in shared)
+
+    def child(part: Chunk) -> int:
+        children = CHILDREN if part.stage is Stage.TEST else CHILDREN // 4
+        return part.number * max(1, children) // count
+
+    return (list(group) for _, group in groupby(parts, key=child))
 
 
 class OneSidedError(InconclusiveError):
@@ -195,8 +199,11 @@ class Experiment:
             return scored(draw(chunk), score)
 
     @contextlib.contextmanager
-    def drawing(self) -> Iterator[Callable[[Chunk], Both]]:
+    def drawing(self, reseeded: Sequence[Any] | None = None) -> Iterator[Callable[[Chunk], Both]]:
         """What draws both sides of chunks, each side in a child process of its own.
+
+        Args:
+            reseeded: generators that get fresh seeds; those of the process where randomness is own.
 
         Raises:
             InputError: (when it draws) if the code raises, or returns what cannot be tested.
@@ -204,7 +211,7 @@ class Experiment:
                 side only.
         """
         draws: list[Callable[[Chunk], Any]] = [partial(self.outputs, side) for side in Side]
-        reseeded = generators() if self.own_randomness else ()
+        reseeded = self._kept() if reseeded is None else reseeded
         with contextlib.ExitStack() as stack:
             if CHILDREN:
                 with uninterrupted():
@@ -213,6 +220,9 @@ class Experiment:
                         for draw in draws
                     ]
             yield partial(self._both, draws)
+
+    def _kept(self) -> Sequence[Any]:
+        return generators() if self.own_randomness else ()
 
     def _both(self, draws: Sequence[Callable[[Chunk], Any]], chunk: Chunk) -> Both:
         drawn: list[NDArray[np.float64]] = []
@@ -242,8 +252,9 @@ class Experiment:
 
     def drawn(self, parts: Iterable[Chunk], runs: int) -> Iterator[Both]:
         """Both sides of chunks of a stage of so many runs, a few chunks in one pair of children."""
+        reseeded = self._kept()
         for group in groups(parts, runs):
-            with self.drawing() as draw:
+            with self.drawing(reseeded) as draw:
                 yield from map(draw, group)
 
     @classmethod

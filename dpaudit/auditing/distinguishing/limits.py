@@ -31,10 +31,8 @@ def within_time(limit: float | None, call: Callable[[], T]) -> T:
     Raises:
         TrialTimeoutError: if it takes longer.
     """
-    if limit is None:
-        return call()
     with watched(limit):
-        return _within(limit, call)
+        return call() if limit is None else _within(limit, call)
 
 
 def _within(limit: float, call: Callable[[], T]) -> T:

@@ -131,11 +131,51 @@ class TestOutputs:
 class TestSignature:
     @pytest.mark.parametrize(
         "function",
-        [lambda data: data, lambda a, b, c, d: a, 3, lambda *, data, rng: data],
+        [lambda a, b, c, d: a, 3, lambda *, data, rng: data, lambda: 0, lambda **data: data],
     )
     def test_of_another_shape(self, function):
         with pytest.raises(InputError, match=r"f\(data, rng\)"):
             BlackBox(function)
+
+    @pytest.mark.parametrize(
+        ("function", "batched", "takes_rng", "expected"),
+        [
+            (lambda data: data, False, False, [0, 0, 0]),
+            (lambda data, scale=2: scale, False, False, [2, 2, 2]),
+            (lambda data, rng, k=5: k, False, True, [5, 5, 5]),
+            (lambda data, gen, k=5: gen is not None, False, True, [1, 1, 1]),
+            (lambda data, rng=None: rng is not None, False, True, [1, 1, 1]),
+            (lambda data, *, rng: rng is not None, False, True, [1, 1, 1]),
+            (lambda data, *, size, rng: np.arange(size), True, True, [0, 1, 2]),
+            (lambda data, size=7: np.arange(size), True, False, [0, 1, 2]),
+            (lambda *given: len(given), False, True, [2, 2, 2]),
+            (lambda data, rng, **more: len(more), False, True, [0, 0, 0]),
+        ],
+    )
+    def test_parameters_go_by_their_names(self, function, batched, takes_rng, expected):
+        box = BlackBox(function)
+        assert (box.batched, box.takes_rng) == (batched, takes_rng)
+        assert box(0, 3, np.random.default_rng(0)).tolist() == expected
+
+    def test_others_are_set_by_name(self):
+        def scaled(data, rng, scale, *, k):
+            return [scale] * k
+
+        box = BlackBox(scaled, arguments={"scale": 2.0, "k": 3})
+        assert box(0, 1, np.random.default_rng(0)).tolist() == [[2.0] * 3]
+        with pytest.raises(InputError, match=r"scaled needs the parameter k.*--arg k=JSON"):
+            BlackBox(scaled, arguments={"scale": 2.0})
+        for wrong in ("no_such", "data", "rng", "size"):
+            with pytest.raises(InputError, match=f"no parameter '{wrong}' to set.*k, scale may"):
+                BlackBox(scaled, arguments={"scale": 2.0, "k": 3, wrong: 1})
+
+    def test_a_third_parameter_is_no_size(self):
+        def five_answers(data, rng, k=5):
+            return data + rng.laplace(size=k)
+
+        record = audit(five_answers, runs=4000)
+        assert record.refuted
+        assert record.epsilon_lower > 2
 
     def test_defaults_do_not_count_against_it(self):
         assert not BlackBox(lambda data, rng, *, scale=1.0: data).batched

@@ -1,10 +1,19 @@
 """Runs have streams of their own, are counted once, and are the same however they are drawn."""
 
+import os
+import random
+import re
+import secrets
+import signal
+import sys
+import time
+
 import numpy as np
 import pytest
 
-from dpaudit import AuditPair, InputError
-from dpaudit.auditing import audit_release
+from dpaudit import AuditPair, InconclusiveError, InputError
+from dpaudit.auditing import BlackBox, audit_release
+from dpaudit.auditing.distinguishing import experiment as experiments
 from dpaudit.auditing.distinguishing.experiment import Chunk, Experiment, Side, Stage, chunks
 from dpaudit.auditing.distinguishing.scores import FixedScore
 from dpaudit.auditing.execution import Execution
@@ -104,3 +113,91 @@ class TestTrials:
         audit_release(noisy, PAIR, progress=lambda *now: told.append(now), **settings)
         assert told[-1] == (2000, 2000)
         assert told == sorted(told)
+
+
+SETTINGS = {"epsilon": 2.0, "runs": 640, "seed": 1}
+KEPT = np.random.default_rng(1)
+OLD, OTHER = np.random.RandomState(1), random.Random(1)  # noqa: NPY002
+
+
+def stubborn():
+    while True:
+        try:
+            time.sleep(0.01)
+        except BaseException:  # noqa: BLE001
+            continue
+
+
+class FailsError(Exception):
+    pass
+
+
+def fails():
+    raise FailsError
+
+
+@pytest.mark.processes
+class TestProcesses:
+    def audited(self, function, **settings):
+        return audit_release(BlackBox(function), PAIR, **{**SETTINGS, **settings})
+
+    @pytest.mark.parametrize("number", [0, 1, 3])
+    def test_give_the_same_however_many(self, monkeypatch, number):
+        record = audit_release(noisy, PAIR, **SETTINGS)
+        monkeypatch.setattr(experiments, "CHILDREN", number)
+        assert audit_release(noisy, PAIR, **SETTINGS) == record
+
+    @pytest.mark.parametrize(
+        ("ends", "how"),
+        [
+            (lambda: os._exit(0), "ended its process .*: exit status 0"),
+            (lambda: signal.raise_signal(signal.SIGKILL), "ended its process .*: SIGKILL"),
+            (lambda: os.closerange(3, 300), "closed the files"),
+            (stubborn, r"took more than 0\.05 s a run"),
+            (lambda: bytearray(2**30), "memory of 200 MB"),
+            (fails, "raised FailsError"),
+        ],
+    )
+    def test_an_end_on_one_side_is_told_with_the_side(self, ends, how):
+        def one_sided(data, rng):
+            if data == 1.0 and rng.random() < 0.1:
+                ends()
+            return data + rng.laplace()
+
+        settings = {"timeout": 0.05} if ends is stubborn else {"memory": 200}
+        with pytest.raises(InconclusiveError, match=how) as caught:
+            self.audited(one_sided, **settings)
+        assert re.search(r" in runs \d+ to \d+ on x'", str(caught.value))
+        assert "may tell the neighbours apart" in str(caught.value)
+        assert "\n" not in str(caught.value)
+
+    def test_an_end_on_both_sides_is_inconclusive_in_workers_too(self):
+        with pytest.raises(InconclusiveError, match="ended its process in runs 1 to 4 on x: exit"):
+            self.audited(lambda data, rng: os._exit(0), workers=2)
+
+        def rare(data, rng):
+            if rng.random() < 0.01:
+                os._exit(0)
+            return data + rng.laplace()
+
+        with pytest.raises(InconclusiveError, match=r"ended its process .* exit status 0"):
+            self.audited(rare, workers=2)
+
+    @pytest.mark.parametrize(
+        "draw",
+        [
+            lambda: np.random.laplace(),  # noqa: NPY002
+            lambda: random.gauss(0, 2),
+            lambda: np.log((secrets.randbelow(10**9) + 1) / (secrets.randbelow(10**9) + 1)),
+            lambda: KEPT.laplace(),
+            lambda: OLD.laplace(),
+            lambda: OTHER.gauss(0, 2),
+            lambda: float(sys.modules["torch"].randn(1)) * 2,
+        ],
+    )
+    def test_own_randomness_is_as_good_as_any(self, draw):
+        pytest.importorskip("torch")
+        record = self.audited(lambda data: data + draw(), runs=2000, epsilon=3.0)
+        assert not record.refuted
+        assert "cannot be replayed" in record.details["own_randomness"]
+        assert self.audited(lambda data: data + 0.1 * draw(), runs=2000).refuted

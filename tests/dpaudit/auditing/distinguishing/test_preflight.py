@@ -33,6 +33,16 @@ def test_rows_of_equal_discrete_outputs_are_fine():
     assert not shown(lambda data, size, rng: np.full(size, rng.integers(2))).repeats
 
 
+def test_own_randomness_is_accepted_where_it_is_declared():
+    def fresh(data, size, rng):
+        return data + FRESH.laplace(size=size)
+
+    with pytest.raises(InputError, match="--own-randomness"):
+        shown(fresh)
+    experiment = Experiment(fresh, AuditPair(0.0, 1.0), seed=3, own_randomness=True)
+    assert preflight(experiment) == Preflight((), deterministic=False, repeats=False)
+
+
 FRESH = np.random.default_rng(1)
 
 
