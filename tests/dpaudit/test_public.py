@@ -7,8 +7,9 @@ PUBLIC = """
     AccountantName AddRemove AuditPair AuditRecord BinaryTree BudgetExceededError Certificate
     Claim ClosedLedgerError ContinualGaussian Contribution DiscreteGaussian DiscreteLaplace
     DpAuditError Durability ExponentialMechanism FileAnchor Finding FixedSizeSampling FloatNoise
-    Gaussian Group Guarantee InputError Invocation Laplace Ledger Mechanism Membership
-    MetricBall Move Opaque Plan PlanMismatchError PoissonSampling PrivacyUnit RandomizedResponse
+    Gaussian Group Guarantee InconclusiveError InputError Invocation Laplace Ledger Mechanism
+    Membership MetricBall Move Opaque Plan PlanMismatchError PoissonSampling PrivacyUnit
+    RandomizedResponse
     Relation ReplaceOne RunResult Sampling SecureNoise Severity Subject TamperedError TrustModel
     UnsupportedError Verdict ZeroOut certify guarantee privacy_curve
 """

@@ -117,8 +117,12 @@ def groups(parts: Iterable[Chunk], runs: int) -> Iterator[list[Chunk]]:
     return (list(group) for _, group in groupby(parts, key=child))
 
 
+class RefusedError(InputError):
+    """A check of dpaudit refuses the data."""
+
+
 class OneSidedError(InconclusiveError):
-    """The code refuses the data of one side."""
+    """The code fails on the data of one side."""
 
 
 @dataclass(frozen=True)
@@ -178,7 +182,7 @@ class Experiment:
                 f"the mechanism needs more than its memory{allowed} {runs}; allow more."
             ) from None
         except DpAuditError as error:
-            raise InputError(f"the mechanism failed {where}: {_sentence(error)}") from None
+            raise RefusedError(f"the mechanism failed {where}: {_sentence(error)}") from None
         except KeyboardInterrupt:
             raise
         except BaseException as error:  # noqa: BLE001 - foreign code may raise even SystemExit
@@ -239,7 +243,7 @@ class Experiment:
                 failures.append(InconclusiveError(self._too_slow(runs)))
             except (InputError, InconclusiveError) as error:
                 failures.append(error)
-        if len(failures) == 1:
+        if len(failures) == 1 and not isinstance(failures[0], RefusedError):
             (failure,) = failures
             kind = OneSidedError if isinstance(failure, InputError) else InconclusiveError
             raise kind(

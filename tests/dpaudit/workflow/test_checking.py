@@ -7,6 +7,7 @@ from projects import CODE, budget, entry, visible
 
 from dpaudit import Claim, Verdict
 from dpaudit.certificate import Scope, Standing, load_certificate, verify
+from dpaudit.cli.project_commands import exit_of_project
 from dpaudit.reporting import suffixes
 from dpaudit.workflow import summary
 from dpaudit.workflow.outcomes import Status
@@ -37,6 +38,27 @@ def test_each_subject_has_a_certificate_and_a_report(project):
         text = (reports / index).read_text()
         assert "Sum.html" in text
         assert "p.json" in text
+
+
+@pytest.mark.processes
+def test_an_attack_that_ends_its_process_is_unproven_and_the_others_stand(project, tmp_path):
+    code = tmp_path / "ends.py"
+    code.write_text(
+        "import os\ndef ends(data, rng):\n    os._exit(0)\n"
+        "def scaled(data, rng, scale):\n    return data + rng.laplace(scale=scale)\n"
+    )
+    attack = "[[subject.audit]]\npair = [0.0, 1.0]\nruns = 1000\n"
+    outcome = project(
+        entry("Sum") + f'\n{attack}code = "{code}:ends"\n',
+        entry("p", "laplace.toml")
+        + f'\n{attack}code = "{code}:scaled"\narguments = {{ scale = 1.0 }}\n',
+    )
+    row, other = outcome.subjects
+    assert "ended its process in runs 1 to 4 on x: exit status 0" in row.error
+    assert (row.status, row.certificate) == (Status.UNPROVEN, None)
+    assert [audit.refuted for audit in other.certificate.audits] == [False]
+    assert exit_of_project(outcome) == 2
+    assert any(row.error == text for _, text in summary.remarks(outcome))
 
 
 class TestRehearsal:

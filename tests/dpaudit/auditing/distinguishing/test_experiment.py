@@ -117,7 +117,7 @@ class TestTrials:
 
 SETTINGS = {"epsilon": 2.0, "runs": 640, "seed": 1}
 KEPT = np.random.default_rng(1)
-OLD, OTHER = np.random.RandomState(1), random.Random(1)  # noqa: NPY002
+OLD, OTHER = np.random.RandomState(1), random.Random(1)
 
 
 def stubborn():
