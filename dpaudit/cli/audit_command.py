@@ -53,9 +53,14 @@ def audit(
     ] = None,
     claim: Stated = None,
     runs: Annotated[
-        int,
-        typer.Option("--runs", parser=whole_number, metavar="N", help="Runs on each side."),
-    ] = 10_000,
+        int | None,
+        typer.Option(
+            "--runs",
+            parser=whole_number,
+            metavar="N",
+            help="Runs on each side: 10000 by default, with --through-run what takes two minutes.",
+        ),
+    ] = None,
     confidence: Annotated[
         float,
         typer.Option(
@@ -112,10 +117,12 @@ def audit(
     """Attack running code on neighbouring data, with a stated error rate."""
     from dpaudit.cli import show
     from dpaudit.project import Execution
+    from dpaudit.project.execution import DEFAULTS
     from dpaudit.workflow.attacking import audit_target
+    from dpaudit.workflow.through_run import SECONDS
 
     execution = Execution(
-        runs=runs,
+        runs=DEFAULTS.runs if runs is None else runs,
         confidence=confidence,
         seed=seed,
         workers=workers,
@@ -134,6 +141,7 @@ def audit(
             delta,
             execution,
             through_run=through_run,
+            seconds=SECONDS if runs is None else None,
             claim=claim,
             arguments=arguments or (),
         )

@@ -105,6 +105,7 @@ def audit_target(
     execution: Execution = DEFAULTS,
     *,
     through_run: bool = False,
+    seconds: float | None = None,
     claim: str | None = None,
     arguments: Sequence[str] = (),
 ) -> AuditOutcome:
@@ -119,6 +120,7 @@ def audit_target(
         execution: how many runs are drawn, and how.
         through_run: attack the real run of a subject, on its data and a neighbour of them, in place
             of its ``audit_release``.
+        seconds: about how long that may take; fewer runs are drawn then.
         claim: what is tested in place of ε and δ, as it is written in a plan file.
         arguments: ``NAME=JSON`` texts for further parameters of a function.
 
@@ -148,7 +150,14 @@ def audit_target(
     if arguments:
         raise InputError("--arg is given for a subject, which has fields; give --set key=value.")
     return _audit_subject(
-        name, settings, neighbours, stated, delta, execution, through_run=through_run
+        name,
+        settings,
+        neighbours,
+        stated,
+        delta,
+        execution,
+        through_run=through_run,
+        seconds=seconds,
     )
 
 
@@ -194,6 +203,7 @@ def _audit_subject(
     execution: Execution,
     *,
     through_run: bool,
+    seconds: float | None,
 ) -> AuditOutcome:
     from dpaudit.auditing import audit_subject, progress_bar
 
@@ -205,7 +215,7 @@ def _audit_subject(
             raise InputError("--epsilon is missing, and the subject states no claim; give one.")
         claim = claim if delta is None else Claim(claim.epsilon, delta)
     if through_run:
-        record = audit_run(target.subject, name, claim, execution)
+        record = audit_run(target.subject, name, claim, execution, seconds=seconds)
     else:
         with progress_bar(name) as progress:
             record = audit_subject(

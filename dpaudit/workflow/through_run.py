@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import time
 from collections.abc import Sequence
 from dataclasses import replace
 from itertools import islice
@@ -19,11 +20,24 @@ from dpaudit.plan import Invocation
 from dpaudit.project import AuditPair, Execution, Move, Subject
 from dpaudit.project.foreign import foreign
 
-__all__ = ["audit_run"]
+__all__ = ["SECONDS", "audit_run"]
+
+SECONDS = 120.0
+"""What draws take, about, where their number is not chosen."""
+FEWEST = 60
+"""Draws that are made however long they take: of fewer nothing follows."""
+RUNS_OF_DRAW = 3, 5
+"""How often the subject runs for a draw of either side, without samples and with them."""
 
 
 def audit_run(
-    subject: Subject, name: str, claim: Claim, execution: Execution, data: str | None = None
+    subject: Subject,
+    name: str,
+    claim: Claim,
+    execution: Execution,
+    data: str | None = None,
+    *,
+    seconds: float | None = None,
 ) -> AuditRecord:
     """Attack what the real run of a subject releases, on its data and a neighbour of them.
 
@@ -38,6 +52,7 @@ def audit_run(
         execution: how many runs are drawn, and how; each costs three runs of the subject,
             or five where it samples units.
         data: name of the data; the subject's default where not given.
+        seconds: about how long all draws may take; fewer than ``execution`` says are made then.
 
     Returns:
         The record. Its pair says how the neighbour was made, without any value.
@@ -53,6 +68,10 @@ def audit_run(
     with foreign(name):
         x = subject.load(source, np.random.default_rng([execution.seed, 0]))
         move = furthest(subject, x, execution.seed)
+        if seconds is not None:
+            fitting = math.floor(seconds / _seconds_of_draw(subject, x, execution.seed))
+            fitting = min(max(fitting, FEWEST), execution.runs)
+            execution = execution.updated({"runs": fitting})
         found = audit_transcript(
             subject,
             AuditPair(x, move.data),
@@ -63,6 +82,14 @@ def audit_run(
     pair = {"x": source, "x_prime": move.recipe}
     details = {**found.details, "why_this_pair": "values before noise lie furthest apart"}
     return replace(found, pair=pair, details=details)
+
+
+def _seconds_of_draw(subject: Subject, x: object, seed: int) -> float:
+    """How long one draw on both sides takes."""
+    start = time.perf_counter()
+    record(subject, x, seed)
+    sampled = any(each.sampling for each in subject.plan().invocations)
+    return 2 * RUNS_OF_DRAW[sampled] * (time.perf_counter() - start)
 
 
 def furthest(subject: Subject, x: object, seed: int) -> Move:

@@ -100,6 +100,8 @@ class Outcome:
         # a declared mechanism draws a sample of its own. Other scores without a pilot have none.
         sampled = isinstance(self.score, Identity | WhiteBox)
         outputs = self.point.scores if sampled else self.pilot_outputs
+        if getattr(self.score, "runs_code", False):  # of transcripts no noise is known to be scaled
+            outputs = None
         forecast = Forecast(
             self.score,
             None if outputs is None else Sample.of(self.score, outputs),

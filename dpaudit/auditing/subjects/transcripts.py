@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, Unpack
+from typing import Any, ClassVar, Unpack
 
 import numpy as np
 from numpy.typing import NDArray
@@ -135,6 +135,8 @@ class ReplayScore:
     x_prime: Any
     seed: int = 0
     hidden: Hidden | None = None
+    runs_code: ClassVar[bool] = True
+    """It is slow: nothing but evidence is worth its time."""
     name: str = "log-likelihood ratio of the transcript"
     method: str = "white-box transcript likelihood ratio, by replay"
 

@@ -24,7 +24,7 @@ from dpaudit.mechanisms import BinaryTree, ContinualLaplace
 from dpaudit.plan import PoissonSampling
 from dpaudit.project import Execution, Move
 from dpaudit.workflow.attacking import audit_target
-from dpaudit.workflow.through_run import audit_run
+from dpaudit.workflow.through_run import FEWEST, audit_run
 
 FACTS = (PrivacyUnit("row"), AddRemove(), TrustModel.CENTRAL)
 TREE = ContinualLaplace(scale=3.0, factorization=BinaryTree(4), participations=1)
@@ -66,6 +66,12 @@ class Stream(Total):
 
     def neighbours(self, data, rng):
         return [Move(np.concatenate([[0.0], data[1:]]), "row 0 zeroed")]
+
+
+def test_as_many_draws_as_there_is_time_for_but_never_too_few():
+    claim = Claim(1.0)
+    assert audit_run(Total(), "x", claim, RUNS, seconds=1e-9).runs == min(FEWEST, RUNS.runs)
+    assert audit_run(Total(), "x", claim, RUNS, seconds=1e9).runs == RUNS.runs
 
 
 def test_the_pair_is_a_recipe_and_the_bound_is_near():
