@@ -210,5 +210,5 @@ def test_public_weights_may_be_given() -> None:
 
 
 def test_an_audit_that_could_show_nothing_says_what_to_do() -> None:
-    with pytest.raises(InputError, match="80521 are needed; give more, or a smaller epsilon"):
+    with pytest.raises(InputError, match="83353 are needed; give more, or a smaller epsilon"):
         audit_target("private_bo:DPFTSDE")
