@@ -12,6 +12,7 @@ from dpaudit.errors import InputError
 
 __all__ = ["checked_outputs", "copies"]
 
+_EXACT = 2**53
 _FLAT = frozenset({int, float, bool, str, bytes, type(None)})
 
 
@@ -46,7 +47,8 @@ def checked_outputs(raw: Any, size: int, runs: str) -> NDArray[np.float64]:
     """Outputs as floats, shape (size, …).
 
     Raises:
-        InputError: if they are no numbers, NaN, of changing shapes or of the wrong number.
+        InputError: if they are no numbers, NaN, whole numbers that are no floats, of changing
+            shapes or of the wrong number.
     """
     try:
         array = np.asarray(raw)
@@ -67,6 +69,11 @@ def checked_outputs(raw: Any, size: int, runs: str) -> NDArray[np.float64]:
         )
     if array.size == 0:
         raise InputError(f"the mechanism returned nothing {runs}; every run needs an output.")
+    if array.dtype.kind in "iu" and ((array > _EXACT).any() or (array < -_EXACT).any()):
+        raise InputError(
+            f"the mechanism returned whole numbers beyond 2^53 {runs}, which floats do not hold; "
+            "return each in two parts, such as divmod(value, 2**32)."
+        )
     numbers = array.astype(np.float64)
     if np.isnan(numbers).any():
         first = int(np.argmax(np.isnan(numbers.reshape(size, -1)).any(axis=1)))

@@ -58,3 +58,10 @@ def test_anything_else_is_refused_in_one_sentence(raw, message):
     with pytest.raises(InputError, match=message) as caught:
         checked_outputs(raw, 2, "in runs 1 to 2")
     assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("value", [2**62 + 100, -(2**62), np.uint64(2**63 + 1)])
+def test_whole_numbers_that_no_float_holds_are_not_rounded(value):
+    with pytest.raises(InputError, match="two parts"):
+        checked_outputs(np.array([value, 0 * value]), 2, "in runs 1 to 2")
+    assert checked_outputs([2**53, -(2**53)], 2, "")[0] == 2**53
