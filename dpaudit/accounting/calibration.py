@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 
-__all__ = ["least_noise"]
+__all__ = ["SMALLEST", "least_noise"]
 
-_LARGEST, _SMALLEST = 1e15, 1e-100
+_LARGEST, SMALLEST = 1e15, 1e-100
 
 
 def least_noise(meets: Callable[[float], bool], tolerance: float = 1e-6) -> float | None:
@@ -21,15 +21,17 @@ def least_noise(meets: Callable[[float], bool], tolerance: float = 1e-6) -> floa
 
     Returns:
         A number that was itself tried, so that the target holds exactly; None where none up to
-        10^15 meets it.
+        10^15 meets it, and one of at most ``SMALLEST`` where any does.
 
     >>> round(least_noise(lambda scale: 1 / scale <= 0.25), 4)
     4.0
     """
     good, step = 1.0, 2.0
     if meets(good):
-        while good > _SMALLEST and meets(good / step):
+        while good > SMALLEST and meets(good / step):
             good, step = good / step, min(step * step, 1e30)
+        if good <= SMALLEST:
+            return good
         bad = good / step
     else:
         while not meets(good * step):

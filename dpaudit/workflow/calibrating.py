@@ -10,6 +10,7 @@ from typing import Any
 
 from dpaudit import files
 from dpaudit.accounting import compose, least_noise
+from dpaudit.accounting.calibration import SMALLEST
 from dpaudit.certificate import Certificate, Claim, SubjectRecord, Verdict, certify
 from dpaudit.certificate.attack_bounds import advantage
 from dpaudit.errors import InputError, UnsupportedError
@@ -185,6 +186,8 @@ def calibrated(content: Mapping[str, Any], claim: Claim, at: str = "") -> Calibr
         if isinstance(refused[0], UnsupportedError):
             raise refused[0]
         raise InputError(f"no noise that can be declared certifies {claim}: {refused[-1]}")
+    if factor <= SMALLEST:
+        raise InputError(f"any noise certifies {claim}, however little; claim less.")
     for attempt in range(20):
         written = {**_scaled(content, places, factor), "claim": _table(claim)}
         certificate = certify(_plan(written), subject=SubjectRecord("calibrated"), claim=claim)

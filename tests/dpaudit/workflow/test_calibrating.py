@@ -86,6 +86,13 @@ def test_a_plan_file_scales_as_a_whole_or_in_one_place(tmp_path):
         ("gaussian", [], "advantage 0.1", "", "must be as in a plan file"),
         ("gaussian", [], "mu = 1 } \n x = { y = 2", "", "must be as in a plan file"),
         ("gaussian", [], "epsilon = 1", "", "no noise certifies"),
+        (
+            "gaussian",
+            ["sampling={scheme='poisson', rate=0.05}"],
+            "advantage = 0.4",
+            "",
+            "any noise",
+        ),
         ("gaussian", ["sensitivity=0"], "advantage = 0.1", "", "every sensitivity is 0"),
         ("gaussian", ["sigmas=3"], "advantage = 0.1", "", "for example: mechanism = "),
         ("gaussian", [], "advantage = 0.1", "here", "must be the label of an invocation"),
