@@ -1,4 +1,4 @@
-"""Neighbouring data sets: pairs that are worth an attack, pairs that are none, and bad input."""
+"""Neighbouring data sets: pairs that are worth an attack, and pairs that are none."""
 
 from __future__ import annotations
 
@@ -18,19 +18,16 @@ from dpaudit.auditing.distinguishing.experiment import (
     Stage,
 )
 from dpaudit.auditing.execution import DEFAULTS, Execution, ExecutionFields
-from dpaudit.certificate import Finding, Severity
 from dpaudit.errors import DpAuditError, InputError
 from dpaudit.mechanisms import Mechanism, Norm
-from dpaudit.plan import AddRemove, Invocation, MetricBall, Plan, Relation, ReplaceOne, TrustModel
+from dpaudit.plan import Invocation, MetricBall, Plan, Relation, ReplaceOne, TrustModel
 from dpaudit.project import AuditPair
 
 __all__ = [
     "Search",
     "candidate_pairs",
-    "data_set_pairs",
     "require_neighbours",
     "search_pairs",
-    "unrefused",
 ]
 
 CLOSE = 0.15
@@ -109,39 +106,6 @@ def _accepts(mechanism: Mechanism, value: Any) -> bool:
     return True
 
 
-def data_set_pairs(
-    lower: float, upper: float, relation: Relation, *, rows: int = 3
-) -> tuple[AuditPair, ...]:
-    """Neighbouring data sets of numbers in [lower, upper]: extremes, one row, and none.
-
-    Args:
-        lower: least value of a row.
-        upper: largest value of a row.
-        relation: between the two data sets.
-        rows: of the largest data sets.
-    """
-    far = upper if abs(upper) >= abs(lower) else lower
-    bases: list[list[float]] = [[], [lower] * (rows - 1), [upper] * (rows - 1)]
-    if isinstance(relation, ReplaceOne):
-        return tuple(
-            AuditPair([*base, upper], [*base, lower], f"one of {len(base) + 1} rows replaced")
-            for base in bases
-        )
-    if isinstance(relation, AddRemove):
-        return tuple(
-            pair
-            for base in bases
-            for pair in (
-                AuditPair([*base, far], [*base], f"a row added to {len(base)}"),
-                AuditPair([*base], [*base, far], f"a row removed from {len(base) + 1}"),
-            )
-        )
-    return tuple(
-        AuditPair([*base, far], [*base, 0.0], f"one of {len(base) + 1} rows zeroed")
-        for base in bases
-    )
-
-
 # -- what is no pair ------------------------------------------------------------------------------
 
 
@@ -184,33 +148,6 @@ def require_neighbours(plan: Plan, pair: AuditPair) -> None:
 def _distance(norm: Norm, x: NDArray[Any], x_prime: NDArray[Any]) -> float:
     difference = np.asarray(x - x_prime, dtype=np.float64).ravel()
     return float(np.linalg.norm(difference, ord=1 if norm is Norm.L1 else 2))
-
-
-def unrefused(
-    release: Release, bad: Sequence[Any] = (float("nan"), float("inf"), None)
-) -> tuple[Finding, ...]:
-    """Findings for inputs that ought to be refused and are not: NaN passes a clip unharmed.
-
-    Args:
-        release: the code under attack.
-        bad: inputs, each of which should raise an error.
-    """
-    found = []
-    for data in bad:
-        try:
-            output = release(data, 1, np.random.default_rng(0))
-        except Exception:  # noqa: BLE001 - any refusal is right
-            continue
-        shown = repr(np.asarray(output).ravel()[:1].tolist())
-        found.append(
-            Finding(
-                "input-not-refused",
-                Severity.WARNING,
-                f"The input {data!r} is not refused; the release was {shown:.60}.",
-                "Check private values before noise is added, and raise an error.",
-            )
-        )
-    return tuple(found)
 
 
 # -- search ---------------------------------------------------------------------------------------

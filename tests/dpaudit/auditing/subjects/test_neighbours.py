@@ -21,7 +21,6 @@ from dpaudit import (
     ZeroOut,
 )
 from dpaudit.auditing import candidate_pairs, require_neighbours, search_pairs
-from dpaudit.auditing.subjects.neighbours import data_set_pairs, unrefused
 
 
 def plan(mechanism, sensitivity, relation=None, trust=TrustModel.CENTRAL):
@@ -59,14 +58,6 @@ class TestCandidates:
         assert {ends.x, ends.x_prime} == {2, -2}
         assert min(beyond.x, -beyond.x_prime) > 20
 
-    def test_data_sets_respect_the_relation(self):
-        for relation in (AddRemove(), ReplaceOne(), ZeroOut()):
-            for pair in data_set_pairs(0.0, 5.0, relation):
-                change = abs(len(pair.x) - len(pair.x_prime))
-                assert change == (1 if isinstance(relation, AddRemove) else 0)
-        sizes = {len(pair.x_prime) for pair in data_set_pairs(0.0, 5.0, AddRemove())}
-        assert {0, 1} <= sizes
-
 
 class TestRefusals:
     def test_beyond_the_sensitivity(self):
@@ -86,12 +77,6 @@ class TestRefusals:
     def test_a_user_may_answer_anything(self):
         declared = plan(Laplace(4.0), 4.0, ReplaceOne(), TrustModel.LOCAL)
         require_neighbours(declared, AuditPair(20.0, -20.0))
-
-    def test_unrefused_input_is_found(self):
-        laplace = Laplace(1.0)
-        assert unrefused(laplace.release_many) == ()
-        careless = unrefused(lambda data, size, rng: [data] * size, bad=[math.nan])
-        assert [finding.rule for finding in careless] == ["input-not-refused"]
 
 
 class TestSearch:
