@@ -272,4 +272,4 @@ def _one_way(likelier: Floats, other: Floats, delta: float, confidence: float) -
     best = int(expected_lower_bound(p, q, delta, margin).argmax())
     event = Event(lower=float(thresholds[best]))
     counts = event.count(likelier[cut:], other[cut:])
-    return joint_lower_bound(counts, delta, confidence).epsilon
+    return joint_lower_bound(counts, delta, confidence)

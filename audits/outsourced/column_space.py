@@ -117,7 +117,7 @@ def column_space_audit(
     counts = PairCounts(hits[0], releases, hits[1], releases)
     epsilon, delta = curator.epsilon, curator.delta
     p_value = joint_p_value(counts, epsilon, delta, nuisance_error=alpha / 1000)
-    lower = joint_lower_bound(counts, delta, 1 - alpha).epsilon
+    lower = joint_lower_bound(counts, delta, 1 - alpha)
     refuted = lower > epsilon
     needed = fewest_runs(epsilon, delta, alpha)
     return AuditRecord(

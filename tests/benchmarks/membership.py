@@ -236,7 +236,7 @@ def show_refinement(trials: int) -> None:
                 right += int((~members[order[:low]]).sum())
                 alarms += fdp_rejects(1000, guesses, right, gaussian_least(mu), 0.05)
                 if trial < 20:
-                    plain.append(one_run_lower_bound(1000, guesses, right, DELTA).epsilon)
+                    plain.append(one_run_lower_bound(1000, guesses, right, DELTA))
                     strength = fdp_strength(1000, guesses, right, family, 0.95)
                     refined.append(family.epsilon(strength, DELTA))
             print(

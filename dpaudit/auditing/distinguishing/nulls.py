@@ -122,7 +122,7 @@ class PointNull:
             return 0.0
         key = self.counts, confidence
         if key not in self._bounds:
-            self._bounds[key] = joint_lower_bound(self.counts, self._delta, confidence).epsilon
+            self._bounds[key] = joint_lower_bound(self.counts, self._delta, confidence)
         return self._bounds[key]
 
     def event_in_words(self, name: str) -> str:
@@ -166,7 +166,7 @@ class AnytimeNull:
 
     def lower_bound(self, confidence: float) -> float:
         """The bound so far, on a grid."""
-        return self._process.lower_bound(confidence).epsilon
+        return self._process.lower_bound(confidence)
 
     def event_in_words(self, name: str) -> str:
         """No single event: the bets are spread."""

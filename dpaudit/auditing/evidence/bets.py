@@ -43,14 +43,12 @@ class NullPoint:
 
     Attributes:
         epsilon: the point's epsilon, at least 0.
-        forward: delta with x on the large side.
-        backward: delta with x' on the large side.
+        delta: the point's delta.
         weight: prior mass of the bets against this point.
     """
 
     epsilon: float
-    forward: float
-    backward: float
+    delta: float
     weight: float = 1.0
 
 
@@ -92,10 +90,8 @@ def quantile_edges(scores: ArrayLike) -> Floats:
 
 def _unit_gains(masks: Floats, point: NullPoint, forward: bool) -> tuple[Floats, Floats]:
     """The gains (u, v) of unit stakes on each event (row) of ``masks``."""
-    loss = -math.exp(point.epsilon) * masks
-    if forward:
-        return masks - point.forward, loss
-    return loss, masks - point.backward
+    gain, loss = masks - point.delta, -math.exp(point.epsilon) * masks
+    return (gain, loss) if forward else (loss, gain)
 
 
 def _bet_factors(u: Floats, v: Floats, mass: float) -> list[tuple[float, Floats]]:

@@ -28,10 +28,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dpaudit.auditing.evidence.bets import NullPoint
-from dpaudit.auditing.evidence.types import LowerBound, confidence_failure, deltas_of
-from dpaudit.auditing.evidence.wealth import PILOT_PAIRS, Wealth
+from dpaudit.auditing.evidence.types import confidence_failure, deltas_of
+from dpaudit.auditing.evidence.wealth import Wealth
 from dpaudit.errors import InputError
-from dpaudit.validate import integer_at_least, open_fraction, probability, real_array
+from dpaudit.validate import probability, real_array
 
 __all__ = ["CurveEProcess", "EpsilonEProcess", "curve_points"]
 
@@ -58,36 +58,29 @@ def _curve_end(curve: Curve) -> float:
     return high
 
 
-def curve_points(
-    curve: Curve, backward: Curve | None = None, epsilons: ArrayLike | None = None
-) -> list[NullPoint]:
+def curve_points(curve: Curve, epsilons: ArrayLike | None = None) -> list[NullPoint]:
     """Points of a claimed curve to bet against, the first with half of the wealth.
 
     Unless ``epsilons`` are given they run from 0, where most of a too-small noise shows, to the
     first value at which delta is practically 0 (for a pure claim: its epsilon).
 
     Args:
-        curve: delta as a function of an array of epsilons of at least 0, with x on the large side
-            (or in both directions, if ``backward`` is not given).
-        backward: the same with x' on the large side.
+        curve: delta as a function of an array of epsilons of at least 0.
         epsilons: the values to use.
 
     Raises:
         InputError: if a delta or an epsilon is negative or not finite, or a shape is wrong.
     """
     if epsilons is None:
-        end = max(_curve_end(curve), _curve_end(backward or curve))
-        values = np.unique(np.linspace(0.0, end, 6))
+        values = np.unique(np.linspace(0.0, _curve_end(curve), 6))
     else:
         values = np.unique(real_array(epsilons=epsilons))
         if values.size == 0 or values[0] < 0:
             raise InputError("epsilons is empty or has a negative value; all must be at least 0.")
-    forward = deltas_of(curve, values)
-    other = forward if backward is None else deltas_of(backward, values)
     weights = [1.0, *([1.0 / max(1, values.size - 1)] * (values.size - 1))]
     return [
-        NullPoint(float(epsilon), float(there), float(back), weight)
-        for epsilon, there, back, weight in zip(values, forward, other, weights, strict=True)
+        NullPoint(float(epsilon), float(delta), weight)
+        for epsilon, delta, weight in zip(values, deltas_of(curve, values), weights, strict=True)
     ]
 
 
@@ -100,27 +93,13 @@ class CurveEProcess:
 
     Args:
         curve: claimed delta for an array of epsilons (rounded up).
-        backward: the curve with x' on the large side, if it differs.
-        epsilons: points of the curve to bet against; by default :func:`curve_points` chooses.
-        edges: thresholds on the score fixed in advance; by default quantiles of the pilot.
-        pilot_pairs: first pairs used for the thresholds only. They count as runs.
 
     Raises:
-        InputError: if the curve, the epsilons or the edges are out of range.
+        InputError: if the curve is out of range.
     """
 
-    def __init__(
-        self,
-        curve: Curve,
-        *,
-        backward: Curve | None = None,
-        epsilons: ArrayLike | None = None,
-        edges: ArrayLike | None = None,
-        pilot_pairs: int = PILOT_PAIRS,
-    ) -> None:
-        integer_at_least(1, pilot_pairs=pilot_pairs)
-        self._wealth = Wealth([curve_points(curve, backward, epsilons)], edges, pilot_pairs)
-        self._curve = curve
+    def __init__(self, curve: Curve) -> None:
+        self._wealth = Wealth([curve_points(curve)])
 
     def update(self, scores_x: ArrayLike, scores_x_prime: ArrayLike) -> float:
         """Add pairs of scores, shape ``(n,)`` each, and return the e-value.
@@ -141,19 +120,6 @@ class CurveEProcess:
         """The present e-value (``inf`` beyond the range of floats)."""
         return float(np.exp(np.minimum(self._wealth.log_wealth[0], 709.0)))
 
-    @property
-    def log_peak(self) -> float:
-        """Logarithm of the largest e-value so far, at least 0."""
-        return float(self._wealth.log_peak[0])
-
-    def refuted(self, alpha: float) -> bool:
-        """Whether the claim is refuted at error rate ``alpha``.
-
-        Raises:
-            InputError: if ``alpha`` is not in (0, 1).
-        """
-        return self.log_peak >= -math.log(open_fraction(alpha=alpha))
-
 
 class EpsilonEProcess:
     """Anytime-valid lower bound on epsilon at a given delta.
@@ -166,27 +132,16 @@ class EpsilonEProcess:
     Args:
         delta: the delta in [0, 1) at which epsilon is bounded.
         epsilons: grid of null values.
-        edges: thresholds on the score fixed in advance; by default quantiles of the pilot.
-        pilot_pairs: first pairs used for the thresholds only. They count as runs.
 
     Raises:
-        InputError: if delta, the epsilons or the edges are out of range.
+        InputError: if delta or the epsilons are out of range.
     """
 
-    def __init__(
-        self,
-        delta: float,
-        *,
-        epsilons: ArrayLike | None = None,
-        edges: ArrayLike | None = None,
-        pilot_pairs: int = PILOT_PAIRS,
-    ) -> None:
-        self.delta = probability(delta=delta)
-        integer_at_least(1, pilot_pairs=pilot_pairs)
-        grid = np.linspace(0.0, 5.0, 51) if epsilons is None else real_array(epsilons=epsilons)
-        nulls = [curve_points(lambda e: np.full_like(e, delta), epsilons=[e]) for e in grid]
-        self.epsilons = np.unique(grid)
-        self._wealth = Wealth(nulls, edges, pilot_pairs)
+    def __init__(self, delta: float, epsilons: ArrayLike) -> None:
+        probability(delta=delta)
+        self._epsilons = np.unique(real_array(epsilons=epsilons))
+        constant = lambda e: np.full_like(e, delta)  # noqa: E731
+        self._wealth = Wealth([curve_points(constant, [each]) for each in self._epsilons])
 
     def update(self, scores_x: ArrayLike, scores_x_prime: ArrayLike) -> None:
         """Add pairs of scores, shape ``(n,)`` each.
@@ -201,7 +156,7 @@ class EpsilonEProcess:
         """Pairs seen so far, the pilot included."""
         return self._wealth.pairs
 
-    def lower_bound(self, confidence: float = 0.95) -> LowerBound:
+    def lower_bound(self, confidence: float) -> float:
         """The bound so far; valid at any stopping time.
 
         Raises:
@@ -209,5 +164,4 @@ class EpsilonEProcess:
         """
         threshold = -math.log(confidence_failure(confidence))
         refuted = np.logical_and.accumulate(self._wealth.log_peak >= threshold)
-        epsilon = float(self.epsilons[refuted].max(initial=0.0))
-        return LowerBound(epsilon, self.delta, confidence, "e-process", self.pairs)
+        return float(self._epsilons[refuted].max(initial=0.0))

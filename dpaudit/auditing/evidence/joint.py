@@ -26,7 +26,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpaudit.auditing.evidence.nuisance import Box, Region, null_supremum
-from dpaudit.auditing.evidence.types import LowerBound, PairCounts, confidence_failure
+from dpaudit.auditing.evidence.types import PairCounts, confidence_failure
 from dpaudit.validate import non_negative, open_fraction, probability
 
 __all__ = ["joint_lower_bound", "joint_p_value", "likelihood_ratio", "likelihood_region"]
@@ -165,7 +165,7 @@ def joint_p_value(
     return min(1.0, null_supremum(region, epsilon, delta, box) + nuisance_error)
 
 
-def joint_lower_bound(counts: PairCounts, delta: float, confidence: float = 0.95) -> LowerBound:
+def joint_lower_bound(counts: PairCounts, delta: float, confidence: float = 0.95) -> float:
     """Exact lower confidence bound on epsilon at ``delta``.
 
     Args:
@@ -178,13 +178,11 @@ def joint_lower_bound(counts: PairCounts, delta: float, confidence: float = 0.95
 
     Example:
         >>> counts = PairCounts(hits=5000, runs=10_000, other_hits=1839, other_runs=10_000)
-        >>> round(joint_lower_bound(counts, delta=0.0).epsilon, 2)
+        >>> round(joint_lower_bound(counts, delta=0.0), 2)
         0.96
     """
     probability(delta=delta)
-    error = confidence_failure(confidence)
-    epsilon = _largest_refuted(counts, delta, error)
-    return LowerBound(epsilon, delta, confidence, "exact joint test", counts.runs)
+    return _largest_refuted(counts, delta, confidence_failure(confidence))
 
 
 def _largest_refuted(counts: PairCounts, delta: float, error: float) -> float:

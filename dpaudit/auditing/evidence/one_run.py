@@ -11,7 +11,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from dpaudit.auditing.evidence.types import LowerBound, confidence_failure
+from dpaudit.auditing.evidence.types import confidence_failure
 from dpaudit.errors import InputError
 from dpaudit.validate import integer_at_least, non_negative, probability
 
@@ -80,7 +80,7 @@ def _p_values(canaries: int, guesses: int, correct: int, epsilons: Floats, delta
 
 def one_run_lower_bound(
     canaries: int, guesses: int, correct: int, delta: float, confidence: float = 0.95
-) -> LowerBound:
+) -> float:
     """Lower bound on epsilon at ``delta`` from one run.
 
     Walks up a fixed grid of epsilons until the p-value exceeds ``1 - confidence``, and returns the
@@ -91,7 +91,7 @@ def one_run_lower_bound(
         InputError: if not ``correct <= guesses <= canaries``, or a number is out of range.
 
     Example:
-        >>> one_run_lower_bound(1000, 100, 95, delta=0.0).epsilon
+        >>> one_run_lower_bound(1000, 100, 95, delta=0.0)
         2.17
     """
     check_counts(canaries, guesses, correct)
@@ -103,5 +103,4 @@ def one_run_lower_bound(
         above = _p_values(canaries, guesses, correct, grid, delta) > error
         accepted = bool(above.any())
         steps += int(above.argmax()) if accepted else _BLOCK
-    epsilon = max(0, steps - 1) * _STEP
-    return LowerBound(round(epsilon, 3), delta, confidence, "one-run audit", guesses)
+    return round(max(0, steps - 1) * _STEP, 3)

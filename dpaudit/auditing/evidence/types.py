@@ -1,4 +1,4 @@
-"""What an audit can conclude from samples: events, their counts and lower bounds."""
+"""What an audit can conclude from samples: events and their counts."""
 
 from __future__ import annotations
 
@@ -12,22 +12,12 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dpaudit.errors import InputError
-from dpaudit.fields import (
-    Checked,
-    Count,
-    Name,
-    Natural,
-    NonNegative,
-    OpenProbability,
-    Probability,
-    Record,
-)
+from dpaudit.fields import Checked, Count, Natural, Record
 from dpaudit.validate import open_fraction, real_array
 
 __all__ = [
     "Direction",
     "Event",
-    "LowerBound",
     "PairCounts",
     "as_scores",
     "confidence_failure",
@@ -227,25 +217,3 @@ class PairCounts(Record):
         ):
             if hits > runs:
                 raise InputError(f"{name} is {hits}; it must be at most the {runs} runs.")
-
-
-@dataclass(frozen=True)
-class LowerBound(Checked):
-    """A statement that holds with probability ``confidence``: no smaller epsilon fits ``delta``.
-
-    Attributes:
-        epsilon: the bound; 0 means that nothing was shown.
-        delta: the delta at which it holds.
-        confidence: the probability, over the runs, that the bound is not above the truth.
-        method: the statistical method, in words.
-        runs: the runs a side (or, for one-run audits, the guesses) that it rests on.
-
-    Raises:
-        InputError: if a number is out of its range.
-    """
-
-    epsilon: NonNegative
-    delta: Probability
-    confidence: OpenProbability
-    method: Name
-    runs: Natural

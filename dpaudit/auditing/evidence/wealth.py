@@ -12,7 +12,7 @@ from dpaudit.auditing.evidence.bets import Bets, NullPoint, quantile_edges, tail
 from dpaudit.auditing.evidence.types import as_scores
 from dpaudit.errors import InputError
 
-__all__ = ["PILOT_PAIRS", "Wealth"]
+__all__ = ["Wealth"]
 
 Floats = NDArray[np.float64]
 
@@ -37,21 +37,16 @@ class Wealth:
 
     Args:
         nulls: for each family, the points of the claim that it bets against.
-        edges: thresholds fixed in advance, or ``None`` to take quantiles of a pilot.
-        pilot_pairs: how many first pairs make up that pilot.
 
     Attributes:
-        edges: the thresholds, once they are known.
+        edges: the thresholds: quantiles of a pilot, the first ``PILOT_PAIRS`` pairs.
         pairs: pairs seen, the pilot included.
         log_wealth: log e-value of each family, shape ``(families,)``.
         log_peak: its running maximum, at least 0.
     """
 
-    def __init__(
-        self, nulls: Sequence[list[NullPoint]], edges: ArrayLike | None, pilot_pairs: int
-    ) -> None:
+    def __init__(self, nulls: Sequence[list[NullPoint]]) -> None:
         self._nulls = nulls
-        self._pilot_pairs = pilot_pairs
         self._pilot = [np.empty(0), np.empty(0)]
         self.edges: Floats | None = None
         self.pairs = 0
@@ -59,12 +54,8 @@ class Wealth:
         self.log_peak = np.zeros(len(nulls))
         self._families: list[Bets] = []
         self._log_bets: list[Floats] = []
-        if edges is not None:
-            self._set_edges(np.unique(as_scores(edges=edges)))
 
     def _set_edges(self, edges: Floats) -> None:
-        if edges.size == 0:
-            raise InputError("edges is empty; at least one threshold is needed.")
         self.edges = edges
         self._families = [tail_bets(points, edges.size + 1) for points in self._nulls]
         self._log_bets = [self._weights(family) for family in self._families]
@@ -104,10 +95,10 @@ class Wealth:
         """Take what the pilot still lacks, and return how many pairs that were."""
         if self.edges is not None:
             return 0
-        wanted = self._pilot_pairs - self._pilot[0].size
+        wanted = PILOT_PAIRS - self._pilot[0].size
         taken = [first[:wanted], second[:wanted]]
         self._pilot = [np.concatenate(both) for both in zip(self._pilot, taken, strict=True)]
-        if self._pilot[0].size == self._pilot_pairs:
+        if self._pilot[0].size == PILOT_PAIRS:
             self._set_edges(quantile_edges(np.concatenate(self._pilot)))
         return taken[0].size
 

@@ -131,7 +131,7 @@ def _record(design: GradientDesign, x: Floats, x_prime: Floats, family: CurveFam
     null, error = design.null, design.error
     by_curve = design.by_curve(middle)
     refuted = by_curve or design.by_point(tail)
-    lower = joint_lower_bound(tail, null.claim.delta, design.confidence).epsilon
+    lower = joint_lower_bound(tail, null.claim.delta, design.confidence)
     strength = largest_refuted(family, lambda least: curve_refuted(middle, least, error))
     decisive, counts = (design.middle, middle) if by_curve else (design.tail, tail)
     scores = np.concatenate([x, x_prime])

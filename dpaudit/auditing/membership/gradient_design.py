@@ -73,7 +73,7 @@ class GradientDesign:
         shares = _EXPECTED_ALARMS / self.runs
         thresholds = self._thresholds(shares[shares < 1])
         bounds = [
-            joint_lower_bound(self._expected(each), self.null.claim.delta, self.confidence).epsilon
+            joint_lower_bound(self._expected(each), self.null.claim.delta, self.confidence)
             for each in thresholds
         ]
         return Event(lower=float(thresholds[int(np.argmax(bounds))]))
@@ -114,7 +114,7 @@ class GradientDesign:
         """Whether such counts of the tail event refute (ε, δ), at the rest of the error."""
         claim = self.null.claim
         error = self.error * (1.0 if self.null.least is None else 1.0 - CURVE_SHARE)
-        return joint_lower_bound(tail, claim.delta, 1.0 - error).epsilon > claim.epsilon
+        return joint_lower_bound(tail, claim.delta, 1.0 - error) > claim.epsilon
 
     def would_find(self, strength: float) -> bool:
         """Whether counts at unfavourable 5 % quantiles refute, with the noise over ``strength``."""

@@ -164,7 +164,7 @@ class OneRunEvidence:
         bounds = [
             one_run_lower_bound(
                 each.canaries, each.made, each.correct, self.claim.delta, confidence
-            ).epsilon
+            )
             for each in self.tried
         ]
         best = int(np.argmax(bounds))

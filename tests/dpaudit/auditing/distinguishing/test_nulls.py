@@ -26,7 +26,7 @@ class TestPoint:
         counts = PairCounts(int((x >= 1).sum()), 3000, int((x_prime >= 1).sum()), 3000)
         assert null.counts == counts
         assert null.runs == 3000
-        assert null.lower_bound(0.95) == joint_lower_bound(counts, 0.0, 0.95).epsilon
+        assert null.lower_bound(0.95) == joint_lower_bound(counts, 0.0, 0.95)
         assert null.details()["counts"] == counts.to_dict()
         json.dumps(null.details(), allow_nan=False)
 

@@ -31,7 +31,7 @@ def test_randomised_response_is_not_refuted_too_often():
     # Each canary through epsilon-randomised response: the worst case of the theorem at delta = 0.
     epsilon, r = 1.0, 60
     accuracy = 1 / (1 + math.exp(-epsilon))
-    bounds = np.array([one_run_lower_bound(r, r, v, 0.0, 0.95).epsilon for v in range(r + 1)])
+    bounds = np.array([one_run_lower_bound(r, r, v, 0.0, 0.95) for v in range(r + 1)])
     assert binom.pmf(np.arange(r + 1), r, accuracy)[bounds > epsilon].sum() <= 0.05
 
 
@@ -47,13 +47,13 @@ def test_randomised_response_that_fails_openly_with_probability_delta():
 
 
 def test_bound_inverts_the_p_value():
-    bound = one_run_lower_bound(1000, 200, 180, 1e-5, 0.95).epsilon
+    bound = one_run_lower_bound(1000, 200, 180, 1e-5, 0.95)
     assert one_run_p_value(1000, 200, 180, bound, 1e-5) <= 0.05
     assert one_run_p_value(1000, 200, 180, bound + 0.005, 1e-5) > 0.05
 
 
 def test_no_right_guess_shows_nothing():
-    assert one_run_lower_bound(10, 10, 0, 0.0).epsilon == 0.0
+    assert one_run_lower_bound(10, 10, 0, 0.0) == 0.0
 
 
 def test_bad_input_is_named():

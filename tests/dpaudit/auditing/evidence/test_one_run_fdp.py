@@ -142,7 +142,7 @@ def test_is_tighter_than_the_bound_of_2023_for_gaussian_canaries():
         truth = members[np.argsort(rng.normal(mu * members))]
         low = guesses // 2
         correct = int(truth[canaries - (guesses - low) :].sum() + (~truth[:low]).sum())
-        plain = one_run_lower_bound(canaries, guesses, correct, delta).epsilon
+        plain = one_run_lower_bound(canaries, guesses, correct, delta)
         strength = fdp_strength(canaries, guesses, correct, family, 0.95)
         refined = family.epsilon(strength, delta)
         assert 1.3 * plain < refined < gdp_epsilon(mu, delta)

@@ -11,7 +11,6 @@ import pytest
 from dpaudit.auditing.evidence.types import (
     Direction,
     Event,
-    LowerBound,
     PairCounts,
     as_scores,
     confidence_failure,
@@ -80,9 +79,6 @@ def test_counts_are_a_record():
         (lambda: PairCounts(1, 2, 3, 2), "other_hits is 3"),
         (lambda: PairCounts(0, 0, 0, 1), "runs is 0"),
         (lambda: PairCounts(0.5, 1, 0, 1), "hits is 0.5"),
-        (lambda: LowerBound(math.inf, 0.0, 0.95, "method", 10), "epsilon is inf"),
-        (lambda: LowerBound(1.0, 1.0, 0.95, "method", 10), "delta is 1.0"),
-        (lambda: LowerBound(1.0, 0.0, 1.0, "method", 10), "confidence is 1.0"),
         (lambda: as_scores(scores=[[1.0]]), "scores has type float64 and shape"),
         (lambda: as_scores(scores=[1.0, math.nan]), "scores contains NaN"),
         (lambda: confidence_failure(0.0), "confidence is 0.0"),

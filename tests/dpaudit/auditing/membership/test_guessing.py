@@ -42,7 +42,7 @@ def test_bound_and_p_value_pay_for_every_rule():
     evidence = OneRunEvidence(TWO_RULES, Claim(1.0), None, 0.95)
     shares = [1 - 0.05 / 2] * 2
     bounds = [
-        one_run_lower_bound(100, each.made, each.correct, 0.0, share).epsilon
+        one_run_lower_bound(100, each.made, each.correct, 0.0, share)
         for each, share in zip(TWO_RULES, shares, strict=True)
     ]
     values = [one_run_p_value(100, each.made, each.correct, 1.0, 0.0) for each in TWO_RULES]
