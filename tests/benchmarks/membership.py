@@ -17,7 +17,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpaudit import AddRemove, Gaussian, Invocation, Plan, PoissonSampling, PrivacyUnit, TrustModel
-from dpaudit.auditing.evidence.gdp import gdp_epsilon
 from dpaudit.auditing.evidence.one_run import one_run_lower_bound
 from dpaudit.auditing.evidence.one_run_families import gaussian_family, gaussian_least
 from dpaudit.auditing.evidence.one_run_fdp import fdp_rejects, fdp_strength
@@ -25,6 +24,7 @@ from dpaudit.auditing.membership.attacks import audit_membership
 from dpaudit.auditing.membership.gradient_audit import audit_gradient_canary
 from dpaudit.auditing.membership.lira import logit_confidence
 from dpaudit.auditing.membership.one_run import audit_one_run
+from dpaudit.mechanisms import GaussianPair
 
 Floats = NDArray[np.float64]
 Flags = NDArray[np.bool_]
@@ -240,8 +240,8 @@ def show_refinement(trials: int) -> None:
                     strength = fdp_strength(1000, guesses, right, family, 0.95)
                     refined.append(family.epsilon(strength, DELTA))
             print(
-                f"  μ {mu}, true ε {gdp_epsilon(mu, DELTA):6.2f}, {guesses:4} guesses: medians "
-                f"{np.median(plain):.2f} and {np.median(refined):.2f}; the true curve refuted "
+                f"  μ {mu}, true ε {GaussianPair(mu).least_epsilon(DELTA):6.2f}, {guesses:4} guesses: "
+                f"medians {np.median(plain):.2f} and {np.median(refined):.2f}; the true curve refuted "
                 f"{alarms}/{trials}"
             )
 

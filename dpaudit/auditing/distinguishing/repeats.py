@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from dpaudit.certificate import Finding, Severity
-from dpaudit.errors import InputError
 
-__all__ = ["repeated_noise", "repeats"]
+__all__ = ["repeats"]
 
 Floats = NDArray[np.float64]
 
 FALSE_COINCIDENCE = 1e-3
 
 
-def repeated_noise(outputs: ArrayLike) -> tuple[Finding, ...]:
+def repeats(outputs: Floats) -> list[Finding]:
     """Equal releases in independent runs on one value, and noise shared between entries.
 
     Two releases with a resolution of r (their grid, or the spacing of floats of their size) and a
@@ -24,19 +23,9 @@ def repeated_noise(outputs: ArrayLike) -> tuple[Finding, ...]:
     whole numbers, are left alone.
 
     Args:
-        outputs: of independent runs on the same data, shape (n,) or (n, d).
-
-    Raises:
-        InputError: if there are fewer than 2 runs.
+        outputs: of independent runs on the same data, shape (n,) or (n, d); of fewer than 2 runs
+            nothing is said.
     """
-    runs = np.asarray(outputs, dtype=np.float64)
-    if len(runs) < 2:
-        raise InputError(f"outputs has {len(runs)} runs; at least 2 are needed.")
-    return tuple(repeats(runs))
-
-
-def repeats(outputs: Floats) -> list[Finding]:
-    """What :func:`repeated_noise` finds, and nothing for fewer than 2 runs."""
     flat = outputs.reshape(len(outputs), -1)
     if len(flat) < 2 or not (flat != np.floor(flat)).all(axis=1).any():
         return []

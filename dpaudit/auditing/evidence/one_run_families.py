@@ -16,10 +16,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dpaudit.accounting import guarantee, privacy_curve
-from dpaudit.auditing.evidence.gdp import gdp_epsilon
 from dpaudit.auditing.evidence.types import deltas_of
 from dpaudit.errors import InputError
-from dpaudit.mechanisms import AdditiveNoise
+from dpaudit.mechanisms import AdditiveNoise, GaussianPair
 from dpaudit.plan import Plan
 from dpaudit.validate import non_negative, positive, probability
 
@@ -146,7 +145,7 @@ def gaussian_family() -> CurveFamily:
         "the privacy curve is that of a Gaussian mechanism (μ-GDP)",
         tuple(np.round(np.arange(1, 2001) * 0.005, 3).tolist()),
         gaussian_least,
-        lambda mu, delta: gdp_epsilon(mu, delta) * (1 - 1e-9) if mu > 0 and delta > 0 else 0.0,
+        lambda mu, delta: GaussianPair(mu).least_epsilon(delta) * (1 - 1e-9) if delta > 0 else 0.0,
     )
 
 

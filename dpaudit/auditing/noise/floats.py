@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dpaudit import validate
-from dpaudit.auditing.distinguishing.repeats import repeated_noise, repeats
+from dpaudit.auditing.distinguishing.repeats import repeats
 from dpaudit.auditing.evidence.joint import joint_p_value
 from dpaudit.auditing.evidence.types import PairCounts
 from dpaudit.certificate import Finding
@@ -27,7 +27,6 @@ __all__ = [
     "FloatReport",
     "float_findings",
     "lsb_event",
-    "repeated_noise",
 ]
 
 Floats = NDArray[np.float64]
@@ -52,11 +51,6 @@ class FloatReport:
     draws: int
     error_rate: float
     counts: tuple[int, int]
-
-    @property
-    def clean(self) -> bool:
-        """Whether nothing was found."""
-        return not self.findings
 
 
 def lsb_event(outputs: ArrayLike, distance: float = 1.0) -> NDArray[np.bool_]:

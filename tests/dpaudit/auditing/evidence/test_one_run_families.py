@@ -9,7 +9,6 @@ import pytest
 from scipy.special import ndtr
 
 from dpaudit.accounting import privacy_curve
-from dpaudit.auditing.evidence.gdp import gdp_delta, gdp_epsilon
 from dpaudit.auditing.evidence.one_run_families import (
     approximate_least,
     curve_least,
@@ -19,12 +18,12 @@ from dpaudit.auditing.evidence.one_run_families import (
     scaled_family,
 )
 from dpaudit.errors import InputError
-from dpaudit.mechanisms import Gaussian, RandomizedResponse
+from dpaudit.mechanisms import Gaussian, GaussianPair, RandomizedResponse
 from dpaudit.plan import AddRemove, Invocation, Plan, PoissonSampling, PrivacyUnit, TrustModel
 
 
 def gaussian_curve(mu):
-    return lambda epsilons: np.array([gdp_delta(float(e), mu) for e in np.asarray(epsilons)])
+    return lambda epsilons: GaussianPair(mu).delta(epsilons)
 
 
 def plan(mechanism, **fields):
@@ -61,7 +60,9 @@ def test_the_scaled_family_is_the_plan_at_strength_one():
     family = scaled_family(steps)
     # Four times sigma 2 is mu = 1; with half the noise 2.
     for strength, mu in ((1.0, 1.0), (2.0, 2.0)):
-        assert family.epsilon(strength, 1e-5) == pytest.approx(gdp_epsilon(mu, 1e-5), rel=1e-6)
+        assert family.epsilon(strength, 1e-5) == pytest.approx(
+            GaussianPair(mu).least_epsilon(1e-5), rel=1e-6
+        )
         np.testing.assert_allclose(
             family.least(strength)(np.array([0.1, 0.6])),
             gaussian_least(mu)(np.array([0.1, 0.6])),

@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 from scipy.optimize import linprog
 from scipy.stats import binom
 
-from dpaudit.auditing.evidence.gdp import gdp_delta, gdp_epsilon
 from dpaudit.auditing.evidence.one_run import one_run_lower_bound, one_run_p_value
 from dpaudit.auditing.evidence.one_run_families import (
     approximate_least,
@@ -21,10 +20,11 @@ from dpaudit.auditing.evidence.one_run_families import (
 )
 from dpaudit.auditing.evidence.one_run_fdp import fdp_p_value, fdp_rejects, fdp_strength
 from dpaudit.errors import InputError
+from dpaudit.mechanisms import GaussianPair
 
 
 def gaussian_curve(mu):
-    return lambda epsilons: np.array([gdp_delta(float(e), mu) for e in np.asarray(epsilons)])
+    return lambda epsilons: GaussianPair(mu).delta(epsilons)
 
 
 def largest_by_linear_programme(canaries, guesses, correct, epsilons, deltas):
@@ -145,7 +145,7 @@ def test_is_tighter_than_the_bound_of_2023_for_gaussian_canaries():
         plain = one_run_lower_bound(canaries, guesses, correct, delta)
         strength = fdp_strength(canaries, guesses, correct, family, 0.95)
         refined = family.epsilon(strength, delta)
-        assert 1.3 * plain < refined < gdp_epsilon(mu, delta)
+        assert 1.3 * plain < refined < GaussianPair(mu).least_epsilon(delta)
 
 
 def test_is_close_to_the_binomial_bound_where_that_one_is_exact():

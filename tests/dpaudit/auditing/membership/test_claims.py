@@ -7,7 +7,6 @@ import math
 import numpy as np
 import pytest
 
-from dpaudit.auditing.evidence.gdp import gdp_epsilon
 from dpaudit.auditing.evidence.one_run_families import (
     approximate_least,
     gaussian_family,
@@ -15,7 +14,7 @@ from dpaudit.auditing.evidence.one_run_families import (
 )
 from dpaudit.auditing.membership.claims import membership_null, require_family
 from dpaudit.errors import InputError
-from dpaudit.mechanisms import Gaussian
+from dpaudit.mechanisms import Gaussian, GaussianPair
 from dpaudit.plan import AddRemove, Invocation, MetricBall, Plan, PrivacyUnit, TrustModel
 
 DELTA = 1e-5
@@ -34,7 +33,7 @@ def test_a_claim_alone_is_a_point():
 
 def test_a_plan_gives_its_epsilon_and_its_curve():
     null = membership_null(None, DELTA, gaussian_plan(1.0))
-    assert null.claim.epsilon == pytest.approx(gdp_epsilon(1.0, DELTA), rel=1e-6)
+    assert null.claim.epsilon == pytest.approx(GaussianPair(1.0).least_epsilon(DELTA), rel=1e-6)
     np.testing.assert_allclose(null.least(P), gaussian_least(1.0)(P), rtol=0.02)
     assert not null.tighter
 

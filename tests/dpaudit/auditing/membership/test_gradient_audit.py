@@ -8,14 +8,13 @@ import numpy as np
 import pytest
 from scipy.stats import binom
 
-from dpaudit.auditing.evidence.gdp import gdp_epsilon
 from dpaudit.auditing.evidence.one_run_families import gaussian_family
 from dpaudit.auditing.membership import gradient_audit
 from dpaudit.auditing.membership.gradient_audit import audit_gradient_canary
 from dpaudit.auditing.membership.gradients import GradientCanary
 from dpaudit.certificate import AuditRecord, SubjectRecord, certify, load_certificate
 from dpaudit.errors import InputError
-from dpaudit.mechanisms import Gaussian, Laplace
+from dpaudit.mechanisms import Gaussian, GaussianPair, Laplace
 from dpaudit.plan import (
     AddRemove,
     FixedSizeSampling,
@@ -56,7 +55,7 @@ def silent(monkeypatch):
 def test_the_declared_noise_is_not_refuted_and_nearly_all_of_it_is_found():
     # Sixteen steps of sigma 4 are exactly 1-GDP. More alarms in 6 true claims at error rate 0.05
     # would be chance once in 10^7.
-    plan, true = training(4.0), gdp_epsilon(1.0, DELTA)
+    plan, true = training(4.0), GaussianPair(1.0).least_epsilon(DELTA)
     records = [
         audit_gradient_canary(plan, delta=DELTA, runs=500, seed=seed, family=gaussian_family())
         for seed in range(6)
@@ -174,7 +173,7 @@ def test_a_claim_that_is_tighter_than_its_plan_is_tested_too():
     assert record.epsilon_lower > 0.1
     assert record.details["null"].endswith("and the tighter (ε, δ) of the claim")
     quiet = GradientCanary.of(training(4.0)).simulate(0.1)
-    true = gdp_epsilon(0.1, DELTA)
+    true = GaussianPair(0.1).least_epsilon(DELTA)
     kept = audit_gradient_canary(
         training(4.0), delta=DELTA, epsilon=1.01 * true, runs=5000, release=quiet, seed=0
     )

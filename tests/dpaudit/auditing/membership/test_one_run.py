@@ -11,11 +11,10 @@ import pytest
 from scipy.stats import binom
 
 from dpaudit.auditing import Execution, audit_one_run, audit_scores
-from dpaudit.auditing.evidence.gdp import gdp_epsilon
 from dpaudit.auditing.membership.shadows import Role, random_masks
 from dpaudit.certificate import AuditRecord
 from dpaudit.errors import InputError
-from dpaudit.mechanisms import Gaussian
+from dpaudit.mechanisms import Gaussian, GaussianPair
 from dpaudit.plan import AddRemove, Invocation, MetricBall, Plan, PrivacyUnit, TrustModel
 
 DELTA = 1e-5
@@ -69,7 +68,7 @@ def test_false_alarms_of_one_run_audits_are_rare():
         for seed in range(40)
     ]
     assert sum(record.refuted for record in records) <= binom.isf(1e-7, 40, 0.1)
-    true = gdp_epsilon(1.0, DELTA)
+    true = GaussianPair(1.0).least_epsilon(DELTA)
     assert all(record.claim_epsilon == pytest.approx(true, rel=1e-6) for record in records)
     above = [record.details["family"]["epsilon_lower"] > true for record in records]
     assert sum(above) <= binom.isf(1e-7, 40, 0.1)
@@ -79,7 +78,7 @@ def test_false_alarms_of_one_run_audits_are_rare():
 
 def test_a_curve_is_refuted_where_the_point_alone_is_not():
     plan = gaussian_plan(2.0)
-    epsilon = gdp_epsilon(0.5, DELTA)
+    epsilon = GaussianPair(0.5).least_epsilon(DELTA)
     by_curve = audit_one_run(Shifted(2.0), 400, plan=plan, delta=DELTA, seed=3)
     by_point = audit_one_run(Shifted(1.0), 400, epsilon=epsilon, delta=DELTA, seed=3)
     assert by_curve.refuted
@@ -144,7 +143,7 @@ def test_a_claim_that_is_tighter_than_its_plan_is_tested_too(shift):
 
 def test_a_tighter_claim_that_is_true_is_not_refuted():
     """At 1 - 10⁻⁸ for each of 20 audits, false alarms have probability 2·10⁻⁷."""
-    true = gdp_epsilon(0.3, DELTA)
+    true = GaussianPair(0.3).least_epsilon(DELTA)
     options = {"epsilon": true * (1 + 1e-6), "delta": DELTA, "confidence": 1 - 1e-8}
     for seed in range(20):
         plan = gaussian_plan(1.0)

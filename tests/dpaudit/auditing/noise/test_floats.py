@@ -5,7 +5,7 @@ import pytest
 from examples import gaussian_invocation
 
 from dpaudit import DiscreteLaplace, Gaussian, Laplace
-from dpaudit.auditing.distinguishing.repeats import repeated_noise
+from dpaudit.auditing.distinguishing.repeats import repeats
 from dpaudit.auditing.noise.floats import float_findings, lsb_event
 from dpaudit.errors import InputError
 
@@ -38,7 +38,7 @@ def test_numpy_laplace_is_flagged_within_100_draws():
 def test_numpy_normal_is_flagged_within_2000_draws():
     for seed in range(10):
         report = float_findings(GAUSSIAN.release_many, epsilon=1.0, delta=1e-5, seed=seed)
-        assert not report.clean
+        assert report.findings
         assert report.draws <= 2000
 
 
@@ -48,10 +48,10 @@ def test_samplers_on_a_grid_have_no_finding():
         epsilon=1.0,
         draws=100_000,
     )
-    assert on_grid.clean
+    assert on_grid.findings == ()
     assert on_grid.draws == 100_000
     assert on_grid.counts == (0, 0)
-    assert float_findings(DiscreteLaplace(1.0).release_many, epsilon=1.0).clean
+    assert float_findings(DiscreteLaplace(1.0).release_many, epsilon=1.0).findings == ()
 
 
 def test_secure_noise_has_no_finding():
@@ -67,10 +67,10 @@ def test_secure_noise_has_no_finding():
             delta=delta,
             draws=20_000,
         )
-        assert report.clean
+        assert report.findings == ()
         assert report.counts == (0, 0)
     draws = noise.release_many(gaussian_invocation(mechanism=LAPLACE), 0.0, 20_000)
-    assert repeated_noise(draws) == ()
+    assert repeats(draws) == []
 
 
 def test_outputs_must_be_numbers():
