@@ -240,9 +240,9 @@ def show_refinement(trials: int) -> None:
                     strength = fdp_strength(1000, guesses, right, family, 0.95)
                     refined.append(family.epsilon(strength, DELTA))
             print(
-                f"  μ {mu}, true ε {GaussianPair(mu).least_epsilon(DELTA):6.2f}, {guesses:4} guesses: "
-                f"medians {np.median(plain):.2f} and {np.median(refined):.2f}; the true curve refuted "
-                f"{alarms}/{trials}"
+                f"  μ {mu}, true ε {GaussianPair(mu).least_epsilon(DELTA):6.2f}, {guesses:4} "
+                f"guesses: medians {np.median(plain):.2f} and {np.median(refined):.2f}; the true "
+                f"curve refuted {alarms}/{trials}"
             )
 
 

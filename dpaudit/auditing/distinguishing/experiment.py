@@ -41,6 +41,7 @@ __all__ = [
     "chunks",
     "groups",
     "scored",
+    "sentence",
 ]
 
 Release = Callable[[Any, int, np.random.Generator], Any]
@@ -182,12 +183,12 @@ class Experiment:
                 f"the mechanism needs more than its memory{allowed} {runs}; allow more."
             ) from None
         except DpAuditError as error:
-            raise RefusedError(f"the mechanism failed {where}: {_sentence(error)}") from None
+            raise RefusedError(f"the mechanism failed {where}: {sentence(error)}") from None
         except KeyboardInterrupt:
             raise
         except BaseException as error:  # noqa: BLE001 - foreign code may raise even SystemExit
             raise InputError(
-                f"the mechanism raised {type(error).__name__} {runs}: {_sentence(error)}"
+                f"the mechanism raised {type(error).__name__} {runs}: {sentence(error)}"
             ) from None
         return checked_outputs(raw, chunk.size, runs)
 
@@ -377,7 +378,7 @@ def scored(both: Both, score: Score | None) -> Both:
     return x, x_prime
 
 
-def _sentence(error: BaseException) -> str:
+def sentence(error: BaseException) -> str:
     """The first line of an error's message, at most 200 characters, with a full stop."""
     text = (str(error) or "no message").splitlines()[0][:200].rstrip()
     return text if text.endswith(".") else f"{text}."

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dpaudit.auditing.distinguishing.experiment import sentence
 from dpaudit.auditing.evidence.types import as_scores
 from dpaudit.auditing.execution import Mapped
 from dpaudit.errors import DpAuditError, InputError
@@ -80,7 +81,7 @@ def _shadow_scores(train: Train, seed: int, role: Role, numbered: tuple[int, Fla
         raise InputError(f"train failed in model {number}: {error}") from None
     except (Exception, SystemExit) as error:
         raise InputError(
-            f"train raised {type(error).__name__} in model {number}: {_first_line(error)}"
+            f"train raised {type(error).__name__} in model {number}: {sentence(error)}"
         ) from error
     scores = as_scores(scores=raw)
     if scores.size != mask.size:
@@ -89,8 +90,3 @@ def _shadow_scores(train: Train, seed: int, role: Role, numbered: tuple[int, Fla
             "examples, included or not."
         )
     return scores
-
-
-def _first_line(error: BaseException) -> str:
-    line = (str(error) or "no message").splitlines()[0][:200].rstrip()
-    return line if line.endswith(".") else f"{line}."

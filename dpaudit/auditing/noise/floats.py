@@ -16,9 +16,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dpaudit import validate
-from dpaudit.auditing.distinguishing.repeats import repeats
 from dpaudit.auditing.evidence.joint import joint_p_value
 from dpaudit.auditing.evidence.types import PairCounts
+from dpaudit.auditing.noise.repeats import repeats
 from dpaudit.certificate import Finding
 from dpaudit.errors import InputError
 from dpaudit.finding_table import FindingTable

@@ -5,13 +5,16 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from dpaudit.certificate import Finding, Severity
+from dpaudit.certificate import Finding
+from dpaudit.finding_table import FindingTable
 
 __all__ = ["repeats"]
 
 Floats = NDArray[np.float64]
 
 FALSE_COINCIDENCE = 1e-3
+
+_found = FindingTable(__name__)
 
 
 def repeats(outputs: Floats) -> list[Finding]:
@@ -31,13 +34,14 @@ def repeats(outputs: Floats) -> list[Finding]:
         return []
     distinct = len(np.unique(flat, axis=0))
     if distinct == 1:
-        return [_few_seeds(len(flat), 1, "the seed is fixed")]
+        return [_found("seed-reuse", runs=len(flat), distinct=1, guess="the seed is fixed")]
     if flat.size**2 * _coincidence(flat) > FALSE_COINCIDENCE:
         return []
     findings = []
     if distinct < len(flat):
-        guess = len(flat) ** 2 / (2 * (len(flat) - distinct))
-        findings.append(_few_seeds(len(flat), distinct, f"about {guess:.2g} seeds are in use"))
+        seeds = len(flat) ** 2 / (2 * (len(flat) - distinct))
+        guess = f"about {seeds:.2g} seeds are in use"
+        findings.append(_found("seed-reuse", runs=len(flat), distinct=distinct, guess=guess))
     return findings + (_shared(flat) if flat.shape[1] > 1 else [])
 
 
@@ -60,16 +64,6 @@ def _on_grid(values: Floats, step: float) -> bool:
     return bool((places == np.floor(places)).all())
 
 
-def _few_seeds(runs: int, distinct: int, guess: str) -> Finding:
-    return Finding(
-        "seed-reuse",
-        Severity.ERROR,
-        f"{runs} independent runs gave {distinct} different outputs: {guess}, so the noise can be "
-        "listed and subtracted.",
-        "Seed from the operating system, with 128 bits or more.",
-    )
-
-
 def _shared(flat: Floats) -> list[Finding]:
     """Entries whose change between two different runs is the same."""
     first = flat[0]
@@ -82,12 +76,4 @@ def _shared(flat: Floats) -> list[Finding]:
     if close.size == 0:
         return []
     one, two = sorted((int(order[close[0]]), int(order[close[0] + 1])))
-    return [
-        Finding(
-            "noise-reuse",
-            Severity.ERROR,
-            f"Entries {one} and {two} of the output have the same noise in every run: their "
-            "difference is released exactly.",
-            "Draw fresh noise for every entry.",
-        )
-    ]
+    return [_found("noise-reuse", one=one, two=two)]

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from dpaudit.auditing.distinguishing.repeats import repeats
+from dpaudit.auditing.noise.repeats import repeats
 
 
 def test_few_seeds_and_shared_noise_are_found():
