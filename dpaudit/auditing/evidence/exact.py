@@ -7,14 +7,13 @@ and its inverse is found on the piece where it lies.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from fractions import Fraction
 
 from dpaudit.errors import InputError
 from dpaudit.validate import non_negative, probability
 
-__all__ = ["exact_delta", "exact_epsilon", "hockey_stick", "loss_ratio"]
+__all__ = ["hockey_stick", "loss_ratio"]
 
 Probability = Fraction | float | int
 
@@ -62,16 +61,6 @@ def hockey_stick(
     )
 
 
-def exact_delta(p: Sequence[Probability], q: Sequence[Probability], epsilon: float) -> float:
-    """The smallest delta at ``epsilon``, the larger of both directions (to float precision).
-
-    Raises:
-        InputError: if p or q is not a distribution, or ``epsilon`` is negative.
-    """
-    k = math.exp(non_negative(epsilon=epsilon))
-    return float(max(hockey_stick(p, q, k), hockey_stick(q, p, k)))
-
-
 def _direction_ratio(p: list[Fraction], q: list[Fraction], delta: Fraction) -> Fraction | None:
     """The least ratio k >= 0 with ``sum max(p - k q, 0) <= delta``; None if there is none."""
     large = sum((a for a, b in zip(p, q, strict=True) if b == 0), Fraction(0)) - delta
@@ -106,19 +95,3 @@ def loss_ratio(
     if there is None or back is None:
         return None
     return max(there, back, Fraction(1))
-
-
-def exact_epsilon(
-    p: Sequence[Probability], q: Sequence[Probability], delta: Probability = 0
-) -> float:
-    """The smallest epsilon at ``delta`` in both directions; ``inf`` if there is none.
-
-    Raises:
-        InputError: if p or q is not a distribution, or ``delta`` is not in [0, 1).
-    """
-    ratio = loss_ratio(p, q, delta)
-    if ratio is None:
-        return math.inf
-    if ratio < 2:
-        return math.log1p(float(ratio - 1))
-    return math.log(ratio.numerator) - math.log(ratio.denominator)

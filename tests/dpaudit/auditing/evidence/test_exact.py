@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dpaudit.auditing.evidence.exact import exact_delta, exact_epsilon, hockey_stick, loss_ratio
+from dpaudit.auditing.evidence.exact import hockey_stick, loss_ratio
 from dpaudit.errors import InputError
 
 
@@ -46,18 +46,18 @@ def test_ratio_is_the_smallest_that_meets_delta(pair, delta):
 
 def test_randomised_response():
     p, q = [Fraction(3, 4), Fraction(1, 4)], [Fraction(1, 4), Fraction(3, 4)]
-    assert exact_epsilon(p, q) == pytest.approx(math.log(3), rel=1e-15)
-    assert exact_delta(p, q, 0.0) == 0.5
+    assert loss_ratio(p, q) == 3
+    assert hockey_stick(p, q, 1) == 0.5
 
 
 def test_different_supports_have_no_finite_epsilon_until_delta_covers_them():
     p, q = [0.25, 0.75, 0.0], [0.0, 0.75, 0.25]
-    assert exact_epsilon(p, q) == math.inf
-    assert exact_epsilon(p, q, 0.25) == 0.0
+    assert loss_ratio(p, q) is None
+    assert loss_ratio(p, q, 0.25) == 1
 
 
 def test_identical_distributions_lose_nothing():
-    assert exact_epsilon([0.5, 0.5], [0.5, 0.5]) == 0.0
+    assert loss_ratio([0.5, 0.5], [0.5, 0.5]) == 1
 
 
 @pytest.mark.parametrize("bad", [[0.5, 0.6], [-0.5, 1.5], [math.nan, 1.0], []])
@@ -68,4 +68,4 @@ def test_bad_distributions_are_named(bad):
 
 def test_lengths_must_agree():
     with pytest.raises(InputError, match="2 outcomes"):
-        exact_epsilon([0.5, 0.5], [1.0])
+        loss_ratio([0.5, 0.5], [1.0])
