@@ -14,23 +14,9 @@ import numpy as np
 from dpaudit.auditing.evidence.joint import likelihood_region
 from dpaudit.auditing.evidence.nuisance import Box, Region, null_supremum, region_probability
 from dpaudit.auditing.evidence.types import PairCounts
-from dpaudit.errors import InputError
-from dpaudit.validate import (
-    finite,
-    integer_at_least,
-    non_negative,
-    open_fraction,
-    probability,
-)
+from dpaudit.validate import non_negative, open_fraction, probability
 
 __all__ = ["critical_region", "fewest_runs", "power"]
-
-
-def _closed_fraction(**field: float) -> float:
-    ((name, value),) = field.items()
-    if not 0 <= finite(**field) <= 1:
-        raise InputError(f"{name} is {value!r}; it must be a number in [0, 1].")
-    return float(value)
 
 
 def critical_region(
@@ -50,25 +36,23 @@ def critical_region(
         The region, or ``None`` if even the most extreme outcome is too likely under the null.
     """
     high = 1.0
-    while high < 2.0 * (n + m) and not _keeps_error(n, m, epsilon, delta, high, error, box):
+
+    def keeps_error(level: float) -> bool:
+        region = likelihood_region(n, m, epsilon, delta, level)
+        return null_supremum(region, epsilon, delta, box) <= error
+
+    while high < 2.0 * (n + m) and not keeps_error(high):
         high *= 2
     if high >= 2.0 * (n + m):
         return None
     low = 0.0
     while high - low > 1e-3 * high:
         middle = (low + high) / 2
-        if _keeps_error(n, m, epsilon, delta, middle, error, box):
+        if keeps_error(middle):
             high = middle
         else:
             low = middle
     return likelihood_region(n, m, epsilon, delta, high)
-
-
-def _keeps_error(
-    n: int, m: int, epsilon: float, delta: float, level: float, error: float, box: Box
-) -> bool:
-    region = likelihood_region(n, m, epsilon, delta, level)
-    return null_supremum(region, epsilon, delta, box) <= error
 
 
 def power(
@@ -84,17 +68,7 @@ def power(
         epsilon: the claimed epsilon.
         delta: the claimed delta.
         error: the level of the test.
-
-    Raises:
-        InputError: if a number is out of its range.
     """
-    _closed_fraction(p=p)
-    _closed_fraction(q=q)
-    integer_at_least(1, n=n)
-    integer_at_least(1, m=m)
-    non_negative(epsilon=epsilon)
-    probability(delta=delta)
-    open_fraction(error=error)
     expected = PairCounts(round(n * p), n, round(m * q), m)
     box = Box.around(expected, error / 1000)
     region = critical_region(n, m, epsilon, delta, error * (1 - 1 / 1000), box)
