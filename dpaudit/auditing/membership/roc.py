@@ -12,7 +12,7 @@ from dpaudit.auditing.evidence.types import as_scores
 from dpaudit.errors import InputError
 from dpaudit.validate import probability
 
-__all__ = ["Roc", "as_members", "require_both_kinds"]
+__all__ = ["Roc", "require_both_kinds"]
 
 Floats = NDArray[np.float64]
 Flags = NDArray[np.bool_]
@@ -23,28 +23,20 @@ LOW_RATES = (0.001, 0.01)
 _MOST_POINTS = 200
 
 
-def as_members(members: ArrayLike) -> Flags:
-    """Who was a member, as a one-dimensional array of booleans.
-
-    Raises:
-        InputError: if they are not one-dimensional, or neither booleans nor zeros and ones.
-    """
-    flags = np.asarray(members)
-    if flags.ndim != 1 or flags.dtype.kind not in "biu" or not np.isin(flags, (0, 1)).all():
-        raise InputError(
-            f"members has type {flags.dtype} and shape {flags.shape}; it must be a one-dimensional "
-            "array of booleans."
-        )
-    return flags.astype(bool)
-
-
 def require_both_kinds(scores: ArrayLike, members: ArrayLike) -> tuple[Floats, Flags]:
     """Scores and memberships of the same length, with members and non-members among them.
 
     Raises:
-        InputError: if the lengths differ, a score is NaN, or one kind is missing.
+        InputError: if the lengths differ, a score is NaN, a membership neither a boolean nor 0 or
+            1, or one kind is missing.
     """
-    values, flags = as_scores(scores=scores), as_members(members)
+    values, given = as_scores(scores=scores), np.asarray(members)
+    if given.ndim != 1 or given.dtype.kind not in "biu" or not np.isin(given, (0, 1)).all():
+        raise InputError(
+            f"members has type {given.dtype} and shape {given.shape}; it must be a one-dimensional "
+            "array of booleans."
+        )
+    flags = given.astype(bool)
     if values.size != flags.size:
         raise InputError(
             f"scores has {values.size} entries and members has {flags.size}; they must be as many."

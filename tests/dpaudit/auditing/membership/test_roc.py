@@ -10,7 +10,7 @@ from hypothesis.extra.numpy import arrays
 from scipy.stats import norm, rankdata
 from sklearn.metrics import roc_curve
 
-from dpaudit.auditing.membership.roc import Roc, as_members, require_both_kinds
+from dpaudit.auditing.membership.roc import Roc, require_both_kinds
 from dpaudit.errors import InputError
 
 scored = st.integers(2, 40).flatmap(
@@ -75,4 +75,4 @@ def test_what_is_no_attack_is_named(scores, members, words):
 
 
 def test_zeros_and_ones_are_members():
-    assert as_members([0, 1, 1]).tolist() == [False, True, True]
+    assert require_both_kinds([0.0, 1.0, 2.0], [0, 1, 1])[1].tolist() == [False, True, True]
