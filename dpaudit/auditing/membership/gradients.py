@@ -13,6 +13,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -154,19 +155,14 @@ class GradientCanary(Checked):
 
         Its data are 1.0 where the canary is among the examples and 0.0 where not.
         """
-        return _Simulation(self.rates, self.with_noise_over(strength).noises)
+        return partial(_simulated, self.with_noise_over(strength))
 
 
-@dataclass(frozen=True)
-class _Simulation:
-    """A class, so that worker processes can be given it."""
-
-    rates: tuple[float, ...]
-    noises: tuple[float, ...]
-
-    def __call__(self, present: float, size: int, rng: np.random.Generator) -> Floats:
-        noise = rng.normal(size=(size, len(self.rates)))
-        noise *= np.array(self.noises)
-        if present:
-            noise += rng.random(noise.shape) < np.array(self.rates)
-        return noise
+def _simulated(
+    canary: GradientCanary, present: float, size: int, rng: np.random.Generator
+) -> Floats:
+    noise = rng.normal(size=(size, canary.steps))
+    noise *= np.array(canary.noises)
+    if present:
+        noise += rng.random(noise.shape) < np.array(canary.rates)
+    return noise

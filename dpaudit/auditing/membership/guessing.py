@@ -115,22 +115,14 @@ def guess(
     Args:
         scores: large for members, shape (m,).
         members: the truth, shape (m,).
-        rules: fixed before the scores were seen.
+        rules: fixed before the scores were seen, with at most m guesses each.
         rng: orders equal scores.
-
-    Raises:
-        InputError: if a rule makes more guesses than there are canaries.
     """
     order = np.lexsort((rng.random(scores.size), scores))
     truth = members[order]
     from_bottom, from_top = np.cumsum(~truth), np.cumsum(truth[::-1])
     counted = []
     for rule in rules:
-        if rule.members + rule.others > scores.size:
-            raise InputError(
-                f"guesses is ({rule.members}, {rule.others}); there are only {scores.size} "
-                "canaries."
-            )
         right = int(from_top[rule.members - 1]) if rule.members else 0
         right += int(from_bottom[rule.others - 1]) if rule.others else 0
         counted.append(Guesses(rule, scores.size, right))
@@ -172,7 +164,7 @@ class OneRunEvidence:
 
     def p_value(self) -> tuple[float, Guesses]:
         """p-value of the claimed curve, or of (ε, δ) without one, and the guesses behind it."""
-        values = [self._p_value(each, each.correct) for each in self.tried]
+        values = [self._p_value(each) for each in self.tried]
         best = int(np.argmin(values))
         return min(1.0, values[best] * len(values)), self.tried[best]
 
@@ -213,12 +205,12 @@ class OneRunEvidence:
             or self._point(each, correct) <= self.share - error
         )
 
-    def _p_value(self, each: Guesses, correct: int) -> float:
+    def _p_value(self, each: Guesses) -> float:
         """Of both tests where there is a curve: each has its share of the error rate."""
-        point = self._point(each, correct)
+        point = self._point(each, each.correct)
         if self.least is None:
             return point
-        curve = fdp_p_value(each.canaries, each.made, correct, self.least)
+        curve = fdp_p_value(each.canaries, each.made, each.correct, self.least)
         return min(1.0, curve / CURVE_SHARE, point / (1.0 - CURVE_SHARE))
 
     def _point(self, each: Guesses, correct: int) -> float:
