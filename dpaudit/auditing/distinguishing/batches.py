@@ -6,7 +6,7 @@ import math
 from dataclasses import replace
 
 import numpy as np
-from numpy.typing import NDArray
+from scipy import stats
 
 from dpaudit.auditing.distinguishing.experiment import Chunk, Experiment, Side, Stage
 from dpaudit.errors import InconclusiveError
@@ -54,7 +54,10 @@ def batches_are_runs(experiment: Experiment, runs: int) -> bool:
         columns = sorted({*np.linspace(0, width - 1, min(width, MOST_COLUMNS)).astype(int)})
         tails = math.log(4 * 2 * len(columns) / ERROR)
         allowed = sum(math.sqrt(tails / (2 * len(each))) for each in (one, many))
-        found = max(_distance(one[:, column], many[:, column]) for column in columns)
+        found = max(
+            stats.ks_2samp(one[:, column], many[:, column], method="asymp").statistic
+            for column in columns
+        )
         if found > allowed:
             raise InconclusiveError(
                 f"a batch differs from single calls {side.where} (distance {found:.2f} between "
@@ -62,12 +65,3 @@ def batches_are_runs(experiment: Experiment, runs: int) -> bool:
                 "number of independent runs, so rename a parameter that is none."
             )
     return True
-
-
-def _distance(one: NDArray[np.float64], many: NDArray[np.float64]) -> float:
-    """The largest difference of two empirical distribution functions."""
-    places = np.concatenate([one, many])
-    first, second = (
-        np.searchsorted(np.sort(each), places, side="right") / len(each) for each in (one, many)
-    )
-    return float(np.abs(first - second).max())
