@@ -23,7 +23,6 @@ from functools import lru_cache
 from multiprocessing import Pipe
 from multiprocessing.connection import Connection
 from multiprocessing.sharedctypes import RawValue
-from types import TracebackType
 from typing import Any, Self
 
 import numpy as np
@@ -127,12 +126,7 @@ class Child:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._process.kill()
         self._process.join()
         self._connection.close()

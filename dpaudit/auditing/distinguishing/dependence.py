@@ -63,15 +63,12 @@ def require_independent(
     if worst is None or worst.log_chance + math.log(len(tests)) > math.log(ERROR):
         return
     chance = max(math.exp(max(worst.log_chance + math.log(len(tests)), -200)), 1e-12)
+    power = math.ceil(math.log10(chance))
     raise InconclusiveError(
         f"runs are not independent: {worst.what} {worst.shown}, which independent runs show with "
-        f"probability below {_above(chance)}; so neither a bound nor its absence means anything, "
+        f"probability below 1e{power}; so neither a bound nor its absence means anything, "
         "and every run needs noise of its own."
     )
-
-
-def _above(chance: float) -> str:
-    return f"1e{math.ceil(math.log10(chance))}"
 
 
 def _tests(
@@ -86,7 +83,8 @@ def _tests(
         for where, value, rank in zip(("on x", "on x'"), values, ranks, strict=True):
             parts = _split(rank, processes)
             yield from _of_blocks(parts, where)
-            halves = [part[: min(map(len, pair))] for pair in _pairs(parts) for part in pair]
+            pairs = zip(parts[::2], parts[1::2], strict=False)
+            halves = [part[: min(map(len, pair))] for pair in pairs for part in pair]
             yield _products(
                 halves[::2], halves[1::2], f"runs at one place of two processes {where}"
             )
@@ -104,10 +102,6 @@ def _ranks(values: Floats, rng: np.random.Generator) -> Floats:
 
 def _split(values: Floats, sizes: Sequence[int]) -> list[Floats]:
     return [part for part in np.split(values, np.cumsum(sizes)[:-1]) if len(part)]
-
-
-def _pairs(parts: Sequence[Floats]) -> Iterator[tuple[Floats, Floats]]:
-    return zip(parts[::2], parts[1::2], strict=False)
 
 
 def _of_blocks(parts: Sequence[Floats], where: str) -> Iterator[_Evidence]:

@@ -32,13 +32,11 @@ def within_time(limit: float | None, call: Callable[[], T]) -> T:
         TrialTimeoutError: if it takes longer.
     """
     with watched(limit):
-        return call() if limit is None else _within(limit, call)
-
-
-def _within(limit: float, call: Callable[[], T]) -> T:
-    if threading.current_thread() is threading.main_thread() and hasattr(signal, "setitimer"):
-        return _with_timer(limit, call)
-    return _in_thread(limit, call)
+        if limit is None:
+            return call()
+        if threading.current_thread() is threading.main_thread() and hasattr(signal, "setitimer"):
+            return _with_timer(limit, call)
+        return _in_thread(limit, call)
 
 
 def _with_timer(limit: float, call: Callable[[], T]) -> T:
@@ -55,12 +53,8 @@ def _with_timer(limit: float, call: Callable[[], T]) -> T:
         signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, before)
         if left:
-            signal.setitimer(signal.ITIMER_REAL, _time_left(left, started), interval)
-
-
-def _time_left(left: float, started: float) -> float:
-    """What an outer timer still has; never 0, which would switch it off."""
-    return max(left - (time.monotonic() - started), 1e-3)
+            left -= time.monotonic() - started
+            signal.setitimer(signal.ITIMER_REAL, max(left, 1e-3), interval)  # 0 switches it off
 
 
 def _in_thread(limit: float, call: Callable[[], T]) -> T:

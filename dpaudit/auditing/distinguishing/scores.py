@@ -234,10 +234,8 @@ class LinearScore:
             raise InputError(f"leaf is {leaf}; it must be in 0…{leaves - 1}.")
         covers = np.zeros(2 * leaves - 1)
         node = leaves - 1 + leaf
-        while True:
+        while node >= 0:  # above the root comes −1
             covers[node] = 1.0
-            if node == 0:
-                break
             node = (node - 1) // 2
         return cls.gaussian(covers, np.broadcast_to(np.square(sigmas), covers.shape))
 

@@ -79,11 +79,8 @@ def single_ratio(a: int, b: int, n: int, m: int, epsilon: float, delta: float) -
     for _ in range(48):
         p = k * q + delta
         if not (0 < p < 1 and 0 < q < 1):  # a division by 0, which arrays take as infinite
-            return float(
-                likelihood_ratio(np.array([float(a)]), np.array([float(b)]), n, m, epsilon, delta)[
-                    0
-                ]
-            )
+            counts = np.array([float(a)]), np.array([float(b)])
+            return float(likelihood_ratio(*counts, n, m, epsilon, delta)[0])
         slope = k * n * (p_hat - p) / (p * (1 - p)) + m * (q_hat - q) / (q * (1 - q))
         low, high = (q, high) if slope > 0 else (low, q)
         q = (low + high) / 2

@@ -72,9 +72,6 @@ class Box:
         )
 
 
-_EVERYWHERE = Box()
-
-
 def clopper_pearson(hits: int, runs: int, error: float) -> tuple[float, float]:
     """Two-sided Clopper-Pearson interval for a probability, at total error rate ``error``."""
     from scipy.special import betaincinv
@@ -155,14 +152,14 @@ def _cells(low: float, high: float, k: float, delta: float, region: Region) -> F
     return np.array(edges)
 
 
-def null_supremum(region: Region, epsilon: float, delta: float, box: Box = _EVERYWHERE) -> float:
+def null_supremum(region: Region, epsilon: float, delta: float, box: Box) -> float:
     """An upper bound of the region's chance over ``p <= exp(epsilon) q + delta`` within a box.
 
     Args:
         region: a region that grows with a and shrinks with b.
         epsilon: the null's epsilon, at least 0.
         delta: the null's delta, in [0, 1).
-        box: where to look for (p, q); by default everywhere.
+        box: where to look for (p, q).
 
     Returns:
         The bound; 0 if no point of the null lies in the box.

@@ -42,18 +42,12 @@ _OUTSIDE = {"≥": "<", ">": "≤", "≤": ">", "<": "≥"}
 _SWAPPED = {"≥": "≤", ">": "<"}
 
 
-def _before(lower: float) -> tuple[str, str]:
-    """``score ≥ lower`` as sign and number; ``score > 0`` for the float that follows 0."""
-    previous = math.nextafter(lower, -math.inf) + 0.0
-    opened = not _simple(lower) and _simple(previous)
-    return (">", f"{previous:.6g}") if opened else ("≥", f"{lower:.6g}")
-
-
-def _after(upper: float) -> tuple[str, str]:
-    """``score ≤ upper`` as sign and number; ``score < 1`` for the float that precedes 1."""
-    following = math.nextafter(upper, math.inf) + 0.0
-    opened = not _simple(upper) and _simple(following)
-    return ("<", f"{following:.6g}") if opened else ("≤", f"{upper:.6g}")
+def _end(value: float, outside: float, closed: str, opened: str) -> tuple[str, str]:
+    """Sign and number of an end; that of the next float ``outside``, not included, if simpler."""
+    beyond = math.nextafter(value, outside) + 0.0
+    if not _simple(value) and _simple(beyond):
+        return opened, f"{beyond:.6g}"
+    return closed, f"{value:.6g}"
 
 
 def _simple(value: float) -> bool:
@@ -161,8 +155,8 @@ class Event(Checked):
 
     def describe(self) -> str:
         """The event as a reader would write it, with its direction."""
-        below, low = _before(self.lower)
-        above, high = _after(self.upper)
+        below, low = _end(self.lower, -math.inf, "≥", ">")
+        above, high = _end(self.upper, math.inf, "≤", "<")
         bounded_below, bounded_above = self.lower > -math.inf, self.upper < math.inf
         if self.lower == self.upper:
             words = f"score {'≠' if self.complement else '='} {self.lower:.6g}"

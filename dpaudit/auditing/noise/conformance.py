@@ -151,15 +151,13 @@ def judged(
         except UnsupportedError:
             untested.append(at)
             continue
-        tested.append(_judged(at, found[0].source, Tails.joined(parts)))
+        drawn = Tails.joined(parts)
+        shown = p_value(drawn), scale_ratio(drawn)
+        tested.append(Conformance(at, found[0].source, drawn.tails.size, *shown))
     share = (1 - REUSE_SHARE) * error_rate / max(1, len(tested))
     findings = [_finding(one, laws[one.at], share) for one in tested if one.p_value <= share]
     findings += _reused([s for run in runs for s in run], REUSE_SHARE * error_rate)
     return ConformanceReport(tuple(tested), tuple(untested), tuple(findings), len(runs), error_rate)
-
-
-def _judged(at: str, source: str, tails: Tails) -> Conformance:
-    return Conformance(at, source, tails.tails.size, p_value(tails), scale_ratio(tails))
 
 
 def _finding(one: Conformance, mechanism: Mechanism, share: float) -> Finding:

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import Any, Unpack
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dpaudit.auditing.distinguishing.choosing import choose_score, first_scores
 from dpaudit.auditing.distinguishing.experiment import (
@@ -133,21 +132,17 @@ def require_neighbours(plan: Plan, pair: AuditPair) -> None:
         return
     if x.shape != x_prime.shape:
         return
+    change = np.asarray(x - x_prime, dtype=np.float64).ravel()
     limits = [(mechanism.norm, invocation.sensitivity)]
     if isinstance(relation, MetricBall):
         limits.append((Norm.L2, relation.radius))
     for norm, allowed in limits:
-        distance = _distance(norm, x, x_prime)
+        distance = float(np.linalg.norm(change, ord=1 if norm is Norm.L1 else 2))
         if distance > allowed * (1 + 1e-9):
             raise InputError(
                 f"x and x' are at {norm.value.upper()} distance {distance:.6g}, and the mechanism "
                 f"does not clip them; neighbours under {relation} differ by at most {allowed:g}."
             )
-
-
-def _distance(norm: Norm, x: NDArray[Any], x_prime: NDArray[Any]) -> float:
-    difference = np.asarray(x - x_prime, dtype=np.float64).ravel()
-    return float(np.linalg.norm(difference, ord=1 if norm is Norm.L1 else 2))
 
 
 # -- search ---------------------------------------------------------------------------------------

@@ -32,7 +32,7 @@ def test_supremum_is_above_and_close_to_a_brute_force_maximum():
         outcome_probabilities(n, m, min(1.0, math.exp(epsilon) * q + delta), q)[inside].sum()
         for q in np.linspace(0, 1, 4001)
     )
-    bound = null_supremum(region, epsilon, delta)
+    bound = null_supremum(region, epsilon, delta, Box())
     assert brute <= bound <= 1.05 * brute
 
 
