@@ -7,7 +7,6 @@ states its false-alarm rate, for code without that leak.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -53,27 +52,20 @@ class FloatReport:
     counts: tuple[int, int]
 
 
-def lsb_event(outputs: ArrayLike, distance: float = 1.0) -> NDArray[np.bool_]:
-    """Outputs with finer bits than a sum with ``±distance`` can have.
+def lsb_event(outputs: ArrayLike) -> NDArray[np.bool_]:
+    """Outputs with finer bits than a sum with ±1 can have.
 
-    A float of magnitude at least D/2, where noise must be to bring D near 0, is a multiple of the
-    spacing u of floats just below D (of 2^-53 for D = 1), and so is its sum with D. So an output
-    with ``|y| < D/2`` and ``y/u`` not an integer can come from 0 + noise and never from D + noise
+    A float of magnitude at least 1/2, where noise must be to bring 1 near 0, is a multiple of the
+    spacing u = 2^-53 of floats just below 1, and so is its sum with 1. So an output with
+    ``|y| < 1/2`` and ``y/u`` not an integer can come from 0 + noise and never from 1 + noise
     (Mironov 2012 found the leak; this event is the simplest that shows it).
 
     Args:
         outputs: released numbers.
-        distance: D, a power of two.
-
-    Raises:
-        InputError: if the distance is no power of two.
     """
-    distance = validate.positive(distance=distance)
-    if math.frexp(distance)[0] != 0.5:
-        raise InputError(f"distance is {distance}; it must be a power of two.")
     values = np.asarray(outputs, dtype=np.float64)
-    steps = values / (distance * 2.0**-_UNIFORM_BITS)
-    event: NDArray[np.bool_] = (np.abs(values) < distance / 2) & (steps != np.floor(steps))
+    steps = values / 2.0**-_UNIFORM_BITS
+    event: NDArray[np.bool_] = (np.abs(values) < 0.5) & (steps != np.floor(steps))
     return event
 
 
@@ -82,14 +74,13 @@ def float_findings(
     *,
     epsilon: float,
     delta: float = 0.0,
-    distance: float = 1.0,
     draws: int = 10_000,
     seed: int = 0,
     error_rate: float = 0.01,
 ) -> FloatReport:
     """Look for the least-significant-bit event and for repeated noise, in growing batches.
 
-    The data are 0 and ``distance``, which must be neighbours. The event is tested by the exact
+    The data are 0 and 1, which must be neighbours. The event is tested by the exact
     joint test of ``p ≤ e^ε q + δ``, in both directions, after 100 draws a side and each doubling;
     the looks share the error rate as 1/2, 1/4, …, and stop at the first finding.
 
@@ -97,7 +88,6 @@ def float_findings(
         release: ``release(value, size, rng)`` of a number, shape (size,).
         epsilon: claimed ε of one release.
         delta: claimed δ.
-        distance: of the neighbours, a power of two.
         draws: the most on each side.
         seed: of the draws.
         error_rate: probability of a finding if the samples satisfy the claim, at most.
@@ -119,11 +109,11 @@ def float_findings(
     while batch > 0:
         outputs = [
             _numbers(release(value, batch, rng), batch)
-            for value, rng in zip((0.0, distance), rngs, strict=True)
+            for value, rng in zip((0.0, 1.0), rngs, strict=True)
         ]
         done += batch
         for side, values in enumerate(outputs):
-            hits[side] += int(lsb_event(values, distance).sum())
+            hits[side] += int(lsb_event(values).sum())
         if done == batch:
             sample = outputs[0]
         found = _lsb_finding((hits[0], hits[1]), done, epsilon, delta, share / 2)
