@@ -48,17 +48,10 @@ AHEAD = 4
 """Items a worker that are under way before their results are asked for."""
 GRACE = 0.5
 """Seconds that a worker may take to finish what nobody waits for any more."""
-ONE_THREAD = dict.fromkeys(
-    (
-        "OMP_NUM_THREADS",
-        "OPENBLAS_NUM_THREADS",
-        "MKL_NUM_THREADS",
-        "BLIS_NUM_THREADS",
-        "VECLIB_MAXIMUM_THREADS",
-        "NUMEXPR_NUM_THREADS",
-    ),
-    "1",
-)
+ONE_THREAD = {
+    f"{each}_THREADS": "1"
+    for each in ("OMP_NUM", "OPENBLAS_NUM", "MKL_NUM", "BLIS_NUM", "VECLIB_MAXIMUM", "NUMEXPR_NUM")
+}
 """What libraries for linear algebra read when they are loaded."""
 
 

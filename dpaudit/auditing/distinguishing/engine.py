@@ -127,7 +127,7 @@ def audit_release(
     identity = _identity(experiment, design, execution.runs) if execution.journal else {}
     with experiment.trials(execution, identity) as trials:
         if pilot == 0:
-            outcome = _sequential(trials, design, execution.runs, experiment)
+            outcome = _sequential(trials, design, execution.runs)
         else:
             outcome = _two_stages(trials, design, execution.runs, pilot)
     return outcome.record(design, experiment, shown, method)
@@ -168,7 +168,7 @@ def _two_stages(trials: Trials, design: Design, runs: int, pilot: int) -> Outcom
         confidence=1 - (design.point_error or design.error),
         learner=design.learner,
     )
-    score = flagged(choice.score, *outputs, trials.pair)
+    score = flagged(choice.score, *outputs, trials.experiment.pair)
     if curve is not None and not (fixed and score is fixed[0]):
         curve.change_score()
     point: Null = (
@@ -191,9 +191,9 @@ def _rare_event(design: Design, score: Score, outputs: Both, test_runs: int) -> 
     )
 
 
-def _sequential(trials: Trials, design: Design, runs: int, experiment: Experiment) -> Outcome:
+def _sequential(trials: Trials, design: Design, runs: int) -> Outcome:
     """No pilot: the score is fixed, and every run counts from the first."""
-    shown, _ = experiment.both(Chunk(Stage.CHECK, 2, 0, 1))
+    shown, _ = trials.experiment.both(Chunk(Stage.CHECK, 2, 0, 1))
     score = (design.scores or first_scores(shown))[0]
     point, curve = AnytimeNull(design.claim), design.curve_null()
     used = _feed(trials, design, score, runs, point, curve)

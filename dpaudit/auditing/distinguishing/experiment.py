@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import IntEnum
 from functools import partial
 from itertools import groupby
@@ -39,8 +39,6 @@ __all__ = [
     "Stage",
     "Trials",
     "chunks",
-    "groups",
-    "scored",
     "sentence",
 ]
 
@@ -292,49 +290,42 @@ class Experiment:
             yield Trials(self, execution, stack.enter_context(workers(execution)), journal)
 
 
+@dataclass
 class Trials:
     """The stages of one experiment, run chunk by chunk and counted.
 
-    Args:
+    Attributes:
         experiment: what is run.
         execution: how many runs are planned, and who is told how many are done.
         mapped: where chunks are run.
         journal: of finished chunks, or None.
     """
 
-    def __init__(
-        self,
-        experiment: Experiment,
-        execution: Execution,
-        mapped: Mapped,
-        journal: TrialJournal | None,
-    ) -> None:
-        self._experiment = experiment
-        self.pair = experiment.pair
-        self._execution = execution
-        self._mapped = mapped
-        self._journal = journal
-        self._done = 0
-        self._seen: list[Both] = []
-        self._stage: tuple[Stage, int] = Stage.CHECK, 0
+    experiment: Experiment
+    execution: Execution
+    mapped: Mapped
+    journal: TrialJournal | None
+    _done: int = field(default=0, init=False)
+    _seen: list[Both] = field(default_factory=list, init=False)
+    _stage: tuple[Stage, int] = field(default=(Stage.CHECK, 0), init=False)
 
     def stage(
         self, stage: Stage, runs: int, score: Score | None = None
     ) -> Generator[Both, None, None]:
         """The chunks of a stage, in order; a consumer that stops early starts no further ones."""
         self._seen, self._stage = [], (stage, runs)
-        known = {} if self._journal is None else self._journal.finished(stage)
+        known = {} if self.journal is None else self.journal.finished(stage)
         todo = [chunk for chunk in chunks(stage, runs) if chunk.number not in known]
         with contextlib.closing(self._fresh(todo, runs, score)) as fresh:
             for chunk in chunks(stage, runs):
                 both = known.get(chunk.number)
                 if both is None:
                     both = next(fresh)
-                    if self._journal is not None:
-                        self._journal.append(stage, chunk.number, both)
+                    if self.journal is not None:
+                        self.journal.append(stage, chunk.number, both)
                 self._done += chunk.size
-                if self._execution.progress is not None:
-                    self._execution.progress(self._done, self._execution.runs)
+                if self.execution.progress is not None:
+                    self.execution.progress(self._done, self.execution.runs)
                 if chunk.start < MOST_RUNS:
                     self._seen.append(both)
                 yield both
@@ -342,10 +333,10 @@ class Trials:
     def _fresh(
         self, todo: Sequence[Chunk], runs: int, score: Score | None
     ) -> Generator[Both, None, None]:
-        if self._execution.workers > 1 or self._execution.dask is not None:
-            yield from self._mapped(partial(self._experiment.both, score=score), todo)
+        if self.execution.workers > 1 or self.execution.dask is not None:
+            yield from self.mapped(partial(self.experiment.both, score=score), todo)
         else:
-            yield from (scored(both, score) for both in self._experiment.drawn(todo, runs))
+            yield from (scored(both, score) for both in self.experiment.drawn(todo, runs))
 
     def whole(self, stage: Stage, runs: int, score: Score | None = None) -> Both:
         """All of a stage, each side of shape (runs, …).

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dpaudit.auditing.distinguishing.design import Design
 from dpaudit.auditing.distinguishing.nulls import Null, PointNull
 from dpaudit.auditing.distinguishing.samples import Sample
 from dpaudit.auditing.distinguishing.scores import Score
@@ -20,15 +21,12 @@ from dpaudit.auditing.evidence.bets import quantile_edges, tail_bets
 from dpaudit.auditing.evidence.eprocess import curve_points
 from dpaudit.auditing.evidence.events import choose_event, expected_lower_bound
 from dpaudit.auditing.evidence.power import power
-from dpaudit.auditing.evidence.types import PairCounts
-from dpaudit.certificate import Claim
 from dpaudit.errors import InputError
 
 __all__ = ["Forecast", "power_statement"]
 
 Floats = NDArray[np.float64]
 Both = tuple[Floats, Floats]
-Curve = Callable[[Any], Any]
 Family = Callable[[float], tuple[float, float]]
 
 WANTED_POWER = 0.9
@@ -49,20 +47,14 @@ class Forecast:
         score: as used.
         sample: outputs with continuous noise, or None.
         point: the test of (ε, δ) alone.
-        claim: under test.
-        error: of that test.
-        curve: the claimed curve, if it was tested as well.
-        curve_error: of that test.
+        design: the claim, the claimed curve if it was tested as well, and the errors of both tests.
         pilot: runs a side on which the event was chosen.
     """
 
     score: Score
     sample: Sample | None
     point: Null
-    claim: Claim
-    error: float
-    curve: Curve | None
-    curve_error: float
+    design: Design
     pilot: int
 
     @property
@@ -72,10 +64,12 @@ class Forecast:
 
     def rates(self) -> tuple[float, float]:
         """(p, q) of the tested event, within the claim."""
-        counts = self._counts()
+        counts = self.point.counts if isinstance(self.point, PointNull) else None
+        if counts is None:
+            raise InputError("the audit has no counts of an event; run its joint test first.")
         q = (counts.other_hits + 0.5) / (counts.other_runs + 1.0)
         p = (counts.hits + 0.5) / (counts.runs + 1.0)
-        return min(p, math.exp(self.claim.epsilon) * q + self.claim.delta), q
+        return min(p, math.exp(self.design.claim.epsilon) * q + self.design.claim.delta), q
 
     def epsilon(self) -> float | None:
         """The least true ε at the tested event that would have been detected, if there is one."""
@@ -84,10 +78,10 @@ class Forecast:
         _, rate = self.rates()
 
         def family(epsilon: float) -> tuple[float, float]:
-            q = min(rate, (1 - self.claim.delta) * math.exp(-epsilon) * 0.999)
-            return math.exp(epsilon) * q + self.claim.delta, q
+            q = min(rate, (1 - self.design.claim.delta) * math.exp(-epsilon) * 0.999)
+            return math.exp(epsilon) * q + self.design.claim.delta, q
 
-        return self._least(family, self.claim.epsilon, 3 * self.claim.epsilon + 5)
+        return self._least(family, self.design.claim.epsilon, 3 * self.design.claim.epsilon + 5)
 
     def noise(self) -> float | None:
         """The least share by which the noise could be smaller and be detected; None if discrete.
@@ -116,27 +110,29 @@ class Forecast:
         """
         from scipy.special import ndtr
 
-        pilot, rest = zip(*(_split(side, drawn, rng) for side in sides), strict=True)
-        delta, runs = self.claim.delta, self.runs
+        mixed = [rng.permutation(side) for side in sides]
+        pilot, rest = [side[:drawn] for side in mixed], [side[drawn:] for side in mixed]
+        delta, runs = self.design.claim.delta, self.runs
         first, second = pilot
-        event = choose_event(first, second, delta, test_runs=runs, confidence=1 - self.error)
+        error = self.design.point_error
+        event = choose_event(first, second, delta, test_runs=runs, confidence=1 - error)
         counts = event.count(*rest)
         p = (counts.hits + 0.5) / (counts.runs + 1.0)
         q = (counts.other_hits + 0.5) / (counts.other_runs + 1.0)
-        odds = math.exp(self.claim.epsilon)
+        odds = math.exp(self.design.claim.epsilon)
         spread = math.sqrt(p * (1 - p) + odds * odds * q * (1 - q))
-        margin = _normal_quantile(self.error) * spread / math.sqrt(runs)
+        margin = _normal_quantile(error) * spread / math.sqrt(runs)
         known = spread * math.sqrt(1 / runs + 1 / min(counts.runs, counts.other_runs))
         return float(ndtr((p - odds * q - delta - margin) / known))
 
     def noise_by_bets(self, below: float | None) -> float | None:
         """The same for the e-process, if there was one and it is less than ``below``."""
-        if self.curve is not None:
-            points, error = curve_points(self.curve), self.curve_error
+        if self.design.curve is not None:
+            points, error = curve_points(self.design.curve), self.design.curve_error
         elif not isinstance(self.point, PointNull):
-            claim = self.claim
+            claim, error = self.design.claim, self.design.point_error
             constant = lambda epsilons: np.full_like(epsilons, claim.delta)  # noqa: E731
-            points, error = curve_points(constant, epsilons=[claim.epsilon]), self.error
+            points = curve_points(constant, epsilons=[claim.epsilon])
         else:
             return below
         if self.sample is None:
@@ -146,12 +142,6 @@ class Forecast:
         )
         return found if below is None or (found is not None and found < below) else below
 
-    def _counts(self) -> PairCounts:
-        counts = self.point.counts if isinstance(self.point, PointNull) else None
-        if counts is None:
-            raise InputError("the audit has no counts of an event; run its joint test first.")
-        return counts
-
     def shrunk(self, share: float) -> Both:
         """Scores of the sample with noise that is smaller by this share."""
         assert self.sample is not None
@@ -159,18 +149,18 @@ class Forecast:
 
     def _least(self, family: Family, harmless: float, gravest: float) -> float | None:
         """The mildest fault that is detected: by the normal law, made sure exactly for few hits."""
-        margin = 1.02 * (_normal_quantile(self.error) + _QUANTILE) / math.sqrt(self.runs)
+        claim, error = self.design.claim, self.design.point_error
+        margin = 1.02 * (_normal_quantile(error) + _QUANTILE) / math.sqrt(self.runs)
 
         def promising(fault: float) -> bool:
-            bound = expected_lower_bound(*family(fault), self.claim.delta, margin)
-            return float(bound) > self.claim.epsilon
+            bound = expected_lower_bound(*family(fault), claim.delta, margin)
+            return float(bound) > claim.epsilon
 
         def detected(fault: float) -> bool:
             p, q = family(fault)
             if q * self.runs >= MANY:
                 return True
-            claim = self.claim
-            found = power(p, q, self.runs, self.runs, claim.epsilon, claim.delta, self.error)
+            found = power(p, q, self.runs, self.runs, claim.epsilon, claim.delta, error)
             return found >= WANTED_POWER
 
         low, high = harmless, gravest
@@ -206,12 +196,6 @@ def _normal_quantile(error: float) -> float:
     from scipy.special import ndtri
 
     return -float(ndtri(error))
-
-
-def _split(side: Floats, drawn: int, rng: np.random.Generator) -> Both:
-    """So many scores, and the others."""
-    mixed = rng.permutation(side)
-    return mixed[:drawn], mixed[drawn:]
 
 
 def _least_share(found: Callable[[float], bool]) -> float | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import astuple
 from typing import Any, Protocol
 
 import numpy as np
@@ -89,17 +90,9 @@ class PointNull:
         self.scores = _kept(self.scores, x, x_prime)
         if self._rare is not None:
             self._rare.update(x, x_prime)
-        new, old = self.event.count(x, x_prime), self.counts
-        self.counts = (
-            new
-            if old is None
-            else PairCounts(
-                old.hits + new.hits,
-                old.runs + new.runs,
-                old.other_hits + new.other_hits,
-                old.other_runs + new.other_runs,
-            )
-        )
+        old = (0, 0, 0, 0) if self.counts is None else astuple(self.counts)
+        new = astuple(self.event.count(x, x_prime))
+        self.counts = PairCounts(*map(sum, zip(old, new, strict=True)))
 
     def lower_bound(self, confidence: float) -> float:
         """Exact lower bound, the larger of the two events'; 0 before the first run."""

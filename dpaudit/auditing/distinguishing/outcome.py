@@ -106,10 +106,7 @@ class Outcome:
             self.score,
             None if outputs is None else Sample.of(self.score, outputs),
             self.point,
-            design.claim,
-            design.point_error,
-            design.curve,
-            design.curve_error,
+            design,
             self.pilot if self.pilot_outputs is None else len(self.pilot_outputs[0]),
         )
         return power_statement(forecast)

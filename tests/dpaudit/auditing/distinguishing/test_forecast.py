@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from dpaudit import Claim
+from dpaudit.auditing.distinguishing.design import Design
 from dpaudit.auditing.distinguishing.forecast import Forecast, power_statement
 from dpaudit.auditing.distinguishing.nulls import AnytimeNull, PointNull
 from dpaudit.auditing.distinguishing.samples import Sample
@@ -25,7 +26,7 @@ def forecast(point=None, sample=True, curve=None, scale=1.0):
     point.update(x, x_prime)
     found = Sample.of(Identity(), (x, x_prime)) if sample else None
     return Forecast(
-        Identity(), found, point, CLAIM, 0.05, curve, 0.0 if curve is None else 0.045, RUNS // 9
+        Identity(), found, point, Design(CLAIM, 0.95, curve, (), None, False), RUNS // 9
     )
 
 
@@ -83,5 +84,5 @@ def test_statements_name_the_faults_and_their_probability():
 def test_too_few_runs_would_have_found_nothing():
     point = PointNull(CLAIM, Event(lower=1.0))
     point.update(np.array([2.0, 0.0]), np.array([0.0, 0.0]))
-    made = Forecast(Identity(), None, point, CLAIM, 0.05, None, 0.0, 1)
+    made = Forecast(Identity(), None, point, Design(CLAIM, 0.95, None, (), None, False), 1)
     assert power_statement(made).startswith("No fault would have been detected")
