@@ -81,7 +81,8 @@ def _tests(
         values = [side[:, column] for side in flat]
         ranks = [_ranks(each, rng) for each in values]
         for where, value, rank in zip(("on x", "on x'"), values, ranks, strict=True):
-            parts = _split(rank, processes)
+            split = np.split(rank, np.cumsum(processes)[:-1])
+            parts = [part for part in split if len(part)]
             yield from _of_blocks(parts, where)
             pairs = zip(parts[::2], parts[1::2], strict=False)
             halves = [part[: min(map(len, pair))] for pair in pairs for part in pair]
@@ -98,10 +99,6 @@ def _ranks(values: Floats, rng: np.random.Generator) -> Floats:
     places = np.empty(len(values))
     places[np.lexsort((rng.random(len(values)), values))] = np.arange(len(values))
     return (2 * (places + 0.5) / max(1, len(values)) - 1) * math.sqrt(3)
-
-
-def _split(values: Floats, sizes: Sequence[int]) -> list[Floats]:
-    return [part for part in np.split(values, np.cumsum(sizes)[:-1]) if len(part)]
 
 
 def _of_blocks(parts: Sequence[Floats], where: str) -> Iterator[_Evidence]:

@@ -105,11 +105,6 @@ class PointNull:
             return [(self, 1.0)]
         return [(self, 1 - RARE_SHARE), (self._rare, RARE_SHARE)]
 
-    @property
-    def _decisive(self) -> PointNull:
-        """The event of the larger bound at the usual confidence."""
-        return max(self._arms, key=lambda arm: arm[0]._bound(1 - 0.05 * arm[1]))[0]
-
     def _bound(self, confidence: float) -> float:
         if self.counts is None:
             return 0.0
@@ -120,7 +115,9 @@ class PointNull:
 
     def event_in_words(self, name: str) -> str:
         """The event, and under which neighbour it is the likelier one."""
-        event = self._decisive.event
+        # Of both, that of the larger bound at the usual confidence.
+        decisive, _ = max(self._arms, key=lambda arm: arm[0]._bound(1 - 0.05 * arm[1]))
+        event = decisive.event
         words, _, _ = event.describe().rpartition(" (")
         likelier = "x" if event.direction is Direction.FORWARD else "x'"
         return f"{words.replace('score', name)}, likelier under {likelier}"

@@ -58,6 +58,11 @@ class Outcome:
         if not refuted:
             lower = min(lower, claim.epsilon)
         rejected = [word for word, yes in (("point", by_point), ("curve", by_curve)) if yes]
+        name = self.score.name
+        if rejected == ["curve"] and self.curve is not None:
+            event = f"{name} against the whole curve δ(ε), e-value {self.curve.e_value:.3g}"
+        else:
+            event = self.point.event_in_words(name)
         details: dict[str, Any] = {
             "score": self.score.method,
             "pilot_runs": self.pilot,
@@ -81,19 +86,12 @@ class Outcome:
             epsilon_lower=lower,
             confidence=design.confidence,
             runs=self.runs,
-            event=self._event(by_point, by_curve),
+            event=event,
             seed=experiment.seed,
             pair={"x": as_json(pair.x), "x_prime": as_json(pair.x_prime)},
             power="" if refuted else self._power(design),
             details=details,
         )
-
-    def _event(self, by_point: bool, by_curve: bool) -> str:
-        if by_curve and not by_point and self.curve is not None:
-            return (
-                f"{self.score.name} against the whole curve δ(ε), e-value {self.curve.e_value:.3g}"
-            )
-        return self.point.event_in_words(self.score.name)
 
     def _power(self, design: Design) -> str:
         # Where the score is the output itself, the test runs are a larger sample than the pilot;

@@ -55,11 +55,6 @@ class Wealth:
         self._families: list[Bets] = []
         self._log_bets: list[Floats] = []
 
-    def _set_edges(self, edges: Floats) -> None:
-        self.edges = edges
-        self._families = [tail_bets(points, edges.size + 1) for points in self._nulls]
-        self._log_bets = [self._weights(family) for family in self._families]
-
     def _weights(self, family: Bets) -> Floats:
         """Log initial weights: the prior times the wealth on the pilot, summing to 1."""
         gains = _gains(family, self._counts(*self._pilot))
@@ -99,7 +94,9 @@ class Wealth:
         taken = [first[:wanted], second[:wanted]]
         self._pilot = [np.concatenate(both) for both in zip(self._pilot, taken, strict=True)]
         if self._pilot[0].size == PILOT_PAIRS:
-            self._set_edges(quantile_edges(np.concatenate(self._pilot)))
+            self.edges = quantile_edges(np.concatenate(self._pilot))
+            self._families = [tail_bets(points, self.edges.size + 1) for points in self._nulls]
+            self._log_bets = [self._weights(family) for family in self._families]
         return taken[0].size
 
     def _bet(self, first: Floats, second: Floats) -> None:

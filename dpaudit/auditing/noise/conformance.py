@@ -13,7 +13,6 @@ from dataclasses import dataclass
 from typing import Any, Unpack
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dpaudit import validate
 from dpaudit.auditing.execution import Execution, ExecutionFields
@@ -185,7 +184,8 @@ def _reused(steps: list[Step], error: float) -> list[Finding]:
         if not isinstance(mechanism, AdditiveNoise) or not mechanism.numpy_law:
             continue
         scale = mechanism.noise_scale or 1.0
-        width = max(width, 8 * np.finfo(float).eps * _largest(step) / scale)
+        largest = max(np.abs(each).max(initial=0.0) for each in (step.released, step.value))
+        width = max(width, 8 * np.finfo(float).eps * float(largest) / scale)
         noise = (np.asarray(step.released, dtype=np.float64) - step.value) / scale
         draws += [(abs(float(z)), step) for z in np.ravel(noise)]
     if len(draws) ** 2 * width > error or len(draws) < 2:
@@ -198,8 +198,3 @@ def _reused(steps: list[Step], error: float) -> list[Finding]:
     one, two = draws[twice[0]][1], draws[twice[0] + 1][1]
     facts = {"one": one.place, "two": two.place, "repeats": twice.size, "draws": len(draws)}
     return [_found("noise-reused", two.invocation.at, **facts)]
-
-
-def _largest(step: Step) -> float:
-    both: list[NDArray[Any]] = [np.abs(np.asarray(step.released)), np.abs(step.value)]
-    return max(float(part.max(initial=0.0)) for part in both)

@@ -52,16 +52,12 @@ def _coincidence(flat: Floats) -> float:
     if not held.any():
         return 0.0
     sample = flat[:256, held]
+    steps = (2.0**power for power in range(0, -64, -1))
     grid = next(
-        (2.0**power for power in range(0, -64, -1) if _on_grid(sample, 2.0**power)), 2.0**-64
+        (step for step in steps if (sample / step == np.floor(sample / step)).all()), 2.0**-64
     )
     resolution = np.maximum(np.spacing(np.abs(flat[:, held]).max(axis=0)), grid)
     return float((resolution / spread[held]).max())
-
-
-def _on_grid(values: Floats, step: float) -> bool:
-    places = values / step
-    return bool((places == np.floor(places)).all())
 
 
 def _shared(flat: Floats) -> list[Finding]:
