@@ -13,6 +13,7 @@ PACKAGES = (
     "dpaudit.auditing.rehearsal",
     "dpaudit.auditing.replaying",
     "dpaudit.integrations.opacus",
+    "dpaudit.project",
 )
 
 
