@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from importlib import metadata
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from dpaudit import files
 from dpaudit.accounting import Accountant, AccountantName, Guarantee, compose, guarantee
@@ -39,6 +39,8 @@ from dpaudit.plan import Plan
 from dpaudit.validate import shown
 
 __all__ = ["Certificate", "certify", "load_certificate"]
+
+_Part = TypeVar("_Part", Claim, Guarantee, Rehearsal)
 
 RESERVED = frozenset({CLAIM_EXCEEDED, UNPROVEN, NOT_DECLARED})
 """Rules of findings that only the proof and the audits make."""
@@ -151,12 +153,7 @@ class Certificate:
         """The JSON record, with the digest of all the rest."""
         record = {
             "schema": SCHEMA_VERSION,
-            "subject": {
-                "name": self.subject.name,
-                "configuration": dict(self.subject.configuration),
-                "code_hash": self.subject.code_hash,
-                "location": self.subject.location,
-            },
+            "subject": vars(self.subject) | {"configuration": dict(self.subject.configuration)},
             "claim": None if self.claim is None else self.claim.to_dict(),
             "verdict": str(self.verdict),
             "plan": self.plan.to_dict(),
@@ -185,19 +182,17 @@ class Certificate:
         _check_hashes(record)
         return cls(
             subject=SubjectRecord(**record["subject"]),
-            claim=None if record["claim"] is None else Claim.from_dict(record["claim"]),
+            claim=_read(Claim, record["claim"]),
             verdict=Verdict(record["verdict"]),
             plan=Plan.from_dict(record["plan"]),
-            guarantee=None
-            if record["guarantee"] is None
-            else Guarantee.from_dict(record["guarantee"]),
+            guarantee=_read(Guarantee, record["guarantee"]),
             audits=tuple(AuditRecord.from_dict(audit) for audit in record["audits"]),
             findings=tuple(Finding.from_dict(finding) for finding in record["findings"]),
             not_covered=tuple(record["not_covered"]),
             run=record["run"],
             seed=record["seed"],
             versions=record["versions"],
-            rehearsal=_rehearsal(record.get("rehearsal")),
+            rehearsal=_read(Rehearsal, record.get("rehearsal")),
             assumptions=tuple(map(Assumption.from_dict, record.get("assumptions", ()))),
         )
 
@@ -207,8 +202,8 @@ class Certificate:
         return files.write(path, text)
 
 
-def _rehearsal(record: Mapping[str, Any] | None) -> Rehearsal | None:
-    return None if record is None else Rehearsal.from_dict(record)
+def _read(kind: type[_Part], record: Mapping[str, Any] | None) -> _Part | None:
+    return None if record is None else kind.from_dict(record)
 
 
 def _check_hashes(record: Mapping[str, Any]) -> None:
