@@ -12,6 +12,7 @@ PACKAGES = (
     "dpaudit.auditing.noise",
     "dpaudit.auditing.rehearsal",
     "dpaudit.auditing.replaying",
+    "dpaudit.certificate",
     "dpaudit.integrations.opacus",
     "dpaudit.project",
 )
