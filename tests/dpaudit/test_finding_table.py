@@ -15,6 +15,7 @@ PACKAGES = (
     "dpaudit.certificate",
     "dpaudit.integrations.opacus",
     "dpaudit.project",
+    "dpaudit.workflow",
 )
 
 
