@@ -1,15 +1,47 @@
-"""Findings whose words stand in a table beside the code that finds them."""
+"""Findings: what a reader must know, and tables of their words beside the code that finds them."""
 
 from __future__ import annotations
 
 import tomllib
+from dataclasses import dataclass
+from enum import StrEnum
 from functools import cache
 from importlib import resources
 from typing import Any
 
-from dpaudit.certificate import Finding, Severity
+from dpaudit.fields import Record
 
-__all__ = ["FindingTable"]
+__all__ = ["Finding", "FindingTable", "Severity"]
+
+
+class Severity(StrEnum):
+    """How much a finding matters to the claim."""
+
+    ERROR = "error"
+    """The claim, or the declaration behind it, does not hold."""
+    WARNING = "warning"
+    """The claim holds only under an assumption that deserves a decision."""
+    NOTE = "note"
+    """Worth knowing."""
+
+
+@dataclass(frozen=True)
+class Finding(Record):
+    """Something about the claim or the code that a reader must know.
+
+    Attributes:
+        rule: short stable identifier, such as ``data-dependent-bound``.
+        severity: how much it matters.
+        message: one or two sentences for people.
+        remedy: what to do about it.
+        at: the invocation or place in the code that it speaks of, if any.
+    """
+
+    rule: str
+    severity: Severity
+    message: str
+    remedy: str = ""
+    at: str = ""
 
 
 class FindingTable:

@@ -28,7 +28,7 @@ from dpaudit.accounting.closed_forms import (
     RdpAccountant,
     ZcdpAccountant,
 )
-from dpaudit.accounting.group import at_radius, for_group, for_users
+from dpaudit.accounting.group import at_radius, for_group
 from dpaudit.accounting.guarantees import compose, epsilon_after_rounds, guarantee, privacy_curve
 from dpaudit.accounting.pld import PLDAccountant
 from dpaudit.accounting.proved import AccountantName, CurvePoint, Guarantee
@@ -63,7 +63,6 @@ __all__ = [
     "epsilon_after_rounds",
     "filter_for",
     "for_group",
-    "for_users",
     "guarantee",
     "least_noise",
     "privacy_curve",

@@ -1,4 +1,4 @@
-"""Guarantees for groups of units, for users with several rows, and for larger distances."""
+"""Guarantees for groups of units, and for larger distances."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from dpaudit.mechanisms.black_box import steps_apart
 from dpaudit.mechanisms.rounding import round_up
 from dpaudit.plan import Invocation, MetricBall, Plan, PrivacyUnit
 
-__all__ = ["at_radius", "for_group", "for_users"]
+__all__ = ["at_radius", "for_group"]
 
 
 def for_group(plan: Plan, size: int, *, unit: PrivacyUnit | None = None) -> Plan:
@@ -43,16 +43,6 @@ def for_group(plan: Plan, size: int, *, unit: PrivacyUnit | None = None) -> Plan
             "theorem here, so plan for the group directly."
         )
     return Plan(tuple(_for_group(each, size, unit) for each in groups[0]))
-
-
-def for_users(plan: Plan, rows: int, *, unit: PrivacyUnit | None = None) -> Plan:
-    """The plan that protects a user who contributes at most ``rows`` rows.
-
-    Raises:
-        UnsupportedError: as :func:`for_group`.
-    """
-    rows = validate.integer_at_least(1, rows=rows)
-    return for_group(plan, rows, unit=unit or PrivacyUnit("user"))
 
 
 def at_radius(plan: Plan, radius: float) -> Plan:

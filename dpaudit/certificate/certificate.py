@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from importlib import metadata
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from dpaudit import files
 from dpaudit.accounting import Accountant, AccountantName, Guarantee, compose, guarantee
@@ -19,7 +19,7 @@ from dpaudit.certificate.assumptions import (
     assumptions_of,
     scope_of,
 )
-from dpaudit.certificate.claim import USUAL_DELTA, Claim, Finding, Severity, Verdict
+from dpaudit.certificate.claim import USUAL_DELTA, Claim, Finding, Verdict
 from dpaudit.certificate.findings import delta_findings, plan_findings
 from dpaudit.certificate.records import AuditRecord, SubjectRecord
 from dpaudit.certificate.schema import SCHEMA_VERSION, validate_certificate
@@ -34,11 +34,16 @@ from dpaudit.certificate.verdicts import (
     disputes,
 )
 from dpaudit.errors import InputError, TamperedError, UnsupportedError
+from dpaudit.finding_table import FindingTable
 from dpaudit.mechanisms import Opaque
 from dpaudit.plan import Plan
 from dpaudit.validate import shown
 
 __all__ = ["Certificate", "certify", "load_certificate"]
+
+_Part = TypeVar("_Part", Claim, Guarantee, Rehearsal)
+
+_found = FindingTable(__name__)
 
 RESERVED = frozenset({CLAIM_EXCEEDED, UNPROVEN, NOT_DECLARED})
 """Rules of findings that only the proof and the audits make."""
@@ -151,12 +156,7 @@ class Certificate:
         """The JSON record, with the digest of all the rest."""
         record = {
             "schema": SCHEMA_VERSION,
-            "subject": {
-                "name": self.subject.name,
-                "configuration": dict(self.subject.configuration),
-                "code_hash": self.subject.code_hash,
-                "location": self.subject.location,
-            },
+            "subject": vars(self.subject) | {"configuration": dict(self.subject.configuration)},
             "claim": None if self.claim is None else self.claim.to_dict(),
             "verdict": str(self.verdict),
             "plan": self.plan.to_dict(),
@@ -185,19 +185,17 @@ class Certificate:
         _check_hashes(record)
         return cls(
             subject=SubjectRecord(**record["subject"]),
-            claim=None if record["claim"] is None else Claim.from_dict(record["claim"]),
+            claim=_read(Claim, record["claim"]),
             verdict=Verdict(record["verdict"]),
             plan=Plan.from_dict(record["plan"]),
-            guarantee=None
-            if record["guarantee"] is None
-            else Guarantee.from_dict(record["guarantee"]),
+            guarantee=_read(Guarantee, record["guarantee"]),
             audits=tuple(AuditRecord.from_dict(audit) for audit in record["audits"]),
             findings=tuple(Finding.from_dict(finding) for finding in record["findings"]),
             not_covered=tuple(record["not_covered"]),
             run=record["run"],
             seed=record["seed"],
             versions=record["versions"],
-            rehearsal=_rehearsal(record.get("rehearsal")),
+            rehearsal=_read(Rehearsal, record.get("rehearsal")),
             assumptions=tuple(map(Assumption.from_dict, record.get("assumptions", ()))),
         )
 
@@ -207,8 +205,8 @@ class Certificate:
         return files.write(path, text)
 
 
-def _rehearsal(record: Mapping[str, Any] | None) -> Rehearsal | None:
-    return None if record is None else Rehearsal.from_dict(record)
+def _read(kind: type[_Part], record: Mapping[str, Any] | None) -> _Part | None:
+    return None if record is None else kind.from_dict(record)
 
 
 def _check_hashes(record: Mapping[str, Any]) -> None:
@@ -255,18 +253,11 @@ def certify(
     try:
         proved = guarantee(plan, delta, accountant)
     except UnsupportedError as error:
-        reasons.append(
-            Finding(
-                UNPROVEN,
-                Severity.WARNING,
-                str(error),
-                "Declare a mechanism with a proof, or rest the claim on audits alone.",
-            )
-        )
+        reasons.append(_found("no-theorem", reason=error))
     notes: list[Finding] = []
     if proved is not None and claim is not None and claim.risk is not None:
         beyond = claim.excess(compose(plan, accountant))
-        reasons += [] if beyond is None else [_exceeded(claim, beyond)]
+        reasons += [] if beyond is None else [_found(CLAIM_EXCEEDED, claim=claim, proved=beyond)]
         notes += [_unbounded(proved)] if proved.epsilon == math.inf else []
     elif proved is not None:
         # A claim is judged at its own δ, whatever δ the guarantee is wanted at.
@@ -276,7 +267,7 @@ def certify(
             reasons.append(_unbounded(judged))
         elif claim is not None and judged.epsilon > claim.epsilon:
             shown = f"ε = {_shown(judged.epsilon, claim.epsilon)} at δ = {judged.delta:g}"
-            reasons.append(_exceeded(claim, shown))
+            reasons.append(_found(CLAIM_EXCEEDED, claim=claim, proved=shown))
         if judged is not proved and proved.epsilon == math.inf:
             notes.append(_unbounded(proved))
     every = (
@@ -339,16 +330,7 @@ def _chosen_delta(plan: Plan, claim: Claim | None, delta: float | None) -> float
 
 def _unbounded(proved: Guarantee) -> Finding:
     reason = proved.native.get("reason", f"no finite ε is proved at δ = {proved.delta:g}")
-    return Finding(UNPROVEN, Severity.WARNING, f"{reason}.", "Choose another δ.")
-
-
-def _exceeded(claim: Claim, proved: str) -> Finding:
-    return Finding(
-        CLAIM_EXCEEDED,
-        Severity.ERROR,
-        f"The claim is {claim}; what is proved of the plan is {proved}.",
-        "Add noise, release less often, or state what is proved.",
-    )
+    return _found("no-finite-epsilon", reason=reason)
 
 
 def _shown(epsilon: float, beside: float) -> str:

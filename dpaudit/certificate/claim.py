@@ -13,7 +13,8 @@ from dpaudit import tables
 from dpaudit.accounting import Composition, CurvePoint
 from dpaudit.certificate.risk import RISKS, Concentrated, GaussianCurve, PointsCurve, Risk
 from dpaudit.errors import InputError
-from dpaudit.fields import Checked, NonNegative, Probability, Record
+from dpaudit.fields import Checked, NonNegative, Probability
+from dpaudit.finding_table import Finding, Severity
 
 __all__ = ["CLAIM_KEYS", "USUAL_DELTA", "Claim", "Finding", "Severity", "Verdict"]
 
@@ -46,17 +47,6 @@ class Verdict(StrEnum):
     """No accountant can prove it, or an error in a finding takes the ground from the proof."""
     REFUTED = "refuted"
     """An audit rejects it at its stated error rate."""
-
-
-class Severity(StrEnum):
-    """How much a finding matters to the claim."""
-
-    ERROR = "error"
-    """The claim, or the declaration behind it, does not hold."""
-    WARNING = "warning"
-    """The claim holds only under an assumption that deserves a decision."""
-    NOTE = "note"
-    """Worth knowing."""
 
 
 @dataclass(frozen=True)
@@ -167,22 +157,3 @@ class Claim(Checked):
         """The claim of a risk."""
         point = risk.points[0]
         return cls(point.epsilon, point.delta, source, risk)
-
-
-@dataclass(frozen=True)
-class Finding(Record):
-    """Something about the claim or the code that a reader must know.
-
-    Attributes:
-        rule: short stable identifier, such as ``data-dependent-bound``.
-        severity: how much it matters.
-        message: one or two sentences for people.
-        remedy: what to do about it.
-        at: the invocation or place in the code that it speaks of, if any.
-    """
-
-    rule: str
-    severity: Severity
-    message: str
-    remedy: str = ""
-    at: str = ""

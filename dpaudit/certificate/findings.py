@@ -8,11 +8,14 @@ from contextlib import suppress
 from dpaudit.accounting.amplification import fallback
 from dpaudit.certificate.claim import Claim, Finding, Severity
 from dpaudit.errors import UnsupportedError
+from dpaudit.finding_table import FindingTable
 from dpaudit.mechanisms import Opaque
 from dpaudit.plan import Plan, ZeroOut
 from dpaudit.validate import shown
 
 __all__ = ["FLOAT_NOISE", "LARGE_DELTA", "delta_findings", "float_samplers", "plan_findings"]
+
+_found = FindingTable(__name__)
 
 FLOAT_NOISE = "float-noise"
 """Rule of the finding that a noise backend with exact samplers removes."""
@@ -39,27 +42,13 @@ def delta_findings(claim: Claim | None, delta: float) -> tuple[Finding, ...]:
     stated = {} if claim is None or claim.risk is not None else {claim.delta: "The claim"}
     stated.setdefault(delta, "The guarantee")
     found = [
-        Finding(
-            "large-delta",
-            Severity.WARNING,
-            f"{what} has δ = {value:g}: an algorithm that publishes the whole data set with "
-            f"probability {value:g}, and else nothing, keeps ε = 0 at this δ.",
-            "State a δ well below 1/n for n units.",
-        )
+        _found("large-delta", what=what, value=value)
         for value, what in stated.items()
         if value >= LARGE_DELTA
     ]
     left = 0.0 if claim is None or claim.risk is None else claim.implied.delta(_LARGE_EPSILON).upper
     if left >= LARGE_DELTA:
-        found.append(
-            Finding(
-                "claim-allows-exposure",
-                Severity.NOTE,
-                f"The claim ({claim}) is kept by an algorithm that publishes the whole data set "
-                f"with probability {left:.6g}, and else nothing.",
-                "Read it together with the guarantee, whose δ says how likely that is.",
-            )
-        )
+        found.append(_found("claim-allows-exposure", claim=claim, left=left))
     return tuple(found)
 
 
@@ -70,26 +59,15 @@ def float_samplers(names: Iterable[str]) -> list[str]:
 
 def plan_findings(plan: Plan) -> tuple[Finding, ...]:
     """What every reader of a certificate of this plan must know, in a fixed order."""
-    findings = []
-    continuous = [i for i in plan.invocations if i.mechanism.real_valued]
-    if continuous:
-        findings.append(
-            _float_noise(", ".join(dict.fromkeys(i.mechanism.kind for i in continuous)))
-        )
-    opaque = [i for i in plan.invocations if isinstance(i.mechanism, Opaque)]
-    findings += [
-        Finding(
-            "opaque-mechanism",
-            Severity.WARNING,
-            f"{shown(i.mechanism.label)} is stated to be (ε = {i.mechanism.epsilon:g}, "
-            f"δ = {i.mechanism.delta:g})-private without a proof that an accountant can check.",
-            "Replace it by a mechanism with a proof.",
-            i.at,
-        )
-        for i in opaque
+    # The guarantee speaks of real numbers, the samples are floats (Mironov 2012).
+    real = dict.fromkeys(i.mechanism.kind for i in plan.invocations if i.mechanism.real_valued)
+    floats = [_found(FLOAT_NOISE, kinds=", ".join(real))] if real else []
+    opaque = [
+        _found("opaque-mechanism", i.at, label=shown(i.mechanism.label), own=i.mechanism)
+        for i in plan.invocations
         if isinstance(i.mechanism, Opaque)
     ]
-    return (*findings, *_sums(plan), *_fallbacks(plan))
+    return (*floats, *opaque, *_sums(plan), *_fallbacks(plan))
 
 
 def _sums(plan: Plan) -> Iterator[Finding]:
@@ -97,14 +75,7 @@ def _sums(plan: Plan) -> Iterator[Finding]:
     for each in plan.invocations:
         sampled = each.sampling is not None and isinstance(each.relation, ZeroOut)
         if sampled and each.mechanism.zeroed_is_absent and each.contribution is None:
-            yield Finding(
-                "zeroed-as-absent",
-                Severity.WARNING,
-                "Samples are amplified as if a unit that is not drawn added what a zeroed one "
-                "adds, which holds of sums. Of a mean by the number drawn it does not.",
-                "Release a sum, with a declared contribution where the ledger is to bound it.",
-                each.at,
-            )
+            yield _found("zeroed-as-absent", each.at)
             return
 
 
@@ -117,14 +88,3 @@ def _fallbacks(plan: Plan) -> Iterator[Finding]:
             if found is not None and found not in known:
                 known.add(found)
                 yield Finding("counted-as-more", Severity.NOTE, *found, invocation.at)
-
-
-def _float_noise(kinds: str) -> Finding:
-    """The guarantee speaks of real numbers, the samples are floats (Mironov 2012)."""
-    return Finding(
-        FLOAT_NOISE,
-        Severity.WARNING,
-        f"The guarantee holds for real-valued noise ({kinds}); samples drawn in floating point can "
-        "reveal the value through their least significant bits.",
-        "Deploy with a discrete mechanism or with a sampler that is exact on a grid.",
-    )

@@ -66,21 +66,11 @@ class AuditRecord:
 
     def to_dict(self) -> dict[str, Any]:
         """A JSON record. An unbounded lower bound (disjoint supports) is written as text."""
-        lower: float | str | None = self.epsilon_lower
-        return {
-            "verdict": self.verdict,
-            "method": self.method,
-            "claim_epsilon": self.claim_epsilon,
-            "delta": self.delta,
-            "epsilon_lower": "infinity" if lower == math.inf else lower,
-            "confidence": self.confidence,
-            "runs": self.runs,
-            "event": self.event,
-            "seed": self.seed,
-            "pair": self.pair,
-            "power": self.power,
-            "details": dict(self.details),
-        }
+        record = {"verdict": self.verdict, **vars(self), "details": dict(self.details)}
+        del record["refuted"]
+        if self.epsilon_lower == math.inf:
+            record["epsilon_lower"] = "infinity"
+        return record
 
     @classmethod
     def from_dict(cls, record: Mapping[str, Any]) -> AuditRecord:

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Sequence
 from dpaudit.accounting import CurvePoint, Guarantee
 from dpaudit.certificate.claim import Claim, Finding, Severity, Verdict
 from dpaudit.certificate.records import AuditRecord
+from dpaudit.finding_table import FindingTable
 from dpaudit.numbers import not_above, not_below
 
 __all__ = [
@@ -21,6 +22,8 @@ __all__ = [
     "decided",
     "disputes",
 ]
+
+_found = FindingTable(__name__)
 
 CLAIM_EXCEEDED = "claim-exceeded"
 """Rule of the finding that the proved ε is above the claimed one."""
@@ -122,16 +125,9 @@ def audit_findings(
     if not found:
         return ()
     audit, point = max(found, key=lambda one: one[0].epsilon_lower or 0.0)
-    return (
-        Finding(
-            NOT_DECLARED,
-            Severity.ERROR,
-            f"An audit ({audit.method}) {_shown(audit)}; of the declared plan ε = "
-            f"{not_below(point.epsilon)} at δ = {point.delta:g} is proved, so what was attacked is "
-            "not what the plan declares.",
-            "Compare the code with the plan: noise, sensitivity, sampling and number of releases.",
-        ),
-    )
+    facts = {"method": audit.method, "shown": _shown(audit)}
+    least = not_below(point.epsilon)
+    return (_found(NOT_DECLARED, **facts, epsilon=least, delta=point.delta),)
 
 
 def _shown(audit: AuditRecord) -> str:

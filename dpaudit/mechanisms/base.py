@@ -259,14 +259,6 @@ class Mechanism(Kinded, ABC):
         """
         raise UnsupportedError(f"{self.kind} declares no law of noise that could be tested.")
 
-    def difference_tails(self, differences: ArrayLike) -> Tails:
-        """The same from differences of independent releases of one value, which need not be known.
-
-        Raises:
-            UnsupportedError: if the mechanism declares no law of such differences.
-        """
-        raise UnsupportedError(f"{self.kind} declares no law of differences that could be tested.")
-
     @property
     def noise_scale(self) -> float | None:
         """The scale of additive noise, in the units of the value; None where there is none."""

@@ -145,8 +145,3 @@ class Gaussian(AdditiveNoise):
     def noise_tails(self, noise: Floats, rng: np.random.Generator) -> Tails:
         """2Φ(−|n|/σ)."""
         return normal_tails(noise / self.sigma)
-
-    def difference_tails(self, differences: ArrayLike) -> Tails:
-        """Normal of deviation √2σ."""
-        change = np.asarray(differences, dtype=np.float64)
-        return normal_tails(change / (self.sigma * math.sqrt(2)))

@@ -127,12 +127,6 @@ class Laplace(AdditiveNoise):
         """e^(−|n|/b)."""
         return laplace_tails(noise / self.scale)
 
-    def difference_tails(self, differences: ArrayLike) -> Tails:
-        """(1 + z/2) e^−z at z = |n|/b; its density (1 + z) e^−z / 2 has the mean 3/2."""
-        change = np.asarray(differences, dtype=np.float64).ravel()
-        z = np.abs(change) / self.scale
-        return Tails((1 + z / 2) * np.exp(-z), change > 0, z / 1.5)
-
 
 def least_scale(distance: Fraction, epsilon: float) -> float:
     """The least float that is not below distance/ε.

@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import inspect
 import re
+import tomllib
 from collections.abc import Iterator, Mapping
 from dataclasses import MISSING, Field, dataclass, fields, replace
+from importlib import resources
 from typing import Any, get_args, get_type_hints
 
 from dpaudit import tables
@@ -32,43 +34,10 @@ __all__ = [
 _OF_PLAN: dict[str, Any] = {"unit": "row", "relation": "add-remove", "trust": "central"}
 _CLAIM = {"epsilon": 2.0, "delta": 1e-5}
 
-_VALUES: dict[str, Any] = {
-    "at": "sum",
-    "clip": [0.0, 1.0],
-    "clip_norm": 1.0,
-    "count": 1,
-    "delta": 1e-6,
-    "epsilon": 0.5,
-    "factorization": {"kind": "binary-tree", "steps": 16},
-    "fixed_steps": False,
-    "group": "round 1",
-    "label": "my release",
-    "participations": 1,
-    "pole_rates": [0.1],
-    "population": 10_000,
-    "radius": 2.0,
-    "rate": 0.01,
-    "rho": 0.05,
-    "sampling": {"scheme": "poisson", "rate": 0.01},
-    "scale": 10.0,
-    "sigma": 8.0,
-    "size": 100,
-    "steps": 16,
-    "total": 1,
-}
-"""What examples say of a parameter of that name; of others the default, or 1."""
-
-_UNITS = {
-    "clip": "of the value",
-    "clip_norm": "of the value",
-    "contribution": "of the value",
-    "radius": "of the data",
-    "scale": "of the value",
-    "sensitivity": "of the value",
-    "sigma": "of the value",
-    "utility_sensitivity": "of the utility",
-    "width": "of the value",
-}
+_KNOWN: dict[str, dict[str, Any]] = tomllib.loads(
+    resources.files("dpaudit.project").joinpath("examples.toml").read_text("utf-8")
+)
+"""Values in examples, and units of numbers, by the name of a key."""
 
 
 @dataclass(frozen=True)
@@ -170,7 +139,7 @@ def _parameters(kind: type) -> Iterator[Parameter]:
         yield Parameter(
             each.name,
             _kinds(hints[each.name]) or rules.get(each.name, "a value"),
-            _UNITS.get(each.name, ""),
+            _KNOWN["units"].get(each.name, ""),
             None if required else "" if empty else tables.inline(plain(each.default)),
             meanings.get(each.name, ""),
             tables.inline(_value(each)),
@@ -179,7 +148,7 @@ def _parameters(kind: type) -> Iterator[Parameter]:
 
 def _value(field: Field[Any]) -> Any:
     default = 1.0 if field.default is MISSING or field.default is None else plain(field.default)
-    return _VALUES.get(field.name, default)
+    return _KNOWN["values"].get(field.name, default)
 
 
 def _kinds(hint: Any) -> str:

@@ -28,8 +28,9 @@ from pathlib import Path
 from typing import Any
 
 from dpaudit import files, tables, validate
-from dpaudit.certificate import Claim, Finding, Severity
+from dpaudit.certificate import Claim, Finding
 from dpaudit.errors import InputError
+from dpaudit.finding_table import FindingTable
 from dpaudit.mechanisms import Mechanism, Norm
 from dpaudit.mechanisms.rounding import round_up
 from dpaudit.plan import (
@@ -46,7 +47,10 @@ from dpaudit.validate import shown
 
 __all__ = ["PlanFile", "read_plan", "read_plan_file"]
 
+_found = FindingTable(__name__)
+
 _DEFAULTS = {"unit": "row", "trust": "central"}
+_ASSUMED = {"unit": "assumed-unit", "trust": "assumed-trust"}
 _OF_INVOCATION = {"sensitivity", "contribution", "count", "total", "group", "sampling", "at"}
 
 
@@ -100,7 +104,7 @@ def read_plan(content: Mapping[str, Any]) -> PlanFile:
         trust=validate.member(TrustModel, trust=said["trust"]),
     )
     invocations = []
-    findings = [_assumed(name, said[name]) for name in _DEFAULTS if name not in facts]
+    findings = [_found(rule) for name, rule in _ASSUMED.items() if name not in facts]
     for number, item in enumerate(items, start=1):
         place = f"invocation {number}"
         with tables.within(place):
@@ -165,7 +169,8 @@ class _Reader:
                 raise InputError("sensitivity and contribution are both given; keep one of them.")
             sensitivity = validate.non_negative(sensitivity=own.pop("sensitivity"))
             doubtful = self.relation.replaces and mechanism.norm is not Norm.CHANGE
-            return sensitivity, [_read_under_relation(sensitivity, place)] if doubtful else []
+            found = [_found("sensitivity-under-replace-one", place, sensitivity=sensitivity)]
+            return sensitivity, found if doubtful else []
         factor = self.relation.contribution_factor
         if contribution is not None:
             bound = validate.non_negative(contribution=contribution)
@@ -179,7 +184,7 @@ class _Reader:
                 f"largest change of the value in {mechanism.norm} under {self.relation}, or "
                 "contribution = 1.0 for the largest norm of what one unit adds to a sum."
             )
-        return implied, [_from_clip(implied, place)]
+        return implied, [_found("sensitivity-from-clip", place, sensitivity=implied)]
 
 
 _EXAMPLE = 'mechanism = "gaussian", sigma = 8.0, sensitivity = 1.0 (`dpaudit list` has all)'
@@ -191,34 +196,3 @@ def _example(kind: type[Mechanism]) -> str:
     given = {"mechanism": own.pop("kind"), **own, "sensitivity": 1.0}
     text = ", ".join(f"{name} = {tables.inline(value)}" for name, value in given.items())
     return f"{text} (`dpaudit list {kind.kind}` has all keys)"
-
-
-def _read_under_relation(sensitivity: float, place: str) -> Finding:
-    return Finding(
-        "sensitivity-under-replace-one",
-        Severity.NOTE,
-        f"Sensitivity {sensitivity:g} is read as the largest change when one unit is replaced. If "
-        "it is the norm of one unit's contribution, the change can be twice as large.",
-        "State contribution instead of sensitivity where the norm of one contribution is meant.",
-        place,
-    )
-
-
-def _from_clip(sensitivity: float, place: str) -> Finding:
-    return Finding(
-        "sensitivity-from-clip",
-        Severity.NOTE,
-        f"Sensitivity {sensitivity:g} is the farthest that one released value can move within the "
-        "clip; a larger value is clipped as a whole.",
-        "Declare sensitivity where less can move, or where several numbers are released at once.",
-        place,
-    )
-
-
-def _assumed(name: str, value: str) -> Finding:
-    return Finding(
-        f"assumed-{name}",
-        Severity.NOTE,
-        f"The plan does not say its {name}, which is read as {value!r}.",
-        f"Write {name} = {value!r} in [plan], or what is right.",
-    )

@@ -9,8 +9,9 @@ from dataclasses import replace
 from pathlib import Path
 
 from dpaudit.accounting import guarantee
-from dpaudit.certificate import Certificate, Claim, Finding, Severity
+from dpaudit.certificate import Certificate, Claim, Finding
 from dpaudit.errors import DpAuditError, InconclusiveError, InputError, UnsupportedError
+from dpaudit.finding_table import FindingTable
 from dpaudit.plan import Plan
 from dpaudit.project.entries import BudgetEntry, Code, SubjectEntry
 from dpaudit.project.foreign import foreign
@@ -27,6 +28,8 @@ from dpaudit.workflow.publishing import publish, refuse_unwritable, rendered
 from dpaudit.workflow.rehearsing import with_rehearsal
 
 __all__ = ["check_project", "checked_certificate", "overridden"]
+
+_found = FindingTable(__name__)
 
 
 def check_project(
@@ -129,15 +132,7 @@ def overridden(own: Claim | None, claim: Claim) -> tuple[Finding, ...]:
     """A warning if a project file claims less privacy than the subject itself does."""
     if own is None or claim.implies(own):
         return ()
-    return (
-        Finding(
-            "claim-loosened",
-            Severity.WARNING,
-            f"The project file claims {claim}, which is looser than what the subject itself "
-            f"states, {own}; the verdict speaks of the former alone.",
-            "Remove the claim from the project file, or change what the subject states.",
-        ),
-    )
+    return (_found("claim-loosened", claim=claim, own=own),)
 
 
 def _compared(row: SubjectRow, project: ProjectFile, baseline: Baseline | None) -> SubjectRow:

@@ -12,7 +12,10 @@ PACKAGES = (
     "dpaudit.auditing.noise",
     "dpaudit.auditing.rehearsal",
     "dpaudit.auditing.replaying",
+    "dpaudit.certificate",
     "dpaudit.integrations.opacus",
+    "dpaudit.project",
+    "dpaudit.workflow",
 )
 
 

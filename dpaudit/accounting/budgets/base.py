@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
-from typing import NoReturn
 
 from dpaudit import validate
 from dpaudit.accounting.terms import Term, terms
@@ -44,15 +43,6 @@ class Running(Checked):
     def _charged(self, invocation: Invocation) -> None:
         self._protected = invocation.unit, invocation.relation
         self.admitted += 1
-
-    def undo(self, invocation: Invocation | None = None) -> NoReturn:
-        """Refused: what was released stays released.
-
-        Raises:
-            UnsupportedError: always.
-        """
-        named = "a release" if invocation is None else invocation.describe()
-        raise UnsupportedError(f"{named} cannot be undone; what was released stays released.")
 
 
 @dataclass(eq=False)

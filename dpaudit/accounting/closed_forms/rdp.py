@@ -71,11 +71,6 @@ class RdpComposition(Composition):
         grown = np.where((own > 0) & (self.slack > 0), np.nextafter(total, np.inf), total)
         return np.minimum(grown, 1.0)
 
-    def best_order(self, delta: float) -> float:
-        """The order whose conversion is the least at δ."""
-        left = np.asarray(max(delta - self.slack, 1e-300))
-        return float(ORDERS[int(np.argmin(self.divergences + _penalty(left)))])
-
     @property
     def native(self) -> Mapping[str, Any]:
         """A dozen orders with their divergences."""

@@ -2,13 +2,11 @@
 
 from dpaudit.accounting.pld.accountant import PLDAccountant, PLDComposition, compose_terms
 from dpaudit.accounting.pld.incremental import IncrementalPLD
-from dpaudit.accounting.pld.mixture import MixtureGaussianPair
 from dpaudit.accounting.pld.terms import DirectedTerm
 
 __all__ = [
     "DirectedTerm",
     "IncrementalPLD",
-    "MixtureGaussianPair",
     "PLDAccountant",
     "PLDComposition",
     "compose_terms",

@@ -119,25 +119,26 @@ def contributions(invocation: Invocation) -> Fraction:
     return Fraction(invocation.sensitivity) / Fraction(invocation.relation.contribution_factor)
 
 
-@dp_event.register(Gaussian)
-def _(mechanism: Gaussian, invocation: Invocation) -> dp.DpEvent:
-    return dp.GaussianDpEvent(round_down(Fraction(mechanism.sigma) / contributions(invocation)))
+def _multiplier(noise: float, invocation: Invocation) -> float:
+    return round_down(Fraction(noise) / contributions(invocation))
 
 
-@dp_event.register(Laplace)
-def _(mechanism: Laplace, invocation: Invocation) -> dp.DpEvent:
-    return dp.LaplaceDpEvent(round_down(Fraction(mechanism.scale) / contributions(invocation)))
+dp_event.register(Gaussian, lambda own, use: dp.GaussianDpEvent(_multiplier(own.sigma, use)))
+dp_event.register(Laplace, lambda own, use: dp.LaplaceDpEvent(_multiplier(own.scale, use)))
+dp_event.register(RandomizedResponse, lambda own, use: dp.RandomizedResponseDpEvent(own.p, own.k))
+dp_event.register(ConcentratedBlackBox, lambda own, use: dp.ZCDpEvent(own.rho))
 
 
 @dp_event.register(ContinualGaussian)
 def _(mechanism: ContinualGaussian, invocation: Invocation) -> dp.DpEvent:
     """A tree in which each record occurs once, or else the Gaussian release of all its nodes."""
-    tree, share = mechanism.factorization, contributions(invocation)
+    tree = mechanism.factorization
     rooted = isinstance(tree, BinaryTree) and tree.release_root and not mechanism.symmetric
     if rooted and mechanism.participations == 1 and not isinstance(invocation.relation, AddRemove):
-        noise = round_down(Fraction(mechanism.sigma) / share)
+        noise = _multiplier(mechanism.sigma, invocation)
         return dp.SingleEpochTreeAggregationDpEvent(noise, tree.steps)
-    return dp.GaussianDpEvent(1 / mechanism.pair(float(share)).mu * (1 - 2.0**-50))
+    pair = mechanism.pair(float(contributions(invocation)))
+    return dp.GaussianDpEvent(1 / pair.mu * (1 - 2.0**-50))
 
 
 @dp_event.register(ContinualLaplace)
@@ -158,16 +159,6 @@ def _(mechanism: DiscreteLaplace, invocation: Invocation) -> dp.DpEvent:
     return dp.DiscreteLaplaceDpEvent(round_up(1 / Fraction(mechanism.scale)), int(share))
 
 
-@dp_event.register(RandomizedResponse)
-def _(mechanism: RandomizedResponse, invocation: Invocation) -> dp.DpEvent:
-    return dp.RandomizedResponseDpEvent(mechanism.p, mechanism.k)
-
-
-@dp_event.register(ConcentratedBlackBox)
-def _(mechanism: ConcentratedBlackBox, invocation: Invocation) -> dp.DpEvent:
-    return dp.ZCDpEvent(mechanism.rho)
-
-
 @singledispatch
 def sampled_event(sampling: Sampling, event: dp.DpEvent) -> dp.DpEvent:
     """The event of a release that uses a sample.
@@ -178,14 +169,15 @@ def sampled_event(sampling: Sampling, event: dp.DpEvent) -> dp.DpEvent:
     raise UnsupportedError(f"{sampling.kind} sampling has no DpEvent.")
 
 
-@sampled_event.register(PoissonSampling)
-def _(sampling: PoissonSampling, event: dp.DpEvent) -> dp.DpEvent:
-    return dp.PoissonSampledDpEvent(sampling.rate, event)
-
-
-@sampled_event.register(FixedSizeSampling)
-def _(sampling: FixedSizeSampling, event: dp.DpEvent) -> dp.DpEvent:
-    return dp.SampledWithoutReplacementDpEvent(sampling.population, sampling.size, event)
+sampled_event.register(
+    PoissonSampling, lambda scheme, event: dp.PoissonSampledDpEvent(scheme.rate, event)
+)
+sampled_event.register(
+    FixedSizeSampling,
+    lambda scheme, event: dp.SampledWithoutReplacementDpEvent(
+        scheme.population, scheme.size, event
+    ),
+)
 
 
 # -- events to plans ------------------------------------------------------------------------------
@@ -238,13 +230,10 @@ def _require_noise(event: dp.DpEvent, amount: float) -> float:
 
 
 @counterpart.register(dp.GaussianDpEvent)
-def _(event: dp.GaussianDpEvent, relation: Relation) -> tuple[Mechanism, float]:
-    return Gaussian(_require_noise(event, event.noise_multiplier)), relation.contribution_factor
-
-
 @counterpart.register(dp.LaplaceDpEvent)
-def _(event: dp.LaplaceDpEvent, relation: Relation) -> tuple[Mechanism, float]:
-    return Laplace(_require_noise(event, event.noise_multiplier)), relation.contribution_factor
+def _(event: dp.DpEvent, relation: Relation) -> tuple[Mechanism, float]:
+    kind = Gaussian if isinstance(event, dp.GaussianDpEvent) else Laplace
+    return kind(_require_noise(event, event.noise_multiplier)), relation.contribution_factor
 
 
 @counterpart.register(dp.DiscreteLaplaceDpEvent)
@@ -288,43 +277,30 @@ def _(event: dp.ZCDpEvent, relation: Relation) -> tuple[Mechanism, float]:
     return ConcentratedBlackBox(event.rho), 1.0
 
 
-@singledispatch
 def _uses(event: dp.DpEvent, relation: Relation, count: int) -> Iterator[_Use]:
     """Walk an event that is repeated ``count`` times."""
-    mechanism, sensitivity = counterpart(event, relation)
-    yield mechanism, sensitivity, count, None
+    match event:
+        case dp.NoOpDpEvent():
+            return
+        case dp.SelfComposedDpEvent():
+            if event.count > 0:
+                yield from _uses(event.event, relation, count * event.count)
+        case dp.ComposedDpEvent():
+            for part in event.events:
+                yield from _uses(part, relation, count)
+        case dp.PoissonSampledDpEvent():
+            rate = PoissonSampling(event.sampling_probability)
+            yield from _sampled(event, relation, count, rate)
+        case dp.SampledWithoutReplacementDpEvent():
+            subset = FixedSizeSampling(event.sample_size, event.source_dataset_size)
+            yield from _sampled(event, relation, count, subset)
+        case dp.MixtureOfGaussiansDpEvent():
+            yield from _mixed(event, relation, count)
+        case _:
+            yield *counterpart(event, relation), count, None
 
 
-@_uses.register(dp.NoOpDpEvent)
-def _(event: dp.NoOpDpEvent, relation: Relation, count: int) -> Iterator[_Use]:
-    yield from ()
-
-
-@_uses.register(dp.SelfComposedDpEvent)
-def _(event: dp.SelfComposedDpEvent, relation: Relation, count: int) -> Iterator[_Use]:
-    if event.count > 0:
-        yield from _uses(event.event, relation, count * event.count)
-
-
-@_uses.register(dp.ComposedDpEvent)
-def _(event: dp.ComposedDpEvent, relation: Relation, count: int) -> Iterator[_Use]:
-    for part in event.events:
-        yield from _uses(part, relation, count)
-
-
-@_uses.register(dp.PoissonSampledDpEvent)
-def _(event: dp.PoissonSampledDpEvent, relation: Relation, count: int) -> Iterator[_Use]:
-    return _sampled(event, relation, count, PoissonSampling(event.sampling_probability))
-
-
-@_uses.register(dp.SampledWithoutReplacementDpEvent)
-def _(event: dp.SampledWithoutReplacementDpEvent, relation: Relation, count: int) -> Iterator[_Use]:
-    drawn = FixedSizeSampling(event.sample_size, event.source_dataset_size)
-    return _sampled(event, relation, count, drawn)
-
-
-@_uses.register(dp.MixtureOfGaussiansDpEvent)
-def _(event: dp.MixtureOfGaussiansDpEvent, relation: Relation, count: int) -> Iterator[_Use]:
+def _mixed(event: dp.MixtureOfGaussiansDpEvent, relation: Relation, count: int) -> Iterator[_Use]:
     """A mixture of no shift and one shift: a Gaussian release of a Poisson sample."""
     shifts: dict[float, Fraction] = {}
     for shift, share in zip(event.sensitivities, event.sampling_probs, strict=True):

@@ -205,23 +205,18 @@ def loss(event: dp.DpEvent, use: Use) -> float:
     return math.inf
 
 
-@loss.register(dp.GaussianDpEvent)
-def _(event: dp.GaussianDpEvent, use: Use) -> float:
-    return _gaussian_loss(math.sqrt(use.count) / event.noise_multiplier)
-
-
 def _gaussian_loss(ratio: float) -> float:
     return ratio * ratio / 2 + _DEVIATIONS * ratio
 
 
-@loss.register(dp.LaplaceDpEvent)
-def _(event: dp.LaplaceDpEvent, use: Use) -> float:
-    return 1 / float(event.noise_multiplier)
-
-
-@loss.register(dp.DiscreteLaplaceDpEvent)
-def _(event: dp.DiscreteLaplaceDpEvent, use: Use) -> float:
-    return float(event.noise_parameter * event.sensitivity)
+loss.register(
+    dp.GaussianDpEvent,
+    lambda event, use: _gaussian_loss(math.sqrt(use.count) / event.noise_multiplier),
+)
+loss.register(dp.LaplaceDpEvent, lambda event, use: 1 / float(event.noise_multiplier))
+loss.register(
+    dp.DiscreteLaplaceDpEvent, lambda event, use: float(event.noise_parameter * event.sensitivity)
+)
 
 
 @loss.register(dp.RandomizedResponseDpEvent)
@@ -232,15 +227,12 @@ def _(event: dp.RandomizedResponseDpEvent, use: Use) -> float:
 
 @loss.register(dp.PoissonSampledDpEvent)
 def _(event: dp.PoissonSampledDpEvent, use: Use) -> float:
-    inner = event.event
-    if isinstance(inner, dp.GaussianDpEvent):
-        return _gaussian_loss(1 / inner.noise_multiplier)
-    if (
-        isinstance(inner, dp.LaplaceDpEvent)
-        and use.neighbours is not NeighboringRelation.REPLACE_ONE
-    ):
-        return 1 / float(inner.noise_multiplier)
-    return math.inf
+    """That of one unsampled release, where there is a law of samples."""
+    replaced = use.neighbours is NeighboringRelation.REPLACE_ONE
+    known = isinstance(event.event, dp.GaussianDpEvent) or (
+        isinstance(event.event, dp.LaplaceDpEvent) and not replaced
+    )
+    return loss(event.event, replace(use, count=1)) if known else math.inf
 
 
 # -- Rényi curves ---------------------------------------------------------------------------------

@@ -68,17 +68,11 @@ def statement(certificate: Certificate) -> Statement:
 
 
 def _setting(plan: Plan) -> Iterator[str]:
-    yield (
-        "D is the whole of the data that the algorithm reads, and M(D) everything that the "
-        f"adversary sees of a run on D: {len(plan.invocations)} declared "
-        f"{'invocation' if len(plan.invocations) == 1 else 'invocations'}, in which one "
-        f"{plan.unit} is touched at most {_times(_most_touched(plan))}."
-    )
-    yield (
-        "The adversary may know all of the data but those of one "
-        f"{plan.unit}, the algorithm, its public configuration and this report, and may compute "
-        "for as long as they like."
-    )
+    number, said = len(plan.invocations), words.STATEMENT
+    declared = f"{number} declared {'invocation' if number == 1 else 'invocations'}"
+    times = _times(_most_touched(plan))
+    yield said["setting"].format(declared=declared, unit=plan.unit, times=times)
+    yield said["known"].format(unit=plan.unit)
     if len({each.trust for each in plan.invocations}) > 1:
         yield from words.trusted(plan)
 
@@ -92,22 +86,14 @@ def _most_touched(plan: Plan) -> int:
 
 
 def _promise(certificate: Certificate) -> str:
-    proved = certificate.guarantee
+    plan, proved, said = certificate.plan, certificate.guarantee, words.STATEMENT
     if proved is None:
-        return (
-            "Nothing: no accountant has a theorem for every invocation of this plan. The findings "
-            "name the one that has none."
-        )
+        return said["no-theorem"]
+    facts = {"delta": plain(proved.delta), "unit": plan.unit, "relation": plan.relation}
     if proved.epsilon == math.inf:
-        return f"Nothing at δ = {plain(proved.delta)}: no finite ε follows from the plan there."
-    exact = proved.delta == 0
-    return (
-        f"For all neighbouring data sets D and D′ and every set S of outcomes, "
-        f"P(M(D) ∈ S) ≤ e^ε · P(M(D′) ∈ S){'' if exact else ' + δ'} with "
-        f"ε = {up(proved.epsilon)}{'' if exact else f' and δ = {plain(proved.delta)}'}, and the "
-        f"same with D and D′ exchanged: {'pure' if exact else 'approximate'} differential privacy "
-        f"of one {certificate.plan.unit} under the relation {certificate.plan.relation}."
-    )
+        return said["unbounded"].format(**facts)
+    kind = "pure" if proved.delta == 0 else "approximate"
+    return said[kind].format(epsilon=up(proved.epsilon), **facts)
 
 
 @lru_cache(maxsize=16)  # one certificate is often rendered in several formats

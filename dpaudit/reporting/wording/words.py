@@ -23,8 +23,10 @@ from dpaudit.plan import (
 __all__ = [
     "ACCOUNTANTS",
     "ASSUMPTIONS",
+    "RULES",
     "SEVERITIES",
     "STANDINGS",
+    "STATEMENT",
     "TRUST",
     "TRUSTED",
     "adversary",
@@ -50,6 +52,10 @@ ACCOUNTANTS: dict[str, str] = _WORDS["accountants"]
 """What each accountant composes."""
 SEVERITIES: dict[str, str] = _WORDS["severities"]
 """How much a finding matters."""
+STATEMENT: dict[str, str] = _WORDS["statement"]
+"""The guarantee as a formal statement."""
+RULES: dict[str, dict[str, str]] = _WORDS["rules"]
+"""What SARIF is told of results that are no findings."""
 
 
 def stated(claim: Claim) -> str:

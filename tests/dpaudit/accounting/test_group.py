@@ -5,7 +5,7 @@ import math
 import pytest
 from accounting_builders import plan, poisson, use
 
-from dpaudit.accounting import at_radius, compose, for_group, for_users
+from dpaudit.accounting import at_radius, compose, for_group
 from dpaudit.errors import InputError, UnsupportedError
 from dpaudit.mechanisms import (
     ApproximateBlackBox,
@@ -64,12 +64,6 @@ def test_a_group_may_be_spread_over_disjoint_sets() -> None:
     differ = plan(use(Laplace(2.0), group="a"), use(Gaussian(2.0), group="b"))
     with pytest.raises(UnsupportedError, match="treats disjoint sets of units differently"):
         for_group(differ, 2)
-
-
-def test_users_are_named() -> None:
-    users = for_users(plan(use(Laplace(2.0))), 5)
-    assert str(users.unit) == "user"
-    assert epsilon(users) == 2.5
 
 
 def test_a_ball_may_grow_and_shrink() -> None:

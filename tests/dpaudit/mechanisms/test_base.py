@@ -38,7 +38,6 @@ def test_what_is_not_offered_is_refused_in_one_sentence_that_names_the_mechanism
     doors = (
         lambda: bare.log_density([0.0], 0.0),
         lambda: bare.tails(0.0, np.zeros(()), source.rng),
-        lambda: bare.difference_tails([0.0]),
         lambda: bare.probabilities(0.0),
         lambda: bare.require_exact(1.0, source),
         lambda: bare.release_exactly(0.0, 1.0, 1, source),

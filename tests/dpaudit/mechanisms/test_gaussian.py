@@ -6,7 +6,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from mechanism_conformance import MechanismConformance, PlainSource, grid_delta
 
-from dpaudit.auditing.noise.laws import p_value
 from dpaudit.errors import InputError, UnsupportedError
 from dpaudit.mechanisms import DiscreteGaussian, Gaussian, Laplace
 
@@ -81,13 +80,6 @@ def test_a_grid_is_refused_beyond_its_proof():
     Gaussian(1.0).require_exact(0.0, source)
     with pytest.raises(UnsupportedError, match="20000 entries; exact normal noise takes at most"):
         Gaussian(1.0).release_exactly(np.zeros(20_000), 1.0, 1, source)
-
-
-def test_differences_of_two_releases_have_their_declared_tails():
-    rng = np.random.default_rng(3)
-    differences = np.diff(rng.normal(5.0, 1.6, (1000, 2)), axis=1)
-    assert p_value(Gaussian(1.6).difference_tails(differences)) > 1e-6
-    assert p_value(Gaussian(1.9).difference_tails(differences)) < 1e-6
 
 
 def test_a_subclass_with_noise_of_its_own_does_not_inherit_the_exact_sampler():

@@ -7,7 +7,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from mechanism_conformance import MechanismConformance, grid_delta
 
-from dpaudit.auditing.noise.laws import p_value
 from dpaudit.errors import InputError
 from dpaudit.mechanisms import DiscreteLaplace, Gaussian, Laplace
 
@@ -86,13 +85,6 @@ def test_a_grid_costs_at_most_what_is_declared(entries, sensitivity):
         spent = DiscreteLaplace(scale).pair(shift).delta(epsilons)
         assert (spent <= mechanism.pair(sensitivity).delta(epsilons) + 1e-15).all()
     assert (sensitivity / step + entries) / scale <= sensitivity / mechanism.scale
-
-
-def test_differences_of_two_releases_have_their_declared_tails():
-    rng = np.random.default_rng(3)
-    differences = np.diff(rng.laplace(5.0, 1.25, (1000, 2)), axis=1)
-    assert p_value(Laplace(1.25).difference_tails(differences)) > 1e-6
-    assert p_value(Laplace(1.6).difference_tails(differences)) < 1e-6
 
 
 def test_a_scale_that_no_float_holds_is_one_sentence():

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from dpaudit.certificate import Severity
 from dpaudit.reporting.machine.sarif.text import message
-from dpaudit.reporting.wording.words import SEVERITIES
+from dpaudit.reporting.wording.words import RULES, SEVERITIES
 
 if TYPE_CHECKING:
     from dpaudit.certificate import Finding
@@ -19,21 +19,6 @@ CLAIM = "claim"
 AUDIT = "audit"
 """Rule of every audit."""
 
-_OWN = (
-    (
-        CLAIM,
-        "The privacy claim is proved.",
-        "A claim is certified when an accountant proves it for the declared plan, unproven when "
-        "none can, and refuted when an audit rejects it. Without a claim, the guarantee is judged.",
-    ),
-    (
-        AUDIT,
-        "An attack does not reject the privacy claim.",
-        "An audit runs the code on two neighbouring data sets and bounds ε from below, at the "
-        "stated confidence. One that finds nothing proves nothing; its power says what it would "
-        "have found.",
-    ),
-)
 _MOST_REMEDIES = 5
 
 
@@ -45,7 +30,7 @@ def rules(findings: Iterable[Finding]) -> list[dict[str, Any]]:
     alike: dict[str, list[Finding]] = {}
     for finding in findings:
         alike.setdefault(finding.rule, []).append(finding)
-    own = [_rule(name, short, text, "error") for name, short, text in _OWN]
+    own = [_rule(name, said["short"], said["help"], "error") for name, said in RULES.items()]
     return own + [_finding_rule(rule, found) for rule, found in alike.items()]
 
 

@@ -10,12 +10,11 @@ from accounting_truths import fill
 from dpaudit.accounting import (
     AdaptiveFilter,
     Filter,
-    Odometer,
     RenyiFilter,
     ZcdpFilter,
     compose,
 )
-from dpaudit.errors import InputError, UnsupportedError
+from dpaudit.errors import InputError
 from dpaudit.mechanisms import Gaussian, Laplace
 from dpaudit.plan import Invocation, ReplaceOne
 
@@ -36,12 +35,6 @@ def test_a_full_filter_meets_its_promise_and_is_not_wasteful(
     accountant = "rdp" if invocation.sampling else "best"
     whole = compose(plan(replace(invocation, count=admitted, total=None)), accountant)
     assert share * budget.epsilon <= whole.epsilon(budget.delta).upper <= budget.epsilon
-
-
-@pytest.mark.parametrize("budget", [ZcdpFilter(1.0, 1e-6), RenyiFilter(1.0, 1e-6), Odometer(1e-6)])
-def test_a_release_cannot_be_undone(budget: Filter | Odometer) -> None:
-    with pytest.raises(UnsupportedError, match="cannot be undone"):
-        budget.undo(use(Gaussian(1.0)))
 
 
 def test_another_relation_is_refused() -> None:

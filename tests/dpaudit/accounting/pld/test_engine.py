@@ -17,7 +17,6 @@ from dpaudit.accounting.amplification import DirectedPair, PlainPair
 from dpaudit.accounting.amplification.poisson_pairs import AddedPair, RemovedPair
 from dpaudit.accounting.pld.accountant import PLDAccountant
 from dpaudit.accounting.pld.engine import compose_on, plan_grid
-from dpaudit.accounting.pld.mixture import MixtureGaussianPair
 from dpaudit.accounting.pld.terms import DirectedTerm
 from dpaudit.mechanisms import (
     DiscreteGaussian,
@@ -41,7 +40,7 @@ PAIRS: list[DirectedPair] = [
     RemovedPair(GaussianPair(1.0), 0.05),
     AddedPair(GaussianPair(1.0), 0.05),
     RemovedPair(approximate_pair(0.7, 1e-3), 0.2),
-    MixtureGaussianPair((0.0, 1.0, 3.0), (0.7, 0.2, 0.1), 2.0),
+    RemovedPair(LaplacePair(Fraction(1, 2)), 0.3),
 ]
 
 
