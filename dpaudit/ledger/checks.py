@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -23,6 +25,7 @@ __all__ = [
 ]
 
 _OWN_PACKAGE = __name__.partition(".")[0]
+_PYTHON = f"{Path(os.__file__).parent}{os.sep}"
 
 
 def name_of(unit: object) -> str:
@@ -92,12 +95,18 @@ def require_continual(invocation: Invocation) -> None:
 
 
 def caller(between: Sequence[str]) -> str:
-    """Module and line, outside this package and those between, that asked for the release."""
+    """Module and line that asked for the release: not of this package, those between, or Python."""
     passed = {_OWN_PACKAGE, *between}
     frame = sys._getframe(1)
-    while frame.f_back is not None and _package(frame.f_globals) in passed:
+    while frame.f_back is not None and (
+        _package(frame.f_globals) in passed or _of_python(frame.f_code.co_filename)
+    ):
         frame = frame.f_back
     return f"{frame.f_globals.get('__name__', '?')}:{frame.f_lineno}"
+
+
+def _of_python(file: str) -> bool:
+    return file.startswith((_PYTHON, "<frozen ")) and "site-packages" not in file
 
 
 def _package(names: Mapping[str, Any]) -> str:
