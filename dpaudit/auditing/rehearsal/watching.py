@@ -12,6 +12,7 @@ from types import FrameType
 from typing import Any
 from unittest import mock
 
+from dpaudit.auditing.rehearsal.left import Left, importing
 from dpaudit.certificate import Finding
 from dpaudit.finding_table import FindingTable
 from dpaudit.ledger import FloatNoise, Ledger
@@ -44,12 +45,13 @@ class Watch:
         self.releases: list[str] = []
         self.outside: list[str] = []
         self.reads: list[str] = []
+        self.left = Left()
 
     def saw(self, deed: str, place: str) -> None:
         """Keep what reached the world."""
         if deed != _READS:
             self.outside.append(f"{deed} at {place}")
-        elif not self.files and not _importing():
+        elif not self.files and not importing():
             self.reads.append(f"{deed} at {place}")
 
     def findings(self) -> tuple[Finding, ...]:
@@ -67,23 +69,28 @@ class Watch:
 _watches: list[tuple[int, Watch]] = []
 """By thread; those of the rehearsals that are running."""
 _WRITING = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_APPEND
+_STARTS, _CHANGES, _SENDS = "starts a process", "changes a file", "sends a message"
 _DEEDS = {
     "os.mkdir": "makes a folder",
+    "os.rmdir": "removes a folder",
     "os.rename": "renames a file",
-    "os.link": "links a file",
-    "os.symlink": "links a file",
-    "os.utime": "changes a file",
-    "os.chmod": "changes a file",
-    "os.system": "starts a process",
-    "os.fork": "starts a process",
-    "os.posix_spawn": "starts a process",
-    "subprocess.Popen": "starts a process",
-    "socket.connect": "opens a connection",
-    "socket.sendto": "sends a message",
+    "os.remove": "removes a file",
+    **dict.fromkeys(("os.link", "os.symlink"), "links a file"),
+    **dict.fromkeys(("os.utime", "os.chmod", "os.chown", "os.chflags", "os.truncate"), _CHANGES),
+    **dict.fromkeys(("os.setxattr", "os.removexattr", "os.lockf", "fcntl.flock"), _CHANGES),
+    **dict.fromkeys(("os.system", "os.fork", "os.forkpty", "os.posix_spawn"), _STARTS),
+    **dict.fromkeys(("os.spawn", "os.exec", "os.startfile", "subprocess.Popen"), _STARTS),
+    **dict.fromkeys(("os.kill", "os.killpg"), "sends a signal"),
+    **dict.fromkeys(("socket.sendto", "socket.sendmsg", "syslog.syslog"), _SENDS),
+    **dict.fromkeys(("socket.connect", "socket.bind"), "opens a connection"),
+    "socket.getaddrinfo": "asks for a name on the network",
     "sqlite3.connect": "opens a database",
 }
+_SETTINGS = {"os.putenv", "os.unsetenv"}
+"""Of the environment, which a library may change when it is imported."""
 
 
+_NOWHERE = str((os.devnull,))
 _READS = "reads a file"
 _CODE = (".py", ".pyc", ".so", ".pyd", ".dll", ".dylib", ".pth", ".zip")
 _PLACES = (sys.prefix, sys.base_prefix, "/proc", "/sys", "/dev", "/etc", "/usr", "/lib")
@@ -98,16 +105,6 @@ def _holds_data(path: Any) -> bool:
     return not text.endswith(_CODE) and not os.path.realpath(text).startswith(_SYSTEM)
 
 
-def _importing() -> bool:
-    """Whether a module is being loaded, which may read what it likes: it has seen no data."""
-    frame: FrameType | None = sys._getframe(2)
-    while frame is not None:
-        if _module(frame).startswith("importlib._bootstrap"):
-            return True
-        frame = frame.f_back
-    return False
-
-
 def _heard(event: str, arguments: tuple[Any, ...]) -> None:
     """The interpreter's own report of what code does to the world; it can never be taken back."""
     if not _watches:
@@ -116,13 +113,15 @@ def _heard(event: str, arguments: tuple[Any, ...]) -> None:
     if event == "open":
         path, mode, flags = arguments
         writes = flags & _WRITING if mode is None else set(mode) & set("wax+")
-        if "__pycache__" in str(path) or str(path) == os.devnull:
-            return
         deed = "writes a file" if writes else _READS if _holds_data(path) else ""
-    if deed:
-        for thread, watch in _watches:
-            if thread == threading.get_ident():
-                watch.saw(deed, caller(()))
+    if event in _SETTINGS and not importing():
+        deed = "changes the environment"
+    if deed and "__pycache__" not in (about := str(arguments[:1])) and about != _NOWHERE:
+        thread = threading.get_native_id()
+        # A thread that is watched for itself is no helper of another one.
+        own = [watch for ident, watch in _watches if ident == thread]
+        for watch in own or [watch for _, watch in _watches if watch.left.is_new(thread)]:
+            watch.saw(deed, caller(()))
 
 
 @cache
@@ -133,7 +132,10 @@ def _listen() -> None:
 
 @contextmanager
 def watched(watch: Watch) -> Iterator[None]:
-    """Watch what code in this thread does; ledgers of the rehearsal itself are no finding."""
+    """Watch what code does, in this thread and in new ones.
+
+    Ledgers of the rehearsal itself are no finding.
+    """
 
     def opened(ledger: Any, *arguments: Any, **options: Any) -> None:
         if not _from_within():
@@ -157,12 +159,11 @@ def watched(watch: Watch) -> Iterator[None]:
                     own = kind.__dict__[name]
                     stack.enter_context(mock.patch.object(kind, name, used(own)))
         _listen()
-        own = (threading.get_ident(), watch)
+        own = (threading.get_native_id(), watch)
         _watches.append(own)
-        try:
+        stack.callback(_watches.remove, own)
+        with watch.left.seen(watch.outside):
             yield
-        finally:
-            _watches.remove(own)
 
 
 def _classes() -> set[type[Mechanism]]:

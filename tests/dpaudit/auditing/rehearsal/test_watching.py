@@ -2,8 +2,11 @@
 
 import importlib
 import inspect
+import os
 import sqlite3
 import subprocess
+import threading
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -66,6 +69,9 @@ def reads(folder):
         (lambda folder: subprocess.run(["true"], check=True), "starts a process"),
         (lambda folder: sqlite3.connect(folder / "d").close(), "opens a database"),
         (reads, "reads a file"),
+        (lambda folder: (folder / "there").unlink(), "removes a file"),
+        (lambda folder: os.truncate(folder / "there", 0), "changes a file"),
+        (lambda folder: os.putenv("DPAUDIT_SEEN", "1"), "changes the environment"),
     ],
 )
 def test_what_reaches_the_world_is_named(tmp_path, deed, words):
@@ -76,7 +82,7 @@ def test_what_reaches_the_world_is_named(tmp_path, deed, words):
     found = watch.findings()
     rule = "reads-beside-load" if deed is reads else "beside-the-ledger"
     assert [each.rule for each in found] == [rule]
-    assert f"The run {words} at " in found[0].message
+    assert f"The run {words} at {__name__}:" in found[0].message
 
 
 def test_what_is_read_while_a_module_is_loaded_is_no_finding(tmp_path, monkeypatch):
@@ -86,4 +92,25 @@ def test_what_is_read_while_a_module_is_loaded_is_no_finding(tmp_path, monkeypat
     watch = Watch()
     with watched(watch):
         importlib.import_module("reading_module")
+    assert watch.findings() == ()
+
+
+def test_what_a_new_thread_does_is_the_run_s_deed(tmp_path):
+    watch = Watch()
+    with watched(watch):
+        threading.Timer(0.02, lambda: opens(tmp_path)).start()
+    pooled = Watch()
+    with ThreadPoolExecutor(1) as pool, watched(pooled):
+        pool.submit(opens, tmp_path)
+    for each in (watch, pooled):
+        assert [found.rule for found in each.findings()] == ["beside-the-ledger"]
+        assert "writes a file" in each.findings()[0].message
+
+
+def test_what_an_older_thread_does_is_somebody_else_s(tmp_path):
+    with ThreadPoolExecutor(1) as pool:
+        pool.submit(int).result()
+        watch = Watch()
+        with watched(watch):
+            pool.submit(opens, tmp_path).result()
     assert watch.findings() == ()
