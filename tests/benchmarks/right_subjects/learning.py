@@ -207,7 +207,9 @@ class DailyVisits(Subject):
 
     @property
     def noise(self) -> ContinualGaussian:
-        return ContinualGaussian(self.sigma, BinaryTree(self.days), participations=1)
+        return ContinualGaussian(
+            sigma=self.sigma, factorization=BinaryTree(self.days), participations=1
+        )
 
     def plan(self) -> Plan:
         about = (PrivacyUnit("visit"), AddRemove(), TrustModel.CENTRAL)
