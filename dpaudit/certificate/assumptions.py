@@ -114,6 +114,7 @@ class Rehearsal(Record):
         elsewhere: the same of data further away, on which only control flow and results count.
         refused: neighbours that the code refused before anything was released.
         draws: how many draws of noise were tested for the declared law.
+        shared: column that may say whose a row is, where each was taken as one unit's.
         samples: in how many samples of the ledger's units could have been that were followed.
         external: other libraries that drew noise.
         reason: why nothing was rehearsed; empty where it was.
@@ -128,6 +129,7 @@ class Rehearsal(Record):
     draws: Natural = 0
     samples: Natural = 0
     external: tuple[str, ...] = ()
+    shared: str = ""
     reason: str = ""
 
     @property
@@ -170,6 +172,7 @@ def assumptions_of(
         dict.fromkeys(Premise, (Standing.ASSUMED, _untested(rehearsal)))
         | _tested(rehearsal)
         | _enforced(plan, run, rehearsal)
+        | _taken(plan, rehearsal)
         | {premise: (Standing.VIOLATED, why) for premise, why in wrong.items()}
     )
     return tuple(Assumption(premise, *known[premise]) for premise in Premise)
@@ -204,6 +207,18 @@ def _enforced(plan: Plan, run: Mapping[str, Any] | None, rehearsal: Rehearsal | 
         why = "The ledger draws all noise itself, after it has charged the release."
         known[Premise.NOISE] = (Standing.ENFORCED, why)
     return known
+
+
+def _taken(plan: Plan, rehearsal: Rehearsal | None) -> Known:
+    """What is known of rows alone, where a unit may have several."""
+    if rehearsal is None or not rehearsal.shared:
+        return {}
+    why = (
+        f"Each row was taken as one {plan.unit}, though values of {rehearsal.shared!r} repeat. If "
+        f"they say whose row it is, call that column {str(plan.unit)!r}, in rows with named "
+        "fields, or define neighbours."
+    )
+    return dict.fromkeys((Premise.UNITS, Premise.TOUCHES), (Standing.ASSUMED, why))
 
 
 def _clips_a_unit(invocation: Invocation) -> bool:
@@ -257,8 +272,8 @@ def _tested(rehearsal: Rehearsal | None) -> Known:
     }
     known[Premise.SAMPLING] = (
         Standing.ASSUMED,
-        "A rehearsal sees how often units take part, and not whether samples that the run draws "
-        "itself, without ledger.sample, are fresh and secret.",
+        "A rehearsal sees how often units take part. The independence of the draws is not tested, "
+        "nor whether they are secret, where the run draws them itself, without ledger.sample.",
     )
     if rehearsal.samples:
         known[Premise.SAMPLING] = (

@@ -26,13 +26,16 @@ from dpaudit.auditing.rehearsal.arrays import (
     numeric,
 )
 from dpaudit.auditing.rehearsal.frames import PLACE, frame
+from dpaudit.auditing.rehearsal.owners import column_of, shared
 
-__all__ = ["Columns"]
+__all__ = ["Columns", "whose"]
 
 VALUE = "value"
 KEY = "key"
 ROWS = (None, "row", "record")
 """Units that own one row each, and have no names."""
+ONE_EACH = (*ROWS, "response", "answer", "event", "entry", "example", "observation")
+"""Units that have no more than one row each."""
 FEW = 20
 """So many lists of one mapping may be the columns of a table; more are those of units."""
 
@@ -60,9 +63,9 @@ class Columns:
 
         Args:
             data: any object.
-            unit: a column of that name says whose row it is. Without one, texts that are all
-                different are taken for names of units, unless the unit is a row: each then has
-                one row.
+            unit: a column of that name, or one like it, says whose row it is. Where those of
+                the latter are all different, each unit has one row. Without one, texts that are
+                all different are taken for such names, unless the unit is a row.
 
         Example:
             >>> table = Columns.of([3, 1, 2])
@@ -75,8 +78,10 @@ class Columns:
             found = next((made for made in readers if made is not None), None)
         if found is None or len({len(each) for each in found.arrays.values()}) != 1:
             return None
-        if unit in found.arrays:
-            return replace(found, unit=unit)
+        own = column_of(found.arrays, unit, near=not found.key and unit not in ROWS)
+        if own is not None:
+            once = own != unit and len(set(map(hashable, found.arrays[own]))) == len(found)
+            return replace(found, unit=own, key=own if once else found.key)
         key = found.key or (None if unit in ROWS else _identifier(found.values()))
         return replace(found, unit=key, key=key)
 
@@ -143,6 +148,16 @@ class Columns:
                     taken.add(stored)
                     found.append(label)
         return found
+
+
+def whose(data: Any, unit: str) -> str:
+    """A column that may say whose row it is, where each row is taken as one unit's; or nothing."""
+    table = None if unit in ONE_EACH else Columns.of(data, unit)
+    if table is None or table.unit != table.key:
+        return ""
+    if isinstance(data, dict) and table.key is not None and table.key not in data:
+        return ""  # its keys are the units
+    return shared({name: each for name, each in table.arrays.items() if name != PLACE})
 
 
 def _identifier(arrays: Arrays) -> str | None:

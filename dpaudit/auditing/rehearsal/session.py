@@ -16,6 +16,7 @@ from dpaudit.auditing.distinguishing.limits import TrialTimeoutError, within_tim
 from dpaudit.auditing.noise.conformance import judged
 from dpaudit.auditing.rehearsal import failures
 from dpaudit.auditing.rehearsal.afresh import afresh
+from dpaudit.auditing.rehearsal.columns import whose
 from dpaudit.auditing.rehearsal.model import model_findings
 from dpaudit.auditing.rehearsal.neighbours import moves
 from dpaudit.auditing.rehearsal.samples import UNITS, Samples
@@ -94,6 +95,7 @@ class Session:
     _recorded: list[tuple[Step, ...]] = field(default_factory=list)
     _sampled: list[tuple[Move, int]] = field(default_factory=list)
     _draws: int = 0
+    _shared: str = ""
     _done: int = 0
 
     def __post_init__(self) -> None:
@@ -116,6 +118,8 @@ class Session:
         shown = self._timed(lambda: first.with_other_samples(self.data, DISCREET))
         self._keep(shown, Move(self.data, "the same data, other samples"))
         near, far = moves(self.subject, self.data, self.plan, rng)
+        if self.subject.neighbours(self.data, np.random.default_rng(self.seed)) is None:
+            self._shared = whose(self.data, str(self.plan.unit))
         for number, move in enumerate(near):
             if number >= self.most and time.monotonic() - start > QUICK:
                 break
@@ -158,6 +162,7 @@ class Session:
             elsewhere=tuple(self._elsewhere),
             refused=tuple(self._refused),
             draws=self._draws,
+            shared=self._shared,
             samples=0 if any(each.drawn_alone for each in steps) else self._samples.followed,
             external=tuple(sorted(external)),
         )

@@ -66,6 +66,22 @@ def test_a_rehearsal_tests_what_it_can():
     assert standings(rehearsal=replace(elsewhere, draws=99))[Premise.NOISE] is Standing.ASSUMED
 
 
+def test_a_rehearsal_of_rows_tests_no_units_that_may_have_several():
+    shared = replace(DONE, shared="email")
+    known = standings(rehearsal=shared)
+    assert {each for each in Premise if known[each] is not standings(rehearsal=DONE)[each]} == {
+        Premise.UNITS,
+        Premise.TOUCHES,
+    }
+    assert known[Premise.UNITS] is known[Premise.TOUCHES] is Standing.ASSUMED
+    (why,) = {
+        each.evidence
+        for each in assumptions_of(PLAN, code=True, rehearsal=shared, findings=())
+        if each.premise in (Premise.UNITS, Premise.TOUCHES)
+    }
+    assert f"Each row was taken as one {PLAN.unit}, though values of 'email' repeat" in why
+
+
 def test_what_was_not_done_tests_nothing():
     undone = Rehearsal(reason="There are no data.")
     assert standings(rehearsal=undone) == standings()
@@ -95,6 +111,9 @@ def test_bounded_queries_and_local_clips_are_enforced():
 def test_samples_are_the_author_s():
     sampled = Plan.of(gaussian_invocation(at="mean", sampling=PoissonSampling(0.1)))
     assert standings(sampled, rehearsal=DONE)[Premise.SAMPLING] is Standing.ASSUMED
+    told = assumptions_of(sampled, code=True, rehearsal=DONE, findings=())
+    (why,) = (each.evidence for each in told if each.premise is Premise.SAMPLING)
+    assert "The independence of the draws is not tested" in why
 
 
 def test_a_stated_seed_is_no_secret():
