@@ -11,14 +11,27 @@ from collections.abc import Iterator
 from functools import lru_cache
 from pathlib import Path
 
-__all__ = ["code_hash"]
+__all__ = ["code_hash", "own_files"]
 
 _INSTALLED = {"site-packages", "dist-packages"}
 _PYTHON = Path(sysconfig.get_path("stdlib")).resolve()
 
 
 def code_hash(module: str, file: Path) -> str:
-    """SHA-256 of every Python file of a module's package, and of what it imports beside it.
+    """SHA-256 of the :func:`own_files` of a module.
+
+    Args:
+        module: dotted name, or that of a file.
+        file: where it stands.
+    """
+    combined = hashlib.sha256()
+    for path in sorted(own_files(module, file)):
+        combined.update(hashlib.sha256(path.read_bytes()).digest())
+    return combined.hexdigest()
+
+
+def own_files(module: str, file: Path) -> set[Path]:
+    """Every Python file of a module's package, and of what it imports beside it.
 
     A module without a package is its one file. Imported files count where they are the project's
     own: found from the folder that the module is imported from, or one above or below it, and
@@ -39,10 +52,7 @@ def code_hash(module: str, file: Path) -> str:
             new = set(_files_of(name, base)) - found
             found |= new
             pending += new
-    combined = hashlib.sha256()
-    for path in sorted(found):
-        combined.update(hashlib.sha256(path.read_bytes()).digest())
-    return combined.hexdigest()
+    return found
 
 
 def _state(path: Path) -> tuple[Path, int, int]:

@@ -1,78 +1,112 @@
 """The same subject with the state of a process that has just begun.
 
-What a first run has left in its module (a cache, a counter) would answer for every later run, and
+What a first run has left in its modules (a cache, a counter) would answer for every later run, and
 hide that the answer came from private data.
 """
 
 from __future__ import annotations
 
+import importlib
 import importlib.util
 import inspect
 import pickle
 import sys
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager
 from dataclasses import fields
 from io import BytesIO
+from pathlib import Path
+from types import ModuleType
 from typing import Any, cast
 
 from dpaudit.fields import kinds_restored
 from dpaudit.project import Subject
+from dpaudit.project.sources import own_files
 
 __all__ = ["afresh"]
 
 
 def afresh(subject: Subject, *held: Any) -> Subject | None:
-    """An equal subject of a new copy of its module, or None where there can be none.
+    """An equal subject of new copies of the project's modules, or None where there can be none.
 
-    Other modules that it imports are shared, as they are. There is none where the module defines a
-    mechanism of the plan, or a class of which an instance is in a field or in what is held, or
-    where that cannot be seen: an instance of the copy's class would be another one.
+    The modules are those that its code consists of. Only the subject's own is new where one of the
+    others defines a mechanism of the plan, or a class of which an instance is in
+    a field or in what is held, or where that cannot be seen: an instance of the copy's class would
+    be another one. There is none where that holds of its own.
 
     Args:
         subject: whose module is loaded again.
         *held: data that it runs on, and results that are compared with those of the copy.
     """
+    kind = type(subject)
     try:
-        with kinds_restored():
-            own = [getattr(subject, each.name) for each in fields(subject)]  # type: ignore[arg-type]
-            _Foreign(type(subject).__module__).dump([own, held])
-            made = _of_a_copy(subject)
-            return made if made is not None and made.plan() == subject.plan() else None
-    except Exception:  # noqa: BLE001 - code that cannot be loaded twice is rehearsed as it is
+        file = inspect.getsourcefile(kind)
+    except TypeError:  # of no module
         return None
+    if file is None or kind.__module__ == "__main__" or "<locals>" in kind.__qualname__:
+        return None
+    for modules in (_project(kind.__module__, Path(file)), {kind.__module__}):
+        try:
+            with kinds_restored():
+                own = [getattr(subject, each.name) for each in fields(subject)]  # type: ignore[arg-type]
+                _Foreign(modules).dump([own, held])
+                made = _of_a_copy(subject, file, modules)
+                if made.plan() == subject.plan():
+                    return made
+        except Exception:  # noqa: BLE001 - code that cannot be loaded twice stays as it is
+            continue
+    return None
 
 
 class _Foreign(pickle.Pickler):
-    """Sees all that objects hold, and refuses classes of one module and their instances."""
+    """Sees all that objects hold, and refuses classes of some modules and their instances."""
 
-    def __init__(self, module: str) -> None:
+    def __init__(self, modules: Collection[str]) -> None:
         super().__init__(BytesIO(), protocol=5, buffer_callback=lambda _: None)  # copies no array
-        self.module = module
+        self.modules = modules
 
     def persistent_id(self, held: Any) -> None:
         kind = held if isinstance(held, type) else type(held)
-        if kind.__module__ == self.module:
-            raise pickle.PicklingError("of the module that is loaded again")
+        if kind.__module__ in self.modules:
+            raise pickle.PicklingError("of a module that is loaded again")
 
 
-def _of_a_copy(subject: Subject) -> Subject | None:
-    kind = type(subject)
-    file = inspect.getsourcefile(kind)
-    if file is None or kind.__module__ == "__main__" or "<locals>" in kind.__qualname__:
-        return None
-    spec = importlib.util.spec_from_file_location(kind.__module__, file)
-    if spec is None or spec.loader is None:
-        return None
-    module = importlib.util.module_from_spec(spec)
-    before = sys.modules.get(kind.__module__)
-    sys.modules[kind.__module__] = module
+def _project(name: str, file: Path) -> set[str]:
+    """The loaded modules that the code of a module consists of."""
+    own, loaded = own_files(name, file), list(sys.modules.items())
+    places = {each: getattr(module, "__file__", None) for each, module in loaded}
+    return {name} | {each for each, at in places.items() if at and Path(at).resolve() in own}
+
+
+@contextmanager
+def _forgotten(modules: Collection[str]) -> Iterator[None]:
+    """Modules are loaded anew where they are imported meanwhile, and are as before afterwards."""
+    before = {name: sys.modules.pop(name) for name in modules if name in sys.modules}
     try:
-        spec.loader.exec_module(module)
+        yield
     finally:
-        if before is not None:
-            sys.modules[kind.__module__] = before
-    again = module
-    for name in kind.__qualname__.split("."):
-        again = getattr(again, name)
+        for name in modules:
+            sys.modules.pop(name, None)
+        sys.modules.update(before)
+
+
+def _of_a_copy(subject: Subject, file: str, modules: Collection[str]) -> Subject:
+    kind = type(subject)
+    with _forgotten(modules):
+        again: Any = _loaded(kind.__module__, file, alone=len(modules) == 1)
+        for name in kind.__qualname__.split("."):
+            again = getattr(again, name)
     named = [each.name for each in fields(subject) if each.init]  # type: ignore[arg-type]
     values = {name: getattr(subject, name) for name in named}
-    return cast("Subject", again(**values))  # type: ignore[operator]
+    return cast("Subject", again(**values))
+
+
+def _loaded(name: str, file: str, *, alone: bool) -> ModuleType:
+    if "." in name and not alone:
+        return importlib.import_module(name)
+    spec = importlib.util.spec_from_file_location(name, file)
+    if spec is None or spec.loader is None:
+        raise ImportError(name)
+    module = sys.modules[name] = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module

@@ -4,6 +4,7 @@ import sys
 from dataclasses import replace
 
 import numpy as np
+import pytest
 
 from dpaudit.auditing.rehearsal.afresh import afresh
 from dpaudit.auditing.rehearsal.rehearse import rehearse
@@ -44,6 +45,38 @@ def test_a_cache_is_not_shared(tmp_path):
     found = rehearse(subject, np.random.default_rng(0).uniform(0, 1, 20)).findings
     assert [each.rule for each in found] == ["result-not-from-releases"]
     assert "by a new copy of the module" in found[0].message
+
+
+HELPER = """
+KEPT = {}
+
+def mean(rows):
+    return KEPT.setdefault("mean", float(sum(rows)) / max(len(rows), 1))
+"""
+PACKED = (
+    CODE.replace("KEPT = {}", "from {} import mean")
+    .replace(CODE[CODE.index("        mean = KEPT") : CODE.index("        return RunResult")], "")
+    .replace('"mean": mean', '"mean": mean(rows)')
+)
+
+
+@pytest.mark.parametrize("packed", [False, True])
+def test_a_cache_in_another_module_of_the_project_is_not_shared(tmp_path, monkeypatch, packed):
+    name = f"{tmp_path.name}_{packed}"
+    folder = tmp_path / f"{name}_package" if packed else tmp_path
+    folder.mkdir(exist_ok=True)
+    helper = f"{name}_helper"
+    (folder / f"{helper}.py").write_text(HELPER)
+    (folder / f"{name}.py").write_text(PACKED.replace("{}", f".{helper}" if packed else helper))
+    monkeypatch.syspath_prepend(tmp_path)
+    if packed:
+        (folder / "__init__.py").write_text(f"from .{name} import Cached")
+    subject = find_subject(f"{folder.name}.{name}:Cached" if packed else f"{name}:Cached", {})
+    before = dict(sys.modules)
+    assert afresh(subject) is not None
+    assert sys.modules == before
+    found = rehearse(subject, np.random.default_rng(0).uniform(0, 1, 20)).findings
+    assert [each.rule for each in found] == ["result-not-from-releases"]
 
 
 def test_what_has_no_file_is_rehearsed_as_it_is():
