@@ -14,7 +14,7 @@ from contextlib import AbstractContextManager
 from types import FrameType, TracebackType
 from typing import Any
 
-from dpaudit.errors import ClosedLedgerError, InputError
+from dpaudit.errors import ClosedLedgerError, InputError, PlanMismatchError
 
 __all__ = ["Door"]
 
@@ -41,6 +41,9 @@ class Door:
     ``with door.lock, door:`` is the critical section. The lock is entered and left by the
     interpreter itself, so that an interrupt at any place (Ctrl-C, a signal's handler) can neither
     leave it taken for ever nor slip past it.
+
+    Attributes:
+        refused: how often the plan admitted nobody.
     """
 
     def __init__(self) -> None:
@@ -49,6 +52,7 @@ class Door:
         self._lock = threading.RLock()
         self._holder: FrameType | None = None
         self._shut = ""
+        self.refused = 0
 
     @property
     def lock(self) -> AbstractContextManager[Any]:
@@ -98,6 +102,7 @@ class Door:
         trace: TracebackType | None,
     ) -> None:
         self._holder = None
+        self.refused += isinstance(error, PlanMismatchError)
 
 
 def _is_above(frame: FrameType, caller: FrameType) -> bool:

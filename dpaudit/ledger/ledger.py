@@ -277,6 +277,7 @@ class Ledger(BoundedQueries):
             at = next(iter(self._account.declared))
         invocation = self._account.declared.get(at)
         if invocation is None or invocation.contribution is None:
+            self._door.refused += 1
             raise PlanMismatchError(
                 f"{at!r:.80} is declared without a contribution; declare what one unit may add."
             )
@@ -416,6 +417,11 @@ class Ledger(BoundedQueries):
     def seeded(self) -> bool:
         """Whether the noise comes from a stated generator, so that it can be subtracted."""
         return isinstance(self.noise, FloatNoise) and self.noise.seeded
+
+    @property
+    def refused(self) -> int:
+        """How many releases were asked for that the plan does not admit."""
+        return self._door.refused
 
     @property
     def journal(self) -> Journal | None:

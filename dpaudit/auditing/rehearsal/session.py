@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import shlex
 import time
 from collections.abc import Callable, Iterable
@@ -95,6 +96,7 @@ class Session:
     _recorded: list[tuple[Step, ...]] = field(default_factory=list)
     _sampled: list[tuple[Move, int]] = field(default_factory=list)
     _draws: int = 0
+    _patience: float = math.inf
     _shared: str = ""
     _done: int = 0
 
@@ -113,8 +115,11 @@ class Session:
         rng = np.random.default_rng([self.seed, 1])
         first = self._first()
         took = time.monotonic() - start
-        self._require_stable(first)
+        self._patience = min(self.limit or math.inf, PATIENCE + 20 * took)
         self.findings += failures.unwritable(first.run)
+        self._require_stable(first)
+        if first.run.refused:
+            self.findings.append(_found("tries-undeclared", refused=first.run.refused))
         shown = self._timed(lambda: first.with_other_samples(self.data, DISCREET))
         self._keep(shown, Move(self.data, "the same data, other samples"))
         near, far = moves(self.subject, self.data, self.plan, rng)
@@ -125,7 +130,7 @@ class Session:
                 break
             base = first if move.base is None else self._base(move)
             if base is not None:
-                self._compare(base, move, took)
+                self._compare(base, move)
             if move.base is None and number < AFRESH:
                 self._compare_afresh(first, move)
         if self._refused and not self._neighbours:
@@ -182,7 +187,7 @@ class Session:
         except DpAuditError as error:
             name = f"{type(error).__name__}{place_of(error)}"
             raise EndError(f"The run on the data is refused ({name}).") from None
-        except Exception as error:  # noqa: BLE001 - whatever foreign code raises
+        except (Exception, SystemExit) as error:  # noqa: BLE001 - whatever foreign code raises
             name = f"{type(error).__name__}{place_of(error)}"
             raise EndError(f"The run on the data raised {name}.") from None
         self._recorded.append(made.run.steps)
@@ -191,7 +196,8 @@ class Session:
     def _require_stable(self, first: Recorded) -> None:
         unstable = self._timed(lambda: first.unstable(self.data, DISCREET))
         if unstable is not None:
-            self.findings.append(unstable)
+            if not self.findings:  # what cannot be written cannot be compared either
+                self.findings.append(unstable)
             raise EndError("")
 
     def _require_same_plan(self) -> None:
@@ -206,17 +212,15 @@ class Session:
         """A first run on other data; None if the code refuses them."""
         seed = self.seed + len(self._recorded)  # of its own: equal noise is a finding
         try:
-            made = self._timed(lambda: record(self.subject, move.base, seed))
-        except Exception:  # noqa: BLE001 - a refusal of data that were made up is no finding
+            made = self._timed(lambda: record(self.subject, move.base, seed), self._patience)
+        except (Exception, SystemExit, TrialTimeoutError):  # noqa: BLE001 - nobody has such data
             self._refused.append(move.recipe)
             return None
         self._recorded.append(made.run.steps)
         return made
 
-    def _compare(self, base: Recorded, move: Move, took: float) -> None:
-        patience = PATIENCE + 20 * took
-        limit = patience if self.limit is None else min(self.limit, patience)
-        report = self._against(base, move, limit)
+    def _compare(self, base: Recorded, move: Move) -> None:
+        report = self._against(base, move)
         if report is not None and report.raised and move.extreme and self._may_refuse(report):
             self._refused.append(move.recipe)
             return
@@ -225,8 +229,8 @@ class Session:
             needed = self._samples.first(report)
             self._sampled += [(move, needed)] if needed else []
         if report is None:
-            self._keep([_found("does-not-end", seconds=limit)], move)
-            return
+            self._keep([_found("does-not-end", seconds=self._patience)], move)
+            raise EndError("")  # others may take as long
         raised = [failures.raised(report)] if report.raised else []
         self._keep([*report.findings, *raised], move)
 
@@ -274,7 +278,6 @@ class Session:
         self,
         base: Recorded,
         move: Move,
-        limit: float | None = None,
         algorithm: Subject | None = None,
     ) -> ReplayReport | None:
         """The run on other data, compared; None if it takes too long."""
@@ -283,7 +286,7 @@ class Session:
                 lambda: base.against(
                     move.data, hops=move.hops, telling=DISCREET, algorithm=algorithm
                 ),
-                limit,
+                self._patience,
             )
         except TrialTimeoutError:
             return None

@@ -154,7 +154,7 @@ class Recorded:
         self.algorithm = algorithm
         self.seed = seed
         self.run = run
-        self.error: Exception = RuntimeError()
+        self.error: BaseException = RuntimeError()
 
     def again(
         self,

@@ -51,6 +51,7 @@ class Run:
         randomness: the state in which it left its generator.
         ended: how it ended.
         error: what it raised, if it did.
+        refused: how often it asked for what the plan does not admit.
     """
 
     steps: tuple[Step, ...]
@@ -58,7 +59,8 @@ class Run:
     printed: str
     randomness: Any
     ended: Ended
-    error: Exception | None = None
+    error: BaseException | None = None
+    refused: int = 0
 
     @property
     def finished(self) -> bool:
@@ -93,7 +95,7 @@ def ran(algorithm: Runnable, data: Any, noise: RecordingNoise, rng: np.random.Ge
     own = own_copy(data)
     ledger = Ledger(algorithm.plan(), noise=noise)
     result, ended = None, Ended.FINISHED
-    error: Exception | None = None
+    error: BaseException | None = None
     printed = io.StringIO()
     with _heard(printed):
         try:
@@ -102,10 +104,11 @@ def ran(algorithm: Runnable, data: Any, noise: RecordingNoise, rng: np.random.Ge
             ended = Ended.DIVERGED
         except PlanMismatchError as refused:
             ended, error = Ended.REFUSED, refused
-        except Exception as raised:  # noqa: BLE001 - whatever foreign code raises is an output
+        except (Exception, SystemExit) as raised:  # noqa: BLE001 - whatever it raises is an output
             ended, error = Ended.RAISED, raised
     state = rng.bit_generator.state
-    return Run(tuple(noise.steps), _published(result), printed.getvalue(), state, ended, error)
+    facts = (_published(result), printed.getvalue(), state, ended, error, ledger.refused)
+    return Run(tuple(noise.steps), *facts)
 
 
 def own_copy(data: Any) -> Any:

@@ -1,5 +1,7 @@
 """A subject that does what it declares has no finding; each mistake has its own."""
 
+import time
+from contextlib import suppress
 from dataclasses import dataclass
 
 import numpy as np
@@ -20,9 +22,9 @@ from dpaudit import (
     TrustModel,
 )
 from dpaudit.auditing.rehearsal.rehearse import rehearse
-from dpaudit.certificate import Premise, Standing
+from dpaudit.certificate import Premise, Severity, Standing
 from dpaudit.certificate.assumptions import assumptions_of
-from dpaudit.errors import InputError
+from dpaudit.errors import InputError, PlanMismatchError
 from dpaudit.mechanisms import BinaryTree, ContinualLaplace
 from dpaudit.project import Move
 
@@ -306,3 +308,50 @@ def test_data_may_be_the_name_of_a_file(tmp_path):
     made = rehearse(ReadsItsData(), tmp_path / "rows")
     assert made.record.done
     assert made.findings == ()
+
+
+@dataclass(frozen=True)
+class Hostile(Total):
+    """Sums rows, and does one more thing where a row is missing, or always."""
+
+    what: str = ""
+
+    def run(self, rows, ledger, rng):
+        if self.what == "exits" and len(rows) < len(ROWS):
+            raise SystemExit(0)
+        if self.what == "hangs" and len(rows) < len(ROWS):
+            time.sleep(1000)
+        if self.what == "insists":
+            with suppress(PlanMismatchError):
+                ledger.release(NOISE, max(rows, default=0.0), at="largest")
+            with suppress(PlanMismatchError):
+                ledger.sum(rows, at="rows")
+        return super().run(rows, ledger, rng)
+
+
+def test_leaving_the_process_is_an_output_too():
+    found = rehearse(Hostile("exits"), ROWS).findings
+    assert [each.rule for each in found] == ["raises-on-neighbour"]
+    assert "SystemExit at test_rehearse.py" in found[0].message
+
+
+def test_one_run_that_does_not_end_is_enough():
+    begun = time.monotonic()
+    made = rehearse(Hostile("hangs"), ROWS, timeout=0.4)
+    assert [each.rule for each in made.findings] == ["raises-on-neighbour"]
+    assert made.record.done
+    assert time.monotonic() - begun < 5
+
+
+def test_a_release_that_was_refused_is_noted():
+    (found,) = rehearse(Hostile("insists"), ROWS).findings
+    assert (found.rule, found.severity) == ("tries-undeclared", Severity.NOTE)
+    assert "asks 2 times" in found.message
+
+
+def test_what_can_neither_be_written_nor_compared_is_called_unwritable():
+    class Fresh(Total):
+        def run(self, rows, ledger, rng):
+            return RunResult({"sum": ledger.sum(rows), "model": object()})
+
+    assert [each.rule for each in rehearse(Fresh(), ROWS).findings] == ["unwritable-result"]
