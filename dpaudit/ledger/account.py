@@ -156,13 +156,15 @@ class Account:
             PlanMismatchError: naming the first invocation that ran less often than declared. (One
                 that is undeclared, different or too frequent is refused when it is asked for.)
         """
+        for sentence in self.left():
+            raise PlanMismatchError(f"{sentence}; declare what runs.")
+
+    def left(self) -> Iterator[str]:
+        """What ran less often than declared, each in a sentence without its end."""
         for at, invocation in self.declared.items():
-            ran = self.charged(at)
-            if ran != invocation.releases:
-                raise PlanMismatchError(
-                    f"{invocation.describe()} is declared {invocation.releases} times and ran "
-                    f"{ran} times; declare what runs."
-                )
+            declared, ran = invocation.releases, self.charged(at)
+            if ran != declared:
+                yield f"{invocation.describe()} is declared {declared} times and ran {ran} times"
 
     def spent(self) -> Plan:
         """What ran, as a plan; units that were charged alike are one group, so it stays small.

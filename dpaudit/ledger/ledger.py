@@ -451,6 +451,10 @@ class Ledger(BoundedQueries):
         """
         self._account.check()
 
+    def left(self) -> Iterator[str]:
+        """What ran less often than declared, each in a sentence without its end."""
+        return self._account.left()
+
     def close(self) -> None:
         """Take no more releases; the journal gets its closing line. Closing twice is harmless.
 

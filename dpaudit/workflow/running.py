@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -68,7 +69,7 @@ def run_subject(
     Raises:
         InputError: if something is wrong with the input. A ledger stays if anything was released.
         UnsupportedError: if a deployment's noise has no exact sampler, or the extra is missing.
-        PlanMismatchError: if the run is not what the plan declares.
+        PlanMismatchError: if the run is not what the plan declares, or releases nothing at all.
         TamperedError: if the ledger's file is not what the ledger wrote.
     """
     target = find_target(name, parse_settings(settings))
@@ -97,8 +98,10 @@ def run_subject(
         anchor=None if anchor is None else FileAnchor(anchor),
     )
     try:
-        with ledger, foreign(name):
+        with contextlib.closing(ledger), foreign(name):
             result = target.subject.run(problem, ledger, np.random.default_rng(algorithm_seed))
+            if len(ledger) == 0:
+                ledger.check()
     except BaseException:
         if len(ledger) == 0:  # what was released stays on record
             journal.unlink(missing_ok=True)
@@ -107,7 +110,7 @@ def run_subject(
     run = _results(name, result)
     run["summary"] = {"data": data, **run.get("summary", {}), "releases": len(ledger)}
     run.setdefault("series", {})
-    certificate = certified(target, extra=_noise_findings(record))
+    certificate = certified(target, extra=(*_noise_findings(record), *_left(ledger)))
     if not float_samplers(record["samplers"]):
         kept = tuple(each for each in certificate.findings if each.rule != FLOAT_NOISE)
         certificate = replace(certificate, findings=kept)
@@ -153,7 +156,7 @@ def ledger_record(ledger: Ledger, path: Path) -> dict[str, Any]:
 
     Raises:
         TamperedError: if it does not.
-        PlanMismatchError: if it charges more, or less, than the plan declares.
+        PlanMismatchError: if it charges more than the plan declares.
     """
     content = read_journal(path)
     if not content.closed or len(content.releases) != len(ledger):
@@ -163,7 +166,7 @@ def ledger_record(ledger: Ledger, path: Path) -> dict[str, Any]:
         )
     if content.plan != ledger.plan or ledger.journal is None or content.head != ledger.journal.head:
         raise TamperedError("the ledger's file is not the one that the ledger wrote.")
-    content.account().check()
+    content.account()
     return {
         "journal": content.identifier,
         "lines": content.lines,
@@ -195,6 +198,17 @@ def save(certificate: Certificate, folder: Path) -> tuple[Path, Path]:
 
     saved = certificate.save(folder / "certificate.json")
     return saved, render_to(certificate, folder / "report.html")
+
+
+def _left(ledger: Ledger) -> Iterator[Finding]:
+    """What the run did not use of its plan, as one that stops early on what was released."""
+    for sentence in ledger.left():
+        yield Finding(
+            "less-than-declared",
+            Severity.NOTE,
+            f"{sentence}: the guarantee is that of what is declared.",
+            "Declare less where it never runs more often.",
+        )
 
 
 def _noise_findings(record: Mapping[str, Any]) -> tuple[Finding, ...]:

@@ -104,3 +104,11 @@ class Careless(Answers):
 
     def run(self, data, ledger, rng):
         return Answers.run(self, data[:-1], ledger, rng)
+
+
+@dataclass(frozen=True)
+class Idle(Answers):
+    """Releases nothing."""
+
+    def run(self, data, ledger, rng):
+        return RunResult({})

@@ -191,10 +191,22 @@ def test_the_same_seed_gives_the_same_run(call):
     assert runs[0] == runs[1]
 
 
-def test_a_run_that_is_not_its_plan_is_exit_1(call):
-    code, _, err = call("run", "examples:Careless", "--data", "numbers")
+def test_a_run_that_does_less_than_its_plan_says_so(call):
+    code, out, _ = call("run", "examples:Careless", "--data", "numbers", "--seed", "0", "--json")
+    assert code == 0
+    record = json.loads(out)
+    (note,) = (each for each in record["findings"] if each["rule"] == "less-than-declared")
+    assert note["severity"] == "note"
+    assert "laplace at 'answer' is declared 3 times and ran 2 times" in note["message"]
+    assert record["run"]["ledger"]["entries"] == 2
+    assert record["guarantee"]["epsilon"] == 1.0  # of what is declared
+
+
+def test_a_run_that_releases_nothing_is_exit_1(call):
+    code, _, err = call("run", "examples:Idle", "--data", "numbers", "--no-rehearsal", "-o", "to")
     assert code == 1
-    assert "laplace at 'answer' is declared 3 times and ran 2 times" in err
+    assert "laplace at 'answer' is declared 3 times and ran 0 times; declare what runs" in err
+    assert not list(Path("to").glob("*"))
 
 
 def test_verify_tolerates_a_cut_last_line_and_says_so(call):
