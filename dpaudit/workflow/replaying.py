@@ -10,6 +10,7 @@ from dataclasses import dataclass, fields
 
 import numpy as np
 
+from dpaudit.auditing.rehearsal.afresh import BY_A_COPY, afresh
 from dpaudit.auditing.rehearsal.neighbours import moves
 from dpaudit.auditing.rehearsal.rehearse import MOST
 from dpaudit.auditing.replaying.replay import Comparison, ReplayReport, record
@@ -75,11 +76,15 @@ def replay_subject(
         loaded = subject.load(source, np.random.default_rng([seed, 0]))
         first = record(subject, loaded, seed)
         near, far = moves(subject, loaded, subject.plan(), np.random.default_rng([seed, 1]))
+        copied = neighbour.endswith(BY_A_COPY)
+        wanted = neighbour.removesuffix(BY_A_COPY)
         for number, move in enumerate([*near, *far]):
-            if neighbour in (move.recipe, "") and (neighbour or number < MOST):
+            if wanted in (move.recipe, "") and (wanted or number < MOST):
                 found = True
                 base = first if move.base is None else record(subject, move.base, seed)
-                yield Replayed(move.recipe, move.hops, base.against(move.data, hops=move.hops))
+                copy = afresh(subject, loaded, first.run.shown) if copied else None
+                report = base.against(move.data, hops=move.hops, algorithm=copy)
+                yield Replayed(neighbour or move.recipe, move.hops, report)
     if not found:
         raise InputError(
             f"no neighbour of {source!r} is made like that; leave --neighbour out to see which are."

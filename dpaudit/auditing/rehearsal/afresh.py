@@ -23,7 +23,10 @@ from dpaudit.fields import kinds_restored
 from dpaudit.project import Subject
 from dpaudit.project.sources import own_files
 
-__all__ = ["afresh"]
+__all__ = ["BY_A_COPY", "afresh"]
+
+BY_A_COPY = ", by a new copy of the module"
+"""What is added to the recipe of a neighbour on which the copy runs."""
 
 
 def afresh(subject: Subject, *held: Any) -> Subject | None:

@@ -16,7 +16,7 @@ import numpy as np
 from dpaudit.auditing.distinguishing.limits import TrialTimeoutError, within_time
 from dpaudit.auditing.noise.conformance import judged
 from dpaudit.auditing.rehearsal import failures
-from dpaudit.auditing.rehearsal.afresh import afresh
+from dpaudit.auditing.rehearsal.afresh import BY_A_COPY, afresh
 from dpaudit.auditing.rehearsal.columns import whose
 from dpaudit.auditing.rehearsal.model import model_findings
 from dpaudit.auditing.rehearsal.neighbours import moves
@@ -272,7 +272,7 @@ class Session:
         copied = afresh(self.subject, self.data, first.run.shown)
         report = None if copied is None else self._against(first, move, algorithm=copied)
         if report is not None and not report.raised:
-            self._keep(report.findings, move, ", by a new copy of the module")
+            self._keep(report.findings, replace(move, recipe=f"{move.recipe}{BY_A_COPY}"))
 
     def _against(
         self,
@@ -293,11 +293,11 @@ class Session:
 
     # -- for all ---------------------------------------------------------------------------------
 
-    def _keep(self, findings: Iterable[Finding], move: Move, how: str = "") -> None:
+    def _keep(self, findings: Iterable[Finding], move: Move) -> None:
         """The first finding of each rule and place, with the data that show it."""
         known = {(each.rule, each.at) for each in self.findings}
-        told = f"Neighbour: {move.recipe}{how}; seed {self.seed}."
-        if self.command and not how:
+        told = f"Neighbour: {move.recipe}; seed {self.seed}."
+        if self.command:
             told += f" To see it: {self.command} {shlex.quote(move.recipe)}"
         for finding in findings:
             if (finding.rule, finding.at) not in known:

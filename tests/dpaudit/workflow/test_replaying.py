@@ -9,6 +9,7 @@ from examples import Answers
 
 from dpaudit import InputError, RunResult
 from dpaudit.cli.main import main
+from dpaudit.project.targets import find_subject
 from dpaudit.workflow.rehearsing import rehearsed
 from dpaudit.workflow.replaying import replay_command, replay_subject
 
@@ -64,3 +65,30 @@ def test_what_differs_from_the_defaults_is_in_the_command():
 def test_an_unknown_neighbour_is_refused():
     with pytest.raises(InputError, match="leave --neighbour out"):
         list(replay_subject(f"{HERE}:Right", neighbour="another one"))
+
+
+KEEPS = """
+from examples import Answers
+from dpaudit import RunResult
+
+KEPT = {}
+
+class Keeps(Answers):
+    default_data = "numbers"
+
+    def run(self, data, ledger, rng):
+        super().run(data, ledger, rng)
+        return RunResult({"raw": KEPT.setdefault("raw", max(data))})
+"""
+
+
+def test_what_only_a_new_copy_of_the_module_shows_is_shown_too(tmp_path, capsys):
+    target = tmp_path / "keeping.py"
+    target.write_text(KEEPS)
+    name = f"{target}:Keeps"
+    (finding,) = rehearsed(find_subject(name, {}), name).findings
+    (command,) = re.findall(r"To see it: (.*)\)$", finding.message)
+    assert "by a new copy of the module" in command
+    code, out = ran(command, capsys)
+    assert code == 1
+    assert "result-not-from-releases" in out
