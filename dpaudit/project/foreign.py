@@ -20,13 +20,14 @@ _OWN = Path(__file__).parents[1]
 
 
 @contextmanager
-def foreign(name: str) -> Iterator[None]:
-    """Run a user's code that has seen data.
+def foreign(name: str, *, public: bool = False) -> Iterator[None]:
+    """Run a user's code.
 
-    The message of an exception may hold a value, so only its type and place are told.
+    The message of an exception may hold a value of the data, so only its type and place are told.
 
     Args:
         name: of the code, for the sentence.
+        public: whether it has seen no data, so that the message is told too.
 
     Raises:
         InputError: in place of whatever the code raises, errors of dpaudit and Ctrl-C apart.
@@ -41,10 +42,9 @@ def foreign(name: str) -> Iterator[None]:
         missing = lacking(error, name) if isinstance(error, ModuleNotFoundError) else None
         if missing is not None:
             raise missing from None
-        sentence = (
-            f"{name} raised {type(error).__name__}{place_of(error)} ({DEBUG}=1 shows the rest)."
-        )
-        raise InputError(sentence) from None
+        why = f": {error!s:.300}" if public else ""
+        what = f"{type(error).__name__}{place_of(error)}{why.rstrip('.')}"
+        raise InputError(f"{name} raised {what} ({DEBUG}=1 shows the rest).") from None
 
 
 def place_of(error: BaseException) -> str:

@@ -21,6 +21,7 @@ from dpaudit import files
 from dpaudit.certificate import Claim, Finding, SubjectRecord
 from dpaudit.errors import DpAuditError, InputError
 from dpaudit.plan import Plan
+from dpaudit.project.foreign import foreign
 from dpaudit.project.plan_file import read_plan_file
 from dpaudit.project.sources import code_hash
 from dpaudit.project.subject import Subject
@@ -163,14 +164,9 @@ def find_target(name: str, settings: Mapping[str, Any]) -> Target:
         record = SubjectRecord(name=Path(name).name)
         return Target(record, content.plan, content.claim, content.findings, ())
     subject = find_subject(name, settings)
-    return Target(
-        subject_record(name, subject),
-        subject.plan(),
-        subject.claim(),
-        subject.findings(),
-        subject.not_covered(),
-        subject,
-    )
+    with foreign(name, public=True):
+        stated = subject.plan(), subject.claim(), subject.findings(), subject.not_covered()
+    return Target(subject_record(name, subject), *stated, subject)
 
 
 def find_subject(name: str, settings: Mapping[str, Any]) -> Subject:

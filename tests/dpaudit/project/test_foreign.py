@@ -31,3 +31,9 @@ def test_everything_is_shown_on_request(monkeypatch):
     monkeypatch.setenv(DEBUG, "1")
     with pytest.raises(ValueError, match="4711"), foreign("survey.run"):
         fail(ValueError("4711"))
+
+
+def test_what_has_seen_no_data_may_tell_all():
+    told = pytest.raises(InputError, match=r"survey raised TypeError at .*: no scale \(")
+    with told, foreign("survey", public=True):
+        fail(TypeError("no scale."))

@@ -8,6 +8,7 @@ from examples import response_plan
 
 from dpaudit import InputError, Subject
 from dpaudit.project import targets
+from dpaudit.project import targets
 
 
 @dataclass(frozen=True)
@@ -99,3 +100,10 @@ def test_the_record_of_a_subject_is_its_public_fields(here):
     assert record.configuration == {"scale": "inf", "shape": [1]}
     assert record.location.rpartition(":")[0].endswith("test_targets.py")
     assert record.code_hash
+
+
+def test_a_plan_that_fails_says_why(tmp_path):
+    code = "from dpaudit import *\nclass Bad(Subject):\n def plan(self):\n  return Laplace()\n"
+    (tmp_path / "bad_plan.py").write_text(code)
+    with pytest.raises(InputError, match=r"TypeError at bad_plan.py:4: .* missing 1 required"):
+        targets.find_target(f"{tmp_path}/bad_plan.py:Bad", {})
