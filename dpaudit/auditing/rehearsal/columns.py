@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import sys
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from copy import copy
 from dataclasses import dataclass, fields, is_dataclass, replace
@@ -36,6 +37,8 @@ ROWS = (None, "row", "record")
 """Units that own one row each, and have no names."""
 ONE_EACH = (*ROWS, "response", "answer", "event", "entry", "example", "observation")
 """Units that have no more than one row each."""
+RARE = 2
+"""So many of the rarest values of a column are looked for."""
 FEW = 20
 """So many lists of one mapping may be the columns of a table; more are those of units."""
 
@@ -136,6 +139,15 @@ class Columns:
         """The values that are numbers; another one of its column in place of each missing."""
         found = {name: numeric(each) for name, each in self.values().items()}
         return {name: each for name, each in found.items() if each is not None}
+
+    def rare(self) -> Iterator[tuple[str, int]]:
+        """A row with each of the rarest values of the first columns where many share a value."""
+        for name, each in list(self.values().items())[:4]:
+            labels = [hashable(label) for label in each] if each.dtype.kind in "OUSbiu" else []
+            counts = Counter(labels)
+            if 1 < len(counts) <= len(labels) / 2:
+                for number, (label, _) in enumerate(counts.most_common()[: -RARE - 1 : -1]):
+                    yield f"rare value {number} of {name}", labels.index(label)
 
     def unused(self, name: str, count: int = 1) -> list[Any]:
         """New labels of a column, of the type of its others; fewer where there are none."""

@@ -270,7 +270,7 @@ def _within_ball(table: Columns, relation: Relation, rng: np.random.Generator) -
 
 
 def _chosen(table: Columns, rng: np.random.Generator) -> Iterator[tuple[str, NDArray[np.intp]]]:
-    """Units worth a move, each once: with most rows, with the extremes of columns, and at random.
+    """Units worth a move, each once: with most rows, with extreme or rare values, and at random.
 
     Which unit that is, is told only of those at random: of the others it would tell of the data.
     """
@@ -289,6 +289,8 @@ def _chosen(table: Columns, rng: np.random.Generator) -> Iterator[tuple[str, NDA
             (np.argmin(sizes[:, 0]), "smallest value"),
         ):
             numbers.setdefault(own[int(row)], f"the {what} with the {which} of {name}")
+    for told, place in table.rare():
+        numbers.setdefault(own[place], f"a {what} with {told}")
     for number in rng.integers(len(units), size=2).tolist():
         numbers.setdefault(number, f"{what} {number}")
     for number, label in numbers.items():
