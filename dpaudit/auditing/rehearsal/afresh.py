@@ -11,8 +11,7 @@ import importlib.util
 import inspect
 import pickle
 import sys
-from collections.abc import Collection, Iterator
-from contextlib import contextmanager
+from collections.abc import Collection
 from dataclasses import fields
 from io import BytesIO
 from pathlib import Path
@@ -81,35 +80,28 @@ def _project(name: str, file: Path) -> set[str]:
     return {name} | {each for each, at in places.items() if at and Path(at).resolve() in own}
 
 
-@contextmanager
-def _forgotten(modules: Collection[str]) -> Iterator[None]:
-    """Modules are loaded anew where they are imported meanwhile, and are as before afterwards."""
+def _of_a_copy(subject: Subject, file: str, modules: Collection[str]) -> Subject:
+    kind = type(subject)
     before = {name: sys.modules.pop(name) for name in modules if name in sys.modules}
     try:
-        yield
+        again: Any = _loaded(kind.__module__, file)
     finally:
         for name in modules:
             sys.modules.pop(name, None)
         sys.modules.update(before)
-
-
-def _of_a_copy(subject: Subject, file: str, modules: Collection[str]) -> Subject:
-    kind = type(subject)
-    with _forgotten(modules):
-        again: Any = _loaded(kind.__module__, file, alone=len(modules) == 1)
-        for name in kind.__qualname__.split("."):
-            again = getattr(again, name)
+    for name in kind.__qualname__.split("."):
+        again = getattr(again, name)
     named = [each.name for each in fields(subject) if each.init]  # type: ignore[arg-type]
     values = {name: getattr(subject, name) for name in named}
     return cast("Subject", again(**values))
 
 
-def _loaded(name: str, file: str, *, alone: bool) -> ModuleType:
-    if "." in name and not alone:
-        return importlib.import_module(name)
+def _loaded(name: str, file: str) -> ModuleType:
+    if "." in name:
+        importlib.import_module(name.rpartition(".")[0])
     spec = importlib.util.spec_from_file_location(name, file)
-    if spec is None or spec.loader is None:
-        raise ImportError(name)
+    assert spec is not None
+    assert spec.loader is not None
     module = sys.modules[name] = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module

@@ -13,18 +13,18 @@ import stat
 import sys
 import threading
 import time
+import weakref
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from types import FrameType
-from typing import Any
-from unittest import mock
 
 __all__ = ["Left", "importing"]
 
 SETTLE = 0.2
 """Seconds that threads are waited for which code has left behind, once for each thread."""
 _BUFFERED = (io.TextIOWrapper, io.BufferedWriter, io.BufferedRandom)
-_STANDARD = range(3)
+OPEN, STANDARD = 256, 3
+"""Numbers of open files that are looked at, and of the streams among them."""
 
 
 class Left:
@@ -33,6 +33,7 @@ class Left:
     def __init__(self) -> None:
         self._threads = {each.native_id for each in threading.enumerate()}
         self._waited: set[int | None] = set()
+        weakref.finalize(self, int)  # the first one of a process asks for a call at its end
         self._buffers = [each for each in gc.get_objects() if issubclass(type(each), _BUFFERED)]
 
     def is_new(self, thread: int | None) -> bool:
@@ -42,24 +43,15 @@ class Left:
     @contextmanager
     def seen(self, outside: list[str]) -> Iterator[None]:
         """Add what the code left that runs meanwhile, after waiting for its threads."""
-        excused = 0
-        register, before, calls = atexit.register, self._files(), atexit._ncallbacks()
-
-        def registered(*arguments: Any, **options: Any) -> Any:
-            nonlocal excused
-            asking = str(sys._getframe(1).f_globals.get("__name__", ""))
-            excused += asking.partition(".")[0] in sys.stdlib_module_names or importing()
-            return register(*arguments, **options)
-
+        before, calls, modules = self._files(), atexit._ncallbacks(), len(sys.modules)
         try:
-            with mock.patch.object(atexit, "register", registered):
-                yield
+            yield
         finally:
             self._wait()
             after = self._files()
             if any(after.get(file, state) != state for file, state in before.items()):
                 outside.append("writes to a file that was open before")
-            if atexit._ncallbacks() > calls + excused:
+            if atexit._ncallbacks() > calls and len(sys.modules) == modules:  # or a library's
                 outside.append("asks for a call at the end of the process")
 
     def _wait(self) -> None:
@@ -79,11 +71,11 @@ class Left:
             with suppress(Exception):  # closed meanwhile, or nobody's to flush
                 each.flush()
         found, standard = {}, set()
-        for number in _open_numbers():
-            with suppress(OSError):
+        for number in range(OPEN):
+            with suppress(OSError):  # not open
                 held = os.fstat(number)
                 file = (held.st_dev, held.st_ino)
-                if number in _STANDARD:
+                if number < STANDARD:
                     standard.add(file)
                 elif stat.S_ISREG(held.st_mode) and file not in standard and _writable(number):
                     found[number, *file] = (held.st_size, held.st_mtime_ns)
@@ -92,17 +84,10 @@ class Left:
 
 def _writable(number: int) -> bool:
     try:
-        import fcntl
-    except ImportError:  # where there is none
+        from fcntl import F_GETFL, fcntl
+    except ImportError:
         return True
-    return fcntl.fcntl(number, fcntl.F_GETFL) & os.O_ACCMODE != os.O_RDONLY
-
-
-def _open_numbers() -> list[int]:
-    for folder in ("/proc/self/fd", "/dev/fd"):
-        with suppress(OSError):
-            return sorted(int(each.name) for each in os.scandir(folder))
-    return list(range(64))
+    return fcntl(number, F_GETFL) & os.O_ACCMODE != os.O_RDONLY
 
 
 def importing() -> bool:
