@@ -13,6 +13,7 @@ import pickle
 import sys
 from collections.abc import Collection
 from dataclasses import fields
+from functools import lru_cache
 from io import BytesIO
 from pathlib import Path
 from types import ModuleType
@@ -73,6 +74,7 @@ class _Foreign(pickle.Pickler):
             raise pickle.PicklingError("of a module that is loaded again")
 
 
+@lru_cache(maxsize=8)  # code does not change while it is rehearsed
 def _project(name: str, file: Path) -> set[str]:
     """The loaded modules that the code of a module consists of."""
     own, loaded = own_files(name, file), list(sys.modules.items())

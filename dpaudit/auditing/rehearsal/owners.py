@@ -17,10 +17,8 @@ _ENDING = re.compile(r"(identifier|number|name|hash|uuid|guid|key|num|nr|no|id)s
 _WORD = re.compile(r"[^\W\d_]+")
 SHORT = 3
 """So many letters stand for a whole word, as in ``cust_no``."""
-REPEATS = 10
-"""A value that says whose row it is stands in no more rows than this, on average."""
-WIDE = 100
-"""So many columns of an array are looked at."""
+REPEATS, WIDE = 10, 100
+"""At most so many rows are one unit's, on average; so many columns of an array are looked at."""
 
 
 def column_of(
