@@ -68,7 +68,7 @@ def test_exit_codes_and_answers_pass_through(tmp_path):
     assert outcome(tmp_path, NOISY, "no_such.py:f")[0] == 3
 
 
-def test_an_exit_in_python_is_inconclusive_without_a_guard_too(tmp_path, capsys):
+def test_an_exit_in_python_is_no_success_without_a_guard_too(tmp_path, capsys):
     (tmp_path / "leaving.py").write_text(
         "from dpaudit.project import Subject\nfrom dataclasses import dataclass\n"
         "@dataclass(frozen=True)\nclass Leaving(Subject):\n"
@@ -76,8 +76,8 @@ def test_an_exit_in_python_is_inconclusive_without_a_guard_too(tmp_path, capsys)
     )
     with pytest.raises(SystemExit) as caught:
         main(["certify", f"{tmp_path / 'leaving.py'}:Leaving"])
-    assert caught.value.code == 2
-    assert "SystemExit 0" in capsys.readouterr().err
+    assert caught.value.code == 3
+    assert "raised SystemExit" in capsys.readouterr().err
 
 
 @pytest.mark.usefixtures("interruptible")

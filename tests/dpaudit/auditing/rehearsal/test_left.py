@@ -1,12 +1,9 @@
-"""Code that returns may have written to open files, and may have asked to be called later."""
+"""Code that returns may have left threads, and may have asked to be called later."""
 
 import atexit
 import importlib
-import sqlite3
 import threading
 import time
-
-import pytest
 
 from dpaudit.auditing.rehearsal.left import SETTLE, Left
 
@@ -16,34 +13,6 @@ def seen(code, left=None):
     with (left or Left()).seen(outside):
         code()
     return outside
-
-
-@pytest.mark.parametrize("buffering", [-1, 0])
-def test_a_write_to_a_file_that_was_open_before_is_seen(tmp_path, buffering):
-    with (tmp_path / "log").open("ab", buffering=buffering) as log:
-        log.write(b"before")
-        left = Left()
-        assert seen(lambda: None, left) == []
-        (told,) = seen(lambda: log.write(b"x"), left)
-        assert told == "writes to a file that was open before"
-        assert seen(lambda: None, left) == []
-
-
-def test_a_database_that_was_open_before_is_seen(tmp_path):
-    base = sqlite3.connect(tmp_path / "base", isolation_level=None)
-    base.execute("create table t (v)")
-    assert seen(lambda: base.execute("select * from t").fetchall()) == []
-    assert len(seen(lambda: base.execute("insert into t values (1)"))) == 1
-    base.close()
-
-
-def test_files_open_for_reading_may_grow(tmp_path):
-    (tmp_path / "data").write_text("1")
-    with (tmp_path / "data").open() as data, (tmp_path / "data").open("a") as writer:
-        left = Left()
-        assert data.read() == "1"
-        writer.close()
-        assert seen(lambda: (tmp_path / "data").write_text("12"), left) == []
 
 
 def test_calls_at_the_end_are_seen_but_for_those_of_imports(tmp_path, monkeypatch):
