@@ -87,7 +87,7 @@ _DEEDS = {
     "sqlite3.connect": "opens a database",
 }
 _SETTINGS = {"os.putenv", "os.unsetenv"}
-"""Of the environment, which a library may change when it is imported."""
+"""Of the environment."""
 
 
 _NOWHERE = str((os.devnull,))
@@ -114,9 +114,11 @@ def _heard(event: str, arguments: tuple[Any, ...]) -> None:
         path, mode, flags = arguments
         writes = flags & _WRITING if mode is None else set(mode) & set("wax+")
         deed = "writes a file" if writes else _READS if _holds_data(path) else ""
-    if event in _SETTINGS and not importing():
+    if event in _SETTINGS:
         deed = "changes the environment"
-    if deed and "__pycache__" not in (about := str(arguments[:1])) and about != _NOWHERE:
+    if not deed or importing():
+        return
+    if "__pycache__" not in (about := str(arguments[:1])) and about != _NOWHERE:
         thread = threading.get_native_id()
         # A thread that is watched for itself is no helper of another one.
         own = [watch for ident, watch in _watches if ident == thread]
