@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 
-import numpy as np
 from scipy import stats
 
+from dpaudit.auditing.distinguishing.dependence import some_columns
 from dpaudit.auditing.distinguishing.experiment import Chunk, Experiment, Side, Stage
 from dpaudit.errors import InconclusiveError
 
@@ -18,7 +18,6 @@ ERROR = 1e-6
 FEWEST_SINGLE, MOST_SINGLE = 40, 200
 BATCH = 10
 """Runs in a batch for each single call that it is compared with."""
-MOST_COLUMNS = 16
 
 
 def batches_are_runs(experiment: Experiment, runs: int) -> bool:
@@ -50,8 +49,7 @@ def batches_are_runs(experiment: Experiment, runs: int) -> bool:
                 "a parameter that is none."
             )
         one, many = (each.reshape(len(each), -1) for each in (one, many))
-        width = one.shape[1]
-        columns = sorted({*np.linspace(0, width - 1, min(width, MOST_COLUMNS)).astype(int)})
+        columns = some_columns(one.shape[1])
         tails = math.log(4 * 2 * len(columns) / ERROR)
         allowed = sum(math.sqrt(tails / (2 * len(each))) for each in (one, many))
         found = max(

@@ -24,7 +24,7 @@ from scipy import stats
 
 from dpaudit.errors import InconclusiveError
 
-__all__ = ["MOST_RUNS", "require_independent"]
+__all__ = ["MOST_RUNS", "require_independent", "some_columns"]
 
 Floats = NDArray[np.float64]
 
@@ -76,8 +76,7 @@ def _tests(
 ) -> Iterator[_Evidence]:
     rng = np.random.default_rng(SEED)
     flat = [side.reshape(len(side), -1) for side in both]
-    width = flat[0].shape[1]
-    for column in sorted({*np.linspace(0, width - 1, min(width, MOST_COLUMNS)).astype(int)}):
+    for column in some_columns(flat[0].shape[1]):
         values = [side[:, column] for side in flat]
         ranks = [_ranks(each, rng) for each in values]
         for where, value, rank in zip(("on x", "on x'"), values, ranks, strict=True):
@@ -92,6 +91,12 @@ def _tests(
             for sizes, unit in ((processes, "process"), (calls, "call")):
                 yield from _of_repeats(value, sizes, f"a {unit} {where}", rng)
         yield _products([ranks[0]], [ranks[1]], "the same runs on x and on x'")
+
+
+def some_columns(width: int) -> list[int]:
+    """At most ``MOST_COLUMNS`` of so many columns, evenly spaced."""
+    places = np.linspace(0, width - 1, min(width, MOST_COLUMNS)).astype(int)
+    return sorted(set(places.tolist()))
 
 
 def _ranks(values: Floats, rng: np.random.Generator) -> Floats:
