@@ -129,8 +129,7 @@ def _expected_bound(
     from scipy.special import ndtri
 
     counts = event.count(scores[0], scores[1])
-    p = (counts.hits + 0.5) / (counts.runs + 1.0)
-    q = (counts.other_hits + 0.5) / (counts.other_runs + 1.0)
+    p, q = counts.shrunk
     margin = float(ndtri(confidence)) / math.sqrt(test_runs) + PILOT_CAUTION / math.sqrt(
         counts.runs
     )

@@ -67,8 +67,7 @@ class Forecast:
         counts = self.point.counts if isinstance(self.point, PointNull) else None
         if counts is None:
             raise InputError("the audit has no counts of an event; run its joint test first.")
-        q = (counts.other_hits + 0.5) / (counts.other_runs + 1.0)
-        p = (counts.hits + 0.5) / (counts.runs + 1.0)
+        p, q = counts.shrunk
         return min(p, math.exp(self.design.claim.epsilon) * q + self.design.claim.delta), q
 
     def epsilon(self) -> float | None:
@@ -117,8 +116,7 @@ class Forecast:
         error = self.design.point_error
         event = choose_event(first, second, delta, test_runs=runs, confidence=1 - error)
         counts = event.count(*rest)
-        p = (counts.hits + 0.5) / (counts.runs + 1.0)
-        q = (counts.other_hits + 0.5) / (counts.other_runs + 1.0)
+        p, q = counts.shrunk
         odds = math.exp(self.design.claim.epsilon)
         spread = math.sqrt(p * (1 - p) + odds * odds * q * (1 - q))
         margin = _normal_quantile(error) * spread / math.sqrt(runs)

@@ -211,3 +211,11 @@ class PairCounts(Record):
         ):
             if hits > runs:
                 raise InputError(f"{name} is {hits}; it must be at most the {runs} runs.")
+
+    @property
+    def shrunk(self) -> tuple[float, float]:
+        """The event's shares of the runs of either side, shrunk by half an occurrence."""
+        return (
+            (self.hits + 0.5) / (self.runs + 1.0),
+            (self.other_hits + 0.5) / (self.other_runs + 1.0),
+        )
