@@ -136,19 +136,13 @@ class Subject(ABC):
             )
         return invocations[0].mechanism.release_many(data, size, rng)
 
-    def as_data(self, data: Any) -> Any:
-        """Data of :meth:`run` on which it releases what :meth:`audit_release` draws on ``data``.
+    def modelled(self) -> Iterable[tuple[Any, Any]]:
+        """Data of :meth:`audit_release`, each with data of :meth:`run` that must release the same.
 
-        A rehearsal then compares the two. Without it, ``audit_release`` is a model that its author
+        A rehearsal compares the two. Without any, ``audit_release`` is a model that its author
         alone vouches for.
-
-        Args:
-            data: one side of :meth:`audit_pairs`.
-
-        Returns:
-            What :meth:`load` could return; None if there is nothing to compare.
         """
-        return None
+        return ()
 
     def statistic(self, releases: Sequence[Any]) -> NDArray[Any]:
         """One row of :meth:`audit_release`, of all that a run released, in order.

@@ -4,10 +4,15 @@ from __future__ import annotations
 
 from dataclasses import fields, replace
 
+import numpy as np
 import pytest
 
 import private_bo
+from dpaudit.auditing.rehearsal.model import model_findings
+from private_bo.federated import DPFTSDE
+from private_bo.joint import JointGPUCB, LocalJointGPUCB, Noise
 from private_bo.local import LDPATAGPUCB, LDPTGPUCB, LDPMoMAGPUCB
+from private_bo.outsourced import CertifiedCurator, Curator
 
 
 def test_public_names() -> None:
@@ -21,3 +26,30 @@ def test_public_names() -> None:
     for kind in private_bo.SUBJECTS:
         assert replace(kind(), epsilon=2.0).claim().epsilon == 2.0
         assert all(field.init for field in fields(kind))
+
+
+@pytest.mark.parametrize(
+    "subject",
+    [
+        LDPTGPUCB(steps=8),
+        CertifiedCurator(queries=10, output_epsilon=1.0),
+        Curator(queries=10),
+        JointGPUCB(steps=8),
+        JointGPUCB(steps=8, noise=Noise.PAPER),
+        LocalJointGPUCB(steps=8),
+        DPFTSDE(agents=8, rounds=3, rate=0.5, initial=3),
+    ],
+    ids=lambda subject: type(subject).__name__,
+)
+def test_models_draw_what_runs_release(subject) -> None:
+    class Louder(type(subject)):
+        """A model with three times the noise of the run."""
+
+        def audit_release(self, data, size, rng):
+            drawn = np.asarray(super().audit_release(data, size, rng))
+            return 3.0 * drawn - 2.0 * drawn.mean(axis=0)
+
+    assert model_findings(subject, 0, 1e-6) == []
+    public = {each.name: getattr(subject, each.name) for each in fields(subject) if each.init}
+    (found,) = model_findings(Louder(**public), 0, 1e-6)
+    assert found.rule == "model-differs"

@@ -20,7 +20,8 @@ do not communicate.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import math
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -40,7 +41,7 @@ from private_bo.federated.server import Transport
 from private_bo.federated.settings import OneRegion
 from private_bo.federated.streams import Streams
 from private_bo.federated.subject import PrivateFederation
-from private_bo.federated.transports import InProcess, Selected
+from private_bo.federated.transports import Canary, InProcess, Selected
 from private_bo.threads import single_threaded
 
 __all__ = ["DPFTS", "DPFTSDE"]
@@ -107,6 +108,19 @@ class DPFTSDE(PrivateFederation):
         seen: NDArray[Any] = noise + present * taking_part[:, :, None] * shift
         return seen
 
+    def modelled(self) -> Iterator[tuple[dict[str, Any], Canary]]:
+        """The canary of the first pair, present and zero: a test of the server, no agent acts."""
+        pair = self.audit_pairs()[0]
+        for data in (pair.x, pair.x_prime):
+            agent, present = self.canary(data)
+            vector = np.zeros(self.features)
+            vector[0] = present * self.clip / math.sqrt(self.regions)
+            yield data, Canary(agent, vector)
+
+    def statistic(self, releases: Sequence[Any]) -> NDArray[Any]:
+        """What is seen along the canary's direction, (T, P)."""
+        return np.stack(releases).reshape(len(releases), self.regions, -1)[:, :, 0]
+
     def canary(self, data: Any) -> tuple[int, bool]:
         """Which agent is the canary, and whether it is present, from a JSON value.
 
@@ -164,13 +178,17 @@ class DPFTSDE(PrivateFederation):
         """Play every round; an agent's vectors leave the server only through the ledger.
 
         Args:
-            data: a :class:`FederatedProblem`, or a :class:`WithoutAgent`, its neighbour.
+            data: a :class:`FederatedProblem`, or a :class:`WithoutAgent`, its neighbour; or a
+                :class:`Canary`, which tests the server alone.
             ledger: a ledger of :meth:`plan`.
             rng: seeds the agents' generators.
 
         Raises:
             InputError: if ``data`` is neither, or has another number of agents.
         """
+        if isinstance(data, Canary):
+            self.play(self.server(ledger), data)
+            return RunResult(summary={"agents": 1})
         silent = data.agent if isinstance(data, WithoutAgent) else None
         problem = self.fitting(data.problem if isinstance(data, WithoutAgent) else data)
         streams = Streams.of(rng)

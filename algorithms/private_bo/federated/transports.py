@@ -12,7 +12,7 @@ from private_bo.federated.messages import Broadcast, Report
 from private_bo.federated.server import Transport
 from private_bo.gp.types import Array
 
-__all__ = ["InProcess", "Recorded", "Selected"]
+__all__ = ["Canary", "InProcess", "Recorded", "Selected"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,6 +33,26 @@ class InProcess:
     def finish(self, broadcast: Broadcast) -> None:
         """Every agent acts once more."""
         self.agents.act(broadcast)
+
+
+@dataclass(frozen=True, eq=False)
+class Canary:
+    """A transport that brings one agent's report, the same in every round, and no other.
+
+    Attributes:
+        agent: who reports.
+        vector: what.
+    """
+
+    agent: int
+    vector: Array
+
+    def exchange(self, broadcast: Broadcast) -> list[Report]:
+        """The one report."""
+        return [Report(broadcast.round + 1, self.agent, self.vector)]
+
+    def finish(self, broadcast: Broadcast) -> None:
+        """Nobody is there to act."""
 
 
 @dataclass(frozen=True, eq=False)

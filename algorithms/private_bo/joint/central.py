@@ -17,6 +17,7 @@ numbers no lines: here every printed line of an algorithm counts, its first bein
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from typing import Any, ClassVar
@@ -33,6 +34,7 @@ from dpaudit.plan import Group, Invocation, Plan, PrivacyUnit, ReplaceOne, Trust
 from dpaudit.project import RunResult
 from private_bo.joint.noise import ContinualNoise, Noise, lemma_2_sigma, lemma_3_shift
 from private_bo.joint.parties import JointPrivatiser, JointServer, Period
+from private_bo.joint.problems import DecisionProblem
 from private_bo.joint.statistics import CentredStatistics, PaperStatistics, Statistics
 from private_bo.joint.subject import PrivateApproximateGPUCB
 
@@ -186,6 +188,18 @@ class JointGPUCB(PrivateApproximateGPUCB):
         for turn, weight in enumerate(weights):
             total += weight * stream.add(everywhere if turn == 0 else nothing)
         return total / math.sqrt(energy)
+
+    def modelled(self) -> Iterator[tuple[dict[str, Any], DecisionProblem]]:
+        """As in the base class, for one stream that an audit can take."""
+        if len(self.periods) == 1 and self.steps <= _LONGEST_AUDIT:
+            yield from super().modelled()
+
+    def statistic(self, releases: Sequence[Any]) -> NDArray[Any]:
+        """What :meth:`audit_release` draws, of a run on :meth:`modelled` data."""
+        other, _ = next(iter(super().modelled()))  # all others contribute what this one does
+        weights, energy = _sufficient(self.periods[0].mechanism.factorization)
+        others = np.multiply.outer(np.arange(len(releases)), self.contribution(other))
+        return np.tensordot(weights, np.stack(releases) - others, 1) / math.sqrt(energy)
 
     # -- run -------------------------------------------------------------------------------------
 

@@ -15,6 +15,7 @@ The print numbers no lines: here every printed line counts, ``SERVER:`` being li
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import Any, ClassVar
@@ -123,6 +124,10 @@ class LocalJointGPUCB(PrivateApproximateGPUCB):
             InputError: if the data are malformed.
         """
         return self.mechanism.release_many(self.contribution(data), size, rng)
+
+    def statistic(self, releases: Sequence[Any]) -> NDArray[Any]:
+        """What the first client sends."""
+        return np.asarray(releases[0])
 
     def gate(self) -> RewardGate:
         """As in the base class, and ±L under Lemma 5."""

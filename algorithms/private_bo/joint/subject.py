@@ -27,7 +27,14 @@ from private_bo.gp.types import Array
 from private_bo.joint.learner import Estimate, Learner, Width
 from private_bo.joint.noise import Noise
 from private_bo.joint.parties import OutOfRange, RewardGate
-from private_bo.joint.problems import BENCHMARKS, AnotherUser, DecisionProblem, benchmark, bump
+from private_bo.joint.problems import (
+    BENCHMARKS,
+    AnotherUser,
+    DecisionProblem,
+    TabledProblem,
+    benchmark,
+    bump,
+)
 from private_bo.joint.statistics import FREE_WEIGHT, CentredStatistics, Encoding
 
 __all__ = ["PrivateApproximateGPUCB", "default_features"]
@@ -217,6 +224,19 @@ class PrivateApproximateGPUCB(Checked, Subject):
         if (norm := float(np.linalg.norm(phi))) > 1 + 1e-9:
             raise InputError(f"features has norm {norm:.6g}; it must be at most 1.")
         return self.statistics.narrow(len(phi)).encode(phi, self.gate()(data["reward"]))
+
+    def modelled(self) -> Iterator[tuple[dict[str, Any], DecisionProblem]]:
+        """A first user with either extreme reward, of whom all others have the only arm as well."""
+        middle = self.feature_map.domain.bounds.mean(axis=1)
+        arm = np.resize(middle, (1, self.feature_map.dimension))  # an additive domain is a part
+        low, high = self.reward_range
+        users = (self.steps, 1)
+        arms, table = np.tile(arm, (self.steps, 1, 1)), np.full(users, low)
+        others = TabledProblem("one arm", arms, table, np.zeros(self.steps), bernoulli=False)
+        features = self.feature_map(arm)[0].tolist()
+        for reward in (low, high):
+            canary = {"features": features, "reward": reward}
+            yield canary, AnotherUser("one arm", others, 0, None, reward)
 
     # -- learning --------------------------------------------------------------------------------
 

@@ -217,12 +217,13 @@ class LocallyPrivate(Checked, Subject):
             )
         return self.mechanism.release_many(rewards, size, rng)
 
-    def as_data(self, data: Any) -> BanditProblem | None:
-        """A problem in which the first user has that reward."""
+    def modelled(self) -> Iterator[tuple[float, BanditProblem]]:
+        """Rewards at the ends of the range, each with a problem whose first user has it."""
         if self.answers_per_user > 1:
-            return None  # which later answers are the same user's follows from the points
+            return  # which later answers are the same user's follows from the points
         problem = self.load(self.default_data, np.random.default_rng(0))
-        return AnotherAnswer.of(problem, turn=0, value=validate.finite(data=data))
+        for reward in (-self.clip_bound, self.clip_bound):
+            yield reward, AnotherAnswer.of(problem, turn=0, value=reward)
 
     def statistic(self, releases: Sequence[Any]) -> NDArray[Any]:
         """The first answer."""

@@ -20,7 +20,7 @@ rows than columns: ``reports/outsourced.md`` explains why, and ``audits/outsourc
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Annotated, Any, ClassVar
@@ -33,6 +33,7 @@ from dpaudit.fields import Natural, OpenProbability, at_least
 from dpaudit.ledger import Ledger
 from dpaudit.mechanisms import Gaussian, Laplace, Opaque
 from private_bo.gp.types import Array
+from private_bo.outsourced.problems import OutsourcedProblem
 from private_bo.outsourced.protocol import Release
 from private_bo.outsourced.rows import (
     centred,
@@ -241,6 +242,10 @@ class CertifiedCurator(OutsourcingCurator):
         """What noise is added to, (n, min(r, d)): centred for Gaussian noise alone."""
         projected = rows @ self.projection
         return centred(projected) if isinstance(self.mechanism, Gaussian) else projected
+
+    def modelled(self) -> Iterator[tuple[Array, OutsourcedProblem]]:
+        """As in the base class; none where the number of rows is declared."""
+        return super().modelled() if self.rows is None else iter(())
 
     def sampler(self, rows: Array) -> Callable[[np.random.Generator], Array]:
         """X P + noise, with noise drawn anew each time."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
@@ -293,6 +293,19 @@ class OutsourcingCurator(Checked, Subject):
             InputError: if a check of the rows fails.
         """
         return np.stack(list(self.releases(data, size, rng)))
+
+    def modelled(self) -> Iterator[tuple[Array, OutsourcedProblem]]:
+        """The rows of the first pair, with as many in their middle as there are queries."""
+        for side in (self.audit_pairs()[0].x, self.audit_pairs()[0].x_prime):
+            rows = np.array(side)
+            middle = np.tile(rows.mean(axis=0), (max(0, self.queries - len(rows)), 1))
+            rows = np.concatenate([rows, middle])
+            known = Hyperparameters(length_scale=1.0)
+            yield rows, OutsourcedProblem("small", rows, np.zeros(len(rows)), 0.0, known)
+
+    def statistic(self, releases: Sequence[Any]) -> NDArray[Any]:
+        """The rows that are published."""
+        return np.asarray(releases[0])
 
     def releases(self, rows: Any, size: int, rng: np.random.Generator) -> Iterator[Array]:
         """The same, one (n, r) at a time, so that no more than one is in memory."""

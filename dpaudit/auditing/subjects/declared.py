@@ -87,7 +87,7 @@ def audit_subject(
     details = {**record.details, "null": null(claim, curve), "claim_looser_than_plan": looser}
     details |= {"why_this_pair": pair.why, "pairs_searched": searched}
     if type(subject).audit_release is not Subject.audit_release:
-        compared = type(subject).as_data is not Subject.as_data
+        compared = type(subject).modelled is not Subject.modelled
         known = "that rehearsals compare with the run" if compared else "of the run by its author"
         details["attacked"] = f"audit_release, a model {known}"
     return replace(record, details=details)

@@ -21,14 +21,17 @@ class Modelled(Answers):
     def audit_pairs(self):
         return (AuditPair(2.0, -2.0), AuditPair(0.0, 9.0))
 
-    def as_data(self, data):
-        return None if self.what == "incomparable" else np.full(self.users, data)
+    def modelled(self):
+        if self.what != "incomparable":
+            yield from ((answer, np.full(self.users, answer)) for answer in (2.0, -2.0))
 
     def audit_release(self, data, size, rng):
         mechanism = self.plan().invocations[0].mechanism
         shown = mechanism.release_many(np.full(self.users, data), size, rng)
         if self.what == "shifted":
             shown[:, 1] += 4.0
+        if self.what == "louder":  # too little for any entry of few runs, and enough for all
+            shown *= 3.0
         return shown[:, :2] if self.what == "shorter" else shown
 
 
@@ -38,7 +41,7 @@ def test_a_right_model_is_silent(what, seed):
     assert model_findings(Modelled(what=what), seed, 1e-6) == []
 
 
-@pytest.mark.parametrize("what", ["shifted", "shorter"])
+@pytest.mark.parametrize("what", ["shifted", "louder", "shorter"])
 def test_a_wrong_model_is_found_by_a_rehearsal(what):
     subject = Modelled(what=what)
     (finding,) = rehearse(subject, subject.load("numbers", np.random.default_rng(0))).findings
