@@ -1,17 +1,21 @@
 """What code leaves behind when it returns, which no report of the interpreter shows in time.
 
-Threads that go on, and calls at the process's end.
+Threads that go on, calls at the process's end, and what was written to a file that was open before.
 """
 
 from __future__ import annotations
 
 import atexit
+import gc
+import io
+import os
 import sys
 import threading
 import time
 import weakref
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from pathlib import Path
 from types import FrameType
 
 __all__ = ["Left", "importing"]
@@ -35,13 +39,16 @@ class Left:
     @contextmanager
     def seen(self, outside: list[str]) -> Iterator[None]:
         """Add what the code left that runs meanwhile, after waiting for its threads."""
-        calls, modules = atexit._ncallbacks(), len(sys.modules)
+        calls, modules, before = atexit._ncallbacks(), len(sys.modules), _written()
         try:
             yield
         finally:
             self._wait()
             if atexit._ncallbacks() > calls and len(sys.modules) == modules:  # or a library's
                 outside.append("asks for a call at the end of the process")
+            after = _written() if before else {}
+            if any(place != after.get(file) for file, place in before.items()):
+                outside.append("writes to a file that was open before")
 
     def _wait(self) -> None:
         end = time.monotonic() + SETTLE
@@ -60,3 +67,36 @@ def importing() -> bool:
             return True
         frame = frame.f_back
     return False
+
+
+_DESCRIPTORS = Path("/proc/self/fd")
+
+
+def _written() -> dict[tuple[int, str], int]:
+    """How far this process has come in each file that it holds open for writing; Linux alone.
+
+    Not in those that it was given when it began: their place moves with what others write.
+    """
+    if not _DESCRIPTORS.is_dir():
+        return {}
+    theirs = Path(f"/proc/{os.getppid()}/fd")
+    own: list[tuple[int, str]] = []
+    for entry in _DESCRIPTORS.iterdir():
+        with suppress(OSError):
+            path, number = entry.readlink(), entry.name
+            if path.is_absolute() and path.is_file() and int(number) > 2:
+                flags = int(Path(f"/proc/self/fdinfo/{number}").read_text().split()[3], 8)
+                if flags & os.O_ACCMODE and _target(theirs / number) != path:
+                    own.append((int(number), str(path)))
+    if own:  # what was written to Python's objects counts as well
+        for each in gc.get_objects():
+            if isinstance(each, io.TextIOWrapper | io.BufferedWriter | io.BufferedRandom):
+                with suppress(OSError, ValueError):
+                    each.flush()
+    return {(number, path): os.lseek(number, 0, os.SEEK_CUR) for number, path in own}
+
+
+def _target(descriptor: Path) -> Path | None:
+    with suppress(OSError):
+        return descriptor.readlink()
+    return None

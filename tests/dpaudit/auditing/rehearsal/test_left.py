@@ -2,6 +2,8 @@
 
 import atexit
 import importlib
+import subprocess
+import sys
 import threading
 import time
 
@@ -41,3 +43,23 @@ def test_a_thread_that_stays_is_waited_for_once():
     assert left.is_new(thread.native_id)
     stop.set()
     thread.join()
+
+
+def test_a_file_that_was_open_before_is_seen_where_it_is_written(tmp_path):
+    for buffering in (0, -1):
+        with (tmp_path / "log").open("ab", buffering) as log:
+            log.write(b"before")
+            (told,) = seen(lambda log=log: log.write(b"a value"))
+            assert told == "writes to a file that was open before"
+            assert seen(lambda: None) == []
+    with (tmp_path / "log").open("a") as log:
+        assert len(seen(lambda: print("a value", file=log))) == 1
+        assert len(seen(lambda: print("a value", file=log))) == 1
+
+
+def test_what_others_write_to_the_same_file_is_theirs(tmp_path):
+    path = tmp_path / "shared"
+    other = "import sys; open(sys.argv[1], 'a').write('theirs')"
+    with path.open("a"):
+        assert seen(lambda: subprocess.run([sys.executable, "-c", other, path], check=True)) == []
+    assert path.read_text() == "theirs"
