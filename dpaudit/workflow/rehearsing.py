@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from dpaudit.auditing import progress_bar
+from dpaudit.auditing.rehearsal.loading import loading_findings
 from dpaudit.auditing.rehearsal.rehearse import MOST, Rehearsed, rehearse
 from dpaudit.certificate import Certificate
 from dpaudit.errors import DpAuditError
@@ -80,7 +82,9 @@ def rehearsed(
             loaded = subject.load(source, np.random.default_rng([seed, 0]))
     except DpAuditError as error:
         return Rehearsed.impossible(str(error))
-    return rehearsed_on(subject, name, loaded, source, plan=plan, seed=seed, timeout=timeout)
+    mixed = loading_findings(subject, source, loaded, seed)
+    outcome = rehearsed_on(subject, name, loaded, source, plan=plan, seed=seed, timeout=timeout)
+    return replace(outcome, findings=(*outcome.findings, *mixed))
 
 
 def rehearsed_on(
