@@ -38,6 +38,8 @@ class _Seen:
     made: int
     rate: float
     one_run: bool
+    others: int
+    """So many further labels of this rate are counted too."""
 
     @property
     def p_value(self) -> float:
@@ -67,18 +69,22 @@ class Samples:
     @property
     def followed(self) -> int:
         """In how many samples a unit could have been that was followed through further runs."""
-        return sum(each.made for each in self._seen if not each.one_run)
+        return sum(each.made for each in self._seen if not each.one_run and not each.others)
 
-    def first(self, report: ReplayReport) -> int:
+    def first(self, report: ReplayReport) -> tuple[int, int]:
         """Count the run in which a unit was seen first.
 
         Returns:
-            How many further runs would show a unit that is in every sample; 0 if it was in none.
+            How many further runs would show a unit that is in every sample of a label, and how many
+            one that is in every sample of some rate; 0 if it was in none.
         """
         counts = [each for each in self._counted([report], one_run=True) if each.moved]
         self._seen += counts
-        needed = [math.log(SURE) / (each.made * math.log(each.rate)) for each in counts]
-        return min(MOST_RUNS, math.ceil(max(needed, default=0)))
+        needed = [
+            min(MOST_RUNS, math.ceil(math.log(SURE) / (each.made * math.log(each.rate))))
+            for each in counts
+        ]
+        return max(needed, default=0), min(needed, default=0)
 
     def further(self, reports: list[ReplayReport]) -> None:
         """Count further runs with one unit, whose choice depends on none of them."""
@@ -90,10 +96,22 @@ class Samples:
             made[each.at] += 1
             moved[each.at] += each.observed > VISIBLE * each.declared
             places[each.at] = each.source
-        sampled = {at: rate for at, rate in self.rates.items() if made[at]}
+        alike: dict[float, list[str]] = {}
+        for at, rate in self.rates.items():
+            if made[at]:
+                alike.setdefault(rate, []).append(at)
         return [
-            _Seen(at, places[at], moved[at], made[at], rate, one_run)
-            for at, rate in sampled.items()
+            _Seen(
+                labels[0],
+                places[labels[0]],
+                sum(moved[at] for at in labels),
+                sum(made[at] for at in labels),
+                rate,
+                one_run,
+                len(labels) - 1,
+            )
+            for rate, each in alike.items()
+            for labels in ([[at] for at in each] + ([each] if len(each) > 1 else []))
         ]
 
     def findings(self, error_rate: float) -> list[Finding]:
@@ -108,5 +126,6 @@ class Samples:
 def _too_often(seen: _Seen) -> Finding:
     where = "of one run" if seen.one_run else "of runs with different seeds"
     facts = {"moved": seen.moved, "made": seen.made, "source": seen.source, "rate": seen.rate}
+    label = repr(seen.at) + (f" and {seen.others} other labels" if seen.others else "")
     found = FindingTable(__name__)
-    return found("sampled-too-often", seen.at, label=seen.at, where=where, **facts)
+    return found("sampled-too-often", seen.at, label=label, where=where, **facts)

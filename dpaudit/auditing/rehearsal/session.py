@@ -45,6 +45,8 @@ AFRESH = 3
 """So many neighbours are run on a new copy of the subject's module too."""
 FURTHER = 1_000_000
 """Between the seeds of a rehearsal and those of the runs that show who is sampled."""
+FOLLOWING = 5.0
+"""Seconds after which one unit alone is followed, and no longer than all its samples need."""
 DISCREET = Telling(values=False)
 """Findings of a rehearsal stand in certificates."""
 
@@ -94,7 +96,7 @@ class Session:
     _elsewhere: list[str] = field(default_factory=list)
     _refused: list[str] = field(default_factory=list)
     _recorded: list[tuple[Step, ...]] = field(default_factory=list)
-    _sampled: list[tuple[Move, int]] = field(default_factory=list)
+    _sampled: list[tuple[Move, tuple[int, int]]] = field(default_factory=list)
     _draws: int = 0
     _patience: float = math.inf
     _shared: str = ""
@@ -227,7 +229,7 @@ class Session:
         self._neighbours.append(move.recipe)
         if report is not None and move.base is None and len(self._sampled) < UNITS:
             needed = self._samples.first(report)
-            self._sampled += [(move, needed)] if needed else []
+            self._sampled += [(move, needed)] if any(needed) else []
         if report is None:
             self._keep([_found("does-not-end", seconds=self._patience)], move)
             raise EndError("")  # others may take as long
@@ -241,10 +243,15 @@ class Session:
         if not self._sampled:
             raise EndError("No unit was seen in a sample; define neighbours that are.")
         reports: dict[str, list[ReplayReport]] = {}
-        for number in range(max(needed for _, needed in self._sampled)):
+        start = time.monotonic()
+        fewest = self._sampled[0][1][1]
+        for number in range(max(most for _, (most, _) in self._sampled)):
+            soon = time.monotonic() - start < FOLLOWING
+            if number >= fewest and not soon:
+                break
             seed = self.seed + FURTHER + number
             base = self._timed(partial(record, self.subject, self.data, seed))
-            for move, _ in self._sampled:
+            for move, _ in self._sampled if soon else self._sampled[:1]:
                 report = self._against(base, move)
                 if report is not None:
                     reports.setdefault(move.recipe, []).append(report)

@@ -67,10 +67,37 @@ def test_twice_the_declared_rate_is_found_in_long_runs():
 def test_so_many_runs_are_asked_for_that_a_unit_always_in_is_found():
     for rate in (0.01, 0.3, 0.6):
         samples = Samples.of(plan(rate))
-        runs = samples.first(report([1]))
+        runs, _ = samples.first(report([1]))
         samples.further([report([1])] * runs)
         assert samples.findings(1e-6)
-    assert Samples.of(plan(0.3)).first(report([0])) == 0
+    assert Samples.of(plan(0.3)).first(report([0])) == (0, 0)
+
+
+def rounds(inside):
+    """Each under a label of its own."""
+    moved = [Comparison(f"r{n}", None, "m:1", 1.0, float(each)) for n, each in enumerate(inside)]
+    return ReplayReport(tuple(moved), (), len(moved))
+
+
+def test_labels_of_one_rate_are_counted_together_too():
+    samples = Samples({f"r{n}": 0.3 for n in range(8)})
+    most, fewest = samples.first(rounds(np.ones(8)))
+    assert (most, fewest) == (18, 3)
+    samples.further([rounds(np.ones(8))] * fewest)
+    (finding,) = samples.findings(1e-6)
+    assert "'r0' and 7 other labels" in finding.message
+    assert samples.followed == 8 * fewest
+
+
+@pytest.mark.parametrize("rate", [0.1, 0.9])
+def test_labels_together_keep_the_error_rate(rate):
+    rng, found = np.random.default_rng(0), 0
+    for _ in range(1000):
+        samples = Samples({f"r{n}": rate for n in range(8)})
+        samples.first(rounds(rng.random(8) < rate))
+        samples.further([rounds(rng.random(8) < rate) for _ in range(4)])
+        found += bool(samples.findings(0.02))
+    assert found <= 20 + 5 * np.sqrt(20)
 
 
 def test_a_fixed_size_has_the_rate_of_its_share():
