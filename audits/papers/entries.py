@@ -54,19 +54,27 @@ PAPERS = (
     Paper(
         "Dubey, No-Regret Algorithms for Private Gaussian Process Bandit Optimization, "
         "AISTATS 2021",
-        "One user is protected from all others. Both lemmas on the noise miscount the sensitivity.",
+        "One user is protected from all others. The proofs of both lemmas on the noise miscount "
+        "the sensitivity. The statement of Lemma 2 prints for σ what its proof derives for σ²; "
+        "what is false is the proof's.",
         {
             "joint-gp-ucb": (
                 "Joint GP-UCB, least noise for the claim",
                 "Algorithms 1 and 2 with exact calibration; the default.",
             ),
             "joint-gp-ucb-paper-noise": (
-                "Joint GP-UCB, noise of Lemma 2, B = 1",
-                "For small rewards far more noise than the claim needs.",
+                "Joint GP-UCB, noise of Lemma 2's proof, B = 1",
+                "For small rewards far more noise than the claim needs. Rewards are bounded, and "
+                "the logarithm is dropped, as in Section 6.1.",
             ),
             "joint-gp-ucb-paper-noise-large-rewards": (
-                "Joint GP-UCB, noise of Lemma 2, B = 100",
-                "The lemma has L² where the squared sensitivity, of order L⁴, belongs.",
+                "Joint GP-UCB, noise of Lemma 2's proof, B = 100",
+                "The proof has L² where the squared sensitivity, of order L⁴, belongs.",
+            ),
+            "joint-gp-ucb-printed-noise-large-rewards": (
+                "Joint GP-UCB, noise of Lemma 2 as it is stated, B = 100",
+                "The statement prints the proof's σ² for σ: so much noise that nothing is lost, "
+                "and nothing learnt.",
             ),
             "local-joint-gp-ucb": (
                 "Local joint GP-UCB, least noise for the claim",
@@ -74,7 +82,8 @@ PAPERS = (
             ),
             "local-joint-gp-ucb-paper-noise": (
                 "Local joint GP-UCB, noise of Lemma 5",
-                "The proof takes sensitivities 1 and L; they are √2 and 2L.",
+                "The proof takes sensitivities 1 and L; they are √2 and 2L. At α = 10 the claim is "
+                "false (11.92 at β = 0.1, 10.81 at β = 0.001); at α = 0.1 and 1 it holds.",
             ),
         },
     ),

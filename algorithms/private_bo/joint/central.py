@@ -47,12 +47,15 @@ _MARGIN = 1e-9
 
 @dataclass(frozen=True)
 class JointGPUCB(PrivateApproximateGPUCB):
-    """Algorithms 1 and 2: fields as in the base class, and two more.
+    """Algorithms 1 and 2: fields as in the base class, and three more.
 
-    With ``noise="paper"`` the privatiser adds the noise of Lemma 2 to a binary tree with its root,
-    over [φ; y][φ; y]ᵀ, and the server shifts by Lemma 3. What that really costs is the certificate.
+    With ``noise="paper"`` the privatiser adds the noise of Lemma 2's proof to a binary tree with
+    its root, over [φ; y][φ; y]ᵀ, and the server shifts by Lemma 3; with ``noise="printed"`` that of
+    the lemma's statement. What either really costs is the certificate.
 
     Attributes:
+        lemma_logarithm: whether the lemma's noise carries its logarithm, for rewards with Gaussian
+            noise of variance ``noise_variance``. Section 6.1, whose rewards are bounded, drops it.
         continual_noise: how noise is correlated over rounds, under tight noise.
         doubling: for unknown T (Remark 5): rounds 1, 2, 3–4, 5–8, … have noise of their own, for
             streams of that length. ``steps`` is then only the largest T that is prepared for. A
@@ -63,22 +66,23 @@ class JointGPUCB(PrivateApproximateGPUCB):
     lemma_finding: ClassVar[Finding] = Finding(
         "noise-not-calibrated",
         Severity.WARNING,
-        "Lemma 2 scales the noise with L, the norm of [φ; y], where replacing a user moves "
-        "the released matrix by √2 L²; so it adds too little noise for large rewards, and far "
-        "too much for small ones.",
+        "The proof of Lemma 2 scales the noise with L, the norm of [φ; y], where replacing a user "
+        "moves the released matrix by √2 L²; so it adds too little noise for large rewards, and "
+        "far too much for small ones. Its statement prints the variance for the deviation.",
         "Set noise to tight.",
         "sums",
     )
 
     continual_noise: ContinualNoise = ContinualNoise.BUFFERED
     doubling: bool = False
+    lemma_logarithm: bool = False
 
     # -- privacy ---------------------------------------------------------------------------------
 
     @property
     def statistics(self) -> Statistics:
         """The paper's matrix, or weighted and centred statistics."""
-        if self.noise is Noise.PAPER:
+        if self.noise is not Noise.TIGHT:
             return PaperStatistics(self.size, self.reward_range)
         return self.tight_statistics(CentredStatistics)
 
@@ -98,7 +102,7 @@ class JointGPUCB(PrivateApproximateGPUCB):
 
     def mechanism(self, steps: int) -> ContinualGaussian:
         """The stream of noise for that many rounds, each of one user: calibrated, or of Lemma 2."""
-        if self.noise is Noise.PAPER:
+        if self.noise is not Noise.TIGHT:
             tree = BinaryTree(steps, release_root=True)
             return ContinualGaussian(
                 sigma=self._lemma_sigma(steps),
@@ -124,7 +128,8 @@ class JointGPUCB(PrivateApproximateGPUCB):
             self.delta,
             steps=steps,
             bound=self.norm_bound,
-            variance=self.noise_variance,
+            variance=self.noise_variance if self.lemma_logarithm else 0.0,
+            printed=self.noise is Noise.PRINTED,
         )
 
     def _paper_shift(self) -> float | None:

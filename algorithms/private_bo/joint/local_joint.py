@@ -24,13 +24,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpaudit.certificate import Finding, Severity
+from dpaudit.errors import InputError
 from dpaudit.ledger import Ledger
 from dpaudit.mechanisms import Gaussian
 from dpaudit.plan import Invocation, Plan, PrivacyUnit, ReplaceOne, TrustModel
 from dpaudit.project import AuditPair, RunResult
 from private_bo.joint.local_joint_parties import Client, LocalServer, Parameters, Report
 from private_bo.joint.local_joint_statistics import Lemma5Statistics, PackedStatistics
-from private_bo.joint.noise import Noise
+from private_bo.joint.noise import Noise, lemma_5_sigmas, lemma_6_shift
 from private_bo.joint.parties import JointServer, RewardGate
 from private_bo.joint.subject import PrivateApproximateGPUCB
 
@@ -57,6 +58,11 @@ class LocalJointGPUCB(PrivateApproximateGPUCB):
         "statistics",
     )
 
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.noise is Noise.PRINTED:
+            raise InputError("noise is printed; Lemma 5 has one reading alone, so set paper.")
+
     # -- privacy ---------------------------------------------------------------------------------
 
     @cached_property
@@ -77,6 +83,12 @@ class LocalJointGPUCB(PrivateApproximateGPUCB):
             sensitivity=self.statistics.sensitivity,
         )
         return Gaussian(found.sigma * (1 + _MARGIN))
+
+    def _paper_shift(self) -> float | None:
+        sigma_x, _, _ = lemma_5_sigmas(
+            self.epsilon, self.delta, bound=self.norm_bound, size=self.size
+        )
+        return lemma_6_shift(sigma_x, steps=self.steps, size=self.size, confidence=self.confidence)
 
     def plan(self) -> Plan:
         """One release of each client; different clients are different users."""

@@ -14,6 +14,7 @@ __all__ = [
     "lemma_2_sigma",
     "lemma_3_shift",
     "lemma_5_sigmas",
+    "lemma_6_shift",
     "noise_norm",
 ]
 
@@ -24,7 +25,9 @@ class Noise(StrEnum):
     TIGHT = "tight"
     """The least that an accountant certifies for the claim, on the statistics that are used."""
     PAPER = "paper"
-    """As the paper's lemma has it, whatever it costs."""
+    """As the paper's lemma has it, whatever it costs; of Lemma 2, as its proof derives it."""
+    PRINTED = "printed"
+    """As the statement of Lemma 2 prints it: σ where the proof has σ²."""
 
 
 class ContinualNoise(StrEnum):
@@ -47,17 +50,43 @@ class ContinualNoise(StrEnum):
 
 
 def lemma_2_sigma(
-    epsilon: float, delta: float, *, steps: int, bound: float, variance: float
+    epsilon: float,
+    delta: float,
+    *,
+    steps: int,
+    bound: float,
+    variance: float = 0.0,
+    printed: bool = False,
 ) -> float:
-    """σ of Lemma 2: σ² = 16 n (1 + B² + 2ρ² ln(8T/β)) ln(10/β)²/α², n = 1 + ⌈log₂T⌉."""
+    """σ of Lemma 2: σ² = 16 n (1 + B² + 2ρ² ln(8T/β)) ln(10/β)²/α², n = 1 + ⌈log₂T⌉.
+
+    Args:
+        epsilon: α.
+        delta: β.
+        steps: T.
+        bound: B.
+        variance: ρ² of rewards with Gaussian noise. Without, as Section 6.1 has it for bounded
+            rewards, there is no logarithm.
+        printed: whether that is σ itself, as the statement prints it; by the proof it is σ².
+
+    >>> round(lemma_2_sigma(10.0, 0.1, steps=1024, bound=1.0), 2)
+    8.64
+    """
     square = 1 + bound**2 + 2 * variance * math.log(8 * steps / delta)
-    return math.sqrt(16 * _levels(steps) * square) * math.log(10 / delta) / epsilon
+    sigma = math.sqrt(16 * _levels(steps) * square) * math.log(10 / delta) / epsilon
+    return sigma**2 if printed else sigma
 
 
 def lemma_3_shift(sigma: float, *, steps: int, size: int, confidence: float) -> float:
     """Λ of Lemma 3: σ √2n (4√m + 2 ln(2T/ζ))."""
     tail = 2 * math.log(2 * steps / confidence)
     return sigma * math.sqrt(2 * _levels(steps)) * (4 * math.sqrt(size) + tail)
+
+
+def lemma_6_shift(sigma_x: float, *, steps: int, size: int, confidence: float) -> float:
+    """λ_min of Lemma 6: σ_X √T (4√m + 2 ln(2T/ζ))."""
+    tail = 2 * math.log(2 * steps / confidence)
+    return sigma_x * math.sqrt(steps) * (4 * math.sqrt(size) + tail)
 
 
 def _levels(steps: int) -> int:

@@ -157,7 +157,7 @@ class PrivateApproximateGPUCB(Checked, Subject):
 
     def findings(self) -> tuple[Finding, ...]:
         """The lemma's mistake, where its noise is used, and where the regret theorem is silent."""
-        found = [self.lemma_finding] if self.noise is Noise.PAPER else []
+        found = [] if self.noise is Noise.TIGHT else [self.lemma_finding]
         if self.out_of_range is OutOfRange.REFUSE:
             found.append(
                 Finding(
@@ -246,7 +246,7 @@ class PrivateApproximateGPUCB(Checked, Subject):
 
     def learner(self) -> Learner:
         """The estimator, in the units of the statistics' values."""
-        paper = self.noise is Noise.PAPER
+        paper = self.noise is not Noise.TIGHT
         low, high = self.reward_range
         scale = (high - low) ** 2 if paper else 1.0
         needs_error = self.width is Width.THEOREM
@@ -266,7 +266,7 @@ class PrivateApproximateGPUCB(Checked, Subject):
         )
 
     def _paper_shift(self) -> float | None:
-        """Λ of Lemma 3; None for a bound of the noise of each round, which the learner knows."""
+        """Λ of the paper's lemma, with the paper's noise."""
         return None
 
     def load(self, source: str, rng: np.random.Generator) -> DecisionProblem:

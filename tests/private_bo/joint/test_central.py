@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -36,9 +37,14 @@ def test_doubling_costs_no_more() -> None:
 def test_paper_noise_declares_the_lemma_and_is_reported() -> None:
     algorithm = JointGPUCB(epsilon=10.0, steps=64, feature_map=SMALL, noise="paper")
     (invocation,) = algorithm.plan().invocations
-    assert invocation.mechanism.sigma == lemma_2_sigma(
-        10.0, 0.1, steps=64, bound=1.0, variance=0.25
-    )
+    public = {"steps": 64, "bound": 1.0}
+    assert invocation.mechanism.sigma == lemma_2_sigma(10.0, 0.1, **public)
+    for fields, reading in (
+        ({"lemma_logarithm": True}, {"variance": 0.25}),
+        ({"noise": "printed"}, {"printed": True}),
+    ):
+        other = replace(algorithm, **fields).mechanism(64)
+        assert other.sigma == lemma_2_sigma(10.0, 0.1, **public, **reading)
     assert invocation.sensitivity == pytest.approx(math.sqrt(2) * 2)
     assert any(finding.rule == "noise-not-calibrated" for finding in algorithm.findings())
 

@@ -6,8 +6,10 @@ import numpy as np
 import pytest
 
 from dpaudit import Ledger, guarantee
+from dpaudit.errors import InputError
 from private_bo.gp import Ball, EigenFeatures, SquaredExponential
 from private_bo.joint import LocalJointGPUCB
+from private_bo.joint.noise import lemma_5_sigmas, lemma_6_shift
 from private_bo.joint.problems import bump
 
 SMALL = EigenFeatures(SquaredExponential(1.0), Ball(2.0, 2), 6)
@@ -34,3 +36,13 @@ def test_the_whole_run_is_one_release_of_each_user() -> None:
     assert len(ledger) == 40
     assert {entry.unit for entry in ledger} == {f"user {n}" for n in range(1, 41)}
     assert len(result.for_owner.series["cumulative regret"]) == 40
+
+
+def test_papers_noise_is_shifted_by_lemma_6_and_has_one_reading() -> None:
+    subject = algorithm(noise="paper", epsilon=10.0)
+    sigma_x, _, _ = lemma_5_sigmas(10.0, 0.1, bound=1.0, size=SMALL.size)
+    shift = lemma_6_shift(sigma_x, steps=4, size=SMALL.size, confidence=0.1)
+    assert subject.learner().shift == shift
+    assert algorithm().learner().shift is None
+    with pytest.raises(InputError, match="noise is printed"):
+        algorithm(noise="printed")

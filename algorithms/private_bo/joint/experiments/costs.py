@@ -12,6 +12,7 @@ import math
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 from dpaudit import Invocation, Plan, PrivacyUnit, ReplaceOne, TrustModel, guarantee
 from dpaudit.mechanisms import BinaryTree, ContinualGaussian, Gaussian
@@ -22,6 +23,11 @@ from private_bo.joint.noise import lemma_2_sigma
 
 __all__ = ["Cost", "costs", "lemma_2_cost", "lemma_5_cost", "main"]
 
+READINGS: dict[str, dict[str, Any]] = {
+    "ρ² = 1/4": {"variance": 0.25},
+    "bounded rewards": {"variance": 0.0},
+    "as its statement prints σ": {"printed": True},
+}
 ALPHAS, BETAS, BOUNDS = (0.1, 1.0, 10.0), (0.1, 1e-3, 1e-5), (1.0, 10.0, 100.0)
 
 
@@ -56,17 +62,24 @@ class Cost:
 
 
 def lemma_2_cost(
-    alpha: float, beta: float, bound: float, *, steps: int = 1024, variance: float = 1.0
+    alpha: float,
+    beta: float,
+    bound: float,
+    *,
+    steps: int = 1024,
+    variance: float = 1.0,
+    printed: bool = False,
 ) -> Cost:
     """ε(β) of Lemma 2's tree, with rewards clipped to the lemma's own high-probability bound.
 
     L² = 1 + B² + 2ρ² ln(8T/β); replacing a user moves the matrix by up to √2 L². Where rewards are
     Gaussian and not clipped, the lemma spends another β/4 on their tails, which is not counted.
     No two users reach √2 L² where y is large; users with orthogonal features and rewards of the
-    bound and 0 are √(L⁴ + 1) apart.
+    bound and 0 are √(L⁴ + 1) apart. With ``printed`` the σ is that of the lemma's statement, which
+    is the σ² of its proof.
     """
     square = 1 + bound**2 + 2 * variance * math.log(8 * steps / beta)
-    sigma = lemma_2_sigma(alpha, beta, steps=steps, bound=bound, variance=variance)
+    sigma = lemma_2_sigma(alpha, beta, steps=steps, bound=bound, variance=variance, printed=printed)
     tree = ContinualGaussian(
         sigma=sigma,
         factorization=BinaryTree(steps, release_root=True),
@@ -104,8 +117,9 @@ def costs(*, steps: int = 1024) -> list[Cost]:
     rows = []
     for alpha, beta, bound in itertools.product(ALPHAS, BETAS, BOUNDS):
         rows.append(lemma_2_cost(alpha, beta, bound, steps=steps))
-        quarter = lemma_2_cost(alpha, beta, bound, steps=steps, variance=0.25)
-        rows.append(replace(quarter, lemma="2, ρ² = 1/4"))
+        for name, reading in READINGS.items():
+            cost = lemma_2_cost(alpha, beta, bound, steps=steps, **reading)
+            rows.append(replace(cost, lemma=f"2, {name}"))
         rows.append(lemma_5_cost(alpha, beta, bound))
     return sorted(rows, key=lambda row: row.lemma)
 
@@ -132,7 +146,8 @@ def _run(given: argparse.Namespace) -> str:
     ]
     text = (
         "# What the noise of Dubey 2021 costs\n\n"
-        f"T = {given.steps}, ρ² = 1 where not said otherwise; ε is proved at δ = β.\n\n"
+        f"T = {given.steps}; ρ² = 1 and the σ of the proofs where not said otherwise; ε is proved "
+        f"at δ = β.\n\n"
         f"{table(heads, rows)}\n"
     )
     save(given.output, "joint_costs", text)

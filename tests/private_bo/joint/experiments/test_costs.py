@@ -22,6 +22,13 @@ def test_cost_of_lemma_2(alpha: float, bound: float, printed: float) -> None:
     mu = math.sqrt(11) * square / sigma  # n ‖D‖²/2σ² with ‖D‖² = 2 L⁴
     assert cost.epsilon == pytest.approx(GaussianComposition(mu).epsilon(0.1).upper, rel=1e-6)
     assert (cost.verdict == "holds") == (cost.epsilon <= alpha)
+    assert lemma_2_cost(alpha, 0.1, bound, printed=True).verdict == "holds"
+
+
+@pytest.mark.parametrize("alpha", [0.1, 1.0])
+@pytest.mark.parametrize("beta", [0.1, 1e-3, 1e-5])
+def test_lemma_5_holds_for_small_budgets(alpha: float, beta: float) -> None:
+    assert lemma_5_cost(alpha, beta, 1.0).verdict == "holds"
 
 
 @pytest.mark.parametrize(("beta", "printed"), [(0.1, 11.05), (1e-3, 10.07)])
