@@ -6,7 +6,18 @@ project's root, ``python -m audits.catalogue`` prints the whole table.
 
 from __future__ import annotations
 
-from . import additive, gaussian, local, papers, randomness, selection, sparse_vector, tree
+from . import (
+    additive,
+    gaussian,
+    local,
+    papers,
+    published,
+    randomness,
+    selection,
+    sparse_vector,
+    training,
+    tree,
+)
 from .floats import FLOATS
 
 ENTRIES = (
@@ -18,6 +29,8 @@ ENTRIES = (
     *local.WRONG,
     *papers.WRONG,
     *randomness.WRONG,
+    *published.WRONG,
+    *training.WRONG,
     *additive.RIGHT,
     *gaussian.RIGHT,
     *selection.RIGHT,
@@ -25,6 +38,8 @@ ENTRIES = (
     *tree.RIGHT,
     *local.RIGHT,
     *papers.RIGHT,
+    *published.RIGHT,
+    *training.RIGHT,
 )
 
 __all__ = ["ENTRIES", "FLOATS"]
