@@ -54,6 +54,7 @@ class Premise(StrEnum):
     """An assumption that the proof of every plan rests on."""
 
     SENSITIVITY = "values within the sensitivity"
+    OWN_VALUES = "each value from its own unit's data alone"
     TOUCHES = "touches of one unit as declared"
     UNITS = "units and groups as named"
     CONTROL_FLOW = "control flow from public facts and releases"
@@ -66,6 +67,8 @@ class Premise(StrEnum):
 VIOLATED_BY = {
     "sensitivity-understated": Premise.SENSITIVITY,
     "not-a-number": Premise.SENSITIVITY,
+    "load-mixes-rows": Premise.OWN_VALUES,
+    "load-keeps": Premise.OWN_VALUES,
     "touched-too-often": Premise.TOUCHES,
     "groups-overlap": Premise.UNITS,
     "private-control-flow": Premise.CONTROL_FLOW,
@@ -114,6 +117,7 @@ class Rehearsal(Record):
         elsewhere: the same of data further away, on which only control flow and results count.
         refused: neighbours that the code refused before anything was released.
         draws: how many draws of noise were tested for the declared law.
+        loads: how often a file was loaded without one line, to see what load makes of the others.
         shared: column that may say whose a row is, where each was taken as one unit's.
         samples: in how many samples of the ledger's units could have been that were followed.
         external: other libraries that drew noise.
@@ -129,6 +133,7 @@ class Rehearsal(Record):
     draws: Natural = 0
     samples: Natural = 0
     external: tuple[str, ...] = ()
+    loads: Natural = 0
     shared: str = ""
     reason: str = ""
 
@@ -255,6 +260,7 @@ def _tested(rehearsal: Rehearsal | None) -> Known:
             Standing.TESTED,
             f"The values of {rehearsal.releases} releases lay no further apart than declared {on}.",
         ),
+        Premise.OWN_VALUES: _own_values(rehearsal, on),
         Premise.UNITS: (Standing.TESTED, f"No unit moved releases of two groups {on}."),
         Premise.CONTROL_FLOW: (
             Standing.TESTED,
@@ -287,6 +293,17 @@ def _tested(rehearsal: Rehearsal | None) -> Known:
             f"{rehearsal.draws} draws were tested for the declared laws, at an error rate of 1e-6.",
         )
     return known
+
+
+def _own_values(rehearsal: Rehearsal, on: str) -> tuple[Standing, str]:
+    """What a bound, a scale or a choice made of all the data would break, in load or in run."""
+    run = f"In run, one unit moved no release by what it makes of others {on}."
+    if not rehearsal.loads:
+        return Standing.ASSUMED, f"{run} What load makes of each row was not put to the test."
+    why = (
+        f"Without one line of the file, load made the same of most others, {rehearsal.loads} times."
+    )
+    return Standing.TESTED, f"{run} {why}"
 
 
 def _untested(rehearsal: Rehearsal | None) -> str:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from dpaudit.auditing import progress_bar
-from dpaudit.auditing.rehearsal.loading import loading_findings
+from dpaudit.auditing.rehearsal.loading import kept_by_load, loading_findings
 from dpaudit.auditing.rehearsal.rehearse import MOST, Rehearsed, rehearse
 from dpaudit.certificate import Certificate
 from dpaudit.errors import DpAuditError
@@ -77,14 +77,17 @@ def rehearsed(
         return Rehearsed.impossible("The subject has no data to run on; define load.")
     source = subject.default_data if data is None else data
     plan = plan or subject.plan()
+    before = dict(vars(subject))
     try:
         with foreign(name):
             loaded = subject.load(source, np.random.default_rng([seed, 0]))
     except DpAuditError as error:
         return Rehearsed.impossible(str(error))
-    mixed = loading_findings(subject, source, loaded, seed)
+    mixed, loads = loading_findings(subject, source, loaded, seed)
+    found = [*kept_by_load(subject, before), *mixed]
     outcome = rehearsed_on(subject, name, loaded, source, plan=plan, seed=seed, timeout=timeout)
-    return replace(outcome, findings=(*outcome.findings, *mixed))
+    record = replace(outcome.record, loads=loads)
+    return replace(outcome, record=record, findings=(*outcome.findings, *found))
 
 
 def rehearsed_on(

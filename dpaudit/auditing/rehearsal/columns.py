@@ -251,6 +251,8 @@ def _mapping(data: Any, unit: str | None) -> Columns | None:
             )
 
         return Columns(arrays, table)
+    if any(frame(each) is not None for each in values):
+        return None  # tables that belong together, and nobody says how
     told, together = _fields(values)
     key = next(name for name in (KEY, *(f"{KEY} {n}" for n in range(99))) if name not in told)
     return Columns(

@@ -90,7 +90,7 @@ def _written() -> dict[tuple[int, str], int]:
                     own.append((int(number), str(path)))
     if own:  # what was written to Python's objects counts as well
         for each in gc.get_objects():
-            if isinstance(each, io.TextIOWrapper | io.BufferedWriter | io.BufferedRandom):
+            if issubclass(type(each), (io.TextIOWrapper, io.BufferedWriter, io.BufferedRandom)):
                 with suppress(OSError, ValueError):
                     each.flush()
     return {(number, path): os.lseek(number, 0, os.SEEK_CUR) for number, path in own}

@@ -12,6 +12,7 @@ import time
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import suppress
+from functools import cached_property
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -25,7 +26,7 @@ from dpaudit.certificate import Finding
 from dpaudit.finding_table import FindingTable
 from dpaudit.project import Subject
 
-__all__ = ["loading_findings"]
+__all__ = ["kept_by_load", "loading_findings"]
 
 FEWEST = 8
 """Rows, so that those of one unit are few."""
@@ -36,7 +37,9 @@ LARGEST = 10_000_000
 _DELIMITED = {".csv": ",", ".tsv": "\t", ".txt": ","}
 
 
-def loading_findings(subject: Subject, source: str, loaded: Any, seed: int) -> list[Finding]:
+def loading_findings(
+    subject: Subject, source: str, loaded: Any, seed: int
+) -> tuple[list[Finding], int]:
     """Load the file without one line, for the lines of extreme or rare entries.
 
     One unit's lines may be joined in ``load``, so that some rows change; where most of them do, it
@@ -49,23 +52,39 @@ def loading_findings(subject: Subject, source: str, loaded: Any, seed: int) -> l
         seed: that it was loaded with.
 
     Returns:
-        One at most.
+        One finding at most, and how often the file was loaded without one line.
     """
     path = Path(source)
     whole = _rows(loaded)
     if whole is None or not _readable(path) or len(whole) < FEWEST:
-        return []
+        return [], 0
     lines = path.read_bytes().splitlines(keepends=True)
     if _most_change(whole, _loaded(subject, path, lines, seed + 1)):
-        return []
-    start = time.monotonic()
+        return [], 0
+    start, made = time.monotonic(), 0
     for number in _telling(lines, _DELIMITED[path.suffix]):
         rest = lines[:number] + lines[number + 1 :]
-        if _most_change(whole, _loaded(subject, path, rest, seed)):
-            return [FindingTable(__name__)("load-mixes-rows", line=number + 1)]
+        other = _loaded(subject, path, rest, seed)
+        made += other is not None
+        if _most_change(whole, other):
+            return [FindingTable(__name__)("load-mixes-rows", line=number + 1)], made
         if time.monotonic() - start > SECONDS:
             break
-    return []
+    return [], made
+
+
+def kept_by_load(subject: Subject, before: dict[str, Any]) -> list[Finding]:
+    """What load has left in the subject, which every later run finds there.
+
+    Args:
+        subject: after load.
+        before: its attributes before, by name.
+    """
+    members = [each for base in type(subject).__mro__ for each in vars(base).items()]
+    cached = {name for name, each in members if isinstance(each, cached_property)}
+    after = {name: each for name, each in vars(subject).items() if name not in cached}
+    names = [name for name, each in after.items() if before.get(name, before) is not each]
+    return [FindingTable(__name__)("load-keeps", name=names[0])] if names else []
 
 
 def _readable(path: Path) -> bool:

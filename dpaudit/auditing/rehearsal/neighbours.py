@@ -6,29 +6,36 @@ stand in a certificate.
 
 from __future__ import annotations
 
+import itertools
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dpaudit.auditing.rehearsal.columns import Columns
 from dpaudit.auditing.rehearsal.constants import constants_of
+from dpaudit.auditing.rehearsal.rows import (
+    HEAVY,
+    added,
+    chosen,
+    ends,
+    numbered,
+    told,
+    variants,
+    without,
+    zeroed,
+)
+from dpaudit.auditing.rehearsal.sizes import few, inserted, of_sizes
 from dpaudit.plan import AddRemove, MetricBall, Plan, Relation, ReplaceOne
 from dpaudit.project import Move, Subject
 
 __all__ = ["derived", "elsewhere", "moves"]
 
-BEYOND = 1e3
-"""How far beyond the range of a column an extreme value lies, in units of that range."""
 EVERY = 60
 """So many units are moved one by one, where runs are quick."""
-HEAVY = 25
-"""How many more rows than any other a heavy unit has."""
-NEW = "a category that is not in the data"
 
 
 def moves(
@@ -82,6 +89,9 @@ def derived(
     if isinstance(relation, AddRemove | ReplaceOne):
         yield from _built(_divided(table, relation))
         yield from _built(_at_constants(table, relation, constants))
+        yield from _built(few(table, relation))
+        yield from _built(inserted(table, relation))
+        yield from _built(of_sizes(table, relation, constants))
         yield from _built(_every_unit(table, relation))
 
 
@@ -109,22 +119,22 @@ def _far(
 ) -> Iterator[Move]:
     rows = np.arange(len(table))
     if not isinstance(relation, AddRemove | ReplaceOne):
-        zero = _zeroed(table)
+        zero = zeroed(table)
         if zero:
             yield Move(table.changed(rows, zero), "every unit zeroed")
         return
     mixed = {name: each[rng.permutation(len(table))] for name, each in table.values().items()}
     shuffled = replace(table, arrays={**table.arrays, **mixed})
     yield Move(shuffled, "values shuffled among all rows")
-    yield Move(table.changed(rows, _told(table, 0)), "every row given the values of row 0")
+    yield Move(table.changed(rows, told(table, 0)), "every row given the values of row 0")
     cycled = table
     for place, constant in enumerate(constants):
-        values = _numbered(table, constant)
+        values = numbered(table, constant)
         cycled = cycled.changed(rows[place :: len(constants)], values)
     if constants and table.numbers():
         yield Move(cycled, "every row given numbers of the plan and the code")
     if isinstance(relation, AddRemove) and len(table) > 3:
-        yield Move(_without(table, np.arange(0, len(table), 2)), "every second row removed")
+        yield Move(without(table, np.arange(0, len(table), 2)), "every second row removed")
         yield Move(table.take([0]), "all rows but row 0 removed")
 
 
@@ -140,59 +150,55 @@ def _built(found: Iterator[Move]) -> Iterator[Move]:
                 yield made
 
 
-def _told(table: Columns, row: int) -> dict[str, Any]:
-    return {name: each[row] for name, each in table.values().items()}
-
-
 # -- by relation ----------------------------------------------------------------------------------
 
 
 def _add_remove(table: Columns, _: Relation, rng: np.random.Generator) -> Iterator[Move]:
-    for label, rows in _chosen(table, rng):
+    for label, rows in chosen(table, rng):
         if len(rows) < len(table):
-            yield Move(_without(table, rows), f"{label} removed")
+            yield Move(without(table, rows), f"{label} removed")
     label = "a row" if table.unit is None else "a unit of one row"
-    for what, values, extreme in _variants(table):
-        yield from _added(table, [0], values, f"{label} added with {what}", extreme)
+    for what, values, extreme in variants(table):
+        yield from added(table, [0], values, f"{label} added with {what}", extreme)
     if table.unit != table.key:  # a unit may have several rows
         most = HEAVY + max(map(len, table.units()))
-        yield from _added(table, [0] * most, {}, f"a unit of {most} rows added")
+        yield from added(table, [0] * most, {}, f"a unit of {most} rows added")
         others = np.resize(rng.permutation(len(table)), most).tolist()
-        told = f"a unit of {most} rows that are each another unit's added"
-        yield from _added(table, others, {}, told)
+        recipe = f"a unit of {most} rows that are each another unit's added"
+        yield from added(table, others, {}, recipe)
     one = table.take([0])
     if len(table) > 1:
         yield Move(one.take([]), "the only row removed", True, one)
 
 
 def _replace(table: Columns, _: Relation, rng: np.random.Generator) -> Iterator[Move]:
-    chosen = list(_chosen(table, rng))
-    for label, rows in chosen:
+    found = list(chosen(table, rng))
+    for label, rows in found:
         others = np.setdiff1d(np.arange(len(table)), rows)
         if len(others):
-            values = _told(table, int(rng.choice(others)))
+            values = told(table, int(rng.choice(others)))
             yield Move(table.changed(rows, values), f"{label} given the values of another row")
-    label, rows = chosen[0]
-    for what, values, extreme in _variants(table):
+    label, rows = found[0]
+    for what, values, extreme in variants(table):
         yield Move(table.changed(rows, values), f"{label} given {what}", extreme)
 
 
 def _zero(table: Columns, _: Relation, rng: np.random.Generator) -> Iterator[Move]:
-    zero = _zeroed(table)
+    zero = zeroed(table)
     if not zero:
         return
-    chosen = list(_chosen(table, rng))
-    for label, rows in chosen:
+    found = list(chosen(table, rng))
+    for label, rows in found:
         yield Move(table.changed(rows, zero), f"{label} zeroed")
-    label, rows = chosen[0]
-    for what, values, extreme in _variants(table):
+    label, rows = found[0]
+    for what, values, extreme in variants(table):
         x = table.changed(rows, values)
         yield Move(x.changed(rows, zero), f"{label}, with {what}, zeroed", extreme, x)
 
 
 def _divided(table: Columns, relation: Relation) -> Iterator[Move]:
     """Half of the units at one end and half at the other: where one unit decides a majority."""
-    low, top = _ends(table.numbers())
+    low, top = ends(table.numbers())
     units, what = table.units(), "row" if table.unit is None else "unit"
     if not top or len(units) < 2:
         return
@@ -200,38 +206,27 @@ def _divided(table: Columns, relation: Relation) -> Iterator[Move]:
     for above in (half, half + 1):
         x = table.changed(np.arange(len(table)), low).changed(np.concatenate(units[:above]), top)
         if isinstance(relation, AddRemove):
-            told = f"{what} 0 of {above} with the largest values removed"
-            yield Move(_without(x, units[0]), told, True, x)
+            recipe = f"{what} 0 of {above} with the largest values removed"
+            yield Move(without(x, units[0]), recipe, True, x)
         else:
-            told = f"{what} 0 moved from the largest to the smallest values, as {above} {what}s are"
-            yield Move(x.changed(units[0], low), told, True, x)
+            recipe = f"{what} 0 moved from the largest to the smallest, as {above} {what}s are"
+            yield Move(x.changed(units[0], low), recipe, True, x)
 
 
 def _at_constants(table: Columns, relation: Relation, constants: Sequence[float]) -> Iterator[Move]:
-    """A unit whose numbers are one of the plan's or the code's."""
-    for place, constant in enumerate(constants):
-        values = _numbered(table, constant)
-        told = f"number {place} of the plan and the code"
+    """A unit whose numbers are one of the plan's or the code's, or between two of them."""
+    ordered = sorted(constants)
+    between = [(low + high) / 2 for low, high in itertools.pairwise(ordered)]
+    numbers = [(number, f"number {place}") for place, number in enumerate(constants)]
+    numbers += [
+        (number, f"the middle of two numbers ({place})") for place, number in enumerate(between)
+    ]
+    for number, name in numbers:
+        values, told_as = numbered(table, number), f"{name} of the plan and the code"
         if values and isinstance(relation, AddRemove):
-            yield from _added(table, [0], values, f"a unit of {told} added", True)
+            yield from added(table, [0], values, f"a unit of {told_as} added", True)
         elif values:
-            yield Move(table.changed([0], values), f"row 0 given {told}", True)
-
-
-def _numbered(table: Columns, number: float) -> dict[str, Any]:
-    """A number for every column that can hold it."""
-    values: dict[str, Any] = {}
-    for name, each in table.numbers().items():
-        if each.dtype.kind == "f":
-            values[name] = number
-        else:
-            info = np.iinfo(each.dtype)
-            values[name] = int(min(max(round(number), info.min), info.max))
-    return _accepted(table, values)
-
-
-def _accepted(table: Columns, values: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in values.items() if table.accepts(name, value)}
+            yield Move(table.changed([0], values), f"row 0 given {told_as}", True)
 
 
 def _every_unit(table: Columns, relation: Relation) -> Iterator[Move]:
@@ -241,11 +236,11 @@ def _every_unit(table: Columns, relation: Relation) -> Iterator[Move]:
         return
     for number, rows in enumerate(units[:EVERY]):
         if isinstance(relation, AddRemove):
-            yield Move(_without(table, rows), f"unit {number} removed")
+            yield Move(without(table, rows), f"unit {number} removed")
             continue
         other = (number + 1) % len(units)
-        told = f"unit {number} given the values of unit {other}"
-        yield Move(table.changed(rows, _told(table, int(units[other][0]))), told)
+        recipe = f"unit {number} given the values of unit {other}"
+        yield Move(table.changed(rows, told(table, int(units[other][0]))), recipe)
 
 
 def _within_ball(table: Columns, relation: Relation, rng: np.random.Generator) -> Iterator[Move]:
@@ -255,7 +250,7 @@ def _within_ball(table: Columns, relation: Relation, rng: np.random.Generator) -
     if len(names) != 1:  # of several columns the norm of a row is not known
         return
     (name,) = names
-    for label, rows in _chosen(table, rng):
+    for label, rows in chosen(table, rng):
         row = np.atleast_1d(np.asarray(table.arrays[name][rows[0]], dtype=np.float64))
         for what, way in (("along its first axis", np.eye(row.size)[0]), ("at random", None)):
             step = rng.normal(size=row.size) if way is None else way
@@ -264,133 +259,3 @@ def _within_ball(table: Columns, relation: Relation, rng: np.random.Generator) -
                 table.arrays[name].shape[1:]
             )
             yield Move(table.changed(rows[:1], {name: moved}), f"{label} moved {what}")
-
-
-# -- units and rows -------------------------------------------------------------------------------
-
-
-def _chosen(table: Columns, rng: np.random.Generator) -> Iterator[tuple[str, NDArray[np.intp]]]:
-    """Units worth a move, each once: with most rows, with extreme or rare values, and at random.
-
-    Which unit that is, is told only of those at random: of the others it would tell of the data.
-    """
-    units = table.units()
-    own = {int(row): number for number, rows in enumerate(units) for row in rows}
-    what = "row" if table.unit is None else "unit"
-    numbers: dict[int, str] = {}
-    if table.unit is not None:
-        numbers[int(np.argmax([len(rows) for rows in units]))] = "the unit with most rows"
-    for name, each in list(table.numbers().items())[:4]:
-        sizes = np.nan_to_num(each.reshape(len(each), -1).astype(np.float64))
-        lengths = np.abs(sizes).max(axis=1)
-        for row, which in (
-            (np.argmax(lengths), "largest size"),
-            (np.argmax(sizes[:, 0]), "largest value"),
-            (np.argmin(sizes[:, 0]), "smallest value"),
-        ):
-            numbers.setdefault(own[int(row)], f"the {what} with the {which} of {name}")
-    for told, place in table.rare():
-        numbers.setdefault(own[place], f"a {what} with {told}")
-    for number in rng.integers(len(units), size=2).tolist():
-        numbers.setdefault(number, f"{what} {number}")
-    for number, label in numbers.items():
-        yield label, units[number]
-
-
-def _ends(numbers: Mapping[str, NDArray[Any]]) -> tuple[dict[str, Any], dict[str, Any]]:
-    """The smallest and the largest values of columns."""
-    low = {name: np.nanmin(each, axis=0) for name, each in numbers.items()}
-    top = {name: np.nanmax(each, axis=0) for name, each in numbers.items()}
-    return {n: _plain(each) for n, each in low.items()}, {n: _plain(e) for n, e in top.items()}
-
-
-def _plain(number: Any) -> Any:
-    """A number of Python's, which is what columns of objects hold."""
-    return number.item() if np.ndim(number) == 0 else number
-
-
-def _without(table: Columns, rows: NDArray[np.intp]) -> Columns:
-    return table.take(np.delete(np.arange(len(table)), rows))
-
-
-def _added(
-    table: Columns,
-    rows: Sequence[int],
-    values: Mapping[str, Any],
-    recipe: str,
-    extreme: bool = False,
-) -> Iterator[Move]:
-    """Copies of rows after all others, as those of a new unit; none where it can have no name."""
-    new = np.arange(len(table), len(table) + len(rows))
-    longer = table.take([*range(len(table)), *rows]).changed(new, values)
-    named = {table.unit: new.reshape(1, -1), table.key: new.reshape(-1, 1)}
-    for name, groups in named.items():
-        labels = [] if name is None else table.unused(name, len(groups))
-        if name is not None and len(labels) < len(groups):
-            return
-        for which, label in zip(groups, labels, strict=False):
-            longer = longer.changed(which, {str(name): label})
-    yield Move(longer, recipe, extreme)
-
-
-def _zeroed(table: Columns) -> dict[str, Any]:
-    truths = {name: False for name, each in table.values().items() if each.dtype.kind == "b"}
-    return _numbered(table, 0.0) | truths
-
-
-def _variants(table: Columns) -> Iterator[tuple[str, dict[str, Any], bool]]:
-    """Values of a row: as the data have them, and (True) as they have not, but others could."""
-    for what, values, extreme in _wanted(table):
-        values = _accepted(table, values)
-        if values:
-            yield what, values, extreme
-
-
-def _wanted(table: Columns) -> Iterator[tuple[str, dict[str, Any], bool]]:
-    columns, numbers = table.values(), table.numbers()
-    reals = [name for name, each in numbers.items() if each.dtype.kind == "f"]
-    words = [name for name, each in columns.items() if _is_text(each)]
-    if numbers:
-        low, top = _ends(numbers)
-        yield "the largest values", top, False
-        yield "the smallest values", low, False
-        yield "values far above all others", _beyond(numbers, 1), True
-        yield "values far below all others", _beyond(numbers, -1), True
-    if reals:
-        yield "NaN", dict.fromkeys(reals, np.nan), True
-    if words:
-        yield NEW, dict.fromkeys(words, NEW), True
-    for name, each in columns.items():
-        whole = _elements(each)
-        if whole:
-            yield "a list of all elements", {name: whole}, False
-            yield "a list of one element many times", {name: whole[:1] * HEAVY}, False
-
-
-def _elements(column: NDArray[Any]) -> list[Any]:
-    """What lists in a column hold, each once; nothing if it holds anything but lists."""
-    if column.dtype.kind != "O" or not all(isinstance(each, list) for each in column):
-        return []
-    found: list[Any] = []
-    for element in (element for each in column for element in each):
-        if element not in found:
-            found.append(element)
-    return found
-
-
-def _is_text(column: NDArray[Any]) -> bool:
-    return column.dtype.kind == "O" and all(isinstance(each, str) for each in column)
-
-
-def _beyond(numbers: dict[str, NDArray[Any]], sign: int) -> dict[str, Any]:
-    moved: dict[str, Any] = {}
-    for name, each in numbers.items():
-        high, low = np.nanmax(each), np.nanmin(each)
-        width = max(float(high) - float(low), abs(float(high)), abs(float(low)), 1.0)
-        far = (float(high) if sign > 0 else float(low)) + sign * BEYOND * width
-        if each.dtype.kind in "iu":
-            info = np.iinfo(each.dtype)
-            moved[name] = int(min(max(far, info.min), info.max))
-        else:
-            moved[name] = far
-    return moved

@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dpaudit.auditing.rehearsal.neighbours import NEW, derived, elsewhere
+from dpaudit.auditing.rehearsal.neighbours import derived, elsewhere
+from dpaudit.auditing.rehearsal.rows import NEW
 from dpaudit.plan import AddRemove, MetricBall, ReplaceOne, ZeroOut
 
 ROWS = [0.5, 3.0, -2.0, 1.0]
