@@ -97,7 +97,7 @@ class PLDAccountant(Accountant):
     """Numerical composition of dominating pairs (Zhu, Dong and Wang 2022, Theorem 10).
 
     For fixed mechanisms, or such as are chosen adaptively from a set with the same dominating pair
-    at each step; parameters that depend on earlier outputs need an odometer.
+    at each step; parameters that depend on earlier outputs need a filter.
     """
 
     kind: ClassVar[str] = AccountantName.PLD
