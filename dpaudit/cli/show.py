@@ -14,12 +14,11 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from dpaudit.certificate import Severity, Verdict
+from dpaudit.certificate import AuditRecord, Certificate, Finding, Severity, Verdict
 from dpaudit.errors import InputError
 from dpaudit.reporting.wording.headline import rests_on
 
 if TYPE_CHECKING:
-    from dpaudit.certificate import AuditRecord, Certificate, Finding
     from dpaudit.workflow.attacking import AuditOutcome
     from dpaudit.workflow.verifying import Verification
 

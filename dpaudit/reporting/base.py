@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
 from dpaudit import files
+from dpaudit.certificate import Certificate
 from dpaudit.errors import InputError
 
 if TYPE_CHECKING:
-    from dpaudit.certificate import Certificate
     from dpaudit.integrations.dp_accounting import SecondOpinion
 
 __all__ = [

@@ -7,13 +7,12 @@ from collections.abc import Sequence
 from itertools import pairwise
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dpaudit.accounting import CurvePoint, Guarantee
+from dpaudit.mechanisms.pairs import Floats
 
 __all__ = ["best_odds", "densified", "probability", "proved_points", "thinned", "trade_off"]
 
-Floats = NDArray[np.float64]
 
 _LARGEST_EXPONENT = 700.0
 

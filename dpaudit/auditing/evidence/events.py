@@ -16,11 +16,11 @@ from numpy.typing import ArrayLike, NDArray
 from dpaudit.auditing.evidence.tilt import smoothed_rates
 from dpaudit.auditing.evidence.types import Direction, Event, as_scores, confidence_failure
 from dpaudit.errors import InputError
+from dpaudit.mechanisms.pairs import Floats
 from dpaudit.validate import integer_at_least, probability
 
 __all__ = ["choose_event", "expected_lower_bound", "pilot_size"]
 
-Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
 _THRESHOLDS = 200  # cuts for one-sided events

@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from dpaudit.errors import InputError
 from dpaudit.fields import Checked, Count, Natural, Record
+from dpaudit.mechanisms.pairs import Floats
 from dpaudit.validate import open_fraction, real_array
 
 __all__ = [
@@ -24,8 +25,6 @@ __all__ = [
     "deltas_of",
     "json_number",
 ]
-
-Floats = NDArray[np.float64]
 
 
 _LEAST = math.ulp(0.0)

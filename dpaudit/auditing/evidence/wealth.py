@@ -6,15 +6,15 @@ import math
 from collections.abc import Sequence
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from dpaudit.auditing.evidence.bets import Bets, NullPoint, quantile_edges, tail_bets
 from dpaudit.auditing.evidence.types import as_scores
 from dpaudit.errors import InputError
+from dpaudit.mechanisms.pairs import Floats
 
 __all__ = ["Wealth"]
 
-Floats = NDArray[np.float64]
 
 PILOT_PAIRS = 64
 

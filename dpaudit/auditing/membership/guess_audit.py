@@ -12,7 +12,6 @@ from dpaudit.auditing.execution import Execution
 from dpaudit.auditing.membership.claims import MembershipNull, require_family
 from dpaudit.auditing.membership.guessing import (
     Flags,
-    Floats,
     OneRunEvidence,
     Rule,
     default_rules,
@@ -23,6 +22,7 @@ from dpaudit.auditing.membership.roc import Roc, require_both_kinds
 from dpaudit.auditing.membership.shadows import Role, generator
 from dpaudit.certificate import AuditRecord
 from dpaudit.errors import InputError
+from dpaudit.mechanisms.pairs import Floats
 
 __all__ = ["GuessAudit"]
 

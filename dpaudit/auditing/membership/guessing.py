@@ -23,10 +23,10 @@ from dpaudit.auditing.membership.claims import bound_as_json
 from dpaudit.certificate import Claim
 from dpaudit.errors import InputError
 from dpaudit.fields import Checked, Natural
+from dpaudit.mechanisms.pairs import Floats
 
 __all__ = ["Guesses", "OneRunEvidence", "Rule", "default_rules", "guess", "require_fair_coins"]
 
-Floats = NDArray[np.float64]
 Flags = NDArray[np.bool_]
 
 _BOTH_SIDES = (1, 2, 4, 8, 16)

@@ -12,11 +12,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dpaudit.errors import InputError
+from dpaudit.mechanisms.pairs import Floats
 from dpaudit.validate import real_array
 
 __all__ = ["lira_offline", "lira_online", "logit_confidence"]
 
-Floats = NDArray[np.float64]
 Flags = NDArray[np.bool_]
 
 _ENOUGH = 32

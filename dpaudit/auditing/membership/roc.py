@@ -10,11 +10,11 @@ from numpy.typing import ArrayLike, NDArray
 
 from dpaudit.auditing.evidence.types import as_scores
 from dpaudit.errors import InputError
+from dpaudit.mechanisms.pairs import Floats
 from dpaudit.validate import probability
 
 __all__ = ["Roc", "require_both_kinds"]
 
-Floats = NDArray[np.float64]
 Flags = NDArray[np.bool_]
 
 LOW_RATES = (0.001, 0.01)

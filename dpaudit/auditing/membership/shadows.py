@@ -14,10 +14,10 @@ from dpaudit.auditing.distinguishing.experiment import sentence
 from dpaudit.auditing.evidence.types import as_scores
 from dpaudit.auditing.execution import Mapped
 from dpaudit.errors import DpAuditError, InputError
+from dpaudit.mechanisms.pairs import Floats
 
 __all__ = ["Role", "Train", "balanced_masks", "generator", "random_masks", "train_models"]
 
-Floats = NDArray[np.float64]
 Flags = NDArray[np.bool_]
 
 Train = Callable[[Flags, np.random.Generator], Any]

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dpaudit.certificate import Finding
 from dpaudit.finding_table import FindingTable
+from dpaudit.mechanisms.pairs import Floats
 
 __all__ = ["repeats"]
 
-Floats = NDArray[np.float64]
 
 FALSE_COINCIDENCE = 1e-3
 

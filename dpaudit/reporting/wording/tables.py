@@ -7,20 +7,17 @@ import re
 import shlex
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from dpaudit import files
 from dpaudit.accounting import AccountantName
-from dpaudit.certificate import Finding, Severity
+from dpaudit.certificate import AuditRecord, Certificate, Claim, Finding, Severity
 from dpaudit.mechanisms import Norm
 from dpaudit.numbers import plain, up
 from dpaudit.plan import Invocation, Plan, Sampling
 from dpaudit.reporting.text import compact
 from dpaudit.reporting.wording import words
 from dpaudit.tables import inline
-
-if TYPE_CHECKING:
-    from dpaudit.certificate import AuditRecord, Certificate, Claim
 
 __all__ = [
     "ComparedRow",

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from urllib.parse import quote
 
-if TYPE_CHECKING:
-    from dpaudit.certificate import SubjectRecord
+from dpaudit.certificate import SubjectRecord
 
 __all__ = ["location"]
 
