@@ -22,15 +22,6 @@ if TYPE_CHECKING:
     from dpaudit.workflow.attacking import AuditOutcome
     from dpaudit.workflow.verifying import Verification
 
-__all__ = [
-    "answering",
-    "audit",
-    "certificate",
-    "inventory",
-    "verification",
-    "written",
-]
-
 _COLOURS = {
     Verdict.CERTIFIED: "green",
     Verdict.UNPROVEN: "yellow",

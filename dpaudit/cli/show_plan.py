@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from dpaudit.project.describing import Description, Parameter
     from dpaudit.workflow.calibrating import Calibrated
 
-__all__ = ["calibrated", "descriptions"]
-
 
 @answering()
 def descriptions(described: Sequence[Description], *, as_json: bool) -> None:

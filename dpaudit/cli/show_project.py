@@ -16,8 +16,6 @@ from dpaudit.reporting.text import visible
 from dpaudit.workflow import summary
 from dpaudit.workflow.outcomes import ProjectOutcome, Status
 
-__all__ = ["checked", "scaffolded"]
-
 _COLOURS = {
     Status.CERTIFIED: "green",
     Status.UNPROVEN: "yellow",

@@ -13,8 +13,6 @@ from dpaudit.auditing.replaying.replay import Comparison
 from dpaudit.cli.show import answering
 from dpaudit.workflow.replaying import Replayed, share
 
-__all__ = ["neighbours", "one_neighbour"]
-
 MOST_ROWS = 20
 
 

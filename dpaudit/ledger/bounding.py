@@ -21,8 +21,6 @@ from dpaudit.mechanisms import ExponentialMechanism, Norm
 from dpaudit.mechanisms.pairs import Floats
 from dpaudit.plan import AddRemove, Contribution, Invocation
 
-__all__ = ["Units", "bounded_total", "cells_of", "first_rows", "quantile_utilities"]
-
 Whole = NDArray[np.int64]
 
 _GRID_BITS = 26

@@ -48,8 +48,6 @@ from dpaudit.mechanisms.base import Released
 from dpaudit.mechanisms.continual.release import Continual
 from dpaudit.plan import Invocation, Plan
 
-__all__ = ["Ledger"]
-
 _Drawn = TypeVar("_Drawn")
 
 

@@ -39,8 +39,6 @@ from dpaudit.mechanisms.base import as_released
 from dpaudit.mechanisms.continual.release import PrefixSums
 from dpaudit.plan import FixedSizeSampling, Invocation, Plan
 
-__all__ = ["SecureNoise"]
-
 GRID_BITS = 40
 """The grid has between 2^40 and 2^41 steps to the scale of the noise."""
 

@@ -16,15 +16,6 @@ from dpaudit.errors import InputError
 if TYPE_CHECKING:
     from dpaudit.integrations.dp_accounting import SecondOpinion
 
-__all__ = [
-    "ENTRY_POINTS",
-    "Renderer",
-    "render_to",
-    "renderer_for",
-    "require_shown",
-    "suffixes",
-]
-
 ENTRY_POINTS = "dpaudit.renderers"
 """Group of the entry points by which an installed package offers its renderers."""
 

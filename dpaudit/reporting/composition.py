@@ -15,8 +15,6 @@ from dpaudit.certificate import Certificate
 from dpaudit.errors import UnsupportedError
 from dpaudit.plan import Invocation, Plan
 
-__all__ = ["Growth", "Step", "growth", "quick_accountant"]
-
 _RUNS = (2, 3, 5, 10)
 _POINTS = 16
 _POINTS_OF_MANY = 8

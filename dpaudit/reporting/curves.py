@@ -11,9 +11,6 @@ import numpy as np
 from dpaudit.accounting import CurvePoint, Guarantee
 from dpaudit.mechanisms.pairs import Floats
 
-__all__ = ["best_odds", "densified", "probability", "proved_points", "thinned", "trade_off"]
-
-
 _LARGEST_EXPONENT = 700.0
 
 

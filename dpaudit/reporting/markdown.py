@@ -17,8 +17,6 @@ from dpaudit.reporting.wording import tables, words
 if TYPE_CHECKING:
     from jinja2 import Template
 
-__all__ = ["MarkdownRenderer"]
-
 
 class MarkdownRenderer(Renderer):
     """The facts of the report without its figures."""

@@ -19,8 +19,6 @@ from dpaudit.reporting.wording.statement import Statement, statement
 if TYPE_CHECKING:
     from dpaudit.integrations.dp_accounting import SecondOpinion
 
-__all__ = ["AuditView", "View", "view", "views"]
-
 
 @dataclass(frozen=True, eq=False)
 class AuditView:

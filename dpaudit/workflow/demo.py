@@ -9,8 +9,6 @@ from dpaudit.project.targets import find_subject, parse_settings
 from dpaudit.workflow.owner import with_owner
 from dpaudit.workflow.running import OWNER, run_subject, save
 
-__all__ = ["run_demo"]
-
 DEMO_SUBJECT = "private_bo.local:LDPMoMAGPUCB"
 """Looked up by name: the toolkit never imports the algorithms."""
 
@@ -23,7 +21,6 @@ DEMO_SETTINGS = (
     "width_multiplier=0.03",
 )
 """Prices scaled to ±0.7 by public constants; k and the width as experiments choose them."""
-
 
 FEW_NEIGHBOURS = 1
 """A demonstration is not to take long; dpaudit check tries them all."""

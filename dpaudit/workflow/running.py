@@ -26,8 +26,6 @@ from dpaudit.workflow.rehearsing import rehearsed_on
 OWNER = "owner.json"
 """File of what the owner of the data alone may see."""
 
-__all__ = ["OWNER", "ledger_record", "run_subject", "save"]
-
 
 def run_subject(
     name: str,

@@ -12,8 +12,6 @@ from dpaudit.fields import Checked, NonNegative, Probability
 from dpaudit.plan import Invocation, PrivacyUnit, Relation
 from dpaudit.validate import shown
 
-__all__ = ["Filter", "refuse_slack", "share_of"]
-
 
 @dataclass(eq=False)
 class Filter(Checked, ABC):

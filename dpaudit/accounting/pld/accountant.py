@@ -15,8 +15,6 @@ from dpaudit.accounting.proved import AccountantName
 from dpaudit.mechanisms.pairs import Floats
 from dpaudit.plan import Invocation
 
-__all__ = ["PLDAccountant", "PLDComposition", "compose_terms"]
-
 
 class PLDComposition(Composition):
     """Composed dominating pairs, both directions of the relation; the worse one counts.

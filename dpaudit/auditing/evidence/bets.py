@@ -24,9 +24,6 @@ from numpy.typing import ArrayLike
 from dpaudit.auditing.evidence.types import as_scores
 from dpaudit.mechanisms.pairs import Floats
 
-__all__ = ["Bets", "NullPoint", "quantile_edges", "tail_bets"]
-
-
 # Tail probabilities of the pooled pilot at which events are cut; rarer ones cannot be seen early.
 LEVELS = (0.01, 0.02, 0.04, 0.08, 0.15, 0.25, 0.37, 0.5)
 # Stakes as fractions of the largest admissible one; below 1, so that no bet can lose everything.

@@ -34,8 +34,6 @@ from dpaudit.errors import InputError
 from dpaudit.mechanisms.pairs import Floats
 from dpaudit.validate import probability, real_array
 
-__all__ = ["CurveEProcess", "EpsilonEProcess", "curve_points"]
-
 Curve = Callable[[Floats], ArrayLike]
 
 _LARGEST_EPSILON = 64.0

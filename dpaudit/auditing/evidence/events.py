@@ -19,8 +19,6 @@ from dpaudit.errors import InputError
 from dpaudit.mechanisms.pairs import Floats
 from dpaudit.validate import integer_at_least, probability
 
-__all__ = ["choose_event", "expected_lower_bound", "pilot_size"]
-
 Integers = NDArray[np.int64]
 
 _THRESHOLDS = 200  # cuts for one-sided events

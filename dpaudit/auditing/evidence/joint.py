@@ -30,8 +30,6 @@ from dpaudit.auditing.evidence.types import PairCounts, confidence_failure
 from dpaudit.mechanisms.pairs import Floats
 from dpaudit.validate import non_negative, open_fraction, probability
 
-__all__ = ["joint_lower_bound", "joint_p_value", "likelihood_ratio", "likelihood_region"]
-
 Integers = NDArray[np.int64]
 
 _TIE = 1e-9  # outcomes this close to the observed one count as equally extreme

@@ -27,8 +27,6 @@ from numpy.typing import NDArray
 from dpaudit.auditing.evidence.types import PairCounts
 from dpaudit.mechanisms.pairs import Floats
 
-__all__ = ["Box", "Region", "clopper_pearson", "null_supremum", "region_probability"]
-
 Integers = NDArray[np.int64]
 
 _CELL = 0.4  # width in standard errors: an excess of about 2 % of the probability

@@ -15,9 +15,6 @@ from dpaudit.errors import InputError
 from dpaudit.mechanisms.pairs import Floats
 from dpaudit.validate import integer_at_least, non_negative, probability
 
-__all__ = ["check_counts", "one_run_lower_bound", "one_run_p_value"]
-
-
 _STEP = 0.005  # of the grid of epsilons
 _BLOCK = 32  # grid points that are looked at together
 

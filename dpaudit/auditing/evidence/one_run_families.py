@@ -23,17 +23,6 @@ from dpaudit.mechanisms.pairs import Floats
 from dpaudit.plan import Plan
 from dpaudit.validate import non_negative, positive, probability
 
-__all__ = [
-    "CurveFamily",
-    "Least",
-    "approximate_least",
-    "curve_least",
-    "gaussian_family",
-    "gaussian_least",
-    "largest_refuted",
-    "scaled_family",
-]
-
 Least = Callable[[Floats], Floats]
 """For P(S) in [0, 1], shape (n,), the least Q(S) that a curve allows, shape (n,)."""
 

@@ -31,8 +31,6 @@ from dpaudit.auditing.evidence.one_run_families import CurveFamily, Least, large
 from dpaudit.mechanisms.pairs import Floats
 from dpaudit.validate import open_fraction
 
-__all__ = ["fdp_p_value", "fdp_rejects", "fdp_strength"]
-
 _ROUNDING = 1e-9  # relative; a total this close to the possible counts as possible
 _LEAST_P_VALUE = 1e-18
 

@@ -13,9 +13,6 @@ import numpy as np
 
 from dpaudit.mechanisms.pairs import Floats
 
-__all__ = ["smoothed_rates"]
-
-
 _CLIPS = (0.0, 0.01, 0.03, 0.06, 0.1, 0.15, 0.2, 0.25, 0.3, 0.35, 0.4, 0.45)
 # Log likelihood that a parabola, and any clipping, must gain; more than Akaike's 1, as the models
 # without them extrapolate best to the tails, where the largest epsilons are.

@@ -16,17 +16,6 @@ from dpaudit.fields import Checked, Count, Natural, Record
 from dpaudit.mechanisms.pairs import Floats
 from dpaudit.validate import open_fraction, real_array
 
-__all__ = [
-    "Direction",
-    "Event",
-    "PairCounts",
-    "as_scores",
-    "confidence_failure",
-    "deltas_of",
-    "json_number",
-]
-
-
 _LEAST = math.ulp(0.0)
 
 

@@ -13,9 +13,6 @@ from dpaudit.auditing.evidence.types import as_scores
 from dpaudit.errors import InputError
 from dpaudit.mechanisms.pairs import Floats
 
-__all__ = ["Wealth"]
-
-
 PILOT_PAIRS = 64
 
 

@@ -25,8 +25,6 @@ from dpaudit.errors import InputError
 from dpaudit.mechanisms.pairs import Floats
 from dpaudit.plan import Plan
 
-__all__ = ["MembershipAttack", "audit_membership"]
-
 
 class MembershipAttack(StrEnum):
     """How the scores of the target model are judged."""

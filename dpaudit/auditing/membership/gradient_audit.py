@@ -32,8 +32,6 @@ from dpaudit.certificate import AuditRecord
 from dpaudit.mechanisms.pairs import Floats
 from dpaudit.plan import Plan
 
-__all__ = ["audit_gradient_canary"]
-
 NO_LIMIT = Execution(timeout=None)
 """Trainings may take any time."""
 

@@ -19,8 +19,6 @@ from dpaudit.auditing.membership.gradients import GradientCanary
 from dpaudit.mechanisms.pairs import Floats
 from dpaudit.project import AuditPair
 
-__all__ = ["PRESENT_OR_ABSENT", "GradientDesign", "curve_refuted"]
-
 PRESENT_OR_ABSENT = AuditPair(1.0, 0.0, "a gradient canary is among the examples, or not")
 
 _MOST_DRAWS = 20_000_000

@@ -25,8 +25,6 @@ from dpaudit.mechanisms import Gaussian
 from dpaudit.mechanisms.pairs import Floats
 from dpaudit.plan import AddRemove, Invocation, Plan, PoissonSampling, ZeroOut
 
-__all__ = ["GradientCanary"]
-
 
 @dataclass(frozen=True)
 class GradientCanary(Checked):

@@ -24,8 +24,6 @@ from dpaudit.certificate import AuditRecord
 from dpaudit.errors import InputError
 from dpaudit.mechanisms.pairs import Floats
 
-__all__ = ["GuessAudit"]
-
 
 class GuessAudit:
     """What is decided before anything is trained.

@@ -25,8 +25,6 @@ from dpaudit.errors import InputError
 from dpaudit.fields import Checked, Natural
 from dpaudit.mechanisms.pairs import Floats
 
-__all__ = ["Guesses", "OneRunEvidence", "Rule", "default_rules", "guess", "require_fair_coins"]
-
 Flags = NDArray[np.bool_]
 
 _BOTH_SIDES = (1, 2, 4, 8, 16)

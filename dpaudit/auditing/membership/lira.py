@@ -15,8 +15,6 @@ from dpaudit.errors import InputError
 from dpaudit.mechanisms.pairs import Floats
 from dpaudit.validate import real_array
 
-__all__ = ["lira_offline", "lira_online", "logit_confidence"]
-
 Flags = NDArray[np.bool_]
 
 _ENOUGH = 32

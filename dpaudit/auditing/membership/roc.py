@@ -13,8 +13,6 @@ from dpaudit.errors import InputError
 from dpaudit.mechanisms.pairs import Floats
 from dpaudit.validate import probability
 
-__all__ = ["Roc", "require_both_kinds"]
-
 Flags = NDArray[np.bool_]
 
 LOW_RATES = (0.001, 0.01)

@@ -16,8 +16,6 @@ from dpaudit.auditing.execution import Mapped
 from dpaudit.errors import DpAuditError, InputError
 from dpaudit.mechanisms.pairs import Floats
 
-__all__ = ["Role", "Train", "balanced_masks", "generator", "random_masks", "train_models"]
-
 Flags = NDArray[np.bool_]
 
 Train = Callable[[Flags, np.random.Generator], Any]

@@ -23,12 +23,6 @@ from dpaudit.errors import InputError
 from dpaudit.finding_table import FindingTable
 from dpaudit.mechanisms.pairs import Floats
 
-__all__ = [
-    "FloatReport",
-    "float_findings",
-    "lsb_event",
-]
-
 Release = Callable[[Any, int, np.random.Generator], ArrayLike]
 
 FIRST_LOOK = 100

@@ -8,9 +8,6 @@ from dpaudit.certificate import Finding
 from dpaudit.finding_table import FindingTable
 from dpaudit.mechanisms.pairs import Floats
 
-__all__ = ["repeats"]
-
-
 FALSE_COINCIDENCE = 1e-3
 
 _found = FindingTable(__name__)

@@ -44,13 +44,6 @@ from dpaudit.plan import (
     Sampling,
 )
 
-__all__ = [
-    "contributions",
-    "dp_event",
-    "sampled_event",
-    "to_dp_event",
-]
-
 
 def to_dp_event(plan: Plan) -> dp.DpEvent:
     """The dp-accounting event of a plan, for sequential composition on one unit.

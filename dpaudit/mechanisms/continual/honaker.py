@@ -12,8 +12,6 @@ from dpaudit.mechanisms.continual.noise import NodeNoise, NoiseStream
 from dpaudit.mechanisms.continual.trees import Tree
 from dpaudit.mechanisms.pairs import Floats
 
-__all__ = ["HonakerTree"]
-
 
 @dataclass(frozen=True)
 class HonakerTree(Tree):

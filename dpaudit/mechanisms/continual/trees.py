@@ -12,8 +12,6 @@ from dpaudit.mechanisms.continual.factorization import Factorization
 from dpaudit.mechanisms.continual.noise import NodeNoise, NoiseStream
 from dpaudit.mechanisms.pairs import Floats
 
-__all__ = ["BinaryTree", "Tree"]
-
 
 @dataclass(frozen=True)
 class Tree(Factorization):

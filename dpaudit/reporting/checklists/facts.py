@@ -17,8 +17,6 @@ from dpaudit.mechanisms import Mechanism
 from dpaudit.plan import FixedSizeSampling, MetricBall, Plan, TrustModel
 from dpaudit.reporting.wording.headline import headline
 
-__all__ = ["Facts", "Level", "Rules", "listed"]
-
 _VOCABULARY = tomllib.loads(
     resources.files("dpaudit.reporting.checklists").joinpath("vocabulary.toml").read_text("utf-8")
 )

@@ -10,9 +10,6 @@ from numpy.typing import ArrayLike
 
 from dpaudit.mechanisms.pairs import Floats
 
-__all__ = ["LARGEST", "Dot", "Figure", "Ink", "Key", "Line", "Mark", "Plot", "drawable"]
-
-
 LARGEST = 1e100
 """Larger values are drawn here, as axes cannot span them."""
 

@@ -15,8 +15,6 @@ from dpaudit.reporting.composition import Growth, Step
 from dpaudit.reporting.curves import best_odds, densified, proved_points, trade_off
 from dpaudit.reporting.figures.plot import Dot, Figure, Ink, Key, Line, Mark, Plot
 
-__all__ = ["figures", "growth_figure", "rates"]
-
 
 def figures(certificate: Certificate) -> tuple[Figure, ...]:
     """The privacy and trade-off curves; none where there is neither proof nor attack."""

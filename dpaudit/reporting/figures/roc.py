@@ -15,8 +15,6 @@ from dpaudit.reporting.curves import trade_off
 from dpaudit.reporting.figures.plot import Figure, Ink, Key, Line, Mark, Plot
 from dpaudit.reporting.figures.privacy import rates
 
-__all__ = ["roc_figure", "roc_points"]
-
 _MOST_POINTS = 200
 
 

@@ -18,8 +18,6 @@ from dpaudit.reporting.wording import tables, words
 if TYPE_CHECKING:
     from jinja2 import Environment
 
-__all__ = ["HtmlRenderer", "environment"]
-
 
 class HtmlRenderer(Renderer):
     """One HTML file: no scripts, nothing loaded from elsewhere, for screen and print."""

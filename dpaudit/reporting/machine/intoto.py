@@ -9,8 +9,6 @@ from dpaudit.certificate import Certificate
 from dpaudit.certificate.schema import certificate_schema
 from dpaudit.reporting.base import Renderer
 
-__all__ = ["STATEMENT_TYPE", "InTotoRenderer"]
-
 STATEMENT_TYPE = "https://in-toto.io/Statement/v1"
 """Type of the statement, fixed by the in-toto Attestation Framework."""
 

@@ -8,8 +8,6 @@ from dpaudit import files
 from dpaudit.certificate import Certificate
 from dpaudit.reporting.base import Renderer
 
-__all__ = ["JsonRenderer"]
-
 
 class JsonRenderer(Renderer):
     """What :meth:`dpaudit.certificate.Certificate.save` writes."""

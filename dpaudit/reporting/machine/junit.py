@@ -12,8 +12,6 @@ from dpaudit.reporting.base import Renderer
 from dpaudit.reporting.machine.leaves import leaves
 from dpaudit.reporting.text import visible
 
-__all__ = ["JUnitRenderer"]
-
 _NO_CHARACTER = re.compile("[^\t\n\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 """What XML 1.0 (section 2.2) excludes, and the carriage return, which a parser would change."""
 

@@ -13,8 +13,6 @@ from dpaudit.extras import require
 from dpaudit.reporting.base import Renderer
 from dpaudit.reporting.html.page import HtmlRenderer
 
-__all__ = ["PdfRenderer"]
-
 
 class PdfRenderer(Renderer):
     """A4 pages with bookmarks, vector figures and nothing loaded from elsewhere.

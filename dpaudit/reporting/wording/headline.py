@@ -13,9 +13,6 @@ from dpaudit.numbers import confidence, down, percent, plain, up
 from dpaudit.reporting.curves import best_odds, proved_points
 from dpaudit.reporting.wording import words
 
-__all__ = ["Headline", "Odds", "headline", "rests_on", "strongest_refutation"]
-
-
 _SIGNS = {Verdict.CERTIFIED: "✓", Verdict.UNPROVEN: "?", Verdict.REFUTED: "✗"}
 
 

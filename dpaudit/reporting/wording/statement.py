@@ -17,8 +17,6 @@ from dpaudit.plan import AddRemove, Invocation, MetricBall, Plan, ReplaceOne, Ze
 from dpaudit.reporting.composition import quick_accountant
 from dpaudit.reporting.wording import words
 
-__all__ = ["Assumption", "Statement", "assumptions", "statement"]
-
 _NOTHING = "Nothing is proved."
 _NO_THEOREM = "Not computed: no theorem here covers it."
 

@@ -19,22 +19,6 @@ from dpaudit.reporting.text import compact
 from dpaudit.reporting.wording import words
 from dpaudit.tables import inline
 
-__all__ = [
-    "ComparedRow",
-    "InvocationRow",
-    "SeriesRow",
-    "commands",
-    "compared_rows",
-    "facts",
-    "invocation_rows",
-    "nested_facts",
-    "rehearsal_facts",
-    "replay_command",
-    "series_rows",
-    "sorted_findings",
-    "spaced",
-]
-
 _LONGEST_PAIR = 1000
 _SIDES = ("x", "x_prime")
 _LONGEST_ROW = 100

@@ -10,8 +10,6 @@ from dpaudit.reporting.base import Renderer
 from dpaudit.reporting.checklists.facts import Facts
 from dpaudit.reporting.machine.registry.fields import deployment
 
-__all__ = ["RegistryRenderer"]
-
 _HEAD = (
     "# A draft for the OpenDP deployments registry. What a certificate does not tell is unknown.\n"
     "# Where the schema asks for a choice or a date, a placeholder stands and is listed under\n"

@@ -8,8 +8,6 @@ from urllib.parse import quote
 
 from dpaudit.certificate import SubjectRecord
 
-__all__ = ["location"]
-
 _FILE_AND_LINE = re.compile(r"(?P<file>[^\n]+\.\w{1,8})(?::(?P<line>\d{1,9}))?")
 _PLAN_FILES = (".toml", ".json", ".yaml", ".yml")
 

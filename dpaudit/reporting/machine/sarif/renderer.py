@@ -15,8 +15,6 @@ from dpaudit.reporting.machine.sarif.rules import AUDIT, CLAIM, rule_id, rules
 from dpaudit.reporting.machine.sarif.text import message
 from dpaudit.reporting.wording.headline import headline
 
-__all__ = ["SarifRenderer"]
-
 _SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/os/schemas/sarif-schema-2.1.0.json"
 _LEVELS = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.NOTE: "note"}
 

@@ -9,8 +9,6 @@ from dpaudit.certificate import Finding, Severity
 from dpaudit.reporting.machine.sarif.text import message
 from dpaudit.reporting.wording.words import RULES, SEVERITIES
 
-__all__ = ["AUDIT", "CLAIM", "rule_id", "rules"]
-
 CLAIM = "claim"
 """Rule of the verdict."""
 AUDIT = "audit"
