@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from dpaudit.auditing import audit_subject
 from dpaudit.certificate import Certificate
 from dpaudit.project.targets import find_subject, parse_settings
+from dpaudit.reporting import render_to
 from dpaudit.workflow.owner import with_owner
 from dpaudit.workflow.running import OWNER, run_subject, save
 
@@ -39,9 +41,6 @@ def run_demo(folder: Path, seed: int) -> tuple[Certificate, tuple[Path, ...]]:
     Raises:
         InputError: if the folder holds a ledger that is not the demo's own, or cannot be written.
     """
-    from dpaudit.auditing import audit_subject
-    from dpaudit.reporting import render_to
-
     for name in ("ledger.jsonl", "certificate.json", "report.html", OWNER, FOR_OWNER):
         (folder / name).unlink(missing_ok=True)
     certificate, files = run_subject(

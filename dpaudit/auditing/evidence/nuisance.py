@@ -22,12 +22,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import numpy as np
-from numpy.typing import NDArray
 
-from dpaudit.auditing.evidence.types import PairCounts
+from dpaudit.auditing.evidence.types import Integers, PairCounts
 from dpaudit.mechanisms.pairs import Floats
-
-Integers = NDArray[np.int64]
 
 _CELL = 0.4  # width in standard errors: an excess of about 2 % of the probability
 _TAIL = 1e-13  # what may lie outside the summed range of counts, and is added

@@ -16,6 +16,9 @@ from dpaudit.fields import Checked, Count, Natural, Record
 from dpaudit.mechanisms.pairs import Floats
 from dpaudit.validate import open_fraction, real_array
 
+Flags = NDArray[np.bool_]
+Integers = NDArray[np.int64]
+
 _LEAST = math.ulp(0.0)
 
 

@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 
 from dpaudit.auditing.evidence.one_run_families import CurveFamily, gaussian_family
+from dpaudit.auditing.evidence.types import Flags
 from dpaudit.auditing.execution import Execution
 from dpaudit.auditing.membership.claims import MembershipNull, require_family
 from dpaudit.auditing.membership.guessing import (
-    Flags,
     OneRunEvidence,
     Rule,
     default_rules,
