@@ -172,33 +172,34 @@ def interleaved() -> Row:
     )
 
 
-def rounds(number: int) -> Row:
+def rounds(accountant: str, number: int, reference_rounds: int) -> Row:
     plan = Plan.of(use(Gaussian(1.0), sampling=PoissonSampling(0.01)))
 
     def run(until: int) -> Task:
         def task() -> Result:
-            found = epsilon_after_rounds(plan, DELTA, np.arange(1, until + 1))
+            found = epsilon_after_rounds(plan, DELTA, np.arange(1, until + 1), accountant)
             return Result(float(found[-1]))
 
         return task
 
     def loop() -> Result:
         from dp_accounting import dp_event
+        from dp_accounting.pld import PLDAccountant
         from dp_accounting.rdp import RdpAccountant
 
-        accounts = RdpAccountant()
+        accounts = PLDAccountant() if accountant == "pld" else RdpAccountant()
         event = dp_event.PoissonSampledDpEvent(0.01, dp_event.GaussianDpEvent(1.0))
         epsilon = math.inf
-        for _ in range(number):
+        for _ in range(reference_rounds):
             accounts.compose(event)
             epsilon = float(accounts.get_epsilon(DELTA))
         return Result(epsilon)
 
     return Row(
-        f"epsilon after each of {number} rdp rounds",
-        {f"rdp, {number // 2} rounds": run(number // 2), "rdp": run(number)},
+        f"epsilon after each of {number} {accountant} rounds",
+        {f"{accountant}, {number // 2} rounds": run(number // 2), accountant: run(number)},
         {},
-        {f"dp-accounting rdp, {number} rounds": loop},
+        {f"dp-accounting {accountant}, {reference_rounds} rounds": loop},
     )
 
 
@@ -265,7 +266,8 @@ def simple_rows() -> Iterator[Row]:
 def rows() -> Iterator[Row]:
     yield distinct_sampled()
     yield interleaved()
-    yield rounds(10_000)
+    yield rounds("pld", 2000, 2000)
+    yield rounds("rdp", 10_000, 10_000)
     yield many_steps()
     yield from simple_rows()
 

@@ -16,6 +16,7 @@ import numpy as np
 
 from dpaudit.accounting import Interval
 from dpaudit.accounting.pld.accountant import PLDAccountant
+from dpaudit.accounting.pld.incremental import IncrementalPLD
 from dpaudit.mechanisms import Gaussian, Laplace, Mechanism, RandomizedResponse
 from dpaudit.plan import AddRemove, Invocation, PoissonSampling, PrivacyUnit, TrustModel
 
@@ -29,10 +30,11 @@ class Row:
 
     Attributes:
         name: what is composed.
-        invocations: the same, for this project.
+        invocations: the same, for this project; the whole, or one round.
         delta: δ.
         merged: whether the reference may compose counts at once.
         slow: whether the reference takes more than some seconds.
+        rounds: how many rounds are wanted one by one.
     """
 
     name: str
@@ -40,6 +42,7 @@ class Row:
     delta: float = DELTA
     merged: bool = True
     slow: bool = False
+    rounds: int = 0
 
 
 def use(mechanism: Mechanism, count: int = 1, rate: float | None = None) -> Invocation:
@@ -58,6 +61,8 @@ def rows() -> list[Row]:
         Row("1000 distinct Poisson Gaussians", distinct, slow=True),
         Row("5000 Laplace, 500 Gaussian, interleaved", interleaved, merged=False, slow=True),
         Row("the same, counts merged", [use(Laplace(20.0), 5000), use(Gaussian(20.0), 500)]),
+        Row("2000 rounds, ε after each", [use(Gaussian(1.0), rate=0.01)], slow=True, rounds=2000),
+        Row("4000 rounds, ε after each", [use(Gaussian(1.0), rate=0.01)], slow=True, rounds=4000),
         Row("10⁴ steps, rate .01, σ 1", [use(Gaussian(1.0), 10**4, rate=0.01)]),
         Row("100 randomised responses", [use(RandomizedResponse(0.5, 2), 100)], merged=False),
         Row("500 Gaussians, σ 20", [use(Gaussian(20.0), 500)]),
@@ -73,6 +78,9 @@ def rows() -> list[Row]:
 
 
 def ours(row: Row) -> Interval:
+    if row.rounds:
+        rounds = IncrementalPLD(row.invocations, horizon=row.rounds, delta=row.delta)
+        return list(rounds)[-1]
     return PLDAccountant().compose(row.invocations).epsilon(row.delta)
 
 
@@ -101,14 +109,16 @@ def theirs(row: Row) -> float:
             return pld_privacy_accountant.PLDAccountant(NeighboringRelation.REPLACE_ONE)
         return pld_privacy_accountant.PLDAccountant()
 
-    accountant = relation()
+    accountant, found = relation(), 0.0
     for one in row.invocations:
-        if row.merged:
+        if row.merged and not row.rounds:
             accountant.compose(event(one), one.count)
             continue
-        for _ in range(one.count):
+        for _ in range(row.rounds or one.count):
             accountant.compose(event(one))
-    return float(accountant.get_epsilon(row.delta))
+            if row.rounds:
+                found = accountant.get_epsilon(row.delta)
+    return float(found or accountant.get_epsilon(row.delta))
 
 
 def timed(function: Callable[[Row], Result], row: Row) -> tuple[Result, float]:

@@ -10,10 +10,14 @@ from numpy.typing import ArrayLike
 
 from dpaudit.accounting.accountant import Accountant, Composition, Interval
 from dpaudit.accounting.pld.direction import Direction
+from dpaudit.accounting.pld.incremental import IncrementalPLD
 from dpaudit.accounting.pld.terms import DirectedTerm, directed_terms, is_attained
 from dpaudit.accounting.proved import AccountantName
 from dpaudit.mechanisms.pairs import Floats
 from dpaudit.plan import Invocation
+
+_FEW_ROUNDS = 8
+"""So many are composed one by one; more go through one grid."""
 
 
 class PLDComposition(Composition):
@@ -108,6 +112,18 @@ class PLDAccountant(Accountant):
             UnsupportedError: if an invocation has no dominating pair.
         """
         return compose_terms(*directed_terms(invocations))
+
+    def epsilon_after_rounds(
+        self, invocations: Sequence[Invocation], delta: float, rounds: ArrayLike
+    ) -> Floats:
+        """ε after each number of rounds, on one grid for all of them where many are asked for."""
+        asked = np.asarray(rounds, dtype=np.float64)
+        if delta == 0 or asked.size <= _FEW_ROUNDS:
+            return super().epsilon_after_rounds(invocations, delta, asked)
+        every = IncrementalPLD(invocations, horizon=int(asked.max()), delta=delta)
+        curve = np.array([interval.upper for interval in every], dtype=np.float64)
+        found: Floats = curve[asked.astype(np.int64) - 1]
+        return found
 
 
 def compose_terms(remove: Sequence[DirectedTerm], add: Sequence[DirectedTerm]) -> PLDComposition:

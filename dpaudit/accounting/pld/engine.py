@@ -73,13 +73,17 @@ class Grid:
         return Frame(self.first, self.size, self.spacing, self.tilt.theta, self.anchor)
 
 
-def plan_grid(terms: Sequence[DirectedTerm], delta: float, tolerance: float) -> Grid | None:
+def plan_grid(
+    terms: Sequence[DirectedTerm], delta: float, tolerance: float, *, from_zero: bool = False
+) -> Grid | None:
     """A grid on which ε(δ) is within about ``tolerance`` (relative) of its true value.
 
     Args:
         terms: the composition.
         delta: the finite part of δ, above 0.
         tolerance: relative width to aim for.
+        from_zero: whether the window must contain 0, and all terms be used in one stage, so that
+            the grid serves any smaller number of uses too.
 
     Returns:
         None where the losses are so large that there is no point in a finite ε, or so small that
@@ -103,6 +107,8 @@ def plan_grid(terms: Sequence[DirectedTerm], delta: float, tolerance: float) -> 
     widest = 0.05 if tolerance < 5e-3 else 0.1
     spread = min(math.sqrt(target / (4 * (1 + theta))), widest * deviation)
     bottom, top = min(window.bottom, epsilon - 12 * spread), window.top
+    if from_zero:
+        bottom = min(bottom, -12 * spread)
     tilt = Tilt(window.theta, window.down, window.up)
     least = max(top - bottom, 2 * reach) / LARGEST_SIZE
     spacing = 2 * spread / math.sqrt(uses)
@@ -112,7 +118,7 @@ def plan_grid(terms: Sequence[DirectedTerm], delta: float, tolerance: float) -> 
     fine = None
     on_lattice = all(_on_lattice(term, aligned) for term in terms)
     staged = math.fsum(_stages(term.count)[1] + _stages(term.count)[2] for term in terms)
-    if staged < 0.3 * uses and not on_lattice:
+    if staged < 0.3 * uses and not from_zero and not on_lattice:
         fine = _aligned_spacing(terms, max(spacing / 2, 2 * reach / _MOST_CELLS), 0.0)
         wish = max(0.85 * 2 * spread / math.sqrt(staged), least)
         aligned = _aligned_spacing(terms, wish, least)

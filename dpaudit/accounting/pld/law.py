@@ -128,34 +128,39 @@ class ComposedLaw:
         inside = end + math.log(step) if step > 0 else end - self.spacing
         return self._rounded_up(min(max(inside, end - self.spacing), end))
 
-    def epsilon_lower(self, delta: float, upper: float) -> float:
+    def epsilon_lower(self, delta: float, upper: float, guess: float = 0.0) -> float:
         """An ε with δ(ε) > delta; minus infinity if this law shows none.
 
         Args:
             delta: δ.
             upper: what :meth:`epsilon_upper` gave.
+            guess: about how far below it the lower end lies, where known.
         """
         if delta < self.budget.truly_infinite:
             return math.inf
-        nearby = self._last(delta, upper, self.delta_lower)
+        nearby = self._last(delta, upper, self.delta_lower, guess)
         # Where losses are large, better: δ(ε) ≥ E f(S̃ − ε − m − ts) − P[D > m + ts].
         t = math.sqrt(2 * math.log(1e6 / max(delta, 1e-300)))
         shift = self.budget.drift + t * self.budget.spread
         if nearby > upper - shift / 2:
             return nearby
-        shifted = self._last(delta * (1 + 1e-6), upper, self._grid_lower)
+        shifted = self._last(delta * (1 + 1e-6), upper, self._grid_lower, 0.0)
         return max(nearby, shifted - shift * (1 + 1e-12))
 
-    def _last(self, delta: float, upper: float, curve: Callable[[float], float]) -> float:
+    def _last(
+        self, delta: float, upper: float, curve: Callable[[float], float], guess: float
+    ) -> float:
         """Nearly the last ε before ``upper`` at which a lower curve exceeds delta."""
         upper = min(upper, float(self._points[-1]))
         width = max(self.budget.lift, 1e-13 * abs(upper), self.spacing * 1e-6, self._width() / 64)
+        growth, steps = (2.0, 6) if guess <= width else (1.2, 2)
+        width = max(width, guess)
         while curve(upper - width) <= delta:
-            width *= 2.0
+            width *= growth
             if upper - width < self._points[0]:
                 return -math.inf
-        low, high = upper - width, upper - width / 2.0
-        for _ in range(6):
+        low, high = upper - width, upper - width / growth
+        for _ in range(steps):
             middle = (low + high) / 2
             low, high = (middle, high) if curve(middle) > delta else (low, middle)
         return low
