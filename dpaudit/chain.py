@@ -20,8 +20,6 @@ from typing import Any
 from dpaudit import files
 from dpaudit.errors import InputError, JournalError, TamperedError
 
-__all__ = ["Chain", "ChainEnd", "Durability", "check_chain", "walk_chain"]
-
 _WHOLE_LINE = re.compile(rb'"hash":"[0-9a-f]{64}".')
 _LONGEST_LINE = files.MAX_JSON_BYTES
 """The first line of a journal holds a plan; no other is nearly so long."""

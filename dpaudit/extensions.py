@@ -10,8 +10,6 @@ from functools import cache
 
 from dpaudit.errors import InputError
 
-__all__ = ["ENTRY_POINTS", "load_extensions"]
-
 ENTRY_POINTS = "dpaudit.extensions"
 
 

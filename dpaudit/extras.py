@@ -8,8 +8,6 @@ from typing import Any
 
 from dpaudit.errors import UnsupportedError
 
-__all__ = ["LIBRARIES", "lacking", "needed", "require"]
-
 LIBRARIES = {
     "": (
         "numpy",

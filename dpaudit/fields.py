@@ -38,26 +38,6 @@ from dpaudit import tables, validate
 from dpaudit.errors import InputError
 from dpaudit.extensions import load_extensions
 
-__all__ = [
-    "Checked",
-    "Count",
-    "Finite",
-    "Interval",
-    "Kinded",
-    "Name",
-    "Natural",
-    "NonNegative",
-    "OpenProbability",
-    "Positive",
-    "Probability",
-    "Rate",
-    "Record",
-    "at_least",
-    "kinds_restored",
-    "plain",
-    "requirements",
-]
-
 Check = Callable[..., Any]
 _OWN_PACKAGE = __name__.partition(".")[0] + "."
 

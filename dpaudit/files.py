@@ -15,21 +15,6 @@ from typing import Any, BinaryIO, NoReturn
 from dpaudit import validate
 from dpaudit.errors import InputError
 
-__all__ = [
-    "canonical_json",
-    "digest",
-    "load_json",
-    "opened",
-    "parse_json",
-    "pretty_json",
-    "read_bytes",
-    "read_text",
-    "read_toml",
-    "refuse_special",
-    "shown",
-    "write",
-]
-
 MAX_BYTES = 4_000_000
 """Plans are small; a larger file is a mistake, not a plan."""
 MAX_JSON_BYTES = 20_000_000

@@ -11,8 +11,6 @@ from typing import Any
 
 from dpaudit.fields import Record
 
-__all__ = ["Finding", "FindingTable", "Severity"]
-
 
 class Severity(StrEnum):
     """How much a finding matters to the claim."""

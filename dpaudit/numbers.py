@@ -5,8 +5,6 @@ from __future__ import annotations
 import math
 from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal
 
-__all__ = ["confidence", "down", "not_above", "not_below", "percent", "plain", "up"]
-
 FLOAT_SLACK = 1e-12
 """Relative excess that is the rounding of a float, not a digit of the number: 0.1 + 0.2 is 0.3."""
 

@@ -11,8 +11,6 @@ import time
 import warnings
 from collections.abc import Iterator
 
-__all__ = ["CAN_FORK", "end_with", "ending", "fork", "uninterrupted"]
-
 CAN_FORK = hasattr(os, "fork")
 _PR_SET_PDEATHSIG = 1
 

@@ -30,8 +30,6 @@ if TYPE_CHECKING:
     from dpaudit.mechanisms import Mechanism
     from dpaudit.project import AuditPair, Execution, Subject
 
-__all__ = ["PrivacyViolationError", "assert_private", "assert_rehearsed"]
-
 DEFAULT_RUNS = 10_000
 OPTION = "--dp-runs"
 

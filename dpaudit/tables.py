@@ -13,19 +13,6 @@ from typing import Any
 from dpaudit.errors import InputError
 from dpaudit.validate import shown
 
-__all__ = [
-    "KeysError",
-    "chosen",
-    "exemplified",
-    "inline",
-    "key",
-    "nearest",
-    "table",
-    "tables",
-    "within",
-]
-
-
 _LONGEST = 100
 """Of a longer word no other is near, and to compare it would take long."""
 _NAMED = 20

@@ -23,23 +23,6 @@ import numpy as np
 
 from dpaudit.errors import InputError
 
-__all__ = [
-    "finite",
-    "fraction",
-    "integer_at_least",
-    "interval",
-    "member",
-    "non_negative",
-    "open_fraction",
-    "positive",
-    "private",
-    "probability",
-    "real_array",
-    "shown",
-    "text",
-]
-
-
 _Member = TypeVar("_Member", bound=StrEnum)
 
 

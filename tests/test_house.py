@@ -26,8 +26,7 @@ TESTED_BY = {
     ),
     "dpaudit/integrations/opacus/test_attaching.py": (
         "dpaudit/integrations/opacus/batches dpaudit/integrations/opacus/findings "
-        "dpaudit/integrations/opacus/history dpaudit/integrations/opacus/optimizer "
-        "dpaudit/integrations/opacus/step"
+        "dpaudit/integrations/opacus/optimizer dpaudit/integrations/opacus/step"
     ),
     # Parts of one public class or function, which their neighbour's test calls.
     "dpaudit/certificate/test_certificate.py": (

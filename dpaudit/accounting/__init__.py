@@ -12,14 +12,7 @@
 
 from dpaudit.accounting.accountant import Accountant, Composition, Interval, accountant_of
 from dpaudit.accounting.amplification import Amplification, amplification
-from dpaudit.accounting.budgets import (
-    AdaptiveFilter,
-    Filter,
-    Odometer,
-    RenyiFilter,
-    ZcdpFilter,
-    filter_for,
-)
+from dpaudit.accounting.budgets import AdaptiveFilter, Filter, RenyiFilter, ZcdpFilter
 from dpaudit.accounting.calibration import least_noise
 from dpaudit.accounting.closed_forms import (
     GaussianAccountant,
@@ -48,7 +41,6 @@ __all__ = [
     "Guarantee",
     "Interval",
     "MomentsAccountant",
-    "Odometer",
     "PLDAccountant",
     "PureAccountant",
     "RdpAccountant",
@@ -61,7 +53,6 @@ __all__ = [
     "at_radius",
     "compose",
     "epsilon_after_rounds",
-    "filter_for",
     "for_group",
     "guarantee",
     "least_noise",

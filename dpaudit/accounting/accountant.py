@@ -14,8 +14,6 @@ from dpaudit.fields import Kinded
 from dpaudit.mechanisms.pairs import Floats
 from dpaudit.plan import Invocation
 
-__all__ = ["Accountant", "Composition", "Interval", "accountant_of"]
-
 
 @dataclass(frozen=True)
 class Interval:

@@ -18,8 +18,6 @@ from dpaudit.mechanisms.pairs import Floats
 from dpaudit.mechanisms.rounding import as_float
 from dpaudit.plan import Invocation
 
-__all__ = ["BestAccountant", "BestComposition"]
-
 _ORDER = (
     AccountantName.PURE,
     AccountantName.GAUSSIAN,

@@ -5,8 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 
-__all__ = ["SMALLEST", "least_noise"]
-
 _LARGEST, SMALLEST = 1e15, 1e-100
 
 

@@ -15,8 +15,6 @@ from dpaudit.mechanisms.black_box import steps_apart
 from dpaudit.mechanisms.rounding import round_up
 from dpaudit.plan import Invocation, MetricBall, Plan, PrivacyUnit
 
-__all__ = ["at_radius", "for_group"]
-
 
 def for_group(plan: Plan, size: int, *, unit: PrivacyUnit | None = None) -> Plan:
     """The plan that protects ``size`` units together.

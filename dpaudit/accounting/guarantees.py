@@ -20,8 +20,6 @@ from dpaudit.errors import InputError
 from dpaudit.mechanisms.pairs import Floats
 from dpaudit.plan import Invocation, Plan
 
-__all__ = ["compose", "epsilon_after_rounds", "guarantee", "privacy_curve"]
-
 _MUCH = 150_000
 """Up to so many grid points of all distinct mechanisms each decade of a curve has its own law."""
 

@@ -6,8 +6,6 @@ import numpy as np
 
 from dpaudit.mechanisms.pairs import Floats
 
-__all__ = ["ORDERS", "REAL", "WHOLE"]
-
 REAL: Floats = 1 + np.concatenate(
     [np.geomspace(1e-5, 0.1, 40, endpoint=False), np.geomspace(0.1, 15, 90)]
 )

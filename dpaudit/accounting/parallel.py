@@ -8,8 +8,6 @@ from fractions import Fraction
 from dpaudit.accounting.terms import use_of
 from dpaudit.plan import Invocation
 
-__all__ = ["undominated"]
-
 _COMPARED = 32
 """Each group is compared with that many of the strongest, so that time stays linear."""
 

@@ -13,8 +13,6 @@ from dpaudit.errors import InputError
 from dpaudit.fields import Checked, NonNegative, Probability, Record
 from dpaudit.validate import shown
 
-__all__ = ["AccountantName", "CurvePoint", "Guarantee"]
-
 
 class AccountantName(StrEnum):
     """The accountants of this package, and ``BEST`` for the least valid ε of all that apply.

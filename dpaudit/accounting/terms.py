@@ -21,21 +21,6 @@ from dpaudit.mechanisms.continual.release import Continual
 from dpaudit.mechanisms.rounding import round_up
 from dpaudit.plan import Invocation, Relation, Sampling
 
-__all__ = [
-    "Term",
-    "attained",
-    "costs_as_its_pair",
-    "directed",
-    "merged",
-    "pure_sum",
-    "pure_total",
-    "require_law",
-    "slack_of",
-    "terms",
-    "unbounded",
-    "use_of",
-]
-
 Use = tuple[Mechanism, float, Sampling | None, Relation]
 
 

@@ -12,8 +12,6 @@ from dpaudit.errors import InputError, UnsupportedError
 from dpaudit.mechanisms.pairs import GaussianPair
 from dpaudit.plan import Invocation, Plan
 
-__all__ = ["MOST_SECONDS", "require_affordable", "seconds_of_proof"]
-
 MOST_SECONDS = 120.0
 """What a proof that somebody else asks for may take, by the estimate."""
 

@@ -31,8 +31,6 @@ from dpaudit import processes
 from dpaudit.auditing.execution import ONE_THREAD, Worker, packed, unpacked
 from dpaudit.errors import UnsupportedError
 
-__all__ = ["Child", "EndedError", "HangsError", "generators", "watched"]
-
 SLICE = 0.1
 """Seconds between two looks at a child that does not answer."""
 GRACE = 1.0

@@ -17,9 +17,6 @@ from dpaudit.fields import Natural, Record
 from dpaudit.mechanisms import Mechanism
 from dpaudit.plan import Invocation, Plan, TrustModel
 
-__all__ = ["Assumption", "Premise", "Rehearsal", "Scope", "Standing", "assumptions_of", "scope_of"]
-
-
 ENOUGH_DRAWS = 100
 """With fewer, a test of the noise says little: 100 of one law show half its scale."""
 

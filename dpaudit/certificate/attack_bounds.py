@@ -8,8 +8,6 @@ from fractions import Fraction
 from dpaudit.accounting import Composition
 from dpaudit.mechanisms.rounding import round_up, up
 
-__all__ = ["advantage", "bayes_success", "log_odds", "true_positive_rate"]
-
 _GOLDEN = (math.sqrt(5) - 1) / 2
 
 

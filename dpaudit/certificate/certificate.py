@@ -39,8 +39,6 @@ from dpaudit.mechanisms import Opaque
 from dpaudit.plan import Plan
 from dpaudit.validate import shown
 
-__all__ = ["Certificate", "certify", "load_certificate"]
-
 _Part = TypeVar("_Part", Claim, Guarantee, Rehearsal)
 
 _found = FindingTable(__name__)

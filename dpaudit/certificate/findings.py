@@ -13,8 +13,6 @@ from dpaudit.mechanisms import Opaque
 from dpaudit.plan import Plan, ZeroOut
 from dpaudit.validate import shown
 
-__all__ = ["FLOAT_NOISE", "LARGE_DELTA", "delta_findings", "float_samplers", "plan_findings"]
-
 _found = FindingTable(__name__)
 
 FLOAT_NOISE = "float-noise"

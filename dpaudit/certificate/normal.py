@@ -10,8 +10,6 @@ from dpaudit.accounting import Composition
 from dpaudit.accounting.closed_forms.gaussian import GaussianComposition
 from dpaudit.numbers import down, plain, up
 
-__all__ = ["excess_over_normal"]
-
 _PIECES = 16
 _MOST = 2000
 """Points at which curves are compared, at most: they then touch too closely to be told apart."""

@@ -34,18 +34,6 @@ from dpaudit.mechanisms.rounding import round_up, up
 from dpaudit.numbers import plain
 from dpaudit.numbers import up as upwards
 
-__all__ = [
-    "RISKS",
-    "Advantage",
-    "BayesSuccess",
-    "Concentrated",
-    "GaussianCurve",
-    "PointsCurve",
-    "Risk",
-    "TradeOffPoints",
-    "TruePositiveRate",
-]
-
 _ROUNDING = 2.0**-50
 _Found = TypeVar("_Found", bound=Composition)
 

@@ -11,8 +11,6 @@ from dpaudit.errors import InputError
 from dpaudit.files import parse_json
 from dpaudit.validate import shown
 
-__all__ = ["SCHEMA_VERSION", "certificate_schema", "validate_certificate"]
-
 SCHEMA_VERSION = "dpaudit-certificate/2"
 _READ = {SCHEMA_VERSION: "certificate-2.json", "dpaudit-certificate/1": "certificate-1.json"}
 

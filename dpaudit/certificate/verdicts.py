@@ -11,18 +11,6 @@ from dpaudit.certificate.records import AuditRecord
 from dpaudit.finding_table import FindingTable
 from dpaudit.numbers import not_above, not_below
 
-__all__ = [
-    "CLAIM_EXCEEDED",
-    "NOT_DECLARED",
-    "UNPROVEN",
-    "audit_findings",
-    "beyond_proof",
-    "contradicting",
-    "contradicts",
-    "decided",
-    "disputes",
-]
-
 _found = FindingTable(__name__)
 
 CLAIM_EXCEEDED = "claim-exceeded"

@@ -15,8 +15,6 @@ from dpaudit.errors import InputError, TamperedError
 from dpaudit.plan import Plan
 from dpaudit.validate import shown
 
-__all__ = ["TOLERANCE", "verify"]
-
 TOLERANCE = 1e-9
 """Relative difference of a recomputed ε that versions of the numerical libraries may cause."""
 

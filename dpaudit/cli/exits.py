@@ -9,8 +9,6 @@ if TYPE_CHECKING:
     from dpaudit.certificate import Certificate
     from dpaudit.integrations.dp_accounting import SecondOpinion
 
-__all__ = ["Exit", "exit_of", "exit_of_opinion"]
-
 
 class Exit(IntEnum):
     """What the command found, for pipelines."""

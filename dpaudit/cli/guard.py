@@ -19,8 +19,6 @@ from types import FrameType
 from dpaudit.cli.exits import Exit
 from dpaudit.processes import CAN_FORK, ending, fork
 
-__all__ = ["guarded"]
-
 _ONE_PRESS = 1.0
 """Seconds within which a second SIGINT is the same press of Ctrl-C."""
 _HANDED_ON = [

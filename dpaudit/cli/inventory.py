@@ -11,8 +11,6 @@ from dpaudit.plan import Relation, Sampling
 from dpaudit.project.describing import first_line, parameters
 from dpaudit.project.targets import configuration, registered_subjects
 
-__all__ = ["inventory"]
-
 
 def inventory() -> dict[str, Any]:
     """Everything that a user can name, as JSON values."""

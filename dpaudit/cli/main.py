@@ -17,8 +17,6 @@ from dpaudit.cli.guard import guarded
 from dpaudit.errors import DpAuditError, InconclusiveError, InputError
 from dpaudit.extras import lacking
 
-__all__ = ["app", "main"]
-
 _LONGEST = 600
 """Of a longer sentence, which repeats what it was given, the beginning and the end are told."""
 

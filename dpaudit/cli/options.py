@@ -8,19 +8,6 @@ from typing import Annotated, TextIO
 
 import typer
 
-__all__ = [
-    "AllowWork",
-    "Delta",
-    "Json",
-    "Seed",
-    "Settings",
-    "Stated",
-    "WithSecondOpinion",
-    "foreign_code",
-    "number",
-    "whole_number",
-]
-
 
 def number(text: str) -> float:
     """A float, or an error that shows what was given."""

@@ -9,8 +9,6 @@ import typer
 
 from dpaudit.cli.options import Json, Stated
 
-__all__ = ["calibrate", "list_kinds"]
-
 
 def list_kinds(
     name: Annotated[

@@ -13,8 +13,6 @@ from dpaudit.cli.options import Json, foreign_code, whole_number
 if TYPE_CHECKING:
     from dpaudit.workflow.outcomes import ProjectOutcome
 
-__all__ = ["check", "demo", "exit_of_project", "init"]
-
 
 def check(
     project: Annotated[

@@ -10,27 +10,17 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rich.console import Console
+from rich.console import Console, RenderableType
 from rich.markup import escape
 from rich.table import Table
 
-from dpaudit.certificate import Severity, Verdict
+from dpaudit.certificate import AuditRecord, Certificate, Finding, Severity, Verdict
 from dpaudit.errors import InputError
 from dpaudit.reporting.wording.headline import rests_on
 
 if TYPE_CHECKING:
-    from dpaudit.certificate import AuditRecord, Certificate, Finding
     from dpaudit.workflow.attacking import AuditOutcome
     from dpaudit.workflow.verifying import Verification
-
-__all__ = [
-    "answering",
-    "audit",
-    "certificate",
-    "inventory",
-    "verification",
-    "written",
-]
 
 _COLOURS = {
     Verdict.CERTIFIED: "green",
@@ -67,8 +57,32 @@ def _discard_stdout() -> None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
-def _console() -> Console:
-    return Console(highlight=False, soft_wrap=False)
+def say(*parts: RenderableType, soft_wrap: bool = False) -> None:
+    """Print for people: with markup, and without guesses at what is a number."""
+    Console(highlight=False).print(*parts, soft_wrap=soft_wrap)
+
+
+def grid() -> Table:
+    """Facts, one a row: what they are about, and what is so."""
+    table = Table.grid(padding=(0, 2))
+    table.add_column(style="dim", no_wrap=True)
+    table.add_column()
+    return table
+
+
+def table(*heads: str) -> Table:
+    """Columns without lines, whose cells are folded where they must be."""
+    found = Table(box=None, padding=(0, 2, 0, 0), header_style="dim", pad_edge=False)
+    for head in heads:
+        found.add_column(head, overflow="fold")
+    return found
+
+
+@answering()
+def written(*paths: Path) -> None:
+    """Print the paths of written files."""
+    for path in paths:
+        say(f"wrote {escape(str(path))}", soft_wrap=True)
 
 
 def _print_json(value: Any) -> None:
@@ -82,8 +96,7 @@ def certificate(certificate: Certificate, *, as_json: bool, files: Sequence[Path
         shown = certificate.to_dict()
         _print_json(shown | {"files": [str(path) for path in files]} if files else shown)
         return
-    console = _console()
-    facts = _grid()
+    facts = grid()
     colour = _COLOURS[certificate.verdict]
     facts.add_row("subject", escape(certificate.subject.name))
     facts.add_row("verdict", f"[bold {colour}]{certificate.verdict}[/]")
@@ -101,23 +114,15 @@ def certificate(certificate: Certificate, *, as_json: bool, files: Sequence[Path
     for record in certificate.audits:
         facts.add_row("audit", _audit_line(record))
     facts.add_row("rests on", escape(rests_on(certificate)))
-    console.print(facts)
+    say(facts)
     for finding in certificate.findings:
-        _print_finding(console, finding)
-    for path in files:
-        console.print(f"wrote {escape(str(path))}", soft_wrap=True)
+        _print_finding(finding)
+    written(*files)
 
 
-def _print_finding(console: Console, finding: Finding) -> None:
+def _print_finding(finding: Finding) -> None:
     colour = _COLOURS[finding.severity]
-    console.print(f"[{colour}]{finding.severity}[/] {finding.rule}: {escape(finding.message)}")
-
-
-def _grid() -> Table:
-    grid = Table.grid(padding=(0, 2))
-    grid.add_column(style="dim", no_wrap=True)
-    grid.add_column()
-    return grid
+    say(f"[{colour}]{finding.severity}[/] {finding.rule}: {escape(finding.message)}")
 
 
 def _guarantee(certificate: Certificate) -> str:
@@ -174,7 +179,7 @@ def audit(outcome: AuditOutcome, *, as_json: bool) -> None:
         "exact" if record.confidence is None else f"{100 * record.confidence:.6g} % confidence"
     )
     bound = "none" if record.epsilon_lower is None else f"{record.epsilon_lower:.4g}"
-    facts = _grid()
+    facts = grid()
     facts.add_row("subject", escape(outcome.name))
     facts.add_row("verdict", f"[bold {colour}]{record.verdict}[/]")
     facts.add_row("claim", f"ε = {record.claim_epsilon:g}, δ = {record.delta:g}")
@@ -188,10 +193,9 @@ def audit(outcome: AuditOutcome, *, as_json: bool) -> None:
         facts.add_row("power", escape(record.power))
     if outcome.rehearsal is not None:
         facts.add_row("rehearsal", escape(outcome.rehearsal.sentence))
-    console = _console()
-    console.print(facts)
+    say(facts)
     for finding in outcome.findings:
-        _print_finding(console, finding)
+        _print_finding(finding)
 
 
 @answering()
@@ -200,14 +204,13 @@ def inventory(content: dict[str, Any], *, as_json: bool) -> None:
     if as_json:
         _print_json(content)
         return
-    console = _console()
     for heading in ("subjects", "mechanisms"):
-        console.print(f"[bold]{heading}[/]")
+        say(f"[bold]{heading}[/]")
         for item in content[heading]:
-            console.print(f"  [cyan]{escape(item['name'])}[/]")
-            console.print(f"    {escape(item['about'])}")
+            say(f"  [cyan]{escape(item['name'])}[/]")
+            say(f"    {escape(item['about'])}")
     for heading in ("accountants", "relations"):
-        console.print(f"[bold]{heading}[/]\n  {', '.join(content[heading])}")
+        say(f"[bold]{heading}[/]\n  {', '.join(content[heading])}")
 
 
 @answering()
@@ -218,18 +221,12 @@ def verification(found: Verification, *, as_json: bool) -> None:
         opinion = {} if found.opinion is None else {"second_opinion": found.opinion.to_dict()}
         _print_json(shown | opinion)
         return
-    facts = _grid()
+    facts = grid()
     facts.add_row(found.kind, "[green]valid[/]")
     for name, value in found.facts.items():
         facts.add_row(name.replace("_", " "), escape(_value(value)))
     if found.opinion is not None:
         facts.add_row("second opinion", escape(found.opinion.reason))
-    _console().print(facts)
+    say(facts)
     for remark in found.remarks:
         sys.stderr.write(f"dpaudit: {remark}\n")
-
-
-@answering()
-def written(path: Path) -> None:
-    """Print the path of a written file."""
-    _console().print(f"wrote {escape(str(path))}", soft_wrap=True)

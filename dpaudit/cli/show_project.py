@@ -6,17 +6,15 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
 from dpaudit import files
-from dpaudit.cli.show import answering
+from dpaudit.cli import show
+from dpaudit.cli.show import answering, say
 from dpaudit.reporting.text import visible
 from dpaudit.workflow import summary
 from dpaudit.workflow.outcomes import ProjectOutcome, Status
-
-__all__ = ["checked", "scaffolded"]
 
 _COLOURS = {
     Status.CERTIFIED: "green",
@@ -34,19 +32,16 @@ def checked(outcome: ProjectOutcome, written: Sequence[Path], *, as_json: bool) 
         answer = outcome.to_dict() | {"files": [str(path) for path in written]}
         sys.stdout.write(files.pretty_json(answer))
         return
-    console = Console(highlight=False)
     rows = [(row.status, summary.subject_cells(row)) for row in outcome.subjects]
-    console.print(_table(summary.SUBJECT_HEADS, rows))
+    say(_table(summary.SUBJECT_HEADS, rows))
     if outcome.budgets:
         rows = [(row.status, summary.budget_cells(row)) for row in outcome.budgets]
-        console.print(_table(summary.BUDGET_HEADS, rows))
+        say(_table(summary.BUDGET_HEADS, rows))
     for name, text in summary.remarks(outcome):
-        console.print(f"[bold]{escape(visible(name))}[/]: {escape(visible(text))}")
-    console.print(summary.headline(outcome))
+        say(f"[bold]{escape(visible(name))}[/]: {escape(visible(text))}")
+    say(summary.headline(outcome))
     index = next(path for path in written if path.name == "index.html")
-    console.print(
-        f"wrote {len(written)} files; begin with {escape(_relative_path(index))}", soft_wrap=True
-    )
+    say(f"wrote {len(written)} files; begin with {escape(_relative_path(index))}", soft_wrap=True)
 
 
 def _relative_path(path: Path) -> str:
@@ -56,9 +51,7 @@ def _relative_path(path: Path) -> str:
 
 
 def _table(heads: Sequence[str], rows: Sequence[tuple[Status, Sequence[str]]]) -> Table:
-    table = Table(box=None, padding=(0, 2, 0, 0), header_style="dim", pad_edge=False)
-    for head in heads:
-        table.add_column(head, overflow="fold")
+    table = show.table(*heads)
     for status, cells in rows:
         name, verdict, *rest = (escape(visible(cell)) for cell in cells)
         table.add_row(name, f"[{_COLOURS[status]}]{verdict}[/]", *rest)
@@ -68,7 +61,5 @@ def _table(heads: Sequence[str], rows: Sequence[tuple[Status, Sequence[str]]]) -
 @answering()
 def scaffolded(name: str, written: Sequence[Path]) -> None:
     """Print what was made, and what to do next."""
-    console = Console(highlight=False)
-    for path in written:
-        console.print(f"wrote {escape(str(path))}", soft_wrap=True)
-    console.print(f"next: cd {escape(name)} && dpaudit check", soft_wrap=True)
+    show.written(*written)
+    say(f"next: cd {escape(name)} && dpaudit check", soft_wrap=True)

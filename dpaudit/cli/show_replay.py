@@ -5,15 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
 from dpaudit.auditing.replaying.replay import Comparison
-from dpaudit.cli.show import answering
+from dpaudit.cli.show import answering, say
 from dpaudit.workflow.replaying import Replayed, share
-
-__all__ = ["neighbours", "one_neighbour"]
 
 MOST_ROWS = 20
 
@@ -30,18 +27,17 @@ def neighbours(replays: Sequence[Replayed]) -> None:
         raised = f"raised {each.report.raised}" if each.report.raised else ""
         table.add_row(*map(escape, (each.neighbour, *apart, rules or raised)))
     table.caption = "furthest: distance of values before noise, over the declared sensitivity"
-    Console(highlight=False).print(table)
+    say(table)
 
 
 @answering()
 def one_neighbour(replay: Replayed) -> None:
     """The releases that a neighbour moves most, and what is found."""
-    console = Console(highlight=False)
-    console.print(_releases(replay))
+    say(_releases(replay))
     for finding in replay.report.findings:
-        console.print(f"[red]{finding.rule}[/]: {escape(finding.message)}")
+        say(f"[red]{finding.rule}[/]: {escape(finding.message)}")
     if replay.report.raised:
-        console.print(f"[red]raised[/]: {escape(replay.report.raised)}")
+        say(f"[red]raised[/]: {escape(replay.report.raised)}")
 
 
 def _releases(replay: Replayed) -> Table:

@@ -12,8 +12,6 @@ from dpaudit.plan import Group, Invocation, Membership, Plan
 from dpaudit.plan.sampling import FixedSizeSampling, PoissonSampling
 from dpaudit.validate import shown
 
-__all__ = ["Account"]
-
 _Uses = tuple[tuple[str, int], ...]
 
 

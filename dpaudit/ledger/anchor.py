@@ -15,8 +15,6 @@ from typing import Protocol
 from dpaudit import files
 from dpaudit.errors import InputError, JournalError, TamperedError
 
-__all__ = ["Anchor", "AnchorCheck", "AnchorState", "FileAnchor"]
-
 
 @dataclass(frozen=True)
 class AnchorState:

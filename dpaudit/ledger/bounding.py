@@ -18,11 +18,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from dpaudit.errors import InputError
 from dpaudit.mechanisms import ExponentialMechanism, Norm
+from dpaudit.mechanisms.pairs import Floats
 from dpaudit.plan import AddRemove, Contribution, Invocation
 
-__all__ = ["Units", "bounded_total", "cells_of", "first_rows", "quantile_utilities"]
-
-Floats = NDArray[np.float64]
 Whole = NDArray[np.int64]
 
 _GRID_BITS = 26

@@ -15,15 +15,6 @@ from dpaudit.errors import InputError, PlanMismatchError
 from dpaudit.mechanisms.continual.release import Continual
 from dpaudit.plan import Invocation
 
-__all__ = [
-    "caller",
-    "name_of",
-    "require_continual",
-    "require_open",
-    "require_sound",
-    "require_unbounded",
-]
-
 _OWN_PACKAGE = __name__.partition(".")[0]
 _PYTHON = f"{Path(os.__file__).parent}{os.sep}"
 

@@ -16,8 +16,6 @@ from typing import Any
 
 from dpaudit.errors import ClosedLedgerError, InputError, PlanMismatchError
 
-__all__ = ["Door"]
-
 
 class _Process:
     """Stands for this process; a fork has another one, even where its number is the same."""

@@ -12,8 +12,6 @@ from dpaudit.mechanisms.base import Released
 from dpaudit.mechanisms.continual.release import PrefixSums
 from dpaudit.plan import Invocation, Plan
 
-__all__ = ["BatchNoise", "Budget", "Entry", "ExternalDraw", "NoiseBackend"]
-
 
 @dataclass(frozen=True)
 class Entry:

@@ -14,8 +14,6 @@ from dpaudit.mechanisms.base import Released
 from dpaudit.mechanisms.continual.release import Continual, PrefixSums
 from dpaudit.plan import FixedSizeSampling, Invocation, Plan
 
-__all__ = ["FloatNoise"]
-
 
 class FloatNoise:
     """Draws every mechanism with a ``numpy.random.Generator``.

@@ -23,17 +23,6 @@ from dpaudit.ledger.anchor import Anchor, AnchorCheck, AnchorState
 from dpaudit.ledger.entry import Entry
 from dpaudit.plan import Plan
 
-__all__ = [
-    "FORMAT",
-    "Journal",
-    "JournalContent",
-    "JournalEnd",
-    "JournalEntry",
-    "JournalSummary",
-    "read_journal",
-    "summarise_journal",
-]
-
 FORMAT = "dpaudit-ledger/2"
 _FORMATS = (FORMAT, "dpaudit-ledger/1")  # the first one had samplers for observed noise alone
 

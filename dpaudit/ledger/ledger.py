@@ -48,8 +48,6 @@ from dpaudit.mechanisms.base import Released
 from dpaudit.mechanisms.continual.release import Continual
 from dpaudit.plan import Invocation, Plan
 
-__all__ = ["Ledger"]
-
 _Drawn = TypeVar("_Drawn")
 
 
@@ -161,20 +159,6 @@ class Ledger(BoundedQueries):
         if isinstance(ledger.noise, FloatNoise) and ledger.noise.seeded:
             ledger.noise = ledger.noise.continued(file.fresh_seed([]))
         return ledger
-
-    def within(self, budget: Budget) -> Self:
-        """Put every further release under a privacy filter.
-
-        Raises:
-            InputError: if there is one already; a filter cannot be undone.
-        """
-        with self._door.lock, self._door:
-            if self._budget is not None:
-                raise InputError(
-                    "ledger has a budget already; a filter cannot be replaced or undone."
-                )
-            self._budget = budget
-        return self
 
     def release(
         self, mechanism: Mechanism, value: ArrayLike, *, unit: str | None = None, at: str = ""

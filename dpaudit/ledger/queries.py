@@ -15,8 +15,6 @@ from dpaudit.ledger.bounding import Units, bounded_total, cells_of, quantile_uti
 from dpaudit.mechanisms.base import Released
 from dpaudit.plan import Invocation
 
-__all__ = ["BoundedQueries"]
-
 
 class BoundedQueries(ABC):
     """Sums, counts, means, histograms and quantiles of rows, each unit's part bounded at the door.

@@ -26,7 +26,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
 from importlib import metadata
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -37,12 +37,7 @@ from dpaudit.ledger.entry import Entry, ExternalDraw
 from dpaudit.mechanisms import Mechanism, Norm, Released
 from dpaudit.mechanisms.base import as_released
 from dpaudit.mechanisms.continual.release import PrefixSums
-from dpaudit.plan import FixedSizeSampling
-
-if TYPE_CHECKING:
-    from dpaudit.plan import Invocation, Plan
-
-__all__ = ["SecureNoise"]
+from dpaudit.plan import FixedSizeSampling, Invocation, Plan
 
 GRID_BITS = 40
 """The grid has between 2^40 and 2^41 steps to the scale of the noise."""

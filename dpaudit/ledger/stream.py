@@ -15,8 +15,6 @@ from dpaudit.mechanisms.continual.release import Continual, PrefixSums
 from dpaudit.mechanisms.pairs import Floats
 from dpaudit.plan import Invocation
 
-__all__ = ["Stream"]
-
 
 class Stream:
     """Add a private value, receive the noisy sum of all so far. Made by :meth:`Ledger.stream`.

@@ -13,8 +13,6 @@ from dpaudit.mechanisms.base import Mechanism, integer_array, sum_over_entries
 from dpaudit.mechanisms.pairs import Floats
 from dpaudit.mechanisms.tails import Tails, integer_tails
 
-__all__ = ["AdditiveNoise", "IntegerNoise"]
-
 
 @dataclass(frozen=True)
 class AdditiveNoise(Mechanism):

@@ -19,8 +19,6 @@ from dpaudit.mechanisms.exact import ExactSource
 from dpaudit.mechanisms.pairs import DominatingPair, Floats
 from dpaudit.mechanisms.tails import Tails
 
-__all__ = ["Mechanism", "Norm", "Released"]
-
 Released = float | int | NDArray[Any]
 
 

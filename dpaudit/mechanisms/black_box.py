@@ -23,8 +23,6 @@ from dpaudit.mechanisms.pairs import (
 )
 from dpaudit.mechanisms.rounding import round_up
 
-__all__ = ["ApproximateBlackBox", "ConcentratedBlackBox", "PureBlackBox", "steps_apart"]
-
 
 @dataclass(frozen=True)
 class _BlackBox(Mechanism):

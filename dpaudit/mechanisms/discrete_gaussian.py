@@ -21,8 +21,6 @@ from dpaudit.mechanisms.pairs.discrete_normal import DiscreteNormalTable, WideDi
 from dpaudit.mechanisms.pairs.finite import WORK_OF_LOSS
 from dpaudit.mechanisms.rounding import concentration, exceeds_floats
 
-__all__ = ["DiscreteGaussian"]
-
 _LARGEST_SIGMA = 1e9
 _WIDE = 1e4
 """σ from which on tails have closed forms; a table of all outputs would take seconds."""

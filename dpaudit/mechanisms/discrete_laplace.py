@@ -19,8 +19,6 @@ from dpaudit.mechanisms.pairs import DominatingPair, FinitePair, Floats, costles
 from dpaudit.mechanisms.pairs.finite import WORK_OF_LOSS
 from dpaudit.mechanisms.rounding import exceeds_floats
 
-__all__ = ["DiscreteLaplace"]
-
 _LARGEST_SHIFT = 10**6
 
 

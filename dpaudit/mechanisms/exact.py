@@ -22,8 +22,6 @@ from numpy.typing import NDArray
 from dpaudit.errors import InputError
 from dpaudit.mechanisms.rounding import round_up
 
-__all__ = ["ExactSource", "decays", "on_grid", "widened"]
-
 _EXACT_INT64 = 2**61
 
 

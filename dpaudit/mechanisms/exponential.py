@@ -20,8 +20,6 @@ from dpaudit.mechanisms.pairs import BoundedRangePair, DominatingPair, Floats, c
 from dpaudit.mechanisms.rounding import as_float
 from dpaudit.mechanisms.tails import Tails, choice_tails
 
-__all__ = ["ExponentialMechanism"]
-
 _LARGEST = float(np.finfo(np.float64).max)
 
 

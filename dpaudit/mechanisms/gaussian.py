@@ -20,8 +20,6 @@ from dpaudit.mechanisms.exact import ExactSource, on_grid, widened
 from dpaudit.mechanisms.pairs import Floats, GaussianPair, least_deviation, normal_pair
 from dpaudit.mechanisms.tails import Tails, normal_tails
 
-__all__ = ["Gaussian"]
-
 _SMALLEST_SHIFT, _LARGEST_SHIFT = 2.0**-16, 10.0
 _MOST_ENTRIES = 2**14
 

@@ -5,8 +5,6 @@ from __future__ import annotations
 import struct
 from collections.abc import Callable
 
-__all__ = ["first_float", "least_epsilon"]
-
 _FLOAT, _BITS = struct.Struct("<d"), struct.Struct("<q")
 
 

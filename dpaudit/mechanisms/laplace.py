@@ -21,8 +21,6 @@ from dpaudit.mechanisms.pairs import Floats, LaplacePair
 from dpaudit.mechanisms.rounding import round_up
 from dpaudit.mechanisms.tails import Tails, laplace_tails
 
-__all__ = ["Laplace", "least_scale"]
-
 
 @dataclass(frozen=True)
 class Laplace(AdditiveNoise):

@@ -15,8 +15,6 @@ from dpaudit.mechanisms.base import Mechanism, Norm, checked_sensitivity
 from dpaudit.mechanisms.pairs import DominatingPair, costless_pair
 from dpaudit.validate import shown
 
-__all__ = ["Opaque"]
-
 Sampler = Callable[[NDArray[Any], np.random.Generator], NDArray[Any]]
 Check = Callable[[NDArray[Any]], object]
 

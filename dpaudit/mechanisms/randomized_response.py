@@ -20,8 +20,6 @@ from dpaudit.mechanisms.pairs import DominatingPair, FinitePair, Floats, costles
 from dpaudit.mechanisms.rounding import up
 from dpaudit.mechanisms.tails import Tails
 
-__all__ = ["RandomizedResponse"]
-
 _MOST_OUTPUTS = 10**6
 
 

@@ -6,18 +6,6 @@ import math
 import sys
 from fractions import Fraction
 
-__all__ = [
-    "as_float",
-    "concentration",
-    "exceeds_floats",
-    "exp_up",
-    "minus",
-    "plus",
-    "round_down",
-    "round_up",
-    "up",
-]
-
 
 def up(value: float, steps: int = 1) -> float:
     """``steps`` floats above a positive value; zero and infinity stay."""

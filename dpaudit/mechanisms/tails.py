@@ -16,8 +16,6 @@ from numpy.typing import NDArray
 
 from dpaudit.mechanisms.pairs import Floats
 
-__all__ = ["Tails", "choice_tails", "integer_tails", "laplace_tails", "normal_tails"]
-
 
 @dataclass(frozen=True)
 class Tails:

@@ -7,8 +7,6 @@ from dataclasses import dataclass
 from dpaudit.errors import InputError
 from dpaudit.fields import Count, Positive, Record
 
-__all__ = ["Contribution"]
-
 _LEAST = 1e-200
 """Beyond it, and beyond one over it, squares of floats are no numbers."""
 

@@ -37,8 +37,6 @@ from dpaudit.plan.relations import AddRemove, PrivacyUnit, Relation, ReplaceOne,
 from dpaudit.plan.sampling import FixedSizeSampling, PoissonSampling, Sampling
 from dpaudit.validate import shown
 
-__all__ = ["Batching", "dp_sgd_invocations"]
-
 Schedule = float | Sequence[float]
 
 

@@ -10,8 +10,6 @@ from dpaudit import validate
 from dpaudit.fields import Checked, plain
 from dpaudit.tables import table
 
-__all__ = ["Group", "Membership"]
-
 
 class Membership(StrEnum):
     """What decides to which group a unit belongs."""

@@ -15,8 +15,6 @@ from dpaudit.plan.relations import AddRemove, MetricBall, PrivacyUnit, Relation,
 from dpaudit.plan.sampling import FixedSizeSampling, PoissonSampling, Sampling
 from dpaudit.validate import shown
 
-__all__ = ["Invocation"]
-
 
 @dataclass(frozen=True)
 class Invocation(Record):

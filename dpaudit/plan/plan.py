@@ -19,8 +19,6 @@ from dpaudit.plan.invocation import Invocation
 from dpaudit.plan.relations import PrivacyUnit, Relation, TrustModel
 from dpaudit.validate import shown
 
-__all__ = ["Plan"]
-
 
 @dataclass(frozen=True)
 class Plan(Record):

@@ -20,16 +20,6 @@ from dpaudit.fields import Kinded, Positive
 from dpaudit.plan.groups import Membership
 from dpaudit.validate import shown
 
-__all__ = [
-    "AddRemove",
-    "MetricBall",
-    "PrivacyUnit",
-    "Relation",
-    "ReplaceOne",
-    "TrustModel",
-    "ZeroOut",
-]
-
 
 class TrustModel(StrEnum):
     """Who sees raw data."""

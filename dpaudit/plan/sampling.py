@@ -8,8 +8,6 @@ from typing import ClassVar
 from dpaudit.errors import InputError
 from dpaudit.fields import Count, Kinded, Rate
 
-__all__ = ["FixedSizeSampling", "PoissonSampling", "Sampling"]
-
 
 @dataclass(frozen=True)
 class Sampling(Kinded):

@@ -21,16 +21,6 @@ from dpaudit.mechanisms import Mechanism
 from dpaudit.mechanisms.continual.factorization import Factorization
 from dpaudit.plan import Invocation, Relation, Sampling
 
-__all__ = [
-    "Description",
-    "Parameter",
-    "described",
-    "example_of",
-    "first_line",
-    "parameters",
-    "plan_text",
-]
-
 _OF_PLAN: dict[str, Any] = {"unit": "row", "relation": "add-remove", "trust": "central"}
 _CLAIM = {"epsilon": 2.0, "delta": 1e-5}
 

@@ -15,8 +15,6 @@ from dpaudit.project.execution import Execution
 from dpaudit.project.subject import AuditPair
 from dpaudit.validate import shown
 
-__all__ = ["DRAWN", "AuditEntry", "BudgetEntry", "Code", "SubjectEntry"]
-
 DRAWN = ("runs", "confidence", "seed", "workers", "timeout", "memory", "own_randomness")
 """Fields of an execution that a project file may give."""
 

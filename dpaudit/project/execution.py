@@ -13,8 +13,6 @@ from dpaudit.errors import InputError
 from dpaudit.fields import Checked, Name, Natural, OpenProbability, Positive, at_least
 from dpaudit.validate import shown
 
-__all__ = ["DEFAULTS", "MOST_RUNS", "Execution", "ExecutionFields", "Progress"]
-
 Progress: TypeAlias = Callable[[int, int], None]
 """Called with the runs done so far and all runs that are planned."""
 

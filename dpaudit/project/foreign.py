@@ -11,8 +11,6 @@ from pathlib import Path
 from dpaudit.errors import DpAuditError, InputError
 from dpaudit.extras import lacking
 
-__all__ = ["DEBUG", "foreign", "place_of"]
-
 DEBUG = "DPAUDIT_DEBUG"
 """The variable that lets exceptions of foreign code through as they are."""
 

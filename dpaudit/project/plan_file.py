@@ -45,8 +45,6 @@ from dpaudit.plan import (
 from dpaudit.project.describing import example_of
 from dpaudit.validate import shown
 
-__all__ = ["PlanFile", "read_plan", "read_plan_file"]
-
 _found = FindingTable(__name__)
 
 _DEFAULTS = {"unit": "row", "trust": "central"}

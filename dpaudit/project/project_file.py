@@ -49,13 +49,6 @@ from dpaudit.project.entries import DRAWN, AuditEntry, BudgetEntry, Code, Subjec
 from dpaudit.project.subject import AuditPair
 from dpaudit.validate import shown
 
-__all__ = [
-    "PROJECT_FILE",
-    "ProjectFile",
-    "checked_name",
-    "read_project_file",
-]
-
 PROJECT_FILE = "dpaudit.toml"
 CERTIFICATE = ".json"
 """Ending of certificates, which are written whatever the formats."""

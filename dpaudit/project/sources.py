@@ -11,8 +11,6 @@ from collections.abc import Iterator
 from functools import lru_cache
 from pathlib import Path
 
-__all__ = ["code_hash", "own_files"]
-
 _INSTALLED = {"site-packages", "dist-packages"}
 _PYTHON = Path(sysconfig.get_path("stdlib")).resolve()
 

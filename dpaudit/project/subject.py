@@ -18,8 +18,6 @@ from dpaudit.plan import Plan
 if TYPE_CHECKING:
     from dpaudit.ledger import Ledger
 
-__all__ = ["AuditPair", "Move", "RunResult", "Subject"]
-
 
 @dataclass(frozen=True)
 class AuditPair:

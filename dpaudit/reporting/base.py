@@ -10,20 +10,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
 from dpaudit import files
+from dpaudit.certificate import Certificate
 from dpaudit.errors import InputError
 
 if TYPE_CHECKING:
-    from dpaudit.certificate import Certificate
     from dpaudit.integrations.dp_accounting import SecondOpinion
-
-__all__ = [
-    "ENTRY_POINTS",
-    "Renderer",
-    "render_to",
-    "renderer_for",
-    "require_shown",
-    "suffixes",
-]
 
 ENTRY_POINTS = "dpaudit.renderers"
 """Group of the entry points by which an installed package offers its renderers."""

@@ -11,8 +11,6 @@ from dpaudit.numbers import down, percent, plain, up
 from dpaudit.reporting.view import View
 from dpaudit.reporting.wording.words import stated
 
-__all__ = ["ComparisonRow", "comparison", "tally"]
-
 _NONE = "–"
 
 

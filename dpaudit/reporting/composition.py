@@ -6,19 +6,14 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from dpaudit import files
-from dpaudit.accounting import AccountantName
+from dpaudit.accounting import AccountantName, compose, epsilon_after_rounds
+from dpaudit.certificate import Certificate
 from dpaudit.errors import UnsupportedError
 from dpaudit.plan import Invocation, Plan
-
-if TYPE_CHECKING:
-    from dpaudit.certificate import Certificate
-
-__all__ = ["Growth", "Step", "growth", "quick_accountant"]
 
 _RUNS = (2, 3, 5, 10)
 _POINTS = 16
@@ -89,8 +84,6 @@ def growth(certificate: Certificate) -> Growth | None:
 
 @lru_cache(maxsize=16)  # one certificate is often rendered in several formats
 def _growth(plan: Plan, epsilon: float, delta: float, accountant: AccountantName) -> Growth | None:
-    from dpaudit.accounting import compose, epsilon_after_rounds
-
     name = quick_accountant(plan, accountant)
     uses = sum(each.count for each in plan.invocations)
     try:

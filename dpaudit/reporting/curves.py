@@ -7,13 +7,9 @@ from collections.abc import Sequence
 from itertools import pairwise
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dpaudit.accounting import CurvePoint, Guarantee
-
-__all__ = ["best_odds", "densified", "probability", "proved_points", "thinned", "trade_off"]
-
-Floats = NDArray[np.float64]
+from dpaudit.mechanisms.pairs import Floats
 
 _LARGEST_EXPONENT = 700.0
 

@@ -10,8 +10,6 @@ from dpaudit.reporting.text import compact, escaped, visible
 if TYPE_CHECKING:
     from jinja2 import BaseLoader, Environment
 
-__all__ = ["markdown_environment", "strict_environment"]
-
 _FILTERS = (compact, confidence, down, percent, plain, up, visible)
 
 

@@ -6,6 +6,7 @@ import re
 from functools import cache
 from typing import TYPE_CHECKING, ClassVar
 
+from dpaudit.certificate import Certificate
 from dpaudit.reporting.base import Renderer
 from dpaudit.reporting.comparison import comparison, tally
 from dpaudit.reporting.environment import markdown_environment
@@ -15,10 +16,6 @@ from dpaudit.reporting.wording import tables, words
 
 if TYPE_CHECKING:
     from jinja2 import Template
-
-    from dpaudit.certificate import Certificate
-
-__all__ = ["MarkdownRenderer"]
 
 
 class MarkdownRenderer(Renderer):

@@ -8,8 +8,6 @@ import unicodedata
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
-__all__ = ["compact", "escaped", "markdown_table", "visible"]
-
 _KEPT = "\n\t"
 _LOOKS_EMPTY = {"Cc", "Cf", "Cs", "Co", "Zl", "Zp"}
 _JOINERS = "\u200c\u200d"

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from itertools import zip_longest
 from typing import TYPE_CHECKING, Any
 
+from dpaudit.certificate import AuditRecord, Certificate
 from dpaudit.reporting import composition
 from dpaudit.reporting.checklists import checklists
 from dpaudit.reporting.checklists.model import Checklist
@@ -16,10 +17,7 @@ from dpaudit.reporting.wording import headline, tables
 from dpaudit.reporting.wording.statement import Statement, statement
 
 if TYPE_CHECKING:
-    from dpaudit.certificate import AuditRecord, Certificate
     from dpaudit.integrations.dp_accounting import SecondOpinion
-
-__all__ = ["AuditView", "View", "view", "views"]
 
 
 @dataclass(frozen=True, eq=False)

@@ -12,8 +12,6 @@ from dpaudit.certificate.schema import SCHEMA_VERSION
 from dpaudit.errors import InputError
 from dpaudit.workflow.verifying import load_verified
 
-__all__ = ["Baseline", "read_baseline"]
-
 
 @dataclass(frozen=True)
 class Baseline:

@@ -10,8 +10,6 @@ from itertools import product
 from dpaudit.errors import InputError
 from dpaudit.plan import Group, Invocation, Membership, Plan
 
-__all__ = ["in_sequence"]
-
 MOST_COMBINATIONS = 4096
 """Groups of one plan meet those of every other; more combinations than that are refused."""
 

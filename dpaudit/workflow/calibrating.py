@@ -22,8 +22,6 @@ from dpaudit.project.plan_file import read_plan
 from dpaudit.project.targets import parse_claim, parse_settings
 from dpaudit.validate import shown
 
-__all__ = ["Calibrated", "Cost", "calibrate_target", "calibrated"]
-
 AROUND = (0.5, 0.8, 0.9, 1.0, 1.1, 1.25, 2.0)
 """Multiples of the noise that was found, whose costs are told beside it."""
 

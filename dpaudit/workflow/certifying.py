@@ -9,8 +9,6 @@ from dpaudit.certificate import Certificate, Finding, certify
 from dpaudit.errors import InputError
 from dpaudit.project.targets import Target, find_target, parse_claim, parse_settings
 
-__all__ = ["certified", "certify_target"]
-
 
 def certify_target(
     name: str,

@@ -27,8 +27,6 @@ from dpaudit.workflow.planned_audits import with_planned_audits
 from dpaudit.workflow.publishing import publish, refuse_unwritable, rendered
 from dpaudit.workflow.rehearsing import with_rehearsal
 
-__all__ = ["check_project", "checked_certificate", "overridden"]
-
 _found = FindingTable(__name__)
 
 

@@ -17,8 +17,6 @@ from dpaudit.errors import UnsupportedError
 from dpaudit.fields import Record
 from dpaudit.plan import Invocation, Plan, TrustModel
 
-__all__ = ["Change", "Direction", "changes"]
-
 _RANK = {Verdict.CERTIFIED: 0, Verdict.UNPROVEN: 1, Verdict.REFUTED: 3}
 _EXCEEDED = 2
 _OPEN = (Severity.ERROR, Severity.WARNING)

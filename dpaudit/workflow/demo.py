@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from dpaudit.auditing import audit_subject
 from dpaudit.certificate import Certificate
 from dpaudit.project.targets import find_subject, parse_settings
+from dpaudit.reporting import render_to
 from dpaudit.workflow.owner import with_owner
 from dpaudit.workflow.running import OWNER, run_subject, save
-
-__all__ = ["run_demo"]
 
 DEMO_SUBJECT = "private_bo.local:LDPMoMAGPUCB"
 """Looked up by name: the toolkit never imports the algorithms."""
@@ -23,7 +23,6 @@ DEMO_SETTINGS = (
     "width_multiplier=0.03",
 )
 """Prices scaled to ±0.7 by public constants; k and the width as experiments choose them."""
-
 
 FEW_NEIGHBOURS = 1
 """A demonstration is not to take long; dpaudit check tries them all."""
@@ -42,9 +41,6 @@ def run_demo(folder: Path, seed: int) -> tuple[Certificate, tuple[Path, ...]]:
     Raises:
         InputError: if the folder holds a ledger that is not the demo's own, or cannot be written.
     """
-    from dpaudit.auditing import audit_subject
-    from dpaudit.reporting import render_to
-
     for name in ("ledger.jsonl", "certificate.json", "report.html", OWNER, FOR_OWNER):
         (folder / name).unlink(missing_ok=True)
     certificate, files = run_subject(

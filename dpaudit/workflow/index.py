@@ -15,8 +15,6 @@ from dpaudit.workflow.outcomes import ProjectOutcome, SubjectRow
 if TYPE_CHECKING:
     from jinja2 import Template
 
-__all__ = ["index_html", "index_markdown"]
-
 TITLE = "Privacy reports"
 
 

@@ -11,8 +11,6 @@ from dpaudit.accounting import Guarantee
 from dpaudit.certificate import Certificate, Claim, Verdict
 from dpaudit.workflow.comparing import Change, Direction
 
-__all__ = ["BudgetRow", "ProjectOutcome", "Status", "SubjectRow", "status_of"]
-
 
 class Status(StrEnum):
     """What a row says, from best to worst."""

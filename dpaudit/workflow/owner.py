@@ -10,8 +10,6 @@ from dpaudit import files
 from dpaudit.certificate import Certificate
 from dpaudit.errors import InputError
 
-__all__ = ["with_owner"]
-
 
 def with_owner(certificate: Certificate, path: Path) -> Certificate:
     """The certificate with the owner's results, for a report that is the owner's alone.

@@ -17,8 +17,6 @@ from dpaudit.reporting import renderer_for
 from dpaudit.workflow.index import index_html, index_markdown
 from dpaudit.workflow.outcomes import ProjectOutcome
 
-__all__ = ["publish", "refuse_unwritable", "rendered", "write_all"]
-
 LIST = ".dpaudit-files.json"
 """Names the files of a folder that dpaudit wrote, and may therefore replace or remove."""
 

@@ -19,8 +19,6 @@ from dpaudit.project import Subject
 from dpaudit.project.foreign import foreign
 from dpaudit.project.targets import configuration, find_subject, parse_settings
 
-__all__ = ["Replayed", "replay_command", "replay_subject", "share"]
-
 
 @dataclass(frozen=True)
 class Replayed:

@@ -20,13 +20,12 @@ from dpaudit.errors import InputError, TamperedError
 from dpaudit.ledger import Durability, FileAnchor, FloatNoise, Ledger, read_journal
 from dpaudit.project.foreign import foreign
 from dpaudit.project.targets import find_target, parse_settings
+from dpaudit.reporting import render_to
 from dpaudit.workflow.certifying import certified
 from dpaudit.workflow.rehearsing import rehearsed_on
 
 OWNER = "owner.json"
 """File of what the owner of the data alone may see."""
-
-__all__ = ["OWNER", "ledger_record", "run_subject", "save"]
 
 
 def run_subject(
@@ -194,8 +193,6 @@ def _new_path(folder: Path, name: str) -> Path:
 
 def save(certificate: Certificate, folder: Path) -> tuple[Path, Path]:
     """Write a certificate and its report into a folder."""
-    from dpaudit.reporting import render_to
-
     saved = certificate.save(folder / "certificate.json")
     return saved, render_to(certificate, folder / "report.html")
 

@@ -10,15 +10,6 @@ from dpaudit.certificate import Certificate, Claim, Severity
 from dpaudit.numbers import down, plain, up
 from dpaudit.workflow.outcomes import BudgetRow, ProjectOutcome, Status, SubjectRow
 
-__all__ = [
-    "BUDGET_HEADS",
-    "SUBJECT_HEADS",
-    "budget_cells",
-    "headline",
-    "remarks",
-    "subject_cells",
-]
-
 SUBJECT_HEADS = ("subject", "verdict", "claimed ε", "proved ε", "at δ", "attacked: ε ≥")
 BUDGET_HEADS = ("budget", "verdict", "allowed ε", "proved ε", "at δ", "of")
 NOTHING = "–"

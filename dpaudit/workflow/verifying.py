@@ -19,8 +19,6 @@ from dpaudit.ledger.journal import FORMAT as JOURNAL_FORMAT
 if TYPE_CHECKING:
     from dpaudit.integrations.dp_accounting import SecondOpinion
 
-__all__ = ["Verification", "load_verified", "opinion_on", "verify_file"]
-
 
 @dataclass(frozen=True)
 class Verification:

@@ -148,11 +148,10 @@ def test_the_core_alone_certifies_verifies_reports_and_audits(folder, words):
     assert (ended.returncode, ended.stderr) == (0, "")
 
 
-def test_what_needs_opacus_says_so_and_the_rest_does_not():
+def test_what_needs_opacus_says_so():
     code = (
         "import sys; sys.modules['opacus'] = sys.modules['torch'] = None\n"
         "from dpaudit.integrations import opacus\n"
-        "opacus.from_opacus_history\n"
         "from dpaudit.errors import UnsupportedError\n"
         "try:\n    opacus.attach\n"
         "except UnsupportedError as error:\n    print(error)\n"

@@ -27,7 +27,6 @@ from dpaudit.accounting import (
     Interval,
     accountant_of,
     compose,
-    filter_for,
     terms,
 )
 from dpaudit.certificate import SubjectRecord
@@ -129,12 +128,9 @@ def test_names_that_nobody_registered_are_errors_at_every_door():
             ANSWERS, subject=SubjectRecord("x"), delta=1e-6, accountant="outside-sqared"
         ),
         lambda: accountant_of("outside-sqared"),
-        lambda: filter_for("outside-sqared", 1.0, 1e-6),
     ):
         with pytest.raises(InputError, match="did you mean 'outside-squared'"):
             door()
-    with pytest.raises(UnsupportedError, match="outside-squared composes parameters that are fix"):
-        filter_for("outside-squared", 1.0, 1e-6)
 
 
 MODULE = """

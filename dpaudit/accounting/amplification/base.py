@@ -23,8 +23,6 @@ from dpaudit.mechanisms.pairs import Floats
 from dpaudit.mechanisms.rounding import as_float, up
 from dpaudit.plan import Invocation, Sampling
 
-__all__ = ["Amplification", "amplification", "refusal"]
-
 
 @dataclass(frozen=True)
 class Amplification(Checked, ABC):

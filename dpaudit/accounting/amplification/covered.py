@@ -33,8 +33,6 @@ from dpaudit.mechanisms.rounding import round_up
 from dpaudit.plan import AddRemove, FixedSizeSampling, PoissonSampling, ReplaceOne, ZeroOut
 from dpaudit.plan import Invocation as Use
 
-__all__ = ["covered", "fallback"]
-
 
 def covered(use: Use) -> Use:
     """The invocation, or one that costs no less, of which a theorem speaks.

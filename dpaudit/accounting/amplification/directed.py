@@ -20,8 +20,6 @@ from dpaudit.mechanisms import DominatingPair, FinitePair
 from dpaudit.mechanisms.pairs import Floats
 from dpaudit.mechanisms.rounding import as_float
 
-__all__ = ["SMALLEST_DELTA", "TAIL_UNITS", "DirectedPair", "PlainPair", "even"]
-
 SMALLEST_DELTA = 1e-280
 """Probabilities below it may stand for masses that no float holds."""
 

@@ -21,8 +21,6 @@ from dpaudit.mechanisms.pairs import Floats
 from dpaudit.mechanisms.rounding import round_up
 from dpaudit.plan import FixedSizeSampling, Invocation, ReplaceOne, ZeroOut
 
-__all__ = ["TAKEN_PLACE", "FixedSizeAmplification", "ReplacedPair", "fixed_size_moments"]
-
 TAKEN_PLACE = (
     "another unit then takes the place of the protected one, so declare the sensitivity under "
     "replace-one."

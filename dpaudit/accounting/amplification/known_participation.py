@@ -15,8 +15,6 @@ from dpaudit.accounting.orders import ORDERS
 from dpaudit.mechanisms import DominatingPair
 from dpaudit.mechanisms.pairs import Floats
 
-__all__ = ["KnownPair", "KnownParticipation"]
-
 
 @dataclass(frozen=True)
 class KnownPair(SampledPair):

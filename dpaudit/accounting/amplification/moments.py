@@ -12,8 +12,6 @@ from numpy.typing import ArrayLike
 
 from dpaudit.mechanisms.pairs import Floats
 
-__all__ = ["SAFETY", "log_moment", "log_ratio"]
-
 SAFETY = 1e-11
 """Relative slack for rounding and quadrature, whose errors are below 1e-12."""
 

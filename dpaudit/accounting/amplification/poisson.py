@@ -20,8 +20,6 @@ from dpaudit.mechanisms import DominatingPair
 from dpaudit.mechanisms.pairs import Floats
 from dpaudit.plan import AddRemove, Invocation, PoissonSampling, ZeroOut
 
-__all__ = ["PoissonAmplification", "poisson_moments", "poisson_moments_at_integers"]
-
 _SMALL = tuple(range(2, 17))
 
 

@@ -22,8 +22,6 @@ from dpaudit.mechanisms import DominatingPair, FinitePair
 from dpaudit.mechanisms.pairs import Floats
 from dpaudit.mechanisms.rounding import as_float
 
-__all__ = ["AddedPair", "RemovedPair", "SampledPair", "TwoTails"]
-
 TwoTails = Callable[[ArrayLike], tuple[Floats, Floats]]
 
 

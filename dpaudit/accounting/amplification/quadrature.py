@@ -10,8 +10,6 @@ import numpy as np
 from dpaudit.mechanisms import DominatingPair, FinitePair, GaussianPair, LaplacePair
 from dpaudit.mechanisms.pairs import BoundedRangePair, Floats
 
-__all__ = ["quadrature"]
-
 _MOST_LOSSES = 20_000
 _MOST_PANELS = 6_000
 

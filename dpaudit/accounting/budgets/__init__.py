@@ -1,4 +1,4 @@
-"""Budgets at run time: filters that refuse in time, and an odometer.
+"""Budgets at run time: filters that refuse in time.
 
 Parameters may be chosen from what was released before. Composition theorems for parameters fixed in
 advance do not cover that; those used here do, and each is named where it is used.
@@ -6,9 +6,7 @@ advance do not cover that; those used here do, and each is named where it is use
 
 from dpaudit.accounting.budgets.adaptive import AdaptiveFilter
 from dpaudit.accounting.budgets.base import Filter
-from dpaudit.accounting.budgets.choice import filter_for
-from dpaudit.accounting.budgets.odometer import Odometer
 from dpaudit.accounting.budgets.renyi import RenyiFilter
 from dpaudit.accounting.budgets.zcdp import ZcdpFilter
 
-__all__ = ["AdaptiveFilter", "Filter", "Odometer", "RenyiFilter", "ZcdpFilter", "filter_for"]
+__all__ = ["AdaptiveFilter", "Filter", "RenyiFilter", "ZcdpFilter"]

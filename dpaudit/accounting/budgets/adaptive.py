@@ -12,8 +12,6 @@ from dpaudit.errors import InputError, UnsupportedError
 from dpaudit.fields import NonNegative
 from dpaudit.mechanisms.rounding import round_up, up
 
-__all__ = ["AdaptiveFilter"]
-
 
 @dataclass(eq=False)
 class AdaptiveFilter(Filter):

@@ -1,4 +1,4 @@
-"""What filters and odometers share."""
+"""What all filters share."""
 
 from __future__ import annotations
 
@@ -12,50 +12,21 @@ from dpaudit.fields import Checked, NonNegative, Probability
 from dpaudit.plan import Invocation, PrivacyUnit, Relation
 from dpaudit.validate import shown
 
-__all__ = ["Filter", "Running", "refuse_slack", "share_of"]
-
-
-@dataclass(eq=False, kw_only=True)
-class Running(Checked):
-    """One unit, one relation, and a history that stays.
-
-    Attributes:
-        admitted: number of invocations charged so far.
-    """
-
-    admitted: int = field(default=0, init=False)
-    _protected: tuple[PrivacyUnit, Relation] | None = field(default=None, init=False, repr=False)
-
-    def _price(self, invocation: Invocation) -> Term | None:
-        """The invocation as a term; None where it costs nothing."""
-        if not isinstance(invocation, Invocation):
-            raise InputError(f"invocation is {shown(invocation)}; it must be an Invocation.")
-        protected = invocation.unit, invocation.relation
-        if self._protected is not None and self._protected != protected:
-            unit, relation = self._protected
-            raise InputError(
-                f"{invocation.describe()} protects {invocation.unit} under {invocation.relation}; "
-                f"this budget is for {unit} under {relation}."
-            )
-        found = terms([invocation])
-        return found[0] if found else None
-
-    def _charged(self, invocation: Invocation) -> None:
-        self._protected = invocation.unit, invocation.relation
-        self.admitted += 1
-
 
 @dataclass(eq=False)
-class Filter(Running, ABC):
-    """Admits releases, of parameters chosen adaptively, while a budget lasts.
+class Filter(Checked, ABC):
+    """Admits releases about one unit under one relation, chosen adaptively, while a budget lasts.
 
     Attributes:
         epsilon: ε of the whole, whatever was admitted.
         delta: δ of the whole.
+        admitted: number of invocations charged so far.
     """
 
     epsilon: NonNegative
     delta: Probability
+    admitted: int = field(default=0, init=False)
+    _protected: tuple[PrivacyUnit, Relation] | None = field(default=None, init=False, repr=False)
 
     def admit(self, invocation: Invocation) -> None:
         """Charge an invocation, before it is run; or refuse it and charge nothing.
@@ -65,14 +36,23 @@ class Filter(Running, ABC):
             UnsupportedError: if no theorem covers it.
             InputError: if it protects another unit or relation than those before.
         """
-        part = self._price(invocation)
-        if part is not None and not self._charge(part):
+        if not isinstance(invocation, Invocation):
+            raise InputError(f"invocation is {shown(invocation)}; it must be an Invocation.")
+        protected = invocation.unit, invocation.relation
+        if self._protected is not None and self._protected != protected:
+            unit, relation = self._protected
+            raise InputError(
+                f"{invocation.describe()} protects {invocation.unit} under {invocation.relation}; "
+                f"this budget is for {unit} under {relation}."
+            )
+        if not all(map(self._charge, terms([invocation]))):  # none where it costs nothing
             raise BudgetExceededError(
                 f"{invocation.describe()} would exceed the budget of ε={self.epsilon:g} at "
                 f"δ={self.delta:g}; {self.admitted} invocations were admitted and nothing was "
                 "drawn for this one."
             )
-        self._charged(invocation)
+        self._protected = protected
+        self.admitted += 1
 
     @abstractmethod
     def _charge(self, part: Term) -> bool:

@@ -16,8 +16,6 @@ from dpaudit.errors import InputError
 from dpaudit.fields import OpenProbability, Positive
 from dpaudit.mechanisms.pairs import Floats
 
-__all__ = ["RenyiFilter"]
-
 
 @dataclass(eq=False)
 class RenyiFilter(Filter):

@@ -12,8 +12,6 @@ from dpaudit.accounting.terms import Term
 from dpaudit.fields import NonNegative, OpenProbability
 from dpaudit.mechanisms.rounding import round_up
 
-__all__ = ["ZcdpFilter"]
-
 
 @dataclass(eq=False)
 class ZcdpFilter(Filter):

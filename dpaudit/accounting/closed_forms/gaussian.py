@@ -16,8 +16,6 @@ from dpaudit.mechanisms import GaussianPair
 from dpaudit.mechanisms.rounding import up
 from dpaudit.plan import Invocation
 
-__all__ = ["GaussianAccountant", "GaussianComposition"]
-
 
 @dataclass(frozen=True)
 class GaussianComposition(Composition):

@@ -17,8 +17,6 @@ from dpaudit.mechanisms.pairs import Floats
 from dpaudit.mechanisms.rounding import exp_up, minus, plus, round_up
 from dpaudit.plan import Invocation
 
-__all__ = ["MomentsAccountant", "MomentsComposition"]
-
 MOMENTS: Floats = np.arange(1.0, 33.0)
 """The integer moments l of Abadi et al. 2016."""
 

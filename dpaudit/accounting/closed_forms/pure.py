@@ -16,8 +16,6 @@ from dpaudit.mechanisms.inversion import least_epsilon
 from dpaudit.mechanisms.rounding import plus, round_up, up
 from dpaudit.plan import Invocation
 
-__all__ = ["PureAccountant", "PureComposition"]
-
 
 @dataclass(frozen=True)
 class PureComposition(Composition):

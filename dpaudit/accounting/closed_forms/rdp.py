@@ -22,8 +22,6 @@ from dpaudit.mechanisms.pairs import Floats
 from dpaudit.mechanisms.rounding import as_float, round_up, up
 from dpaudit.plan import Invocation
 
-__all__ = ["RdpAccountant", "RdpComposition", "renyi_curve"]
-
 
 @dataclass(frozen=True, eq=False)
 class RdpComposition(Composition):

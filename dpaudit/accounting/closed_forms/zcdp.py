@@ -17,8 +17,6 @@ from dpaudit.mechanisms.pairs import VastPair
 from dpaudit.mechanisms.rounding import concentration, exp_up, minus, plus, round_up, up
 from dpaudit.plan import Invocation
 
-__all__ = ["ZcdpAccountant", "ZcdpComposition", "rho_of", "zcdp_delta", "zcdp_epsilon"]
-
 
 @dataclass(frozen=True)
 class ZcdpComposition(Composition):

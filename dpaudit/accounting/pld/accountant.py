@@ -16,8 +16,6 @@ from dpaudit.accounting.proved import AccountantName
 from dpaudit.mechanisms.pairs import Floats
 from dpaudit.plan import Invocation
 
-__all__ = ["PLDAccountant", "PLDComposition", "compose_terms"]
-
 _FEW_ROUNDS = 8
 """So many are composed one by one; more go through one grid."""
 
@@ -101,7 +99,7 @@ class PLDAccountant(Accountant):
     """Numerical composition of dominating pairs (Zhu, Dong and Wang 2022, Theorem 10).
 
     For fixed mechanisms, or such as are chosen adaptively from a set with the same dominating pair
-    at each step; parameters that depend on earlier outputs need an odometer.
+    at each step; parameters that depend on earlier outputs need a filter.
     """
 
     kind: ClassVar[str] = AccountantName.PLD

@@ -10,8 +10,6 @@ import numpy as np
 from dpaudit.accounting.pld.discretise import UNIT, GridLoss
 from dpaudit.accounting.pld.spectrum import Spectrum, Tilt
 
-__all__ = ["Budget", "Tally"]
-
 
 @dataclass(frozen=True)
 class Budget:

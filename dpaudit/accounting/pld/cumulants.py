@@ -16,8 +16,6 @@ from dpaudit.accounting.pld.discretise import connect
 from dpaudit.accounting.pld.terms import DirectedTerm
 from dpaudit.mechanisms.pairs import Floats
 
-__all__ = ["Cumulants", "Window"]
-
 _NODES = 91
 _POINTS = 2 * _NODES
 _SAMPLE = 128

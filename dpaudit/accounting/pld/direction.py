@@ -16,8 +16,6 @@ from dpaudit.accounting.pld.law import ComposedLaw
 from dpaudit.accounting.pld.terms import DirectedTerm
 from dpaudit.mechanisms.pairs import Floats
 
-__all__ = ["Direction"]
-
 _TOLERANCE = 5e-4
 _COARSE = 100.0
 _MANY = 256

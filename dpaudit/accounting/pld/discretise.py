@@ -21,8 +21,6 @@ import numpy as np
 from dpaudit.accounting.amplification import DirectedPair
 from dpaudit.mechanisms.pairs import Floats
 
-__all__ = ["UNIT", "GridLoss", "connect", "discretise", "drift", "split_atoms"]
-
 UNIT = 2.0**-53
 """The unit roundoff of a double."""
 

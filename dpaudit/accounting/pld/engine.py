@@ -22,16 +22,6 @@ from dpaudit.accounting.pld.law import ComposedLaw, Frame
 from dpaudit.accounting.pld.spectrum import Composer, Tilt, log_mgf, tilt_transform
 from dpaudit.accounting.pld.terms import DirectedTerm
 
-__all__ = [
-    "LARGEST_LOSS",
-    "LARGEST_SIZE",
-    "Grid",
-    "compose_on",
-    "losses_on",
-    "plan_grid",
-    "points_on",
-]
-
 LARGEST_SIZE = 2**21
 """Most grid points of a composed law; beyond it the grid becomes coarser, the interval wider."""
 

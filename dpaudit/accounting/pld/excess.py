@@ -11,8 +11,6 @@ import numpy as np
 
 from dpaudit.mechanisms.pairs import Floats
 
-__all__ = ["NEAR", "layers"]
-
 _NEARBY = 2.5
 NEAR = 1 - 2 * math.exp(-_NEARBY * _NEARBY / 2)
 """Least probability that |D| ≤ r s + m, with r = 2.5."""

@@ -30,8 +30,6 @@ from dpaudit.accounting.pld.excess import NEAR, layers
 from dpaudit.accounting.pld.spectrum import TiltedLaw
 from dpaudit.mechanisms.pairs import Floats
 
-__all__ = ["ComposedLaw", "Frame"]
-
 _BLOCK = 200.0
 _REACH = 500.0
 

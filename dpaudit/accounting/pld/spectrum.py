@@ -16,8 +16,6 @@ from numpy.typing import NDArray
 from dpaudit.accounting.pld.discretise import UNIT, GridLoss
 from dpaudit.mechanisms.pairs import Floats
 
-__all__ = ["Composer", "Spectrum", "Tilt", "TiltedLaw", "log_mgf", "tilt_transform"]
-
 _BUTTERFLY = 8 * UNIT
 """Relative error allowed for in each of the log₂N stages of a transform.
 
@@ -26,7 +24,6 @@ that its error is at most this times log₂N times the sum of the inputs' magnit
 *Accuracy and stability of numerical algorithms*, sections 3.1 and 24.1; a complex product and sum
 with a rounded twiddle factor costs less than eight units).
 """
-
 
 _MANY = 1024
 _VANISHED = 60.0

@@ -9,8 +9,6 @@ from dpaudit.accounting.amplification import DirectedPair
 from dpaudit.accounting.terms import costs_as_its_pair, directed, merged
 from dpaudit.plan import Invocation
 
-__all__ = ["DirectedTerm", "directed_terms", "is_attained"]
-
 
 @dataclass(frozen=True)
 class DirectedTerm:

@@ -19,13 +19,10 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from dpaudit.auditing.evidence.types import as_scores
-
-__all__ = ["Bets", "NullPoint", "quantile_edges", "tail_bets"]
-
-Floats = NDArray[np.float64]
+from dpaudit.mechanisms.pairs import Floats
 
 # Tail probabilities of the pooled pilot at which events are cut; rarer ones cannot be seen early.
 LEVELS = (0.01, 0.02, 0.04, 0.08, 0.15, 0.25, 0.37, 0.5)

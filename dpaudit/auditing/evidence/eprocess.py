@@ -25,17 +25,15 @@ import math
 from collections.abc import Callable
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from dpaudit.auditing.evidence.bets import NullPoint
 from dpaudit.auditing.evidence.types import confidence_failure, deltas_of
 from dpaudit.auditing.evidence.wealth import Wealth
 from dpaudit.errors import InputError
+from dpaudit.mechanisms.pairs import Floats
 from dpaudit.validate import probability, real_array
 
-__all__ = ["CurveEProcess", "EpsilonEProcess", "curve_points"]
-
-Floats = NDArray[np.float64]
 Curve = Callable[[Floats], ArrayLike]
 
 _LARGEST_EPSILON = 64.0

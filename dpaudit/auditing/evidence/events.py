@@ -11,17 +11,20 @@ from dataclasses import dataclass
 from itertools import combinations
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from dpaudit.auditing.evidence.tilt import smoothed_rates
-from dpaudit.auditing.evidence.types import Direction, Event, as_scores, confidence_failure
+from dpaudit.auditing.evidence.types import (
+    Direction,
+    Event,
+    Flags,
+    Integers,
+    as_scores,
+    confidence_failure,
+)
 from dpaudit.errors import InputError
+from dpaudit.mechanisms.pairs import Floats
 from dpaudit.validate import integer_at_least, probability
-
-__all__ = ["choose_event", "expected_lower_bound", "pilot_size"]
-
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
 
 _THRESHOLDS = 200  # cuts for one-sided events
 _ATOMS, _REPEATS = 500, 3  # most atoms, and fewest occurrences, of rare events
@@ -44,7 +47,7 @@ class _Pilot:
     second: Floats
     start: Integers
     stop: Integers
-    outside: NDArray[np.bool_]
+    outside: Flags
 
     @classmethod
     def of(cls, first: Floats, second: Floats, *, rare: bool = False) -> _Pilot:

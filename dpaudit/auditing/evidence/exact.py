@@ -13,8 +13,6 @@ from fractions import Fraction
 from dpaudit.errors import InputError
 from dpaudit.validate import non_negative, probability
 
-__all__ = ["hockey_stick", "loss_ratio"]
-
 Probability = Fraction | float | int
 
 

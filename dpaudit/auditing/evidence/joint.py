@@ -23,16 +23,11 @@ import math
 from collections.abc import Callable
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dpaudit.auditing.evidence.nuisance import Box, Region, null_supremum
-from dpaudit.auditing.evidence.types import PairCounts, confidence_failure
+from dpaudit.auditing.evidence.types import Integers, PairCounts, confidence_failure
+from dpaudit.mechanisms.pairs import Floats
 from dpaudit.validate import non_negative, open_fraction, probability
-
-__all__ = ["joint_lower_bound", "joint_p_value", "likelihood_ratio", "likelihood_region"]
-
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
 
 _TIE = 1e-9  # outcomes this close to the observed one count as equally extreme
 _PRECISION = 1e-4  # of the bound on epsilon; the lower end is reported

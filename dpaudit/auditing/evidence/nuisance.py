@@ -18,21 +18,13 @@ which the result is raised; counts outside the summed range are added as if they
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
-from dpaudit.auditing.evidence.types import PairCounts
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-__all__ = ["Box", "Region", "clopper_pearson", "null_supremum", "region_probability"]
-
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
+from dpaudit.auditing.evidence.types import Integers, PairCounts
+from dpaudit.mechanisms.pairs import Floats
 
 _CELL = 0.4  # width in standard errors: an excess of about 2 % of the probability
 _TAIL = 1e-13  # what may lie outside the summed range of counts, and is added

@@ -9,15 +9,11 @@ is hardly larger than Bin(r, 1 / (1 + exp(-epsilon))).
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dpaudit.auditing.evidence.types import confidence_failure
 from dpaudit.errors import InputError
+from dpaudit.mechanisms.pairs import Floats
 from dpaudit.validate import integer_at_least, non_negative, probability
-
-__all__ = ["check_counts", "one_run_lower_bound", "one_run_p_value"]
-
-Floats = NDArray[np.float64]
 
 _STEP = 0.005  # of the grid of epsilons
 _BLOCK = 32  # grid points that are looked at together

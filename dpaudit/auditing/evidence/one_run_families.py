@@ -13,27 +13,16 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from dpaudit.accounting import guarantee, privacy_curve
 from dpaudit.auditing.evidence.types import deltas_of
 from dpaudit.errors import InputError
 from dpaudit.mechanisms import AdditiveNoise, GaussianPair
+from dpaudit.mechanisms.pairs import Floats
 from dpaudit.plan import Plan
 from dpaudit.validate import non_negative, positive, probability
 
-__all__ = [
-    "CurveFamily",
-    "Least",
-    "approximate_least",
-    "curve_least",
-    "gaussian_family",
-    "gaussian_least",
-    "largest_refuted",
-    "scaled_family",
-]
-
-Floats = NDArray[np.float64]
 Least = Callable[[Floats], Floats]
 """For P(S) in [0, 1], shape (n,), the least Q(S) that a curve allows, shape (n,)."""
 

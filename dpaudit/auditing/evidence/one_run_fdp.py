@@ -27,10 +27,9 @@ from __future__ import annotations
 import numpy as np
 
 from dpaudit.auditing.evidence.one_run import check_counts
-from dpaudit.auditing.evidence.one_run_families import CurveFamily, Floats, Least, largest_refuted
+from dpaudit.auditing.evidence.one_run_families import CurveFamily, Least, largest_refuted
+from dpaudit.mechanisms.pairs import Floats
 from dpaudit.validate import open_fraction
-
-__all__ = ["fdp_p_value", "fdp_rejects", "fdp_strength"]
 
 _ROUNDING = 1e-9  # relative; a total this close to the possible counts as possible
 _LEAST_P_VALUE = 1e-18

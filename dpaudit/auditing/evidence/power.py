@@ -16,8 +16,6 @@ from dpaudit.auditing.evidence.nuisance import Box, Region, null_supremum, regio
 from dpaudit.auditing.evidence.types import PairCounts
 from dpaudit.validate import non_negative, open_fraction, probability
 
-__all__ = ["critical_region", "fewest_runs", "power"]
-
 
 def critical_region(
     n: int, m: int, epsilon: float, delta: float, error: float, box: Box

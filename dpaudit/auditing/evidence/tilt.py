@@ -10,11 +10,8 @@ is chosen by penalised likelihood. A wrong model only costs power: evidence neve
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
-__all__ = ["smoothed_rates"]
-
-Floats = NDArray[np.float64]
+from dpaudit.mechanisms.pairs import Floats
 
 _CLIPS = (0.0, 0.01, 0.03, 0.06, 0.1, 0.15, 0.2, 0.25, 0.3, 0.35, 0.4, 0.45)
 # Log likelihood that a parabola, and any clipping, must gain; more than Akaike's 1, as the models

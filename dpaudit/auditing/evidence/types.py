@@ -13,20 +13,11 @@ from numpy.typing import ArrayLike, NDArray
 
 from dpaudit.errors import InputError
 from dpaudit.fields import Checked, Count, Natural, Record
+from dpaudit.mechanisms.pairs import Floats
 from dpaudit.validate import open_fraction, real_array
 
-__all__ = [
-    "Direction",
-    "Event",
-    "PairCounts",
-    "as_scores",
-    "confidence_failure",
-    "deltas_of",
-    "json_number",
-]
-
-Floats = NDArray[np.float64]
-
+Flags = NDArray[np.bool_]
+Integers = NDArray[np.int64]
 
 _LEAST = math.ulp(0.0)
 

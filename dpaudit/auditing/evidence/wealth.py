@@ -6,15 +6,12 @@ import math
 from collections.abc import Sequence
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from dpaudit.auditing.evidence.bets import Bets, NullPoint, quantile_edges, tail_bets
 from dpaudit.auditing.evidence.types import as_scores
 from dpaudit.errors import InputError
-
-__all__ = ["Wealth"]
-
-Floats = NDArray[np.float64]
+from dpaudit.mechanisms.pairs import Floats
 
 PILOT_PAIRS = 64
 

@@ -12,7 +12,6 @@ from dpaudit.auditing.evidence.one_run_families import CurveFamily
 from dpaudit.auditing.execution import DEFAULTS, Execution, ExecutionFields, workers
 from dpaudit.auditing.membership.claims import membership_null
 from dpaudit.auditing.membership.guess_audit import GuessAudit
-from dpaudit.auditing.membership.guessing import Floats
 from dpaudit.auditing.membership.lira import lira_offline, lira_online
 from dpaudit.auditing.membership.shadows import (
     Role,
@@ -23,9 +22,8 @@ from dpaudit.auditing.membership.shadows import (
 )
 from dpaudit.certificate import AuditRecord
 from dpaudit.errors import InputError
+from dpaudit.mechanisms.pairs import Floats
 from dpaudit.plan import Plan
-
-__all__ = ["MembershipAttack", "audit_membership"]
 
 
 class MembershipAttack(StrEnum):

@@ -19,8 +19,6 @@ from dpaudit.certificate import Claim
 from dpaudit.errors import InputError
 from dpaudit.plan import MetricBall, Plan
 
-__all__ = ["MembershipNull", "bound_as_json", "membership_null", "require_family"]
-
 
 @dataclass(frozen=True)
 class MembershipNull:

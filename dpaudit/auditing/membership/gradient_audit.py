@@ -16,7 +16,6 @@ from dpaudit.auditing.evidence.events import pilot_size
 from dpaudit.auditing.evidence.joint import joint_lower_bound
 from dpaudit.auditing.evidence.one_run_families import (
     CurveFamily,
-    Floats,
     largest_refuted,
     scaled_family,
 )
@@ -30,9 +29,8 @@ from dpaudit.auditing.membership.gradient_design import (
 from dpaudit.auditing.membership.gradients import GradientCanary
 from dpaudit.auditing.membership.roc import Roc
 from dpaudit.certificate import AuditRecord
+from dpaudit.mechanisms.pairs import Floats
 from dpaudit.plan import Plan
-
-__all__ = ["audit_gradient_canary"]
 
 NO_LIMIT = Execution(timeout=None)
 """Trainings may take any time."""

@@ -11,14 +11,13 @@ from dpaudit.auditing.distinguishing.design import CURVE_SHARE
 from dpaudit.auditing.distinguishing.experiment import Experiment, Stage
 from dpaudit.auditing.evidence.joint import joint_lower_bound
 from dpaudit.auditing.evidence.nuisance import clopper_pearson
-from dpaudit.auditing.evidence.one_run_families import Floats, Least
+from dpaudit.auditing.evidence.one_run_families import Least
 from dpaudit.auditing.evidence.types import Event, PairCounts
 from dpaudit.auditing.execution import Execution
 from dpaudit.auditing.membership.claims import MembershipNull
 from dpaudit.auditing.membership.gradients import GradientCanary
+from dpaudit.mechanisms.pairs import Floats
 from dpaudit.project import AuditPair
-
-__all__ = ["PRESENT_OR_ABSENT", "GradientDesign", "curve_refuted"]
 
 PRESENT_OR_ABSENT = AuditPair(1.0, 0.0, "a gradient canary is among the examples, or not")
 

@@ -16,18 +16,14 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dpaudit import validate
 from dpaudit.auditing.distinguishing.experiment import Release
 from dpaudit.errors import InputError
 from dpaudit.fields import Checked, Positive, Rate
 from dpaudit.mechanisms import Gaussian
+from dpaudit.mechanisms.pairs import Floats
 from dpaudit.plan import AddRemove, Invocation, Plan, PoissonSampling, ZeroOut
-
-__all__ = ["GradientCanary"]
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True)

@@ -8,11 +8,10 @@ from typing import Any
 import numpy as np
 
 from dpaudit.auditing.evidence.one_run_families import CurveFamily, gaussian_family
+from dpaudit.auditing.evidence.types import Flags
 from dpaudit.auditing.execution import Execution
 from dpaudit.auditing.membership.claims import MembershipNull, require_family
 from dpaudit.auditing.membership.guessing import (
-    Flags,
-    Floats,
     OneRunEvidence,
     Rule,
     default_rules,
@@ -23,8 +22,7 @@ from dpaudit.auditing.membership.roc import Roc, require_both_kinds
 from dpaudit.auditing.membership.shadows import Role, generator
 from dpaudit.certificate import AuditRecord
 from dpaudit.errors import InputError
-
-__all__ = ["GuessAudit"]
+from dpaudit.mechanisms.pairs import Floats
 
 
 class GuessAudit:

@@ -13,21 +13,17 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dpaudit.auditing.distinguishing.design import CURVE_SHARE
 from dpaudit.auditing.evidence.one_run import one_run_lower_bound, one_run_p_value
 from dpaudit.auditing.evidence.one_run_families import CurveFamily, Least
 from dpaudit.auditing.evidence.one_run_fdp import fdp_p_value, fdp_rejects, fdp_strength
+from dpaudit.auditing.evidence.types import Flags
 from dpaudit.auditing.membership.claims import bound_as_json
 from dpaudit.certificate import Claim
 from dpaudit.errors import InputError
 from dpaudit.fields import Checked, Natural
-
-__all__ = ["Guesses", "OneRunEvidence", "Rule", "default_rules", "guess", "require_fair_coins"]
-
-Floats = NDArray[np.float64]
-Flags = NDArray[np.bool_]
+from dpaudit.mechanisms.pairs import Floats
 
 _BOTH_SIDES = (1, 2, 4, 8, 16)
 _TOP_ONLY = (4, 8, 16, 32)

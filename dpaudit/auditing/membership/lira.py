@@ -9,15 +9,12 @@ where no model has to be trained on the target's examples.
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from dpaudit.auditing.evidence.types import Flags
 from dpaudit.errors import InputError
+from dpaudit.mechanisms.pairs import Floats
 from dpaudit.validate import real_array
-
-__all__ = ["lira_offline", "lira_online", "logit_confidence"]
-
-Floats = NDArray[np.float64]
-Flags = NDArray[np.bool_]
 
 _ENOUGH = 32
 """Models of a kind from which an example has a variance of its own."""

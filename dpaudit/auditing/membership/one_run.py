@@ -16,8 +16,6 @@ from dpaudit.auditing.membership.shadows import Role, Train, random_masks, train
 from dpaudit.certificate import AuditRecord
 from dpaudit.plan import Plan
 
-__all__ = ["audit_one_run", "audit_scores"]
-
 
 def audit_scores(
     scores: ArrayLike,

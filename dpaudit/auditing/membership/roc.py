@@ -6,16 +6,12 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-from dpaudit.auditing.evidence.types import as_scores
+from dpaudit.auditing.evidence.types import Flags, as_scores
 from dpaudit.errors import InputError
+from dpaudit.mechanisms.pairs import Floats
 from dpaudit.validate import probability
-
-__all__ = ["Roc", "require_both_kinds"]
-
-Floats = NDArray[np.float64]
-Flags = NDArray[np.bool_]
 
 LOW_RATES = (0.001, 0.01)
 """False positive rates at which a record states the true positive rate."""

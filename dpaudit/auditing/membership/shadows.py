@@ -8,17 +8,12 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dpaudit.auditing.distinguishing.experiment import sentence
-from dpaudit.auditing.evidence.types import as_scores
+from dpaudit.auditing.evidence.types import Flags, as_scores
 from dpaudit.auditing.execution import Mapped
 from dpaudit.errors import DpAuditError, InputError
-
-__all__ = ["Role", "Train", "balanced_masks", "generator", "random_masks", "train_models"]
-
-Floats = NDArray[np.float64]
-Flags = NDArray[np.bool_]
+from dpaudit.mechanisms.pairs import Floats
 
 Train = Callable[[Flags, np.random.Generator], Any]
 """``train(mask, rng)`` trains once, with the examples that ``mask`` includes, and gives one score

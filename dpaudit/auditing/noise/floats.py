@@ -21,14 +21,8 @@ from dpaudit.auditing.noise.repeats import repeats
 from dpaudit.certificate import Finding
 from dpaudit.errors import InputError
 from dpaudit.finding_table import FindingTable
+from dpaudit.mechanisms.pairs import Floats
 
-__all__ = [
-    "FloatReport",
-    "float_findings",
-    "lsb_event",
-]
-
-Floats = NDArray[np.float64]
 Release = Callable[[Any, int, np.random.Generator], ArrayLike]
 
 FIRST_LOOK = 100

@@ -19,8 +19,6 @@ import numpy as np
 
 from dpaudit.mechanisms import Tails
 
-__all__ = ["p_value", "scale_p_value", "scale_ratio", "shape_p_value"]
-
 
 def p_value(tails: Tails) -> float:
     """The smaller of both p-values, doubled."""

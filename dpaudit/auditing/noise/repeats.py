@@ -3,14 +3,10 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dpaudit.certificate import Finding
 from dpaudit.finding_table import FindingTable
-
-__all__ = ["repeats"]
-
-Floats = NDArray[np.float64]
+from dpaudit.mechanisms.pairs import Floats
 
 FALSE_COINCIDENCE = 1e-3
 

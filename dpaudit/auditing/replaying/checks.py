@@ -13,8 +13,6 @@ from dpaudit.auditing.replaying.recording import Step
 from dpaudit.certificate import Finding
 from dpaudit.finding_table import FindingTable
 
-__all__ = ["Telling", "differ", "groups_overlap", "too_far", "too_often"]
-
 _found = FindingTable(__name__)
 
 OF_SENSITIVITY = 1e-9

@@ -19,20 +19,6 @@ from dpaudit.mechanisms.continual.release import Continual, PrefixSums
 from dpaudit.mechanisms.pairs import Floats
 from dpaudit.plan import Invocation, Plan
 
-__all__ = [
-    "Choose",
-    "DivergedError",
-    "RecordedSums",
-    "RecordingNoise",
-    "ReplayableDraw",
-    "ReplayingNoise",
-    "Routine",
-    "Runnable",
-    "Step",
-    "whole_streams",
-]
-
-
 Choose = Callable[[Invocation, Sequence[str]], list[int]]
 """Says who takes part in a release, where it is not drawn: places among the units."""
 

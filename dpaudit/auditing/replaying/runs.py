@@ -21,9 +21,6 @@ from dpaudit.auditing.replaying.recording import DivergedError, RecordingNoise, 
 from dpaudit.errors import PlanMismatchError
 from dpaudit.ledger import Ledger
 
-__all__ = ["TEXT", "Ended", "Run", "equal", "own_copy", "ran", "shown"]
-
-
 TEXT = "its text"
 """What a record is beside its values."""
 _DOOR = Ledger.__module__.rpartition(".")[0]

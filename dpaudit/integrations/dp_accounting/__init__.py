@@ -1,10 +1,8 @@
-"""dp-accounting: plans from and to its events, and its opinion on a certificate."""
+"""dp-accounting: plans as its events, and its opinion on a certificate."""
 
 from dpaudit.integrations.dp_accounting.events import (
     contributions,
-    counterpart,
     dp_event,
-    from_dp_event,
     sampled_event,
     to_dp_event,
 )
@@ -14,9 +12,7 @@ from dpaudit.integrations.dp_accounting.second_opinion import SecondOpinion, sec
 __all__ = [
     "SecondOpinion",
     "contributions",
-    "counterpart",
     "dp_event",
-    "from_dp_event",
     "law",
     "sampled_event",
     "second_opinion",

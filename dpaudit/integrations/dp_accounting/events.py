@@ -1,4 +1,4 @@
-"""Plans from and to the events of dp-accounting.
+"""Plans as events of dp-accounting.
 
 An event states noise in units of what one record contributes; an invocation states the sensitivity
 under its relation. They differ by the relation's contribution factor: a noise multiplier of 10 is a
@@ -10,22 +10,18 @@ A mechanism that this module does not know takes part once its event is register
     def _(mechanism, invocation):
         return MyDpEvent(...)
 
-and the other way with ``counterpart.register(MyDpEvent)``; a sampling scheme with
-``sampled_event.register(MySampling)``.
+and a sampling scheme with ``sampled_event.register(MySampling)``.
 """
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterator
 from fractions import Fraction
 from functools import singledispatch
 
-import numpy as np
 from dp_accounting import dp_event as dp
 
 from dpaudit.accounting.amplification import covered
-from dpaudit.errors import InputError, UnsupportedError
+from dpaudit.errors import UnsupportedError
 from dpaudit.mechanisms import (
     BinaryTree,
     ConcentratedBlackBox,
@@ -45,25 +41,8 @@ from dpaudit.plan import (
     MetricBall,
     Plan,
     PoissonSampling,
-    PrivacyUnit,
-    Relation,
     Sampling,
-    TrustModel,
 )
-
-__all__ = [
-    "contributions",
-    "counterpart",
-    "dp_event",
-    "from_dp_event",
-    "sampled_event",
-    "to_dp_event",
-]
-
-_Use = tuple[Mechanism, float, int, Sampling | None]
-
-
-# -- plans to events ------------------------------------------------------------------------------
 
 
 def to_dp_event(plan: Plan) -> dp.DpEvent:
@@ -178,177 +157,3 @@ sampled_event.register(
         scheme.population, scheme.size, event
     ),
 )
-
-
-# -- events to plans ------------------------------------------------------------------------------
-
-
-def from_dp_event(
-    event: dp.DpEvent,
-    *,
-    relation: Relation,
-    unit: PrivacyUnit,
-    trust: TrustModel = TrustModel.CENTRAL,
-) -> Plan:
-    """The plan that a dp-accounting event describes.
-
-    Args:
-        event: an event of dp-accounting, nested as it may be.
-        relation: the relation that is to be accounted for.
-        unit: who is protected; events do not say.
-        trust: who sees raw data; events do not say.
-
-    Raises:
-        UnsupportedError: if an event has no exact counterpart; the message names it.
-        InputError: if the event releases nothing.
-    """
-    uses = list(_uses(event, relation, 1))
-    if not uses:
-        raise InputError("the event is a NoOpDpEvent; a plan needs at least one release.")
-    return Plan.of(
-        *(
-            Invocation(mechanism, sensitivity, unit, relation, trust, count, sampling=sampling)
-            for mechanism, sensitivity, count, sampling in uses
-        )
-    )
-
-
-@singledispatch
-def counterpart(event: dp.DpEvent, relation: Relation) -> tuple[Mechanism, float]:
-    """The mechanism of a single release and its sensitivity under the relation.
-
-    Raises:
-        UnsupportedError: if there is none; the message names the event.
-    """
-    raise UnsupportedError(f"{_name(event)} has no counterpart among dpaudit's mechanisms.")
-
-
-def _require_noise(event: dp.DpEvent, amount: float) -> float:
-    if amount > 0:
-        return amount
-    raise UnsupportedError(f"{_name(event)} has no counterpart without noise.")
-
-
-@counterpart.register(dp.GaussianDpEvent)
-@counterpart.register(dp.LaplaceDpEvent)
-def _(event: dp.DpEvent, relation: Relation) -> tuple[Mechanism, float]:
-    kind = Gaussian if isinstance(event, dp.GaussianDpEvent) else Laplace
-    return kind(_require_noise(event, event.noise_multiplier)), relation.contribution_factor
-
-
-@counterpart.register(dp.DiscreteLaplaceDpEvent)
-def _(event: dp.DiscreteLaplaceDpEvent, relation: Relation) -> tuple[Mechanism, float]:
-    scale = round_down(1 / Fraction(_require_noise(event, event.noise_parameter)))
-    return DiscreteLaplace(scale), relation.contribution_factor * event.sensitivity
-
-
-@counterpart.register(dp.RandomizedResponseDpEvent)
-def _(event: dp.RandomizedResponseDpEvent, relation: Relation) -> tuple[Mechanism, float]:
-    if isinstance(relation, AddRemove):
-        raise UnsupportedError(
-            f"{_name(event)} is for replace-one; an added answer would be seen by its number."
-        )
-    share = _require_noise(event, event.noise_parameter)
-    return RandomizedResponse(share, max(event.num_buckets, 2)), 1.0
-
-
-@counterpart.register(dp.SingleEpochTreeAggregationDpEvent)
-def _(event: dp.SingleEpochTreeAggregationDpEvent, relation: Relation) -> tuple[Mechanism, float]:
-    """The tree of most levels: a record is in one of them, and in its nodes, once."""
-    if isinstance(relation, AddRemove):
-        raise UnsupportedError(
-            f"{_name(event)} is for zero-out or replace-one; a missing record would move the steps "
-            "of others."
-        )
-    sigma = _require_noise(event, event.noise_multiplier)
-    steps = max(np.atleast_1d(event.step_counts).tolist(), default=0)
-    if steps < 1:
-        raise UnsupportedError(f"{_name(event)} has no counterpart without steps.")
-    tree = BinaryTree(steps, release_root=True)
-    # Whoever replaces a record stands in its place.
-    once = ContinualGaussian(sigma=sigma, factorization=tree, participations=1, fixed_steps=True)
-    return once, relation.contribution_factor
-
-
-@counterpart.register(dp.ZCDpEvent)
-def _(event: dp.ZCDpEvent, relation: Relation) -> tuple[Mechanism, float]:
-    if event.xi != 0:
-        raise UnsupportedError(f"{_name(event)} has no counterpart unless its xi is 0.")
-    return ConcentratedBlackBox(event.rho), 1.0
-
-
-def _uses(event: dp.DpEvent, relation: Relation, count: int) -> Iterator[_Use]:
-    """Walk an event that is repeated ``count`` times."""
-    match event:
-        case dp.NoOpDpEvent():
-            return
-        case dp.SelfComposedDpEvent():
-            if event.count > 0:
-                yield from _uses(event.event, relation, count * event.count)
-        case dp.ComposedDpEvent():
-            for part in event.events:
-                yield from _uses(part, relation, count)
-        case dp.PoissonSampledDpEvent():
-            rate = PoissonSampling(event.sampling_probability)
-            yield from _sampled(event, relation, count, rate)
-        case dp.SampledWithoutReplacementDpEvent():
-            subset = FixedSizeSampling(event.sample_size, event.source_dataset_size)
-            yield from _sampled(event, relation, count, subset)
-        case dp.MixtureOfGaussiansDpEvent():
-            yield from _mixed(event, relation, count)
-        case _:
-            yield *counterpart(event, relation), count, None
-
-
-def _mixed(event: dp.MixtureOfGaussiansDpEvent, relation: Relation, count: int) -> Iterator[_Use]:
-    """A mixture of no shift and one shift: a Gaussian release of a Poisson sample."""
-    shifts: dict[float, Fraction] = {}
-    for shift, share in zip(event.sensitivities, event.sampling_probs, strict=True):
-        if share > 0:
-            shifts[abs(shift)] = shifts.get(abs(shift), Fraction(0)) + Fraction(share)
-    rate = 1 - shifts.pop(0.0, Fraction(0))
-    if not isinstance(relation, AddRemove):
-        raise UnsupportedError(f"{_name(event)} has a counterpart under add-remove alone.")
-    if len(shifts) > 1 or any(shift < 0 for shift in event.sensitivities):
-        raise UnsupportedError(
-            f"{_name(event)} has a counterpart only where its sensitivities are 0 and one other."
-        )
-    sigma = _require_noise(event, event.standard_deviation)
-    for shift in shifts:
-        sampling = PoissonSampling(round_up(rate)) if rate < 1 else None
-        yield Gaussian(sigma), shift, count, sampling
-
-
-def _sampled(
-    event: dp.PoissonSampledDpEvent | dp.SampledWithoutReplacementDpEvent,
-    relation: Relation,
-    count: int,
-    drawn: Sampling,
-) -> Iterator[_Use]:
-    """The one release that uses a sample; several from one sample are not several samples."""
-    inner = list(_uses(event.event, relation, 1))
-    if any(sampling is not None for _, _, _, sampling in inner):
-        raise UnsupportedError(f"{_name(event)} has another sampling inside; flatten them.")
-    if not inner:
-        return
-    mechanism, sensitivity, uses, _ = inner[0]
-    if len(inner) > 1 or uses > 1:
-        mechanism, sensitivity = _stacked(event, inner, relation), relation.contribution_factor
-    yield mechanism, sensitivity, count, drawn
-
-
-def _stacked(event: dp.DpEvent, inner: list[_Use], relation: Relation) -> Gaussian:
-    """Several Gaussian releases of one sample as one release of the stacked vector."""
-    precision = Fraction(0)
-    for mechanism, sensitivity, uses, _ in inner:
-        if not isinstance(mechanism, Gaussian):
-            raise UnsupportedError(
-                f"{_name(event)} makes several releases from one sample; that has a counterpart "
-                "only where all of them are Gaussian."
-            )
-        precision += Fraction(sensitivity / mechanism.sigma) ** 2 * uses
-    return Gaussian(relation.contribution_factor / math.sqrt(precision) * (1 - 2.0**-50))
-
-
-def _name(event: object) -> str:
-    return type(event).__name__

@@ -27,19 +27,6 @@ from dpaudit.errors import UnsupportedError
 from dpaudit.integrations.dp_accounting.events import dp_event, sampled_event
 from dpaudit.plan import AddRemove, Invocation, Relation, ReplaceOne, ZeroOut
 
-__all__ = [
-    "Grid",
-    "Use",
-    "grid_epsilon",
-    "has_renyi_curve",
-    "law",
-    "loss",
-    "renyi_curve",
-    "renyi_epsilon",
-    "unsupported",
-    "uses",
-]
-
 _NEIGHBOURS = {
     AddRemove: NeighboringRelation.ADD_OR_REMOVE_ONE,
     ReplaceOne: NeighboringRelation.REPLACE_ONE,

@@ -33,8 +33,6 @@ from dpaudit.integrations.dp_accounting.laws import (
 )
 from dpaudit.numbers import down, plain, up
 
-__all__ = ["SecondOpinion", "second_opinion"]
-
 LIBRARY = "dp-accounting"
 TOLERANCE = 0.01
 """Relative difference up to which numbers agree: dp-accounting rounds on a grid, with floats."""

@@ -1,7 +1,4 @@
-"""Trainings with opacus in a ledger, and plans from and to the history of its accountant.
-
-Only :func:`attach` and what it returns need opacus.
-"""
+"""Trainings with opacus in a ledger."""
 
 from typing import Any
 

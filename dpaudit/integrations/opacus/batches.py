@@ -25,8 +25,6 @@ from torch.utils.data import (
 from dpaudit.errors import InputError
 from dpaudit.plan.dp_sgd import Batching
 
-__all__ = ["BatchStream", "watch"]
-
 _HELD = 4096
 """Drawn batches that no step has used yet; far more than a loader draws ahead."""
 

@@ -18,8 +18,6 @@ from dpaudit.plan.dp_sgd import Batching
 if TYPE_CHECKING:
     from dpaudit.integrations.opacus.optimizer import ObservedOptimizer
 
-__all__ = ["batch_findings", "divisor_finding", "library_findings", "without_amplification"]
-
 _found = FindingTable(__name__)
 
 FALSE_ALARM = 1e-6

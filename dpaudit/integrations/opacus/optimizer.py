@@ -19,8 +19,6 @@ from dpaudit.ledger import Ledger
 from dpaudit.mechanisms import Gaussian, Mechanism
 from dpaudit.plan import AddRemove, Invocation
 
-__all__ = ["ObservedOptimizer"]
-
 _SAME = 2.0**-22
 """Relative slack of noise and clip norm: opacus keeps some of them, and draws, in 32-bit floats."""
 

@@ -14,16 +14,6 @@ from opacus.optimizers import AdaClipDPOptimizer, DPOptimizer, DPOptimizerFastGr
 
 from dpaudit.errors import InputError, UnsupportedError
 
-__all__ = [
-    "SAMPLER",
-    "GradientNoise",
-    "ObservedStep",
-    "clip_norm",
-    "first_parameter",
-    "require_supported",
-    "units_of",
-]
-
 SAMPLER = f"opacus {__version__}"
 
 

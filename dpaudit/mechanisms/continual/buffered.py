@@ -18,8 +18,6 @@ from dpaudit.mechanisms.continual.series import geometric, series_weights
 from dpaudit.mechanisms.continual.toeplitz import Toeplitz
 from dpaudit.mechanisms.pairs import Floats
 
-__all__ = ["BufferedToeplitz"]
-
 _MOST_BUFFERS = 16
 
 

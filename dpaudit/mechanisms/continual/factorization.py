@@ -17,8 +17,6 @@ from dpaudit.mechanisms.base import Norm
 from dpaudit.mechanisms.continual.noise import NodeNoise, NoiseLaw, NoiseStream
 from dpaudit.mechanisms.pairs import Floats
 
-__all__ = ["Factorization"]
-
 _MOST_STEPS = 10**7
 """Ten times the longest training that we know of; a number for each step is 80 MB then."""
 _MOST_PATTERNS = 10**8

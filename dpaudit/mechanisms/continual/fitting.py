@@ -10,10 +10,7 @@ import numpy as np
 from dpaudit.mechanisms.continual.series import series_weights
 from dpaudit.mechanisms.pairs import Floats
 
-__all__ = ["fitted_rates", "log_error", "zolotarev_rates"]
-
 Rates = tuple[tuple[float, ...], tuple[float, ...]]
-
 
 _STEP = 1e-30
 """Of a derivative by a complex step, whose error is its square: below any rounding."""

@@ -19,8 +19,6 @@ from dpaudit.mechanisms.continual.release import Continual
 from dpaudit.mechanisms.pairs import Floats, GaussianPair, least_deviation, normal_pair
 from dpaudit.mechanisms.tails import Tails, normal_tails
 
-__all__ = ["ContinualGaussian"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class ContinualGaussian(Continual):

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
 
 from dpaudit.mechanisms.continual.noise import NodeNoise, NoiseStream
-from dpaudit.mechanisms.continual.trees import Tree
+from dpaudit.mechanisms.continual.trees import StackStream, Tree
 from dpaudit.mechanisms.pairs import Floats
-
-__all__ = ["HonakerTree"]
 
 
 @dataclass(frozen=True)
@@ -33,17 +30,14 @@ class HonakerTree(Tree):
 
     kind: ClassVar[str] = "honaker-tree"
 
-    def _complete(self) -> list[int]:
-        """The number of complete nodes of each level."""
+    def _drawn(self) -> list[int]:
+        """All complete ones."""
         return [self.steps >> level for level in range(self.levels)]
-
-    def _l2_sensitivity(self, count: int, gap: int) -> float:
-        return math.sqrt(self._fill(self._complete(), count, gap))
 
     def _column_sums(self) -> Floats:
         steps = np.arange(self.steps)
         sums = np.zeros(self.steps)
-        for level, complete in enumerate(self._complete()):
+        for level, complete in enumerate(self._drawn()):
             sums += steps >> level < complete
         return sums
 
@@ -54,17 +48,17 @@ class HonakerTree(Tree):
         """C: one row of ones for every complete node, level by level."""
         rows = [
             np.repeat(np.arange(self.steps >> level) == number, 1 << level)
-            for level, complete in enumerate(self._complete())
+            for level, complete in enumerate(self._drawn())
             for number in range(complete)
         ]
         return np.array([np.pad(row, (0, self.steps - len(row))) for row in rows], dtype=float)
 
     def decoder(self) -> Floats:
         """B: the weights of all nodes in the estimate of each prefix."""
-        first = np.cumsum([0, *self._complete()])
+        first = np.cumsum([0, *self._drawn()])
         variances = _node_variances(self.levels)
         estimates = np.zeros((first[-1], first[-1]))
-        for level, complete in enumerate(self._complete()):
+        for level, complete in enumerate(self._drawn()):
             for number in range(complete):
                 row = first[level] + number
                 estimates[row, row] = variances[level]
@@ -81,7 +75,7 @@ class HonakerTree(Tree):
     @property
     def is_square(self) -> bool:
         """Only if every node is a step."""
-        return sum(self._complete()) == self.steps
+        return sum(self._drawn()) == self.steps
 
     def noise_root(self) -> Floats:
         """The Cholesky factor of B Bᵀ, since B has more columns than rows."""
@@ -93,30 +87,23 @@ class HonakerTree(Tree):
         return _HonakerStream(self, noise)
 
 
-class _HonakerStream(NoiseStream):
-    """A stack of the estimates of the current prefix's nodes, merged as siblings complete."""
+class _HonakerStream(StackStream):
+    """The arrays are estimates of the nodes, merged as siblings complete."""
 
     def __init__(self, tree: HonakerTree, noise: NodeNoise) -> None:
-        super().__init__(tree.steps, noise)
-        self._top = tree.levels - 1
+        super().__init__(tree, noise)
         self._own_weight = _node_variances(tree.levels)
-        self._estimates: list[Floats] = []
 
     def _advance(self, step: int) -> Floats:
         estimate = self._noise.draw(1)[0]
         completed = min((step & -step).bit_length() - 1, self._top)
         for level in range(1, completed + 1):
             own = self._own_weight[level]
-            children = self._estimates.pop() + estimate
+            children = self._stack.pop() + estimate
             estimate = own * self._noise.draw(1)[0] + (1 - own) * children
-        self._estimates.append(estimate)
-        total: Floats = np.add.reduce(self._estimates)
+        self._stack.append(estimate)
+        total: Floats = np.add.reduce(self._stack)
         return total
-
-    @property
-    def state_arrays(self) -> int:
-        """At most the number of levels, and two for two steps."""
-        return len(self._estimates)
 
 
 def _node_variances(levels: int) -> Floats:

@@ -21,8 +21,6 @@ from dpaudit.mechanisms.laplace import least_scale
 from dpaudit.mechanisms.pairs import Floats, LaplacePair
 from dpaudit.mechanisms.tails import Tails, laplace_tails
 
-__all__ = ["ContinualLaplace"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class ContinualLaplace(Continual):

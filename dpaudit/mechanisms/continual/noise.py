@@ -13,16 +13,6 @@ from dpaudit import validate
 from dpaudit.errors import InputError
 from dpaudit.mechanisms.pairs import Floats
 
-__all__ = [
-    "NodeNoise",
-    "NoiseLaw",
-    "NoiseStream",
-    "pack",
-    "packed_scale",
-    "require_mirrored",
-    "require_step_left",
-]
-
 
 class NoiseLaw(StrEnum):
     """The law of one entry of node noise; both are scaled to a given standard deviation."""

@@ -27,8 +27,6 @@ from dpaudit.mechanisms.continual.noise import (
 )
 from dpaudit.mechanisms.pairs import Floats
 
-__all__ = ["Continual", "PrefixSums"]
-
 
 class PrefixSums:
     """A running release: add a private value, receive the noisy sum of all so far.

@@ -8,8 +8,6 @@ import numpy as np
 
 from dpaudit.mechanisms.pairs import Floats
 
-__all__ = ["geometric", "series_weights"]
-
 
 def series_weights(poles: Floats, zeros: Floats) -> tuple[Floats, Floats, float]:
     """Partial fractions of C and of B, and B's weight of the fresh noise; all are positive.

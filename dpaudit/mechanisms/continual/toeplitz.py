@@ -13,8 +13,6 @@ from dpaudit.mechanisms.continual.factorization import Factorization
 from dpaudit.mechanisms.continual.noise import NodeNoise, NoiseStream
 from dpaudit.mechanisms.pairs import Floats
 
-__all__ = ["SquareRootToeplitz"]
-
 _BLOCK = 64
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from abc import abstractmethod
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -11,8 +12,6 @@ import numpy as np
 from dpaudit.mechanisms.continual.factorization import Factorization
 from dpaudit.mechanisms.continual.noise import NodeNoise, NoiseStream
 from dpaudit.mechanisms.pairs import Floats
-
-__all__ = ["BinaryTree", "Tree"]
 
 
 @dataclass(frozen=True)
@@ -43,6 +42,13 @@ class Tree(Factorization):
         whole = sensitivity == int(sensitivity)
         return sensitivity if whole else math.nextafter(sensitivity, math.inf)
 
+    @abstractmethod
+    def _drawn(self) -> list[int]:
+        """How many nodes of each level get noise."""
+
+    def _l2_sensitivity(self, count: int, gap: int) -> float:
+        return math.sqrt(self._fill(count, gap))
+
     def _nodes(self, prefix: int) -> list[tuple[int, int]]:
         """The (level, number) of the nodes that make up a prefix, largest first."""
         top = self.levels - 1
@@ -59,14 +65,14 @@ class Tree(Factorization):
             total += weights[level] * (prefixes >> level & 1)
         return total
 
-    def _fill(self, nodes: list[int], count: int, gap: int) -> int:
+    def _fill(self, count: int, gap: int) -> int:
         """At least the squared norm of C u for the indicator u of any pattern.
 
         At level l the pattern puts n_i steps into node i; Σ n_i² is largest when as few nodes as
         possible hold as many steps as fit, ⌈2^l/gap⌉.
         """
         total = 0
-        for level, available in enumerate(nodes):
+        for level, available in enumerate(self._drawn()):
             fits = -(-(1 << level) // gap)
             full = min(count // fits, available)
             rest = min(fits, count - full * fits) if full < available else 0
@@ -93,18 +99,15 @@ class BinaryTree(Tree):
 
     kind: ClassVar[str] = "binary-tree"
 
-    def _used(self) -> list[int]:
-        """How many nodes of each level appear in any prefix: the left children, and the top."""
+    def _drawn(self) -> list[int]:
+        """Those that appear in any prefix: the left children, and the top."""
         complete = [self.steps >> level for level in range(self.levels)]
         return [(number + 1) // 2 for number in complete[:-1]] + complete[-1:]
-
-    def _l2_sensitivity(self, count: int, gap: int) -> float:
-        return math.sqrt(self._fill(self._used(), count, gap))
 
     def _column_sums(self) -> Floats:
         steps = np.arange(self.steps)
         sums = np.zeros(self.steps)
-        for level, used in enumerate(self._used()):
+        for level, used in enumerate(self._drawn()):
             node = steps >> level
             stride = 1 if level == self.levels - 1 else 2
             sums += (node % stride == 0) & (node // stride < used)
@@ -133,22 +136,26 @@ class BinaryTree(Tree):
         return _BinaryStream(self, noise)
 
 
-class _BinaryStream(NoiseStream):
-    """A stack of partial sums over the nodes of the current prefix, largest node first."""
+class StackStream(NoiseStream):
+    """A stream that keeps an array for each node of the current prefix, largest node first."""
 
-    def __init__(self, tree: BinaryTree, noise: NodeNoise) -> None:
+    def __init__(self, tree: Tree, noise: NodeNoise) -> None:
         super().__init__(tree.steps, noise)
         self._top = tree.levels - 1
-        self._sums: list[Floats] = []
-
-    def _advance(self, step: int) -> Floats:
-        nodes = (step >> self._top) + (step & ((1 << self._top) - 1)).bit_count()
-        del self._sums[nodes - 1 :]
-        fresh = self._noise.draw(1)[0]
-        self._sums.append(self._sums[-1] + fresh if self._sums else fresh)
-        return self._sums[-1]
+        self._stack: list[Floats] = []
 
     @property
     def state_arrays(self) -> int:
         """At most the number of levels, and two for two steps."""
-        return len(self._sums)
+        return len(self._stack)
+
+
+class _BinaryStream(StackStream):
+    """The arrays are partial sums over the nodes."""
+
+    def _advance(self, step: int) -> Floats:
+        nodes = (step >> self._top) + (step & ((1 << self._top) - 1)).bit_count()
+        del self._stack[nodes - 1 :]
+        fresh = self._noise.draw(1)[0]
+        self._stack.append(self._stack[-1] + fresh if self._stack else fresh)
+        return self._stack[-1]

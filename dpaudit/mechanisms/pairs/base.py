@@ -14,8 +14,6 @@ from numpy.typing import ArrayLike, NDArray
 from dpaudit.fields import Checked
 from dpaudit.mechanisms.rounding import concentration
 
-__all__ = ["NORMAL", "DominatingPair", "Floats"]
-
 Floats = NDArray[np.float64]
 
 NORMAL = 1e-290

@@ -14,8 +14,6 @@ from dpaudit.fields import Positive
 from dpaudit.mechanisms.pairs.base import DominatingPair, Floats
 from dpaudit.mechanisms.rounding import concentration
 
-__all__ = ["BoundedRangePair"]
-
 
 @dataclass(frozen=True)
 class BoundedRangePair(DominatingPair):

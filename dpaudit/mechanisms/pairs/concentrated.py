@@ -14,8 +14,6 @@ from dpaudit.errors import UnsupportedError
 from dpaudit.fields import NonNegative
 from dpaudit.mechanisms.pairs.base import DominatingPair, Floats
 
-__all__ = ["ConcentratedPair"]
-
 
 @dataclass(frozen=True)
 class ConcentratedPair(DominatingPair):

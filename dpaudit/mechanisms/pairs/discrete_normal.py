@@ -14,8 +14,6 @@ from dpaudit.mechanisms.pairs.finite import FinitePair
 from dpaudit.mechanisms.pairs.gaussian import GaussianPair
 from dpaudit.mechanisms.rounding import concentration
 
-__all__ = ["DiscreteNormalTable", "WideDiscreteNormalPair"]
-
 
 @dataclass(frozen=True, eq=False)
 class DiscreteNormalTable(FinitePair):

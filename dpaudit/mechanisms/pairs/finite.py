@@ -14,15 +14,6 @@ from dpaudit.errors import InputError
 from dpaudit.mechanisms.pairs.base import NORMAL, DominatingPair, Floats
 from dpaudit.mechanisms.rounding import up
 
-__all__ = [
-    "WORK_OF_LOSS",
-    "FinitePair",
-    "VastPair",
-    "approximate_pair",
-    "costless_pair",
-    "vast_pair",
-]
-
 WORK_OF_LOSS = 4e4
 """Elementary operations that accountants spend on each loss, for a curve and its comparison."""
 _LARGEST_TABLE = 10**7

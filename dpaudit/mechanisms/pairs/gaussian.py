@@ -19,8 +19,6 @@ from dpaudit.mechanisms.pairs.base import DominatingPair, Floats
 from dpaudit.mechanisms.pairs.normal_curve import normal_curve
 from dpaudit.mechanisms.rounding import concentration, round_up, up
 
-__all__ = ["GaussianPair", "least_deviation", "normal_pair"]
-
 _LEAST_SHIFT, _LARGEST_SHIFT = 1e-300, 1e155
 
 

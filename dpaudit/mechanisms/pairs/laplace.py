@@ -14,8 +14,6 @@ from dpaudit import validate
 from dpaudit.errors import InputError
 from dpaudit.mechanisms.pairs.base import DominatingPair, Floats
 
-__all__ = ["LaplacePair"]
-
 
 def _exact(**field: Any) -> Fraction:
     """A number of at least 0, in exact arithmetic."""

@@ -6,8 +6,6 @@ import math
 
 import numpy as np
 
-__all__ = ["normal_curve"]
-
 _UNIT = 2.0**-53
 _SHORT, _LONG = (
     [(float(node) / 2, float(weight) / 2) for node, weight in zip(*rule, strict=True)]

@@ -15,8 +15,6 @@ from dpaudit import files
 from dpaudit.errors import InputError
 from dpaudit.project.project_file import checked_name
 
-__all__ = ["scaffold", "templates"]
-
 SUFFIX = ".template"
 """Keeps tools from taking a template for code, and packagers from reading its dot files."""
 _NAME = "@NAME@"

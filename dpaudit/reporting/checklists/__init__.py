@@ -13,14 +13,10 @@ conditions and sentences name are those of :mod:`dpaudit.reporting.checklists.te
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
+from dpaudit.certificate import Certificate
 from dpaudit.reporting.checklists.facts import Facts
 from dpaudit.reporting.checklists.model import Checklist, ChecklistItem, Status, filled
 from dpaudit.reporting.checklists.terms import terms
-
-if TYPE_CHECKING:
-    from dpaudit.certificate import Certificate
 
 __all__ = ["Checklist", "ChecklistItem", "Status", "checklists"]
 

@@ -10,19 +10,12 @@ from dataclasses import dataclass
 from enum import Enum, auto
 from functools import cached_property
 from importlib import resources
-from typing import TYPE_CHECKING
 
-from dpaudit.certificate import Severity
+from dpaudit.accounting import Guarantee
+from dpaudit.certificate import Certificate, Severity
 from dpaudit.mechanisms import Mechanism
-from dpaudit.plan import FixedSizeSampling, MetricBall, TrustModel
+from dpaudit.plan import FixedSizeSampling, MetricBall, Plan, TrustModel
 from dpaudit.reporting.wording.headline import headline
-
-if TYPE_CHECKING:
-    from dpaudit.accounting import Guarantee
-    from dpaudit.certificate import Certificate
-    from dpaudit.plan import Plan
-
-__all__ = ["Facts", "Level", "Rules", "listed"]
 
 _VOCABULARY = tomllib.loads(
     resources.files("dpaudit.reporting.checklists").joinpath("vocabulary.toml").read_text("utf-8")

@@ -10,8 +10,6 @@ from functools import cache
 from importlib import resources
 from typing import Any
 
-__all__ = ["Checklist", "ChecklistItem", "Status", "filled"]
-
 _OTHERWISE = "otherwise"
 """The last condition of every item, which always holds."""
 

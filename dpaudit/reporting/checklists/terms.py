@@ -17,8 +17,6 @@ from dpaudit.reporting.checklists.facts import Facts, Level, Rules, listed
 from dpaudit.reporting.curves import best_odds, proved_points
 from dpaudit.reporting.wording import words
 
-__all__ = ["terms"]
-
 STRONG = 1.0
 """ε of at most this is commonly taken as strong (NIST SP 800-226, section 2.2)."""
 DOUBTFUL = 10.0

@@ -6,11 +6,9 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-__all__ = ["LARGEST", "Dot", "Figure", "Floats", "Ink", "Key", "Line", "Mark", "Plot", "drawable"]
-
-Floats = NDArray[np.float64]
+from dpaudit.mechanisms.pairs import Floats
 
 LARGEST = 1e100
 """Larger values are drawn here, as axes cannot span them."""

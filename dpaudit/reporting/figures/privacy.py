@@ -4,20 +4,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 import numpy as np
 
+from dpaudit.accounting import CurvePoint, Guarantee
+from dpaudit.certificate import Certificate
+from dpaudit.mechanisms.pairs import Floats
 from dpaudit.numbers import down, percent, plain, up
+from dpaudit.reporting.composition import Growth, Step
 from dpaudit.reporting.curves import best_odds, densified, proved_points, trade_off
-from dpaudit.reporting.figures.plot import Dot, Figure, Floats, Ink, Key, Line, Mark, Plot
-
-if TYPE_CHECKING:
-    from dpaudit.accounting import CurvePoint, Guarantee
-    from dpaudit.certificate import Certificate
-    from dpaudit.reporting.composition import Growth, Step
-
-__all__ = ["figures", "growth_figure", "rates"]
+from dpaudit.reporting.figures.plot import Dot, Figure, Ink, Key, Line, Mark, Plot
 
 
 def figures(certificate: Certificate) -> tuple[Figure, ...]:
@@ -101,8 +97,6 @@ def _in_words(certificate: Certificate) -> str:
 
 
 def _trade_off_curve(certificate: Certificate, points: Sequence[CurvePoint]) -> Figure:
-    from dpaudit.accounting import CurvePoint
-
     claim, attacks, grid = certificate.claim, _attacks(certificate), rates()
     toss = np.array([0.0, 1.0])
     lines = [Line(toss, 1 - toss, Ink.MUTED, (1, 3))]

@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
+from dpaudit.accounting import CurvePoint
+from dpaudit.certificate import AuditRecord
+from dpaudit.mechanisms.pairs import Floats
 from dpaudit.numbers import plain
 from dpaudit.reporting.curves import trade_off
-from dpaudit.reporting.figures.plot import Figure, Floats, Ink, Key, Line, Mark, Plot
+from dpaudit.reporting.figures.plot import Figure, Ink, Key, Line, Mark, Plot
 from dpaudit.reporting.figures.privacy import rates
-
-if TYPE_CHECKING:
-    from dpaudit.certificate import AuditRecord
-
-__all__ = ["roc_figure", "roc_points"]
 
 _MOST_POINTS = 200
 
@@ -49,8 +47,6 @@ def _rates(values: Any) -> Floats | None:
 
 def roc_figure(audit: AuditRecord, number: int) -> Figure | None:
     """The curve with the bound that the claim sets; None where the audit recorded none."""
-    from dpaudit.accounting import CurvePoint
-
     points = roc_points(audit.details)
     if points is None:
         return None

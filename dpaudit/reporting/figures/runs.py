@@ -8,8 +8,6 @@ from dpaudit.numbers import plain
 from dpaudit.reporting.curves import thinned
 from dpaudit.reporting.figures.plot import LARGEST, Figure, Ink, Key, Line, Mark, Plot
 
-__all__ = ["series_figures"]
-
 _LINES_A_FIGURE = 6
 _MOST_SERIES = 24
 _PATTERNS = ((), (6, 2), (2, 2), (8, 2, 2, 2), (1, 1), (4, 4))

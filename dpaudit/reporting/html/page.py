@@ -6,6 +6,7 @@ import math
 from functools import cache
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from dpaudit.certificate import Certificate
 from dpaudit.reporting.base import Renderer
 from dpaudit.reporting.comparison import comparison, tally
 from dpaudit.reporting.environment import strict_environment
@@ -16,10 +17,6 @@ from dpaudit.reporting.wording import tables, words
 
 if TYPE_CHECKING:
     from jinja2 import Environment
-
-    from dpaudit.certificate import Certificate
-
-__all__ = ["HtmlRenderer", "environment"]
 
 
 class HtmlRenderer(Renderer):

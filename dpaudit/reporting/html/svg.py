@@ -12,8 +12,6 @@ from typing import Any
 
 from dpaudit.reporting.figures.plot import Dot, Ink, Line, Mark, Plot, drawable
 
-__all__ = ["markup"]
-
 _SUPERSCRIPTS = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 _MARKERS = {Mark.CIRCLE: "o", Mark.SQUARE: "s", Mark.TRIANGLE: ">"}
 

@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 from dpaudit import files
+from dpaudit.certificate import Certificate
 from dpaudit.certificate.schema import certificate_schema
 from dpaudit.reporting.base import Renderer
-
-if TYPE_CHECKING:
-    from dpaudit.certificate import Certificate
-
-__all__ = ["STATEMENT_TYPE", "InTotoRenderer"]
 
 STATEMENT_TYPE = "https://in-toto.io/Statement/v1"
 """Type of the statement, fixed by the in-toto Attestation Framework."""

@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 from dpaudit import files
+from dpaudit.certificate import Certificate
 from dpaudit.reporting.base import Renderer
-
-if TYPE_CHECKING:
-    from dpaudit.certificate import Certificate
-
-__all__ = ["JsonRenderer"]
 
 
 class JsonRenderer(Renderer):

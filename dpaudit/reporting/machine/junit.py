@@ -4,18 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 from xml.etree import ElementTree as ET
 
-from dpaudit.certificate import Severity, Verdict
+from dpaudit.certificate import AuditRecord, Certificate, Finding, Severity, Verdict
 from dpaudit.reporting.base import Renderer
 from dpaudit.reporting.machine.leaves import leaves
 from dpaudit.reporting.text import visible
-
-if TYPE_CHECKING:
-    from dpaudit.certificate import AuditRecord, Certificate, Finding
-
-__all__ = ["JUnitRenderer"]
 
 _NO_CHARACTER = re.compile("[^\t\n\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 """What XML 1.0 (section 2.2) excludes, and the carriage return, which a parser would change."""

@@ -7,8 +7,6 @@ from typing import Any
 
 from dpaudit import files
 
-__all__ = ["leaves", "scalar"]
-
 
 def leaves(value: Any, path: str = "") -> Iterator[tuple[str, str]]:
     """Every value of a record with its path, mappings in alphabetical order.

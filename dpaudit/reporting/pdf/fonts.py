@@ -9,8 +9,6 @@ from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
 
-__all__ = ["MONO", "Font", "fonts", "spelled_out"]
-
 MONO = "DejaVu Sans Mono"
 """Family of code; for letters that it lacks, those of :func:`fonts` follow."""
 

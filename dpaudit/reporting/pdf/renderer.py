@@ -6,16 +6,12 @@ import json
 import re
 from functools import cache
 from importlib import resources
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
+from dpaudit.certificate import Certificate
 from dpaudit.extras import require
 from dpaudit.reporting.base import Renderer
 from dpaudit.reporting.html.page import HtmlRenderer
-
-if TYPE_CHECKING:
-    from dpaudit.certificate import Certificate
-
-__all__ = ["PdfRenderer"]
 
 
 class PdfRenderer(Renderer):

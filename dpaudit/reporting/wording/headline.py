@@ -5,20 +5,13 @@ from __future__ import annotations
 import math
 from collections import Counter
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
-from dpaudit.certificate import Scope, Severity, Standing, Verdict
+from dpaudit.certificate import AuditRecord, Certificate, Claim, Scope, Severity, Standing, Verdict
 from dpaudit.certificate.findings import float_samplers
 from dpaudit.certificate.verdicts import beyond_proof, contradicting
 from dpaudit.numbers import confidence, down, percent, plain, up
 from dpaudit.reporting.curves import best_odds, proved_points
 from dpaudit.reporting.wording import words
-
-if TYPE_CHECKING:
-    from dpaudit.certificate import AuditRecord, Certificate, Claim
-
-__all__ = ["Headline", "Odds", "headline", "rests_on", "strongest_refutation"]
-
 
 _SIGNS = {Verdict.CERTIFIED: "✓", Verdict.UNPROVEN: "?", Verdict.REFUTED: "✗"}
 

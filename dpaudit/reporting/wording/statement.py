@@ -6,21 +6,16 @@ import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from dpaudit.accounting import AccountantName
+from dpaudit.accounting import AccountantName, Composition, at_radius, compose, for_group
+from dpaudit.certificate import Certificate
 from dpaudit.errors import InputError, UnsupportedError
 from dpaudit.mechanisms import Norm
 from dpaudit.numbers import plain, up
 from dpaudit.plan import AddRemove, Invocation, MetricBall, Plan, ReplaceOne, ZeroOut
 from dpaudit.reporting.composition import quick_accountant
 from dpaudit.reporting.wording import words
-
-if TYPE_CHECKING:
-    from dpaudit.accounting import Composition
-    from dpaudit.certificate import Certificate
-
-__all__ = ["Assumption", "Statement", "assumptions", "statement"]
 
 _NOTHING = "Nothing is proved."
 _NO_THEOREM = "Not computed: no theorem here covers it."
@@ -146,8 +141,6 @@ class _ChangedPlan:
         Raises:
             UnsupportedError: if none of them has a theorem.
         """
-        from dpaudit.accounting import compose
-
         quick = quick_accountant(plan, self.accountant)
         for name in dict.fromkeys((quick, AccountantName.RDP)):
             try:
@@ -204,8 +197,6 @@ def _relation(plan: Plan, left: _ChangedPlan) -> Assumption:
         case AddRemove() | ZeroOut() as relation:
             return _assumed(relation.kind, left.of(lambda: _group_of_two(plan)), unit=plan.unit)
         case MetricBall(radius) as relation:
-            from dpaudit.accounting import at_radius
-
             wider = left.of(lambda: at_radius(plan, 2 * radius))
             return _assumed(relation.kind, wider, unit=plan.unit, radius=plain(radius))
         case ReplaceOne() as relation:
@@ -215,6 +206,4 @@ def _relation(plan: Plan, left: _ChangedPlan) -> Assumption:
 
 
 def _group_of_two(plan: Plan) -> Plan:
-    from dpaudit.accounting import for_group
-
     return for_group(plan, 2)

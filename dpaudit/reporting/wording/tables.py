@@ -7,36 +7,17 @@ import re
 import shlex
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from dpaudit import files
 from dpaudit.accounting import AccountantName
-from dpaudit.certificate import Finding, Severity
+from dpaudit.certificate import AuditRecord, Certificate, Claim, Finding, Severity
 from dpaudit.mechanisms import Norm
 from dpaudit.numbers import plain, up
 from dpaudit.plan import Invocation, Plan, Sampling
 from dpaudit.reporting.text import compact
 from dpaudit.reporting.wording import words
 from dpaudit.tables import inline
-
-if TYPE_CHECKING:
-    from dpaudit.certificate import AuditRecord, Certificate, Claim
-
-__all__ = [
-    "ComparedRow",
-    "InvocationRow",
-    "SeriesRow",
-    "commands",
-    "compared_rows",
-    "facts",
-    "invocation_rows",
-    "nested_facts",
-    "rehearsal_facts",
-    "replay_command",
-    "series_rows",
-    "sorted_findings",
-    "spaced",
-]
 
 _LONGEST_PAIR = 1000
 _SIDES = ("x", "x_prime")

@@ -20,23 +20,6 @@ from dpaudit.plan import (
     ZeroOut,
 )
 
-__all__ = [
-    "ACCOUNTANTS",
-    "ASSUMPTIONS",
-    "RULES",
-    "SEVERITIES",
-    "STANDINGS",
-    "STATEMENT",
-    "TRUST",
-    "TRUSTED",
-    "adversary",
-    "neighbours",
-    "published",
-    "secret",
-    "stated",
-    "trusted",
-]
-
 _WORDS: dict[str, dict[str, Any]] = tomllib.loads(
     resources.files("dpaudit.reporting.wording").joinpath("words.toml").read_text("utf-8")
 )

@@ -10,12 +10,12 @@ from typing import Any
 
 import dp_accounting as dp
 import pytest
-from accounting_builders import ROW, plan, poisson, use
+from accounting_builders import plan, poisson, use
 from dp_accounting.pld import PLDAccountant
 from dp_accounting.rdp import RdpAccountant
 
 from dpaudit.accounting import guarantee
-from dpaudit.integrations.dp_accounting import from_dp_event, to_dp_event
+from dpaudit.integrations.dp_accounting import to_dp_event
 from dpaudit.mechanisms import Gaussian, Laplace, RandomizedResponse
 from dpaudit.plan import AddRemove, ReplaceOne
 
@@ -40,7 +40,7 @@ def test_replace_one_does_not_double_the_sensitivity_of_rdp() -> None:
     theirs = reference(RdpAccountant(neighboring_relation=REPLACE), event, 1e-5)
     assert theirs == pytest.approx(0.375, abs=1e-3)
     assert reference(PLDAccountant(REPLACE), event, 1e-5) == pytest.approx(0.726, abs=1e-3)
-    ours = from_dp_event(event, relation=ReplaceOne(), unit=ROW)
+    ours = plan(use(Gaussian(10.0), 2.0, ReplaceOne()))
     assert guarantee(ours, 1e-5).epsilon == pytest.approx(0.7255, abs=1e-4)
     assert 0.7255 < guarantee(ours, 1e-5, "rdp").epsilon < 0.8
 

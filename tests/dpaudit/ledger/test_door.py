@@ -42,9 +42,8 @@ def outcome_in_a_fork(action):
         lambda ledger: ledger.release(LAPLACE, 1.0, unit="ann"),
         lambda ledger: ledger.release_each(LAPLACE, [1.0], units=["ann"]),
         lambda ledger: ledger.close(),
-        lambda ledger: ledger.within(None),
     ],
-    ids=["release", "release_each", "close", "within"],
+    ids=["release", "release_each", "close"],
 )
 def test_a_forked_process_gets_nothing(action, tmp_path):
     ledger = open_ledger(journal=tmp_path / "ledger.jsonl")
@@ -140,7 +139,7 @@ def test_only_one_thread_is_inside_at_any_time():
             most.append(len(inside))
             inside.pop()
 
-    ledger = open_ledger(response_plan(total=8)).within(Slow())
+    ledger = open_ledger(response_plan(total=8), budget=Slow())
     threads = [
         threading.Thread(target=ledger.release, args=(LAPLACE, 1.0), kwargs={"unit": f"user {n}"})
         for n in range(8)

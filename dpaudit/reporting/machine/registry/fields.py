@@ -17,8 +17,6 @@ from dpaudit.reporting.wording.headline import headline
 if TYPE_CHECKING:
     from jinja2 import Template
 
-__all__ = ["UNKNOWN", "deployment"]
-
 UNKNOWN = "Unknown"
 """What stands in a text field that a certificate does not fill."""
 

@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
+from dpaudit.certificate import Certificate
 from dpaudit.reporting.base import Renderer
 from dpaudit.reporting.checklists.facts import Facts
 from dpaudit.reporting.machine.registry.fields import deployment
-
-if TYPE_CHECKING:
-    from dpaudit.certificate import Certificate
-
-__all__ = ["RegistryRenderer"]
 
 _HEAD = (
     "# A draft for the OpenDP deployments registry. What a certificate does not tell is unknown.\n"

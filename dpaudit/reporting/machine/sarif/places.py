@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from urllib.parse import quote
 
-if TYPE_CHECKING:
-    from dpaudit.certificate import SubjectRecord
-
-__all__ = ["location"]
+from dpaudit.certificate import SubjectRecord
 
 _FILE_AND_LINE = re.compile(r"(?P<file>[^\n]+\.\w{1,8})(?::(?P<line>\d{1,9}))?")
 _PLAN_FILES = (".toml", ".json", ".yaml", ".yml")

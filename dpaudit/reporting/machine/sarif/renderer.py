@@ -4,21 +4,16 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 from dpaudit import files
-from dpaudit.certificate import Severity, Verdict
+from dpaudit.certificate import AuditRecord, Certificate, Finding, Severity, Verdict
 from dpaudit.numbers import down, plain
 from dpaudit.reporting.base import Renderer
 from dpaudit.reporting.machine.sarif.places import location
 from dpaudit.reporting.machine.sarif.rules import AUDIT, CLAIM, rule_id, rules
 from dpaudit.reporting.machine.sarif.text import message
 from dpaudit.reporting.wording.headline import headline
-
-if TYPE_CHECKING:
-    from dpaudit.certificate import AuditRecord, Certificate, Finding
-
-__all__ = ["SarifRenderer"]
 
 _SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/os/schemas/sarif-schema-2.1.0.json"
 _LEVELS = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.NOTE: "note"}

@@ -3,16 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from dpaudit.certificate import Severity
+from dpaudit.certificate import Finding, Severity
 from dpaudit.reporting.machine.sarif.text import message
 from dpaudit.reporting.wording.words import RULES, SEVERITIES
-
-if TYPE_CHECKING:
-    from dpaudit.certificate import Finding
-
-__all__ = ["AUDIT", "CLAIM", "rule_id", "rules"]
 
 CLAIM = "claim"
 """Rule of the verdict."""

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import re
 
-__all__ = ["message"]
-
 _MEANS_SOMETHING = re.compile(r"[\[\]\\]|[{}]")
 
 

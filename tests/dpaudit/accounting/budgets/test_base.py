@@ -51,7 +51,7 @@ def test_a_promise_is_checked_and_shown(kind: type[Filter]) -> None:
     for epsilon, delta in ((-1.0, 1e-6), (math.inf, 1e-6), (1.0, 1.0), (1.0, -0.1)):
         with pytest.raises(InputError, match=r"(epsilon|delta) is"):
             kind(epsilon, delta)
-    assert repr(kind(1, 1e-6)).startswith(f"{kind.__name__}(admitted=0, epsilon=1.0, delta=1e-06")
+    assert repr(kind(1, 1e-6)).startswith(f"{kind.__name__}(epsilon=1.0, delta=1e-06, admitted=0")
 
 
 def test_two_budgets_are_two_even_if_they_look_alike() -> None:
