@@ -30,7 +30,7 @@ class BlackBox(Checked):
     The first parameter takes the data, whatever its name. A generator is taken by a parameter that
     is named ``rng``, or else by the second one if it has no default; without one, the function
     draws its own randomness. Only a parameter that is named ``size`` makes it give ``size`` runs a
-    call. All others keep their defaults, or are set by ``arguments``.
+    call. All others keep their defaults, or are set by ``arguments``. It may return anything.
 
     >>> noisy = BlackBox(lambda data, rng: sum(data) + rng.laplace())
     >>> noisy([1, 2], 3, np.random.default_rng(0)).shape

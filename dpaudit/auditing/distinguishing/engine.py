@@ -92,7 +92,8 @@ def audit_release(
     the choice of event, direction and score included.
 
     Args:
-        release: ``release(data, size, rng)`` gives ``size`` independent outputs, shape (size, …).
+        release: ``release(data, size, rng)`` gives ``size`` independent outputs: an array of shape
+            (size, …) or, where no score is given, a list of whatever it returns.
         pair: the neighbours, fixed before these runs are drawn.
         epsilon: claimed ε.
         delta: claimed δ.
@@ -113,11 +114,10 @@ def audit_release(
         The record, with counts and e-values in ``details``.
 
     Raises:
-        InputError: if the code raises, returns what cannot be tested or ignores its generator, or
-            if ``runs`` are too few to ever refute the claim.
-        InconclusiveError: if the code ends its process, hangs, needs more than the allowed memory
-            or fails on one side only; if its batches are no single runs, or its runs not
-            independent.
+        InputError: if the code raises or returns nothing in every run, ignores its generator, or
+            returns what a given score cannot take; if ``runs`` are too few to refute the claim.
+        InconclusiveError: if the code ends its process, hangs or needs more than the allowed
+            memory; if its batches are no single runs, or its runs not independent.
         UnsupportedError: if ``learn`` is True, outputs are arrays and scikit-learn is missing.
     """
     execution = execution.updated(fields)
