@@ -156,12 +156,12 @@ def _audited(
     pilot = design.pilot(shape, runs)
     if design.encodable and not reason and pilot * math.prod(shape) > WIDE:
         raise NotPlainError("the mechanism returned more numbers than a pilot holds.")
-    if design.encodable and not reason and _types_differ(experiment):
-        raise NotPlainError("the mechanism returned numbers of another type on either side.")
     one_by_one = experiment.one_by_one or shown.repeats
-    release = experiment.release
-    if isinstance(release, BlackBox) and release.batched and not one_by_one:
-        one_by_one = not batches_are_runs(experiment, runs)
+    if isinstance(experiment.release, BlackBox) and not reason:
+        if experiment.release.batched:
+            one_by_one = one_by_one or not batches_are_runs(experiment, runs)
+        elif design.encodable and _types_differ(experiment):
+            raise NotPlainError("the mechanism returned numbers of another type on either side.")
     experiment = replace(experiment, one_by_one=one_by_one)
     require_enough_runs(
         design.claim,
