@@ -31,7 +31,7 @@ DEEPEST = 40
 LONGEST = 60
 """Characters of a value that a fact shows."""
 FEW = 256
-"""Words of a text, bytes of a sequence and odd entries of an array that are told one by one."""
+"""Different words, bytes of a sequence and odd entries of an array that are told one by one."""
 _LOW = 2**32
 _NUMBER = re.compile(r"[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?")
 _ADDRESS = re.compile(r" at 0x[0-9a-fA-F]+")
@@ -57,14 +57,14 @@ class Form:
         return any(fact.startswith("it raises ") for fact in self.facts)
 
     @property
+    def size(self) -> int:
+        """About how many numbers would take as much memory."""
+        return 16 * (len(self.facts) + len(self.numbers)) + sum(map(np.size, self.blocks.values()))
+
+    @property
     def types(self) -> frozenset[str]:
         """Facts of types."""
         return frozenset(fact for fact in self.facts if " type " in fact or " dtype " in fact)
-
-    @property
-    def size(self) -> int:
-        """Facts and numbers."""
-        return len(self.facts) + len(self.numbers) + sum(map(np.size, self.blocks.values()))
 
     @property
     def digest(self) -> str:
@@ -174,21 +174,22 @@ class _Reader:
         if found:
             self.form.blocks[f"(numbers in {label})", ()] = np.array(found)
             self.shown(f"{label} without its numbers is", _NUMBER.sub("#", text))
-        words = re.findall(r"[^\W\d]\w*", text[: 16 * FEW])
-        for word in dict.fromkeys(words[:FEW]) if len(words) > 1 else ():
+        words = dict.fromkeys(re.findall(r"[^\W\d]\w*", text))
+        for word in itertools.islice(words, FEW) if len(words) > 1 else ():
             self.shown(f"{label} holds the word", word)
 
     def _bytes(self, label: str, content: bytes) -> None:
         self.shown(f"{label} is", bytes(content))
         self.number(f"length of {label}", float(len(bytes(content))))
-        self._block(label, np.frombuffer(bytes(content)[:FEW], np.uint8))
+        self._numbers(label, np.frombuffer(bytes(content)[:FEW], np.uint8), ())
 
     def _mapping(self, label: str, value: Mapping[Any, Any]) -> None:
         self.number(f"length of {label}", float(len(value)))
-        self.hidden(f"{label} has its keys in one certain order", *map(_key, value))
-        for key, each in value.items():
-            self.fact(f"{label}[{_key(key)}] is present")
-            self.read(f"{label}[{_key(key)}]", each)
+        names = [_key(key) for key in value]
+        self.hidden(f"{label} has its keys in one certain order", names)
+        for name, each in zip(names, value.values(), strict=True):
+            self.fact(f"{label}[{name}] is present")
+            self.read(f"{label}[{name}]", each)
 
     def _attributes(self, label: str, fields: Mapping[str, Any]) -> None:
         for name, each in fields.items():
@@ -225,15 +226,13 @@ class _Reader:
         if array.dtype.names:
             self._attributes(label, {name: array[name] for name in array.dtype.names})
         elif array.dtype.kind == "c":
-            self._block(f"(real part of {label})", array.real)
-            self._block(f"(imaginary part of {label})", array.imag)
+            for part, values in (("real", array.real), ("imaginary", array.imag)):
+                self._numbers(f"({part} part of {label})", values.ravel(), array.shape[1:])
         elif array.dtype.kind in "biufmM":
-            self._block(label, array.astype(np.int64) if array.dtype.kind in "mM" else array)
+            plain = array.astype(np.int64) if array.dtype.kind in "mM" else array
+            self._numbers(label, plain.ravel(), array.shape[1:])
         else:
             self.read(label, array.tolist())
-
-    def _block(self, label: str, array: NDArray[Any]) -> None:
-        self._numbers(label, array.ravel(), array.shape[1:])
 
     def _numbers(self, label: str, values: Any, rest: tuple[int, ...]) -> None:
         """Numbers of which some may be beyond what floats hold."""

@@ -67,7 +67,7 @@ Floats = NDArray[np.float64]
 WIDE = 2**24
 """Numbers of a pilot on one side from which on a vocabulary picks among them."""
 MOST_HELD = 2**26
-"""Numbers and facts from which a vocabulary is made."""
+"""Size of the forms from which a vocabulary is made."""
 VOCABULARY_SHARE = 3
 """Of the pilot of outputs that are encoded, one in so many runs chooses the vocabulary."""
 

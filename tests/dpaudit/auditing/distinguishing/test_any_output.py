@@ -172,6 +172,11 @@ def named(data, rng):
     return Named([rng.laplace()], [f"user {data[0]}"])
 
 
+def late_word(data, rng):
+    words = rng.choice(["alpha", "beta", "gamma"], size=400)
+    return " ".join([*words, *(["Smith"] if data[0] and rng.random() < 0.2 else [])])
+
+
 def nothing(data, rng):
     return None if data[0] and rng.random() < 0.1 else rng.laplace()
 
@@ -206,6 +211,7 @@ WRONG = {
     cell: "output['cells'][4] = 0",
     masked: "output.mask[1]",
     named: "output.index[0]",
+    late_word: "output holds the word 'Smith'",
     nothing: "output is None",
     as_json: "(numbers in output)[1]",
     batch: "it raises RuntimeError",
