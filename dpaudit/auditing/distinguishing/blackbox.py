@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpaudit.auditing.distinguishing.limits import within_time
-from dpaudit.auditing.distinguishing.outputs import copies
+from dpaudit.auditing.distinguishing.outputs import as_array, copies, stacked
 from dpaudit.errors import InputError
 from dpaudit.fields import Checked, Positive
 from dpaudit.validate import shown
@@ -30,7 +30,7 @@ class BlackBox(Checked):
     The first parameter takes the data, whatever its name. A generator is taken by a parameter that
     is named ``rng``, or else by the second one if it has no default; without one, the function
     draws its own randomness. Only a parameter that is named ``size`` makes it give ``size`` runs a
-    call. All others keep their defaults, or are set by ``arguments``.
+    call. All others keep their defaults, or are set by ``arguments``. It may return anything.
 
     >>> noisy = BlackBox(lambda data, rng: sum(data) + rng.laplace())
     >>> noisy([1, 2], 3, np.random.default_rng(0)).shape
@@ -101,39 +101,22 @@ class BlackBox(Checked):
         Every call is given a copy of the data, so that code may change them.
 
         Raises:
-            InputError: if an output is missing or differs in shape from the first one.
+            NotPlainError: if an output is no number, or differs in shape from the first one.
             TrialTimeoutError: if a call takes longer than the timeout.
         """
         fresh = copies(data)
+        if self.batched:
+            return as_array(self.raw(fresh(), size, rng))
+        return stacked([self.raw(fresh(), 1, rng)[0] for _ in range(size)])
+
+    def raw(self, data: Any, size: int, rng: np.random.Generator) -> Any:
+        """What one call gives for ``size`` runs, of which it makes one unless it is batched."""
         given = {**self.arguments, **({"rng": rng} if self._rng_by_name else {})}
         places = (rng,) if self.takes_rng and not self._rng_by_name else ()
+        limit = None if self.timeout is None else self.timeout * size
         if self.batched:
-            given["size"] = size
-            limit = None if self.timeout is None else self.timeout * size
-            return self._array(within_time(limit, lambda: self.function(fresh(), *places, **given)))
-        outputs: list[NDArray[Any]] = []
-        for run in range(size):
-            output = within_time(self.timeout, lambda: self.function(fresh(), *places, **given))
-            if output is None:
-                raise InputError(f"{self.name} returned nothing in run {run + 1}; it must return.")
-            array = self._array(output)
-            if outputs and array.shape != outputs[0].shape:
-                raise InputError(
-                    f"{self.name} returned shape {array.shape} in run {run + 1} and "
-                    f"{outputs[0].shape} before; pad the outputs to one shape."
-                )
-            outputs.append(array)
-        return np.stack(outputs)
-
-    def _array(self, output: Any) -> NDArray[Any]:
-        if output is None:
-            raise InputError(f"{self.name} returned nothing; it must return its output.")
-        try:
-            return np.asarray(output)
-        except ValueError:
-            raise InputError(
-                f"{self.name} returned an output of ragged shape; pad it to an array."
-            ) from None
+            return within_time(limit, lambda: self.function(data, *places, size=size, **given))
+        return [within_time(limit, lambda: self.function(data, *places, **given))]
 
 
 def _parameters(function: Callable[..., Any]) -> list[Parameter]:

@@ -18,6 +18,7 @@ from dpaudit.auditing.distinguishing.scores import (
     is_scalar,
     score_outputs,
 )
+from dpaudit.auditing.distinguishing.screening import ColumnScore
 from dpaudit.auditing.evidence.events import choose_event, expected_lower_bound
 from dpaudit.auditing.evidence.types import Event
 from dpaudit.errors import InputError
@@ -45,14 +46,8 @@ def first_scores(outputs: Floats) -> list[Score]:
 def _entry_scores(outputs: Floats) -> list[Score]:
     """The sum of the entries, and each of the first ``MOST_ENTRIES`` of them, as scores."""
     size = outputs[:1].size
-    single = [
-        LinearScore(
-            tuple(map(float, np.arange(size) == place)),
-            name=f"entry {place} of the output",
-            method="black-box, threshold on one entry",
-        )
-        for place in range(min(size, MOST_ENTRIES))
-    ]
+    places = range(min(size, MOST_ENTRIES))
+    single = [ColumnScore(place, f"entry {place} of the output") for place in places]
     whole = LinearScore(
         (1.0,) * size, name="sum of the output", method="black-box, threshold on the sum"
     )

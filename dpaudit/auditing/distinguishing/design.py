@@ -63,6 +63,11 @@ class Design:
         """And that of the test of (ε, δ) alone."""
         return self.error - self.curve_error
 
+    @property
+    def encodable(self) -> bool:
+        """Whether outputs may be encoded, as no score that is given looks at them."""
+        return not self.scores and self.learner is learn_scores
+
     def point_refutes(self, point: Null) -> bool:
         """Whether the test of (ε, δ) alone refutes at its share."""
         if self.point_error <= 0:

@@ -17,21 +17,29 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, Unpack
 
+import numpy as np
+from numpy.typing import NDArray
+
 from dpaudit.auditing.distinguishing.batches import batches_are_runs
 from dpaudit.auditing.distinguishing.blackbox import BlackBox
+from dpaudit.auditing.distinguishing.canonical import Form
 from dpaudit.auditing.distinguishing.choosing import choose_score, first_scores
 from dpaudit.auditing.distinguishing.design import Curve, Design, chosen_learner, chosen_scores
 from dpaudit.auditing.distinguishing.experiment import (
     Both,
     Chunk,
     Experiment,
+    OneSideNotPlainError,
     Release,
     Stage,
     Trials,
 )
 from dpaudit.auditing.distinguishing.feasibility import require_enough_runs
 from dpaudit.auditing.distinguishing.flagged import flagged
-from dpaudit.auditing.distinguishing.learned import Learner, why_none_is_learned
+from dpaudit.auditing.distinguishing.learned import (
+    Learner,
+    why_none_is_learned,
+)
 from dpaudit.auditing.distinguishing.nulls import (
     RARE_PILOT,
     RARE_SHARE,
@@ -41,15 +49,27 @@ from dpaudit.auditing.distinguishing.nulls import (
     PointNull,
 )
 from dpaudit.auditing.distinguishing.outcome import Outcome, as_json
-from dpaudit.auditing.distinguishing.preflight import preflight
+from dpaudit.auditing.distinguishing.outputs import NotPlainError, Plain
+from dpaudit.auditing.distinguishing.preflight import CHECK_RUNS, preflight
 from dpaudit.auditing.distinguishing.scores import Score, score_outputs
+from dpaudit.auditing.distinguishing.vocabulary import Vocabulary, digests, forms
 from dpaudit.auditing.evidence.events import choose_event
 from dpaudit.auditing.evidence.types import Event
 from dpaudit.auditing.execution import DEFAULTS, Execution, ExecutionFields
 from dpaudit.certificate import AuditRecord, Claim
+from dpaudit.errors import DpAuditError, InputError
 from dpaudit.project import AuditPair
 
 __all__ = ["audit_release"]
+
+Floats = NDArray[np.float64]
+
+WIDE = 2**24
+"""Numbers of a pilot on one side from which on a vocabulary picks among them."""
+MOST_HELD = 2**26
+"""Size of the forms from which a vocabulary is made."""
+VOCABULARY_SHARE = 3
+"""Of the pilot of outputs that are encoded, one in so many runs chooses the vocabulary."""
 
 
 def audit_release(
@@ -72,7 +92,8 @@ def audit_release(
     the choice of event, direction and score included.
 
     Args:
-        release: ``release(data, size, rng)`` gives ``size`` independent outputs, shape (size, …).
+        release: ``release(data, size, rng)`` gives ``size`` independent outputs: an array of shape
+            (size, …) or, where no score is given, a list of whatever it returns.
         pair: the neighbours, fixed before these runs are drawn.
         epsilon: claimed ε.
         delta: claimed δ.
@@ -93,11 +114,10 @@ def audit_release(
         The record, with counts and e-values in ``details``.
 
     Raises:
-        InputError: if the code raises, returns what cannot be tested or ignores its generator, or
-            if ``runs`` are too few to ever refute the claim.
-        InconclusiveError: if the code ends its process, hangs, needs more than the allowed memory
-            or fails on one side only; if its batches are no single runs, or its runs not
-            independent.
+        InputError: if the code raises or returns nothing in every run, ignores its generator, or
+            returns what a given score cannot take; if ``runs`` are too few to refute the claim.
+        InconclusiveError: if the code ends its process, hangs or needs more than the allowed
+            memory; if its batches are no single runs, or its runs not independent.
         UnsupportedError: if ``learn`` is True, outputs are arrays and scikit-learn is missing.
     """
     execution = execution.updated(fields)
@@ -109,28 +129,85 @@ def audit_release(
         if not release.takes_rng:
             execution = execution.updated({"own_randomness": True})
     experiment = Experiment.of(release, pair, execution)
-    shown = preflight(experiment)
-    if learn is True and math.prod(shown.shape) > 1 and (missing := why_none_is_learned()):
+    missing = why_none_is_learned() if learn is True else None
+    try:
+        return _audited(experiment, design, execution, method, missing)
+    except (NotPlainError, OneSideNotPlainError) as error:
+        if not design.encodable:
+            raise
+        return _audited(experiment, design, execution, method, missing, str(error))
+
+
+def _audited(
+    experiment: Experiment,
+    design: Design,
+    execution: Execution,
+    method: str | None,
+    missing: DpAuditError | None,
+    reason: str = "",
+) -> AuditRecord:
+    """The audit of outputs as they are or, given a reason for it, of rows that encode them."""
+    if reason:  # a batch does not tell which of its runs raises
+        experiment = replace(experiment, one_by_one=True, encoder=digests)
+    shown, runs = preflight(experiment), execution.runs
+    shape = (2,) if reason else shown.shape
+    if math.prod(shape) > 1 and missing is not None:
         raise missing
-    one_by_one = shown.repeats
-    if isinstance(release, BlackBox) and release.batched and not one_by_one:
-        one_by_one = not batches_are_runs(experiment, execution.runs)
+    pilot = design.pilot(shape, runs)
+    if design.encodable and not reason and pilot * math.prod(shape) > WIDE:
+        raise NotPlainError("the mechanism returned more numbers than a pilot holds.")
+    one_by_one = experiment.one_by_one or shown.repeats
+    if isinstance(experiment.release, BlackBox) and not reason:
+        if experiment.release.batched:
+            one_by_one = one_by_one or not batches_are_runs(experiment, runs)
+        elif design.encodable and _types_differ(experiment):
+            raise NotPlainError("the mechanism returned numbers of another type on either side.")
     experiment = replace(experiment, one_by_one=one_by_one)
     require_enough_runs(
         design.claim,
-        execution.runs,
-        lambda runs: runs - design.pilot(shown.shape, runs),
+        runs,
+        lambda runs: runs - design.pilot(shape, runs),
         design.point_error,
         design.curve_null(),
     )
-    pilot = design.pilot(shown.shape, execution.runs)
-    identity = _identity(experiment, design, execution.runs) if execution.journal else {}
+    identity = _identity(experiment, design, runs) if execution.journal else {}
     with experiment.trials(execution, identity) as trials:
         if pilot == 0:
-            outcome = _sequential(trials, design, execution.runs)
+            outcome = _sequential(trials, design, runs)
         else:
-            outcome = _two_stages(trials, design, execution.runs, pilot)
-    return outcome.record(design, experiment, shown, method)
+            spent = _learn_vocabulary(trials, pilot, reason) if reason else 0
+            outcome = _two_stages(trials, design, runs, pilot, spent)
+    return outcome.record(design, experiment, replace(shown, shape=shape), method)
+
+
+def _types_differ(experiment: Experiment) -> bool:
+    """Whether each side shows types of its own in a few runs."""
+    both = replace(experiment, encoder=forms).both(Chunk(Stage.CHECK, 3, 0, CHECK_RUNS))
+    one, other = ({form.types for form in side} for side in both)
+    return len(one) == len(other) == 1 and one != other
+
+
+def _learn_vocabulary(trials: Trials, pilot: int, reason: str) -> int:
+    """Let outputs be encoded from now on; how many runs of the pilot that may take.
+
+    Raises:
+        InputError: the reason for an encoding, if that is an exception or nothing in every run.
+    """
+    runs = max(1, pilot // VOCABULARY_SHARE)
+    trials.experiment = replace(trials.experiment, encoder=forms)
+    x, x_prime, held = list[Form](), list[Form](), 0
+    for both in trials.stage(Stage.VOCABULARY, runs):
+        x.extend(both[0])
+        x_prime.extend(both[1])
+        held += sum(form.size for side in both for form in side)
+        if held > MOST_HELD:
+            break
+    if all(form.failed for form in (*x, *x_prime)):
+        raise InputError(reason)
+    if all(form.facts == {"output is None"} for form in (*x, *x_prime)):
+        raise InputError("the mechanism returned nothing in every run; it must return its output.")
+    trials.experiment = replace(trials.experiment, encoder=Vocabulary.of(x, x_prime))
+    return runs
 
 
 def _identity(experiment: Experiment, design: Design, runs: int) -> dict[str, Any]:
@@ -152,10 +229,11 @@ def _identity(experiment: Experiment, design: Design, runs: int) -> dict[str, An
     }
 
 
-def _two_stages(trials: Trials, design: Design, runs: int, pilot: int) -> Outcome:
-    """Pilot, choice, test."""
-    outputs = trials.whole(Stage.PILOT, pilot)
-    fixed = [*design.scores, *([] if design.learner is None else first_scores(outputs[0]))]
+def _two_stages(trials: Trials, design: Design, runs: int, pilot: int, spent: int = 0) -> Outcome:
+    """Pilot, of which a part may be spent on a vocabulary, choice, test."""
+    stage = Stage.ENCODED_PILOT if spent else Stage.PILOT  # what called for encoding is no pilot
+    outputs = trials.whole(stage, pilot - spent)
+    fixed = [*design.scores, *_first_scores(trials, design, outputs[0])]
     test_runs = runs - pilot
     curve = design.curve_null()
     if curve is not None and fixed:
@@ -176,8 +254,16 @@ def _two_stages(trials: Trials, design: Design, runs: int, pilot: int) -> Outcom
         if design.stop_early
         else PointNull(design.claim, choice.event, _rare_event(design, score, outputs, test_runs))
     )
+    _tolerate(trials, outputs[0])
     used = _feed(trials, design, score, test_runs, point, curve)
-    return Outcome(score, point, curve, pilot + used, pilot, choice.judged_on)
+    return Outcome(score, point, curve, pilot + used, pilot, choice.judged_on, spent > 0)
+
+
+def _tolerate(trials: Trials, outputs: Floats) -> None:
+    """From now on, what no run has shown before ends no audit."""
+    if trials.experiment.encoder is None:
+        plain = Plain(outputs.shape[1:])
+        trials.experiment = replace(trials.experiment, encoder=plain)
 
 
 def _rare_event(design: Design, score: Score, outputs: Both, test_runs: int) -> Event | None:
@@ -191,11 +277,19 @@ def _rare_event(design: Design, score: Score, outputs: Both, test_runs: int) -> 
     )
 
 
+def _first_scores(trials: Trials, design: Design, outputs: Floats) -> Sequence[Score]:
+    if design.learner is None:
+        return []
+    encoder = trials.experiment.encoder
+    return encoder.scores if isinstance(encoder, Vocabulary) else first_scores(outputs)
+
+
 def _sequential(trials: Trials, design: Design, runs: int) -> Outcome:
     """No pilot: the score is fixed, and every run counts from the first."""
     shown, _ = trials.experiment.both(Chunk(Stage.CHECK, 2, 0, 1))
     score = (design.scores or first_scores(shown))[0]
     point, curve = AnytimeNull(design.claim), design.curve_null()
+    _tolerate(trials, shown)
     used = _feed(trials, design, score, runs, point, curve)
     return Outcome(score, point, curve, used, 0)
 

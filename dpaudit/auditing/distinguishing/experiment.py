@@ -10,7 +10,6 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from enum import IntEnum
 from functools import partial
 from itertools import groupby
 from typing import Any
@@ -19,10 +18,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpaudit.auditing.children import Child, EndedError, HangsError, generators
+from dpaudit.auditing.distinguishing.chunks import Chunk, Side, Stage, chunks
 from dpaudit.auditing.distinguishing.dependence import MOST_RUNS, require_independent
 from dpaudit.auditing.distinguishing.journal import TrialJournal
 from dpaudit.auditing.distinguishing.limits import TrialTimeoutError, within_time
-from dpaudit.auditing.distinguishing.outputs import checked_outputs, copies
+from dpaudit.auditing.distinguishing.outputs import (
+    NotPlainError,
+    attempted,
+    checked_outputs,
+    copies,
+    singles,
+)
 from dpaudit.auditing.distinguishing.scores import Score, score_outputs
 from dpaudit.auditing.execution import Execution, Mapped, workers
 from dpaudit.errors import DpAuditError, InconclusiveError, InputError
@@ -45,64 +51,15 @@ __all__ = [
 Release = Callable[[Any, int, np.random.Generator], Any]
 """``release(data, size, rng)``: ``size`` independent outputs, shape (size, …)."""
 
+Encoder = Callable[[Sequence[Any]], NDArray[Any]]
+"""Outputs of any kind to as many rows."""
+
 Both = tuple[NDArray[np.float64], NDArray[np.float64]]
 """Outputs, or their scores, on x and on x'."""
 
 CHILDREN = 16
 """Child processes that draw the tests of a side, one after the other; 0 for none. What they give is
 the same. A pilot has a quarter of them."""
-CHUNKS = 64
-"""Chunks of a stage, about: enough for any number of workers and a fine journal."""
-LARGEST_CHUNK = 16_384
-
-
-class Stage(IntEnum):
-    """What runs are for; the stages never share a run."""
-
-    CHECK = 0
-    PILOT = 1
-    TEST = 2
-    SEARCH = 3
-
-
-class Side(IntEnum):
-    """Which of the two neighbours is run on."""
-
-    X = 0
-    X_PRIME = 1
-
-    @property
-    def where(self) -> str:
-        """For sentences."""
-        return "on x" if self is Side.X else "on x'"
-
-
-@dataclass(frozen=True)
-class Chunk:
-    """Consecutive runs of one stage, on both sides.
-
-    Attributes:
-        stage: what they are for.
-        number: of the chunk within the stage.
-        start: runs of the stage that come before.
-        size: runs on each side.
-    """
-
-    stage: Stage
-    number: int
-    start: int
-    size: int
-
-    def runs_on(self, side: Side) -> str:
-        """For sentences."""
-        return f"in runs {self.start + 1} to {self.start + self.size} {side.where}"
-
-
-def chunks(stage: Stage, runs: int) -> Iterator[Chunk]:
-    """The chunks of a stage. Their sizes depend on the number of runs alone."""
-    size = min(LARGEST_CHUNK, -(-runs // CHUNKS))
-    for number, start in enumerate(range(0, runs, max(1, size))):
-        yield Chunk(stage, number, start, min(size, runs - start))
 
 
 def groups(parts: Iterable[Chunk], runs: int) -> Iterator[list[Chunk]]:
@@ -124,6 +81,10 @@ class OneSidedError(InconclusiveError):
     """The code fails on the data of one side."""
 
 
+class OneSideNotPlainError(OneSidedError):
+    """It fails by what could be encoded, such as an exception."""
+
+
 @dataclass(frozen=True)
 class Experiment:
     """What is run, on what, and with which randomness.
@@ -137,6 +98,8 @@ class Experiment:
             whatever its seed would otherwise pass for independent runs.
         memory: MB that the code may take; None for any.
         own_randomness: whether the code draws from elsewhere than the generator it is given.
+        encoder: makes rows of the outputs of a chunk, whatever they are; without one they must be
+            plain numbers of one shape.
     """
 
     release: Release
@@ -146,6 +109,7 @@ class Experiment:
     one_by_one: bool = False
     memory: float | None = None
     own_randomness: bool = False
+    encoder: Encoder | None = None
 
     def generator(self, stage: Stage, side: Side, number: int) -> np.random.Generator:
         """The generator of a chunk: a spawned child of the experiment's seed."""
@@ -157,15 +121,19 @@ class Experiment:
         """The outputs of one side of a chunk, shape (size, …), checked; drawn in this process.
 
         Raises:
-            InputError: if the code raises, or returns what cannot be tested.
+            NotPlainError: if the code raises, or returns what has to be encoded first.
+            InputError: if it exits, or gives another number of outputs.
             InconclusiveError: if it hangs, or there is too little memory.
         """
         fresh = copies(self.pair.x if side is Side.X else self.pair.x_prime)
         rng = self.generator(chunk.stage, side, chunk.number)
         where, runs = side.where, chunk.runs_on(side)
         limit = None if self.timeout is None else self.timeout * chunk.size
+        tested = chunk.stage is Stage.TEST  # too late to encode anything
 
         def call() -> Any:
+            if self.encoder is not None:
+                return self.encoder(self._each(fresh, chunk.size, rng))
             if not self.one_by_one:
                 return self.release(fresh(), chunk.size, rng)
             single = [np.asarray(self.release(fresh(), 1, rng)) for _ in range(chunk.size)]
@@ -181,14 +149,28 @@ class Experiment:
                 f"the mechanism needs more than its memory{allowed} {runs}; allow more."
             ) from None
         except DpAuditError as error:
+            if isinstance(error, NotPlainError) and not tested:
+                raise
             raise RefusedError(f"the mechanism failed {where}: {sentence(error)}") from None
         except KeyboardInterrupt:
             raise
         except BaseException as error:  # noqa: BLE001 - foreign code may raise even SystemExit
-            raise InputError(
+            kind = NotPlainError if isinstance(error, Exception) and not tested else InputError
+            raise kind(
                 f"the mechanism raised {type(error).__name__} {runs}: {sentence(error)}"
             ) from None
-        return checked_outputs(raw, chunk.size, runs)
+        return raw if self.encoder is not None else checked_outputs(raw, chunk.size, runs)
+
+    def _each(self, fresh: Callable[[], Any], size: int, rng: np.random.Generator) -> Sequence[Any]:
+        """The outputs of so many runs as they are, with the exceptions of calls for one run."""
+        raw = getattr(self.release, "raw", self.release)
+        alone = self.one_by_one or not getattr(self.release, "batched", True)
+        number = 1 if alone else size
+
+        def call() -> Sequence[Any]:
+            return singles(raw(fresh(), number, rng), number)
+
+        return [attempted(lambda: call()[0]) for _ in range(size)] if alone else call()
 
     def _too_slow(self, runs: str) -> str:
         return (
@@ -245,7 +227,7 @@ class Experiment:
         if len(failures) == 1 and not isinstance(failures[0], RefusedError):
             (failure,) = failures
             kind = OneSidedError if isinstance(failure, InputError) else InconclusiveError
-            raise kind(
+            raise (OneSideNotPlainError if isinstance(failure, NotPlainError) else kind)(
                 f"{str(failure).rstrip('.')}; the same runs of the other side came to their end, "
                 "so this itself may tell the neighbours apart."
             )
@@ -314,15 +296,18 @@ class Trials:
     ) -> Generator[Both, None, None]:
         """The chunks of a stage, in order; a consumer that stops early starts no further ones."""
         self._seen, self._stage = [], (stage, runs)
-        known = {} if self.journal is None else self.journal.finished(stage)
+        # What another vocabulary encoded is not taken for the same.
+        journal = None if stage is Stage.VOCABULARY else self.journal
+        place = stage + len(Stage) * getattr(self.experiment.encoder, "number", 0)
+        known = {} if journal is None else journal.finished(place)
         todo = [chunk for chunk in chunks(stage, runs) if chunk.number not in known]
         with contextlib.closing(self._fresh(todo, runs, score)) as fresh:
             for chunk in chunks(stage, runs):
                 both = known.get(chunk.number)
                 if both is None:
                     both = next(fresh)
-                    if self.journal is not None:
-                        self.journal.append(stage, chunk.number, both)
+                    if journal is not None:
+                        journal.append(place, chunk.number, both)
                 self._done += chunk.size
                 if self.execution.progress is not None:
                     self.execution.progress(self._done, self.execution.runs)
@@ -365,8 +350,17 @@ def scored(both: Both, score: Score | None) -> Both:
     """Outputs, or their scores where a score is given."""
     if score is None:
         return both
-    x, x_prime = (score_outputs(score, side) for side in both)
+    x, x_prime = (_scored(score, side) for side in both)
     return x, x_prime
+
+
+def _scored(score: Score, outputs: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Scores; 0 for outputs that are NaN, which no pilot has shown."""
+    odd = np.isnan(outputs.reshape(len(outputs), -1)).any(axis=1)
+    if not odd.any():
+        return score_outputs(score, outputs)
+    known = np.where(odd.reshape(-1, *[1] * (outputs.ndim - 1)), 0.0, outputs)
+    return np.where(odd, 0.0, score_outputs(score, known))
 
 
 def sentence(error: BaseException) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
@@ -10,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpaudit.auditing.distinguishing.scores import AtomScore, Score, is_scalar
+from dpaudit.auditing.distinguishing.screening import ColumnScore, differences
 from dpaudit.errors import UnsupportedError
 from dpaudit.extras import needed
 
@@ -21,7 +23,8 @@ Learner: TypeAlias = Callable[[Floats, Floats], Iterable[Score]]
 """Scores that are learned on outputs on x and on x', each of shape (n, …)."""
 
 LARGEST = 1e9  # outputs beyond are as good as infinite for a classifier
-BOOSTED_ENTRIES = 64  # gradient boosting is slow on longer outputs
+BOOSTED_ENTRIES = 64  # gradient boosting is slow on longer outputs, and takes the clearest
+SINGLE = 3  # of these that are scores of their own
 
 
 def learn_scores(x: Floats, x_prime: Floats) -> Iterator[Score]:
@@ -36,10 +39,16 @@ def learn_scores(x: Floats, x_prime: Floats) -> Iterator[Score]:
     atoms = len(np.unique(np.concatenate([x, x_prime]).reshape(2 * len(x), -1), axis=0))
     if atoms <= max(12, len(x) // 8):
         yield AtomScore.fit(x, x_prime)
-    if not is_scalar(x) and why_none_is_learned() is None:
+    can_learn = not is_scalar(x) and why_none_is_learned() is None
+    if can_learn:
         yield LearnedScore.logistic(x, x_prime)
-        if x[:1].size <= BOOSTED_ENTRIES and len(x) >= 100:
-            yield LearnedScore.boosted(x, x_prime)
+    places = None
+    if x[:1].size > BOOSTED_ENTRIES:
+        told = differences(*(side.reshape(len(side), -1) for side in (x, x_prime)))
+        places = np.argsort(-told, kind="stable")[:BOOSTED_ENTRIES]
+        yield from (ColumnScore(int(at), f"entry {at} of the output") for at in places[:SINGLE])
+    if can_learn and len(x) >= 100:
+        yield LearnedScore.boosted(x, x_prime, places)
 
 
 def why_none_is_learned() -> UnsupportedError | None:
@@ -64,12 +73,14 @@ class LearnedScore:
         classifier: fitted; its log odds are the score.
         spread: robust centre and width of each entry on the pilot.
         squares: whether squares of the entries are features as well.
+        places: of the entries that are looked at; None for all.
     """
 
     method: str
     classifier: Any = field(repr=False)
     spread: tuple[Floats, Floats] = field(repr=False, compare=False)
     squares: bool = True
+    places: NDArray[np.intp] | None = field(default=None, repr=False, compare=False)
     name: str = "learned score"
 
     @classmethod
@@ -84,7 +95,9 @@ class LearnedScore:
         )
 
     @classmethod
-    def boosted(cls, x: Floats, x_prime: Floats) -> LearnedScore:
+    def boosted(
+        cls, x: Floats, x_prime: Floats, places: NDArray[np.intp] | None = None
+    ) -> LearnedScore:
         """Gradient boosting on the entries."""
         return cls._fitted(
             "learned score (gradient boosting)",
@@ -99,24 +112,35 @@ class LearnedScore:
             x,
             x_prime,
             squares=False,
+            places=places,
         )
 
     @classmethod
     def _fitted(
-        cls, method: str, classifier: Any, x: Floats, x_prime: Floats, *, squares: bool
+        cls,
+        method: str,
+        classifier: Any,
+        x: Floats,
+        x_prime: Floats,
+        *,
+        squares: bool,
+        places: NDArray[np.intp] | None = None,
     ) -> LearnedScore:
-        flat = _flat(np.concatenate([x, x_prime]))
+        flat = _flat(np.concatenate([x, x_prime]), places)
         centre = np.median(flat, axis=0)
         width = np.median(np.abs(flat - centre), axis=0)
         width = np.where(width > 0, width, np.maximum(np.abs(flat - centre).max(axis=0), 1e-300))
-        score = cls(method, classifier, (centre, width), squares)
+        score = cls(method, classifier, (centre, width), squares, places)
         labels = np.repeat([1, 0], [len(x), len(x_prime)])
-        classifier.fit(score._features(flat), labels)
+        with warnings.catch_warnings():  # a fit that has not converged is a fair score as well
+            warnings.simplefilter("ignore")
+            classifier.fit(score._features(flat), labels)
         return score
 
     def _features(self, flat: Floats) -> Floats:
         centre, width = self.spread
-        scaled = (flat - centre) / width
+        with np.errstate(over="ignore"):
+            scaled = np.nan_to_num((flat - centre) / width)
         if not self.squares:
             return scaled
         # Far outputs say nothing more than "far": unbounded squares would rule the fit.
@@ -125,10 +149,13 @@ class LearnedScore:
 
     def __call__(self, outputs: Floats) -> Floats:
         """Log odds of x for each output, shape (n,)."""
-        odds: Floats = self.classifier.decision_function(self._features(_flat(outputs)))
+        odds: Floats = self.classifier.decision_function(
+            self._features(_flat(outputs, self.places))
+        )
         return odds
 
 
-def _flat(outputs: Floats) -> Floats:
-    """Outputs as rows of moderate numbers."""
-    return np.clip(outputs.reshape(len(outputs), -1), -LARGEST, LARGEST)
+def _flat(outputs: Floats, places: NDArray[np.intp] | None) -> Floats:
+    """Outputs, or these entries of them, as rows of moderate numbers."""
+    flat = outputs.reshape(len(outputs), -1)
+    return np.clip(flat if places is None else flat[:, places], -LARGEST, LARGEST)

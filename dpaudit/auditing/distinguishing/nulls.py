@@ -22,6 +22,7 @@ __all__ = ["RARE_PILOT", "RARE_SHARE", "AnytimeNull", "CurveNull", "Null", "Poin
 
 Floats = NDArray[np.float64]
 Both = tuple[Floats, Floats]
+Words = Callable[[Event], str | None]
 
 
 class Null(Protocol):
@@ -39,8 +40,13 @@ class Null(Protocol):
     def lower_bound(self, confidence: float) -> float:
         """Lower bound on ε that holds at this confidence."""
 
-    def event_in_words(self, name: str) -> str:
-        """What tells the neighbours apart; ``name`` says what a score is."""
+    def event_in_words(self, name: str, told: Words | None = None) -> str:
+        """What tells the neighbours apart.
+
+        Args:
+            name: says what a score is.
+            told: says of an event what it is, if it can.
+        """
 
     def details(self) -> dict[str, Any]:
         """Counts and other facts, JSON values."""
@@ -113,14 +119,15 @@ class PointNull:
             self._bounds[key] = joint_lower_bound(self.counts, self._delta, confidence)
         return self._bounds[key]
 
-    def event_in_words(self, name: str) -> str:
+    def event_in_words(self, name: str, told: Words | None = None) -> str:
         """The event, and under which neighbour it is the likelier one."""
         # Of both, that of the larger bound at the usual confidence.
         decisive, _ = max(self._arms, key=lambda arm: arm[0]._bound(1 - 0.05 * arm[1]))
         event = decisive.event
         words, _, _ = event.describe().rpartition(" (")
         likelier = "x" if event.direction is Direction.FORWARD else "x'"
-        return f"{words.replace('score', name)}, likelier under {likelier}"
+        shown = (told and told(event)) or words.replace("score", name)
+        return f"{shown}, likelier under {likelier}"
 
     def details(self) -> dict[str, Any]:
         """Event, direction and counts, and those of the rare event."""
@@ -158,7 +165,7 @@ class AnytimeNull:
         """The bound so far, on a grid."""
         return self._process.lower_bound(confidence)
 
-    def event_in_words(self, name: str) -> str:
+    def event_in_words(self, name: str, told: Words | None = None) -> str:
         """No single event: the bets are spread."""
         return f"{name}, over both tails"
 

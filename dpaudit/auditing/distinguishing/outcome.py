@@ -30,6 +30,7 @@ class Outcome:
         runs: on each side, all stages.
         pilot: of these, the pilot.
         pilot_outputs: those of the pilot that the score was not trained on, if there was one.
+        encoded: whether they are rows that encode outputs of any kind.
     """
 
     score: Score
@@ -38,6 +39,7 @@ class Outcome:
     runs: int
     pilot: int
     pilot_outputs: Both | None = None
+    encoded: bool = False
 
     def record(
         self, design: Design, experiment: Experiment, shown: Preflight, method: str | None
@@ -62,7 +64,7 @@ class Outcome:
         if rejected == ["curve"] and self.curve is not None:
             event = f"{name} against the whole curve δ(ε), e-value {self.curve.e_value:.3g}"
         else:
-            event = self.point.event_in_words(name)
+            event = self.point.event_in_words(name, getattr(self.score, "in_words", None))
         details: dict[str, Any] = {
             "score": self.score.method,
             "pilot_runs": self.pilot,
@@ -98,7 +100,7 @@ class Outcome:
         # a declared mechanism draws a sample of its own. Other scores without a pilot have none.
         sampled = isinstance(self.score, Identity | WhiteBox)
         outputs = self.point.scores if sampled else self.pilot_outputs
-        if getattr(self.score, "runs_code", False):  # of transcripts no noise is known to be scaled
+        if self.encoded or getattr(self.score, "runs_code", False):  # no noise is known to scale
             outputs = None
         forecast = Forecast(
             self.score,

@@ -1,18 +1,31 @@
-"""What foreign code is given and gives back: fresh copies of data, and outputs that are numbers."""
+"""What foreign code is given and gives back: fresh copies of data, and its outputs."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dpaudit.errors import InputError
+from dpaudit.errors import DpAuditError, InputError
 
-__all__ = ["checked_outputs", "copies"]
+__all__ = [
+    "EXACT",
+    "NotPlainError",
+    "Plain",
+    "Raised",
+    "as_array",
+    "attempted",
+    "checked_outputs",
+    "copies",
+    "singles",
+    "stacked",
+]
 
-_EXACT = 2**53
+EXACT = 2**53
+"""Whole numbers from here on may be rounded by floats."""
 _FLAT = frozenset({int, float, bool, str, bytes, type(None)})
 
 
@@ -43,42 +56,141 @@ def _copied(data: Any) -> Any:
     return data
 
 
+class NotPlainError(InputError):
+    """Outputs are no plain numbers of one shape; they may be encoded as such."""
+
+
+@dataclass(frozen=True)
+class Raised:
+    """An exception as the output of a run.
+
+    Attributes:
+        kind: its class.
+        message: its text.
+    """
+
+    kind: str
+    message: str
+
+
+def attempted(call: Callable[[], Any]) -> Any:
+    """What a call gives, or the exception that it raises; dpaudit's own and others' are passed on.
+
+    Neither too little memory nor an exit is an answer.
+    """
+    try:
+        return call()
+    except (MemoryError, DpAuditError):
+        raise
+    except Exception as error:  # noqa: BLE001 - foreign code may raise anything
+        return Raised(type(error).__name__, str(error))
+
+
+def singles(raw: Any, size: int) -> Sequence[Any]:
+    """The outputs of a batch, one by one.
+
+    Raises:
+        InputError: if they are no sequence of this length.
+    """
+    batch: Any = raw if isinstance(raw, list | tuple) else as_array(raw)
+    shape = (len(batch),) if isinstance(batch, list | tuple) else batch.shape
+    if shape[:1] != (size,):
+        raise InputError(f"it returned shape {shape}; its first axis must be the {size} runs.")
+    outputs: Sequence[Any] = batch
+    return outputs
+
+
+@dataclass(frozen=True)
+class Plain:
+    """Outputs of one shape as they are; any other one as NaN, for which every score is the same.
+
+    Attributes:
+        shape: of one output.
+    """
+
+    shape: tuple[int, ...]
+
+    def __call__(self, outputs: Sequence[Any]) -> NDArray[np.float64]:
+        """Outputs as floats, shape (n, *shape)."""
+        if (rows := self._rows(outputs)) is not None:
+            return rows
+        each = (self._rows([output]) for output in outputs)
+        odd = np.full((1, *self.shape), np.nan)
+        return np.concatenate([odd if row is None else row for row in each])
+
+    def _rows(self, outputs: Any) -> NDArray[np.float64] | None:
+        try:
+            batch = outputs if isinstance(outputs, np.ndarray) else stacked(outputs)
+            rows = checked_outputs(batch, len(outputs), "")
+        except NotPlainError:
+            return None
+        return rows if rows.shape[1:] == self.shape else None
+
+
+def as_array(raw: Any, runs: str = "") -> NDArray[Any]:
+    """An output, or a batch of them, as an array.
+
+    Raises:
+        NotPlainError: if it is none, or would be rounded.
+    """
+    try:
+        array = np.asarray(raw)
+    except MemoryError:
+        raise
+    except Exception:  # noqa: BLE001 - foreign objects may raise anything
+        raise _odd("outputs of changing shapes", runs) from None
+    mixed = array.dtype.kind == "f" and isinstance(raw, list | tuple)
+    if mixed and any(isinstance(each, int) and abs(each) > EXACT for each in raw):
+        raise _odd("whole numbers beyond 2^53", runs)
+    return array
+
+
+def stacked(outputs: Sequence[Any]) -> NDArray[Any]:
+    """Outputs as one array.
+
+    Raises:
+        NotPlainError: if they have several shapes, or would be rounded.
+    """
+    if any(hasattr(output, "to_numpy") or hasattr(output, "mask") for output in outputs):
+        raise _odd("more than the numbers of an array", "")  # an index, names, what is hidden
+    arrays = [as_array(output) for output in outputs]
+    if len({each.shape for each in arrays}) > 1:
+        raise _odd("outputs of several shapes", "")
+    if len({each.dtype for each in arrays}) > 1:  # together they may be rounded
+        for each in arrays:
+            checked_outputs(each[np.newaxis], 1, "")
+    return np.stack(arrays)
+
+
+def _odd(what: str, runs: str) -> NotPlainError:
+    return NotPlainError(
+        f"the mechanism returned {what} {runs}; every output must be a number or an array of "
+        "numbers of one shape, as the score takes no other."
+    )
+
+
 def checked_outputs(raw: Any, size: int, runs: str) -> NDArray[np.float64]:
     """Outputs as floats, shape (size, …).
 
     Raises:
-        InputError: if they are no numbers, NaN, whole numbers that are no floats, of changing
-            shapes or of the wrong number.
+        NotPlainError: if they are no numbers, NaN, whole numbers that are no floats, or of changing
+            shapes.
+        InputError: if there is a wrong number of them.
     """
-    try:
-        array = np.asarray(raw)
-    except ValueError:
-        raise InputError(
-            f"the mechanism returned outputs of changing shapes {runs}; pad them to one shape."
-        ) from None
+    array = as_array(raw, runs)
     if array.dtype.kind not in "biuf":
         shown = repr(raw if array.ndim == 0 else array.ravel()[:1].tolist())
-        raise InputError(
-            f"the mechanism returned {shown:.60} {runs}; every output must be a number or an array "
-            "of numbers, so encode other answers as numbers."
-        )
+        raise _odd(f"{shown:.60}", runs)
     if array.ndim == 0 or len(array) != size:
         raise InputError(
             f"the mechanism returned shape {array.shape} {runs}; its first axis must be the "
             f"{size} runs."
         )
     if array.size == 0:
-        raise InputError(f"the mechanism returned nothing {runs}; every run needs an output.")
-    if array.dtype.kind in "iu" and ((array > _EXACT).any() or (array < -_EXACT).any()):
-        raise InputError(
-            f"the mechanism returned whole numbers beyond 2^53 {runs}, which floats do not hold; "
-            "return each in two parts, such as divmod(value, 2**32)."
-        )
+        raise _odd("nothing", runs)
+    if array.dtype.kind in "iu" and ((array > EXACT).any() or (array < -EXACT).any()):
+        raise _odd("whole numbers beyond 2^53", runs)
     numbers = array.astype(np.float64)
     if np.isnan(numbers).any():
-        first = int(np.argmax(np.isnan(numbers.reshape(size, -1)).any(axis=1)))
-        raise InputError(
-            f"the mechanism returned NaN {runs} (the {first + 1}. of them); return a number for "
-            "every input."
-        )
+        raise _odd("NaN", runs)
     return numbers

@@ -8,11 +8,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpaudit.auditing.distinguishing.experiment import Chunk, Experiment, Stage
+from dpaudit.auditing.distinguishing.outputs import NotPlainError
 from dpaudit.errors import InputError
 
-__all__ = ["Preflight", "preflight"]
+__all__ = ["CHECK_RUNS", "Preflight", "preflight"]
 
 CHECK_RUNS = 4
+"""Runs of a look at the code."""
 
 
 @dataclass(frozen=True)
@@ -38,8 +40,9 @@ def preflight(experiment: Experiment) -> Preflight:
     about it could be replayed.
 
     Raises:
-        InputError: if it raises, hangs, returns what cannot be tested, draws from elsewhere than
-            its generator, or repeats one draw within a batch.
+        NotPlainError: if it raises, or its outputs are no plain numbers of one shape.
+        InputError: if it hangs, draws from elsewhere than its generator, or repeats one draw within
+            a batch.
     """
     shapes, deterministic, repeats = set(), True, False
     chunk = Chunk(Stage.CHECK, 0, 0, CHECK_RUNS)
@@ -70,8 +73,8 @@ def preflight(experiment: Experiment) -> Preflight:
         shapes |= {first.shape[1:], other.shape[1:]}
     if len(shapes) > 1:
         shown = " and ".join(map(str, sorted(shapes)))
-        raise InputError(
-            f"the mechanism returned outputs of shapes {shown}; pad them to one shape."
+        raise NotPlainError(
+            f"the mechanism returned outputs of shapes {shown}; here they must have one."
         )
     return Preflight(shapes.pop(), deterministic, repeats)
 

@@ -99,7 +99,7 @@ def float_findings(
     rngs = [np.random.default_rng(child) for child in children]
     hits, done, batch = [0, 0], 0, min(FIRST_LOOK, draws)
     share = error_rate / 2
-    sample: Floats = np.empty(0)
+    sample = others = np.empty(0)
     while batch > 0:
         outputs = [
             _numbers(release(value, batch, rng), batch)
@@ -109,12 +109,14 @@ def float_findings(
         for side, values in enumerate(outputs):
             hits[side] += int(lsb_event(values).sum())
         if done == batch:
-            sample = outputs[0]
+            sample, others = outputs
         found = _lsb_finding((hits[0], hits[1]), done, epsilon, delta, share / 2)
         if found is not None:
-            return FloatReport((found, *repeats(sample)), done, error_rate, (hits[0], hits[1]))
+            return FloatReport(
+                (found, *repeats(sample, others)), done, error_rate, (hits[0], hits[1])
+            )
         batch, share = min(done, draws - done), share / 2
-    return FloatReport(tuple(repeats(sample)), done, error_rate, (hits[0], hits[1]))
+    return FloatReport(tuple(repeats(sample, others)), done, error_rate, (hits[0], hits[1]))
 
 
 def _numbers(raw: ArrayLike, size: int) -> Floats:

@@ -9,6 +9,7 @@ import pytest
 
 from dpaudit import AuditPair, InconclusiveError, InputError
 from dpaudit.auditing import BlackBox, audit_release
+from dpaudit.auditing.distinguishing.scores import Identity
 
 PAIR = AuditPair(0.0, 1.0)
 
@@ -97,17 +98,9 @@ class TestOutputs:
     @pytest.mark.parametrize(
         ("function", "message"),
         [
-            (lambda d, r: float("nan"), "NaN"),
-            (lambda d, r: "yes", "number"),
             (lambda d, r: None, "returned nothing"),
-            (lambda d, r: {"a": 1}, "number"),
-            (lambda d, r: [[1.0], [1.0, 2.0]], "ragged"),
-            (lambda d, r: np.zeros(r.integers(1, 9)), "shape"),
-            (lambda d, r: np.zeros(1 + int(d)), "shapes"),
-            (lambda d, r: np.zeros(0), "nothing"),
             (lambda d, r, size: r.laplace(size=size + 1), "first axis"),
             (lambda d, r, size: r.laplace(), "first axis"),
-            (lambda d, r, size: [[1.0]] * (size - 1) + [[1.0, 2.0]], "ragged"),
             (lambda d, r: 1 / 0, "ZeroDivisionError"),
         ],
     )
@@ -116,9 +109,27 @@ class TestOutputs:
             audit(function)
         assert str(caught.value).count("\n") == 0
 
-    def test_an_exception_names_the_runs(self):
+    @pytest.mark.parametrize(
+        "function",
+        [
+            rare,
+            lambda d, r: float("nan"),
+            lambda d, r: "yes",
+            lambda d, r: {"a": 1},
+            lambda d, r: [[1.0], [1.0, 2.0]],
+            lambda d, r: np.zeros(r.integers(1, 9)),
+            lambda d, r: np.zeros(0),
+            lambda d, r, size: [[1.0]] * (size - 1) + [[1.0, 2.0]],
+        ],
+    )
+    def test_of_any_kind_may_be_audited(self, function):
+        assert not audit(function).refuted
+
+    def test_a_given_score_takes_numbers_of_one_shape(self):
+        with pytest.raises(InputError, match=r"'yes'.*must be a number"):
+            audit(lambda d, r: "yes", score=Identity())
         with pytest.raises(InconclusiveError, match=r"raised KeyError in runs \d+ to \d+ on x"):
-            audit(rare)
+            audit(rare, score=Identity())
 
     def test_own_errors_are_passed_on(self):
         def refusing(data, rng):

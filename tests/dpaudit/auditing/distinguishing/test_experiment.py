@@ -128,14 +128,6 @@ def stubborn():
             continue
 
 
-class FailsError(Exception):
-    pass
-
-
-def fails():
-    raise FailsError
-
-
 @pytest.mark.processes
 class TestProcesses:
     def audited(self, function, **settings):
@@ -155,7 +147,6 @@ class TestProcesses:
             (lambda: os.closerange(3, 300), "closed the files"),
             (stubborn, r"took more than 0\.05 s a run"),
             (lambda: bytearray(2**30), "memory of 200 MB"),
-            (fails, "raised FailsError"),
         ],
     )
     def test_an_end_on_one_side_is_told_with_the_side(self, ends, how):

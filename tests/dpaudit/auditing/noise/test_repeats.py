@@ -1,6 +1,7 @@
 """Noise that comes more than once is found; sound noise and coarse outputs are left alone."""
 
 import numpy as np
+import pytest
 
 from dpaudit.auditing.noise.repeats import repeats
 
@@ -19,6 +20,42 @@ def test_few_seeds_and_shared_noise_are_found():
     one_pair = np.random.default_rng(2).normal(size=(10, 8))
     one_pair[:, 5] = one_pair[:, 2] + 1
     assert "Entries 2 and 5" in repeats(one_pair)[0].message
+
+
+BOUND = np.sqrt(2) / 3
+
+
+@pytest.mark.parametrize(
+    "release",
+    [
+        lambda noise: np.clip(noise, -BOUND, BOUND),
+        lambda noise: np.clip(noise, 0, 1),
+        lambda noise: np.maximum(noise, 0),
+        lambda noise: np.where(np.arange(len(noise)) % 10, 0.0, noise),
+        lambda noise: np.round(noise, 2),
+        lambda noise: np.clip(noise.reshape(-1, 5), -BOUND, BOUND),
+        lambda noise: np.full(noise.shape, 0.5),
+    ],
+)
+def test_atoms_and_bounds_are_no_reused_noise(release):
+    assert repeats(release(np.random.default_rng(6).laplace(size=2000))) == []
+
+
+@pytest.mark.parametrize("seeds", [2, 3, 16, 500])
+def test_few_seeds_are_found_however_few(seeds):
+    rng = np.random.default_rng(7)
+    (finding,) = repeats(rng.laplace(size=seeds)[rng.integers(seeds, size=2000)])
+    assert finding.rule == "seed-reuse"
+
+
+def test_what_does_not_depend_on_the_data_is_no_reused_noise():
+    noise = np.random.default_rng(8).laplace(size=(50, 1))
+    entries, elsewhere = noise + np.array([0, 1]), noise + np.array([0.25, 1.25])
+    assert repeats(entries, elsewhere) == []
+    assert [each.rule for each in repeats(entries, noise + np.array([0, 2]))] == ["noise-reuse"]
+    bound = np.full(50, BOUND)
+    assert repeats(bound, bound) == []
+    assert [each.rule for each in repeats(bound, bound + 1)] == ["seed-reuse"]
 
 
 def test_sound_noise_is_not_called_reused():

@@ -1,0 +1,196 @@
+"""Rows of numbers for outputs of any kind, in columns that a first part of the pilot chooses.
+
+The columns are facts (flags), numbers, entries of arrays and summaries of these: those that differ
+most between the neighbours. What that part did not show is counted in the last column. A function
+of an output is as private as the output, so the choice costs nothing but power.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpaudit.auditing.distinguishing.canonical import Block, Form, canonical, entry_name
+from dpaudit.auditing.distinguishing.screening import ColumnScore, differences, scale, scaled
+
+__all__ = ["Vocabulary", "digests", "forms"]
+
+Floats = NDArray[np.float64]
+Forms = Sequence[Form]
+
+MOST_FACTS, MOST_NUMBERS, MOST_BLOCKS = 20, 24, 2
+MOST_SEEN = 200_000
+"""Facts that are remembered as seen."""
+HIDDEN = 0.8
+"""What a fact that hides its content is worth beside one that shows it; and a number beside it."""
+SUMMARIES = ("sum", "norm", "maximum", "minimum", "zeros", "weighted sum", "weighted squares")
+
+
+def forms(outputs: Sequence[Any]) -> NDArray[Any]:
+    """The form of each output, as an array of objects."""
+    made = np.empty(len(outputs), dtype=object)
+    made[:] = [canonical(output) for output in outputs]
+    return made
+
+
+def digests(outputs: Sequence[Any]) -> Floats:
+    """A whole number for each output, equal for equal ones."""
+    return np.array([float(int(canonical(each).digest[:12], 16)) for each in outputs])
+
+
+@dataclass(frozen=True)
+class _Summary:
+    """Of a block: statistics, and sums weighted by how much each entry differs on the pilot."""
+
+    block: Block
+    scale: tuple[Floats, Floats]
+    weights: tuple[Floats, Floats]
+
+    @classmethod
+    def of(cls, block: Block, x: Floats, x_prime: Floats) -> _Summary:
+        known = scale(np.concatenate([x, x_prime]))
+        one, other = scaled(x, *known), scaled(x_prime, *known)
+        squares = np.square(one).mean(axis=0) - np.square(other).mean(axis=0)
+        return cls(block, known, (one.mean(axis=0) - other.mean(axis=0), squares))
+
+    def __call__(self, form: Form) -> list[float]:
+        values = form.blocks.get(self.block, np.empty(0))
+        there, known = values[~np.isnan(values)], np.full(self.scale[0].shape, np.nan)
+        known[: len(values)] = values[: len(known)]
+        moderate = scaled(known, *self.scale)
+        with np.errstate(over="ignore", invalid="ignore"):
+            sums = [there.sum(), np.sqrt(np.square(there).sum())]
+        extremes = [there.max(initial=-np.inf), there.min(initial=np.inf), (there == 0).sum()]
+        weighted = [moderate @ self.weights[0], np.square(moderate) @ self.weights[1]]
+        return [*map(float, sums + extremes + weighted)]
+
+
+@dataclass(frozen=True)
+class Vocabulary:
+    """Encodes outputs as rows of numbers without NaN.
+
+    Attributes:
+        facts: that are columns of their own.
+        numbers: single ones, with what stands where they are missing.
+        entries: of blocks, with what stands where they are missing.
+        summaries: of blocks.
+        seen: every fact that was seen, for the count of those that were not.
+        kept: places of the columns that are kept, the clearest first.
+    """
+
+    facts: tuple[str, ...]
+    numbers: dict[str, float]
+    entries: dict[tuple[Block, int], float]
+    summaries: tuple[_Summary, ...]
+    seen: frozenset[str]
+    kept: tuple[int, ...] = ()
+
+    @classmethod
+    def of(cls, x: Forms, x_prime: Forms) -> Vocabulary:
+        """From outputs on both sides that no test will use again."""
+        facts, seen = _chosen_facts(x, x_prime)
+        made = cls(facts, *_chosen_numbers((x, x_prime)), seen)
+        rows = [made._rows(side) for side in (x, x_prime)]
+        told, both = differences(*rows), np.concatenate(rows)
+        told[: len(facts)] /= [HIDDEN if "\0" in fact else HIDDEN**2 for fact in facts]
+        varied = np.flatnonzero((both != both[0]).any(axis=0)).tolist()
+        last = len(told) - 1  # varies on fresh runs alone
+        order = sorted({*varied, last}, key=lambda place: (-told[place], place))
+        return replace(made, kept=(*order, *([last] if len(order) < 2 else [])))
+
+    @property
+    def scores(self) -> list[ColumnScore]:
+        """Each column as a score, the clearest first."""
+        names = [fact.partition("\0")[0] for fact in self.facts]
+        names += [*self.numbers, *(entry_name(*each) for each in self.entries)]
+        names += [f"{name} of {each.block[0]}" for each in self.summaries for name in SUMMARIES]
+        names += ["number of facts not seen before"]
+        flags = len(self.facts)
+        return [ColumnScore(at, names[kept], kept < flags) for at, kept in enumerate(self.kept)]
+
+    @property
+    def number(self) -> int:
+        """Another one for another vocabulary."""
+        public = repr([self.facts, self.numbers, self.entries, self.kept])
+        return int(hashlib.sha256(public.encode("utf-8", "backslashreplace")).hexdigest()[:12], 16)
+
+    def __call__(self, outputs: Sequence[Any]) -> Floats:
+        """Outputs as rows, shape (n, columns)."""
+        return self._rows(map(canonical, outputs))[:, list(self.kept)]
+
+    def _rows(self, outputs: Iterable[Form]) -> Floats:
+        rows = np.array([self._row(form) for form in outputs])
+        return np.where(np.isnan(rows) | (rows == 0), 0.0, rows)  # nor −0
+
+    def _row(self, form: Form) -> list[float]:
+        row = [float(fact in form.facts) for fact in self.facts]
+        row += [_known(form.numbers.get(name), fill) for name, fill in self.numbers.items()]
+        for (block, place), fill in self.entries.items():
+            values = form.blocks.get(block, ())
+            row.append(_known(values[place] if place < len(values) else None, fill))
+        row += [value for summary in self.summaries for value in summary(form)]
+        return [*row, float(len(form.facts - self.seen))]
+
+
+def _known(value: Any, fill: float) -> float:
+    return fill if value is None or value != value else float(value)
+
+
+def _chosen_facts(x: Forms, x_prime: Forms) -> tuple[tuple[str, ...], frozenset[str]]:
+    """Those whose rates differ most, and all that were seen."""
+    counts = [Counter(fact for form in side for fact in form.facts) for side in (x, x_prime)]
+    every = counts[0] + counts[1]
+
+    def clarity(fact: str) -> float:
+        one, other = counts[0][fact] / len(x), counts[1][fact] / len(x_prime)
+        middle = (one + other) / 2
+        return abs(one - other) / math.sqrt(middle * (1 - middle))
+
+    varied = sorted(fact for fact, count in every.items() if 1 < count < len(x) + len(x_prime))
+    best = sorted(varied, key=clarity, reverse=True)[:MOST_FACTS]
+    return tuple(best), frozenset(fact for fact, _ in every.most_common(MOST_SEEN))
+
+
+def _chosen_numbers(
+    sides: tuple[Forms, Forms],
+) -> tuple[dict[str, float], dict[tuple[Block, int], float], tuple[_Summary, ...]]:
+    """Numbers and entries that differ most, and summaries of the blocks that do."""
+    names = sorted({name for side in sides for form in side for name in form.numbers})
+    single = [
+        np.array([[form.numbers.get(name, np.nan) for name in names] for form in side])
+        for side in sides
+    ]
+    fills = scale(np.concatenate(single))[0]
+    found: list[tuple[float, Any, float]] = [*zip(differences(*single), names, fills, strict=True)]
+    blocks: list[tuple[float, _Summary]] = []
+    for block in sorted({block for side in sides for form in side for block in form.blocks}):
+        x, x_prime = _stacked(block, sides)
+        told, summary = differences(x, x_prime), _Summary.of(block, x, x_prime)
+        best = np.argsort(-told, kind="stable")[:MOST_NUMBERS]
+        found += [(told[at], (block, int(at)), summary.scale[0][at]) for at in best]
+        blocks.append((float(told.max(initial=0.0)), summary))
+    chosen = sorted(found, key=lambda each: -each[0])[:MOST_NUMBERS]
+    ranked = sorted(blocks, key=lambda each: -each[0])[:MOST_BLOCKS]
+    return (
+        {key: float(fill) for _, key, fill in chosen if isinstance(key, str)},
+        {key: float(fill) for _, key, fill in chosen if not isinstance(key, str)},
+        tuple(summary for _, summary in ranked),
+    )
+
+
+def _stacked(block: Block, sides: tuple[Forms, Forms]) -> list[Floats]:
+    """The block of every output of either side, NaN where it has none or is shorter."""
+    length = max(len(form.blocks.get(block, ())) for side in sides for form in side)
+    made = [np.full((len(side), length), np.nan) for side in sides]
+    for rows, side in zip(made, sides, strict=True):
+        for row, form in zip(rows, side, strict=True):
+            values = form.blocks.get(block, ())
+            row[: len(values)] = values
+    return made

@@ -1,0 +1,296 @@
+"""Outputs of any kind: right code is let pass, wrong code is refuted by an event to be read."""
+
+import json
+import math
+import struct
+from dataclasses import dataclass
+
+import numpy as np
+import pytest
+
+from dpaudit import AuditPair, InconclusiveError, InputError
+from dpaudit.auditing import BlackBox, audit_release
+
+RUNS = 4000
+EPSILON = 1.0
+
+
+def audit(function, **settings):
+    settings = {"epsilon": EPSILON, "runs": RUNS, "seed": 1, **settings}
+    return audit_release(BlackBox(function), AuditPair([0], [1]), **settings)
+
+
+# -- right mechanisms of ε = 1 ------------------------------------------------------------------
+
+
+def randomised_text(data, rng):
+    return "yes" if data[0] ^ (rng.random() > math.e / (1 + math.e)) else "no"
+
+
+def stable_histogram(data, rng):
+    noisy = {name: count + rng.laplace() for name, count in (("a", 5), ("b", data[0]))}
+    return {name: count for name, count in noisy.items() if count > 1}
+
+
+def noisy_length(data, rng):
+    return [0.5] * max(0, round(5 + data[0] + rng.laplace()))
+
+
+@dataclass
+class Result:
+    total: float
+    names: set
+
+
+def in_dataclass(data, rng):
+    return Result(data[0] + rng.laplace(), {"sum", "of"})
+
+
+def sometimes_nan(data, rng):
+    return math.nan if rng.random() < 0.3 else data[0] + rng.laplace()
+
+
+def sometimes_raises(data, rng):
+    if rng.random() < 0.2:
+        raise ValueError(f"no {rng.integers(3)}")
+    return data[0] + rng.laplace()
+
+
+def in_text(data, rng):
+    return f"the sum is {data[0] + rng.laplace():.3f}"
+
+
+def beyond_floats(data, rng):
+    return 2**62 + data[0] + int(np.subtract(*rng.geometric(1 - math.exp(-1), size=2)))
+
+
+def as_bytes(data, rng):
+    return struct.pack("d", data[0] + rng.laplace())
+
+
+@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize(
+    "right",
+    [
+        *(randomised_text, stable_histogram, noisy_length, in_dataclass, sometimes_nan),
+        *(sometimes_raises, in_text, beyond_floats, as_bytes),
+    ],
+)
+def test_right_code_is_not_refuted(right, seed):
+    # Each is refuted with a chance of 0.05 at most, at its worst; these bounds lie below ε.
+    assert not audit(right, runs=2000, seed=seed, confidence=0.999).refuted
+
+
+@pytest.mark.parametrize(
+    "right", [randomised_text, stable_histogram, noisy_length, in_dataclass, as_bytes]
+)
+def test_a_claim_that_is_too_small_is_refuted(right):
+    assert audit(right, epsilon=0.5).refuted
+
+
+# -- wrong ones ---------------------------------------------------------------------------------
+
+
+def key(data, rng):
+    return {"a": rng.laplace(), **({"b": rng.laplace()} if data[0] else {})}
+
+
+def longer(data, rng):
+    return list(rng.laplace(size=3 + data[0]))
+
+
+def raises(data, rng):
+    if data[0] and rng.random() < 0.1:
+        raise ValueError("bad row")
+    return rng.laplace()
+
+
+def always_raises(data, rng):
+    return {}["key"] if data[0] else rng.laplace()
+
+
+def message(data, rng):
+    if rng.random() < 0.2:
+        raise KeyError(data[0])
+    return rng.laplace()
+
+
+def nan(data, rng):
+    return [rng.laplace(), math.nan if data[0] and rng.random() < 0.1 else 0.3]
+
+
+def text(data, rng):
+    return f"noise {rng.laplace()} on {data[0]}"
+
+
+def member(data, rng):
+    return {int(rng.integers(20, 99)), *([7] if data[0] else [])}
+
+
+def packed(data, rng):
+    return struct.pack("dd", rng.laplace(), data[0])
+
+
+def large(data, rng):
+    return np.int64(2**62 + 100 * data[0] + int(rng.integers(2)))
+
+
+def of_two(data, rng):
+    return [2**62 + data[0], rng.laplace()]
+
+
+def dtype(data, rng):
+    return np.float32(rng.laplace()) if data[0] else rng.laplace()
+
+
+def cell(data, rng):
+    cells = rng.laplace(size=30)
+    cells[4] *= -float(data[0] == 0 or rng.random() > 0.2)
+    return {"cells": cells}
+
+
+def masked(data, rng):
+    return np.ma.array([rng.laplace(), 1.0], mask=[False, data[0]])
+
+
+class Named:
+    """As a series of pandas."""
+
+    def __init__(self, values, index):
+        self.values, self.index = values, index
+
+    def to_numpy(self):
+        return np.array(self.values)
+
+    __array__ = to_numpy
+
+    def to_dict(self):
+        return dict(zip(self.index, self.values, strict=True))
+
+
+def named(data, rng):
+    return Named([rng.laplace()], [f"user {data[0]}"])
+
+
+def late_word(data, rng):
+    words = rng.choice(["alpha", "beta", "gamma"], size=400)
+    return " ".join([*words, *(["Smith"] if data[0] and rng.random() < 0.2 else [])])
+
+
+def nothing(data, rng):
+    return None if data[0] and rng.random() < 0.1 else rng.laplace()
+
+
+def as_json(data, rng):
+    return json.dumps({"mean": rng.laplace(), "n": 10 + data[0]})
+
+
+def batch(data, rng, size):
+    if data[0] and rng.random() < 0.9:
+        raise RuntimeError
+    return rng.laplace(size=size)
+
+
+def texts(data, rng, size):
+    return ["a" if data[0] and rng.random() < 0.9 else "b" for _ in range(size)]
+
+
+WRONG = {
+    key: "output['b'] is present",
+    longer: "length of output > 3",
+    raises: "it raises ValueError",
+    always_raises: "it raises KeyError",
+    message: "it raises KeyError with one certain message",
+    nan: "output[1] is NaN",
+    text: "(numbers in output)[1]",
+    member: "output holds 7",
+    packed: "output[14]",
+    large: "last 32 bits of output",
+    of_two: "(last 32 bits of output)[0]",
+    dtype: "output has type numpy.float32",
+    cell: "output['cells'][4] = 0",
+    masked: "output.mask[1]",
+    named: "output.index[0]",
+    late_word: "output holds the word 'Smith'",
+    nothing: "output is None",
+    as_json: "(numbers in output)[1]",
+    batch: "it raises RuntimeError",
+    texts: "output is 'a'",
+}
+
+
+@pytest.mark.parametrize(("wrong", "event"), WRONG.items())
+def test_wrong_code_is_refuted_by_an_event_that_can_be_read(wrong, event):
+    record = audit(wrong)
+    assert record.refuted
+    assert event in record.event
+    assert "secret" not in record.event
+
+
+@pytest.mark.processes
+def test_forms_come_from_other_processes():
+    assert audit(key, runs=300).event == audit(key, runs=300, workers=2).event
+
+
+def test_what_only_a_test_run_shows_neither_ends_nor_moves_an_audit():
+    def late(data, rng):
+        late.runs += 1
+        if late.runs > 2_000 and rng.random() < 0.01:  # after checks and pilot
+            raise ValueError
+        return data[0] + rng.laplace()
+
+    late.runs = 0
+    record = audit(late, runs=5000, own_randomness=True)
+    assert not record.refuted
+    assert record.details["test_runs"] == 4500
+
+
+def test_what_always_fails_is_an_error_of_the_input():
+    with pytest.raises(InputError, match=r"raised ZeroDivisionError .*division by zero"):
+        audit(lambda data, rng: 1 / 0)
+    with pytest.raises(InputError, match="returned nothing in every run"):
+        audit(lambda data, rng: None)
+
+
+def test_a_batch_that_first_raises_in_a_test_is_inconclusive():
+    def late(data, rng, size):
+        late.runs += size
+        if late.runs > 9_000:
+            raise ValueError
+        return data[0] + rng.laplace(size=size)
+
+    late.runs = 0
+    with pytest.raises((InconclusiveError, InputError), match="raised ValueError"):
+        audit(late, runs=5000, own_randomness=True)
+
+
+def test_a_journal_goes_on_with_the_same_vocabulary(tmp_path):
+    path = tmp_path / "trials.journal"
+    first = audit(key, journal=path)
+    size = path.stat().st_size
+    assert audit(key, journal=path).to_dict() == first.to_dict()
+    assert path.stat().st_size == size
+
+
+def test_one_entry_of_many_is_found():
+    def narrow(data, rng, size):
+        noise = rng.normal(size=(size, 1000))
+        noise[:, 417] = data[0] + 0.5 * noise[:, 417]
+        return noise
+
+    record = audit(narrow, delta=0.127, runs=2000)
+    assert record.refuted
+    assert "entry 417 of the output" in record.event
+
+
+def test_outputs_that_no_pilot_can_hold_are_screened(monkeypatch):
+    monkeypatch.setattr("dpaudit.auditing.distinguishing.engine.WIDE", 1000)
+
+    def shifted(data, rng):
+        noise = rng.normal(size=(40, 50))
+        noise[7, 3] += 3 * data[0]
+        return noise
+
+    record = audit(shifted, delta=0.2, runs=1000)
+    assert record.refuted
+    assert "output[7, 3]" in record.event
