@@ -52,6 +52,17 @@ def audit(
         ),
     ] = None,
     claim: Stated = None,
+    plan: Annotated[
+        str | None,
+        typer.Option("--plan", metavar="FILE", help="Test all that this plan file proves."),
+    ] = None,
+    unit: Annotated[
+        str | None, typer.Option("--unit", metavar="NOUN", help="Who a function protects.")
+    ] = None,
+    relation: Annotated[
+        str | None,
+        typer.Option("--relation", metavar="KIND", help="Which data sets it takes for neighbours."),
+    ] = None,
     runs: Annotated[
         int | None,
         typer.Option(
@@ -144,6 +155,9 @@ def audit(
             seconds=SECONDS if runs is None else None,
             claim=claim,
             arguments=arguments or (),
+            plan=plan,
+            unit=unit,
+            relation=relation,
         )
     if output is not None:
         outcome.certificate().save(output)

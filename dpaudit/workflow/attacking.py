@@ -8,18 +8,9 @@ from typing import Any
 
 from dpaudit import files
 from dpaudit.auditing.rehearsal.rehearse import Rehearsed
-from dpaudit.certificate import (
-    AuditRecord,
-    Certificate,
-    Claim,
-    Finding,
-    Severity,
-    SubjectRecord,
-)
+from dpaudit.certificate import AuditRecord, Certificate, Claim, Finding, Severity
 from dpaudit.certificate.verdicts import contradicts
 from dpaudit.errors import InputError
-from dpaudit.mechanisms import Opaque
-from dpaudit.plan import Invocation, Plan, PrivacyUnit, ReplaceOne, TrustModel
 from dpaudit.project import AuditPair, Execution
 from dpaudit.project.execution import DEFAULTS
 from dpaudit.project.targets import (
@@ -32,6 +23,7 @@ from dpaudit.project.targets import (
     parse_settings,
 )
 from dpaudit.workflow.certifying import certified
+from dpaudit.workflow.functions import Hypothesis, hypothesis, parse_relation
 from dpaudit.workflow.rehearsing import rehearsed
 from dpaudit.workflow.through_run import audit_run
 
@@ -44,14 +36,16 @@ class AuditOutcome:
 
     Attributes:
         record: the evidence.
-        target: the subject, or None for a bare function.
+        target: what its certificate speaks of.
         name: what was attacked.
+        claim: what was tested.
         rehearsal: what putting the subject's real run to the test showed; None for a function.
     """
 
     record: AuditRecord
-    target: Target | None
+    target: Target
     name: str
+    claim: Claim
     rehearsal: Rehearsed | None = None
 
     @property
@@ -65,7 +59,7 @@ class AuditOutcome:
 
         Else 2 if the rehearsal found an error, and 0 otherwise.
         """
-        own = None if self.target is None else self.target.claim
+        own = self.target.claim
         if self.record.refuted or (own is not None and contradicts(self.record, own)):
             return 1
         return 2 if any(each.severity is Severity.ERROR for each in self.findings) else 0
@@ -78,22 +72,12 @@ class AuditOutcome:
         return record | {"rehearsal": rehearsal, "findings": findings}
 
     def certificate(self) -> Certificate:
-        """The subject's certificate with this audit; a function's, as an opaque claim."""
-        target = self.target or _function_target(self.name, self.record)
-        made = certified(target, delta=None).with_audits((self.record,))
+        """That of the subject, of the plan file, or of an opaque claim, with this audit."""
+        delta = self.record.delta if self.target.claim is None else None
+        made = certified(self.target, delta=delta).with_audits((self.record,))
         if self.rehearsal is None:
             return made
         return made.with_rehearsal(self.rehearsal.record, self.rehearsal.findings)
-
-
-def _function_target(name: str, record: AuditRecord) -> Target:
-    """A bare function as an opaque mechanism that claims what was tested."""
-    opaque = Opaque(name, record.claim_epsilon, record.delta)
-    invocation = Invocation(
-        opaque, 1.0, PrivacyUnit("data set"), ReplaceOne(), TrustModel.CENTRAL, at="release"
-    )
-    claim = Claim(record.claim_epsilon, record.delta)
-    return Target(SubjectRecord(name), Plan.of(invocation), claim, (), ())
 
 
 def audit_target(
@@ -108,6 +92,9 @@ def audit_target(
     seconds: float | None = None,
     claim: str | None = None,
     arguments: Sequence[str] = (),
+    plan: str | None = None,
+    unit: str | None = None,
+    relation: str | None = None,
 ) -> AuditOutcome:
     """Attack a subject or a function.
 
@@ -123,6 +110,9 @@ def audit_target(
         seconds: about how long that may take; fewer runs are drawn then.
         claim: what is tested in place of ε and δ, as it is written in a plan file.
         arguments: ``NAME=JSON`` texts for further parameters of a function.
+        plan: a plan file, whose whole curve is tested of a function in place of a claim.
+        unit: who is protected by a function.
+        relation: which data sets are neighbours to it, as its kind or JSON.
 
     Raises:
         InputError: if the target, the pair or a number is wrong.
@@ -141,12 +131,15 @@ def audit_target(
         and not settings
         and not is_subject(function := load_function(name))
     ):
+        about = hypothesis(
+            name, stated, delta, plan=plan, unit=unit, relation=parse_relation(relation)
+        )
         if neighbours is None:
             raise InputError("--pair is missing; give two neighbouring data sets as JSON.")
-        if stated is None:
-            raise InputError("--epsilon is missing; give the claimed ε that is to be tested.")
         given = parse_arguments(arguments)
-        return _audit_function(name, function, given, neighbours, stated, execution)
+        return _audit_function(name, function, given, neighbours, about, execution)
+    if plan is not None or unit is not None or relation is not None:
+        raise InputError("--plan, --unit and --relation are of functions; a subject has its own.")
     if arguments:
         raise InputError("--arg is given for a subject, which has fields; give --set key=value.")
     return _audit_subject(
@@ -174,7 +167,7 @@ def _audit_function(
     function: Callable[..., Any],
     arguments: Mapping[str, Any],
     pair: AuditPair,
-    claim: Claim,
+    about: Hypothesis,
     execution: Execution,
 ) -> AuditOutcome:
     from dpaudit.auditing import BlackBox, audit_release, progress_bar
@@ -183,15 +176,15 @@ def _audit_function(
         record = audit_release(
             BlackBox(function, arguments=arguments),
             pair,
-            epsilon=claim.epsilon,
-            delta=claim.delta,
-            curve=claim.curve,
+            epsilon=about.claim.epsilon,
+            delta=about.claim.delta,
+            curve=about.curve,
             execution=execution,
             progress=progress,
         )
-    if arguments:
-        record = replace(record, details={**record.details, "arguments": dict(arguments)})
-    return AuditOutcome(record, None, name)
+    details = {**record.details, **about.details}
+    details |= {"arguments": dict(arguments)} if arguments else {}
+    return AuditOutcome(replace(record, details=details), about.target, name, about.claim)
 
 
 def _audit_subject(
@@ -224,4 +217,4 @@ def _audit_subject(
     # Other numbers under test are no other claim: the certificate speaks of the subject's own.
     own = target if target.claim is not None else replace(target, claim=claim)
     rehearsal = rehearsed(target.subject, name, seed=execution.seed or 0, timeout=execution.timeout)
-    return AuditOutcome(record, own, name, rehearsal)
+    return AuditOutcome(record, own, name, claim, rehearsal)

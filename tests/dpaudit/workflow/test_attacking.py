@@ -96,7 +96,7 @@ class TestTarget:
         outcome = audit_target(
             f"{module}.py:watched", (), ("0", "1"), 1.0, execution=Execution(runs=300, seed=1)
         )
-        assert outcome.target is None
+        assert outcome.target.subject is None
         (invocation,) = outcome.certificate().plan.invocations
         assert invocation.mechanism.kind == "opaque"
 
@@ -104,7 +104,7 @@ class TestTarget:
         ("arguments", "message"),
         [
             (("plan.toml",), "a plan file has no code to attack"),
-            (("watched_code.py:watched",), "--pair is missing"),
+            (("watched_code.py:watched", (), None, 1.0), "--pair is missing"),
             (("watched_code.py:watched", (), ("0", "1")), "--epsilon is missing"),
             (("watched_code.py:watched", (), ("0", "1"), -1.0), "epsilon is -1"),
             (("watched_code.py:watched", (), ("0", "1"), 1.0, 2.0), "delta is 2"),
