@@ -22,13 +22,21 @@ __all__ = ["audit"]
 
 def audit(
     subject: Annotated[
-        str,
+        str | None,
         typer.Argument(
-            metavar="SUBJECT|FILE.py:function",
-            help="A subject, or a function f(data, rng), f(data, rng, size) for batches, or "
-            "f(data) with its own randomness.",
+            metavar="SUBJECT|FILE.py:function|module:function",
+            help="A subject; or a function f(data, rng), f(data, rng, size) for batches, or "
+            "f(data) with its own randomness; or Class.method of a class without arguments.",
         ),
-    ],
+    ] = None,
+    command: Annotated[
+        str | None,
+        typer.Option(
+            "--command",
+            metavar="'PROGRAM ARGS'",
+            help="A program in its place: data as JSON on stdin, the answer as JSON on stdout.",
+        ),
+    ] = None,
     pair: Annotated[
         tuple[str, str] | None,
         typer.Option("--pair", metavar="JSON JSON", help="Two neighbouring data sets."),
@@ -127,11 +135,14 @@ def audit(
 ) -> None:
     """Attack running code on neighbouring data, with a stated error rate."""
     from dpaudit.cli import show
+    from dpaudit.errors import InputError
     from dpaudit.project import Execution
     from dpaudit.project.execution import DEFAULTS
     from dpaudit.workflow.attacking import audit_target
     from dpaudit.workflow.through_run import SECONDS
 
+    if (subject is None) == (command is None):
+        raise InputError("SUBJECT and --command are given both or not at all; give one of them.")
     execution = Execution(
         runs=DEFAULTS.runs if runs is None else runs,
         confidence=confidence,
@@ -145,7 +156,7 @@ def audit(
     )
     with foreign_code():
         outcome = audit_target(
-            subject,
+            subject or command or "",
             settings or (),
             pair,
             epsilon,
@@ -158,6 +169,7 @@ def audit(
             plan=plan,
             unit=unit,
             relation=relation,
+            command=command is not None,
         )
     if output is not None:
         outcome.certificate().save(output)

@@ -8,16 +8,23 @@ from typing import Any
 
 from dpaudit import files
 from dpaudit.auditing.rehearsal.rehearse import Rehearsed
-from dpaudit.certificate import AuditRecord, Certificate, Claim, Finding, Severity
+from dpaudit.certificate import (
+    AuditRecord,
+    Certificate,
+    Claim,
+    Finding,
+    Severity,
+    SubjectRecord,
+)
 from dpaudit.certificate.verdicts import contradicts
 from dpaudit.errors import InputError
 from dpaudit.project import AuditPair, Execution
 from dpaudit.project.execution import DEFAULTS
+from dpaudit.project.programs import Program
 from dpaudit.project.targets import (
     Target,
+    find_function,
     find_target,
-    is_subject,
-    load_function,
     parse_arguments,
     parse_claim,
     parse_settings,
@@ -95,12 +102,13 @@ def audit_target(
     plan: str | None = None,
     unit: str | None = None,
     relation: str | None = None,
+    command: bool = False,
 ) -> AuditOutcome:
     """Attack a subject or a function.
 
     Args:
-        name: of a subject, or of a function in a file.
-        settings: ``key=value`` texts for a subject.
+        name: of a subject, a function or a method, or a command line.
+        settings: ``key=value`` texts for a subject, or for what a method is of.
         pair: two neighbours as JSON texts; a subject's own pairs where not given.
         epsilon: the ε under test; the subject's claim where not given.
         delta: the δ under test; the subject's claim, or 0.
@@ -113,6 +121,7 @@ def audit_target(
         plan: a plan file, whose whole curve is tested of a function in place of a claim.
         unit: who is protected by a function.
         relation: which data sets are neighbours to it, as its kind or JSON.
+        command: whether the name is a command line.
 
     Raises:
         InputError: if the target, the pair or a number is wrong.
@@ -121,19 +130,13 @@ def audit_target(
         raise InputError("--claim is given with --epsilon or --delta; keep one of them.")
     stated = parse_claim(claim) if epsilon is None else Claim(epsilon, delta or 0.0)
     neighbours = None if pair is None else _pair(pair)
-    if name.endswith(".toml"):
-        raise InputError("a plan file has no code to attack; audit its subject or function.")
     if through_run and neighbours is not None:
         raise InputError("--pair is given with --through-run, which finds its own; leave it out.")
-    if (
-        not through_run
-        and ".py:" in name
-        and not settings
-        and not is_subject(function := load_function(name))
-    ):
-        about = hypothesis(
-            name, stated, delta, plan=plan, unit=unit, relation=parse_relation(relation)
-        )
+    function = _function(name, settings, command=command, through_run=through_run)
+    if function is not None:
+        near = parse_relation(relation)
+        about = hypothesis(name, stated, delta, plan=plan, unit=unit, relation=near)
+        about = replace(about, target=replace(about.target, record=_record(name, settings)))
         if neighbours is None:
             raise InputError("--pair is missing; give two neighbouring data sets as JSON.")
         given = parse_arguments(arguments)
@@ -152,6 +155,23 @@ def audit_target(
         through_run=through_run,
         seconds=seconds,
     )
+
+
+def _function(
+    name: str, settings: Sequence[str], *, command: bool, through_run: bool
+) -> Callable[..., Any] | None:
+    """What is attacked; None for a subject."""
+    if command:
+        if settings or through_run:
+            raise InputError("--set and --through-run are of subjects; --command has neither.")
+        return Program.of(name)
+    if name.endswith(".toml"):
+        raise InputError("a plan file has no code to attack; audit its subject or function.")
+    return None if through_run else find_function(name, parse_settings(settings))
+
+
+def _record(name: str, settings: Sequence[str]) -> SubjectRecord:
+    return SubjectRecord(name, configuration=parse_settings(settings))
 
 
 def _pair(texts: tuple[str, str]) -> AuditPair:
@@ -183,6 +203,7 @@ def _audit_function(
             progress=progress,
         )
     details = {**record.details, **about.details}
+    details |= {"target": "command"} if isinstance(function, Program) else {}
     details |= {"arguments": dict(arguments)} if arguments else {}
     return AuditOutcome(replace(record, details=details), about.target, name, about.claim)
 

@@ -267,7 +267,8 @@ def replay_command(certificate: Certificate, audit: AuditRecord) -> str | None:
     if sum(map(len, texts)) > _LONGEST_PAIR:
         return None
     subject = certificate.subject
-    line = ["dpaudit", "audit", subject.name, "--pair", *texts]
+    command = ["--command"] if audit.details.get("target") == "command" else []
+    line = ["dpaudit", "audit", *command, subject.name, "--pair", *texts]
     line += _tested(certificate.claim, audit)
     line += _of_function(audit.details)
     line += ["--runs", str(audit.runs)] if audit.runs else []

@@ -37,6 +37,14 @@ class Watched(Answers):
 def watched(data, rng):
     remember()
     return data + rng.laplace()
+
+
+@dataclass(frozen=True)
+class Owner:
+    by: float = 1.0
+
+    def watched(self, data, rng):
+        return self.by * watched(data, rng)
 """
 
 
@@ -56,6 +64,8 @@ class TestWay:
             ["watched_code:Watched"],
             ["watched_code:Watched", "--pair", "2", "-2"],
             ["watched_code.py:watched", "--pair", "0", "1", "--epsilon", "1"],
+            ["watched_code:watched", "--pair", "0", "1", "--epsilon", "1"],
+            ["watched_code:Owner.watched", "--pair", "0", "1", "--epsilon", "1", "--set", "by=2"],
         ],
     )
     def test_eight_modules_at_most_lead_to_any_run(self, module, words, capsys):
