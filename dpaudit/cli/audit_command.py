@@ -39,7 +39,16 @@ def audit(
     ] = None,
     pair: Annotated[
         tuple[str, str] | None,
-        typer.Option("--pair", metavar="JSON JSON", help="Two neighbouring data sets."),
+        typer.Option(
+            "--pair",
+            metavar="JSON JSON",
+            help="Two neighbouring data sets; without them, neighbours of --data, or lists of "
+            "numbers, of which a pilot finds the most telling.",
+        ),
+    ] = None,
+    data: Annotated[
+        str | None,
+        typer.Option("--data", metavar="FILE", help="Data (.json, .csv, .npy, .parquet)."),
     ] = None,
     epsilon: Annotated[
         float | None,
@@ -170,6 +179,7 @@ def audit(
             unit=unit,
             relation=relation,
             command=command is not None,
+            data=data,
         )
     if output is not None:
         outcome.certificate().save(output)

@@ -182,10 +182,14 @@ def audit(outcome: AuditOutcome, *, as_json: bool) -> None:
     bound = "none" if record.epsilon_lower is None else f"{record.epsilon_lower:.4g}"
     facts = _grid()
     facts.add_row("verdict", f"[bold {colour}]{record.verdict}[/]")
+    if near := record.details.get("neighbours"):
+        facts.add_row("", f"where {escape(near)}")
     facts.add_row("attacked", escape(outcome.name))
     facts.add_row("claim", escape(_claim(outcome)))
     facts.add_row("lower bound", f"ε ≥ {bound} at δ = {record.delta:g} ({confidence})")
     facts.add_row("pair", escape(_pair(record.pair)))
+    if why := record.details.get("why_this_pair"):
+        facts.add_row("", escape(_value(why)))
     facts.add_row("method", escape(record.method))
     facts.add_row("event", escape(record.event or "none"))
     own = record.details.get("own_randomness")

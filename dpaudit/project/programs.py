@@ -21,20 +21,17 @@ class ProgramError(Exception):
 
 @dataclass(frozen=True)
 class Program:
-    """A command line without a shell, which is started anew for every run.
+    """A program and its arguments, started anew for every run.
 
     >>> Program.of("awk '{print $1 + 1}'")(2)
     3
-
-    Attributes:
-        words: the program and its arguments.
     """
 
     words: tuple[str, ...]
 
     @classmethod
     def of(cls, line: str) -> Self:
-        """The program of a command line, in the quotes of a shell.
+        """The program of a command line, which no shell reads.
 
         Raises:
             InputError: if a quote is open, or there is no such program.
@@ -44,9 +41,7 @@ class Program:
         except ValueError as error:
             raise InputError(f"--command is {shown(line)}: {error}; close its quotes.") from None
         if not words or shutil.which(words[0]) is None:
-            raise InputError(
-                f"--command is {shown(line)}; it must begin with a program that can be run."
-            )
+            raise InputError(f"--command is {shown(line)}; it must begin with a program.")
         return cls(tuple(words))
 
     def __call__(self, data: Any) -> Any:
@@ -55,14 +50,18 @@ class Program:
         Raises:
             ProgramError: if it fails; with the last line that it wrote on stderr.
         """
-        given = json.dumps(data, ensure_ascii=False).encode()
+        given = json.dumps(data, ensure_ascii=False, default=_plain).encode()
         done = subprocess.run(self.words, input=given, capture_output=True, check=False)
         if done.returncode:
-            said = done.stderr.decode(errors="replace").strip().splitlines()
-            why = f": {said[-1]}" if said else ""
-            raise ProgramError(f"exit status {done.returncode}{why}")
+            said = done.stderr.decode(errors="replace").strip().splitlines()[-1:]
+            raise ProgramError(": ".join([f"exit status {done.returncode}", *said]))
         text = done.stdout.decode(errors="replace")
         try:
             return json.loads(text)
         except ValueError:
             return text.removesuffix("\n")
+
+
+def _plain(value: Any) -> Any:
+    """Arrays as lists, frames as rows."""
+    return value.to_dict("records") if hasattr(value, "to_dict") else value.tolist()

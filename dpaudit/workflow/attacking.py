@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from dpaudit import files
+from dpaudit.auditing import BlackBox
 from dpaudit.auditing.rehearsal.rehearse import Rehearsed
 from dpaudit.certificate import (
     AuditRecord,
@@ -30,7 +31,7 @@ from dpaudit.project.targets import (
     parse_settings,
 )
 from dpaudit.workflow.certifying import certified
-from dpaudit.workflow.functions import Hypothesis, hypothesis, parse_relation
+from dpaudit.workflow.functions import Hypothesis, found_pair, hypothesis, parse_relation
 from dpaudit.workflow.rehearsing import rehearsed
 from dpaudit.workflow.through_run import audit_run
 
@@ -75,7 +76,7 @@ class AuditOutcome:
         """The JSON answer."""
         rehearsal = None if self.rehearsal is None else self.rehearsal.record.to_dict()
         findings = [finding.to_dict() for finding in self.findings]
-        record = {"subject": self.name, **self.record.to_dict()}
+        record = {"subject": self.name, "claim": self.claim.to_dict(), **self.record.to_dict()}
         return record | {"rehearsal": rehearsal, "findings": findings}
 
     def certificate(self) -> Certificate:
@@ -103,13 +104,15 @@ def audit_target(
     unit: str | None = None,
     relation: str | None = None,
     command: bool = False,
+    data: str | None = None,
 ) -> AuditOutcome:
     """Attack a subject or a function.
 
     Args:
         name: of a subject, a function or a method, or a command line.
         settings: ``key=value`` texts for a subject, or for what a method is of.
-        pair: two neighbours as JSON texts; a subject's own pairs where not given.
+        pair: two neighbours as JSON texts; a subject's own pairs where not given, and for a
+            function neighbours of the data, or patterns of numbers.
         epsilon: the ε under test; the subject's claim where not given.
         delta: the δ under test; the subject's claim, or 0.
         execution: how many runs are drawn, and how.
@@ -122,6 +125,7 @@ def audit_target(
         unit: who is protected by a function.
         relation: which data sets are neighbours to it, as its kind or JSON.
         command: whether the name is a command line.
+        data: a file, of whose neighbours the most promising one is attacked.
 
     Raises:
         InputError: if the target, the pair or a number is wrong.
@@ -134,15 +138,21 @@ def audit_target(
         raise InputError("--pair is given with --through-run, which finds its own; leave it out.")
     function = _function(name, settings, command=command, through_run=through_run)
     if function is not None:
+        record = SubjectRecord(name, configuration=parse_settings(settings))
         near = parse_relation(relation)
-        about = hypothesis(name, stated, delta, plan=plan, unit=unit, relation=near)
-        about = replace(about, target=replace(about.target, record=_record(name, settings)))
+        about = hypothesis(record, stated, delta, plan=plan, unit=unit, relation=near)
+        release = BlackBox(function, arguments=parse_arguments(arguments))
+        told: dict[str, Any] = {}
         if neighbours is None:
-            raise InputError("--pair is missing; give two neighbouring data sets as JSON.")
-        given = parse_arguments(arguments)
-        return _audit_function(name, function, given, neighbours, about, execution)
-    if plan is not None or unit is not None or relation is not None:
-        raise InputError("--plan, --unit and --relation are of functions; a subject has its own.")
+            neighbours, seed, told = found_pair(release, about, execution, data)
+            execution = replace(execution, seed=seed)
+        elif data is not None:
+            raise InputError("--data is given with --pair; keep one of them.")
+        return _audit_function(name, release, neighbours, about, told, execution)
+    if any(each is not None for each in (plan, unit, relation, data)):
+        raise InputError(
+            "--plan, --unit, --relation and --data are of functions; a subject has its own."
+        )
     if arguments:
         raise InputError("--arg is given for a subject, which has fields; give --set key=value.")
     return _audit_subject(
@@ -170,10 +180,6 @@ def _function(
     return None if through_run else find_function(name, parse_settings(settings))
 
 
-def _record(name: str, settings: Sequence[str]) -> SubjectRecord:
-    return SubjectRecord(name, configuration=parse_settings(settings))
-
-
 def _pair(texts: tuple[str, str]) -> AuditPair:
     x, x_prime = (
         files.parse_json(text, what=f"--pair {name}")
@@ -184,17 +190,17 @@ def _pair(texts: tuple[str, str]) -> AuditPair:
 
 def _audit_function(
     name: str,
-    function: Callable[..., Any],
-    arguments: Mapping[str, Any],
+    release: BlackBox,
     pair: AuditPair,
     about: Hypothesis,
+    told: Mapping[str, Any],
     execution: Execution,
 ) -> AuditOutcome:
-    from dpaudit.auditing import BlackBox, audit_release, progress_bar
+    from dpaudit.auditing import audit_release, progress_bar
 
     with progress_bar(name) as progress:
         record = audit_release(
-            BlackBox(function, arguments=arguments),
+            release,
             pair,
             epsilon=about.claim.epsilon,
             delta=about.claim.delta,
@@ -202,9 +208,9 @@ def _audit_function(
             execution=execution,
             progress=progress,
         )
-    details = {**record.details, **about.details}
-    details |= {"target": "command"} if isinstance(function, Program) else {}
-    details |= {"arguments": dict(arguments)} if arguments else {}
+    details = {**record.details, **about.details, **told}
+    details |= {"target": "command"} if isinstance(release.function, Program) else {}
+    details |= {"arguments": {**release.arguments}} if release.arguments else {}
     return AuditOutcome(replace(record, details=details), about.target, name, about.claim)
 
 

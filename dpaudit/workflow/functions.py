@@ -1,24 +1,46 @@
-"""What is tested of a bare function: a claim, or all that a plan file says of it."""
+"""What is tested of a bare function, and on which neighbours."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any
+
+import numpy as np
 
 from dpaudit import files, tables
 from dpaudit.accounting import guarantee, privacy_curve
+from dpaudit.auditing import BlackBox, search_pairs
+from dpaudit.auditing.rehearsal.constants import literals
+from dpaudit.auditing.rehearsal.neighbours import derived
 from dpaudit.auditing.subjects.declared import null
+from dpaudit.auditing.subjects.patterns import around, patterns
 from dpaudit.certificate import Claim, SubjectRecord
 from dpaudit.certificate.claim import USUAL_DELTA
 from dpaudit.errors import InputError, UnsupportedError
 from dpaudit.mechanisms import Opaque
-from dpaudit.plan import Invocation, Plan, PrivacyUnit, Relation, ReplaceOne, TrustModel
+from dpaudit.plan import (
+    AddRemove,
+    Invocation,
+    Plan,
+    PrivacyUnit,
+    Relation,
+    ReplaceOne,
+    TrustModel,
+    ZeroOut,
+)
+from dpaudit.project import AuditPair, Execution
+from dpaudit.project.data_files import read_data
 from dpaudit.project.plan_file import read_plan_file
 from dpaudit.project.targets import Target
 
-__all__ = ["Hypothesis", "hypothesis", "parse_relation"]
+__all__ = ["Hypothesis", "found_pair", "hypothesis", "parse_relation"]
+
+MOST_PAIRS = 60
+CONSTANTS = 8
+EACH = "each number may move by 1; give --relation or --pair if that is not what neighbours are"
 
 
 @dataclass(frozen=True)
@@ -29,37 +51,30 @@ class Hypothesis:
         claim: whose ε and δ are tested too.
         curve: the claimed δ(ε), where more is claimed than one point.
         target: the plan; without one, an opaque mechanism that claims what is tested.
-        plan: path of the plan file, if there is one.
+        relation: which data sets are neighbours, where that is stated.
+        details: for the record.
     """
 
     claim: Claim
     curve: Callable[[Any], Any] | None
     target: Target
-    plan: str | None = None
-
-    @property
-    def details(self) -> dict[str, Any]:
-        """For the record."""
-        declared = self.target.plan
-        said: dict[str, Any] = {"null": null(self.claim, self.curve), "target": "function"}
-        if self.plan is not None:
-            return said | {"plan": self.plan}
-        return said | {"unit": str(declared.unit), "relation": declared.relation.to_dict()}
+    relation: Relation | None
+    details: dict[str, Any]
 
 
 def hypothesis(
-    name: str,
+    record: SubjectRecord,
     claim: Claim | None,
-    delta: float | None,
+    delta: float | None = None,
     *,
     plan: str | None = None,
     unit: str | None = None,
     relation: Relation | None = None,
 ) -> Hypothesis:
-    """What is tested of a function.
+    """What is tested of a function: a claim, or all that a plan file says.
 
     Args:
-        name: of the function.
+        record: names the function.
         claim: what is stated.
         delta: at which ε is bounded too, of a plan file; that of its claim where not given.
         plan: path of a plan file, whose whole curve δ(ε) is tested in place of a claim.
@@ -72,22 +87,22 @@ def hypothesis(
     if plan is not None:
         if claim is not None or unit is not None or relation is not None:
             raise InputError(
-                "--plan is given with a claim, --unit or --relation, which the plan states; leave "
-                "them out."
+                "--plan is given with a claim, --unit or --relation, which it states; keep one."
             )
-        return _by_plan(name, plan, delta)
+        return _by_plan(record, plan, delta)
     if claim is None:
-        raise InputError(
-            "--epsilon is missing; give the claimed ε that is to be tested, another --claim, or "
-            "--plan FILE."
-        )
-    opaque = Opaque(name[:80], claim.epsilon, claim.delta)
+        raise InputError("--epsilon is missing; give the claimed ε, another --claim, or --plan.")
+    opaque = Opaque(record.name[:80], claim.epsilon, claim.delta)
     about = PrivacyUnit("data set" if unit is None else unit), relation or ReplaceOne()
     declared = Plan.of(Invocation(opaque, 1.0, *about, TrustModel.CENTRAL, at="release"))
-    return Hypothesis(claim, claim.curve, Target(SubjectRecord(name), declared, claim, (), ()))
+    details = {"null": null(claim, claim.curve), "target": "function", "unit": str(about[0])}
+    details["relation"] = about[1].to_dict()
+    return Hypothesis(
+        claim, claim.curve, Target(record, declared, claim, (), ()), relation, details
+    )
 
 
-def _by_plan(name: str, path: str, delta: float | None) -> Hypothesis:
+def _by_plan(record: SubjectRecord, path: str, delta: float | None) -> Hypothesis:
     content = read_plan_file(path)
     plan, claim = content.plan, content.claim
     try:
@@ -101,9 +116,9 @@ def _by_plan(name: str, path: str, delta: float | None) -> Hypothesis:
         raise InputError(f"--plan {path} bounds nothing ({error}); give a claim.") from None
     if proved.epsilon == math.inf:
         raise InputError(f"--plan {path} proves no finite ε at δ = {delta:g}; give --delta.")
-    point = Claim(proved.epsilon, delta, "the plan")
-    target = Target(SubjectRecord(name), plan, claim, content.findings, ())
-    return Hypothesis(point, curve, target, path)
+    point, target = Claim(proved.epsilon, delta), Target(record, plan, claim, content.findings, ())
+    details = {"null": null(point, curve), "target": "function", "plan": path}
+    return Hypothesis(point, curve, target, plan.relation, details)
 
 
 def parse_relation(text: str | None) -> Relation | None:
@@ -120,3 +135,59 @@ def parse_relation(text: str | None) -> Relation | None:
     given = files.parse_json(text, what="--relation") if text.startswith("{") else text
     with tables.exemplified('--relation add-remove, or \'{"kind": "metric-ball", "radius": 2}\''):
         return Relation.parse(given)
+
+
+def found_pair(
+    release: BlackBox, about: Hypothesis, execution: Execution, data: str | None
+) -> tuple[AuditPair, int, dict[str, Any]]:
+    """The most promising neighbours of some data, or patterns of numbers.
+
+    Args:
+        release: the code under attack.
+        about: says which data sets are neighbours; its unit is the column with a row's owner.
+        execution: of the attack.
+        data: a file; its neighbours hold values that occur in it.
+
+    Returns:
+        The pair, the seed of the search, with which the attack goes on, and what is told of it.
+
+    Raises:
+        InputError: if the file cannot be read or has no neighbours, or the code refuses them all.
+    """
+    relation = about.relation
+    told: dict[str, Any] = {} if data is None else {"data": data}
+    moved = None
+    if data is not None:
+        pairs = _of_data(data, relation or ReplaceOne(), str(about.target.plan.unit))
+    else:
+        constants = islice(literals(getattr(release.function, "__code__", None)), CONSTANTS)
+        pairs = list(patterns(relation, constants))
+        # Moved, a missing or a zeroed entry would be another size.
+        moved = None if isinstance(relation, AddRemove | ZeroOut) else around
+        told = {} if relation is not None else {"neighbours": EACH}
+    own = execution.own_randomness or not release.takes_rng
+    try:
+        found = search_pairs(
+            release.within(execution.timeout),
+            pairs,
+            delta=about.claim.delta,
+            moved=moved,
+            execution=execution.updated({"own_randomness": own}),
+        )
+    except InputError as error:
+        tried = f"no pair of {len(pairs)} is taken; give --pair. The last"
+        raise InputError(f"{tried}: {error}") from None
+    refused, why = found.promises.count(None), found.pair.why
+    why += f" ({refused} of {len(pairs)} pairs are refused by the code)" if refused else ""
+    return found.pair, found.seed, told | {"why_this_pair": why, "search_runs": found.runs}
+
+
+def _of_data(path: str, relation: Relation, unit: str) -> list[AuditPair]:
+    data = read_data(path)
+    moves = derived(data, relation, "row" if unit == "data set" else unit, np.random.default_rng(0))
+    near = islice((move for move in moves if not move.extreme), MOST_PAIRS)
+    bases = ((data if move.base is None else move.base, move) for move in near)
+    pairs = [AuditPair(base, move.data, move.recipe) for base, move in bases]
+    if not pairs:
+        raise InputError(f"--data {path} has no neighbours under {relation}; give --pair.")
+    return pairs

@@ -114,7 +114,6 @@ class TestTarget:
         ("arguments", "message"),
         [
             (("plan.toml",), "a plan file has no code to attack"),
-            (("watched_code.py:watched", (), None, 1.0), "--pair is missing"),
             (("watched_code.py:watched", (), ("0", "1")), "--epsilon is missing"),
             (("watched_code.py:watched", (), ("0", "1"), -1.0), "epsilon is -1"),
             (("watched_code.py:watched", (), ("0", "1"), 1.0, 2.0), "delta is 2"),

@@ -5,7 +5,7 @@ import pytest
 from scipy.stats import norm
 
 from dpaudit import InputError
-from dpaudit.certificate import Claim, Verdict
+from dpaudit.certificate import Claim, SubjectRecord, Verdict
 from dpaudit.plan import AddRemove, MetricBall
 from dpaudit.project import Execution
 from dpaudit.reporting.wording.tables import commands, replay_command
@@ -33,6 +33,7 @@ sensitivity = 1.0
 count = 10
 sampling = { scheme = "poisson", rate = 0.1 }
 """
+RECORD = SubjectRecord("f.py:f")
 UP = 1 + 1e-9
 
 
@@ -118,7 +119,7 @@ def test_relations_by_kind_or_as_json():
     [
         ({}, "--epsilon is missing"),
         ({"claim": "mu = 1", "plan": "plan.toml"}, "--plan is given with a claim"),
-        ({"unit": "user", "plan": "plan.toml"}, "which the plan states; leave"),
+        ({"unit": "user", "plan": "plan.toml"}, "which it states; keep one"),
         ({"plan": "none.toml"}, "does not exist"),
         ({"claim": "mu = 1", "relation": "add-romove"}, "add-remove"),
         ({"claim": "mu = 1", "unit": "x" * 99}, "unit is"),
@@ -144,6 +145,88 @@ def test_the_point_of_a_plan_is_that_of_its_claim(tmp_path):
     path = tmp_path / "plan.toml"
     for claim, delta in (("epsilon = 9.0\ndelta = 1e-6", 1e-6), ("mu = 3.0", 1e-5), (None, 1e-5)):
         path.write_text(PLAN + (f"[claim]\n{claim}\n" if claim else ""))
-        assert hypothesis("f.py:f", None, None, plan=str(path)).claim.delta == delta
-    assert hypothesis("f.py:f", None, 1e-3, plan=str(path)).claim.delta == 1e-3
-    assert hypothesis("f.py:f", Claim(1.0), None).curve is None
+        assert hypothesis(RECORD, None, plan=str(path)).claim.delta == delta
+    assert hypothesis(RECORD, None, 1e-3, plan=str(path)).claim.delta == 1e-3
+    assert hypothesis(RECORD, Claim(1.0)).curve is None
+
+
+HUNTED = """
+import numpy as np
+
+def hidden(x, rng, size, low=4.0, high=6.0):
+    return x + rng.laplace(scale=0.02 if low < x < high else 1.0, size=size)
+
+def first(data, rng, size):
+    return np.atleast_1d(data)[0] + rng.laplace(size=size)
+
+def total(rows, rng, size):
+    return sum(row["age"] > 25 for row in rows) + rng.laplace(size=size)
+
+def vector(answers, rng):
+    bar, above = 1 + rng.laplace(), [0.0] * 10
+    for place, answer in enumerate(answers):
+        above[place] = float(answer >= bar)
+    return above
+
+def words(text, rng):
+    return len(text.split())
+"""
+
+
+@pytest.fixture
+def hunted(tmp_path, monkeypatch):
+    (tmp_path / "hunted_code.py").write_text(HUNTED)
+    monkeypatch.chdir(tmp_path)
+    return lambda name, **options: audit_target(
+        f"hunted_code.py:{name}", **{"claim": "epsilon = 1", **options}
+    )
+
+
+RUNS = Execution(runs=4000, seed=3, confidence=1 - 1e-4)
+
+
+class TestNeighbours:
+    @pytest.mark.parametrize("bounds", [(), ("low=3.6", "high=5.4")])
+    def test_a_leak_between_two_numbers_is_found(self, hunted, bounds):
+        wrong = hunted("hidden", execution=RUNS, arguments=bounds)
+        assert wrong.exit_code == 1
+        x = wrong.record.pair["x"]
+        assert any(3.6 < end < 6 for end in (x, x + 1))
+        assert "number may move by 1" in wrong.record.details["neighbours"]
+        assert "refused" in wrong.record.details["why_this_pair"]
+
+    def test_a_right_function_is_not_refuted(self, hunted):
+        """The pair is chosen on other runs than those that test it."""
+        for seed in range(5):
+            execution = Execution(runs=2000, seed=seed, confidence=1 - 1e-6)
+            assert hunted("first", execution=execution).exit_code == 0
+
+    def test_a_sparse_vector_without_noise_on_its_answers(self, hunted):
+        wrong = hunted("vector", execution=RUNS)
+        assert wrong.exit_code == 1
+        assert len(wrong.record.pair["x"]) > 1
+
+    def test_neighbours_of_data(self, hunted, tmp_path):
+        (tmp_path / "rows.csv").write_text("age,name\n30,a\n40,b\n20,c\n")
+        right = hunted("total", execution=RUNS, data="rows.csv", unit="name")
+        assert right.exit_code == 0
+        rows, others = right.record.pair["x"], right.record.pair["x_prime"]
+        assert sum(row != other for row, other in zip(rows, others, strict=True)) == 1
+        assert sum(row["age"] > 25 for row in rows) != sum(row["age"] > 25 for row in others)
+        fewer = hunted("total", execution=RUNS, data="rows.csv", relation="add-remove")
+        assert len(fewer.record.pair["x"]) != len(fewer.record.pair["x_prime"])
+
+    @pytest.mark.parametrize(
+        ("options", "message"),
+        [
+            ({}, "no pair of .* is taken; give --pair"),
+            ({"data": "empty.json"}, "no neighbours under replace-one"),
+            ({"data": "empty.json", "pair": ("0", "1")}, "--data is given with --pair"),
+            ({"data": "none.json"}, "does not exist"),
+        ],
+    )
+    def test_what_cannot_be_searched_is_one_sentence(self, hunted, tmp_path, options, message):
+        (tmp_path / "empty.json").write_text("{}")
+        with pytest.raises(InputError, match=message) as caught:
+            hunted("words", execution=RUNS, **options)
+        assert "\n" not in str(caught.value)

@@ -79,7 +79,7 @@ def attacked(claim, **changes):
     about = {"confidence": 0.95, "runs": 500, "event": None, "seed": 1, "pair": [0, 1]}
     record = AuditRecord(method="threshold", **facts, **about)
     return certify(
-        hypothesis("code.py:f", claim, None).target.plan,
+        hypothesis(SubjectRecord("code.py:f"), claim).target.plan,
         subject=SubjectRecord("code.py:f"),
         claim=claim,
     ).with_audits([record])
