@@ -179,6 +179,9 @@ def found_pair(
         raise InputError(f"{tried}: {error}") from None
     refused, why = found.promises.count(None), found.pair.why
     why += f" ({refused} of {len(pairs)} pairs are refused by the code)" if refused else ""
+    if found.one_sided:
+        why += f"; {found.one_sided} fail at one end alone, which tells the ends apart: give --pair"
+        told["one_sided"] = found.one_sided
     return found.pair, found.seed, told | {"why_this_pair": why, "search_runs": found.runs}
 
 

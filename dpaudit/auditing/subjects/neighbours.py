@@ -163,12 +163,14 @@ class Search:
         seed: of the experiment; the attack on fresh runs goes on with it.
         runs: runs a side that were spent on the search.
         promises: the lower bound to be expected of each candidate; None where it was refused.
+        one_sided: how many pairs the code failed on at one end alone.
     """
 
     pair: AuditPair
     seed: int
     runs: int
     promises: tuple[float | None, ...]
+    one_sided: int = 0
 
 
 def search_pairs(
@@ -220,7 +222,7 @@ def search_pairs(
         look.good = look.good or best
     enough = max(look.good)[0] - CLOSE
     pair = next(pair for promise, _, pair in look.good if promise >= enough)
-    return Search(pair, seed, look.runs, tuple(promises))
+    return Search(pair, seed, look.runs, tuple(promises), look.one_sided)
 
 
 @dataclass
@@ -232,6 +234,7 @@ class _Looks:
     execution: Execution
     runs: int = 0
     number: int = 0
+    one_sided: int = 0
     refusal: DpAuditError | None = None
     good: list[tuple[float, int, AuditPair]] = field(default_factory=list)
 
@@ -249,6 +252,7 @@ class _Looks:
                     self.runs += each
                 except (InputError, OneSidedError) as error:
                     self.refusal = error
+                    self.one_sided += isinstance(error, OneSidedError)
                 promises.append(promise)
                 self.number += 1
         return promises

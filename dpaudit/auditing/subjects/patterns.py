@@ -33,8 +33,9 @@ def patterns(relation: Relation | None, constants: Iterable[float] = ()) -> Iter
     fixed = isinstance(relation, AddRemove | ZeroOut)
     for x in ([level] * size for size in SIZES for level in (0, 1)):
         told, rest = f"{len(x)} equal numbers", len(x) - 1
-        if fixed:
+        if fixed and (rest or isinstance(relation, ZeroOut)):  # an empty list is another matter
             yield AuditPair(x, x[1:] if isinstance(relation, AddRemove) else [0, *x[1:]], told)
+        if fixed:
             continue
         ways: dict[str, list[float]] = {"one apart": [step, *[0] * rest]}
         if relation is None and rest:

@@ -168,6 +168,11 @@ def vector(answers, rng):
         above[place] = float(answer >= bar)
     return above
 
+def fails(x, rng):
+    if x > 5:
+        raise ValueError
+    return x + rng.laplace()
+
 def words(text, rng):
     return len(text.split())
 """
@@ -200,6 +205,11 @@ class TestNeighbours:
         for seed in range(5):
             execution = Execution(runs=2000, seed=seed, confidence=1 - 1e-6)
             assert hunted("first", execution=execution).exit_code == 0
+
+    def test_a_failure_at_one_end_alone_is_told(self, hunted):
+        outcome = hunted("fails", execution=RUNS)
+        assert outcome.exit_code == 2
+        assert "at one end alone, which tells" in outcome.record.details["why_this_pair"]
 
     def test_a_sparse_vector_without_noise_on_its_answers(self, hunted):
         wrong = hunted("vector", execution=RUNS)
