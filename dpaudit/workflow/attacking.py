@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from dpaudit import files
-from dpaudit.auditing import BlackBox
+from dpaudit.auditing import BlackBox, search_pairs
 from dpaudit.auditing.rehearsal.rehearse import Rehearsed
 from dpaudit.certificate import (
     AuditRecord,
@@ -31,7 +31,13 @@ from dpaudit.project.targets import (
     parse_settings,
 )
 from dpaudit.workflow.certifying import certified
-from dpaudit.workflow.functions import Hypothesis, found_pair, hypothesis, parse_relation
+from dpaudit.workflow.functions import (
+    Hypothesis,
+    candidates,
+    hypothesis,
+    parse_relation,
+    told_of,
+)
 from dpaudit.workflow.rehearsing import rehearsed
 from dpaudit.workflow.through_run import audit_run
 
@@ -147,8 +153,17 @@ def audit_target(
         release = BlackBox(function, arguments=parse_arguments(arguments))
         told: dict[str, Any] = {}
         if neighbours is None:
-            neighbours, seed, told = found_pair(release, about, execution, data)
-            execution = replace(execution, seed=seed)
+            pairs, moved, told = candidates(release, about, data)
+            own = execution.own_randomness or not release.takes_rng
+            limits = execution.updated({"own_randomness": own})
+            at, limited = about.claim.delta, release.within(execution.timeout)
+            try:
+                found = search_pairs(limited, pairs, delta=at, moved=moved, execution=limits)
+            except InputError as error:
+                tried = f"no pair of {len(pairs)} is taken; give --pair. The last"
+                raise InputError(f"{tried}: {error}") from None
+            neighbours, told = found.pair, told | told_of(found)
+            execution = replace(execution, seed=found.seed)
         elif data is not None:
             raise InputError("--data is given with --pair; keep one of them.")
         return _audit_function(name, release, neighbours, about, told, execution)

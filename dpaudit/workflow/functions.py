@@ -6,16 +6,17 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import islice
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
 from dpaudit import files, tables
 from dpaudit.accounting import guarantee, privacy_curve
-from dpaudit.auditing import BlackBox, search_pairs
+from dpaudit.auditing import BlackBox
 from dpaudit.auditing.rehearsal.constants import literals
 from dpaudit.auditing.rehearsal.neighbours import derived
 from dpaudit.auditing.subjects.declared import null
+from dpaudit.auditing.subjects.neighbours import Search
 from dpaudit.auditing.subjects.patterns import around, patterns
 from dpaudit.certificate import Claim, SubjectRecord
 from dpaudit.certificate.claim import USUAL_DELTA
@@ -31,13 +32,14 @@ from dpaudit.plan import (
     TrustModel,
     ZeroOut,
 )
-from dpaudit.project import AuditPair, Execution
+from dpaudit.project import AuditPair
 from dpaudit.project.data_files import read_data
 from dpaudit.project.plan_file import read_plan_file
 from dpaudit.project.targets import Target
 
-__all__ = ["Hypothesis", "found_pair", "hypothesis", "parse_relation"]
+__all__ = ["Hypothesis", "candidates", "hypothesis", "parse_relation", "told_of"]
 
+Moved: TypeAlias = Callable[[AuditPair, np.random.Generator], AuditPair]
 MOST_PAIRS = 60
 CONSTANTS = 8
 EACH = "each number may move by 1; give --relation or --pair if that is not what neighbours are"
@@ -137,52 +139,43 @@ def parse_relation(text: str | None) -> Relation | None:
         return Relation.parse(given)
 
 
-def found_pair(
-    release: BlackBox, about: Hypothesis, execution: Execution, data: str | None
-) -> tuple[AuditPair, int, dict[str, Any]]:
-    """The most promising neighbours of some data, or patterns of numbers.
+def candidates(
+    release: BlackBox, about: Hypothesis, data: str | None
+) -> tuple[list[AuditPair], Moved | None, dict[str, Any]]:
+    """Neighbours of some data, or patterns of numbers.
 
     Args:
         release: the code under attack.
         about: says which data sets are neighbours; its unit is the column with a row's owner.
-        execution: of the attack.
         data: a file; its neighbours hold values that occur in it.
 
     Returns:
-        The pair, the seed of the search, with which the attack goes on, and what is told of it.
+        The pairs, what makes others of good ones, and what is told of them.
 
     Raises:
-        InputError: if the file cannot be read or has no neighbours, or the code refuses them all.
+        InputError: if the file cannot be read or has no neighbours.
     """
     relation = about.relation
-    told: dict[str, Any] = {} if data is None else {"data": data}
-    moved = None
     if data is not None:
-        pairs = _of_data(data, relation or ReplaceOne(), str(about.target.plan.unit))
-    else:
-        constants = islice(literals(getattr(release.function, "__code__", None)), CONSTANTS)
-        pairs = list(patterns(relation, constants))
-        # Moved, a missing or a zeroed entry would be another size.
-        moved = None if isinstance(relation, AddRemove | ZeroOut) else around
-        told = {} if relation is not None else {"neighbours": EACH}
-    own = execution.own_randomness or not release.takes_rng
-    try:
-        found = search_pairs(
-            release.within(execution.timeout),
-            pairs,
-            delta=about.claim.delta,
-            moved=moved,
-            execution=execution.updated({"own_randomness": own}),
-        )
-    except InputError as error:
-        tried = f"no pair of {len(pairs)} is taken; give --pair. The last"
-        raise InputError(f"{tried}: {error}") from None
-    refused, why = found.promises.count(None), found.pair.why
-    why += f" ({refused} of {len(pairs)} pairs are refused by the code)" if refused else ""
+        unit = str(about.target.plan.unit)
+        return _of_data(data, relation or ReplaceOne(), unit), None, {"data": data}
+    constants = islice(literals(getattr(release.function, "__code__", None)), CONSTANTS)
+    # Moved, a missing or a zeroed entry would be another size.
+    moved = None if isinstance(relation, AddRemove | ZeroOut) else around
+    told = {} if relation is not None else {"neighbours": EACH}
+    return list(patterns(relation, constants)), moved, told
+
+
+def told_of(found: Search) -> dict[str, Any]:
+    """What a search says of its pair, for the record."""
+    number, refused = len(found.promises), found.promises.count(None)
+    why = found.pair.why
+    why += f" ({refused} of {number} pairs are refused by the code)" if refused else ""
+    told: dict[str, Any] = {"search_runs": found.runs}
     if found.one_sided:
         why += f"; {found.one_sided} fail at one end alone, which tells the ends apart: give --pair"
         told["one_sided"] = found.one_sided
-    return found.pair, found.seed, told | {"why_this_pair": why, "search_runs": found.runs}
+    return told | {"why_this_pair": why}
 
 
 def _of_data(path: str, relation: Relation, unit: str) -> list[AuditPair]:

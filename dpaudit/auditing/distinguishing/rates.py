@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import astuple
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -89,23 +90,16 @@ class RatesNull:
     def details(self) -> dict[str, Any]:
         """Event, counts and verdict."""
         event = None if self._event is None else self._event.to_dict()
-        return {"refuted": self.refuted, "pairs": self.pairs, "event": event} | {
-            "counts": list(self._counts)
-        }
+        found = {"refuted": self.refuted, "pairs": self.pairs, "event": event}
+        return found | {"counts": list(self._counts)}
 
     def _chosen(self, x: Floats, x_prime: Floats) -> Event:
         """The threshold that both inequalities are most clearly violated at."""
         values = np.unique(np.concatenate([x, x_prime]))
         places = np.unique(np.linspace(0, len(values) - 1, THRESHOLDS).astype(int))
-        best, chosen = -math.inf, Event()
-        for lower in values[places].tolist():
-            for complement in (False, True):
-                for direction in Direction:
-                    event = Event(lower, complement=complement, direction=direction)
-                    clear = self._clear(*event.count(x, x_prime).shrunk)
-                    if clear > best:
-                        best, chosen = clear, event
-        return chosen
+        kinds = product(values[places].tolist(), (False, True), Direction)
+        events = (Event(low, complement=out, direction=way) for low, out, way in kinds)
+        return max(events, key=lambda event: self._clear(*event.count(x, x_prime).shrunk))
 
     def _clear(self, p: float, q: float) -> float:
         """Of both violations the lesser one, in standard deviations of one run."""

@@ -64,6 +64,7 @@ class TestWay:
             ["watched_code:Watched"],
             ["watched_code:Watched", "--pair", "2", "-2"],
             ["watched_code.py:watched", "--pair", "0", "1", "--epsilon", "1"],
+            ["watched_code:watched", "--epsilon", "1"],
             ["watched_code:watched", "--pair", "0", "1", "--epsilon", "1"],
             ["watched_code:Owner.watched", "--pair", "0", "1", "--epsilon", "1", "--set", "by=2"],
         ],
