@@ -19,6 +19,7 @@ from concurrent.futures import Future, ProcessPoolExecutor, wait
 from functools import lru_cache, partial
 from multiprocessing import parent_process
 from multiprocessing.context import SpawnContext, SpawnProcess
+from pathlib import Path
 from types import ModuleType
 from typing import Any, Protocol, TypeVar
 
@@ -27,6 +28,7 @@ import cloudpickle
 from dpaudit.errors import DpAuditError, InputError
 from dpaudit.extras import needed
 from dpaudit.project.execution import DEFAULTS, Execution, ExecutionFields, Progress
+from dpaudit.project.targets import FOLDERS
 
 __all__ = [
     "DEFAULTS",
@@ -246,7 +248,7 @@ def _foreign(name: str, module: ModuleType) -> bool:
         return False  # what is in __main__ goes with its content anyway
     found = (finder.find_spec(name, None) for finder in sys.meta_path)
     origin = next((each.origin for each in found if each is not None), None)
-    return origin != place
+    return origin != place or str(Path(place).parent) in FOLDERS
 
 
 unpacked = lru_cache(maxsize=1)(cloudpickle.loads)

@@ -11,7 +11,8 @@ from numpy.typing import ArrayLike
 
 from dpaudit import tables
 from dpaudit.accounting import Composition, CurvePoint
-from dpaudit.certificate.risk import RISKS, Concentrated, GaussianCurve, PointsCurve, Risk
+from dpaudit.certificate.claimed_points import PointsCurve
+from dpaudit.certificate.risk import RISKS, Concentrated, GaussianCurve, Risk
 from dpaudit.errors import InputError
 from dpaudit.fields import Checked, NonNegative, Probability
 from dpaudit.finding_table import Finding, Severity
@@ -100,9 +101,8 @@ class Claim(Checked):
 
     @property
     def curve(self) -> Callable[[ArrayLike], Any] | None:
-        """That curve as a function of arrays; None where a single (ε, δ) says all of it."""
-        implied = self.implied
-        return implied.deltas if len(implied.points) > 1 else None
+        """The curve as an audit tests it; None where a single (ε, δ) says all of it."""
+        return None if self.risk is None else self.risk.tested
 
     def implies(self, other: Claim) -> bool:
         """Whether whatever keeps this claim keeps the other, as far as points can tell."""

@@ -8,15 +8,16 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, TypeVar
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from dpaudit import validate
-from dpaudit.accounting import Composition, CurvePoint, Interval
+from dpaudit.accounting import Composition, CurvePoint
 from dpaudit.accounting.best import BestComposition
 from dpaudit.accounting.closed_forms.gaussian import GaussianComposition
 from dpaudit.accounting.closed_forms.zcdp import ZcdpComposition
@@ -27,6 +28,7 @@ from dpaudit.certificate.attack_bounds import (
     log_odds,
     true_positive_rate,
 )
+from dpaudit.certificate.claimed_points import PointsCurve, RatesCurve
 from dpaudit.certificate.normal import excess_over_normal
 from dpaudit.errors import InputError
 from dpaudit.fields import OpenProbability, Positive, Probability, Record
@@ -36,39 +38,6 @@ from dpaudit.numbers import up as upwards
 
 _ROUNDING = 2.0**-50
 _Found = TypeVar("_Found", bound=Composition)
-
-
-@dataclass(frozen=True)
-class PointsCurve(Composition):
-    """All that follows from some (ε, δ) which hold together.
-
-    Attributes:
-        points: at least one.
-    """
-
-    points: tuple[CurvePoint, ...]
-
-    def epsilon(self, delta: float) -> Interval:
-        """The least ε of the points whose δ is not larger."""
-        held = (point.epsilon for point in self.points if point.delta <= delta)
-        return Interval(None, min(held, default=math.inf))
-
-    def delta(self, epsilon: float) -> Interval:
-        """The least that a point leaves (Kairouz, Oh and Viswanath 2015, Theorem 2.1)."""
-        return Interval(None, min(_left(point, epsilon) for point in self.points))
-
-    @property
-    def native(self) -> Mapping[str, Any]:
-        """The points."""
-        return {"points": [point.to_dict() for point in self.points]}
-
-
-def _left(point: CurvePoint, epsilon: float) -> float:
-    """The δ at ε that follows from one point: δ is convex in e^ε, and 1 at e^ε = −1."""
-    if epsilon >= point.epsilon:
-        return point.delta
-    share = -math.expm1(epsilon - point.epsilon) / (1 + math.exp(-point.epsilon))
-    return min(1.0, up(point.delta + (1 - point.delta) * share, 4))
 
 
 def _sampled(curve: Composition, slack: float) -> tuple[CurvePoint, ...]:
@@ -94,6 +63,11 @@ class Risk(Record, ABC):
     @abstractmethod
     def excess(self, whole: Composition) -> str | None:
         """What is proved instead, in words; None where the proof lies within the statement."""
+
+    @property
+    def tested(self) -> Callable[[ArrayLike], Any] | None:
+        """δ(ε) as an audit tests it; None where one point says all of it."""
+        return PointsCurve(self.points) if len(self.points) > 1 else None
 
     @property
     def delta_wanted(self) -> float | None:
@@ -203,6 +177,11 @@ class TruePositiveRate(Risk):
         epsilon = up(math.log(odds) * (1 + 1e-14) + 1e-16) if odds > 1 else 0.0
         return (CurvePoint(epsilon, round_up((high - low) / (1 - low))),)
 
+    @property
+    def tested(self) -> Callable[[ArrayLike], Any]:
+        """What follows from it, with its ``rates``: at its FPR it says more than any δ(ε)."""
+        return RatesCurve(self.points, (self.tpr, self.fpr))
+
     def excess(self, whole: Composition) -> str | None:
         """The rate that is proved."""
         proved = true_positive_rate(whole, self.fpr, self.tpr)
@@ -278,6 +257,11 @@ class GaussianCurve(Risk):
         """Some of the curve."""
         return _sampled(GaussianComposition(self.mu), self.delta)
 
+    @property
+    def tested(self) -> Callable[[ArrayLike], Any]:
+        """All of it."""
+        return lambda epsilons: GaussianComposition(self.mu).deltas(epsilons) + self.delta
+
     def excess(self, whole: Composition) -> str | None:
         """The μ that is proved, or an ε at which the curves cross."""
         exact = _parts(whole, GaussianComposition)
@@ -309,6 +293,11 @@ class Concentrated(Risk):
     def points(self) -> tuple[CurvePoint, ...]:
         """Some of its conversion to (ε, δ)."""
         return _sampled(ZcdpComposition(self.rho, math.inf), self.delta)
+
+    @property
+    def tested(self) -> Callable[[ArrayLike], Any]:
+        """All of that."""
+        return ZcdpComposition(self.rho, math.inf, self.delta).deltas
 
     def excess(self, whole: Composition) -> str | None:
         """The ρ that is proved."""

@@ -22,16 +22,33 @@ __all__ = ["audit"]
 
 def audit(
     subject: Annotated[
-        str,
+        str | None,
         typer.Argument(
-            metavar="SUBJECT|FILE.py:function",
-            help="A subject, or a function f(data, rng), f(data, rng, size) for batches, or "
-            "f(data) with its own randomness.",
+            metavar="SUBJECT|FILE.py:function|module:function",
+            help="A subject; or a function f(data, rng), f(data, rng, size) for batches, or "
+            "f(data) with its own randomness; or Class.method of a class without arguments.",
         ),
-    ],
+    ] = None,
+    command: Annotated[
+        str | None,
+        typer.Option(
+            "--command",
+            metavar="'PROGRAM ARGS'",
+            help="A program in its place: data as JSON on stdin, the answer as JSON on stdout.",
+        ),
+    ] = None,
     pair: Annotated[
         tuple[str, str] | None,
-        typer.Option("--pair", metavar="JSON JSON", help="Two neighbouring data sets."),
+        typer.Option(
+            "--pair",
+            metavar="JSON JSON",
+            help="Two neighbouring data sets; without them, neighbours of --data, or lists of "
+            "numbers, of which a pilot finds the most telling.",
+        ),
+    ] = None,
+    data: Annotated[
+        str | None,
+        typer.Option("--data", metavar="FILE", help="Data (.json, .csv, .npy, .parquet)."),
     ] = None,
     epsilon: Annotated[
         float | None,
@@ -52,6 +69,17 @@ def audit(
         ),
     ] = None,
     claim: Stated = None,
+    plan: Annotated[
+        str | None,
+        typer.Option("--plan", metavar="FILE", help="Test all that this plan file proves."),
+    ] = None,
+    unit: Annotated[
+        str | None, typer.Option("--unit", metavar="NOUN", help="Who a function protects.")
+    ] = None,
+    relation: Annotated[
+        str | None,
+        typer.Option("--relation", metavar="KIND", help="Which data sets it takes for neighbours."),
+    ] = None,
     runs: Annotated[
         int | None,
         typer.Option(
@@ -116,11 +144,14 @@ def audit(
 ) -> None:
     """Attack running code on neighbouring data, with a stated error rate."""
     from dpaudit.cli import show
+    from dpaudit.errors import InputError
     from dpaudit.project import Execution
     from dpaudit.project.execution import DEFAULTS
     from dpaudit.workflow.attacking import audit_target
     from dpaudit.workflow.through_run import SECONDS
 
+    if (subject is None) == (command is None):
+        raise InputError("SUBJECT and --command are given both or not at all; give one of them.")
     execution = Execution(
         runs=DEFAULTS.runs if runs is None else runs,
         confidence=confidence,
@@ -134,7 +165,7 @@ def audit(
     )
     with foreign_code():
         outcome = audit_target(
-            subject,
+            subject or command or "",
             settings or (),
             pair,
             epsilon,
@@ -144,6 +175,11 @@ def audit(
             seconds=SECONDS if runs is None else None,
             claim=claim,
             arguments=arguments or (),
+            plan=plan,
+            unit=unit,
+            relation=relation,
+            command=command is not None,
+            data=data,
         )
     if output is not None:
         outcome.certificate().save(output)

@@ -167,6 +167,12 @@ def _pair(pair: Any) -> str:
     return " against ".join(f"{_value(end):.30}" for end in ends if end != "")
 
 
+def _claim(outcome: AuditOutcome) -> str:
+    """What was tested: the claim, and by the plan's curve where that is the null hypothesis."""
+    plan = outcome.record.details.get("plan")
+    return f"{outcome.claim}" + (f", and the whole curve δ(ε) of {plan}" if plan else "")
+
+
 @answering()
 def audit(outcome: AuditOutcome, *, as_json: bool) -> None:
     """Print one audit."""
@@ -180,11 +186,15 @@ def audit(outcome: AuditOutcome, *, as_json: bool) -> None:
     )
     bound = "none" if record.epsilon_lower is None else f"{record.epsilon_lower:.4g}"
     facts = grid()
-    facts.add_row("subject", escape(outcome.name))
     facts.add_row("verdict", f"[bold {colour}]{record.verdict}[/]")
-    facts.add_row("claim", f"ε = {record.claim_epsilon:g}, δ = {record.delta:g}")
-    facts.add_row("lower bound", f"ε ≥ {bound} ({confidence})")
+    if near := record.details.get("neighbours"):
+        facts.add_row("", f"where {escape(near)}")
+    facts.add_row("attacked", escape(outcome.name))
+    facts.add_row("claim", escape(_claim(outcome)))
+    facts.add_row("lower bound", f"ε ≥ {bound} at δ = {record.delta:g} ({confidence})")
     facts.add_row("pair", escape(_pair(record.pair)))
+    if why := record.details.get("why_this_pair"):
+        facts.add_row("", escape(_value(why)))
     facts.add_row("method", escape(record.method))
     facts.add_row("event", escape(record.event or "none"))
     own = record.details.get("own_randomness")

@@ -9,7 +9,8 @@ import inspect
 import json
 import sys
 import tomllib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import MISSING, dataclass, fields, is_dataclass
 from enum import Enum
 from functools import partial
@@ -28,8 +29,10 @@ from dpaudit.project.subject import Subject
 from dpaudit.validate import shown
 
 __all__ = [
+    "FOLDERS",
     "Target",
     "configuration",
+    "find_function",
     "find_subject",
     "find_target",
     "is_subject",
@@ -41,6 +44,8 @@ __all__ = [
 ]
 
 ENTRY_POINTS = "dpaudit.subjects"
+FOLDERS: set[str] = set()
+"""Of files that were loaded: what lies there is found by this process alone."""
 
 
 @dataclass(frozen=True)
@@ -180,18 +185,26 @@ def find_subject(name: str, settings: Mapping[str, Any]) -> Subject:
         found, settings = type(found), {**_shallow(found), **settings}
     if not is_subject(found):
         raise InputError(f"{name} is no subject; it must be a dataclass that extends Subject.")
-    known = {field.name: field for field in fields(found) if field.init}
+    subject: Subject = _made(name, found, settings)
+    return subject
+
+
+def _made(name: str, kind: type, settings: Mapping[str, Any]) -> Any:
+    """An instance with these fields over its defaults; without any, of any class."""
+    known = {}
+    if is_dataclass(kind):
+        known = {field.name: field for field in fields(kind) if field.init}
     for key in settings.keys() - known.keys():
-        raise InputError(f"{name} has no field {shown(key)}; its fields are {', '.join(known)}.")
+        shown_fields = ", ".join(known) or "none"
+        raise InputError(f"{name} has no field {shown(key)}; its fields are {shown_fields}.")
     for key, field in known.items():
         if field.default is MISSING and field.default_factory is MISSING and key not in settings:
             raise InputError(f"{name} needs the field {shown(key)}; give it with --set {key}=….")
     try:
-        subject: Subject = found(**{key: _as_tuple(value) for key, value in settings.items()})
+        return kind(**{key: _as_tuple(value) for key, value in settings.items()})
     except (TypeError, AttributeError, ArithmeticError) as error:
         given = shown(dict(settings))
         raise InputError(f"{name} cannot be made with {given}: {error!s:.200}.") from None
-    return subject
 
 
 def is_subject(found: Any) -> bool:
@@ -199,16 +212,53 @@ def is_subject(found: Any) -> bool:
     return isinstance(found, type) and issubclass(found, Subject) and is_dataclass(found)
 
 
-def load_function(name: str) -> Callable[..., Any]:
-    """The function of ``FILE.py:function`` or ``module:function``. This runs the file.
+def load_function(name: str, settings: Mapping[str, Any] | None = None) -> Callable[..., Any]:
+    """The function of ``FILE.py:function`` or ``module:function``, or ``…:Class.method``.
+
+    A method is that of an instance that is made with the settings as its fields. This runs the
+    file.
 
     Raises:
         InputError: if there is no such file or function, or the file cannot be imported.
     """
-    function = _load_object(name)
-    if not callable(function):
-        raise InputError(f"{name} is a {type(function).__name__}; it must be a function.")
-    return function  # type: ignore[no-any-return]
+    function = find_function(name, settings or {})
+    if function is None:
+        raise InputError(f"{name} is a subject; it must be a function, or a method of a class.")
+    return function
+
+
+def find_function(name: str, settings: Mapping[str, Any]) -> Callable[..., Any] | None:
+    """What :func:`load_function` loads; None where the name is that of a subject.
+
+    Raises:
+        InputError: as it does.
+    """
+    found = _load_object(name)
+    if is_subject(found) or isinstance(found, Subject):
+        return None
+    if isinstance(found, _Method):
+        return found.of(settings)
+    if isinstance(found, type):
+        raise InputError(f"{name} is a class and no subject; give a method of it, {name}.method.")
+    if not callable(found):
+        raise InputError(f"{name} is a {type(found).__name__}; it must be a function.")
+    if settings:
+        raise InputError(f"--set is given for the function {name}; give --arg NAME=JSON.")
+    return found  # type: ignore[no-any-return]
+
+
+@dataclass(frozen=True)
+class _Method:
+    """A method that needs an instance."""
+
+    name: str
+    kind: type
+
+    def of(self, settings: Mapping[str, Any]) -> Callable[..., Any]:
+        path, _, method = self.name.rpartition(".")
+        with foreign(path, public=True):
+            made = _made(path, self.kind, settings)
+        return getattr(made, method)  # type: ignore[no-any-return]
 
 
 def _load_object(name: str) -> Any:
@@ -220,9 +270,11 @@ def _load_object(name: str) -> Any:
     module = _load_module(module_name)
     found = module
     for part in attribute.split("."):
-        found = getattr(found, part, None)
+        owner, found = found, getattr(found, part, None)
         if found is None:
             raise InputError(f"{module_name} has no {shown(attribute)}; check the name.")
+    if isinstance(owner, type) and inspect.isfunction(inspect.getattr_static(owner, part)):
+        return _Method(name, owner)
     return found
 
 
@@ -237,7 +289,8 @@ def _load_module(name: str) -> Any:
             raise InputError(f"file {shown(name)} cannot be imported; it must be Python code.")
         module = importlib.util.module_from_spec(spec)
         sys.modules.setdefault(known_as, module)
-        _importing(name, partial(spec.loader.exec_module, module))
+        with _siblings(path.parent):
+            _importing(name, partial(spec.loader.exec_module, module))
         return module
     here = str(Path.cwd())
     if here not in sys.path:
@@ -245,6 +298,27 @@ def _load_module(name: str) -> Any:
     if not all(part.isidentifier() for part in name.split(".")):
         raise InputError(f"module is {shown(name)}; it must be a dotted name or a .py file.")
     return _importing(name, lambda: importlib.import_module(name))
+
+
+@contextmanager
+def _siblings(folder: Path) -> Iterator[None]:
+    """Let a file import those beside it: now before all others, later after them.
+
+    Modules of that name that a file of another folder imported are forgotten.
+    """
+    for other in folder.glob("*.py"):
+        place = getattr(sys.modules.get(other.stem), "__file__", None)
+        if place and Path(place).parent != folder and str(Path(place).parent) in FOLDERS:
+            del sys.modules[other.stem]
+    importlib.invalidate_caches()
+    sys.path.insert(0, str(folder))
+    try:
+        yield
+    finally:
+        sys.path.remove(str(folder))
+        if str(folder) not in sys.path:
+            FOLDERS.add(str(folder))
+            sys.path.append(str(folder))
 
 
 def _module_name(path: Path) -> str:

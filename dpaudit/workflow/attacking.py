@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from dpaudit import files
+from dpaudit.auditing import BlackBox, search_pairs
 from dpaudit.auditing.rehearsal.rehearse import Rehearsed
 from dpaudit.certificate import (
     AuditRecord,
@@ -18,20 +19,25 @@ from dpaudit.certificate import (
 )
 from dpaudit.certificate.verdicts import contradicts
 from dpaudit.errors import InputError
-from dpaudit.mechanisms import Opaque
-from dpaudit.plan import Invocation, Plan, PrivacyUnit, ReplaceOne, TrustModel
 from dpaudit.project import AuditPair, Execution
 from dpaudit.project.execution import DEFAULTS
+from dpaudit.project.programs import Program
 from dpaudit.project.targets import (
     Target,
+    find_function,
     find_target,
-    is_subject,
-    load_function,
     parse_arguments,
     parse_claim,
     parse_settings,
 )
 from dpaudit.workflow.certifying import certified
+from dpaudit.workflow.functions import (
+    Hypothesis,
+    candidates,
+    hypothesis,
+    parse_relation,
+    told_of,
+)
 from dpaudit.workflow.rehearsing import rehearsed
 from dpaudit.workflow.through_run import audit_run
 
@@ -44,14 +50,16 @@ class AuditOutcome:
 
     Attributes:
         record: the evidence.
-        target: the subject, or None for a bare function.
+        target: what its certificate speaks of.
         name: what was attacked.
+        claim: what was tested.
         rehearsal: what putting the subject's real run to the test showed; None for a function.
     """
 
     record: AuditRecord
-    target: Target | None
+    target: Target
     name: str
+    claim: Claim
     rehearsal: Rehearsed | None = None
 
     @property
@@ -63,37 +71,30 @@ class AuditOutcome:
     def exit_code(self) -> int:
         """1 if the audit refutes what it tested, or contradicts the subject's own claim.
 
-        Else 2 if the rehearsal found an error, and 0 otherwise.
+        Else 2 if the rehearsal found an error, or the code fails at one end of some pair alone, and
+        0 otherwise.
         """
-        own = None if self.target is None else self.target.claim
+        own = self.target.claim
         if self.record.refuted or (own is not None and contradicts(self.record, own)):
             return 1
+        if "one_sided" in self.record.details:
+            return 2
         return 2 if any(each.severity is Severity.ERROR for each in self.findings) else 0
 
     def to_dict(self) -> dict[str, Any]:
         """The JSON answer."""
         rehearsal = None if self.rehearsal is None else self.rehearsal.record.to_dict()
         findings = [finding.to_dict() for finding in self.findings]
-        record = {"subject": self.name, **self.record.to_dict()}
+        record = {"subject": self.name, "claim": self.claim.to_dict(), **self.record.to_dict()}
         return record | {"rehearsal": rehearsal, "findings": findings}
 
     def certificate(self) -> Certificate:
-        """The subject's certificate with this audit; a function's, as an opaque claim."""
-        target = self.target or _function_target(self.name, self.record)
-        made = certified(target, delta=None).with_audits((self.record,))
+        """That of the subject, of the plan file, or of an opaque claim, with this audit."""
+        delta = self.record.delta if self.target.claim is None else None
+        made = certified(self.target, delta=delta).with_audits((self.record,))
         if self.rehearsal is None:
             return made
         return made.with_rehearsal(self.rehearsal.record, self.rehearsal.findings)
-
-
-def _function_target(name: str, record: AuditRecord) -> Target:
-    """A bare function as an opaque mechanism that claims what was tested."""
-    opaque = Opaque(name, record.claim_epsilon, record.delta)
-    invocation = Invocation(
-        opaque, 1.0, PrivacyUnit("data set"), ReplaceOne(), TrustModel.CENTRAL, at="release"
-    )
-    claim = Claim(record.claim_epsilon, record.delta)
-    return Target(SubjectRecord(name), Plan.of(invocation), claim, (), ())
 
 
 def audit_target(
@@ -108,13 +109,19 @@ def audit_target(
     seconds: float | None = None,
     claim: str | None = None,
     arguments: Sequence[str] = (),
+    plan: str | None = None,
+    unit: str | None = None,
+    relation: str | None = None,
+    command: bool = False,
+    data: str | None = None,
 ) -> AuditOutcome:
     """Attack a subject or a function.
 
     Args:
-        name: of a subject, or of a function in a file.
-        settings: ``key=value`` texts for a subject.
-        pair: two neighbours as JSON texts; a subject's own pairs where not given.
+        name: of a subject, a function or a method, or a command line.
+        settings: ``key=value`` texts for a subject, or for what a method is of.
+        pair: two neighbours as JSON texts; a subject's own pairs where not given, and for a
+            function neighbours of the data, or patterns of numbers.
         epsilon: the ε under test; the subject's claim where not given.
         delta: the δ under test; the subject's claim, or 0.
         execution: how many runs are drawn, and how.
@@ -123,6 +130,11 @@ def audit_target(
         seconds: about how long that may take; fewer runs are drawn then.
         claim: what is tested in place of ε and δ, as it is written in a plan file.
         arguments: ``NAME=JSON`` texts for further parameters of a function.
+        plan: a plan file, whose whole curve is tested of a function in place of a claim.
+        unit: who is protected by a function.
+        relation: which data sets are neighbours to it, as its kind or JSON.
+        command: whether the name is a command line.
+        data: a file, of whose neighbours the most promising one is attacked.
 
     Raises:
         InputError: if the target, the pair or a number is wrong.
@@ -131,22 +143,34 @@ def audit_target(
         raise InputError("--claim is given with --epsilon or --delta; keep one of them.")
     stated = parse_claim(claim) if epsilon is None else Claim(epsilon, delta or 0.0)
     neighbours = None if pair is None else _pair(pair)
-    if name.endswith(".toml"):
-        raise InputError("a plan file has no code to attack; audit its subject or function.")
     if through_run and neighbours is not None:
         raise InputError("--pair is given with --through-run, which finds its own; leave it out.")
-    if (
-        not through_run
-        and ".py:" in name
-        and not settings
-        and not is_subject(function := load_function(name))
-    ):
+    function = _function(name, settings, command=command, through_run=through_run)
+    if function is not None:
+        record = SubjectRecord(name, configuration=parse_settings(settings))
+        near = parse_relation(relation)
+        about = hypothesis(record, stated, delta, plan=plan, unit=unit, relation=near)
+        release = BlackBox(function, arguments=parse_arguments(arguments))
+        told: dict[str, Any] = {}
         if neighbours is None:
-            raise InputError("--pair is missing; give two neighbouring data sets as JSON.")
-        if stated is None:
-            raise InputError("--epsilon is missing; give the claimed ε that is to be tested.")
-        given = parse_arguments(arguments)
-        return _audit_function(name, function, given, neighbours, stated, execution)
+            pairs, moved, told = candidates(release, about, data)
+            own = execution.own_randomness or not release.takes_rng
+            limits = execution.updated({"own_randomness": own})
+            at, limited = about.claim.delta, release.within(execution.timeout)
+            try:
+                found = search_pairs(limited, pairs, delta=at, moved=moved, execution=limits)
+            except InputError as error:
+                tried = f"no pair of {len(pairs)} is taken; give --pair. The last"
+                raise InputError(f"{tried}: {error}") from None
+            neighbours, told = found.pair, told | told_of(found)
+            execution = replace(execution, seed=found.seed)
+        elif data is not None:
+            raise InputError("--data is given with --pair; keep one of them.")
+        return _audit_function(name, release, neighbours, about, told, execution)
+    if any(each is not None for each in (plan, unit, relation, data)):
+        raise InputError(
+            "--plan, --unit, --relation and --data are of functions; a subject has its own."
+        )
     if arguments:
         raise InputError("--arg is given for a subject, which has fields; give --set key=value.")
     return _audit_subject(
@@ -161,6 +185,19 @@ def audit_target(
     )
 
 
+def _function(
+    name: str, settings: Sequence[str], *, command: bool, through_run: bool
+) -> Callable[..., Any] | None:
+    """What is attacked; None for a subject."""
+    if command:
+        if settings or through_run:
+            raise InputError("--set and --through-run are of subjects; --command has neither.")
+        return Program.of(name)
+    if name.endswith(".toml"):
+        raise InputError("a plan file has no code to attack; audit its subject or function.")
+    return None if through_run else find_function(name, parse_settings(settings))
+
+
 def _pair(texts: tuple[str, str]) -> AuditPair:
     x, x_prime = (
         files.parse_json(text, what=f"--pair {name}")
@@ -171,27 +208,28 @@ def _pair(texts: tuple[str, str]) -> AuditPair:
 
 def _audit_function(
     name: str,
-    function: Callable[..., Any],
-    arguments: Mapping[str, Any],
+    release: BlackBox,
     pair: AuditPair,
-    claim: Claim,
+    about: Hypothesis,
+    told: Mapping[str, Any],
     execution: Execution,
 ) -> AuditOutcome:
-    from dpaudit.auditing import BlackBox, audit_release, progress_bar
+    from dpaudit.auditing import audit_release, progress_bar
 
     with progress_bar(name) as progress:
         record = audit_release(
-            BlackBox(function, arguments=arguments),
+            release,
             pair,
-            epsilon=claim.epsilon,
-            delta=claim.delta,
-            curve=claim.curve,
+            epsilon=about.claim.epsilon,
+            delta=about.claim.delta,
+            curve=about.curve,
             execution=execution,
             progress=progress,
         )
-    if arguments:
-        record = replace(record, details={**record.details, "arguments": dict(arguments)})
-    return AuditOutcome(record, None, name)
+    details = {**record.details, **about.details, **told}
+    details |= {"target": "command"} if isinstance(release.function, Program) else {}
+    details |= {"arguments": {**release.arguments}} if release.arguments else {}
+    return AuditOutcome(replace(record, details=details), about.target, name, about.claim)
 
 
 def _audit_subject(
@@ -224,4 +262,4 @@ def _audit_subject(
     # Other numbers under test are no other claim: the certificate speaks of the subject's own.
     own = target if target.claim is not None else replace(target, claim=claim)
     rehearsal = rehearsed(target.subject, name, seed=execution.seed or 0, timeout=execution.timeout)
-    return AuditOutcome(record, own, name, rehearsal)
+    return AuditOutcome(record, own, name, claim, rehearsal)

@@ -19,7 +19,6 @@ from dpaudit.accounting.pld.terms import DirectedTerm, directed_terms, is_attain
 from dpaudit.errors import InputError
 from dpaudit.plan import Invocation
 
-
 _TOLERANCE = 1.5e-3
 
 

@@ -9,6 +9,7 @@ from typing import Any, TypeAlias
 
 from dpaudit.auditing.distinguishing.learned import Learner, learn_scores, why_none_is_learned
 from dpaudit.auditing.distinguishing.nulls import CurveNull, Null
+from dpaudit.auditing.distinguishing.rates import RatesNull
 from dpaudit.auditing.distinguishing.scores import Score
 from dpaudit.auditing.evidence.events import pilot_size
 from dpaudit.certificate import Claim
@@ -74,9 +75,16 @@ class Design:
             return False
         return point.lower_bound(1 - self.point_error) > self.claim.epsilon
 
-    def curve_null(self) -> CurveNull | None:
-        """A new test of the whole curve, where there is one."""
-        return None if self.curve is None else CurveNull(self.curve, self.curve_error)
+    def curve_null(self) -> CurveNull | RatesNull | None:
+        """A new test of the whole curve, where there is one; of rates at the end of all runs."""
+        if self.curve is None:
+            return None
+        rates = None if self.stop_early else getattr(self.curve, "rates", None)
+        return (
+            CurveNull(self.curve, self.curve_error)
+            if rates is None
+            else RatesNull(rates, self.curve_error)
+        )
 
     def pilot(self, shape: tuple[int, ...], runs: int) -> int:
         """Of ``runs`` a side, those on which event (and, for arrays, score) are chosen.

@@ -51,6 +51,7 @@ from dpaudit.auditing.distinguishing.nulls import (
 from dpaudit.auditing.distinguishing.outcome import Outcome, as_json
 from dpaudit.auditing.distinguishing.outputs import NotPlainError, Plain
 from dpaudit.auditing.distinguishing.preflight import CHECK_RUNS, preflight
+from dpaudit.auditing.distinguishing.rates import RatesNull
 from dpaudit.auditing.distinguishing.scores import Score, score_outputs
 from dpaudit.auditing.distinguishing.vocabulary import Vocabulary, digests, forms
 from dpaudit.auditing.evidence.events import choose_event
@@ -295,7 +296,12 @@ def _sequential(trials: Trials, design: Design, runs: int) -> Outcome:
 
 
 def _feed(
-    trials: Trials, design: Design, score: Score, runs: int, point: Null, curve: CurveNull | None
+    trials: Trials,
+    design: Design,
+    score: Score,
+    runs: int,
+    point: Null,
+    curve: CurveNull | RatesNull | None,
 ) -> int:
     """Test runs, up to ``runs`` or to the refutation; how many were used."""
     used = 0

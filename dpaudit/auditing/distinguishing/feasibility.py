@@ -7,6 +7,7 @@ from collections.abc import Callable
 import numpy as np
 
 from dpaudit.auditing.distinguishing.nulls import RARE_PILOT, RARE_SHARE, CurveNull
+from dpaudit.auditing.distinguishing.rates import RatesNull
 from dpaudit.auditing.evidence.power import fewest_runs
 from dpaudit.certificate import Claim
 from dpaudit.errors import InputError
@@ -23,7 +24,7 @@ def require_enough_runs(
     runs: int,
     test_runs: Callable[[int], int],
     error: float,
-    curve: CurveNull | None,
+    curve: CurveNull | RatesNull | None,
 ) -> None:
     """Refuse an audit that could not refute the claim whatever it saw.
 

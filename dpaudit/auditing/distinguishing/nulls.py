@@ -223,6 +223,10 @@ class CurveNull:
             self.refuted = self.log_e_value >= -math.log(self._error)
             start = end
 
+    def in_words(self, name: str) -> str:
+        """What is rejected, and how clearly."""
+        return f"{name} against the whole curve δ(ε), e-value {self.e_value:.3g}"
+
     def details(self) -> dict[str, Any]:
         """e-value, pairs and verdict."""
         return {

@@ -12,6 +12,7 @@ from dpaudit.auditing.distinguishing.experiment import Both, Experiment
 from dpaudit.auditing.distinguishing.forecast import Forecast, power_statement
 from dpaudit.auditing.distinguishing.nulls import CurveNull, Null
 from dpaudit.auditing.distinguishing.preflight import Preflight
+from dpaudit.auditing.distinguishing.rates import RatesNull
 from dpaudit.auditing.distinguishing.samples import Sample
 from dpaudit.auditing.distinguishing.scores import Identity, Score, WhiteBox
 from dpaudit.certificate import AuditRecord
@@ -35,7 +36,7 @@ class Outcome:
 
     score: Score
     point: Null
-    curve: CurveNull | None
+    curve: CurveNull | RatesNull | None
     runs: int
     pilot: int
     pilot_outputs: Both | None = None
@@ -62,7 +63,7 @@ class Outcome:
         rejected = [word for word, yes in (("point", by_point), ("curve", by_curve)) if yes]
         name = self.score.name
         if rejected == ["curve"] and self.curve is not None:
-            event = f"{name} against the whole curve δ(ε), e-value {self.curve.e_value:.3g}"
+            event = self.curve.in_words(name)
         else:
             event = self.point.event_in_words(name, getattr(self.score, "in_words", None))
         details: dict[str, Any] = {

@@ -37,6 +37,7 @@ from dpaudit.validate import probability, real_array
 Curve = Callable[[Floats], ArrayLike]
 
 _LARGEST_EPSILON = 64.0
+MOST_CORNERS = 12
 
 
 def _curve_end(curve: Curve) -> float:
@@ -60,7 +61,8 @@ def curve_points(curve: Curve, epsilons: ArrayLike | None = None) -> list[NullPo
     """Points of a claimed curve to bet against, the first with half of the wealth.
 
     Unless ``epsilons`` are given they run from 0, where most of a too-small noise shows, to the
-    first value at which delta is practically 0 (for a pure claim: its epsilon).
+    first value at which delta is practically 0 (for a pure claim: its epsilon), with the
+    ``corners`` of a curve that has some.
 
     Args:
         curve: delta as a function of an array of epsilons of at least 0.
@@ -70,7 +72,9 @@ def curve_points(curve: Curve, epsilons: ArrayLike | None = None) -> list[NullPo
         InputError: if a delta or an epsilon is negative or not finite, or a shape is wrong.
     """
     if epsilons is None:
-        values = np.unique(np.linspace(0.0, _curve_end(curve), 6))
+        corners = list(getattr(curve, "corners", ()))
+        corners = corners[:: -(-len(corners) // MOST_CORNERS)] if corners else []
+        values = np.unique([*np.linspace(0.0, _curve_end(curve), 6), *corners])
     else:
         values = np.unique(real_array(epsilons=epsilons))
         if values.size == 0 or values[0] < 0:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from itertools import pairwise
 
 import numpy as np
+from numpy.typing import NDArray
 
 from dpaudit.certificate import Finding
 from dpaudit.finding_table import FindingTable

@@ -10,7 +10,7 @@ from typing import Any
 
 from dpaudit.plan import Plan
 
-__all__ = ["constants_of"]
+__all__ = ["constants_of", "literals"]
 
 MOST = 12
 _USUAL = (0.0, 1.0)
@@ -61,13 +61,14 @@ def _of_code(kind: type) -> Iterator[float]:
     """Literals of its methods and of functions within them, those of ``run`` first."""
     own = [member for member in vars(kind).values() if hasattr(member, "__code__")]
     for member in sorted(own, key=lambda each: each.__name__ != "run"):
-        yield from _literals(member.__code__)
+        yield from literals(member.__code__)
 
 
-def _literals(code: CodeType) -> Iterator[float]:
-    for constant in code.co_consts:
+def literals(code: CodeType | None) -> Iterator[float]:
+    """Numbers that some code names, and functions within it; none of no code."""
+    for constant in () if code is None else code.co_consts:
         if isinstance(constant, CodeType):
-            yield from _literals(constant)
+            yield from literals(constant)
         else:
             yield from _numbers(constant)
 

@@ -117,6 +117,8 @@ def null(claim: Claim, curve: object) -> str:
     """What an audit of a claim tests, for its record."""
     if curve is None:
         return "(ε, δ) alone"
+    if hasattr(curve, "rates"):
+        return str(claim)
     return f"the {'plan' if claim.risk is None else 'claim'}'s whole curve δ(ε)"
 
 

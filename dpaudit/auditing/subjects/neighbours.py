@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+import heapq
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any, Unpack
 
 import numpy as np
 
 from dpaudit.auditing.distinguishing.choosing import choose_score, first_scores
 from dpaudit.auditing.distinguishing.experiment import (
+    Both,
     Chunk,
     Experiment,
     OneSidedError,
     Release,
+    Side,
     Stage,
 )
 from dpaudit.auditing.execution import DEFAULTS, Execution, ExecutionFields
@@ -31,6 +34,9 @@ __all__ = [
 
 CLOSE = 0.15
 """Promises that differ by less are taken for equal; the earlier pair is chosen."""
+KEPT = 6
+"""Pairs around which others are tried, and which are compared once more."""
+ROUNDS, LOOKS = 4, 300
 BEYOND = 10.0
 """How far beyond a clip its effect is probed, in units of the clip."""
 
@@ -157,12 +163,14 @@ class Search:
         seed: of the experiment; the attack on fresh runs goes on with it.
         runs: runs a side that were spent on the search.
         promises: the lower bound to be expected of each candidate; None where it was refused.
+        one_sided: how many pairs the code failed on at one end alone.
     """
 
     pair: AuditPair
     seed: int
     runs: int
     promises: tuple[float | None, ...]
+    one_sided: int = 0
 
 
 def search_pairs(
@@ -170,10 +178,11 @@ def search_pairs(
     pairs: Sequence[AuditPair],
     *,
     delta: float = 0.0,
+    moved: Callable[[AuditPair, np.random.Generator], AuditPair] | None = None,
     execution: Execution = DEFAULTS,
     **fields: Unpack[ExecutionFields],
 ) -> Search:
-    """The most promising of several pairs, by a short pilot on each.
+    """The most promising of several pairs, by a short pilot on each, and of others around them.
 
     The pair is chosen on runs that are not used again, so the attack that follows spends no error
     rate on the search.
@@ -182,8 +191,9 @@ def search_pairs(
         release: the code under attack.
         pairs: candidates; one that the code refuses is passed over.
         delta: at which ε will be bounded.
+        moved: makes another pair of a good one; as many are tried as the runs allow.
         execution: of the attack that will follow. The search spends about a tenth of its runs in
-            all, in this process.
+            all, in this process; with ``moved`` about as many.
         fields: fields of ``execution`` to replace, such as ``runs=2_000, seed=1``.
 
     Raises:
@@ -195,26 +205,73 @@ def search_pairs(
     seed, runs = execution.known_seed(), execution.runs
     if len(pairs) == 1:
         return Search(pairs[0], seed, 0, (None,))
-    each = max(20, min(2000, runs // (10 * len(pairs))))
-    promises: list[float | None] = []
+    each = max(20, min(2000, runs // (10 * len(pairs) if moved is None else LOOKS)))
+    look = _Looks(release, delta, execution.updated({"seed": seed}))
+    promises = look.at(pairs, each)
+    if not look.good:
+        assert look.refusal is not None
+        raise look.refusal
+    rng, left = np.random.default_rng(seed), (runs // each - len(pairs)) // ROUNDS
+    for _ in range(ROUNDS if moved is not None and left > 0 else 0):
+        near = [pair for _, _, pair in heapq.nlargest(KEPT, look.good)]
+        look.at([moved(near[int(rng.integers(len(near)))], rng) for _ in range(left)], each)  # type: ignore[misc]
+    if len(look.good) > KEPT:  # those that chance made the best are looked at once more
+        best = sorted(heapq.nlargest(KEPT, look.good), key=lambda one: -one[1])
+        look.good = []
+        look.at([pair for _, _, pair in best], 4 * each)
+        look.good = look.good or best
+    enough = max(look.good)[0] - CLOSE
+    pair = next(pair for promise, _, pair in look.good if promise >= enough)
+    return Search(pair, seed, look.runs, tuple(promises), look.one_sided)
+
+
+@dataclass
+class _Looks:
+    """Short pilots on pairs, and those that the code took: promise, −number, pair."""
+
+    release: Release
+    delta: float
+    execution: Execution
+    runs: int = 0
+    number: int = 0
+    one_sided: int = 0
     refusal: DpAuditError | None = None
-    for number, pair in enumerate(pairs):
-        experiment = Experiment.of(release, pair, execution.updated({"seed": seed}))
-        chunk = Chunk(Stage.SEARCH, number, 0, each)
-        try:
-            x, x_prime = experiment.both(chunk)
-        except (InputError, OneSidedError) as error:
-            refusal = error
-            promises.append(None)
-            continue
-        choice = choose_score(
-            first_scores(x), x, x_prime, delta, test_runs=runs, confidence=execution.confidence
-        )
-        promises.append(choice.promise)
-    tried = [number for number, promise in enumerate(promises) if promise is not None]
-    if not tried:
-        assert refusal is not None
-        raise refusal
-    enough = max(promise for promise in promises if promise is not None) - CLOSE
-    best = next(number for number in tried if (promises[number] or 0.0) >= enough)
-    return Search(pairs[best], seed, each * len(tried), tuple(promises))
+    good: list[tuple[float, int, AuditPair]] = field(default_factory=list)
+
+    def at(self, pairs: Sequence[AuditPair], each: int) -> list[float | None]:
+        """What they promise; None where they are refused."""
+        plain = vars(Experiment.of(self.release, pairs[0], self.execution))
+        promises: list[float | None] = []
+        with _Several(**plain, pairs=tuple(pairs), first=self.number).drawing() as draw:
+            for pair in pairs:
+                promise = None
+                try:
+                    both = draw(Chunk(Stage.SEARCH, self.number, 0, each))
+                    promise = self._promise(both)
+                    self.good.append((promise, -self.number, pair))
+                    self.runs += each
+                except (InputError, OneSidedError) as error:
+                    self.refusal = error
+                    self.one_sided += isinstance(error, OneSidedError)
+                promises.append(promise)
+                self.number += 1
+        return promises
+
+    def _promise(self, both: Both) -> float:
+        runs, confidence = self.execution.runs, self.execution.confidence
+        scores = first_scores(both[0])
+        return choose_score(
+            scores, *both, self.delta, test_runs=runs, confidence=confidence
+        ).promise
+
+
+@dataclass(frozen=True)
+class _Several(Experiment):
+    """Runs on several pairs in the same children: one for each chunk, from ``first`` on."""
+
+    pairs: tuple[AuditPair, ...] = ()
+    first: int = 0
+
+    def outputs(self, side: Side, chunk: Chunk) -> Any:
+        own = replace(self, pair=self.pairs[chunk.number - self.first])
+        return Experiment.outputs(own, side, chunk)

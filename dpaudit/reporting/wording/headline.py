@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from dpaudit.certificate import AuditRecord, Certificate, Claim, Scope, Severity, Standing, Verdict
 from dpaudit.certificate.findings import float_samplers
 from dpaudit.certificate.verdicts import beyond_proof, contradicting
+from dpaudit.mechanisms import Opaque
 from dpaudit.numbers import confidence, down, percent, plain, up
 from dpaudit.reporting.curves import best_odds, proved_points
 from dpaudit.reporting.wording import words
@@ -63,6 +64,8 @@ def headline(certificate: Certificate) -> Headline:
         Verdict.UNPROVEN: _unproven,
         Verdict.REFUTED: _refuted,
     }[certificate.verdict]
+    if _of_audits_alone(certificate):
+        return _headline_of_audits(certificate, odds)
     sentence, details = write(certificate, odds)
     meaning = (
         f"“You” are whoever stands behind one {certificate.plan.unit}; whoever stands behind "
@@ -77,6 +80,38 @@ def headline(certificate: Certificate) -> Headline:
         open_points=_open_points(certificate),
         odds=odds,
     )
+
+
+def _of_audits_alone(certificate: Certificate) -> bool:
+    """Whether attacks on a claim without a plan, a proof or a rehearsal are all that there is."""
+    opaque = all(isinstance(each.mechanism, Opaque) for each in certificate.plan.invocations)
+    nothing = certificate.guarantee is None and certificate.rehearsal is None
+    attacked = certificate.claim is not None and bool(certificate.audits)
+    return opaque and nothing and attacked and certificate.subject.code_hash is None
+
+
+def _headline_of_audits(certificate: Certificate, odds: Odds) -> Headline:
+    """What was attacked, which claim, with which result, and what would have been found."""
+    refuting, verdict = strongest_refutation(certificate), certificate.verdict
+    shown = refuting or max(certificate.audits, key=lambda audit: audit.runs)
+    sentence = (
+        f"An attack of {shown.runs} runs on each of two neighbouring data sets "
+        f"{'refutes' if refuting else 'does not refute'} the claim that "
+        f"{certificate.subject.name} keeps to {_stated(certificate)}."
+    )
+    if refuting:
+        details = [f"It shows {_shown(shown, certificate.claim)}."]
+        details.append(_promise(odds, "cannot be relied on"))
+    else:
+        details = [shown.power] if shown.power else []
+        details.append("This is no proof: other data, or another attack, may show more.")
+    details.append("Nothing else is known of it: there is no plan that could be proved.")
+    label, points = "Refuted" if refuting else "Not refuted", _open_points(certificate)
+    return Headline(verdict, label, _SIGNS[verdict], sentence, tuple(details), points, odds)
+
+
+def _stated(certificate: Certificate) -> str:
+    return "" if certificate.claim is None else words.stated(certificate.claim)
 
 
 def _label(certificate: Certificate) -> str:
@@ -246,10 +281,13 @@ def _refuted(certificate: Certificate, odds: Odds) -> tuple[str, list[str]]:
 
 def _shown(audit: AuditRecord, claim: Claim | None) -> str:
     tested, at = plain(audit.claim_epsilon), f"at δ = {plain(audit.delta)}"
+    exceeded = f"ε = {tested} {at}" if claim is None or claim.risk is None else f"{claim}"
     claimed = tested if claim is None or claim.risk is not None else plain(claim.epsilon)
+    sure = "" if audit.confidence is None else f" (confidence {confidence(audit.confidence)})"
     if audit.epsilon_lower is None:
-        return f"that ε = {tested} {at} is exceeded"
+        return f"that {exceeded} is exceeded"
+    if audit.refuted and audit.epsilon_lower <= audit.claim_epsilon:  # by a curve or by rates
+        return f"that {exceeded} and what follows from it is exceeded{sure}"
     unbounded = audit.epsilon_lower == math.inf
     found = "no finite ε holds" if unbounded else f"ε is at least {down(audit.epsilon_lower)}"
-    sure = "" if audit.confidence is None else f" (confidence {confidence(audit.confidence)})"
     return f"that {found} {at}, where at most {claimed} is claimed{sure}"

@@ -224,7 +224,13 @@ def spaced(name: str) -> str:
 def commands(certificate: Certificate) -> tuple[str, ...]:
     """What recomputes the certificate, as lines for a shell."""
     subject, proved = certificate.subject, certificate.guarantee
-    line = ["dpaudit", "certify", subject.name, *_settings(subject.configuration)]
+    named = [subject.name, *_settings(subject.configuration)]
+    functions = [audit for audit in certificate.audits if "target" in audit.details]
+    if functions and subject.code_hash is None:  # a function has no plan but that of a file
+        if "plan" not in functions[0].details:
+            return ("dpaudit verify certificate.json",)
+        named = [str(functions[0].details["plan"])]
+    line = ["dpaudit", "certify", *named]
     if proved is not None:
         line += ["--delta", repr(proved.delta), "--accountant", str(proved.accountant)]
     elif certificate.claim is not None:
@@ -242,8 +248,10 @@ def replay_command(certificate: Certificate, audit: AuditRecord) -> str | None:
     if sum(map(len, texts)) > _LONGEST_PAIR:
         return None
     subject = certificate.subject
-    line = ["dpaudit", "audit", subject.name, "--pair", *texts]
+    command = ["--command"] if audit.details.get("target") == "command" else []
+    line = ["dpaudit", "audit", *command, subject.name, "--pair", *texts]
     line += _tested(certificate.claim, audit)
+    line += _of_function(audit.details)
     line += ["--runs", str(audit.runs)] if audit.runs else []
     line += [] if audit.confidence is None else ["--confidence", repr(audit.confidence)]
     line += [*_settings(subject.configuration)]
@@ -253,11 +261,28 @@ def replay_command(certificate: Certificate, audit: AuditRecord) -> str | None:
 
 def _tested(claim: Claim | None, audit: AuditRecord) -> list[str]:
     """What an audit tests: a claim of a risk, which may be more than one (ε, δ), or these."""
+    if "plan" in audit.details:
+        return ["--plan", str(audit.details["plan"]), "--delta", repr(audit.delta)]
     tested = (audit.claim_epsilon, audit.delta)
     if claim is None or claim.risk is None or tested != (claim.epsilon, claim.delta):
         return ["--epsilon", repr(tested[0]), "--delta", repr(tested[1])]
     stated = claim.risk.to_dict().items()
     return ["--claim", ", ".join(f"{name} = {inline(value)}" for name, value in stated)]
+
+
+def _of_function(details: Mapping[str, Any]) -> Iterator[str]:
+    """What the command says of a function beside its claim."""
+    if "target" not in details:
+        return
+    if "plan" not in details:
+        relation = details.get("relation")
+        shown = relation if isinstance(relation, str) else files.canonical_json(relation)
+        yield from ("--unit", str(details.get("unit")), "--relation", shown)
+    if "own_randomness" in details:
+        yield "--own-randomness"
+    arguments = details.get("arguments")
+    for name, value in sorted(arguments.items()) if isinstance(arguments, Mapping) else ():
+        yield from ("--arg", f"{name}={files.canonical_json(value)}")
 
 
 def _settings(configuration: Mapping[str, Any]) -> list[str]:

@@ -19,7 +19,8 @@ from dpaudit.certificate import (
     certify,
     verify,
 )
-from dpaudit.certificate.risk import RISKS, PointsCurve
+from dpaudit.certificate.claimed_points import PointsCurve
+from dpaudit.certificate.risk import RISKS
 from dpaudit.certificate.verdicts import contradicts
 from dpaudit.errors import InputError
 from dpaudit.mechanisms import ApproximateBlackBox, Gaussian

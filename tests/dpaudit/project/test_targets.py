@@ -1,6 +1,7 @@
 """What a command line names: settings, subjects and functions, and what it says of wrong ones."""
 
 import math
+import sys
 from dataclasses import dataclass
 
 import pytest
@@ -106,3 +107,95 @@ def test_a_plan_that_fails_says_why(tmp_path):
     (tmp_path / "bad_plan.py").write_text(code)
     with pytest.raises(InputError, match=r"KeyError at bad_plan.py:4: 'x'"):
         targets.find_target(f"{tmp_path}/bad_plan.py:Bad", {})
+
+
+METHODS = """
+from dataclasses import dataclass
+import numpy as np
+import beside_it
+
+@dataclass(frozen=True)
+class Shifted:
+    by: float = 1.0
+    def release(self, data):
+        import beside_it as again
+        return data + self.by + again.MORE
+
+class Plain:
+    def release(self, data):
+        return data + beside_it.MORE
+    @staticmethod
+    def alone(data):
+        return data
+    class Inner:
+        def release(self, data):
+            return -data
+
+class Needs:
+    def __init__(self, what):
+        self.what = what
+    def release(self, data):
+        return data
+
+class Fails(Plain):
+    def __init__(self):
+        raise OSError("no disk")
+"""
+
+
+@pytest.fixture
+def methods(tmp_path, monkeypatch):
+    known = set(sys.modules)
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    monkeypatch.setattr(targets, "FOLDERS", set())
+    for number in (1, 2):
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        (folder / "methods.py").write_text(METHODS)
+        (folder / "beside_it.py").write_text(f"MORE = {number}00")
+    yield tmp_path
+    for name in set(sys.modules) - known:
+        del sys.modules[name]
+
+
+def test_methods_of_an_instance(methods):
+    def called(name, settings=None):
+        return targets.load_function(f"{methods}/1/methods.py:{name}", settings)(5)
+
+    assert called("Shifted.release") == 106
+    assert called("Shifted.release", {"by": 3.0}) == 108
+    assert called("Plain.release") == 105
+    assert called("Plain.alone") == 5
+    assert called("Plain.Inner.release") == -5
+
+
+def test_siblings_are_those_of_the_own_folder(methods):
+    one, two = (
+        targets.load_function(f"{methods}/{number}/methods.py:Plain.release") for number in (1, 2)
+    )
+    assert (one(0), two(0)) == (100, 200)
+
+
+@pytest.mark.parametrize(
+    ("name", "settings", "message"),
+    [
+        ("Shifted.release", {"of": 1}, "no field 'of'; its fields are by"),
+        ("Plain.release", {"of": 1}, "no field 'of'; its fields are none"),
+        ("Needs.release", {}, "cannot be made with .*what"),
+        ("Fails.release", {}, "raised OSError"),
+        ("Plain", {}, "is a class and no subject; give a method of it"),
+        ("Plain.alone", {"x": 1}, "--set is given for the function"),
+        ("Plain.nothing", {}, "has no 'Plain.nothing'"),
+    ],
+)
+def test_what_is_no_method(methods, name, settings, message):
+    with pytest.raises(InputError, match=message) as caught:
+        targets.load_function(f"{methods}/1/methods.py:{name}", settings)
+    assert "\n" not in str(caught.value)
+
+
+def test_functions_and_subjects_of_modules():
+    assert targets.find_function("examples:Answers", {}) is None
+    assert targets.find_function("math:sqrt", {}) is math.sqrt
+    with pytest.raises(InputError, match="is a subject"):
+        targets.load_function("examples:Answers")

@@ -37,6 +37,14 @@ class Watched(Answers):
 def watched(data, rng):
     remember()
     return data + rng.laplace()
+
+
+@dataclass(frozen=True)
+class Owner:
+    by: float = 1.0
+
+    def watched(self, data, rng):
+        return self.by * watched(data, rng)
 """
 
 
@@ -56,6 +64,9 @@ class TestWay:
             ["watched_code:Watched"],
             ["watched_code:Watched", "--pair", "2", "-2"],
             ["watched_code.py:watched", "--pair", "0", "1", "--epsilon", "1"],
+            ["watched_code:watched", "--epsilon", "1"],
+            ["watched_code:watched", "--pair", "0", "1", "--epsilon", "1"],
+            ["watched_code:Owner.watched", "--pair", "0", "1", "--epsilon", "1", "--set", "by=2"],
         ],
     )
     def test_eight_modules_at_most_lead_to_any_run(self, module, words, capsys):
@@ -96,7 +107,7 @@ class TestTarget:
         outcome = audit_target(
             f"{module}.py:watched", (), ("0", "1"), 1.0, execution=Execution(runs=300, seed=1)
         )
-        assert outcome.target is None
+        assert outcome.target.subject is None
         (invocation,) = outcome.certificate().plan.invocations
         assert invocation.mechanism.kind == "opaque"
 
@@ -104,7 +115,6 @@ class TestTarget:
         ("arguments", "message"),
         [
             (("plan.toml",), "a plan file has no code to attack"),
-            (("watched_code.py:watched",), "--pair is missing"),
             (("watched_code.py:watched", (), ("0", "1")), "--epsilon is missing"),
             (("watched_code.py:watched", (), ("0", "1"), -1.0), "epsilon is -1"),
             (("watched_code.py:watched", (), ("0", "1"), 1.0, 2.0), "delta is 2"),

@@ -8,8 +8,9 @@ from dpaudit import (
     Claim,
     Verdict,
 )
-from dpaudit.certificate import Rehearsal, SubjectRecord, certify
+from dpaudit.certificate import AuditRecord, Rehearsal, SubjectRecord, certify
 from dpaudit.reporting.wording.headline import headline, strongest_refutation
+from dpaudit.workflow.functions import hypothesis
 
 
 def test_certified(certificates):
@@ -69,6 +70,41 @@ def test_each_kind_of_claim_is_told_in_its_own_numbers(certificates):
     assert "promises that" in headline(beyond).sentence
     assert "at most 60 %, but the proof allows 69.7 %" in headline(beyond).sentence
     assert "curve" not in " ".join(headline(certificates["bare"]).details)
+
+
+def attacked(claim, **changes):
+    """A function that was attacked, and of which nothing else is known."""
+    given = {"epsilon_lower": 0.5, "refuted": False, "power": "Noise 20 % smaller would be found."}
+    facts = {"claim_epsilon": claim.epsilon, "delta": claim.delta, **given, **changes}
+    about = {"confidence": 0.95, "runs": 500, "event": None, "seed": 1, "pair": [0, 1]}
+    record = AuditRecord(method="threshold", **facts, **about)
+    return certify(
+        hypothesis(SubjectRecord("code.py:f"), claim).target.plan,
+        subject=SubjectRecord("code.py:f"),
+        claim=claim,
+    ).with_audits([record])
+
+
+def test_an_audit_alone_is_headed_by_what_was_attacked():
+    said = headline(attacked(Claim(1.0)))
+    assert said.label == "Not refuted"
+    assert said.sentence == (
+        "An attack of 500 runs on each of two neighbouring data sets does not refute the claim "
+        "that code.py:f keeps to ε = 1, δ = 0."
+    )
+    assert said.details[0] == "Noise 20 % smaller would be found."
+    assert "certainty" not in " ".join([said.sentence, *said.details])
+    said = headline(attacked(Claim(1.0), epsilon_lower=1.5, refuted=True))
+    assert said.label == "Refuted"
+    assert "two neighbouring data sets refutes the claim that code.py:f" in said.sentence
+    assert said.details[0].startswith("It shows that ε is at least 1.5 at δ = 0")
+
+
+def test_what_a_whole_curve_refutes_is_not_told_by_a_bound_below_it():
+    said = headline(attacked(Claim.of(mu=1.0), refuted=True))
+    assert said.details[0] == (
+        "It shows that μ = 1 and what follows from it is exceeded (confidence 95 %)."
+    )
 
 
 def test_without_a_claim(certificates):
