@@ -78,7 +78,11 @@ def audit(
     ] = None,
     relation: Annotated[
         str | None,
-        typer.Option("--relation", metavar="KIND", help="Which data sets it takes for neighbours."),
+        typer.Option(
+            "--relation",
+            metavar="KIND",
+            help="Which data sets are neighbours; each: every number of a list may move by 1.",
+        ),
     ] = None,
     runs: Annotated[
         int | None,

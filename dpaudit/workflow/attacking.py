@@ -32,6 +32,7 @@ from dpaudit.project.targets import (
 )
 from dpaudit.workflow.certifying import certified
 from dpaudit.workflow.functions import (
+    EACH,
     Hypothesis,
     candidates,
     hypothesis,
@@ -153,7 +154,7 @@ def audit_target(
         release = BlackBox(function, arguments=parse_arguments(arguments))
         told: dict[str, Any] = {}
         if neighbours is None:
-            pairs, moved, told = candidates(release, about, data)
+            pairs, moved, told = candidates(release, about, data, each=relation == EACH)
             own = execution.own_randomness or not release.takes_rng
             limits = execution.updated({"own_randomness": own})
             at, limited = about.claim.delta, release.within(execution.timeout)

@@ -42,7 +42,10 @@ __all__ = ["Hypothesis", "candidates", "hypothesis", "parse_relation", "told_of"
 Moved: TypeAlias = Callable[[AuditPair, np.random.Generator], AuditPair]
 MOST_PAIRS = 60
 CONSTANTS = 8
-EACH = "each number may move by 1; give --relation or --pair if that is not what neighbours are"
+EACH = "each"
+"""In place of a relation: every number may move by 1, as answers to queries do."""
+ONE_MOVES = "one number moves by 1; if all may, as answers to queries do, give --relation each"
+ALL_MOVE = "each number may move by 1"
 
 
 @dataclass(frozen=True)
@@ -124,7 +127,7 @@ def _by_plan(record: SubjectRecord, path: str, delta: float | None) -> Hypothesi
 
 
 def parse_relation(text: str | None) -> Relation | None:
-    """A relation by its kind, or as JSON with its parameters; None where there is no text.
+    """A relation by its kind, or as JSON with its parameters; None where there is none.
 
     >>> str(parse_relation("add-remove")), parse_relation('{"kind": "metric-ball", "radius": 2}')
     ('add-remove', MetricBall(radius=2.0))
@@ -132,7 +135,7 @@ def parse_relation(text: str | None) -> Relation | None:
     Raises:
         InputError: if there is no such relation.
     """
-    if text is None:
+    if text is None or text == EACH:
         return None
     given = files.parse_json(text, what="--relation") if text.startswith("{") else text
     with tables.exemplified('--relation add-remove, or \'{"kind": "metric-ball", "radius": 2}\''):
@@ -140,7 +143,7 @@ def parse_relation(text: str | None) -> Relation | None:
 
 
 def candidates(
-    release: BlackBox, about: Hypothesis, data: str | None
+    release: BlackBox, about: Hypothesis, data: str | None, *, each: bool = False
 ) -> tuple[list[AuditPair], Moved | None, dict[str, Any]]:
     """Neighbours of some data, or patterns of numbers.
 
@@ -148,6 +151,7 @@ def candidates(
         release: the code under attack.
         about: says which data sets are neighbours; its unit is the column with a row's owner.
         data: a file; its neighbours hold values that occur in it.
+        each: whether all numbers of a pattern may move; without a relation, one does.
 
     Returns:
         The pairs, what makes others of good ones, and what is told of them.
@@ -162,8 +166,9 @@ def candidates(
     constants = islice(literals(getattr(release.function, "__code__", None)), CONSTANTS)
     # Moved, a missing or a zeroed entry would be another size.
     moved = None if isinstance(relation, AddRemove | ZeroOut) else around
-    told = {} if relation is not None else {"neighbours": EACH}
-    return list(patterns(relation, constants)), moved, told
+    told = {} if relation is not None else {"neighbours": ALL_MOVE if each else ONE_MOVES}
+    near = relation if each else relation or ReplaceOne()
+    return list(patterns(near, constants)), moved, told
 
 
 def told_of(found: Search) -> dict[str, Any]:

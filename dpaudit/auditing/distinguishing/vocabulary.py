@@ -123,7 +123,11 @@ class Vocabulary:
 
     def __call__(self, outputs: Sequence[Any]) -> Floats:
         """Outputs as rows, shape (n, columns)."""
-        return self._rows(map(canonical, outputs))[:, list(self.kept)]
+        return self.rows(map(canonical, outputs))
+
+    def rows(self, outputs: Iterable[Form]) -> Floats:
+        """The same of their forms."""
+        return self._rows(outputs)[:, list(self.kept)]
 
     def _rows(self, outputs: Iterable[Form]) -> Floats:
         rows = np.array([self._row(form) for form in outputs])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from typing import Any, Unpack
 
@@ -15,10 +16,14 @@ from dpaudit.auditing.distinguishing.experiment import (
     Chunk,
     Experiment,
     OneSidedError,
+    OneSideNotPlainError,
     Release,
     Side,
     Stage,
 )
+from dpaudit.auditing.distinguishing.outputs import NotPlainError
+from dpaudit.auditing.distinguishing.scores import Score
+from dpaudit.auditing.distinguishing.vocabulary import Vocabulary, forms
 from dpaudit.auditing.execution import DEFAULTS, Execution, ExecutionFields
 from dpaudit.errors import DpAuditError, InputError
 from dpaudit.mechanisms import Mechanism, Norm
@@ -240,14 +245,21 @@ class _Looks:
 
     def at(self, pairs: Sequence[AuditPair], each: int) -> list[float | None]:
         """What they promise; None where they are refused."""
-        plain = vars(Experiment.of(self.release, pairs[0], self.execution))
+        known = vars(Experiment.of(self.release, pairs[0], self.execution))
+        plain = _Several(**known, pairs=tuple(pairs), first=self.number)
         promises: list[float | None] = []
-        with _Several(**plain, pairs=tuple(pairs), first=self.number).drawing() as draw:
+        with ExitStack() as stack:
+            draw, draw_forms = stack.enter_context(plain.drawing()), None
             for pair in pairs:
-                promise = None
+                promise, chunk = None, Chunk(Stage.SEARCH, self.number, 0, each)
                 try:
-                    both = draw(Chunk(Stage.SEARCH, self.number, 0, each))
-                    promise = self._promise(both)
+                    try:
+                        promise = self._promise(draw(chunk), first_scores)
+                    except (NotPlainError, OneSideNotPlainError) as error:
+                        if draw_forms is None:
+                            encoded = replace(plain, one_by_one=True, encoder=forms)
+                            draw_forms = stack.enter_context(encoded.drawing())
+                        promise = self._promise(*_encoded(draw_forms(chunk), error))
                     self.good.append((promise, -self.number, pair))
                     self.runs += each
                 except (InputError, OneSidedError) as error:
@@ -257,12 +269,23 @@ class _Looks:
                 self.number += 1
         return promises
 
-    def _promise(self, both: Both) -> float:
+    def _promise(self, both: Both, scores: Callable[[Any], Sequence[Score]]) -> float:
         runs, confidence = self.execution.runs, self.execution.confidence
-        scores = first_scores(both[0])
         return choose_score(
-            scores, *both, self.delta, test_runs=runs, confidence=confidence
+            scores(both[0]), *both, self.delta, test_runs=runs, confidence=confidence
         ).promise
+
+
+def _encoded(
+    both: tuple[Any, Any], reason: DpAuditError
+) -> tuple[Both, Callable[[Any], Sequence[Score]]]:
+    """Rows of the second half of outputs of any kind, in columns that the first half chooses."""
+    if all(form.failed for side in both for form in side):
+        raise InputError(str(reason))
+    half = len(both[0]) // 2
+    vocabulary = Vocabulary.of(*(side[:half] for side in both))
+    x, x_prime = (vocabulary.rows(side[half:]) for side in both)
+    return (x, x_prime), lambda _: vocabulary.scores
 
 
 @dataclass(frozen=True)

@@ -173,6 +173,12 @@ def fails(x, rng):
         raise ValueError
     return x + rng.laplace()
 
+def keys(x, rng):
+    return {"near": x + rng.laplace(), **({"far": True} if x > 4.5 else {})}
+
+def added(numbers, rng):
+    return sum(numbers) + rng.laplace()
+
 def words(text, rng):
     return len(text.split())
 """
@@ -197,7 +203,7 @@ class TestNeighbours:
         assert wrong.exit_code == 1
         x = wrong.record.pair["x"]
         assert any(3.6 < end < 6 for end in (x, x + 1))
-        assert "number may move by 1" in wrong.record.details["neighbours"]
+        assert "one number moves by 1" in wrong.record.details["neighbours"]
         assert "refused" in wrong.record.details["why_this_pair"]
 
     def test_a_right_function_is_not_refuted(self, hunted):
@@ -206,13 +212,20 @@ class TestNeighbours:
             execution = Execution(runs=2000, seed=seed, confidence=1 - 1e-6)
             assert hunted("first", execution=execution).exit_code == 0
 
-    def test_a_failure_at_one_end_alone_is_told(self, hunted):
+    def test_a_failure_at_one_end_alone_is_an_answer_like_any_other(self, hunted):
         outcome = hunted("fails", execution=RUNS)
-        assert outcome.exit_code == 2
-        assert "at one end alone, which tells" in outcome.record.details["why_this_pair"]
+        assert outcome.exit_code == 1
+        assert "raises ValueError" in outcome.record.event
+
+    def test_a_dictionary_is_searched_too_and_a_right_sum_stays(self, hunted):
+        wrong = hunted("keys", execution=RUNS)
+        assert wrong.exit_code == 1
+        assert "output['far']" in wrong.record.event
+        assert hunted("added", execution=RUNS).exit_code == 0
+        assert hunted("added", execution=RUNS, relation="each").exit_code == 1
 
     def test_a_sparse_vector_without_noise_on_its_answers(self, hunted):
-        wrong = hunted("vector", execution=RUNS)
+        wrong = hunted("vector", execution=RUNS, relation="each")
         assert wrong.exit_code == 1
         assert len(wrong.record.pair["x"]) > 1
 
