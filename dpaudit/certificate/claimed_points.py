@@ -12,8 +12,6 @@ from numpy.typing import ArrayLike
 from dpaudit.accounting import Composition, CurvePoint, Interval
 from dpaudit.mechanisms.rounding import up
 
-__all__ = ["PointsCurve", "RatesCurve"]
-
 
 @dataclass(frozen=True)
 class PointsCurve(Composition):

@@ -17,8 +17,6 @@ from dpaudit.cli.options import (
     whole_number,
 )
 
-__all__ = ["audit"]
-
 
 def audit(
     subject: Annotated[

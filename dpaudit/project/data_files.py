@@ -14,8 +14,6 @@ from dpaudit import files
 from dpaudit.errors import InputError
 from dpaudit.extras import needed
 
-__all__ = ["read_data"]
-
 LARGEST = 10**9
 
 

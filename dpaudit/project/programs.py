@@ -12,8 +12,6 @@ from typing import Any, Self
 from dpaudit.errors import InputError
 from dpaudit.validate import shown
 
-__all__ = ["Program", "ProgramError"]
-
 
 class ProgramError(Exception):
     """A program ended with another exit status than 0."""

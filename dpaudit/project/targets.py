@@ -28,21 +28,6 @@ from dpaudit.project.sources import code_hash
 from dpaudit.project.subject import Subject
 from dpaudit.validate import shown
 
-__all__ = [
-    "FOLDERS",
-    "Target",
-    "configuration",
-    "find_function",
-    "find_subject",
-    "find_target",
-    "is_subject",
-    "load_function",
-    "parse_arguments",
-    "parse_claim",
-    "parse_settings",
-    "registered_subjects",
-]
-
 ENTRY_POINTS = "dpaudit.subjects"
 FOLDERS: set[str] = set()
 """Of files that were loaded: what lies there is found by this process alone."""

@@ -42,8 +42,6 @@ from dpaudit.workflow.functions import (
 from dpaudit.workflow.rehearsing import rehearsed
 from dpaudit.workflow.through_run import audit_run
 
-__all__ = ["AuditOutcome", "audit_target"]
-
 
 @dataclass(frozen=True)
 class AuditOutcome:

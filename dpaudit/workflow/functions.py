@@ -37,8 +37,6 @@ from dpaudit.project.data_files import read_data
 from dpaudit.project.plan_file import read_plan_file
 from dpaudit.project.targets import Target
 
-__all__ = ["Hypothesis", "candidates", "hypothesis", "parse_relation", "told_of"]
-
 Moved: TypeAlias = Callable[[AuditPair, np.random.Generator], AuditPair]
 MOST_PAIRS = 60
 CONSTANTS = 8

@@ -23,8 +23,6 @@ from dpaudit.project.entries import AuditEntry, SubjectEntry
 from dpaudit.project.targets import Target, load_function
 from dpaudit.workflow.through_run import audit_run
 
-__all__ = ["with_planned_audits"]
-
 
 def with_planned_audits(
     certificate: Certificate, target: Target, entry: SubjectEntry

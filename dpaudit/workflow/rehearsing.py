@@ -18,8 +18,6 @@ from dpaudit.project.foreign import foreign
 from dpaudit.project.targets import Target
 from dpaudit.workflow.replaying import replay_command
 
-__all__ = ["rehearsed", "rehearsed_on", "with_rehearsal"]
-
 
 def with_rehearsal(
     certificate: Certificate,

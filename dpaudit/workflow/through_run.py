@@ -20,8 +20,6 @@ from dpaudit.plan import Invocation
 from dpaudit.project import AuditPair, Execution, Move, Subject
 from dpaudit.project.foreign import foreign
 
-__all__ = ["SECONDS", "audit_run"]
-
 SECONDS = 120.0
 """What draws take, about, where their number is not chosen."""
 FEWEST = 60

@@ -11,8 +11,6 @@ from dpaudit.auditing.distinguishing.dependence import some_columns
 from dpaudit.auditing.distinguishing.experiment import Chunk, Experiment, Side, Stage
 from dpaudit.errors import InconclusiveError
 
-__all__ = ["batches_are_runs"]
-
 ERROR = 1e-6
 """Chance of an alarm about batches that are as they should be."""
 FEWEST_SINGLE, MOST_SINGLE = 40, 200

@@ -17,8 +17,6 @@ from dpaudit.errors import InputError
 from dpaudit.fields import Checked, Positive
 from dpaudit.validate import shown
 
-__all__ = ["BlackBox"]
-
 _PLACE_ONLY = Parameter.POSITIONAL_ONLY
 _VARIADIC = (Parameter.VAR_POSITIONAL, Parameter.VAR_KEYWORD)
 

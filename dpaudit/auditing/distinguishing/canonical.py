@@ -19,8 +19,6 @@ from numpy.typing import NDArray
 
 from dpaudit.auditing.distinguishing.outputs import EXACT, Raised
 
-__all__ = ["Block", "Form", "canonical", "entry_name"]
-
 Floats = NDArray[np.float64]
 Block = tuple[str, tuple[int, ...]]
 """A label, and the shape of what lies along the first axis."""

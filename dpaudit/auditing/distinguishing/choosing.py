@@ -23,8 +23,6 @@ from dpaudit.auditing.evidence.events import choose_event, expected_lower_bound
 from dpaudit.auditing.evidence.types import Event
 from dpaudit.errors import InputError
 
-__all__ = ["Choice", "choose_score", "first_scores"]
-
 Floats = NDArray[np.float64]
 
 ADVANTAGE = 0.15  # by which the promise of a later score must be better

@@ -6,8 +6,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import IntEnum
 
-__all__ = ["Chunk", "Side", "Stage", "chunks"]
-
 CHUNKS = 64
 """Chunks of a stage, about: enough for any number of workers and a fine journal."""
 LARGEST_CHUNK = 16_384

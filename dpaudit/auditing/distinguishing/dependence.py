@@ -24,8 +24,6 @@ from scipy import stats
 
 from dpaudit.errors import InconclusiveError
 
-__all__ = ["MOST_RUNS", "require_independent", "some_columns"]
-
 Floats = NDArray[np.float64]
 
 ERROR = 3e-7

@@ -14,8 +14,6 @@ from dpaudit.auditing.distinguishing.scores import Score
 from dpaudit.auditing.evidence.events import pilot_size
 from dpaudit.certificate import Claim
 
-__all__ = ["CURVE_SHARE", "Curve", "Design", "chosen_learner", "chosen_scores"]
-
 CURVE_SHARE = 0.9
 """Share of the error rate that goes to the test of the whole curve, where there is one."""
 

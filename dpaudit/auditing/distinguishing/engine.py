@@ -61,8 +61,6 @@ from dpaudit.certificate import AuditRecord, Claim
 from dpaudit.errors import DpAuditError, InputError
 from dpaudit.project import AuditPair
 
-__all__ = ["audit_release"]
-
 Floats = NDArray[np.float64]
 
 WIDE = 2**24

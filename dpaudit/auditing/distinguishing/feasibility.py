@@ -12,8 +12,6 @@ from dpaudit.auditing.evidence.power import fewest_runs
 from dpaudit.certificate import Claim
 from dpaudit.errors import InputError
 
-__all__ = ["require_enough_runs"]
-
 _MOST_RUNS = 10**7
 _STEPS = 64
 _NEVER = 2**63  # e^30 runs and more

@@ -14,8 +14,6 @@ from numpy.typing import NDArray
 from dpaudit.auditing.distinguishing.scores import Score
 from dpaudit.project import AuditPair
 
-__all__ = ["FlaggedScore", "flagged"]
-
 Floats = NDArray[np.float64]
 
 REPEATS = 3

@@ -23,8 +23,6 @@ from dpaudit.auditing.evidence.events import choose_event, expected_lower_bound
 from dpaudit.auditing.evidence.power import power
 from dpaudit.errors import InputError
 
-__all__ = ["Forecast", "power_statement"]
-
 Floats = NDArray[np.float64]
 Both = tuple[Floats, Floats]
 Family = Callable[[float], tuple[float, float]]

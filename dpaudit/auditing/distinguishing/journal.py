@@ -22,8 +22,6 @@ from numpy.typing import NDArray
 from dpaudit import files
 from dpaudit.errors import InputError, JournalError, TamperedError
 
-__all__ = ["TrialJournal"]
-
 FORMAT = "dpaudit-trials/2"
 Both = tuple[NDArray[np.float64], NDArray[np.float64]]
 

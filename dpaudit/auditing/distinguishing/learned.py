@@ -15,8 +15,6 @@ from dpaudit.auditing.distinguishing.screening import ColumnScore, differences
 from dpaudit.errors import UnsupportedError
 from dpaudit.extras import needed
 
-__all__ = ["LearnedScore", "Learner", "learn_scores", "why_none_is_learned"]
-
 Floats = NDArray[np.float64]
 
 Learner: TypeAlias = Callable[[Floats, Floats], Iterable[Score]]

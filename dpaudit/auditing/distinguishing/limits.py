@@ -16,8 +16,6 @@ from typing import NoReturn, TypeVar
 
 from dpaudit.auditing.children import watched
 
-__all__ = ["TrialTimeoutError", "within_time"]
-
 T = TypeVar("T")
 
 

@@ -18,8 +18,6 @@ from dpaudit.certificate import Claim
 KEPT = 10_000
 """Scores a side that are kept, about."""
 
-__all__ = ["RARE_PILOT", "RARE_SHARE", "AnytimeNull", "CurveNull", "Null", "PointNull"]
-
 Floats = NDArray[np.float64]
 Both = tuple[Floats, Floats]
 Words = Callable[[Event], str | None]

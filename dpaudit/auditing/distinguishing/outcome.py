@@ -17,8 +17,6 @@ from dpaudit.auditing.distinguishing.samples import Sample
 from dpaudit.auditing.distinguishing.scores import Identity, Score, WhiteBox
 from dpaudit.certificate import AuditRecord
 
-__all__ = ["Outcome", "as_json"]
-
 
 @dataclass(frozen=True)
 class Outcome:

@@ -11,19 +11,6 @@ from numpy.typing import NDArray
 
 from dpaudit.errors import DpAuditError, InputError
 
-__all__ = [
-    "EXACT",
-    "NotPlainError",
-    "Plain",
-    "Raised",
-    "as_array",
-    "attempted",
-    "checked_outputs",
-    "copies",
-    "singles",
-    "stacked",
-]
-
 EXACT = 2**53
 """Whole numbers from here on may be rounded by floats."""
 _FLAT = frozenset({int, float, bool, str, bytes, type(None)})

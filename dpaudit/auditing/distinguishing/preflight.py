@@ -11,8 +11,6 @@ from dpaudit.auditing.distinguishing.experiment import Chunk, Experiment, Stage
 from dpaudit.auditing.distinguishing.outputs import NotPlainError
 from dpaudit.errors import InputError
 
-__all__ = ["CHECK_RUNS", "Preflight", "preflight"]
-
 CHECK_RUNS = 4
 """Runs of a look at the code."""
 

@@ -8,8 +8,6 @@ from collections.abc import Iterator
 
 from dpaudit.auditing.execution import Progress
 
-__all__ = ["progress_bar"]
-
 
 @contextlib.contextmanager
 def progress_bar(label: str) -> Iterator[Progress | None]:

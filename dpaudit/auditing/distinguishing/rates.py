@@ -20,8 +20,6 @@ from numpy.typing import NDArray
 from dpaudit.auditing.evidence.joint import joint_p_value
 from dpaudit.auditing.evidence.types import Direction, Event, PairCounts
 
-__all__ = ["RatesNull"]
-
 Floats = NDArray[np.float64]
 
 HITS = 10

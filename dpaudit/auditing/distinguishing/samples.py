@@ -10,8 +10,6 @@ from numpy.typing import NDArray
 
 from dpaudit.auditing.distinguishing.scores import Score, WhiteBox
 
-__all__ = ["Sample"]
-
 Floats = NDArray[np.float64]
 Both = tuple[Floats, Floats]
 

@@ -18,18 +18,6 @@ from dpaudit.errors import InputError
 from dpaudit.mechanisms import Mechanism
 from dpaudit.project import AuditPair
 
-__all__ = [
-    "AtomScore",
-    "FixedScore",
-    "Identity",
-    "LinearScore",
-    "Score",
-    "TranscriptScore",
-    "WhiteBox",
-    "is_scalar",
-    "score_outputs",
-]
-
 Floats = NDArray[np.float64]
 
 

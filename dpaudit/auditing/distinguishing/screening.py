@@ -10,8 +10,6 @@ from numpy.typing import NDArray
 
 from dpaudit.auditing.evidence.types import Event
 
-__all__ = ["ColumnScore", "differences", "scale", "scaled"]
-
 Floats = NDArray[np.float64]
 
 SLAB = 2_000_000

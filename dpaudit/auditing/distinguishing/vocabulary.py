@@ -20,8 +20,6 @@ from numpy.typing import NDArray
 from dpaudit.auditing.distinguishing.canonical import Block, Form, canonical, entry_name
 from dpaudit.auditing.distinguishing.screening import ColumnScore, differences, scale, scaled
 
-__all__ = ["Vocabulary", "digests", "forms"]
-
 Floats = NDArray[np.float64]
 Forms = Sequence[Form]
 

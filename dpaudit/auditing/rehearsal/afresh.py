@@ -23,8 +23,6 @@ from dpaudit.fields import kinds_restored
 from dpaudit.project import Subject
 from dpaudit.project.sources import own_files
 
-__all__ = ["BY_A_COPY", "afresh"]
-
 BY_A_COPY = ", by a new copy of the module"
 """What is added to the recipe of a neighbour on which the copy runs."""
 

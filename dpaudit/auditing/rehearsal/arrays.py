@@ -9,8 +9,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Arrays", "column", "entries", "hashable", "labels_like", "numeric"]
-
 Arrays = Mapping[str, NDArray[Any]]
 
 

@@ -29,8 +29,6 @@ from dpaudit.auditing.rehearsal.arrays import (
 from dpaudit.auditing.rehearsal.frames import PLACE, frame
 from dpaudit.auditing.rehearsal.owners import column_of, shared
 
-__all__ = ["Columns", "whose"]
-
 VALUE = "value"
 KEY = "key"
 ROWS = (None, "row", "record")

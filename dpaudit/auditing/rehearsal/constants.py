@@ -10,8 +10,6 @@ from typing import Any
 
 from dpaudit.plan import Plan
 
-__all__ = ["constants_of", "literals"]
-
 MOST = 12
 _USUAL = (0.0, 1.0)
 

@@ -10,8 +10,6 @@ from dpaudit.auditing.replaying.runs import TEXT, Run
 from dpaudit.certificate import Finding
 from dpaudit.finding_table import FindingTable
 
-__all__ = ["raised", "unwritable"]
-
 _found = FindingTable(__name__)
 
 

@@ -11,8 +11,6 @@ from numpy.typing import NDArray
 
 from dpaudit.auditing.rehearsal.arrays import Arrays, column, entries
 
-__all__ = ["PLACE", "frame"]
-
 PLACE = "\0place"
 """Column of the row of a frame that each row was; its values may have been changed since."""
 VALUE = "value"

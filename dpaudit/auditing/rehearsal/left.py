@@ -18,8 +18,6 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import FrameType
 
-__all__ = ["Left", "importing"]
-
 SETTLE = 0.2
 """Seconds that threads are waited for which code has left behind, once for each thread."""
 

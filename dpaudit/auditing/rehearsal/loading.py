@@ -26,8 +26,6 @@ from dpaudit.certificate import Finding
 from dpaudit.finding_table import FindingTable
 from dpaudit.project import Subject
 
-__all__ = ["kept_by_load", "loading_findings"]
-
 FEWEST = 8
 """Rows, so that those of one unit are few."""
 SECONDS = 2.0

@@ -15,8 +15,6 @@ from dpaudit.certificate import Finding
 from dpaudit.finding_table import FindingTable
 from dpaudit.project import Subject
 
-__all__ = ["model_findings"]
-
 SECONDS = 2.0
 """For the real runs on one side beyond the first ones, and for the draws of the model."""
 FEWEST = 8

@@ -32,8 +32,6 @@ from dpaudit.auditing.rehearsal.sizes import few, inserted, of_sizes
 from dpaudit.plan import AddRemove, MetricBall, Plan, Relation, ReplaceOne
 from dpaudit.project import Move, Subject
 
-__all__ = ["derived", "elsewhere", "moves"]
-
 EVERY = 60
 """So many units are moved one by one, where runs are quick."""
 

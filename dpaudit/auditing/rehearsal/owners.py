@@ -11,8 +11,6 @@ from numpy.typing import NDArray
 
 from dpaudit.auditing.rehearsal.arrays import hashable
 
-__all__ = ["column_of", "shared"]
-
 _ENDING = re.compile(r"(identifier|number|name|hash|uuid|guid|key|num|nr|no|id)s?$")
 _WORD = re.compile(r"[^\W\d_]+")
 SHORT = 3

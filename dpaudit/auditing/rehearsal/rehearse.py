@@ -19,8 +19,6 @@ from dpaudit.plan import Plan
 from dpaudit.project import Subject
 from dpaudit.project.execution import Progress
 
-__all__ = ["MOST", "Rehearsed", "rehearse"]
-
 MOST = 24
 """Neighbours that are tried, unless more are asked for; further ones only where runs are quick."""
 

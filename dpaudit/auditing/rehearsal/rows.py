@@ -11,19 +11,6 @@ from numpy.typing import NDArray
 from dpaudit.auditing.rehearsal.columns import Columns
 from dpaudit.project import Move
 
-__all__ = [
-    "HEAVY",
-    "NEW",
-    "added",
-    "chosen",
-    "ends",
-    "numbered",
-    "told",
-    "variants",
-    "without",
-    "zeroed",
-]
-
 BEYOND = 1e3
 """How far beyond the range of a column an extreme value lies, in units of that range."""
 HEAVY = 25
@@ -45,10 +32,10 @@ def numbered(table: Columns, number: float) -> dict[str, Any]:
         else:
             info = np.iinfo(each.dtype)
             values[name] = int(min(max(round(number), info.min), info.max))
-    return accepted(table, values)
+    return _accepted(table, values)
 
 
-def accepted(table: Columns, values: Mapping[str, Any]) -> dict[str, Any]:
+def _accepted(table: Columns, values: Mapping[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in values.items() if table.accepts(name, value)}
 
 
@@ -126,7 +113,7 @@ def zeroed(table: Columns) -> dict[str, Any]:
 def variants(table: Columns) -> Iterator[tuple[str, dict[str, Any], bool]]:
     """Values of a row: as the data have them, and (True) as they have not, but others could."""
     for what, values, extreme in _wanted(table):
-        values = accepted(table, values)
+        values = _accepted(table, values)
         if values:
             yield what, values, extreme
 
@@ -139,8 +126,8 @@ def _wanted(table: Columns) -> Iterator[tuple[str, dict[str, Any], bool]]:
         low, top = ends(numbers)
         yield "the largest values", top, False
         yield "the smallest values", low, False
-        yield "values far above all others", beyond(numbers, 1), True
-        yield "values far below all others", beyond(numbers, -1), True
+        yield "values far above all others", _beyond(numbers, 1), True
+        yield "values far below all others", _beyond(numbers, -1), True
     if reals:
         yield "NaN", dict.fromkeys(reals, np.nan), True
     if words:
@@ -169,7 +156,7 @@ def _is_text(column: NDArray[Any]) -> bool:
     return column.dtype.kind == "O" and all(isinstance(each, str) for each in column)
 
 
-def beyond(numbers: dict[str, NDArray[Any]], sign: int) -> dict[str, Any]:
+def _beyond(numbers: dict[str, NDArray[Any]], sign: int) -> dict[str, Any]:
     moved: dict[str, Any] = {}
     for name, each in numbers.items():
         high, low = np.nanmax(each), np.nanmin(each)

@@ -17,8 +17,6 @@ from dpaudit.certificate import Finding
 from dpaudit.finding_table import FindingTable
 from dpaudit.plan import Plan
 
-__all__ = ["UNITS", "Samples"]
-
 UNITS = 4
 """So many units are followed through further runs."""
 MOST_RUNS = 30

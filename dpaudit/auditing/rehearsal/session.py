@@ -33,8 +33,6 @@ from dpaudit.project import Move, Subject
 from dpaudit.project.execution import Progress
 from dpaudit.project.foreign import place_of
 
-__all__ = ["EndError", "Session"]
-
 ERROR_RATE = 1e-6
 """Probability that noise of the declared law has a finding, at most."""
 QUICK = 10.0

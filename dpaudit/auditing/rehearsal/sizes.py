@@ -16,8 +16,6 @@ from dpaudit.auditing.rehearsal.rows import added, ends, told, without
 from dpaudit.plan import AddRemove, Relation
 from dpaudit.project import Move
 
-__all__ = ["few", "inserted", "of_sizes"]
-
 FEW = (2, 4)
 LARGEST = 2000
 """Rows of data that are made for a number of the code."""

@@ -19,8 +19,6 @@ from dpaudit.ledger import FloatNoise, Ledger
 from dpaudit.ledger.checks import caller
 from dpaudit.mechanisms import Mechanism
 
-__all__ = ["Watch", "watched"]
-
 _DRAWS = ("sample", "start")
 """What every draw of a mechanism's noise goes through."""
 _OWN = __name__.partition(".")[0]

@@ -22,8 +22,6 @@ from dpaudit.errors import InputError, UnsupportedError
 from dpaudit.plan import Plan
 from dpaudit.project import AuditPair, Subject
 
-__all__ = ["audit_subject", "claimed_curve", "null"]
-
 TIGHT = 0.99
 """A plan's curve is what a claim states if at the claimed δ it needs this much of the claimed ε."""
 

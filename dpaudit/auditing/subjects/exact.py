@@ -22,15 +22,6 @@ from dpaudit.certificate import AuditRecord, Claim
 from dpaudit.mechanisms import DominatingPair
 from dpaudit.project import AuditPair
 
-__all__ = [
-    "ExactLoss",
-    "FiniteMechanism",
-    "audit_closed_form",
-    "audit_exact",
-    "audit_exact_zcdp",
-    "true_epsilon",
-]
-
 Probability = Fraction | float
 ROUNDING = 1e-12
 """Relative error that float probabilities and logarithms may have; no claim is refuted by less."""

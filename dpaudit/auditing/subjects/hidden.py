@@ -27,8 +27,6 @@ from dpaudit.mechanisms.continual.release import Continual
 from dpaudit.plan import AddRemove, FixedSizeSampling, Invocation, PoissonSampling
 from dpaudit.project import AuditPair
 
-__all__ = ["Hidden", "Inside", "find_hidden"]
-
 PATTERNS = 4
 """So many ways of taking part are tried, whether they leave a trace beside the releases."""
 _SCHEMES = (PoissonSampling, FixedSizeSampling)

@@ -30,13 +30,6 @@ from dpaudit.mechanisms import Mechanism, Norm
 from dpaudit.plan import Invocation, MetricBall, Plan, Relation, ReplaceOne, TrustModel
 from dpaudit.project import AuditPair
 
-__all__ = [
-    "Search",
-    "candidate_pairs",
-    "require_neighbours",
-    "search_pairs",
-]
-
 CLOSE = 0.15
 """Promises that differ by less are taken for equal; the earlier pair is chosen."""
 KEPT = 6

@@ -14,8 +14,6 @@ import numpy as np
 from dpaudit.plan import AddRemove, MetricBall, Relation, ZeroOut
 from dpaudit.project import AuditPair
 
-__all__ = ["around", "patterns"]
-
 SIZES = (1, 2, 5, 10)
 REACH = (0.05, 1000.0)
 PLACES = (*range(-10, 11), *(sign * round(12 * 1.6**k) for k in range(10) for sign in (-1, 1)))

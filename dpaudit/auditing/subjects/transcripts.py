@@ -39,8 +39,6 @@ from dpaudit.mechanisms.continual.release import PrefixSums
 from dpaudit.plan import Plan
 from dpaudit.project import AuditPair
 
-__all__ = ["ReplayScore", "Transcripts", "audit_transcript"]
-
 Floats = NDArray[np.float64]
 
 FEWER_RUNS = Execution(runs=1_000, seed=0)
