@@ -13,6 +13,7 @@ from dpaudit.auditing import (
     candidate_pairs,
     progress_bar,
 )
+from dpaudit.auditing.distinguishing.feasibility import TooFewRunsError
 from dpaudit.auditing.subjects.declared import claimed_curve, null
 from dpaudit.auditing.subjects.exact import audit_exact
 from dpaudit.certificate import AuditRecord, Certificate, Claim
@@ -42,7 +43,7 @@ def with_planned_audits(
         try:
             _refuse_several(target.subject)
             return certificate.with_audits(_records(target, claim, entry.default_audit, entry.name))
-        except UnsupportedError as error:
+        except (UnsupportedError, TooFewRunsError) as error:
             missing = (*certificate.not_covered, f"No audit was made: {error}")
             return replace(certificate, not_covered=missing)
     records: list[AuditRecord] = []

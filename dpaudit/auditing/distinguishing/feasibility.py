@@ -12,6 +12,11 @@ from dpaudit.auditing.evidence.power import fewest_runs
 from dpaudit.certificate import Claim
 from dpaudit.errors import InputError
 
+
+class TooFewRunsError(InputError):
+    """No outputs whatever could refute the claim with so few runs."""
+
+
 _MOST_RUNS = 10**7
 _STEPS = 64
 _NEVER = 2**63  # e^30 runs and more
@@ -34,7 +39,7 @@ def require_enough_runs(
         curve: an unused test of the claimed curve, if there is one; it is used up.
 
     Raises:
-        InputError: saying how many runs are needed.
+        TooFewRunsError: saying how many runs are needed.
     """
     possible = error > 0 and claim.epsilon <= 30
     fewest = fewest_runs(claim.epsilon, claim.delta, error) if possible else _NEVER
@@ -54,7 +59,7 @@ def require_enough_runs(
             if needed < _NEVER
             else "no number of runs could; give a smaller epsilon to test"
         )
-        raise InputError(
+        raise TooFewRunsError(
             f"runs is {runs}; even outputs that never coincide could not refute {claim} with so "
             f"few: {remedy}."
         )

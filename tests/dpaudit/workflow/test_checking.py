@@ -186,6 +186,13 @@ def test_what_no_auditor_can_attack_says_so(project):
     assert outcome.status is Status.CERTIFIED
 
 
+def test_a_claim_that_default_runs_cannot_refute_is_proved_all_the_same(project):
+    outcome = project(entry("x", "code.py:Sum", "claim = { epsilon = 30, delta = 1e-6 }"))
+    certificate = rows(outcome)["x"].certificate
+    assert "No audit was made: runs is" in certificate.not_covered[-1]
+    assert outcome.status is Status.CERTIFIED
+
+
 def test_where_nothing_is_claimed_the_guarantee_is_attacked(project):
     (record,) = rows(project(entry("Unclaimed")))["Unclaimed"].certificate.audits
     assert record.claim_epsilon == 1.0
