@@ -15,8 +15,10 @@ import time
 import weakref
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from functools import lru_cache
 from pathlib import Path
 from types import FrameType
+from typing import Any
 
 SETTLE = 0.2
 """Seconds that threads are waited for which code has left behind, once for each thread."""
@@ -86,12 +88,19 @@ def _written() -> dict[tuple[int, str], int]:
                 flags = int(Path(f"/proc/self/fdinfo/{number}").read_text().split()[3], 8)
                 if flags & os.O_ACCMODE and _target(theirs / number) != path:
                     own.append((int(number), str(path)))
-    if own:  # what was written to Python's objects counts as well
-        for each in gc.get_objects():
-            if issubclass(type(each), (io.TextIOWrapper, io.BufferedWriter, io.BufferedRandom)):
-                with suppress(OSError, ValueError):
-                    each.flush()
+    if any(each.closed for each in _writers(tuple(own))):
+        _writers.cache_clear()
+    for each in _writers(tuple(own)):  # what was written to Python's objects counts as well
+        with suppress(OSError, ValueError):
+            each.flush()
     return {(number, path): os.lseek(number, 0, os.SEEK_CUR) for number, path in own}
+
+
+@lru_cache(maxsize=1)  # to look at all objects takes long, and few runs open or close files
+def _writers(own: tuple[tuple[int, str], ...]) -> list[Any]:
+    """Python's objects that write to files, while the same ones are open."""
+    kinds = io.TextIOWrapper, io.BufferedWriter, io.BufferedRandom
+    return [each for each in gc.get_objects() if issubclass(type(each), kinds)] if own else []
 
 
 def _target(descriptor: Path) -> Path | None:

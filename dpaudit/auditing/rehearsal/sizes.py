@@ -22,7 +22,7 @@ LARGEST = 2000
 
 
 def few(table: Columns, relation: Relation) -> Iterator[Move]:
-    """Few units; or, where their number is public, all alike but for the one that is moved."""
+    """Few units of one row; or, where their number is public, all alike but for the one that is moved."""
     low, top = ends(table.numbers())
     if not top:
         return
@@ -40,7 +40,7 @@ def few(table: Columns, relation: Relation) -> Iterator[Move]:
     for size, first in zip(FEW, (top, low), strict=True):
         if size >= len(units):
             return
-        base = table.take(np.concatenate(units[:size]))
+        base = table.take([int(rows[0]) for rows in units[:size]])
         base = base.changed(np.arange(len(base)), low)  # what is noisy is often below 0 there
         base = base.changed(base.units()[0], first)
         for number, rows in enumerate(base.units()[:2]):

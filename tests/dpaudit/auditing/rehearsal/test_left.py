@@ -47,7 +47,7 @@ def test_a_thread_that_stays_is_waited_for_once():
 
 def test_a_file_that_was_open_before_is_seen_where_it_is_written(tmp_path):
     for buffering in (0, -1):
-        with (tmp_path / "log").open("ab", buffering) as log:
+        with (tmp_path / f"log {buffering}").open("ab", buffering) as log:
             log.write(b"before")
             (told,) = seen(lambda log=log: log.write(b"a value"))
             assert told == "writes to a file that was open before"
