@@ -12,6 +12,7 @@ from dpaudit.plan import Plan
 
 MOST = 12
 _USUAL = (0.0, 1.0)
+_BASES = {"abc", "builtins", "dpaudit.project.subject", "dpaudit.fields"}
 
 
 def constants_of(subject: Any, plan: Plan) -> tuple[float, ...]:
@@ -56,8 +57,9 @@ def _of_plan(plan: Plan) -> Iterator[float]:
 
 
 def _of_code(kind: type) -> Iterator[float]:
-    """Literals of its methods and of functions within them, those of ``run`` first."""
-    own = [member for member in vars(kind).values() if hasattr(member, "__code__")]
+    """Literals of methods, own and inherited, and of functions in them, those of ``run`` first."""
+    bases = [base for base in kind.__mro__ if base.__module__ not in _BASES]
+    own = [each for base in bases for each in vars(base).values() if hasattr(each, "__code__")]
     for member in sorted(own, key=lambda each: each.__name__ != "run"):
         yield from literals(member.__code__)
 
