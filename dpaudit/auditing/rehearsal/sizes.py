@@ -22,7 +22,7 @@ LARGEST = 2000
 
 
 def few(table: Columns, relation: Relation) -> Iterator[Move]:
-    """Few units of one row; or, where their number is public, all alike but for the one that is moved."""
+    """Few units of one row; or, where their number is public, all alike but for one."""
     low, top = ends(table.numbers())
     if not top:
         return
