@@ -8,6 +8,7 @@ from __future__ import annotations
 import atexit
 import gc
 import io
+import math
 import os
 import sys
 import threading
@@ -79,14 +80,14 @@ def _written() -> dict[tuple[int, str], int]:
     """
     if not _DESCRIPTORS.is_dir():
         return {}
-    theirs = Path(f"/proc/{os.getppid()}/fd")
     own: list[tuple[int, str]] = []
+    given = _targets(Path(f"/proc/{os.getppid()}/fd")) | _targets(_DESCRIPTORS, 2)
     for entry in _DESCRIPTORS.iterdir():
         with suppress(OSError):
             path, number = entry.readlink(), entry.name
-            if path.is_absolute() and path.is_file() and int(number) > 2:
+            if path.is_absolute() and path not in given and path.is_file():
                 flags = int(Path(f"/proc/self/fdinfo/{number}").read_text().split()[3], 8)
-                if flags & os.O_ACCMODE and _target(theirs / number) != path:
+                if flags & os.O_ACCMODE:
                     own.append((int(number), str(path)))
     if any(each.closed for each in _writers(tuple(own))):
         _writers.cache_clear()
@@ -103,7 +104,11 @@ def _writers(own: tuple[tuple[int, str], ...]) -> list[Any]:
     return [each for each in gc.get_objects() if issubclass(type(each), kinds)] if own else []
 
 
-def _target(descriptor: Path) -> Path | None:
+def _targets(descriptors: Path, last: float = math.inf) -> set[Path]:
+    """What descriptors lead to, up to one; nothing of a process that cannot be looked at."""
+    found: set[Path] = set()
     with suppress(OSError):
-        return descriptor.readlink()
-    return None
+        for entry in descriptors.iterdir():
+            with suppress(OSError):
+                found |= {entry.readlink()} if int(entry.name) <= last else set()
+    return found

@@ -63,3 +63,18 @@ def test_what_others_write_to_the_same_file_is_theirs(tmp_path):
     with path.open("a"):
         assert seen(lambda: subprocess.run([sys.executable, "-c", other, path], check=True)) == []
     assert path.read_text() == "theirs"
+
+
+def test_where_this_process_was_told_to_write_is_no_deed(tmp_path):
+    path = tmp_path / "output"
+    code = """
+import os, sys
+from dpaudit.auditing.rehearsal.left import Left
+kept, seen = os.dup(1), []
+with Left().seen(seen):
+    os.write(kept, b"progress")
+print(seen)
+"""
+    with path.open("w") as output:
+        subprocess.run([sys.executable, "-c", code], stdout=output, check=True)
+    assert path.read_text() == "progress[]\n"
