@@ -188,7 +188,7 @@ WRONG = (
           response(E / (E + 1))),
     Entry("noisy max with its gap, Lap(1/ε)", False, PURE, FLAT, STEEP, 2.0, 20_000, gap(1.0)),
     Entry("noisy max, Lap(1/(2ε))", False, PURE, FLAT, STEEP, 4.0, 10_000, index("laplace", 0.5)),
-    Entry("partial sums, half the scale", False, PURE, BITS, OTHERS, 2.0, 10_000, running(0.5)),
+    Entry("partial sums, Lap(1/(2ε))", False, PURE, BITS, OTHERS, 2.0, 10_000, running(0.5)),
     Entry("smart sum, noise for one of its levels", False, PURE, BITS, OTHERS, 2.0, 20_000,
           blocks(1.0)),
     Entry("histogram of observed values, no threshold", False, Claim(1.0, DELTA), [0, 0, 1],

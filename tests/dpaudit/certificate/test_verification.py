@@ -56,7 +56,7 @@ def test_assumptions_stand_as_they_follow() -> None:
     with pytest.raises(TamperedError, match="is said to be enforced; it is not applicable"):
         verify(forged("pure", lambda r: r["assumptions"][0].update(standing="enforced"), None))
     with pytest.raises(TamperedError, match="assumptions lack 'control flow"):
-        verify(forged("pure", lambda r: r["assumptions"].pop(3), None))
+        verify(forged("pure", lambda r: r["assumptions"].pop(4), None))
 
 
 @pytest.mark.parametrize("versions", [None, OTHER], ids=["same", "other"])
