@@ -81,7 +81,7 @@ PAPERS = (
                 "Algorithm 3 with exact calibration; the default.",
             ),
             "local-joint-gp-ucb-paper-noise": (
-                "Local joint GP-UCB, noise of Lemma 5",
+                "Local joint GP-UCB, noise of Lemma 5, α = 10",
                 "The proof takes sensitivities 1 and L; they are √2 and 2L. At α = 10 the claim is "
                 "false (11.92 at β = 0.1, 10.81 at β = 0.001); at α = 0.1 and 1 it holds.",
             ),
