@@ -43,8 +43,6 @@ AFRESH = 3
 """So many neighbours are run on a new copy of the subject's module too."""
 FURTHER = 1_000_000
 """Between the seeds of a rehearsal and those of the runs that show who is sampled."""
-FOLLOWING = 5.0
-"""Seconds after which one unit alone is followed, and no longer than all its samples need."""
 DISCREET = Telling(values=False)
 """Findings of a rehearsal stand in certificates."""
 
@@ -241,15 +239,10 @@ class Session:
         if not self._sampled:
             raise EndError("No unit was seen in a sample; define neighbours that are.")
         reports: dict[str, list[ReplayReport]] = {}
-        start = time.monotonic()
-        fewest = self._sampled[0][1][1]
-        for number in range(max(most for _, (most, _) in self._sampled)):
-            soon = time.monotonic() - start < FOLLOWING
-            if number >= fewest and not soon:
-                break
+        for number in range(max(fewest for _, (_, fewest) in self._sampled)):
             seed = self.seed + FURTHER + number
             base = self._timed(partial(record, self.subject, self.data, seed))
-            for move, _ in self._sampled if soon else self._sampled[:1]:
+            for move, _ in self._sampled:
                 report = self._against(base, move)
                 if report is not None:
                     reports.setdefault(move.recipe, []).append(report)
