@@ -9,6 +9,7 @@ from typing import Any
 from dpaudit import files
 from dpaudit.auditing import BlackBox, search_pairs
 from dpaudit.auditing.rehearsal.rehearse import Rehearsed
+from dpaudit.auditing.subjects.neighbours import Search
 from dpaudit.certificate import (
     AuditRecord,
     Certificate,
@@ -152,17 +153,9 @@ def audit_target(
         release = BlackBox(function, arguments=parse_arguments(arguments))
         told: dict[str, Any] = {}
         if neighbours is None:
-            pairs, moved, told = candidates(release, about, data, each=relation == EACH)
-            own = execution.own_randomness or not release.takes_rng
-            limits = execution.updated({"own_randomness": own})
-            at, limited = about.claim.delta, release.within(execution.timeout)
-            try:
-                found = search_pairs(limited, pairs, delta=at, moved=moved, execution=limits)
-            except InputError as error:
-                tried = f"no pair of {len(pairs)} is taken; give --pair. The last"
-                raise InputError(f"{tried}: {error}") from None
-            neighbours, told = found.pair, told | told_of(found)
-            execution = replace(execution, seed=found.seed)
+            each = relation == EACH
+            found, told = _searched(release, about, data, execution, each=each)
+            neighbours, execution = found.pair, replace(execution, seed=found.seed)
         elif data is not None:
             raise InputError("--data is given with --pair; keep one of them.")
         return _audit_function(name, release, neighbours, about, told, execution)
@@ -203,6 +196,22 @@ def _pair(texts: tuple[str, str]) -> AuditPair:
         for text, name in zip(texts, ("x", "x'"), strict=True)
     )
     return AuditPair(x, x_prime, "given")
+
+
+def _searched(
+    release: BlackBox, about: Hypothesis, data: str | None, execution: Execution, *, each: bool
+) -> tuple[Search, dict[str, Any]]:
+    """The most promising neighbours, and what is told of them."""
+    pairs, moved, told = candidates(release, about, data, each=each)
+    own = execution.own_randomness or not release.takes_rng
+    limits = execution.updated({"own_randomness": own})
+    at, limited = about.claim.delta, release.within(execution.timeout)
+    try:
+        found = search_pairs(limited, pairs, delta=at, moved=moved, execution=limits)
+    except InputError as error:
+        tried = f"no pair of {len(pairs)} is taken; give --pair. The last"
+        raise InputError(f"{tried}: {error}") from None
+    return found, told | told_of(found)
 
 
 def _audit_function(

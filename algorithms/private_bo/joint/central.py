@@ -201,9 +201,9 @@ class JointGPUCB(PrivateApproximateGPUCB):
 
     def statistic(self, releases: Sequence[Any]) -> NDArray[Any]:
         """What :meth:`audit_release` draws, of a run on :meth:`modelled` data."""
-        other, _ = next(iter(super().modelled()))  # all others contribute what this one does
+        other = self.contribution(self.with_only_arm(self.reward_range[0]))
         weights, energy = _sufficient(self.periods[0].mechanism.factorization)
-        others = np.multiply.outer(np.arange(len(releases)), self.contribution(other))
+        others = np.multiply.outer(np.arange(len(releases)), other)
         return np.tensordot(weights, np.stack(releases) - others, 1) / math.sqrt(energy)
 
     # -- run -------------------------------------------------------------------------------------

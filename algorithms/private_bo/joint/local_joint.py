@@ -31,7 +31,7 @@ from dpaudit.plan import Invocation, Plan, PrivacyUnit, ReplaceOne, TrustModel
 from dpaudit.project import AuditPair, RunResult
 from private_bo.joint.local_joint_parties import Client, LocalServer, Parameters, Report
 from private_bo.joint.local_joint_statistics import Lemma5Statistics, PackedStatistics
-from private_bo.joint.noise import Noise, lemma_5_sigmas, lemma_6_shift
+from private_bo.joint.noise import Noise, lemma_6_shift
 from private_bo.joint.parties import JointServer, RewardGate
 from private_bo.joint.subject import PrivateApproximateGPUCB
 
@@ -85,10 +85,13 @@ class LocalJointGPUCB(PrivateApproximateGPUCB):
         return Gaussian(found.sigma * (1 + _MARGIN))
 
     def _paper_shift(self) -> float | None:
-        sigma_x, _, _ = lemma_5_sigmas(
-            self.epsilon, self.delta, bound=self.norm_bound, size=self.size
+        assert isinstance(self.statistics, Lemma5Statistics)
+        return lemma_6_shift(
+            self.statistics.sigma_x,
+            steps=self.steps,
+            size=self.size,
+            confidence=self.confidence,
         )
-        return lemma_6_shift(sigma_x, steps=self.steps, size=self.size, confidence=self.confidence)
 
     def plan(self) -> Plan:
         """One release of each client; different clients are different users."""

@@ -227,16 +227,22 @@ class PrivateApproximateGPUCB(Checked, Subject):
 
     def modelled(self) -> Iterator[tuple[dict[str, Any], DecisionProblem]]:
         """A first user with either extreme reward, of whom all others have the only arm as well."""
-        middle = self.feature_map.domain.bounds.mean(axis=1)
-        arm = np.resize(middle, (1, self.feature_map.dimension))  # an additive domain is a part
+        arms = np.tile(self._only_arm, (self.steps, 1, 1))
         low, high = self.reward_range
-        users = (self.steps, 1)
-        arms, table = np.tile(arm, (self.steps, 1, 1)), np.full(users, low)
+        table = np.full((self.steps, 1), low)
         others = TabledProblem("one arm", arms, table, np.zeros(self.steps), bernoulli=False)
-        features = self.feature_map(arm)[0].tolist()
         for reward in (low, high):
-            canary = {"features": features, "reward": reward}
-            yield canary, AnotherUser("one arm", others, 0, None, reward)
+            yield self.with_only_arm(reward), AnotherUser("one arm", others, 0, None, reward)
+
+    def with_only_arm(self, reward: float) -> dict[str, Any]:
+        """What a user of :meth:`modelled` contributes, as :meth:`contribution` takes it."""
+        return {"features": self.feature_map(self._only_arm)[0].tolist(), "reward": reward}
+
+    @property
+    def _only_arm(self) -> Array:
+        middle = self.feature_map.domain.bounds.mean(axis=1)
+        arm: Array = np.resize(middle, (1, self.feature_map.dimension))  # of a part, if additive
+        return arm
 
     # -- learning --------------------------------------------------------------------------------
 

@@ -296,7 +296,8 @@ class OutsourcingCurator(Checked, Subject):
 
     def modelled(self) -> Iterator[tuple[Array, OutsourcedProblem]]:
         """The rows of the first pair, with as many in their middle as there are queries."""
-        for side in (self.audit_pairs()[0].x, self.audit_pairs()[0].x_prime):
+        pair = self.audit_pairs()[0]
+        for side in (pair.x, pair.x_prime):
             rows = np.array(side)
             middle = np.tile(rows.mean(axis=0), (max(0, self.queries - len(rows)), 1))
             rows = np.concatenate([rows, middle])

@@ -53,12 +53,12 @@ from dpaudit.auditing.distinguishing.outputs import NotPlainError, Plain
 from dpaudit.auditing.distinguishing.preflight import CHECK_RUNS, preflight
 from dpaudit.auditing.distinguishing.rates import RatesNull
 from dpaudit.auditing.distinguishing.scores import Score, score_outputs
-from dpaudit.auditing.distinguishing.vocabulary import Vocabulary, digests, forms
+from dpaudit.auditing.distinguishing.vocabulary import Vocabulary, digests, forms, require_answers
 from dpaudit.auditing.evidence.events import choose_event
 from dpaudit.auditing.evidence.types import Event
 from dpaudit.auditing.execution import DEFAULTS, Execution, ExecutionFields
 from dpaudit.certificate import AuditRecord, Claim
-from dpaudit.errors import DpAuditError, InputError
+from dpaudit.errors import DpAuditError
 from dpaudit.project import AuditPair
 
 Floats = NDArray[np.float64]
@@ -201,10 +201,7 @@ def _learn_vocabulary(trials: Trials, pilot: int, reason: str) -> int:
         held += sum(form.size for side in both for form in side)
         if held > MOST_HELD:
             break
-    if all(form.failed for form in (*x, *x_prime)):
-        raise InputError(reason)
-    if all(form.facts == {"output is None"} for form in (*x, *x_prime)):
-        raise InputError("the mechanism returned nothing in every run; it must return its output.")
+    require_answers((x, x_prime), reason)
     trials.experiment = replace(trials.experiment, encoder=Vocabulary.of(x, x_prime))
     return runs
 

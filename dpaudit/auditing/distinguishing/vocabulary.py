@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from dpaudit.auditing.distinguishing.canonical import Block, Form, canonical, entry_name
 from dpaudit.auditing.distinguishing.screening import ColumnScore, differences, scale, scaled
+from dpaudit.errors import InputError
 
 Floats = NDArray[np.float64]
 Forms = Sequence[Form]
@@ -41,6 +42,19 @@ def forms(outputs: Sequence[Any]) -> NDArray[Any]:
 def digests(outputs: Sequence[Any]) -> Floats:
     """A whole number for each output, equal for equal ones."""
     return np.array([float(int(canonical(each).digest[:12], 16)) for each in outputs])
+
+
+def require_answers(both: tuple[Forms, Forms], reason: str) -> None:
+    """Refuse code that raises, or returns None, in every run on both sides.
+
+    Raises:
+        InputError: the reason for an encoding, if that is an exception; or that nothing returns.
+    """
+    every = [form for side in both for form in side]
+    if all(form.failed for form in every):
+        raise InputError(reason)
+    if all(form.facts == {"output is None"} for form in every):
+        raise InputError("the mechanism returned nothing in every run; it must return its output.")
 
 
 @dataclass(frozen=True)

@@ -53,8 +53,8 @@ def loading_findings(
         One finding at most, and how often the file was loaded without one line.
     """
     path = Path(source)
-    whole = _rows(loaded)
-    if whole is None or not _readable(path) or len(whole) < FEWEST:
+    whole = _rows(loaded) if _readable(path) else None
+    if whole is None or len(whole) < FEWEST:
         return [], 0
     lines = path.read_bytes().splitlines(keepends=True)
     if _most_change(whole, _loaded(subject, path, lines, seed + 1)):

@@ -69,20 +69,17 @@ class Samples:
         """In how many samples a unit could have been that was followed through further runs."""
         return sum(each.made for each in self._seen if not each.one_run and not each.others)
 
-    def first(self, report: ReplayReport) -> tuple[int, int]:
+    def first(self, report: ReplayReport) -> int:
         """Count the run in which a unit was seen first.
 
         Returns:
-            How many further runs would show a unit that is in every sample of a label, and how many
-            one that is in every sample of some rate; 0 if it was in none.
+            How many further runs would show a unit that is in every sample of some rate; 0 if it
+            was in none.
         """
         counts = [each for each in self._counted([report], one_run=True) if each.moved]
         self._seen += counts
-        needed = [
-            min(MOST_RUNS, math.ceil(math.log(SURE) / (each.made * math.log(each.rate))))
-            for each in counts
-        ]
-        return max(needed, default=0), min(needed, default=0)
+        needed = [math.log(SURE) / (each.made * math.log(each.rate)) for each in counts]
+        return min(MOST_RUNS, math.ceil(min(needed, default=0)))
 
     def further(self, reports: list[ReplayReport]) -> None:
         """Count further runs with one unit, whose choice depends on none of them."""

@@ -92,7 +92,7 @@ class Session:
     _elsewhere: list[str] = field(default_factory=list)
     _refused: list[str] = field(default_factory=list)
     _recorded: list[tuple[Step, ...]] = field(default_factory=list)
-    _sampled: list[tuple[Move, tuple[int, int]]] = field(default_factory=list)
+    _sampled: list[tuple[Move, int]] = field(default_factory=list)
     _draws: int = 0
     _patience: float = math.inf
     _shared: str = ""
@@ -225,7 +225,7 @@ class Session:
         self._neighbours.append(move.recipe)
         if report is not None and move.base is None and len(self._sampled) < UNITS:
             needed = self._samples.first(report)
-            self._sampled += [(move, needed)] if any(needed) else []
+            self._sampled += [(move, needed)] if needed else []
         if report is None:
             self._keep([_found("does-not-end", seconds=self._patience)], move)
             raise EndError("")  # others may take as long
@@ -239,7 +239,7 @@ class Session:
         if not self._sampled:
             raise EndError("No unit was seen in a sample; define neighbours that are.")
         reports: dict[str, list[ReplayReport]] = {}
-        for number in range(max(fewest for _, (_, fewest) in self._sampled)):
+        for number in range(max(needed for _, needed in self._sampled)):
             seed = self.seed + FURTHER + number
             base = self._timed(partial(record, self.subject, self.data, seed))
             for move, _ in self._sampled:

@@ -8,6 +8,7 @@ the order of rows shows where one is put between two others.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 import numpy as np
 
@@ -48,7 +49,7 @@ def few(table: Columns, relation: Relation) -> Iterator[Move]:
         for what, values in (("largest", top), ("smallest", low)):
             recipe = f"a unit added to {size} with the {what} values"
             for move in added(base, [0], values, recipe, extreme=True):
-                yield Move(move.data, move.recipe, True, base)
+                yield replace(move, base=base)
 
 
 def inserted(table: Columns, relation: Relation) -> Iterator[Move]:
@@ -65,7 +66,7 @@ def inserted(table: Columns, relation: Relation) -> Iterator[Move]:
     ):
         for move in added(table, [0], values, f"a unit of one row added, with the {what}"):
             order = np.insert(np.arange(len(table)), place + 1, len(table))
-            yield Move(move.data.take(order), move.recipe)
+            yield replace(move, data=move.data.take(order))
 
 
 def of_sizes(table: Columns, relation: Relation, constants: Sequence[float]) -> Iterator[Move]:
@@ -87,7 +88,7 @@ def of_sizes(table: Columns, relation: Relation, constants: Sequence[float]) -> 
     }
     for size, what in sizes.items():
         base = _of_size(table, size)
-        if base is None:
+        if base is None or len(base.units()) < 2:
             continue
         base = base.changed(np.arange(size), words)
         first, *_, last = base.units()

@@ -23,7 +23,7 @@ from dpaudit.auditing.distinguishing.experiment import (
 )
 from dpaudit.auditing.distinguishing.outputs import NotPlainError
 from dpaudit.auditing.distinguishing.scores import Score
-from dpaudit.auditing.distinguishing.vocabulary import Vocabulary, forms
+from dpaudit.auditing.distinguishing.vocabulary import Vocabulary, forms, require_answers
 from dpaudit.auditing.execution import DEFAULTS, Execution, ExecutionFields
 from dpaudit.errors import DpAuditError, InputError
 from dpaudit.mechanisms import Mechanism, Norm
@@ -273,8 +273,7 @@ def _encoded(
     both: tuple[Any, Any], reason: DpAuditError
 ) -> tuple[Both, Callable[[Any], Sequence[Score]]]:
     """Rows of the second half of outputs of any kind, in columns that the first half chooses."""
-    if all(form.failed for side in both for form in side):
-        raise InputError(str(reason))
+    require_answers(both, str(reason))
     half = len(both[0]) // 2
     vocabulary = Vocabulary.of(*(side[:half] for side in both))
     x, x_prime = (vocabulary.rows(side[half:]) for side in both)
