@@ -85,7 +85,7 @@ def _outcome(arguments: list[str]) -> int:
             Exit.UNPROVEN,
         )
     except (KeyboardInterrupt, typer.Abort):
-        return _write_error("interrupted", Exit.INTERRUPTED)
+        code = Exit.INTERRUPTED
     except Exception as error:
         if hasattr(error, "format_message"):  # the option parser's usage errors
             return _write_error(error.format_message(), Exit.INPUT)
@@ -99,6 +99,10 @@ def _outcome(arguments: list[str]) -> int:
             "(this is a fault of dpaudit; DPAUDIT_DEBUG=1 shows where)",
             Exit.INPUT,
         )
+    if code == Exit.INTERRUPTED:  # typer makes Ctrl-C a silent code
+        kept = any(each.partition("=")[0] == "--journal" for each in arguments)
+        goes_on = "; the same command goes on with the runs in its journal" if kept else ""
+        return _write_error(f"interrupted{goes_on}", Exit.INTERRUPTED)
     return code if isinstance(code, int) else Exit.CERTIFIED
 
 

@@ -87,7 +87,17 @@ def test_an_interrupt_counts_once(tmp_path, whole_group):
     wait_for(tmp_path / "started")
     (os.killpg if whole_group else os.kill)(process.pid, signal.SIGINT)
     _, err = process.communicate(timeout=30)
-    assert (process.returncode, "Traceback" in err) == (130, False)
+    assert (process.returncode, err) == (130, "dpaudit: interrupted\n")
+
+
+@pytest.mark.usefixtures("interruptible")
+def test_an_interrupted_audit_says_that_it_can_go_on(tmp_path):
+    process = start(tmp_path, SLOW, "code_under_audit.py:f", *AUDIT, "--journal", "kept")
+    wait_for(tmp_path / "started")
+    process.send_signal(signal.SIGINT)
+    _, err = process.communicate(timeout=30)
+    said = "dpaudit: interrupted; the same command goes on with the runs in its journal\n"
+    assert (process.returncode, err) == (130, said)
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
