@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import dataclasses
 import enum
+import functools
 import hashlib
 import itertools
 import math
 import numbers
 import os
 import re
-from collections.abc import Iterator, Mapping, Set
+from collections.abc import Callable, Iterator, Mapping, Set
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -153,8 +154,7 @@ class _Reader:
         else:
             if kind is not str:
                 self.fact(f"{label} has type {_type(value)}")
-            fitting = (reader for kinds, reader in _READERS if isinstance(value, kinds))
-            next(fitting, _Reader._object)(self, label, value)
+            _reader(kind)(self, label, value)
 
     def _integer(self, label: str, value: int) -> None:
         try:
@@ -186,8 +186,9 @@ class _Reader:
         names = [_key(key) for key in value]
         self.hidden(f"{label} has its keys in one certain order", names)
         for name, each in zip(names, value.values(), strict=True):
-            self.fact(f"{label}[{name}] is present")
-            self.read(f"{label}[{name}]", each)
+            place = f"{label}[{name}]"
+            self.fact(f"{place} is present")
+            self.read(place, each)
 
     def _attributes(self, label: str, fields: Mapping[str, Any]) -> None:
         for name, each in fields.items():
@@ -297,6 +298,12 @@ _READERS: tuple[tuple[Any, Any], ...] = (
     (np.ndarray, _Reader._array),
     (np.generic, _Reader._scalar),
 )
+
+
+@functools.lru_cache(maxsize=1024)
+def _reader(kind: type) -> Callable[[_Reader, str, Any], None]:
+    fitting = (reader for kinds, reader in _READERS if issubclass(kind, kinds))
+    return next(fitting, _Reader._object)
 
 
 def _fields(value: Any) -> dict[str, Any]:
