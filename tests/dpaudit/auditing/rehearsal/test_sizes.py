@@ -17,6 +17,7 @@ from dpaudit import (
     TrustModel,
 )
 from dpaudit.auditing.rehearsal.columns import Columns
+from dpaudit.auditing.rehearsal.neighbours import derived
 from dpaudit.auditing.rehearsal.rehearse import rehearse
 from dpaudit.auditing.rehearsal.sizes import few, inserted, of_sizes
 
@@ -40,6 +41,23 @@ def test_units_come_and_go_as_a_whole():
         changed = [u for u in set(x) | set(other) if x.count(u) != other.count(u)]
         assert len(changed) == 1, move.recipe
         assert 0 in (x.count(changed[0]), other.count(changed[0]))
+
+
+def test_a_base_of_one_unit_is_left_out_and_larger_ones_are_not():
+    table = Columns.of({"user": [row // 3 for row in range(30)], "x": ROWS[:30]}, "user")
+    found = [move.recipe for move in of_sizes(table, AddRemove(), (2.0, 20.0))]
+    assert not any("of 2 rows" in recipe for recipe in found)
+    assert any("of 20 rows" in recipe for recipe in found)
+
+
+def test_a_row_comes_between_two_others():
+    data = [5.0, 1.0, 2.0, 9.0]
+    table = Columns.of(data)
+    moves = {move.recipe: move.data.data for move in inserted(table, AddRemove())}
+    near = derived(data, AddRemove(), "row", np.random.default_rng(0))
+    tried = {move.recipe for move in near}
+    assert moves.keys() <= tried
+    assert sorted(moves.values()) == [[5.0, 1.0, 2.0, 1.0, 9.0], [5.0, 1.0, 9.0, 2.0, 9.0]]
 
 
 @pytest.mark.parametrize("make", [inserted, lambda t, r: of_sizes(t, r, (9.0,))])
