@@ -1,8 +1,8 @@
 """One audit on 1 process, on 2 workers and on a dask cluster of 2: the same record, and how fast.
 
-Run ``python -m tests.benchmarks.scale [--runs 10000000]`` on an idle machine with two cores. Printed
-for each: clock seconds beside those of one process, and the efficiency, which is their quotient by
-the number of processes. Exit 1 if a record differs.
+Run ``python -m tests.benchmarks.scale [--runs 10000000]`` on an idle machine with two cores.
+Printed for each: clock seconds beside those of one process, and the efficiency, which is their
+quotient by the number of processes. Exit 1 if a record differs.
 """
 
 from __future__ import annotations

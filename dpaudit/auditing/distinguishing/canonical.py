@@ -31,7 +31,11 @@ LONGEST = 60
 """Characters of a value that a fact shows."""
 FEW = 256
 """Different words, bytes of a sequence and odd entries of an array that are told one by one."""
+UNREAD = ", holds what no test can read"
+"""How the fact of an object ends that may hold anything, such as a function or a coroutine."""
 _LOW = 2**32
+_HEAP_TYPE = 1 << 9
+"""Flag of classes that are written in Python, or could be."""
 _NUMBER = re.compile(r"[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?")
 _ADDRESS = re.compile(r" at 0x[0-9a-fA-F]+")
 
@@ -154,7 +158,10 @@ class _Reader:
         else:
             if kind is not str:
                 self.fact(f"{label} has type {_type(value)}")
-            _reader(kind)(self, label, value)
+            reader = _reader(kind)
+            reader(self, label, value)
+            if reader is not _Reader._object and (hung := _hung_on(value)):
+                self._attributes(label, hung)
 
     def _integer(self, label: str, value: int) -> None:
         try:
@@ -273,6 +280,8 @@ class _Reader:
             self._attributes(label, fields)
         else:
             self.shown(f"{label} is", value)
+            if _hides(value):
+                self.fact(f"{label}, a {_type(value)}{UNREAD}")
             if isinstance(value, numbers.Number):
                 self.number(label, float(value))  # type: ignore[arg-type]
         index = getattr(value, "index", None)
@@ -290,6 +299,7 @@ class _Reader:
 _READERS: tuple[tuple[Any, Any], ...] = (
     (enum.Enum, lambda reader, label, value: reader.fact(f"{label} is {value.name}")),
     (int, _Reader._integer),
+    (complex, lambda reader, label, value: reader._attributes(label, _parts(value))),
     (str, _Reader._text),
     (bytes | bytearray | memoryview, _Reader._bytes),
     (Mapping, _Reader._mapping),
@@ -297,6 +307,7 @@ _READERS: tuple[tuple[Any, Any], ...] = (
     (Set, _Reader._set),
     (np.ndarray, _Reader._array),
     (np.generic, _Reader._scalar),
+    (float, lambda reader, label, value: reader.number(label, float(value))),
 )
 
 
@@ -317,6 +328,22 @@ def _fields(value: Any) -> dict[str, Any]:
     names += ["args"] if isinstance(value, BaseException) else []
     held = {name: getattr(value, name) for name in names if hasattr(value, name)}
     return held | getattr(value, "__dict__", {})
+
+
+def _hides(value: Any) -> bool:
+    """Whether an object without attributes may hold something all the same."""
+    written = all(each is object or each.__flags__ & _HEAP_TYPE for each in type(value).__mro__)
+    return bool(_ADDRESS.search(repr(value))) and not (written and hasattr(value, "__dict__"))
+
+
+def _parts(value: complex) -> dict[str, float]:
+    return {"real": value.real, "imag": value.imag}
+
+
+def _hung_on(value: Any) -> dict[str, Any]:
+    """Attributes that a class of one's own adds to a list, a number or an array."""
+    known = isinstance(value, enum.Enum) or type(value).__module__.partition(".")[0] == "numpy"
+    return {} if known else getattr(value, "__dict__", {})
 
 
 def _type(value: Any) -> str:

@@ -138,8 +138,9 @@ def stacked(outputs: Sequence[Any]) -> NDArray[Any]:
     Raises:
         NotPlainError: if they have several shapes, or would be rounded.
     """
-    if any(hasattr(output, "to_numpy") or hasattr(output, "mask") for output in outputs):
-        raise _odd("more than the numbers of an array", "")  # an index, names, what is hidden
+    told = ("to_numpy", "mask", "__dict__")  # an index, names, what is hidden or hung on
+    if any(hasattr(output, name) for output in outputs for name in told):
+        raise _odd("more than the numbers of an array", "")
     arrays = [as_array(output) for output in outputs]
     if len({each.shape for each in arrays}) > 1:
         raise _odd("outputs of several shapes", "")

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpaudit.auditing.distinguishing.canonical import Block, Form, canonical, entry_name
+from dpaudit.auditing.distinguishing.canonical import UNREAD, Block, Form, canonical, entry_name
 from dpaudit.auditing.distinguishing.screening import ColumnScore, differences, scale, scaled
 from dpaudit.errors import InputError
 
@@ -45,16 +45,20 @@ def digests(outputs: Sequence[Any]) -> Floats:
 
 
 def require_answers(both: tuple[Forms, Forms], reason: str) -> None:
-    """Refuse code that raises, or returns None, in every run on both sides.
+    """Refuse code that raises, or returns None, in every run on both sides, or what is unreadable.
 
     Raises:
-        InputError: the reason for an encoding, if that is an exception; or that nothing returns.
+        InputError: the reason for an encoding, if that is an exception; that nothing returns; or
+            what of an output cannot be read, so that no verdict would speak of it.
     """
     every = [form for side in both for form in side]
     if all(form.failed for form in every):
         raise InputError(reason)
     if all(form.facts == {"output is None"} for form in every):
         raise InputError("the mechanism returned nothing in every run; it must return its output.")
+    hidden = sorted({fact for form in every for fact in form.facts if fact.endswith(UNREAD)})
+    if hidden:
+        raise InputError(f"{hidden[0]}; return data, and await a coroutine.")
 
 
 @dataclass(frozen=True)

@@ -195,7 +195,34 @@ def texts(data, rng, size):
     return ["a" if data[0] and rng.random() < 0.9 else "b" for _ in range(size)]
 
 
+class Numbers(list):
+    """A list with something hung on it."""
+
+
+class Number(float):
+    """A number with something hung on it."""
+
+
+def hung_on_a_list(data, rng):
+    output = Numbers([rng.laplace()])
+    output.source = data[0]
+    return output
+
+
+def hung_on_a_number(data, rng):
+    output = Number(rng.laplace())
+    output.source = data[0]
+    return output
+
+
+def imaginary(data, rng):
+    return rng.laplace() + 1j * data[0]
+
+
 WRONG = {
+    hung_on_a_list: "output.source",
+    hung_on_a_number: "output.source",
+    imaginary: "output.imag",
     key: "output['b'] is present",
     longer: "length of output > 3",
     raises: "it raises ValueError",
@@ -250,6 +277,33 @@ def test_what_always_fails_is_an_error_of_the_input():
         audit(lambda data, rng: 1 / 0)
     with pytest.raises(InputError, match="returned nothing in every run"):
         audit(lambda data, rng: None)
+
+
+async def awaitable(data, rng):
+    return data[0] + rng.laplace()
+
+
+@pytest.mark.filterwarnings("ignore:coroutine 'awaitable' was never awaited")
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+@pytest.mark.parametrize(
+    ("code", "part"),
+    [
+        (awaitable, "output, a coroutine,"),
+        (lambda data, rng: lambda: data, "output, a function,"),
+        (lambda data, rng: Result(rng.laplace(), data.__iter__), "output.names, a method-wrapper,"),
+        (lambda data, rng: [rng.laplace(), rng], r"output\[1\], a numpy.random._generator.Gen"),
+    ],
+)
+def test_nothing_is_said_of_what_cannot_be_read(code, part):
+    with pytest.raises(InputError, match=f"^{part}.* holds what no test can read; return data"):
+        audit(code)
+
+
+def test_a_sign_without_content_can_be_read():
+    class Nothing:
+        pass
+
+    assert not audit(lambda data, rng: rng.laplace() if rng.random() < 0.5 else Nothing()).refuted
 
 
 def test_a_batch_that_first_raises_in_a_test_is_inconclusive():
