@@ -279,16 +279,14 @@ def test_what_always_fails_is_an_error_of_the_input():
         audit(lambda data, rng: None)
 
 
-async def awaitable(data, rng):
-    return data[0] + rng.laplace()
+async def awaited(data, rng):
+    yield data[0] + rng.laplace()
 
 
-@pytest.mark.filterwarnings("ignore:coroutine 'awaitable' was never awaited")
-@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 @pytest.mark.parametrize(
     ("code", "part"),
     [
-        (awaitable, "output, a coroutine,"),
+        (awaited, "output, a async_generator,"),
         (lambda data, rng: lambda: data, "output, a function,"),
         (lambda data, rng: Result(rng.laplace(), data.__iter__), "output.names, a method-wrapper,"),
         (lambda data, rng: [rng.laplace(), rng], r"output\[1\], a numpy.random._generator.Gen"),
