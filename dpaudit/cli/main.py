@@ -8,9 +8,11 @@ import warnings
 from collections.abc import Sequence
 from contextlib import suppress
 from io import TextIOWrapper
+from typing import Annotated
 
 import typer
 
+import dpaudit
 from dpaudit.cli import audit_command, commands, plan_commands, project_commands, replay_command
 from dpaudit.cli.exits import Exit
 from dpaudit.cli.guard import guarded
@@ -30,6 +32,26 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode="rich",
 )
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"dpaudit {dpaudit.__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _general(
+    version: Annotated[
+        bool,
+        typer.Option(
+            "--version", help="Print the version.", is_eager=True, callback=_print_version
+        ),
+    ] = False,
+) -> None:
+    """Nothing but what every command has."""
+
+
 app.command("list")(plan_commands.list_kinds)
 app.command("certify")(commands.certify)
 app.command("calibrate")(plan_commands.calibrate)
@@ -79,6 +101,8 @@ def _outcome(arguments: list[str]) -> int:
     except DpAuditError as error:
         return _write_error(str(error), Exit.REFUTED)
     except SystemExit as error:  # of foreign code: whatever its status, nothing is decided
+        if isinstance(error.__context__, BrokenPipeError):  # nobody reads on, as in "| head"
+            return Exit.INPUT
         return _write_error(
             f"the audited code ended the process (SystemExit {error.code!s:.80}) before the "
             "command was done, so nothing is decided; code under audit must return.",
@@ -88,6 +112,8 @@ def _outcome(arguments: list[str]) -> int:
         code = Exit.INTERRUPTED
     except Exception as error:
         if hasattr(error, "format_message"):  # the option parser's usage errors
+            if not arguments:  # it printed the help
+                return Exit.CERTIFIED
             return _write_error(error.format_message(), Exit.INPUT)
         missing = lacking(error) if isinstance(error, ModuleNotFoundError) else None
         if missing is not None:

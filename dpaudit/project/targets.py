@@ -321,7 +321,12 @@ def _importing(name: str, load: Callable[[], Any]) -> Any:
     except DpAuditError:
         raise
     except ModuleNotFoundError as error:
-        raise InputError(f"{name} cannot be imported: {error}.") from None
+        missing = f"{name} cannot be imported: {error}"
+        if error.name == name.partition(".")[0]:
+            missing += (
+                f"; no file {error.name}.py is here, so give its place: FOLDER/{error.name}.py:NAME"
+            )
+        raise InputError(f"{missing}.") from None
     except (Exception, SystemExit) as error:  # noqa: BLE001 - foreign code may raise anything
         detail = f"{type(error).__name__}: {error}".strip()
         raise InputError(f"{name} cannot be imported: {detail:.200}.") from None

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+import dpaudit
 from dpaudit.cli.main import _outcome
 from dpaudit.files import digest
 from dpaudit.integrations.dp_accounting import SecondOpinion
@@ -433,6 +434,7 @@ def test_audit_of_a_subject_uses_its_own_claim_and_pairs(call):
         (["certify", "nowhere.toml"], "does not exist"),
         (["certify", "plan"], "must be module:Object"),
         (["certify", "no.such.module:X"], "cannot be imported"),
+        (["run", "nowhere:X"], "so give its place: FOLDER/nowhere.py:NAME"),
         (["certify", "examples:Nothing"], "has no 'Nothing'"),
         (["certify", "examples:LAPLACE"], "is no subject"),
         (["certify", "examples:Answers", "--set", "colour=1"], "has no field 'colour'"),
@@ -529,6 +531,19 @@ def test_list(call):
     assert "private_bo.local:LDPMoMAGPUCB" in [item["name"] for item in content["subjects"]]
     assert "gaussian" in [item["name"] for item in content["mechanisms"]]
     assert call("list")[0] == 0
+
+
+def test_the_version_and_the_help_are_no_errors(call):
+    assert call("--version") == (0, f"dpaudit {dpaudit.__version__}\n", "")
+    code, out, err = call()
+    assert (code, err) == (0, "")
+    assert "Usage: dpaudit" in out
+
+
+def test_a_closed_pipe_is_not_the_fault_of_audited_code():
+    command = f"{sys.executable} -m dpaudit --help | true; exit ${{PIPESTATUS[0]}}"
+    done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (3, "")
 
 
 def test_help_needs_no_heavy_library():
