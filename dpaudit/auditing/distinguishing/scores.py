@@ -57,19 +57,6 @@ def score_outputs(score: Score, outputs: Floats) -> Floats:
     return scores
 
 
-def log_ratio(mechanism: Mechanism, outputs: Floats, x: Any, x_prime: Any) -> Floats:
-    """Log of the density given x over that given x'; 0 where neither can give the output.
-
-    Rounded to single precision: the last bits of a double follow from the last bits of the output,
-    which tell neighbours apart for reasons that have nothing to do with the claim on real numbers.
-    """
-    over, under = mechanism.log_density(outputs, x), mechanism.log_density(outputs, x_prime)
-    impossible = np.isneginf(over) & np.isneginf(under)
-    with np.errstate(invalid="ignore"):
-        ratio: Floats = np.where(impossible, 0.0, over - under)
-    return ratio.astype(np.float32).astype(np.float64)
-
-
 @dataclass(frozen=True)
 class Identity:
     """The output itself, for outputs of one number."""
@@ -109,53 +96,17 @@ class WhiteBox:
         return cls(mechanism, pair.x, pair.x_prime)
 
     def __call__(self, outputs: Floats) -> Floats:
-        """Log p(output | x) − log p(output | x'), summed over entries."""
-        return log_ratio(self.mechanism, outputs, self.x, self.x_prime)
+        """Log p(output | x) − log p(output | x'), summed over entries; 0 where neither can give it.
 
-
-@dataclass(frozen=True)
-class TranscriptScore:
-    """Sum of per-round log ratios, for an algorithm whose queries depend on what was released.
-
-    The log-likelihood ratio of a transcript is the sum over rounds of the log ratio of the round's
-    release, given the released prefix: both neighbours see the same prefix, so every round's query
-    can be recomputed on either data set.
-
-    Attributes:
-        mechanisms: of each round.
-        queries: ``queries(data, prefix, round)`` gives the private value of a round (counted from
-            0), from the data and the releases before it, shape (round, …). It must be a function
-            of a module, so that it can be sent to worker processes.
-        x: one data set.
-        x_prime: the other.
-    """
-
-    mechanisms: tuple[Mechanism, ...]
-    queries: Any
-    x: Any
-    x_prime: Any
-    name: str = "log-likelihood ratio of the transcript"
-    method: str = "white-box transcript likelihood ratio"
-
-    def __call__(self, outputs: Floats) -> Floats:
-        """Transcripts of shape (n, rounds, …) to their log ratios."""
-        if outputs.ndim < 2 or outputs.shape[1] != len(self.mechanisms):
-            raise InputError(
-                f"transcripts have shape {outputs.shape}; they need {len(self.mechanisms)} rounds "
-                "on the second axis."
-            )
-        return np.array([self._one(transcript) for transcript in outputs])
-
-    def _one(self, transcript: Floats) -> float:
-        total = 0.0
-        for turn, mechanism in enumerate(self.mechanisms):
-            prefix = transcript[:turn]
-            values = (self.queries(data, prefix, turn) for data in (self.x, self.x_prime))
-            ratio = float(log_ratio(mechanism, transcript[turn : turn + 1], *values)[0])
-            if not np.isfinite(ratio):
-                return ratio  # one certain round decides, whatever the others say
-            total += ratio
-        return total
+        Rounded to single precision: the last bits of a double follow from the last bits of the
+        output, which tell neighbours apart for reasons that have nothing to do with the claim on
+        real numbers.
+        """
+        over, under = (self.mechanism.log_density(outputs, data) for data in (self.x, self.x_prime))
+        impossible = np.isneginf(over) & np.isneginf(under)
+        with np.errstate(invalid="ignore"):
+            ratio: Floats = np.where(impossible, 0.0, over - under)
+        return ratio.astype(np.float32).astype(np.float64)
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,6 @@ from dpaudit.auditing import (
     FixedScore,
     Identity,
     LinearScore,
-    TranscriptScore,
     WhiteBox,
     audit_release,
 )
@@ -42,60 +41,6 @@ class TestWhiteBox:
     def test_is_declined_where_there_is_no_density(self):
         assert WhiteBox.of(Laplace(1.0), AuditPair({"a": 1}, {})) is None
         assert WhiteBox.of(Laplace(1.0), AuditPair([1.0, 2.0], [1.0, 3.0])) is not None
-
-
-class TestTranscript:
-    def test_of_adaptive_queries_is_the_joint_log_ratio(self):
-        score = TranscriptScore((Gaussian(1.0),) * 3, followed, x=1.0, x_prime=0.0)
-        transcripts = np.random.default_rng(1).normal(size=(5, 3))
-        wanted = np.zeros(5)
-        for turn in range(3):
-            shift = 0.5 * transcripts[:, :turn].sum(axis=1)
-            wanted += norm.logpdf(transcripts[:, turn], 1.0 + shift) - norm.logpdf(
-                transcripts[:, turn], shift
-            )
-        assert score(transcripts) == pytest.approx(wanted, abs=1e-6)
-
-    def test_beats_every_single_round(self):
-        rounds = 16
-        mechanism = Gaussian(4.0)
-        score = TranscriptScore((mechanism,) * rounds, followed, x=1.0, x_prime=0.0)
-        record = audit_release(
-            BlackBox(lambda data, rng: np.array(played(data, rounds, rng))),
-            AuditPair(1.0, 0.0),
-            epsilon=0.9,
-            delta=0.01,
-            runs=300,
-            score=score,
-            seed=1,
-        )
-        # Composed, N(1, 1) against N(0, 1) is far from ε = 0.9; one round of σ = 4 is not.
-        assert record.refuted
-
-    def test_a_certain_round_decides(self):
-        score = TranscriptScore((RandomizedResponse(1e-300),) * 2, constant, x=1, x_prime=0)
-        assert np.isfinite(score(np.array([[1.0, 1.0]]))).all()
-
-    def test_wrong_number_of_rounds(self):
-        score = TranscriptScore((Gaussian(1.0),), followed, 1.0, 0.0)
-        with pytest.raises(InputError, match="need 1 rounds"):
-            score(np.zeros((4, 2)))
-
-
-def followed(data, prefix, turn):
-    return data + 0.5 * prefix.sum()
-
-
-def constant(data, prefix, turn):
-    return data
-
-
-def played(data, rounds, rng):
-    prefix = np.empty(0)
-    for turn in range(rounds):
-        value = followed(data, prefix, turn)
-        prefix = np.append(prefix, Gaussian(4.0).release(value, rng))
-    return prefix
 
 
 class TestLinear:
@@ -203,11 +148,3 @@ class TestAtomsConform(ScoreConformance):
     pair = AuditPair(2, 0)
     holds = Claim(np.log(4) + 1e-9)
     broken = Claim(1.0)
-
-
-class TestTranscriptConforms(ScoreConformance):
-    score = TranscriptScore((Laplace(2.0),) * 2, constant, 1.0, 0.0)
-    release = staticmethod(lambda data, size, rng: data + 2 * rng.laplace(size=(size, 2)))
-    pair = AuditPair(1.0, 0.0)
-    holds = Claim(1.0)
-    broken = Claim(0.4)
