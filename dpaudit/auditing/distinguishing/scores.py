@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from dpaudit.errors import InputError
 from dpaudit.mechanisms import Mechanism
@@ -120,63 +120,6 @@ class LinearScore:
     weights: tuple[float, ...]
     name: str = "weighted sum of the releases"
     method: str = "white-box linear score"
-
-    @classmethod
-    def gaussian(cls, difference: ArrayLike, covariance: ArrayLike) -> LinearScore:
-        """The best weights for ``y = A x + noise`` with Gaussian noise: S⁻¹ A (x − x').
-
-        They are those of generalised least squares for the canary's size, and the likelihood ratio
-        is monotone in the score. For tree aggregation ``difference`` is 1 at the nodes that cover
-        the canary's leaf; for consecutive differences of prefix sums, ``covariance`` is that of the
-        differences.
-
-        Args:
-            difference: change of the noiseless releases from x' to x, shape (d,) when flattened.
-            covariance: of the noise, shape (d, d), or its diagonal, shape (d,).
-
-        Raises:
-            InputError: if a shape is wrong or the covariance is not positive definite.
-        """
-        change = np.asarray(difference, dtype=np.float64).ravel()
-        noise = np.asarray(covariance, dtype=np.float64)
-        if noise.shape not in ((change.size,), (change.size, change.size)):
-            raise InputError(
-                f"covariance has shape {noise.shape}; it must be ({change.size},) or "
-                f"({change.size}, {change.size})."
-            )
-        full = np.diag(noise) if noise.ndim == 1 else noise
-        try:
-            root = np.linalg.cholesky(full)
-        except np.linalg.LinAlgError:
-            raise InputError("covariance is not positive definite; it must be.") from None
-        weights = np.linalg.solve(root.T, np.linalg.solve(root, change))
-        return cls(tuple(map(float, weights)))
-
-    @classmethod
-    def tree(cls, leaf: int, leaves: int, sigmas: ArrayLike = 1.0) -> LinearScore:
-        """Canary at one leaf of a complete binary tree whose noisy nodes are all released.
-
-        Nodes are numbered as in a heap: the root 0, the children of node i 2i + 1 and 2i + 2, the
-        leaves last. Each node that covers the leaf is weighted by its own precision.
-
-        Args:
-            leaf: of the canary, from 0.
-            leaves: of the tree, a power of two.
-            sigmas: standard deviation of the noise in each node, or one for all.
-
-        Raises:
-            InputError: if the leaf or their number is out of range.
-        """
-        if leaves < 1 or leaves & (leaves - 1):
-            raise InputError(f"leaves is {leaves}; it must be a power of two.")
-        if not 0 <= leaf < leaves:
-            raise InputError(f"leaf is {leaf}; it must be in 0…{leaves - 1}.")
-        covers = np.zeros(2 * leaves - 1)
-        node = leaves - 1 + leaf
-        while node >= 0:  # above the root comes −1
-            covers[node] = 1.0
-            node = (node - 1) // 2
-        return cls.gaussian(covers, np.broadcast_to(np.square(sigmas), covers.shape))
 
     def __call__(self, outputs: Floats) -> Floats:
         """The weighted sums, shape (n,)."""
