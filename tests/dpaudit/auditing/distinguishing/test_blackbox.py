@@ -36,10 +36,6 @@ class TestExits:
         with pytest.raises(InconclusiveError, match=r"raised SystemExit in runs \d+ to \d+ on x"):
             audit(leaves)
 
-    def test_in_worker_processes(self):
-        with pytest.raises(InconclusiveError, match="raised SystemExit"):
-            audit(leaves, workers=2)
-
     def test_in_threads(self):
         with (
             ThreadPoolExecutor(1) as pool,
@@ -109,6 +105,7 @@ class TestOutputs:
             audit(function)
         assert str(caught.value).count("\n") == 0
 
+    @pytest.mark.forecasts
     @pytest.mark.parametrize(
         "function",
         [

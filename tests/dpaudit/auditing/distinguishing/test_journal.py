@@ -106,6 +106,14 @@ class Scaled:
         return data + rng.laplace(scale=self.scale, size=size)
 
 
+@pytest.fixture(scope="module")
+def written(tmp_path_factory):
+    """The journal of an audit."""
+    path = tmp_path_factory.mktemp("audit") / "trials.jsonl"
+    audit_release(Scaled(1.0).release, PAIR, journal=path, **SETTINGS)
+    return path.read_bytes()
+
+
 class TestRefusals:
     @pytest.mark.parametrize(
         ("release", "pair", "settings"),
@@ -118,8 +126,8 @@ class TestRefusals:
             (noisy, PAIR, {}),
         ],
     )
-    def test_of_another_audit(self, journal, release, pair, settings):
-        audit_release(Scaled(1.0).release, PAIR, journal=journal, **SETTINGS)
+    def test_of_another_audit(self, journal, written, release, pair, settings):
+        journal.write_bytes(written)
         with pytest.raises(InputError, match="belongs to another experiment"):
             audit_release(release, pair, journal=journal, **{**SETTINGS, **settings})
 
