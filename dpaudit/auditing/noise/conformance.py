@@ -19,7 +19,6 @@ from dpaudit.auditing.execution import Execution, ExecutionFields
 from dpaudit.auditing.noise.laws import p_value, scale_ratio
 from dpaudit.auditing.replaying.recording import (
     RecordingNoise,
-    Routine,
     Runnable,
     Step,
     whole_streams,
@@ -29,14 +28,6 @@ from dpaudit.errors import UnsupportedError
 from dpaudit.finding_table import FindingTable
 from dpaudit.ledger import Ledger
 from dpaudit.mechanisms import AdditiveNoise, Mechanism, Tails
-
-__all__ = [
-    "Conformance",
-    "ConformanceReport",
-    "Routine",
-    "conformance",
-    "judged",
-]
 
 _found = FindingTable(__name__)
 
@@ -75,15 +66,11 @@ class ConformanceReport:
         tested: one entry an invocation that was tested.
         untested: labels of invocations that declare no law that could be.
         findings: noise that is not as declared, or used twice.
-        runs: how often the algorithm was run.
-        error_rate: probability that an algorithm that conforms has a finding, at most.
     """
 
     tested: tuple[Conformance, ...]
     untested: tuple[str, ...]
     findings: tuple[Finding, ...]
-    runs: int
-    error_rate: float
 
     @property
     def clean(self) -> bool:
@@ -156,7 +143,7 @@ def judged(
     share = (1 - REUSE_SHARE) * error_rate / max(1, len(tested))
     findings = [_finding(one, laws[one.at], share) for one in tested if one.p_value <= share]
     findings += _reused([s for run in runs for s in run], REUSE_SHARE * error_rate)
-    return ConformanceReport(tuple(tested), tuple(untested), tuple(findings), len(runs), error_rate)
+    return ConformanceReport(tuple(tested), tuple(untested), tuple(findings))
 
 
 def _finding(one: Conformance, mechanism: Mechanism, share: float) -> Finding:

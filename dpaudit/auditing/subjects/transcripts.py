@@ -181,7 +181,6 @@ def audit_transcript(
     *,
     epsilon: float,
     delta: float = 0.0,
-    curve: bool = True,
     stop_early: bool = False,
     execution: Execution = FEWER_RUNS,
     **fields: Unpack[ExecutionFields],
@@ -194,7 +193,6 @@ def audit_transcript(
         pair: the neighbours.
         epsilon: claimed ε of the whole.
         delta: claimed δ of the whole.
-        curve: whether the plan's whole curve is tested, if the claim states as much.
         stop_early: stop at the refutation.
         execution: how many runs are drawn, and how; each costs three runs of the algorithm. The
             seed is that of the algorithm's own randomness as well.
@@ -214,7 +212,7 @@ def audit_transcript(
         pair,
         epsilon=epsilon,
         delta=delta,
-        curve=_curve(plan, epsilon, delta) if curve else None,
+        curve=_curve(plan, epsilon, delta),
         score=ReplayScore(algorithm, pair.x, pair.x_prime, seed, hidden),
         stop_early=stop_early,
         execution=execution,

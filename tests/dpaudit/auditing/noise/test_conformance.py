@@ -166,4 +166,4 @@ def test_only_runs_and_seed_can_be_chosen():
         conformance(twenty_rounds(wrong=0), 1.0, workers=2)
     first, second = (conformance(twenty_rounds(wrong=7), 1.0, runs=20, seed=4) for _ in range(2))
     assert first == second
-    assert first.runs == 20
+    assert first.tested[0].draws == 20
