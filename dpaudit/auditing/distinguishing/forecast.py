@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dpaudit.auditing.distinguishing.design import Design
 from dpaudit.auditing.distinguishing.nulls import Null, PointNull
@@ -21,9 +20,9 @@ from dpaudit.auditing.evidence.bets import quantile_edges, tail_bets
 from dpaudit.auditing.evidence.eprocess import curve_points
 from dpaudit.auditing.evidence.events import choose_event, expected_lower_bound
 from dpaudit.auditing.evidence.power import power
+from dpaudit.auditing.evidence.types import Both
+from dpaudit.mechanisms.pairs import Floats
 
-Floats = NDArray[np.float64]
-Both = tuple[Floats, Floats]
 Family = Callable[[float], tuple[float, float]]
 
 WANTED_POWER = 0.9

@@ -8,18 +8,16 @@ from dataclasses import astuple
 from typing import Any, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dpaudit.auditing.evidence.eprocess import CurveEProcess, EpsilonEProcess
 from dpaudit.auditing.evidence.joint import joint_lower_bound
-from dpaudit.auditing.evidence.types import Direction, Event, PairCounts, json_number
+from dpaudit.auditing.evidence.types import Both, Direction, Event, PairCounts, json_number
 from dpaudit.certificate import Claim
+from dpaudit.mechanisms.pairs import Floats
 
 KEPT = 10_000
 """Scores a side that are kept, about."""
 
-Floats = NDArray[np.float64]
-Both = tuple[Floats, Floats]
 Words = Callable[[Event], str | None]
 
 

@@ -12,13 +12,11 @@ from dataclasses import dataclass
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dpaudit.errors import InputError
 from dpaudit.mechanisms import Mechanism
+from dpaudit.mechanisms.pairs import Floats
 from dpaudit.project import AuditPair
-
-Floats = NDArray[np.float64]
 
 
 @runtime_checkable

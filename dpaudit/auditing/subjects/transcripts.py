@@ -36,10 +36,9 @@ from dpaudit.errors import PlanMismatchError, UnsupportedError
 from dpaudit.ledger import Entry, Ledger
 from dpaudit.mechanisms.base import Released
 from dpaudit.mechanisms.continual.release import PrefixSums
+from dpaudit.mechanisms.pairs import Floats
 from dpaudit.plan import Plan
 from dpaudit.project import AuditPair
-
-Floats = NDArray[np.float64]
 
 FEWER_RUNS = Execution(runs=1_000, seed=0)
 
