@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import shlex
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
 from os import PathLike
@@ -13,9 +13,9 @@ from typing import Any, TypeVar
 
 import numpy as np
 
+from dpaudit import files
 from dpaudit.auditing.distinguishing.limits import TrialTimeoutError, within_time
 from dpaudit.auditing.noise.conformance import judged
-from dpaudit.auditing.rehearsal import failures
 from dpaudit.auditing.rehearsal.afresh import BY_A_COPY, afresh
 from dpaudit.auditing.rehearsal.columns import whose
 from dpaudit.auditing.rehearsal.model import model_findings
@@ -25,6 +25,7 @@ from dpaudit.auditing.rehearsal.watching import Watch, watched
 from dpaudit.auditing.replaying.checks import Telling
 from dpaudit.auditing.replaying.recording import Step
 from dpaudit.auditing.replaying.replay import Recorded, ReplayReport, record
+from dpaudit.auditing.replaying.runs import TEXT, Run
 from dpaudit.certificate import Finding, Rehearsal
 from dpaudit.errors import DpAuditError, PlanMismatchError, UnsupportedError
 from dpaudit.finding_table import FindingTable
@@ -114,7 +115,7 @@ class Session:
         first = self._first()
         took = time.monotonic() - start
         self._patience = min(self.limit or math.inf, PATIENCE + 20 * took)
-        self.findings += failures.unwritable(first.run)
+        self.findings += _unwritable(first.run)
         self._require_stable(first)
         if first.run.refused:
             self.findings.append(_found("tries-undeclared", refused=first.run.refused))
@@ -229,7 +230,7 @@ class Session:
         if report is None:
             self._keep([_found("does-not-end", seconds=self._patience)], move)
             raise EndError("")  # others may take as long
-        raised = [failures.raised(report)] if report.raised else []
+        raised = [_raised(report)] if report.raised else []
         self._keep([*report.findings, *raised], move)
 
     def _follow_samples(self) -> None:
@@ -308,3 +309,23 @@ class Session:
         if self.progress is not None:
             self.progress(self._done, max(self._done + 1, self.most + 4))
         return made
+
+
+def _unwritable(run: Run) -> list[Finding]:
+    """A result that a run could not write, after its releases are paid for."""
+    if not isinstance(run.shown, Mapping):
+        return []
+    try:
+        files.canonical_json({name: run.shown[name] for name in run.shown if name != TEXT})
+    except (TypeError, ValueError, RecursionError):
+        return [_found("unwritable-result")]
+    return []
+
+
+def _raised(report: ReplayReport) -> Finding:
+    """An exception is an output too: whoever sees it knows which of the neighbours it was."""
+    if report.at_the_door:
+        return _found("not-a-number", raised=report.raised)
+    if report.before:
+        return _found("refused-after-release", before=report.before, raised=report.raised)
+    return _found("raises-on-neighbour", raised=report.raised)
