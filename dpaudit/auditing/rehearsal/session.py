@@ -44,11 +44,11 @@ AFRESH = 3
 """So many neighbours are run on a new copy of the subject's module too."""
 FURTHER = 1_000_000
 """Between the seeds of a rehearsal and those of the runs that show who is sampled."""
-DISCREET = Telling(values=False)
-"""Findings of a rehearsal stand in certificates."""
 
 _T = TypeVar("_T")
 _found = FindingTable(__name__)
+_recorded = partial(record, telling=Telling(values=False))
+"""A first run; findings of a rehearsal stand in certificates, and tell no value."""
 
 
 class EndError(Exception):
@@ -119,7 +119,7 @@ class Session:
         self._require_stable(first)
         if first.run.refused:
             self.findings.append(_found("tries-undeclared", refused=first.run.refused))
-        shown = self._timed(lambda: first.with_other_samples(self.data, DISCREET))
+        shown = self._timed(lambda: first.with_other_samples(self.data))
         self._keep(shown, Move(self.data, "the same data, other samples"))
         near, far = moves(self.subject, self.data, self.plan, rng)
         if self.subject.neighbours(self.data, np.random.default_rng(self.seed)) is None:
@@ -177,7 +177,7 @@ class Session:
         """The run on the data; what it raises ends the rehearsal."""
         self._require_same_plan()
         try:
-            made = self._timed(lambda: record(self.subject, self.data, self.seed))
+            made = self._timed(lambda: _recorded(self.subject, self.data, self.seed))
         except PlanMismatchError:
             self.findings.append(_found("leaves-plan"))
             raise EndError("") from None
@@ -193,7 +193,7 @@ class Session:
         return made
 
     def _require_stable(self, first: Recorded) -> None:
-        unstable = self._timed(lambda: first.unstable(self.data, DISCREET))
+        unstable = self._timed(lambda: first.unstable(self.data))
         if unstable is not None:
             if not self.findings:  # what cannot be written cannot be compared either
                 self.findings.append(unstable)
@@ -211,7 +211,7 @@ class Session:
         """A first run on other data; None if the code refuses them."""
         seed = self.seed + len(self._recorded)  # of its own: equal noise is a finding
         try:
-            made = self._timed(lambda: record(self.subject, move.base, seed), self._patience)
+            made = self._timed(lambda: _recorded(self.subject, move.base, seed), self._patience)
         except (Exception, SystemExit, TrialTimeoutError):  # noqa: BLE001 - nobody has such data
             self._refused.append(move.recipe)
             return None
@@ -242,7 +242,7 @@ class Session:
         reports: dict[str, list[ReplayReport]] = {}
         for number in range(max(needed for _, needed in self._sampled)):
             seed = self.seed + FURTHER + number
-            base = self._timed(partial(record, self.subject, self.data, seed))
+            base = self._timed(partial(_recorded, self.subject, self.data, seed))
             for move, _ in self._sampled:
                 report = self._against(base, move)
                 if report is not None:
@@ -274,19 +274,12 @@ class Session:
             self._keep(report.findings, replace(move, recipe=f"{move.recipe}{BY_A_COPY}"))
 
     def _against(
-        self,
-        base: Recorded,
-        move: Move,
-        algorithm: Subject | None = None,
+        self, base: Recorded, move: Move, algorithm: Subject | None = None
     ) -> ReplayReport | None:
         """The run on other data, compared; None if it takes too long."""
+        run = partial(base.against, move.data, hops=move.hops, algorithm=algorithm)
         try:
-            return self._timed(
-                lambda: base.against(
-                    move.data, hops=move.hops, telling=DISCREET, algorithm=algorithm
-                ),
-                self._patience,
-            )
+            return self._timed(run, self._patience)
         except TrialTimeoutError:
             return None
 
