@@ -105,13 +105,12 @@ class TestOutputs:
             audit(function)
         assert str(caught.value).count("\n") == 0
 
-    @pytest.mark.forecasts
     @pytest.mark.parametrize(
         "function",
         [
-            rare,
+            pytest.param(rare, marks=pytest.mark.forecasts),
             lambda d, r: float("nan"),
-            lambda d, r: "yes",
+            pytest.param(lambda d, r: "yes", marks=pytest.mark.forecasts),
             lambda d, r: {"a": 1},
             lambda d, r: [[1.0], [1.0, 2.0]],
             lambda d, r: np.zeros(r.integers(1, 9)),

@@ -173,7 +173,7 @@ class TestProcesses:
         with pytest.raises(InconclusiveError, match=r"ended its process .* exit status 0"):
             self.audited(rare, workers=2)
 
-    def test_own_randomness_is_as_good_as_any(self):
+    def test_own_randomness_is_as_good_as_any(self, monkeypatch):
         """Where one source is the same in two processes, its column of the pilot repeats."""
         torch = pytest.importorskip("torch")
 
@@ -192,4 +192,5 @@ class TestProcesses:
         record = self.audited(drawn, score=first)
         assert not record.refuted
         assert "cannot be replayed" in record.details["own_randomness"]
+        monkeypatch.setattr(experiments, "CHILDREN", 0)
         assert self.audited(lambda data: data + 0.1 * KEPT.laplace()).refuted

@@ -83,9 +83,10 @@ class TestAudits:
         assert len(set(places)) == len(places)
 
     def test_several_processes_keep_one_journal(self, journal):
-        alone = audit_release(noisy, PAIR, **SETTINGS)
-        assert audit_release(noisy, PAIR, journal=journal, workers=2, **SETTINGS) == alone
-        assert audit_release(noisy, PAIR, journal=journal, **SETTINGS) == alone
+        settings = {**SETTINGS, "runs": 64}  # each of which is a chunk
+        alone = audit_release(noisy, PAIR, **settings)
+        assert audit_release(noisy, PAIR, journal=journal, workers=2, **settings) == alone
+        assert audit_release(noisy, PAIR, journal=journal, **settings) == alone
 
 
 def slow_of(release):
