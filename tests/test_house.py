@@ -38,8 +38,7 @@ TESTED_BY = {
     "dpaudit/mechanisms/continual/test_gaussian.py": "dpaudit/mechanisms/continual/noise",
     "dpaudit/project/test_project_file.py": "dpaudit/project/entries",
     "dpaudit/auditing/rehearsal/test_rehearse.py": (
-        "dpaudit/auditing/rehearsal/constants dpaudit/auditing/rehearsal/failures "
-        "dpaudit/auditing/rehearsal/session"
+        "dpaudit/auditing/rehearsal/constants dpaudit/auditing/rehearsal/session"
     ),
     "extension/test_accountant.py": "dpaudit/extensions",
     "private_bo/federated/test_algorithms.py": (

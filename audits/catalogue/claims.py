@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from functools import cache
 
@@ -20,7 +21,6 @@ from dpaudit import (
     TrustModel,
 )
 from dpaudit.accounting import guarantee, privacy_curve
-from dpaudit.auditing.subjects.exact import true_epsilon
 from dpaudit.mechanisms import DominatingPair, GaussianPair
 
 DELTA = 1e-5
@@ -29,6 +29,21 @@ PURE = Claim(1.0)
 APPROXIMATE = Claim(1.0, DELTA)
 ROW = PrivacyUnit("row")
 Curve = Callable[[ArrayLike], NDArray[np.float64]]
+
+
+def true_epsilon(truth: DominatingPair, delta: float) -> float:
+    """The least ε with δ(ε) ≤ δ, rounded down; infinite beyond 1000."""
+    low, high = 0.0, 1.0
+    while float(truth.delta(high)) > delta:
+        low, high = high, 2 * high
+        if high > 1000:
+            return math.inf
+    if float(truth.delta(0.0)) <= delta:
+        return 0.0
+    for _ in range(80):
+        middle = (low + high) / 2
+        low, high = (middle, high) if float(truth.delta(middle)) > delta else (low, middle)
+    return low
 
 
 def epsilon_of(pair: DominatingPair, delta: float = DELTA) -> float:

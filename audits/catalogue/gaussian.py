@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpaudit import AuditPair, Claim, DiscreteGaussian
+from dpaudit import Claim, DiscreteGaussian
 from dpaudit.auditing.distinguishing.scores import FixedScore, Identity, LinearScore
-from dpaudit.auditing.subjects.exact import audit_closed_form
+from dpaudit.certificate import AuditRecord
 from dpaudit.mechanisms import GaussianPair
 
 from .claims import (
@@ -61,12 +61,20 @@ def _mixture(outputs: Floats) -> Floats:
     return np.asarray(np.log(0.9 + 0.1 * np.exp(outputs - 0.5)).sum(axis=1))
 
 
-def _classic() -> Any:
-    return audit_closed_form(
-        GaussianPair(1 / CLASSIC),
-        AuditPair(0.0, 1.0, "sensitivity 1"),
-        epsilon=10.0,
-        delta=DELTA,
+def _classic() -> AuditRecord:
+    """N(1/σ, 1) against N(0, 1), whose δ(ε) is known."""
+    claim, truth = Claim(10.0, DELTA), GaussianPair(1 / CLASSIC)
+    return AuditRecord(
+        refuted=float(truth.delta(claim.epsilon)) > claim.delta * (1 + 1e-9),
+        method="closed form of the privacy loss",
+        claim_epsilon=claim.epsilon,
+        delta=claim.delta,
+        epsilon_lower=gaussian_epsilon(1 / CLASSIC),
+        confidence=None,
+        runs=0,
+        event="all outputs where p > e^ε q",
+        seed=None,
+        pair={"x": 0.0, "x_prime": 1.0},
     )
 
 

@@ -27,7 +27,6 @@ from .entry import Entry
 Floats = NDArray[np.float64]
 LEAVES, LEVELS = 8, 4
 STREAM, OTHER = [0.0] * LEAVES, [1.0] + [0.0] * (LEAVES - 1)
-CANARY = LinearScore.tree(0, LEAVES)
 
 
 def node_sums(leaves: Any) -> Floats:
@@ -38,6 +37,10 @@ def node_sums(leaves: Any) -> Floats:
         if level.size == 1:
             return np.concatenate(levels[::-1])
         level = level[::2] + level[1::2]
+
+
+CANARY = LinearScore(tuple(node_sums(OTHER).tolist()))
+"""The sum of the nodes that hold the changed leaf: the best weights for equal noise in all."""
 
 
 def noisy_tree(

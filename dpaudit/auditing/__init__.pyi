@@ -10,7 +10,6 @@ from .distinguishing.scores import FixedScore as FixedScore
 from .distinguishing.scores import Identity as Identity
 from .distinguishing.scores import LinearScore as LinearScore
 from .distinguishing.scores import Score as Score
-from .distinguishing.scores import TranscriptScore as TranscriptScore
 from .distinguishing.scores import WhiteBox as WhiteBox
 from .execution import Execution as Execution
 from .execution import ExecutionFields as ExecutionFields

@@ -19,8 +19,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpaudit.auditing.distinguishing.outputs import EXACT, Raised
+from dpaudit.mechanisms.pairs import Floats
 
-Floats = NDArray[np.float64]
 Block = tuple[str, tuple[int, ...]]
 """A label, and the shape of what lies along the first axis."""
 

@@ -7,9 +7,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import chain
 
-import numpy as np
-from numpy.typing import NDArray
-
 from dpaudit.auditing.distinguishing.learned import Learner, learn_scores, why_none_is_learned
 from dpaudit.auditing.distinguishing.scores import (
     Identity,
@@ -22,8 +19,7 @@ from dpaudit.auditing.distinguishing.screening import ColumnScore
 from dpaudit.auditing.evidence.events import choose_event, expected_lower_bound
 from dpaudit.auditing.evidence.types import Event
 from dpaudit.errors import InputError
-
-Floats = NDArray[np.float64]
+from dpaudit.mechanisms.pairs import Floats
 
 ADVANTAGE = 0.15  # by which the promise of a later score must be better
 MOST_ENTRIES = 64  # of an array that are scores of their own

@@ -19,12 +19,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import stats
 
 from dpaudit.errors import InconclusiveError
-
-Floats = NDArray[np.float64]
+from dpaudit.mechanisms.pairs import Floats
 
 ERROR = 3e-7
 """Chance of an alarm about independent runs, of all tests of a stage; an audit has two or three."""

@@ -17,16 +17,12 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, Unpack
 
-import numpy as np
-from numpy.typing import NDArray
-
 from dpaudit.auditing.distinguishing.batches import batches_are_runs
 from dpaudit.auditing.distinguishing.blackbox import BlackBox
 from dpaudit.auditing.distinguishing.canonical import Form
 from dpaudit.auditing.distinguishing.choosing import choose_score, first_scores
 from dpaudit.auditing.distinguishing.design import Curve, Design, chosen_learner, chosen_scores
 from dpaudit.auditing.distinguishing.experiment import (
-    Both,
     Chunk,
     Experiment,
     OneSideNotPlainError,
@@ -55,13 +51,12 @@ from dpaudit.auditing.distinguishing.rates import RatesNull
 from dpaudit.auditing.distinguishing.scores import Score, score_outputs
 from dpaudit.auditing.distinguishing.vocabulary import Vocabulary, digests, forms, require_answers
 from dpaudit.auditing.evidence.events import choose_event
-from dpaudit.auditing.evidence.types import Event
+from dpaudit.auditing.evidence.types import Both, Event
 from dpaudit.auditing.execution import DEFAULTS, Execution, ExecutionFields
 from dpaudit.certificate import AuditRecord, Claim
 from dpaudit.errors import DpAuditError
+from dpaudit.mechanisms.pairs import Floats
 from dpaudit.project import AuditPair
-
-Floats = NDArray[np.float64]
 
 WIDE = 2**24
 """Numbers of a pilot on one side from which on a vocabulary picks among them."""

@@ -30,6 +30,7 @@ from dpaudit.auditing.distinguishing.outputs import (
     singles,
 )
 from dpaudit.auditing.distinguishing.scores import Score, score_outputs
+from dpaudit.auditing.evidence.types import Both
 from dpaudit.auditing.execution import Execution, Mapped, workers
 from dpaudit.errors import DpAuditError, InconclusiveError, InputError
 from dpaudit.processes import uninterrupted
@@ -53,9 +54,6 @@ Release = Callable[[Any, int, np.random.Generator], Any]
 
 Encoder = Callable[[Sequence[Any]], NDArray[Any]]
 """Outputs of any kind to as many rows."""
-
-Both = tuple[NDArray[np.float64], NDArray[np.float64]]
-"""Outputs, or their scores, on x and on x'."""
 
 CHILDREN = 16
 """Child processes that draw the tests of a side, one after the other; 0 for none. What they give is

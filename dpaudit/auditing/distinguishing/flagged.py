@@ -9,12 +9,10 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dpaudit.auditing.distinguishing.scores import Score
+from dpaudit.mechanisms.pairs import Floats
 from dpaudit.project import AuditPair
-
-Floats = NDArray[np.float64]
 
 REPEATS = 3
 """Occurrences in a pilot of continuous outputs from which on a value is no chance."""

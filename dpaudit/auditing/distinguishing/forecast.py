@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dpaudit.auditing.distinguishing.design import Design
 from dpaudit.auditing.distinguishing.nulls import Null, PointNull
@@ -21,10 +20,9 @@ from dpaudit.auditing.evidence.bets import quantile_edges, tail_bets
 from dpaudit.auditing.evidence.eprocess import curve_points
 from dpaudit.auditing.evidence.events import choose_event, expected_lower_bound
 from dpaudit.auditing.evidence.power import power
-from dpaudit.errors import InputError
+from dpaudit.auditing.evidence.types import Both
+from dpaudit.mechanisms.pairs import Floats
 
-Floats = NDArray[np.float64]
-Both = tuple[Floats, Floats]
 Family = Callable[[float], tuple[float, float]]
 
 WANTED_POWER = 0.9
@@ -62,10 +60,9 @@ class Forecast:
 
     def rates(self) -> tuple[float, float]:
         """(p, q) of the tested event, within the claim."""
-        counts = self.point.counts if isinstance(self.point, PointNull) else None
-        if counts is None:
-            raise InputError("the audit has no counts of an event; run its joint test first.")
-        p, q = counts.shrunk
+        assert isinstance(self.point, PointNull)
+        assert self.point.counts is not None
+        p, q = self.point.counts.shrunk
         return min(p, math.exp(self.design.claim.epsilon) * q + self.design.claim.delta), q
 
     def epsilon(self) -> float | None:
@@ -158,7 +155,7 @@ class Forecast:
             p, q = family(fault)
             if q * self.runs >= MANY:
                 return True
-            found = power(p, q, self.runs, self.runs, claim.epsilon, claim.delta, error)
+            found = power(p, q, self.runs, claim.epsilon, claim.delta, error)
             return found >= WANTED_POWER
 
         low, high = harmless, gravest

@@ -20,10 +20,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpaudit import files
+from dpaudit.auditing.evidence.types import Both
 from dpaudit.errors import InputError, JournalError, TamperedError
 
 FORMAT = "dpaudit-trials/2"
-Both = tuple[NDArray[np.float64], NDArray[np.float64]]
 
 
 class TrialJournal:

@@ -14,8 +14,7 @@ from dpaudit.auditing.distinguishing.scores import AtomScore, Score, is_scalar
 from dpaudit.auditing.distinguishing.screening import ColumnScore, differences
 from dpaudit.errors import UnsupportedError
 from dpaudit.extras import needed
-
-Floats = NDArray[np.float64]
+from dpaudit.mechanisms.pairs import Floats
 
 Learner: TypeAlias = Callable[[Floats, Floats], Iterable[Score]]
 """Scores that are learned on outputs on x and on x', each of shape (n, …)."""

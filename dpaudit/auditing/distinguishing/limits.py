@@ -12,6 +12,7 @@ import signal
 import threading
 import time
 from collections.abc import Callable
+from concurrent.futures import Future
 from typing import NoReturn, TypeVar
 
 from dpaudit.auditing.children import watched
@@ -56,20 +57,17 @@ def _with_timer(limit: float, call: Callable[[], T]) -> T:
 
 
 def _in_thread(limit: float, call: Callable[[], T]) -> T:
-    outcome: list[T] = []
-    failure: list[BaseException] = []
+    future: Future[T] = Future()
 
     def work() -> None:
         try:
-            outcome.append(call())
+            future.set_result(call())
         except BaseException as error:  # noqa: BLE001 - carried over to the caller's thread
-            failure.append(error)
+            future.set_exception(error)
 
     thread = threading.Thread(target=work, daemon=True)
     thread.start()
     thread.join(limit)
-    if failure:
-        raise failure[0]
-    if not outcome:
+    if not future.done():
         raise TrialTimeoutError
-    return outcome[0]
+    return future.result()

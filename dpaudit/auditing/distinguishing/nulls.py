@@ -5,53 +5,20 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import astuple
-from typing import Any, Protocol
+from typing import Any, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dpaudit.auditing.evidence.eprocess import CurveEProcess, EpsilonEProcess
 from dpaudit.auditing.evidence.joint import joint_lower_bound
-from dpaudit.auditing.evidence.types import Direction, Event, PairCounts, json_number
+from dpaudit.auditing.evidence.types import Both, Direction, Event, PairCounts, json_number
 from dpaudit.certificate import Claim
+from dpaudit.mechanisms.pairs import Floats
 
 KEPT = 10_000
 """Scores a side that are kept, about."""
 
-Floats = NDArray[np.float64]
-Both = tuple[Floats, Floats]
 Words = Callable[[Event], str | None]
-
-
-class Null(Protocol):
-    """A claim of (ε, δ), and what the runs so far say of it.
-
-    Attributes:
-        scores: of both sides, of some of the runs, for forecasts.
-    """
-
-    scores: Both
-
-    def update(self, x: Floats, x_prime: Floats) -> None:
-        """Scores of further runs, the same number of each side."""
-
-    def lower_bound(self, confidence: float) -> float:
-        """Lower bound on ε that holds at this confidence."""
-
-    def event_in_words(self, name: str, told: Words | None = None) -> str:
-        """What tells the neighbours apart.
-
-        Args:
-            name: says what a score is.
-            told: says of an event what it is, if it can.
-        """
-
-    def details(self) -> dict[str, Any]:
-        """Counts and other facts, JSON values."""
-
-    @property
-    def runs(self) -> int:
-        """Runs a side so far."""
 
 
 def _kept(scores: Both, x: Floats, x_prime: Floats) -> Both:
@@ -74,6 +41,9 @@ class PointNull:
         claim: (ε, δ).
         event: that is tested.
         rare: another one, which takes ``RARE_SHARE`` of the error rate.
+
+    Attributes:
+        scores: of both sides, of some of the runs, for forecasts.
     """
 
     def __init__(self, claim: Claim, event: Event, rare: Event | None = None) -> None:
@@ -118,7 +88,12 @@ class PointNull:
         return self._bounds[key]
 
     def event_in_words(self, name: str, told: Words | None = None) -> str:
-        """The event, and under which neighbour it is the likelier one."""
+        """The event, and under which neighbour it is the likelier one.
+
+        Args:
+            name: says what a score is.
+            told: says of an event what it is, if it can.
+        """
         # Of both, that of the larger bound at the usual confidence.
         decisive, _ = max(self._arms, key=lambda arm: arm[0]._bound(1 - 0.05 * arm[1]))
         event = decisive.event
@@ -170,6 +145,10 @@ class AnytimeNull:
     def details(self) -> dict[str, Any]:
         """The number of pairs."""
         return {"test": "e-process", "test_runs": self.runs}
+
+
+Null: TypeAlias = PointNull | AnytimeNull
+"""A test of (ε, δ), and what the runs so far say of it."""
 
 
 class CurveNull:

@@ -8,13 +8,14 @@ from typing import Any
 import numpy as np
 
 from dpaudit.auditing.distinguishing.design import Design
-from dpaudit.auditing.distinguishing.experiment import Both, Experiment
+from dpaudit.auditing.distinguishing.experiment import Experiment
 from dpaudit.auditing.distinguishing.forecast import Forecast, power_statement
 from dpaudit.auditing.distinguishing.nulls import CurveNull, Null
 from dpaudit.auditing.distinguishing.preflight import Preflight
 from dpaudit.auditing.distinguishing.rates import RatesNull
 from dpaudit.auditing.distinguishing.samples import Sample
 from dpaudit.auditing.distinguishing.scores import Identity, Score, WhiteBox
+from dpaudit.auditing.evidence.types import Both
 from dpaudit.certificate import AuditRecord
 
 

@@ -15,12 +15,10 @@ from itertools import product
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dpaudit.auditing.evidence.joint import joint_p_value
 from dpaudit.auditing.evidence.types import Direction, Event, PairCounts
-
-Floats = NDArray[np.float64]
+from dpaudit.mechanisms.pairs import Floats
 
 HITS = 10
 """Occurrences of the rarer outcome that the runs are to show on which the event is chosen."""

@@ -6,12 +6,10 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dpaudit.auditing.distinguishing.scores import Score, WhiteBox
-
-Floats = NDArray[np.float64]
-Both = tuple[Floats, Floats]
+from dpaudit.auditing.evidence.types import Both
+from dpaudit.mechanisms.pairs import Floats
 
 _SIZE = 20_000
 

@@ -12,13 +12,11 @@ from dataclasses import dataclass
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
 
 from dpaudit.errors import InputError
 from dpaudit.mechanisms import Mechanism
+from dpaudit.mechanisms.pairs import Floats
 from dpaudit.project import AuditPair
-
-Floats = NDArray[np.float64]
 
 
 @runtime_checkable
@@ -55,19 +53,6 @@ def score_outputs(score: Score, outputs: Floats) -> Floats:
             f"NaN, for each of {len(outputs)} outputs."
         )
     return scores
-
-
-def log_ratio(mechanism: Mechanism, outputs: Floats, x: Any, x_prime: Any) -> Floats:
-    """Log of the density given x over that given x'; 0 where neither can give the output.
-
-    Rounded to single precision: the last bits of a double follow from the last bits of the output,
-    which tell neighbours apart for reasons that have nothing to do with the claim on real numbers.
-    """
-    over, under = mechanism.log_density(outputs, x), mechanism.log_density(outputs, x_prime)
-    impossible = np.isneginf(over) & np.isneginf(under)
-    with np.errstate(invalid="ignore"):
-        ratio: Floats = np.where(impossible, 0.0, over - under)
-    return ratio.astype(np.float32).astype(np.float64)
 
 
 @dataclass(frozen=True)
@@ -109,53 +94,17 @@ class WhiteBox:
         return cls(mechanism, pair.x, pair.x_prime)
 
     def __call__(self, outputs: Floats) -> Floats:
-        """Log p(output | x) − log p(output | x'), summed over entries."""
-        return log_ratio(self.mechanism, outputs, self.x, self.x_prime)
+        """Log p(output | x) − log p(output | x'), summed over entries; 0 where neither can give it.
 
-
-@dataclass(frozen=True)
-class TranscriptScore:
-    """Sum of per-round log ratios, for an algorithm whose queries depend on what was released.
-
-    The log-likelihood ratio of a transcript is the sum over rounds of the log ratio of the round's
-    release, given the released prefix: both neighbours see the same prefix, so every round's query
-    can be recomputed on either data set.
-
-    Attributes:
-        mechanisms: of each round.
-        queries: ``queries(data, prefix, round)`` gives the private value of a round (counted from
-            0), from the data and the releases before it, shape (round, …). It must be a function
-            of a module, so that it can be sent to worker processes.
-        x: one data set.
-        x_prime: the other.
-    """
-
-    mechanisms: tuple[Mechanism, ...]
-    queries: Any
-    x: Any
-    x_prime: Any
-    name: str = "log-likelihood ratio of the transcript"
-    method: str = "white-box transcript likelihood ratio"
-
-    def __call__(self, outputs: Floats) -> Floats:
-        """Transcripts of shape (n, rounds, …) to their log ratios."""
-        if outputs.ndim < 2 or outputs.shape[1] != len(self.mechanisms):
-            raise InputError(
-                f"transcripts have shape {outputs.shape}; they need {len(self.mechanisms)} rounds "
-                "on the second axis."
-            )
-        return np.array([self._one(transcript) for transcript in outputs])
-
-    def _one(self, transcript: Floats) -> float:
-        total = 0.0
-        for turn, mechanism in enumerate(self.mechanisms):
-            prefix = transcript[:turn]
-            values = (self.queries(data, prefix, turn) for data in (self.x, self.x_prime))
-            ratio = float(log_ratio(mechanism, transcript[turn : turn + 1], *values)[0])
-            if not np.isfinite(ratio):
-                return ratio  # one certain round decides, whatever the others say
-            total += ratio
-        return total
+        Rounded to single precision: the last bits of a double follow from the last bits of the
+        output, which tell neighbours apart for reasons that have nothing to do with the claim on
+        real numbers.
+        """
+        over, under = (self.mechanism.log_density(outputs, data) for data in (self.x, self.x_prime))
+        impossible = np.isneginf(over) & np.isneginf(under)
+        with np.errstate(invalid="ignore"):
+            ratio: Floats = np.where(impossible, 0.0, over - under)
+        return ratio.astype(np.float32).astype(np.float64)
 
 
 @dataclass(frozen=True)
@@ -169,63 +118,6 @@ class LinearScore:
     weights: tuple[float, ...]
     name: str = "weighted sum of the releases"
     method: str = "white-box linear score"
-
-    @classmethod
-    def gaussian(cls, difference: ArrayLike, covariance: ArrayLike) -> LinearScore:
-        """The best weights for ``y = A x + noise`` with Gaussian noise: S⁻¹ A (x − x').
-
-        They are those of generalised least squares for the canary's size, and the likelihood ratio
-        is monotone in the score. For tree aggregation ``difference`` is 1 at the nodes that cover
-        the canary's leaf; for consecutive differences of prefix sums, ``covariance`` is that of the
-        differences.
-
-        Args:
-            difference: change of the noiseless releases from x' to x, shape (d,) when flattened.
-            covariance: of the noise, shape (d, d), or its diagonal, shape (d,).
-
-        Raises:
-            InputError: if a shape is wrong or the covariance is not positive definite.
-        """
-        change = np.asarray(difference, dtype=np.float64).ravel()
-        noise = np.asarray(covariance, dtype=np.float64)
-        if noise.shape not in ((change.size,), (change.size, change.size)):
-            raise InputError(
-                f"covariance has shape {noise.shape}; it must be ({change.size},) or "
-                f"({change.size}, {change.size})."
-            )
-        full = np.diag(noise) if noise.ndim == 1 else noise
-        try:
-            root = np.linalg.cholesky(full)
-        except np.linalg.LinAlgError:
-            raise InputError("covariance is not positive definite; it must be.") from None
-        weights = np.linalg.solve(root.T, np.linalg.solve(root, change))
-        return cls(tuple(map(float, weights)))
-
-    @classmethod
-    def tree(cls, leaf: int, leaves: int, sigmas: ArrayLike = 1.0) -> LinearScore:
-        """Canary at one leaf of a complete binary tree whose noisy nodes are all released.
-
-        Nodes are numbered as in a heap: the root 0, the children of node i 2i + 1 and 2i + 2, the
-        leaves last. Each node that covers the leaf is weighted by its own precision.
-
-        Args:
-            leaf: of the canary, from 0.
-            leaves: of the tree, a power of two.
-            sigmas: standard deviation of the noise in each node, or one for all.
-
-        Raises:
-            InputError: if the leaf or their number is out of range.
-        """
-        if leaves < 1 or leaves & (leaves - 1):
-            raise InputError(f"leaves is {leaves}; it must be a power of two.")
-        if not 0 <= leaf < leaves:
-            raise InputError(f"leaf is {leaf}; it must be in 0…{leaves - 1}.")
-        covers = np.zeros(2 * leaves - 1)
-        node = leaves - 1 + leaf
-        while node >= 0:  # above the root comes −1
-            covers[node] = 1.0
-            node = (node - 1) // 2
-        return cls.gaussian(covers, np.broadcast_to(np.square(sigmas), covers.shape))
 
     def __call__(self, outputs: Floats) -> Floats:
         """The weighted sums, shape (n,)."""

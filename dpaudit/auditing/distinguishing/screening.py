@@ -6,11 +6,9 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dpaudit.auditing.evidence.types import Event
-
-Floats = NDArray[np.float64]
+from dpaudit.mechanisms.pairs import Floats
 
 SLAB = 2_000_000
 """Numbers that are looked at together."""

@@ -20,8 +20,8 @@ from numpy.typing import NDArray
 from dpaudit.auditing.distinguishing.canonical import UNREAD, Block, Form, canonical, entry_name
 from dpaudit.auditing.distinguishing.screening import ColumnScore, differences, scale, scaled
 from dpaudit.errors import InputError
+from dpaudit.mechanisms.pairs import Floats
 
-Floats = NDArray[np.float64]
 Forms = Sequence[Form]
 
 MOST_FACTS, MOST_NUMBERS, MOST_BLOCKS = 20, 24, 2

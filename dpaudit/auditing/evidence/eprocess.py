@@ -86,7 +86,7 @@ def curve_points(curve: Curve, epsilons: ArrayLike | None = None) -> list[NullPo
     ]
 
 
-class CurveEProcess:
+class CurveEProcess(Wealth):
     """Anytime-valid test of a whole claimed privacy curve on one pair of neighbours.
 
     The null hypothesis is the curve at *every* epsilon and in both directions. Refutation at level
@@ -101,29 +101,15 @@ class CurveEProcess:
     """
 
     def __init__(self, curve: Curve) -> None:
-        self._wealth = Wealth([curve_points(curve)])
-
-    def update(self, scores_x: ArrayLike, scores_x_prime: ArrayLike) -> float:
-        """Add pairs of scores, shape ``(n,)`` each, and return the e-value.
-
-        Raises:
-            InputError: if a score is NaN or the lengths differ.
-        """
-        self._wealth.update(scores_x, scores_x_prime)
-        return self.e_value
-
-    @property
-    def pairs(self) -> int:
-        """Pairs seen so far, the pilot included."""
-        return self._wealth.pairs
+        super().__init__([curve_points(curve)])
 
     @property
     def e_value(self) -> float:
         """The present e-value (``inf`` beyond the range of floats)."""
-        return float(np.exp(np.minimum(self._wealth.log_wealth[0], 709.0)))
+        return float(np.exp(np.minimum(self.log_wealth[0], 709.0)))
 
 
-class EpsilonEProcess:
+class EpsilonEProcess(Wealth):
     """Anytime-valid lower bound on epsilon at a given delta.
 
     One e-process per null (epsilon_j, delta) on a grid. The bound is the largest grid value up to
@@ -143,20 +129,7 @@ class EpsilonEProcess:
         probability(delta=delta)
         self._epsilons = np.unique(real_array(epsilons=epsilons))
         constant = lambda e: np.full_like(e, delta)  # noqa: E731
-        self._wealth = Wealth([curve_points(constant, [each]) for each in self._epsilons])
-
-    def update(self, scores_x: ArrayLike, scores_x_prime: ArrayLike) -> None:
-        """Add pairs of scores, shape ``(n,)`` each.
-
-        Raises:
-            InputError: if a score is NaN or the lengths differ.
-        """
-        self._wealth.update(scores_x, scores_x_prime)
-
-    @property
-    def pairs(self) -> int:
-        """Pairs seen so far, the pilot included."""
-        return self._wealth.pairs
+        super().__init__([curve_points(constant, [each]) for each in self._epsilons])
 
     def lower_bound(self, confidence: float) -> float:
         """The bound so far; valid at any stopping time.
@@ -165,5 +138,5 @@ class EpsilonEProcess:
             InputError: if ``confidence`` is not in (0, 1).
         """
         threshold = -math.log(confidence_failure(confidence))
-        refuted = np.logical_and.accumulate(self._wealth.log_peak >= threshold)
+        refuted = np.logical_and.accumulate(self.log_peak >= threshold)
         return float(self._epsilons[refuted].max(initial=0.0))

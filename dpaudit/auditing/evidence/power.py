@@ -18,13 +18,12 @@ from dpaudit.validate import non_negative, open_fraction, probability
 
 
 def critical_region(
-    n: int, m: int, epsilon: float, delta: float, error: float, box: Box
+    runs: int, epsilon: float, delta: float, error: float, box: Box
 ) -> Region | None:
     """The largest likelihood-ratio region whose chance under the null is at most ``error``.
 
     Args:
-        n: runs on the large side.
-        m: runs on the small side.
+        runs: on each side.
         epsilon: the null's epsilon.
         delta: the null's delta.
         error: the level of the test.
@@ -36,12 +35,12 @@ def critical_region(
     high = 1.0
 
     def keeps_error(level: float) -> bool:
-        region = likelihood_region(n, m, epsilon, delta, level)
+        region = likelihood_region(runs, runs, epsilon, delta, level)
         return null_supremum(region, epsilon, delta, box) <= error
 
-    while high < 2.0 * (n + m) and not keeps_error(high):
+    while high < 4.0 * runs and not keeps_error(high):
         high *= 2
-    if high >= 2.0 * (n + m):
+    if high >= 4.0 * runs:
         return None
     low = 0.0
     while high - low > 1e-3 * high:
@@ -50,26 +49,25 @@ def critical_region(
             high = middle
         else:
             low = middle
-    return likelihood_region(n, m, epsilon, delta, high)
+    return likelihood_region(runs, runs, epsilon, delta, high)
 
 
 def power(
-    p: float, q: float, n: int, m: int, epsilon: float, delta: float, error: float = 0.05
+    p: float, q: float, runs: int, epsilon: float, delta: float, error: float = 0.05
 ) -> float:
     """Probability that the joint test refutes (epsilon, delta) if the truth is (p, q).
 
     Args:
         p: the event's probability on the large side.
         q: its probability on the small side.
-        n: test runs on the large side.
-        m: test runs on the small side.
+        runs: test runs on each side.
         epsilon: the claimed epsilon.
         delta: the claimed delta.
         error: the level of the test.
     """
-    expected = PairCounts(round(n * p), n, round(m * q), m)
+    expected = PairCounts(round(runs * p), runs, round(runs * q), runs)
     box = Box.around(expected, error / 1000)
-    region = critical_region(n, m, epsilon, delta, error * (1 - 1 / 1000), box)
+    region = critical_region(runs, epsilon, delta, error * (1 - 1 / 1000), box)
     if region is None:
         return 0.0
     return float(region_probability(region, np.array([p]), np.array([q]))[0])

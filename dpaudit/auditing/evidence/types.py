@@ -18,6 +18,8 @@ from dpaudit.validate import open_fraction, real_array
 
 Flags = NDArray[np.bool_]
 Integers = NDArray[np.int64]
+Both = tuple[Floats, Floats]
+"""Outputs, or their scores, on x and on x'."""
 
 _LEAST = math.ulp(0.0)
 

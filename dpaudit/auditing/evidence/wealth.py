@@ -67,7 +67,11 @@ class Wealth:
         return np.bincount(cells, minlength=bins * bins).astype(np.float64)
 
     def update(self, scores_x: ArrayLike, scores_x_prime: ArrayLike) -> None:
-        """Add pairs of scores, shape ``(n,)`` each, and bet on those that the pilot leaves."""
+        """Add pairs of scores, shape ``(n,)`` each, and bet on those that the pilot leaves.
+
+        Raises:
+            InputError: if a score is NaN or the lengths differ.
+        """
         first, second = as_scores(scores_x=scores_x), as_scores(scores_x_prime=scores_x_prime)
         if first.size != second.size:
             raise InputError(

@@ -10,16 +10,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Unpack
+from typing import Any
 
 import numpy as np
 
 from dpaudit import validate
-from dpaudit.auditing.execution import Execution, ExecutionFields
 from dpaudit.auditing.noise.laws import p_value, scale_ratio
 from dpaudit.auditing.replaying.recording import (
     RecordingNoise,
-    Routine,
     Runnable,
     Step,
     whole_streams,
@@ -30,22 +28,12 @@ from dpaudit.finding_table import FindingTable
 from dpaudit.ledger import Ledger
 from dpaudit.mechanisms import AdditiveNoise, Mechanism, Tails
 
-__all__ = [
-    "Conformance",
-    "ConformanceReport",
-    "Routine",
-    "conformance",
-    "judged",
-]
-
 _found = FindingTable(__name__)
 
 ERROR_RATE = 1e-3
 REUSE_SHARE = 0.1
 """Share of the error rate that goes to the search for noise that was used twice."""
 _EQUAL = 1e-12
-
-RUNS = Execution(runs=100, seed=0)
 
 
 @dataclass(frozen=True)
@@ -75,15 +63,11 @@ class ConformanceReport:
         tested: one entry an invocation that was tested.
         untested: labels of invocations that declare no law that could be.
         findings: noise that is not as declared, or used twice.
-        runs: how often the algorithm was run.
-        error_rate: probability that an algorithm that conforms has a finding, at most.
     """
 
     tested: tuple[Conformance, ...]
     untested: tuple[str, ...]
     findings: tuple[Finding, ...]
-    runs: int
-    error_rate: float
 
     @property
     def clean(self) -> bool:
@@ -96,8 +80,8 @@ def conformance(
     data: Any,
     *,
     error_rate: float = ERROR_RATE,
-    execution: Execution = RUNS,
-    **fields: Unpack[ExecutionFields],
+    runs: int = 100,
+    seed: int = 0,
 ) -> ConformanceReport:
     """Run an algorithm several times and test the noise of every invocation of its plan.
 
@@ -108,15 +92,15 @@ def conformance(
         algorithm: a subject, or a :class:`~dpaudit.auditing.replaying.recording.Routine`.
         data: any test data.
         error_rate: probability of a finding if all noise is as declared.
-        execution: how often to run it, and the seed of all runs.
-        fields: fields of ``execution`` to replace, ``runs`` and ``seed``.
+        runs: how often to run it.
+        seed: of all runs.
 
     Raises:
         PlanMismatchError: if a run is not what the plan declares.
-        InputError: if a number is out of range, or another field of ``execution`` is given.
+        InputError: if a number is out of range.
     """
-    execution = execution.updated(fields).only("runs", "seed")
-    runs, seed = execution.runs, execution.known_seed()
+    runs = validate.integer_at_least(1, runs=runs)
+    seed = validate.integer_at_least(0, seed=seed)
     error_rate = validate.open_fraction(error_rate=error_rate)
     plan = algorithm.plan()
     steps: list[list[Step]] = []
@@ -156,7 +140,7 @@ def judged(
     share = (1 - REUSE_SHARE) * error_rate / max(1, len(tested))
     findings = [_finding(one, laws[one.at], share) for one in tested if one.p_value <= share]
     findings += _reused([s for run in runs for s in run], REUSE_SHARE * error_rate)
-    return ConformanceReport(tuple(tested), tuple(untested), tuple(findings), len(runs), error_rate)
+    return ConformanceReport(tuple(tested), tuple(untested), tuple(findings))
 
 
 def _finding(one: Conformance, mechanism: Mechanism, share: float) -> Finding:

@@ -36,13 +36,11 @@ class FloatReport:
     Attributes:
         findings: leaks, worst first; empty if none.
         draws: draws on each side.
-        error_rate: probability of a finding if there is no such leak, at most.
         counts: how often the least-significant-bit event occurred, on each side.
     """
 
     findings: tuple[Finding, ...]
     draws: int
-    error_rate: float
     counts: tuple[int, int]
 
 
@@ -111,12 +109,9 @@ def float_findings(
         if done == batch:
             sample, others = outputs
         found = _lsb_finding((hits[0], hits[1]), done, epsilon, delta, share / 2)
-        if found is not None:
-            return FloatReport(
-                (found, *repeats(sample, others)), done, error_rate, (hits[0], hits[1])
-            )
-        batch, share = min(done, draws - done), share / 2
-    return FloatReport(tuple(repeats(sample, others)), done, error_rate, (hits[0], hits[1]))
+        batch, share = 0 if found else min(done, draws - done), share / 2
+    findings = ([] if found is None else [found]) + repeats(sample, others)
+    return FloatReport(tuple(findings), done, (hits[0], hits[1]))
 
 
 def _numbers(raw: ArrayLike, size: int) -> Floats:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import shlex
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
 from os import PathLike
@@ -13,9 +13,9 @@ from typing import Any, TypeVar
 
 import numpy as np
 
+from dpaudit import files
 from dpaudit.auditing.distinguishing.limits import TrialTimeoutError, within_time
 from dpaudit.auditing.noise.conformance import judged
-from dpaudit.auditing.rehearsal import failures
 from dpaudit.auditing.rehearsal.afresh import BY_A_COPY, afresh
 from dpaudit.auditing.rehearsal.columns import whose
 from dpaudit.auditing.rehearsal.model import model_findings
@@ -25,6 +25,7 @@ from dpaudit.auditing.rehearsal.watching import Watch, watched
 from dpaudit.auditing.replaying.checks import Telling
 from dpaudit.auditing.replaying.recording import Step
 from dpaudit.auditing.replaying.replay import Recorded, ReplayReport, record
+from dpaudit.auditing.replaying.runs import TEXT, Run
 from dpaudit.certificate import Finding, Rehearsal
 from dpaudit.errors import DpAuditError, PlanMismatchError, UnsupportedError
 from dpaudit.finding_table import FindingTable
@@ -43,11 +44,11 @@ AFRESH = 3
 """So many neighbours are run on a new copy of the subject's module too."""
 FURTHER = 1_000_000
 """Between the seeds of a rehearsal and those of the runs that show who is sampled."""
-DISCREET = Telling(values=False)
-"""Findings of a rehearsal stand in certificates."""
 
 _T = TypeVar("_T")
 _found = FindingTable(__name__)
+_recorded = partial(record, telling=Telling(values=False))
+"""A first run; findings of a rehearsal stand in certificates, and tell no value."""
 
 
 class EndError(Exception):
@@ -114,11 +115,11 @@ class Session:
         first = self._first()
         took = time.monotonic() - start
         self._patience = min(self.limit or math.inf, PATIENCE + 20 * took)
-        self.findings += failures.unwritable(first.run)
+        self.findings += _unwritable(first.run)
         self._require_stable(first)
         if first.run.refused:
             self.findings.append(_found("tries-undeclared", refused=first.run.refused))
-        shown = self._timed(lambda: first.with_other_samples(self.data, DISCREET))
+        shown = self._timed(lambda: first.with_other_samples(self.data))
         self._keep(shown, Move(self.data, "the same data, other samples"))
         near, far = moves(self.subject, self.data, self.plan, rng)
         if self.subject.neighbours(self.data, np.random.default_rng(self.seed)) is None:
@@ -176,7 +177,7 @@ class Session:
         """The run on the data; what it raises ends the rehearsal."""
         self._require_same_plan()
         try:
-            made = self._timed(lambda: record(self.subject, self.data, self.seed))
+            made = self._timed(lambda: _recorded(self.subject, self.data, self.seed))
         except PlanMismatchError:
             self.findings.append(_found("leaves-plan"))
             raise EndError("") from None
@@ -192,7 +193,7 @@ class Session:
         return made
 
     def _require_stable(self, first: Recorded) -> None:
-        unstable = self._timed(lambda: first.unstable(self.data, DISCREET))
+        unstable = self._timed(lambda: first.unstable(self.data))
         if unstable is not None:
             if not self.findings:  # what cannot be written cannot be compared either
                 self.findings.append(unstable)
@@ -210,7 +211,7 @@ class Session:
         """A first run on other data; None if the code refuses them."""
         seed = self.seed + len(self._recorded)  # of its own: equal noise is a finding
         try:
-            made = self._timed(lambda: record(self.subject, move.base, seed), self._patience)
+            made = self._timed(lambda: _recorded(self.subject, move.base, seed), self._patience)
         except (Exception, SystemExit, TrialTimeoutError):  # noqa: BLE001 - nobody has such data
             self._refused.append(move.recipe)
             return None
@@ -229,7 +230,7 @@ class Session:
         if report is None:
             self._keep([_found("does-not-end", seconds=self._patience)], move)
             raise EndError("")  # others may take as long
-        raised = [failures.raised(report)] if report.raised else []
+        raised = [_raised(report)] if report.raised else []
         self._keep([*report.findings, *raised], move)
 
     def _follow_samples(self) -> None:
@@ -241,7 +242,7 @@ class Session:
         reports: dict[str, list[ReplayReport]] = {}
         for number in range(max(needed for _, needed in self._sampled)):
             seed = self.seed + FURTHER + number
-            base = self._timed(partial(record, self.subject, self.data, seed))
+            base = self._timed(partial(_recorded, self.subject, self.data, seed))
             for move, _ in self._sampled:
                 report = self._against(base, move)
                 if report is not None:
@@ -273,19 +274,12 @@ class Session:
             self._keep(report.findings, replace(move, recipe=f"{move.recipe}{BY_A_COPY}"))
 
     def _against(
-        self,
-        base: Recorded,
-        move: Move,
-        algorithm: Subject | None = None,
+        self, base: Recorded, move: Move, algorithm: Subject | None = None
     ) -> ReplayReport | None:
         """The run on other data, compared; None if it takes too long."""
+        run = partial(base.against, move.data, hops=move.hops, algorithm=algorithm)
         try:
-            return self._timed(
-                lambda: base.against(
-                    move.data, hops=move.hops, telling=DISCREET, algorithm=algorithm
-                ),
-                self._patience,
-            )
+            return self._timed(run, self._patience)
         except TrialTimeoutError:
             return None
 
@@ -308,3 +302,23 @@ class Session:
         if self.progress is not None:
             self.progress(self._done, max(self._done + 1, self.most + 4))
         return made
+
+
+def _unwritable(run: Run) -> list[Finding]:
+    """A result that a run could not write, after its releases are paid for."""
+    if not isinstance(run.shown, Mapping):
+        return []
+    try:
+        files.canonical_json({name: run.shown[name] for name in run.shown if name != TEXT})
+    except (TypeError, ValueError, RecursionError):
+        return [_found("unwritable-result")]
+    return []
+
+
+def _raised(report: ReplayReport) -> Finding:
+    """An exception is an output too: whoever sees it knows which of the neighbours it was."""
+    if report.at_the_door:
+        return _found("not-a-number", raised=report.raised)
+    if report.before:
+        return _found("refused-after-release", before=report.before, raised=report.raised)
+    return _found("raises-on-neighbour", raised=report.raised)

@@ -81,13 +81,10 @@ _DEEDS = {
     **dict.fromkeys(("os.kill", "os.killpg"), "sends a signal"),
     **dict.fromkeys(("socket.sendto", "socket.sendmsg", "syslog.syslog"), _SENDS),
     **dict.fromkeys(("socket.connect", "socket.bind"), "opens a connection"),
+    **dict.fromkeys(("os.putenv", "os.unsetenv"), "changes the environment"),
     "socket.getaddrinfo": "asks for a name on the network",
     "sqlite3.connect": "opens a database",
 }
-_SETTINGS = {"os.putenv", "os.unsetenv"}
-"""Of the environment."""
-
-
 _NOWHERE = str((os.devnull,))
 _READS = "reads a file"
 _CODE = (".py", ".pyc", ".so", ".pyd", ".dll", ".dylib", ".pth", ".zip")
@@ -112,8 +109,6 @@ def _heard(event: str, arguments: tuple[Any, ...]) -> None:
         path, mode, flags = arguments
         writes = flags & _WRITING if mode is None else set(mode) & set("wax+")
         deed = "writes a file" if writes else _READS if _holds_data(path) else ""
-    if event in _SETTINGS:
-        deed = "changes the environment"
     if not deed or importing():
         return
     if "__pycache__" not in (about := str(arguments[:1])) and about != _NOWHERE:

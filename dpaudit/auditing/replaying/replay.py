@@ -12,7 +12,6 @@ What it does not find may still be wrong for other data.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -70,7 +69,6 @@ class ReplayReport:
     Attributes:
         comparisons: every release up to the first divergence of control flow.
         findings: what does not hold, in the order of the code.
-        releases: releases of the first run.
         raised: what the run on the neighbour raised, as type and place; empty if nothing.
         before: how many releases had been made when it raised.
         at_the_door: whether the ledger raised it, over a value that reached it.
@@ -78,7 +76,6 @@ class ReplayReport:
 
     comparisons: tuple[Comparison, ...]
     findings: tuple[Finding, ...]
-    releases: int
     raised: str = ""
     before: int = 0
     at_the_door: bool = False
@@ -113,15 +110,28 @@ def replay(algorithm: Runnable, x: Any, x_prime: Any, seed: int = 0) -> ReplayRe
     first = record(algorithm, x, seed)
     unstable = first.unstable(x)
     if unstable is not None:
-        return ReplayReport((), (unstable,), len(first.run.steps))
+        return ReplayReport((), (unstable,))
     report = first.against(x_prime)
     if report.raised:
         raise first.error
     return report
 
 
-def record(algorithm: Runnable, x: Any, seed: int = 0, choose: Choose | None = None) -> Recorded:
-    """Run an algorithm once, and keep what it released; ``choose`` may say who takes part.
+def record(
+    algorithm: Runnable,
+    x: Any,
+    seed: int = 0,
+    choose: Choose | None = None,
+    telling: Telling = EVERYTHING,
+) -> Recorded:
+    """Run an algorithm once, and keep what it released.
+
+    Args:
+        algorithm: what runs.
+        x: on what.
+        seed: of the noise and of the algorithm's own randomness.
+        choose: says who takes part, where it is not drawn.
+        telling: how much findings tell of the data.
 
     Raises:
         PlanMismatchError: if the run is not what the plan declares.
@@ -132,7 +142,7 @@ def record(algorithm: Runnable, x: Any, seed: int = 0, choose: Choose | None = N
         raise PlanMismatchError(str(run.error))
     if run.error is not None:
         raise run.error
-    return Recorded(algorithm, seed, run)
+    return Recorded(algorithm, seed, run, telling)
 
 
 def _generators(seed: int) -> list[np.random.Generator]:
@@ -147,13 +157,15 @@ class Recorded:
         algorithm: what ran.
         seed: of the noise and of the algorithm's own randomness.
         run: the run.
+        telling: how much findings tell of the data.
         error: what the last run on other data raised.
     """
 
-    def __init__(self, algorithm: Runnable, seed: int, run: Run) -> None:
+    def __init__(self, algorithm: Runnable, seed: int, run: Run, telling: Telling) -> None:
         self.algorithm = algorithm
         self.seed = seed
         self.run = run
+        self.telling = telling
         self.error: BaseException = RuntimeError()
 
     def again(
@@ -176,7 +188,7 @@ class Recorded:
         noise = ReplayingNoise(generators[2 if other else 0], self.run.steps, choose)
         return ran(algorithm or self.algorithm, data, noise, generators[1])
 
-    def unstable(self, x: Any, telling: Telling = EVERYTHING) -> Finding | None:
+    def unstable(self, x: Any) -> Finding | None:
         """What differs between two runs on the same data with the same seeds and releases.
 
         The second run's ledger has a generator of its own, so that a result which knows the noise
@@ -185,7 +197,7 @@ class Recorded:
         first, again = self.run, self.again(x, other=True)
         for one, two in zip(first.steps, again.steps, strict=False):
             if not one.follows(two) or not np.array_equal(one.value, two.value, equal_nan=True):
-                at, place = one.invocation.at, telling.place(one)
+                at, place = one.invocation.at, self.telling.place(one)
                 return _found("hidden-randomness", at, place=place)
         if again.ended is not first.ended or len(again.steps) != len(first.steps):
             return _found("hidden-randomness", place="its end")
@@ -193,21 +205,16 @@ class Recorded:
             return None
         return _found("hidden-randomness", place="its result")
 
-    def with_other_samples(self, x: Any, telling: Telling = EVERYTHING) -> list[Finding]:
+    def with_other_samples(self, x: Any) -> list[Finding]:
         """What shows who took part, but the values before noise; nothing may."""
         if not any(step.sample for step in self.run.steps):
             return []
         other = FloatNoise(np.random.default_rng([self.seed, 1])).sample
         again = self.again(x, choose=other)
-        return [*_diverged(self.run, again, telling), *_leaks(self.run, again)]
+        return [*_diverged(self.run, again, self.telling), *_leaks(self.run, again)]
 
     def against(
-        self,
-        x_prime: Any,
-        *,
-        hops: float = 1,
-        telling: Telling = EVERYTHING,
-        algorithm: Runnable | None = None,
+        self, x_prime: Any, *, hops: float = 1, algorithm: Runnable | None = None
     ) -> ReplayReport:
         """Compare with a run on other data.
 
@@ -215,35 +222,25 @@ class Recorded:
             x_prime: a neighbour of x, or data that are further away.
             hops: how many steps from neighbour to neighbour lead there. Values, touches and groups
                 may differ by so many times what is declared, control flow and results never.
-            telling: how much findings tell of the data.
             algorithm: an equal one in place of the algorithm.
         """
         first, second = self.run, self.again(x_prime, algorithm=algorithm)
         compared = list(zip(first.steps, second.common(first), strict=False))
         found: list[Finding] = []
         for check in (too_far, too_often, groups_overlap):
-            found += check(compared, telling, hops)
+            found += check(compared, self.telling, hops)
+        comparisons = tuple(
+            Comparison(one.invocation.at, one.unit, one.source, one.invocation.sensitivity, apart)
+            for one, apart in ((one, one.distance(two)) for one, two in compared)
+        )
         if second.ended is Ended.RAISED:
             assert second.error is not None
             self.error = second.error
-            comparisons = tuple(_comparisons(compared))
             raised = f"{type(second.error).__name__}{place_of(second.error)}"
-            return ReplayReport(
-                comparisons,
-                tuple(found),
-                len(first.steps),
-                raised,
-                len(second.steps),
-                second.at_the_door,
-            )
-        found += [*_diverged(first, second, telling), *_leaks(first, second)]
-        return ReplayReport(tuple(_comparisons(compared)), tuple(found), len(first.steps))
-
-
-def _comparisons(compared: list[tuple[Any, Any]]) -> Iterator[Comparison]:
-    for one, two in compared:
-        call = one.invocation
-        yield Comparison(call.at, one.unit, one.source, call.sensitivity, one.distance(two))
+            before = len(second.steps)
+            return ReplayReport(comparisons, tuple(found), raised, before, second.at_the_door)
+        found += [*_diverged(first, second, self.telling), *_leaks(first, second)]
+        return ReplayReport(comparisons, tuple(found))
 
 
 def _diverged(first: Run, second: Run, telling: Telling) -> list[Finding]:

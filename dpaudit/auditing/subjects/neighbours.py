@@ -12,7 +12,6 @@ import numpy as np
 
 from dpaudit.auditing.distinguishing.choosing import choose_score, first_scores
 from dpaudit.auditing.distinguishing.experiment import (
-    Both,
     Chunk,
     Experiment,
     OneSidedError,
@@ -24,6 +23,7 @@ from dpaudit.auditing.distinguishing.experiment import (
 from dpaudit.auditing.distinguishing.outputs import NotPlainError
 from dpaudit.auditing.distinguishing.scores import Score
 from dpaudit.auditing.distinguishing.vocabulary import Vocabulary, forms, require_answers
+from dpaudit.auditing.evidence.types import Both
 from dpaudit.auditing.execution import DEFAULTS, Execution, ExecutionFields
 from dpaudit.errors import DpAuditError, InputError
 from dpaudit.mechanisms import Mechanism, Norm

@@ -36,10 +36,9 @@ from dpaudit.errors import PlanMismatchError, UnsupportedError
 from dpaudit.ledger import Entry, Ledger
 from dpaudit.mechanisms.base import Released
 from dpaudit.mechanisms.continual.release import PrefixSums
+from dpaudit.mechanisms.pairs import Floats
 from dpaudit.plan import Plan
 from dpaudit.project import AuditPair
-
-Floats = NDArray[np.float64]
 
 FEWER_RUNS = Execution(runs=1_000, seed=0)
 
@@ -181,7 +180,6 @@ def audit_transcript(
     *,
     epsilon: float,
     delta: float = 0.0,
-    curve: bool = True,
     stop_early: bool = False,
     execution: Execution = FEWER_RUNS,
     **fields: Unpack[ExecutionFields],
@@ -194,7 +192,6 @@ def audit_transcript(
         pair: the neighbours.
         epsilon: claimed ε of the whole.
         delta: claimed δ of the whole.
-        curve: whether the plan's whole curve is tested, if the claim states as much.
         stop_early: stop at the refutation.
         execution: how many runs are drawn, and how; each costs three runs of the algorithm. The
             seed is that of the algorithm's own randomness as well.
@@ -214,7 +211,7 @@ def audit_transcript(
         pair,
         epsilon=epsilon,
         delta=delta,
-        curve=_curve(plan, epsilon, delta) if curve else None,
+        curve=_curve(plan, epsilon, delta),
         score=ReplayScore(algorithm, pair.x, pair.x_prime, seed, hidden),
         stop_early=stop_early,
         execution=execution,

@@ -9,6 +9,7 @@ import pytest
 from federated_game import ALPHA, outputs
 from scipy.stats import binom, multivariate_normal
 
+from audits.catalogue.claims import gaussian_epsilon
 from audits.catalogue.papers import FEDERATED
 from audits.federated.game import (
     CanaryLikelihoodRatio,
@@ -22,9 +23,7 @@ from audits.federated.servers import (
     Served,
 )
 from dpaudit import guarantee
-from dpaudit.auditing.subjects.exact import true_epsilon
 from dpaudit.errors import InputError
-from dpaudit.mechanisms import GaussianPair
 from private_bo.federated import DPFTSDE
 
 
@@ -99,7 +98,7 @@ def test_most_of_the_certified_epsilon_is_real():
 def test_they_hold_where_the_truth_is_known():
     """Everyone sampled: a Gaussian of μ = √T; errors at most 5 %, tested at 1e-6."""
     algorithm = DPFTSDE(agents=4, regions=1, rate=1.0, rounds=4, delta=1e-2)
-    truth = true_epsilon(GaussianPair(2.0), 1e-2)
+    truth = gaussian_epsilon(2.0, 1e-2)
     found = [white_box(algorithm, runs=200, seed=seed) for seed in range(12)]
     errors = sum(bounds.epsilon > truth for bounds in found)
     assert binom.sf(errors - 1, len(found), 0.05) > ALPHA

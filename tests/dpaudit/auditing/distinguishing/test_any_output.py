@@ -11,7 +11,7 @@ import pytest
 from dpaudit import AuditPair, InconclusiveError, InputError
 from dpaudit.auditing import BlackBox, audit_release
 
-RUNS = 4000
+RUNS = 2000
 EPSILON = 1.0
 
 
@@ -68,7 +68,7 @@ def as_bytes(data, rng):
     return struct.pack("d", data[0] + rng.laplace())
 
 
-@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("seed", range(2))
 @pytest.mark.parametrize(
     "right",
     [
@@ -224,7 +224,7 @@ WRONG = {
     hung_on_a_number: "output.source",
     imaginary: "output.imag",
     key: "output['b'] is present",
-    longer: "length of output > 3",
+    longer: "length of output ≤ 3",
     raises: "it raises ValueError",
     always_raises: "it raises KeyError",
     message: "it raises KeyError with one certain message",
@@ -256,7 +256,14 @@ def test_wrong_code_is_refuted_by_an_event_that_can_be_read(wrong, event):
 
 @pytest.mark.processes
 def test_forms_come_from_other_processes():
-    assert audit(key, runs=300).event == audit(key, runs=300, workers=2).event
+    def rarely_fails(data, rng):
+        if rng.random() < 0.05:
+            raise RuntimeError("by chance")
+        return key(data, rng)
+
+    alone = audit(rarely_fails, runs=80)
+    assert "present" in alone.event
+    assert audit(rarely_fails, runs=80, workers=2) == alone
 
 
 def test_what_only_a_test_run_shows_neither_ends_nor_moves_an_audit():

@@ -36,10 +36,6 @@ class TestExits:
         with pytest.raises(InconclusiveError, match=r"raised SystemExit in runs \d+ to \d+ on x"):
             audit(leaves)
 
-    def test_in_worker_processes(self):
-        with pytest.raises(InconclusiveError, match="raised SystemExit"):
-            audit(leaves, workers=2)
-
     def test_in_threads(self):
         with (
             ThreadPoolExecutor(1) as pool,
@@ -112,9 +108,9 @@ class TestOutputs:
     @pytest.mark.parametrize(
         "function",
         [
-            rare,
+            pytest.param(rare, marks=pytest.mark.forecasts),
             lambda d, r: float("nan"),
-            lambda d, r: "yes",
+            pytest.param(lambda d, r: "yes", marks=pytest.mark.forecasts),
             lambda d, r: {"a": 1},
             lambda d, r: [[1.0], [1.0, 2.0]],
             lambda d, r: np.zeros(r.integers(1, 9)),

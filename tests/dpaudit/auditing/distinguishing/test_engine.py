@@ -8,7 +8,6 @@ from scipy.stats import binom
 
 from dpaudit import AuditPair, Gaussian, InputError, Laplace, RandomizedResponse
 from dpaudit.auditing import BlackBox, WhiteBox, audit_release
-from dpaudit.auditing.distinguishing import outcome
 from dpaudit.mechanisms import GaussianPair, LaplacePair
 
 BOUND, NOISE_RANGE = 2.0, 1.0
@@ -19,12 +18,6 @@ ENDS = AuditPair(BOUND, -BOUND)
 def audit(mechanism, pair, **settings):
     settings = {"epsilon": 1.0, "seed": 7, **settings}
     return audit_release(mechanism.release_many, pair, **settings)
-
-
-@pytest.fixture
-def silent(monkeypatch):
-    """No forecast is made of what would have been found: it takes most of a short audit's time."""
-    monkeypatch.setattr(outcome, "power_statement", lambda forecast: "")
 
 
 class TestVerdicts:
@@ -54,14 +47,12 @@ class TestVerdicts:
             assert 1.0 < record.epsilon_lower <= true_epsilon
             assert record.details["rejected_by"] == ["point"]
 
-    @pytest.mark.usefixtures("silent")
     def test_false_alarms_of_a_claim_that_holds_with_equality(self):
         # The event is an atom of the likelihood ratio with p = e^ε q exactly: the hardest null.
         records = [audit(CURATOR, ENDS, seed=seed, runs=300, confidence=0.8) for seed in range(20)]
         # More has probability at most 1e-6.
         assert sum(record.refuted for record in records) <= binom.isf(1e-6, 20, 0.2)
 
-    @pytest.mark.usefixtures("silent")
     def test_false_alarms_against_the_whole_curve(self):
         curve = LaplacePair(1).delta
         records = [

@@ -46,7 +46,6 @@ def test_the_least_epsilon_is_found_with_the_power_that_is_stated():
             math.exp(epsilon) * min(q, math.exp(-epsilon) * 0.999),
             min(q, math.exp(-epsilon) * 0.999),
             RUNS,
-            RUNS,
             1.0,
             0.0,
         )

@@ -83,9 +83,10 @@ class TestAudits:
         assert len(set(places)) == len(places)
 
     def test_several_processes_keep_one_journal(self, journal):
-        alone = audit_release(noisy, PAIR, **SETTINGS)
-        assert audit_release(noisy, PAIR, journal=journal, workers=2, **SETTINGS) == alone
-        assert audit_release(noisy, PAIR, journal=journal, **SETTINGS) == alone
+        settings = {**SETTINGS, "runs": 64}  # each of which is a chunk
+        alone = audit_release(noisy, PAIR, **settings)
+        assert audit_release(noisy, PAIR, journal=journal, workers=2, **settings) == alone
+        assert audit_release(noisy, PAIR, journal=journal, **settings) == alone
 
 
 def slow_of(release):
@@ -106,6 +107,14 @@ class Scaled:
         return data + rng.laplace(scale=self.scale, size=size)
 
 
+@pytest.fixture(scope="module")
+def written(tmp_path_factory):
+    """The journal of an audit."""
+    path = tmp_path_factory.mktemp("audit") / "trials.jsonl"
+    audit_release(Scaled(1.0).release, PAIR, journal=path, **SETTINGS)
+    return path.read_bytes()
+
+
 class TestRefusals:
     @pytest.mark.parametrize(
         ("release", "pair", "settings"),
@@ -118,8 +127,8 @@ class TestRefusals:
             (noisy, PAIR, {}),
         ],
     )
-    def test_of_another_audit(self, journal, release, pair, settings):
-        audit_release(Scaled(1.0).release, PAIR, journal=journal, **SETTINGS)
+    def test_of_another_audit(self, journal, written, release, pair, settings):
+        journal.write_bytes(written)
         with pytest.raises(InputError, match="belongs to another experiment"):
             audit_release(release, pair, journal=journal, **{**SETTINGS, **settings})
 

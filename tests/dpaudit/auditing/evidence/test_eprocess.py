@@ -85,8 +85,10 @@ def test_batching_changes_nothing_but_when_one_looks():
 
 def test_nothing_is_staked_on_the_pilot():
     process = CurveEProcess(laplace_curve)
-    assert process.update(np.full(PILOT_PAIRS, 9.0), np.zeros(PILOT_PAIRS)) == 1.0
-    assert process.update(np.full(50, 9.0), np.zeros(50)) > 1e6
+    process.update(np.full(PILOT_PAIRS, 9.0), np.zeros(PILOT_PAIRS))
+    assert process.e_value == 1.0
+    process.update(np.full(50, 9.0), np.zeros(50))
+    assert process.e_value > 1e6
 
 
 def test_points_of_a_pure_claim_end_at_its_epsilon():

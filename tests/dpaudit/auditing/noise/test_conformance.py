@@ -161,9 +161,10 @@ def test_what_declares_no_law_is_listed_as_untested():
         noise_p_value(box, [1.0])
 
 
-def test_only_runs_and_seed_can_be_chosen():
-    with pytest.raises(InputError, match="this audit takes runs, seed and no workers"):
-        conformance(twenty_rounds(wrong=0), 1.0, workers=2)
+def test_runs_and_seed_can_be_chosen():
+    for wrong in ({"runs": 0}, {"seed": -1}):
+        with pytest.raises(InputError, match=f"{next(iter(wrong))} is "):
+            conformance(twenty_rounds(wrong=0), 1.0, **wrong)
     first, second = (conformance(twenty_rounds(wrong=7), 1.0, runs=20, seed=4) for _ in range(2))
     assert first == second
-    assert first.runs == 20
+    assert first.tested[0].draws == 20

@@ -7,6 +7,7 @@ import pytest
 from examples import Answers
 
 from dpaudit import AuditPair
+from dpaudit.auditing.rehearsal import model
 from dpaudit.auditing.rehearsal.model import model_findings
 from dpaudit.auditing.rehearsal.rehearse import rehearse
 
@@ -35,7 +36,7 @@ class Modelled(Answers):
         return shown[:, :2] if self.what == "shorter" else shown
 
 
-@pytest.mark.parametrize("seed", range(10))
+@pytest.mark.parametrize("seed", range(4))
 @pytest.mark.parametrize("what", ["right", "incomparable"])
 def test_a_right_model_is_silent(what, seed):
     assert model_findings(Modelled(what=what), seed, 1e-6) == []
@@ -48,7 +49,8 @@ def test_a_wrong_model_is_found_by_a_rehearsal(what):
     assert finding.rule == "model-differs"
 
 
-def test_the_error_rate_is_as_stated():
+def test_the_error_rate_is_as_stated(monkeypatch):
+    monkeypatch.setattr(model, "MOST", 24)
     subject = Modelled()
     found = sum(bool(model_findings(subject, 1000 * seed, 0.2)) for seed in range(40))
     assert found <= 20

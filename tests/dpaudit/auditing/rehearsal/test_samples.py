@@ -28,7 +28,7 @@ def plan(rate, relation=None, sampling=None):
 
 def report(inside):
     moved = [Comparison("a", None, "m:1", 1.0, float(each)) for each in inside]
-    return ReplayReport(tuple(moved), (), len(moved))
+    return ReplayReport(tuple(moved), ())
 
 
 def findings(samples, runs, error_rate=1e-6):
@@ -76,7 +76,7 @@ def test_so_many_runs_are_asked_for_that_a_unit_always_in_is_found():
 def rounds(inside):
     """Each under a label of its own."""
     moved = [Comparison(f"r{n}", None, "m:1", 1.0, float(each)) for n, each in enumerate(inside)]
-    return ReplayReport(tuple(moved), (), len(moved))
+    return ReplayReport(tuple(moved), ())
 
 
 def test_labels_of_one_rate_are_counted_together_too():

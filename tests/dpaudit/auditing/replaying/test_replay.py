@@ -47,7 +47,7 @@ def adaptive(rows, ledger, rng):
 def test_a_sound_algorithm_has_no_finding():
     report = replay(Routine(rounds(20), adaptive), ROWS, OTHER, seed=3)
     assert report.clean
-    assert report.releases == len(report.comparisons) == 20
+    assert len(report.comparisons) == 20
     assert replay(Answers(), np.array([2.0, 1.0, 0.0]), np.array([2.0, 1.0, -2.0])).clean
 
 

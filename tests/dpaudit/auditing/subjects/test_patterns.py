@@ -42,7 +42,7 @@ def test_others_are_near_or_far():
     assert around(AuditPair([1], [2], "one, moved"), rng).why == "one, moved"
 
 
-@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("seed", range(2))
 def test_what_leaks_in_one_place_alone_is_found_there(seed):
     def release(x, size, rng):
         return x + rng.laplace(scale=0.02 if 30 < x < 46 else 1.0, size=size)
