@@ -54,9 +54,7 @@ def few_runs_of_models(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture(autouse=True)
-def one_pilot_of_forecasts(
-    request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def one_pilot_of_forecasts(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """What an audit would have found is told from one pilot: of twelve it takes most of its time.
 
     Tests of what is told have the mark ``forecasts``.
