@@ -38,26 +38,31 @@ def few_children(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
         monkeypatch.setattr(experiment, "CHILDREN", 0)
 
 
-@pytest.fixture(autouse=True)
-def few_runs_of_models(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A rehearsal compares a model with its fewest real runs, not with all that two seconds allow.
+PILOTS = forecast.PILOTS
 
-    The tests of that comparison call it themselves, with as many as ever.
+
+@pytest.fixture(autouse=True, scope="session")
+def brief() -> Iterator[None]:
+    """Rehearsals and audits leave out what takes most of their time, and has tests of its own.
+
+    A model is compared with its fewest real runs, not with all that two seconds allow, and what an
+    audit would have found is told from one pilot. Tests of the comparison call it themselves; tests
+    of what is told have the mark ``forecasts``.
     """
+    with pytest.MonkeyPatch.context() as patch:
 
-    def compared(*given: Any) -> list[Finding]:
-        with monkeypatch.context() as briefly:
-            briefly.setattr(model, "SECONDS", 0.0)
-            return model.model_findings(*given)
+        def compared(*given: Any) -> list[Finding]:
+            with patch.context() as within:
+                within.setattr(model, "SECONDS", 0.0)
+                return model.model_findings(*given)
 
-    monkeypatch.setattr(session, "model_findings", compared)
+        patch.setattr(session, "model_findings", compared)
+        patch.setattr(forecast, "PILOTS", 1)
+        yield
 
 
 @pytest.fixture(autouse=True)
-def one_pilot_of_forecasts(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What an audit would have found is told from one pilot: of twelve it takes most of its time.
-
-    Tests of what is told have the mark ``forecasts``.
-    """
-    if request.node.get_closest_marker("forecasts") is None:
-        monkeypatch.setattr(forecast, "PILOTS", 1)
+def every_pilot(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """All pilots for tests with the mark ``forecasts``."""
+    if request.node.get_closest_marker("forecasts") is not None:
+        monkeypatch.setattr(forecast, "PILOTS", PILOTS)
