@@ -90,7 +90,7 @@ def _growth(plan: Plan, epsilon: float, delta: float, accountant: AccountantName
             Step(
                 number,
                 0,
-                compose(Plan(tuple(_first_uses(plan, number))), name).epsilon(delta).upper,
+                compose(_first_uses(plan, number), name).epsilon(delta).upper,
             )
             for number in _checkpoints(uses, len(plan.invocations))
         ]
