@@ -87,11 +87,7 @@ def _growth(plan: Plan, epsilon: float, delta: float, accountant: AccountantName
     uses = sum(each.count for each in plan.invocations)
     try:
         parts = [
-            Step(
-                number,
-                0,
-                compose(_first_uses(plan, number), name).epsilon(delta).upper,
-            )
+            Step(number, 0, compose(_first_uses(plan, number), name).epsilon(delta).upper)
             for number in _checkpoints(uses, len(plan.invocations))
         ]
         again = epsilon_after_rounds(plan, delta, np.array(_RUNS), name)
