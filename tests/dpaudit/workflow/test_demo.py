@@ -9,7 +9,7 @@ from dpaudit.workflow import demo
 
 def test_the_regret_is_in_the_owners_files_alone(tmp_path, monkeypatch):
     settings = [each for each in demo.DEMO_SETTINGS if not each.startswith("steps=")]
-    monkeypatch.setattr(demo, "DEMO_SETTINGS", (*settings, "steps=100"))
+    monkeypatch.setattr(demo, "DEMO_SETTINGS", (*settings, "steps=20"))
 
     def audit_shortly(subject, pair, **given):
         return audit_subject(subject, pair, **given | {"runs": 500})
