@@ -3,10 +3,13 @@
 import signal
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from dpaudit.auditing.distinguishing import experiment
+from dpaudit.auditing.distinguishing import experiment, forecast
+from dpaudit.auditing.rehearsal import model, session
+from dpaudit.certificate import Finding
 
 pytest.register_assert_rewrite(
     *(path.stem for path in (Path(__file__).parent / "support").glob("*.py"))
@@ -33,3 +36,33 @@ def few_children(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
     """
     if request.node.get_closest_marker("processes") is None:
         monkeypatch.setattr(experiment, "CHILDREN", 0)
+
+
+PILOTS = forecast.PILOTS
+
+
+@pytest.fixture(autouse=True, scope="session")
+def brief() -> Iterator[None]:
+    """Rehearsals and audits leave out what takes most of their time, and has tests of its own.
+
+    A model is compared with its fewest real runs, not with all that two seconds allow, and what an
+    audit would have found is told from one pilot. Tests of the comparison call it themselves; tests
+    of what is told have the mark ``forecasts``.
+    """
+    with pytest.MonkeyPatch.context() as patch:
+
+        def compared(*given: Any) -> list[Finding]:
+            with patch.context() as within:
+                within.setattr(model, "SECONDS", 0.0)
+                return model.model_findings(*given)
+
+        patch.setattr(session, "model_findings", compared)
+        patch.setattr(forecast, "PILOTS", 1)
+        yield
+
+
+@pytest.fixture(autouse=True)
+def every_pilot(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """All pilots for tests with the mark ``forecasts``."""
+    if request.node.get_closest_marker("forecasts") is not None:
+        monkeypatch.setattr(forecast, "PILOTS", PILOTS)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 import re
 import shlex
 import subprocess
@@ -52,6 +53,7 @@ def reader(tmp_path, monkeypatch):
 def test_every_command_works(reader, capsys):
     pytest.importorskip("opendp")
     pytest.importorskip("typst")
+    random.seed(1)  # one true claim in twenty would be refuted otherwise
     ran = 0
     for words in commands():
         if words[0] == "dpaudit":

@@ -15,7 +15,7 @@ from typing import Any
 from dpaudit.certificate.claim import Finding, Severity
 from dpaudit.fields import Natural, Record
 from dpaudit.mechanisms import Mechanism
-from dpaudit.plan import Invocation, Plan, TrustModel
+from dpaudit.plan import Plan, TrustModel
 
 ENOUGH_DRAWS = 100
 """With fewer, a test of the noise says little: 100 of one law show half its scale."""
@@ -194,7 +194,11 @@ def _enforced(plan: Plan, run: Mapping[str, Any] | None, rehearsal: Rehearsal | 
     }
     if not any(each.sampling for each in plan.invocations):
         known[Premise.SAMPLING] = (Standing.NOT_APPLICABLE, "The plan samples nobody.")
-    if all(each.contribution is not None or _clips_a_unit(each) for each in plan.invocations):
+    if all(
+        each.contribution is not None  # or the value is one unit's alone
+        or (each.trust is TrustModel.LOCAL and clips(each.mechanism))
+        for each in plan.invocations
+    ):
         known[Premise.SENSITIVITY] = (
             Standing.ENFORCED,
             "The door bounds what each unit contributes before it is added up.",
@@ -223,11 +227,9 @@ def _taken(plan: Plan, rehearsal: Rehearsal | None) -> Known:
     return dict.fromkeys((Premise.UNITS, Premise.TOUCHES), (Standing.ASSUMED, why))
 
 
-def _clips_a_unit(invocation: Invocation) -> bool:
-    """Whether the value is one unit's alone, and the mechanism clips it."""
-    mechanism = invocation.mechanism
-    clips = any(getattr(mechanism, name, None) is not None for name in ("clip", "clip_norm"))
-    return invocation.trust is TrustModel.LOCAL and clips
+def clips(mechanism: Mechanism) -> bool:
+    """Whether a mechanism clips the value before it adds noise."""
+    return any(getattr(mechanism, name, None) is not None for name in ("clip", "clip_norm"))
 
 
 def _is_ours(mechanism: Mechanism) -> bool:

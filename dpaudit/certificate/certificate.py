@@ -312,18 +312,14 @@ def _chosen_delta(plan: Plan, claim: Claim | None, delta: float | None) -> float
     except UnsupportedError as error:
         if any(isinstance(each.mechanism, Opaque) for each in plan.invocations):
             return 0.0  # no δ could help: there is no proof at any
-        if risk is not None:
-            return USUAL_DELTA
-        raise InputError(
-            f"delta is missing, and {error} Give a delta above 0, such as 1e-5."
-        ) from None
-    if pure.epsilon == math.inf:
-        if risk is not None:
-            return USUAL_DELTA
-        raise InputError(
-            "delta is missing, and the plan has no pure guarantee; give one, such as 1e-5."
-        )
-    return 0.0
+        missing = f"delta is missing, and {error} Give a delta above 0, such as 1e-5."
+    else:
+        if pure.epsilon < math.inf:
+            return 0.0
+        missing = "delta is missing, and the plan has no pure guarantee; give one, such as 1e-5."
+    if risk is not None:
+        return USUAL_DELTA
+    raise InputError(missing)
 
 
 def _unbounded(proved: Guarantee) -> Finding:

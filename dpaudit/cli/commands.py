@@ -9,8 +9,11 @@ import typer
 
 from dpaudit.cli.options import (
     AllowWork,
+    CertificateFile,
     Delta,
     Json,
+    RunFolder,
+    Runnable,
     Seed,
     Settings,
     Stated,
@@ -40,9 +43,7 @@ def certify(
         str | None,
         typer.Option("--data", metavar="NAME|PATH", help="What to rehearse on."),
     ] = None,
-    output: Annotated[
-        Path | None, typer.Option("-o", "--output", help="Write the certificate (JSON).")
-    ] = None,
+    output: CertificateFile = None,
     as_json: Json = False,
 ) -> None:
     """Prove what can be proved of a plan, before any data exist."""
@@ -65,7 +66,7 @@ def certify(
 
 
 def run(
-    subject: Annotated[str, typer.Argument(metavar="SUBJECT", help="module:Object.")],
+    subject: Runnable,
     data: Annotated[
         str | None,
         typer.Option(
@@ -74,9 +75,7 @@ def run(
     ] = None,
     settings: Settings = None,
     seed: Seed = None,
-    output: Annotated[
-        Path, typer.Option("-o", "--output", help="Folder for ledger, certificate and report.")
-    ] = Path("out"),
+    output: RunFolder = Path("out"),
     float_noise: Annotated[
         bool,
         typer.Option(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from contextlib import redirect_stdout
+from pathlib import Path
 from typing import Annotated, TextIO
 
 import typer
@@ -33,6 +34,13 @@ def foreign_code() -> redirect_stdout[TextIO]:
     return redirect_stdout(sys.stderr)
 
 
+Runnable = Annotated[str, typer.Argument(metavar="SUBJECT", help="module:Object.")]
+RunFolder = Annotated[
+    Path, typer.Option("-o", "--output", help="Folder for ledger, certificate and report.")
+]
+CertificateFile = Annotated[
+    Path | None, typer.Option("-o", "--output", help="Write the certificate (JSON).")
+]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON on stdout.")]
 AllowWork = Annotated[
     bool,

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from dpaudit.cli.exits import Exit
-from dpaudit.cli.options import Json, foreign_code, whole_number
+from dpaudit.cli.options import Json, RunFolder, foreign_code, whole_number
 
 if TYPE_CHECKING:
     from dpaudit.workflow.outcomes import ProjectOutcome
@@ -69,9 +69,7 @@ def init(
 
 
 def demo(
-    output: Annotated[
-        Path, typer.Option("-o", "--output", help="Folder for ledger, certificate and report.")
-    ] = Path("out/demo"),
+    output: RunFolder = Path("out/demo"),
     seed: Annotated[
         int,
         typer.Option("--seed", parser=whole_number, metavar="N", help="Seed of the experiment."),

@@ -6,11 +6,11 @@ from typing import Annotated
 
 import typer
 
-from dpaudit.cli.options import Settings, foreign_code
+from dpaudit.cli.options import Runnable, Settings, foreign_code
 
 
 def replay(
-    subject: Annotated[str, typer.Argument(metavar="SUBJECT", help="module:Object.")],
+    subject: Runnable,
     data: Annotated[
         str | None,
         typer.Option("--data", metavar="NAME|PATH", help="What to run on; its own by default."),

@@ -22,7 +22,7 @@ def neighbours(replays: Sequence[Replayed]) -> None:
     table.add_column("found", no_wrap=True)
     for each in replays:
         largest = None if math.isinf(each.hops) else each.largest
-        apart = ("", "") if largest is None else (_apart(largest), _place(largest))
+        apart = ("", "") if largest is None else (f"{share(largest):.4g}", _place(largest))
         rules = ", ".join(dict.fromkeys(finding.rule for finding in each.report.findings))
         raised = f"raised {each.report.raised}" if each.report.raised else ""
         table.add_row(*map(escape, (each.neighbour, *apart, rules or raised)))
@@ -49,10 +49,6 @@ def _releases(replay: Replayed) -> Table:
     if len(ordered) > MOST_ROWS:
         table.caption = f"{len(ordered) - MOST_ROWS} more releases, which it moves less"
     return table
-
-
-def _apart(one: Comparison) -> str:
-    return f"{share(one):.4g}"
 
 
 def _place(one: Comparison) -> str:

@@ -33,6 +33,12 @@ class Account:
         self._group: dict[str, str] = {}
         self._fresh: dict[str, bool] = {}  # whether a sample waits for its release, by label
 
+    def found(self, at: str) -> tuple[str, Invocation | None]:
+        """A label, which may be empty where only one is declared, and what is declared there."""
+        if not at and len(self.declared) == 1:
+            at = next(iter(self.declared))
+        return at, self.declared.get(at)
+
     def admissible(
         self, mechanism: Mechanism, at: str, units: Mapping[str | None, int]
     ) -> Invocation:
@@ -50,9 +56,7 @@ class Account:
         """
         if not isinstance(mechanism, Mechanism):
             raise InputError(f"mechanism is a {type(mechanism).__name__}; it must be a Mechanism.")
-        if not at and len(self.declared) == 1:
-            at = next(iter(self.declared))
-        invocation = self.declared.get(at)
+        at, invocation = self.found(at)
         if invocation is None:
             places = ", ".join(repr(place) for place in self.declared)
             raise PlanMismatchError(
@@ -83,8 +87,7 @@ class Account:
             PlanMismatchError: if none is declared there, or the last sample waits for its release.
             InputError: if the units are not the declared population.
         """
-        at = next(iter(self.declared)) if not at and len(self.declared) == 1 else at
-        invocation = self.declared.get(at)
+        at, invocation = self.found(at)
         sampling = None if invocation is None else invocation.sampling
         if invocation is None or not isinstance(sampling, FixedSizeSampling | PoissonSampling):
             raise PlanMismatchError(f"{shown(at)} is not declared with sampling; declare it so.")

@@ -184,11 +184,7 @@ class Ledger(BoundedQueries):
         """
         self._door.require_own_process()
         own = validate.private(value)  # before the door: conversion may run foreign code
-
-        def draw(noise: NoiseBackend, entry: Entry) -> Released:
-            return noise.release(entry, own)
-
-        return self._pass(mechanism, unit, at, draw, check=lambda found: require_open(found, own))
+        return self._pass_value(mechanism, unit, at, own, require_open)
 
     def release_each(
         self,
@@ -257,9 +253,7 @@ class Ledger(BoundedQueries):
     def _bounded(self, at: str) -> Invocation:
         """The declared invocation, if its parts are bounded."""
         self._door.require_own_process()
-        if not at and len(self._account.declared) == 1:
-            at = next(iter(self._account.declared))
-        invocation = self._account.declared.get(at)
+        at, invocation = self._account.found(at)
         if invocation is None or invocation.contribution is None:
             self._door.refused += 1
             raise PlanMismatchError(
@@ -268,16 +262,20 @@ class Ledger(BoundedQueries):
         return invocation
 
     def _release_bounded(self, invocation: Invocation, total: NDArray[Any]) -> Released:
-        def draw(noise: NoiseBackend, entry: Entry) -> Released:
-            return noise.release(entry, total)
+        return self._pass_value(invocation.mechanism, None, invocation.at, total, require_sound)
 
-        return self._pass(
-            invocation.mechanism,
-            None,
-            invocation.at,
-            draw,
-            check=lambda found: require_sound(found, total),
-        )
+    def _pass_value(
+        self,
+        mechanism: Mechanism,
+        unit: str | None,
+        at: str,
+        value: NDArray[Any],
+        check: Callable[[Invocation, NDArray[Any]], None],
+    ) -> Released:
+        def draw(noise: NoiseBackend, entry: Entry) -> Released:
+            return noise.release(entry, value)
+
+        return self._pass(mechanism, unit, at, draw, check=lambda found: check(found, value))
 
     def stream(
         self, mechanism: Continual, shape: Sequence[int], *, unit: str | None = None, at: str = ""
@@ -302,7 +300,7 @@ class Ledger(BoundedQueries):
 
         def draw(noise: NoiseBackend, entry: Entry) -> Stream:
             sums = noise.stream(entry, wanted)
-            return Stream(self._door, self._account, self._step_writer(), entry.invocation, sums)
+            return Stream(self._door, self._account, self._write_step, entry.invocation, sums)
 
         return self._pass(mechanism, unit, at, draw, check=require_continual)
 
@@ -343,7 +341,7 @@ class Ledger(BoundedQueries):
         at: str,
         draw: Callable[[NoiseBackend, Entry], _Drawn],
         *,
-        check: Callable[[Invocation], None] = lambda invocation: None,
+        check: Callable[[Invocation], None],
         sampler: str | None = None,
         between: Sequence[str] = (),
     ) -> _Drawn:
@@ -372,30 +370,23 @@ class Ledger(BoundedQueries):
             for entry in entries:
                 self._budget.admit(replace(entry.invocation, count=1, total=1))
         if self._journal is not None:
-            try:
-                self._journal.append(*entries)
-            except JournalError as error:
-                self._poison(error)
+            self._written(self._journal.append, *entries)
         for entry in entries:
             self._entries.append(entry)
             self._account.charge(entry.invocation, entry.unit)
 
-    def _poison(self, error: JournalError) -> NoReturn:
-        self._door.shut(f"the ledger is closed, as its journal could not be written: {error}")
-        raise error
-
-    def _step_writer(self) -> Callable[[str, int, str], None]:
+    def _write_step(self, at: str, step: int, unit: str) -> None:
         """How a stream records a named contribution."""
-        journal = self._journal
+        if self._journal is not None:
+            self._written(self._journal.append_step, at, step, unit)
 
-        def write(at: str, step: int, unit: str) -> None:
-            if journal is not None:
-                try:
-                    journal.append_step(at, step, unit)
-                except JournalError as error:
-                    self._poison(error)
-
-        return write
+    def _written(self, write: Callable[..., None], *given: Any) -> None:
+        """Write to the journal; if that fails, nothing is drawn any more."""
+        try:
+            write(*given)
+        except JournalError as error:
+            self._door.shut(f"the ledger is closed, as its journal could not be written: {error}")
+            raise
 
     @property
     def seeded(self) -> bool:

@@ -110,15 +110,10 @@ def read_plan(content: Mapping[str, Any]) -> PlanFile:
         invocations.append(invocation)
         findings += found
     claim = Claim.from_dict(content["claim"]) if "claim" in content else None
-    return PlanFile(Plan.of(*invocations), claim, _merged(findings))
-
-
-def _merged(findings: list[Finding]) -> tuple[Finding, ...]:
-    """One finding a rule, naming the first place: a long plan needs no thousand lines."""
-    first: dict[str, Finding] = {}
+    first: dict[str, Finding] = {}  # of each rule: a long plan needs no thousand lines
     for finding in findings:
         first.setdefault(finding.rule, finding)
-    return tuple(first.values())
+    return PlanFile(Plan.of(*invocations), claim, tuple(first.values()))
 
 
 @dataclass(frozen=True)

@@ -4,63 +4,36 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from dpaudit.certificate import Verdict
 from dpaudit.numbers import down, percent, plain, up
 from dpaudit.reporting.view import View
+from dpaudit.reporting.wording.tables import Row
 from dpaudit.reporting.wording.words import stated
 
 _NONE = "–"
 
 
-@dataclass(frozen=True)
-class ComparisonRow:
-    """One certificate in a line.
-
-    Attributes:
-        number: its place, from 1.
-        name: of its subject.
-        verdict: what is known of its claim.
-        protects: the unit, the relation and the trust model.
-        claimed: the claim.
-        proved: the guarantee.
-        attacked: the largest lower bound of its audits.
-        guess: the best guess at even odds, by what is proved.
-        open_points: how many findings need a decision.
-    """
-
-    number: int
-    name: str
-    verdict: Verdict
-    protects: str
-    claimed: str
-    proved: str
-    attacked: str
-    guess: str
-    open_points: str
-
-
-def comparison(views: Sequence[View]) -> tuple[ComparisonRow, ...]:
+def comparison(views: Sequence[View]) -> tuple[Row, ...]:
     """A row for each, in their order."""
     return tuple(_row(number, shown) for number, shown in enumerate(views, 1))
 
 
-def _row(number: int, shown: View) -> ComparisonRow:
+def _row(number: int, shown: View) -> Row:
     certificate, odds = shown.certificate, shown.headline.odds
     claim, proved, plan = certificate.claim, certificate.guarantee, certificate.plan
     finite = proved is not None and proved.epsilon < math.inf
-    return ComparisonRow(
-        number=number,
-        name=certificate.subject.name,
-        verdict=certificate.verdict,
-        protects=f"one {plan.unit}, {plan.relation}, {plan.trust}",
-        claimed=_NONE if claim is None else stated(claim),
-        proved=_pair(up(proved.epsilon), proved.delta) if proved and finite else "nothing",
-        attacked=_attacked(shown),
-        guess=_NONE if odds.proved is None else f"≤ {percent(odds.proved)}",
-        open_points=shown.headline.open_points or "none",
-    )
+    return {
+        "number": number,
+        "name": certificate.subject.name,
+        "verdict": certificate.verdict,
+        "protects": f"one {plan.unit}, {plan.relation}, {plan.trust}",
+        "claimed": _NONE if claim is None else stated(claim),
+        "proved": _pair(up(proved.epsilon), proved.delta) if proved and finite else "nothing",
+        "attacked": _attacked(shown),
+        "guess": _NONE if odds.proved is None else f"≤ {percent(odds.proved)}",
+        "open_points": shown.headline.open_points or "none",
+    }
 
 
 def _pair(epsilon: str, delta: float) -> str:

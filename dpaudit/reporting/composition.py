@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
@@ -109,16 +108,13 @@ def _checkpoints(uses: int, invocations: int) -> list[int]:
     return sorted({round(part) for part in np.linspace(1, uses, min(points, uses))})
 
 
-def _first_uses(plan: Plan, uses: int) -> Plan:
+def _first_uses(plan: Plan, left: int) -> Plan:
     """The part of a plan that holds its first so many uses."""
-    return Plan(tuple(_truncated(plan, uses)))
-
-
-def _truncated(plan: Plan, left: int) -> Iterator[Invocation]:
+    part: list[Invocation] = []
     for each in plan.invocations:
         if left < each.count:
-            if left:
-                yield replace(each, count=left, total=None)
-            return
-        yield each
+            part += [replace(each, count=left, total=None)] if left else []
+            break
+        part.append(each)
         left -= each.count
+    return Plan(tuple(part))

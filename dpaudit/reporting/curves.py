@@ -40,7 +40,7 @@ def best_odds(points: Sequence[CurvePoint]) -> float:
     return min((probability(point.epsilon, point.delta) for point in points), default=1.0)
 
 
-def densified(points: Sequence[CurvePoint], between: int = 6) -> tuple[Floats, Floats]:
+def densified(points: Sequence[CurvePoint]) -> tuple[Floats, Floats]:
     """The curve through proved points, never below what they prove.
 
     δ is a convex function of e^ε (a supremum of lines P(S) − e^ε Q(S)), so the chord in (e^ε, δ)
@@ -48,13 +48,12 @@ def densified(points: Sequence[CurvePoint], between: int = 6) -> tuple[Floats, F
 
     Args:
         points: by increasing ε, at least one.
-        between: points drawn on each chord.
 
     Returns:
-        ε and δ, each of shape (1 + (len(points) − 1) · (between + 1),).
+        ε and δ, each of shape (1 + 7 (len(points) − 1),): six more points on each chord.
     """
     epsilons, deltas = [points[0].epsilon], [points[0].delta]
-    shares = np.linspace(0, 1, between + 2)[1:]
+    shares = np.linspace(0, 1, 8)[1:]
     for left, right in pairwise(points):
         gap = min(right.epsilon - left.epsilon, _LARGEST_EXPONENT)
         drawn = left.epsilon + (right.epsilon - left.epsilon) * shares

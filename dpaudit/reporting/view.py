@@ -69,7 +69,7 @@ class View:
     checklists: tuple[Checklist, ...]
     summary: tuple[tuple[str, str], ...]
     series: tuple[Figure, ...]
-    series_rows: tuple[tables.SeriesRow, ...]
+    series_rows: tuple[tables.Row, ...]
 
 
 def views(

@@ -36,7 +36,7 @@ class Baseline:
         """
         if name in self.certificates:
             return name
-        same = {key: old for key, old in self.certificates.items() if _describes(old, subject.name)}
+        same = {k: old for k, old in self.certificates.items() if old.subject.name == subject.name}
         fields = dict(subject.configuration)
         alike = [key for key, old in same.items() if dict(old.subject.configuration) == fields]
         if len(alike) == 1:
@@ -48,10 +48,6 @@ class Baseline:
         left = self.certificates.keys() - set(matched)
         spoken = {key for key in left if self.certificates[key].subject.name in targets}
         return tuple(sorted(left - spoken))
-
-
-def _describes(certificate: Certificate, target: str) -> bool:
-    return certificate.subject.name == target
 
 
 def read_baseline(path: Path | str) -> Baseline:

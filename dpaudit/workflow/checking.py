@@ -162,10 +162,15 @@ def _budget_row(entry: BudgetEntry, rows: Mapping[str, SubjectRow]) -> BudgetRow
         return replace(row, status=Status.UNPROVEN, note=str(error))
     except InputError as error:
         return replace(row, note=str(error))
-    row = replace(row, guarantee=proved, status=_budget_status(proved.epsilon, entry.limit.epsilon))
+    kept = proved.epsilon <= entry.limit.epsilon
+    row = replace(row, guarantee=proved, status=Status.CERTIFIED if kept else Status.EXCEEDED)
     if proved.epsilon == math.inf:
-        return replace(row, note=f"{proved.native.get('reason', 'no finite ε is proved')}.")
-    objections = [objection for name in entry.subjects if (objection := _objection(rows[name]))]
+        return replace(
+            row,
+            status=Status.UNPROVEN,
+            note=f"{proved.native.get('reason', 'no finite ε is proved')}.",
+        )
+    objections = list(filter(None, (_objection(rows[name]) for name in entry.subjects)))
     if objections and row.status is Status.CERTIFIED:
         return replace(row, status=Status.UNPROVEN, note=f"it rests on {'; '.join(objections)}.")
     return row
@@ -179,9 +184,3 @@ def _objection(row: SubjectRow) -> str:
     if disputed:
         return f"the plan of {row.name}, which is in error ({', '.join(disputed)})"
     return ""
-
-
-def _budget_status(proved: float, allowed: float) -> Status:
-    if proved == math.inf:
-        return Status.UNPROVEN
-    return Status.CERTIFIED if proved <= allowed else Status.EXCEEDED

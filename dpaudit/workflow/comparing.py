@@ -184,8 +184,7 @@ def _claims(old: Claim | None, new: Claim | None) -> Iterator[Change]:
 
 
 def _audits(old: Sequence[AuditRecord], new: Sequence[AuditRecord]) -> Iterator[Change]:
-    before, after = (_strongest(audits) for audits in (old, new))
-    yield from _plain("audits", before, after)
+    yield from _plain("audits", _strongest(old), _strongest(new))
 
 
 def _claim_in_full(claim: Claim) -> str:
@@ -263,16 +262,11 @@ def _invocations(old: Plan, new: Plan) -> Iterator[Change]:
         elif label not in after:
             yield Change(name, _described(before[label]), "none")
         else:
-            yield from _fields(name, before[label], after[label])
+            yield from _mapping(name, *(_flat(each[label].to_dict()) for each in (before, after)))
 
 
 def _described(invocation: Invocation) -> str:
     return f"{_text(invocation.mechanism.to_dict())}, {invocation.count} ×"
-
-
-def _fields(name: str, old: Invocation, new: Invocation) -> Iterator[Change]:
-    before, after = (_flat(each.to_dict()) for each in (old, new))
-    yield from _mapping(name, before, after)
 
 
 def _flat(record: Mapping[str, Any]) -> dict[str, Any]:

@@ -23,11 +23,6 @@ class Status(StrEnum):
     ERROR = "error"
     """It could not be certified or attacked; the row says why."""
 
-    @property
-    def rank(self) -> int:
-        """Place in the order of severity; larger is worse."""
-        return list(Status).index(self)
-
 
 def status_of(certificate: Certificate) -> Status:
     """What a certificate says in one word."""
@@ -77,23 +72,23 @@ class SubjectRow:
 
     def to_dict(self) -> dict[str, Any]:
         """A JSON record."""
-        record: dict[str, Any] = {"name": self.name, "target": self.target}
-        record |= {"status": str(self.status), "error": self.error, "files": sorted(self.files)}
         known = self.certificate
-        proved = None if known is None else known.guarantee
         claim = None if known is None else known.claim
-        record["claim"] = None if claim is None else claim.to_dict()
-        record["guarantee"] = _proved(proved)
-        record["epsilon_lower"] = [] if known is None else _bounds(known)
-        record["scope"] = None if known is None else str(known.scope)
-        record["unrehearsed"] = self.unrehearsed or None
-        record["since"] = self.since or None
-        record["changes"] = [change.to_dict() for change in self.changes]
-        return record
-
-
-def _bounds(certificate: Certificate) -> list[Any]:
-    return [audit.to_dict()["epsilon_lower"] for audit in certificate.audits]
+        audits = () if known is None else known.audits
+        return {
+            "name": self.name,
+            "target": self.target,
+            "status": str(self.status),
+            "error": self.error,
+            "files": sorted(self.files),
+            "claim": None if claim is None else claim.to_dict(),
+            "guarantee": _proved(None if known is None else known.guarantee),
+            "epsilon_lower": [audit.to_dict()["epsilon_lower"] for audit in audits],
+            "scope": None if known is None else str(known.scope),
+            "unrehearsed": self.unrehearsed or None,
+            "since": self.since or None,
+            "changes": [change.to_dict() for change in self.changes],
+        }
 
 
 def _proved(proved: Guarantee | None) -> dict[str, Any] | None:
@@ -151,7 +146,7 @@ class ProjectOutcome:
     @property
     def status(self) -> Status:
         """The worst of all rows."""
-        return max((row.status for row in self._rows()), key=lambda status: status.rank)
+        return max((row.status for row in self._rows()), key=list(Status).index)
 
     @property
     def is_worse(self) -> bool:

@@ -20,10 +20,7 @@ def with_owner(certificate: Certificate, path: Path) -> Certificate:
     if certificate.run is None:
         raise InputError("owner is given for a certificate without a run; leave it out.")
     record = files.load_json(path, what="owner's file")
-    parts = [record.get(name) for name in ("summary", "series")] if _is_record(record) else []
-    curves = parts[1].values() if parts and isinstance(parts[1], Mapping) else [None]
-    sound = bool(parts) and isinstance(parts[0], Mapping)
-    if not sound or not all(isinstance(each, list) and all(map(_number, each)) for each in curves):
+    if not _is_record(record):
         raise InputError(
             f"owner's file {files.shown(path)} must hold a summary and series of numbers, as "
             "dpaudit run writes them."
@@ -32,7 +29,13 @@ def with_owner(certificate: Certificate, path: Path) -> Certificate:
 
 
 def _is_record(value: object) -> bool:
-    return isinstance(value, dict) and value.keys() == {"summary", "series"}
+    """Whether it is a summary beside curves of numbers."""
+    if not isinstance(value, dict) or value.keys() != {"summary", "series"}:
+        return False
+    if not all(isinstance(part, Mapping) for part in value.values()):
+        return False
+    curves = value["series"].values()
+    return all(isinstance(each, list) and all(map(_number, each)) for each in curves)
 
 
 def _number(value: object) -> bool:

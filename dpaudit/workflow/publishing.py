@@ -5,8 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import tempfile
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 
 from dpaudit import files
@@ -91,23 +90,31 @@ def write_all(
     Raises:
         InputError: if the folder cannot be written, or a file in it is not our own.
     """
-    with _system_errors_as_input_errors(folder):
-        folder.mkdir(parents=True, exist_ok=True)
-        own = _written_before(folder)
-        beside = Path(tempfile.mkdtemp(dir=folder, prefix=".new-"))
-        try:
-            listed = sorted((own - set(stale)) | set(contents))
-            record = {"written by": "dpaudit", "files": listed}
-            for name, content in {**contents, LIST: files.pretty_json(record)}.items():
-                files.write(beside / name, content)
-            _refuse_foreign([folder / name for name in contents], own)
-            for name in own & set(stale):
-                (folder / name).unlink(missing_ok=True)
-            for name in (*contents, LIST):
-                (beside / name).replace(folder / name)
-        finally:
-            shutil.rmtree(beside, ignore_errors=True)
+    try:
+        _write_all(folder, contents, set(stale))
+    except OSError as error:
+        raise InputError(
+            f"reports {files.shown(folder)} cannot be written: {error.strerror}; give a writable "
+            "folder."
+        ) from None
     return tuple(folder / name for name in contents)
+
+
+def _write_all(folder: Path, contents: Mapping[str, str | bytes], stale: set[str]) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
+    own = _written_before(folder)
+    beside = Path(tempfile.mkdtemp(dir=folder, prefix=".new-"))
+    try:
+        record = {"written by": "dpaudit", "files": sorted((own - stale) | set(contents))}
+        for name, content in {**contents, LIST: files.pretty_json(record)}.items():
+            files.write(beside / name, content)
+        _refuse_foreign([folder / name for name in contents], own)
+        for name in own & stale:
+            (folder / name).unlink(missing_ok=True)
+        for name in (*contents, LIST):
+            (beside / name).replace(folder / name)
+    finally:
+        shutil.rmtree(beside, ignore_errors=True)
 
 
 def _written_before(folder: Path) -> set[str]:
@@ -131,14 +138,3 @@ def _refuse_foreign(paths: Sequence[Path], own: Collection[str]) -> None:
                 f"report {files.shown(path)} exists and was not written by dpaudit; move it away, "
                 "or give another folder."
             )
-
-
-@contextmanager
-def _system_errors_as_input_errors(folder: Path) -> Iterator[None]:
-    try:
-        yield
-    except OSError as error:
-        raise InputError(
-            f"reports {files.shown(folder)} cannot be written: {error.strerror}; give a writable "
-            "folder."
-        ) from None

@@ -20,12 +20,7 @@ from dpaudit.workflow.replaying import replay_command
 
 
 def with_rehearsal(
-    certificate: Certificate,
-    target: Target,
-    *,
-    data: str | None = None,
-    seed: int = 0,
-    timeout: float | None = 60.0,
+    certificate: Certificate, target: Target, *, data: str | None = None
 ) -> Certificate:
     """The certificate after a rehearsal of the code; as it is for a plan file, which has none.
 
@@ -33,19 +28,10 @@ def with_rehearsal(
         certificate: of the target.
         target: what is rehearsed.
         data: name of the data; the subject's default where not given.
-        seed: of the whole rehearsal.
-        timeout: seconds that one run may take.
     """
     if target.subject is None:
         return certificate
-    outcome = rehearsed(
-        target.subject,
-        target.record.name,
-        plan=certificate.plan,
-        data=data,
-        seed=seed,
-        timeout=timeout,
-    )
+    outcome = rehearsed(target.subject, target.record.name, plan=certificate.plan, data=data)
     return certificate.with_rehearsal(outcome.record, outcome.findings)
 
 

@@ -17,12 +17,15 @@ from dpaudit.auditing.rehearsal.rehearse import MOST
 from dpaudit.certificate import Certificate, Finding, Severity
 from dpaudit.certificate.findings import FLOAT_NOISE, float_samplers
 from dpaudit.errors import InputError, TamperedError
+from dpaudit.finding_table import FindingTable
 from dpaudit.ledger import Durability, FileAnchor, FloatNoise, Ledger, read_journal
 from dpaudit.project.foreign import foreign
 from dpaudit.project.targets import find_target, parse_settings
 from dpaudit.reporting import render_to
 from dpaudit.workflow.certifying import certified
 from dpaudit.workflow.rehearsing import rehearsed_on
+
+_found = FindingTable(__name__)
 
 OWNER = "owner.json"
 """File of what the owner of the data alone may see."""
@@ -199,35 +202,13 @@ def save(certificate: Certificate, folder: Path) -> tuple[Path, Path]:
 
 def _left(ledger: Ledger) -> Iterator[Finding]:
     """What the run did not use of its plan, as one that stops early on what was released."""
-    for sentence in ledger.left():
-        yield Finding(
-            "less-than-declared",
-            Severity.NOTE,
-            f"{sentence}: the guarantee is that of what is declared.",
-            "Declare less where it never runs more often.",
-        )
+    return (_found("less-than-declared", sentence=sentence) for sentence in ledger.left())
 
 
-def _noise_findings(record: Mapping[str, Any]) -> tuple[Finding, ...]:
+def _noise_findings(record: Mapping[str, Any]) -> Iterator[Finding]:
     """How the noise of a run was drawn, where that is no deployment's way."""
-    if record["seeded"]:
-        return (
-            Finding(
-                "seeded-noise",
-                Severity.WARNING,
-                "The noise of this run came from a stated seed; whoever has it can undo the noise.",
-                "Seed experiments only; leave the seed out where real data are released.",
-            ),
-        )
     drawn = float_samplers(record["samplers"])
-    if not drawn:
-        return ()
-    return (
-        Finding(
-            "float-sampler",
-            Severity.WARNING,
-            f"The noise of this run was drawn by {drawn[0]}, by explicit choice: in floating "
-            "point, from a generator that is not made to withstand an adversary.",
-            "Draw the noise of a deployment from exact samplers (dpaudit[secure]).",
-        ),
-    )
+    if record["seeded"]:
+        yield _found("seeded-noise")
+    elif drawn:
+        yield _found("float-sampler", sampler=drawn[0])

@@ -66,7 +66,9 @@ def remarks(outcome: ProjectOutcome) -> Iterator[tuple[str, str]]:
             yield row.name, row.error
         if row.unrehearsed:
             yield row.name, row.unrehearsed
-        yield from ((row.name, each) for each in _errors(row))
+        for finding in () if row.certificate is None else row.certificate.findings:
+            if finding.severity is Severity.ERROR:  # it takes the ground from the proof
+                yield row.name, f"{finding.rule}: {finding.message} {finding.remedy}".rstrip()
         for change in row.changes:
             yield row.name, str(change)
         if comparing and row.certificate is not None and not row.changes:
@@ -76,14 +78,6 @@ def remarks(outcome: ProjectOutcome) -> Iterator[tuple[str, str]]:
             yield budget.name, budget.note
     for name in outcome.gone:
         yield name, "there is an older certificate, and no such subject now."
-
-
-def _errors(row: SubjectRow) -> Iterator[str]:
-    """What a rehearsal found, and what else takes the ground from the proof."""
-    found = () if row.certificate is None else row.certificate.findings
-    for finding in found:
-        if finding.severity is Severity.ERROR:
-            yield f"{finding.rule}: {finding.message} {finding.remedy}".rstrip()
 
 
 def headline(outcome: ProjectOutcome) -> str:

@@ -33,7 +33,6 @@ def audit_run(
     name: str,
     claim: Claim,
     execution: Execution,
-    data: str | None = None,
     *,
     seconds: float | None = None,
 ) -> AuditRecord:
@@ -49,7 +48,6 @@ def audit_run(
         claim: what is tested.
         execution: how many runs are drawn, and how; each costs three runs of the subject,
             or five where it samples units.
-        data: name of the data; the subject's default where not given.
         seconds: about how long all draws may take; fewer than ``execution`` says are made then.
 
     Returns:
@@ -62,7 +60,7 @@ def audit_run(
     """
     execution = execution.updated({"seed": execution.known_seed()})
     assert execution.seed is not None
-    source = subject.default_data if data is None else data
+    source = subject.default_data
     with foreign(name):
         x = subject.load(source, np.random.default_rng([execution.seed, 0]))
         move = furthest(subject, x, execution.seed)

@@ -73,9 +73,7 @@ class TestUse:
         assert record.method == "black-box, learned direction"
 
     def test_a_pilot_teaches_scores_of_ones_own(self):
-        record = audit_release(
-            leaky, PAIR, epsilon=0.5, learn=Direction.learned, runs=3000, seed=1, workers=2
-        )
+        record = audit_release(leaky, PAIR, epsilon=0.5, learn=Direction.learned, runs=3000, seed=1)
         assert record.refuted
         assert record.method == "black-box, learned direction"
         assert "not_learned" not in record.details

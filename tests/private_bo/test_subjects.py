@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import private_bo
-from dpaudit.auditing.rehearsal.model import model_findings
+from dpaudit.auditing.rehearsal import model
 from private_bo.federated import DPFTSDE
 from private_bo.joint import JointGPUCB, LocalJointGPUCB, Noise
 from private_bo.local import LDPATAGPUCB, LDPTGPUCB, LDPMoMAGPUCB
@@ -29,19 +29,23 @@ def test_public_names() -> None:
 
 
 @pytest.mark.parametrize(
-    "subject",
+    ("subject", "runs"),
     [
-        LDPTGPUCB(steps=8),
-        CertifiedCurator(queries=10, output_epsilon=1.0),
-        Curator(queries=10),
-        JointGPUCB(steps=8),
-        JointGPUCB(steps=8, noise=Noise.PAPER),
-        LocalJointGPUCB(steps=8),
-        DPFTSDE(agents=8, rounds=3, rate=0.5, initial=3),
+        (LDPTGPUCB(steps=8), 100),
+        (CertifiedCurator(queries=10, output_epsilon=1.0), 40),
+        (Curator(queries=10), 40),
+        (JointGPUCB(steps=8), 40),
+        (JointGPUCB(steps=8, noise=Noise.PAPER), 40),
+        (LocalJointGPUCB(steps=8), 40),
+        (DPFTSDE(agents=8, rounds=3, rate=0.5, initial=3), 40),
     ],
-    ids=lambda subject: type(subject).__name__,
+    ids=lambda given: type(given).__name__,
 )
-def test_models_draw_what_runs_release(subject) -> None:
+def test_models_draw_what_runs_release(subject, runs, monkeypatch) -> None:
+    """On as many real runs, in whatever time, as tell a model with three times the noise."""
+    monkeypatch.setattr(model, "MOST", runs)
+    monkeypatch.setattr(model, "SECONDS", np.inf)
+
     class Louder(type(subject)):
         """A model with three times the noise of the run."""
 
@@ -49,7 +53,7 @@ def test_models_draw_what_runs_release(subject) -> None:
             drawn = np.asarray(super().audit_release(data, size, rng))
             return 3.0 * drawn - 2.0 * drawn.mean(axis=0)
 
-    assert model_findings(subject, 0, 1e-6) == []
+    assert model.model_findings(subject, 0, 1e-6) == []
     public = {each.name: getattr(subject, each.name) for each in fields(subject) if each.init}
-    (found,) = model_findings(Louder(**public), 0, 1e-6)
+    (found,) = model.model_findings(Louder(**public), 0, 1e-6)
     assert found.rule == "model-differs"

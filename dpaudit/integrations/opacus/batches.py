@@ -188,11 +188,11 @@ def _described(kind: type, sampler: Any, dataset: Any) -> BatchStream:
             None, counted=sampler is not None and not isinstance(dataset, IterableDataset)
         )
     units, per_epoch = sampler.sampler, len(sampler)
-    if isinstance(units, WeightedRandomSampler | RandomSampler) and units.replacement:
-        return BatchStream(None, repeats=True, per_epoch=per_epoch)
-    if type(units) is RandomSampler and units.num_samples > len(dataset):
-        return BatchStream(None, repeats=True, per_epoch=per_epoch)
-    if type(units) is SubsetRandomSampler and _repeated(units.indices, len(dataset)):
+    if (
+        (isinstance(units, WeightedRandomSampler | RandomSampler) and units.replacement)
+        or (type(units) is RandomSampler and units.num_samples > len(dataset))
+        or (type(units) is SubsetRandomSampler and _repeated(units.indices, len(dataset)))
+    ):
         return BatchStream(None, repeats=True, per_epoch=per_epoch)
     if type(units) in (RandomSampler, SequentialSampler, SubsetRandomSampler):
         return BatchStream(Batching.DISJOINT, population=len(dataset), per_epoch=per_epoch)

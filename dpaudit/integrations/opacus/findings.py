@@ -109,15 +109,13 @@ def without_amplification(
     optimizers: Sequence[ObservedOptimizer], stated: Guarantee | None
 ) -> list[Finding]:
     """What is proved of disjoint batches in place of a claim that is not: one release an epoch."""
-    plans = [_epochs(each) for each in optimizers if each.steps]
-    if stated is None or not plans:
+    found = [_epochs(each) for each in optimizers if each.steps]
+    plans = [plan for plan in found if plan is not None]
+    if stated is None or not plans or len(plans) < len(found):
         return []
-    invocations = [call for plan in plans if plan is not None for call in plan.invocations]
-    if None in plans:
-        return []
-    proved = guarantee(Plan.of(*invocations), stated.delta)
-    unit = plans[0].unit if plans[0] else "unit"
-    return [_found("proved-instead", unit=unit, epsilon=proved.epsilon, delta=proved.delta)]
+    whole = Plan.of(*(invocation for plan in plans for invocation in plan.invocations))
+    facts = {"unit": whole.unit, "epsilon": guarantee(whole, stated.delta).epsilon}
+    return [_found("proved-instead", **facts, delta=stated.delta)]
 
 
 def _epochs(optimizer: ObservedOptimizer) -> Plan | None:

@@ -12,7 +12,7 @@ from functools import cached_property
 from importlib import resources
 
 from dpaudit.accounting import Guarantee
-from dpaudit.certificate import Certificate, Severity
+from dpaudit.certificate import Certificate
 from dpaudit.mechanisms import Mechanism
 from dpaudit.plan import FixedSizeSampling, MetricBall, Plan, TrustModel
 from dpaudit.reporting.wording.headline import headline
@@ -28,7 +28,6 @@ _QUALIFIER = re.compile(
 _NARROWING = re.compile(
     r"\b(?:daily|(?:day|hour|minute|month|quarter|session|week|year)(?:s|ly)?)\b"
 )
-_CLAIM_ONLY = frozenset({"claim-exceeded"})
 
 
 class Level(Enum):
@@ -70,17 +69,6 @@ class Facts:
         return headline(self.certificate).odds.contradicted
 
     @cached_property
-    def disputed(self) -> tuple[str, ...]:
-        """Errors that concern the declaration, not the claim alone."""
-        return tuple(
-            dict.fromkeys(
-                finding.rule
-                for finding in self.certificate.findings
-                if finding.severity is Severity.ERROR and finding.rule not in _CLAIM_ONLY
-            )
-        )
-
-    @cached_property
     def proved(self) -> Guarantee | None:
         """The finite guarantee that nothing in the certificate contradicts or disputes."""
         return None if self.unproved else self.certificate.guarantee
@@ -95,8 +83,8 @@ class Facts:
             return "No finite ε is proved"
         if self.contradicted:
             return "An audit shows more than is proved: the proof is not one of this code"
-        if self.disputed:
-            return f"The declaration that the proof rests on is disputed ({listed(self.disputed)})"
+        if disputed := self.certificate.disputed:
+            return f"The declaration that the proof rests on is disputed ({listed(disputed)})"
         return ""
 
     def found(self, rules: Collection[str]) -> tuple[str, ...]:

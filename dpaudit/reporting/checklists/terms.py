@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from dpaudit.certificate.assumptions import clips
 from dpaudit.mechanisms import Mechanism
 from dpaudit.numbers import down, percent, plain, up
 from dpaudit.plan import TrustModel
@@ -92,7 +93,7 @@ def _of_plan(facts: Facts) -> dict[str, Any]:
         "mechanisms": _kinds(facts.mechanisms),
         "unexplained": _kinds(each for each in facts.mechanisms if each.is_black_box),
         "failing": _kinds(m for m in facts.mechanisms if getattr(m, "delta", 0.0) > 0),
-        "clipping": _kinds(filter(_is_clipping, facts.mechanisms)),
+        "clipping": _kinds(filter(clips, facts.mechanisms)),
         "sampling": any(each.sampling is not None for each in plan.invocations),
         "releases": facts.releases,
         "touches": max(sum(each.count for each in group) for group in plan.by_unit()),
@@ -101,10 +102,6 @@ def _of_plan(facts: Facts) -> dict[str, Any]:
 
 def _kinds(mechanisms: Iterable[Mechanism]) -> str:
     return listed(dict.fromkeys(mechanism.kind for mechanism in mechanisms))
-
-
-def _is_clipping(mechanism: Mechanism) -> bool:
-    return any(getattr(mechanism, name, None) is not None for name in ("clip", "clip_norm"))
 
 
 def _of_record(facts: Facts) -> dict[str, Any]:

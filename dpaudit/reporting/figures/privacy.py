@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from dpaudit.accounting import CurvePoint, Guarantee
+from dpaudit.accounting import CurvePoint
 from dpaudit.certificate import Certificate
 from dpaudit.mechanisms.pairs import Floats
 from dpaudit.numbers import down, percent, plain, up
@@ -50,7 +50,8 @@ def _privacy_curve(certificate: Certificate, points: Sequence[CurvePoint]) -> Fi
         legend.append(Key(Mark.LINE, Ink.PROVED, "proved: (ε, δ) holds on and above it"))
     if proved is not None and proved.epsilon < math.inf:
         dots.append(Dot(proved.epsilon, max(proved.delta, floor), Ink.PROVED, Mark.CIRCLE))
-        legend.append(Key(Mark.CIRCLE, Ink.PROVED, _named("guarantee", proved)))
+        shown = f"guarantee: ε = {up(proved.epsilon)}, δ = {plain(proved.delta)}"
+        legend.append(Key(Mark.CIRCLE, Ink.PROVED, shown))
     if claim is not None:
         places = [(point.epsilon, max(point.delta, floor)) for point in stated]
         dots += [Dot(*place, Ink.CLAIM, Mark.SQUARE, hollow=True) for place in places]
@@ -73,10 +74,6 @@ def _floor(deltas: Sequence[float]) -> float:
     """Where δ = 0 is drawn on a logarithmic axis: one decade below the least positive δ."""
     least = min((delta for delta in deltas if delta > 0), default=1e-6)
     return float(10.0 ** (max(math.floor(math.log10(least)), -30) - 1))
-
-
-def _named(what: str, proved: Guarantee) -> str:
-    return f"{what}: ε = {up(proved.epsilon)}, δ = {plain(proved.delta)}"
 
 
 def _in_words(certificate: Certificate) -> str:

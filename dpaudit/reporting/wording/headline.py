@@ -94,10 +94,11 @@ def _headline_of_audits(certificate: Certificate, odds: Odds) -> Headline:
     """What was attacked, which claim, with which result, and what would have been found."""
     refuting, verdict = strongest_refutation(certificate), certificate.verdict
     shown = refuting or max(certificate.audits, key=lambda audit: audit.runs)
+    stated = "" if certificate.claim is None else words.stated(certificate.claim)
     sentence = (
         f"An attack of {shown.runs} runs on each of two neighbouring data sets "
         f"{'refutes' if refuting else 'does not refute'} the claim that "
-        f"{certificate.subject.name} keeps to {_stated(certificate)}."
+        f"{certificate.subject.name} keeps to {stated}."
     )
     if refuting:
         details = [f"It shows {_shown(shown, certificate.claim)}."]
@@ -110,20 +111,12 @@ def _headline_of_audits(certificate: Certificate, odds: Odds) -> Headline:
     return Headline(verdict, label, _SIGNS[verdict], sentence, tuple(details), points, odds)
 
 
-def _stated(certificate: Certificate) -> str:
-    return "" if certificate.claim is None else words.stated(certificate.claim)
-
-
 def _label(certificate: Certificate) -> str:
     """The verdict, and of what: a proof for a plan says nothing of code that was not tested."""
     verdict = certificate.verdict.value.capitalize()
     if certificate.verdict is not Verdict.CERTIFIED:
         return verdict
-    return f"{verdict}: the {'plan and the code' if _covers_code(certificate) else 'plan'}"
-
-
-def _covers_code(certificate: Certificate) -> bool:
-    return certificate.scope is Scope.CODE
+    return f"{verdict}: the {'plan and the code' if certificate.scope is Scope.CODE else 'plan'}"
 
 
 def _noise_of_run(certificate: Certificate) -> tuple[str, ...]:
@@ -143,7 +136,7 @@ def rests_on(certificate: Certificate) -> str:
     counted = Counter(each.standing for each in certificate.assumptions)
     known = [f"{n} {standing}" for standing in Standing if (n := counted.get(standing))]
     said = f"Of the {len(certificate.assumptions)} assumptions behind it: {', '.join(known)}"
-    if _covers_code(certificate):
+    if certificate.scope is Scope.CODE:
         return f"It speaks of the plan and of the code that was rehearsed. {said}."
     return f"It speaks of the plan alone: whether code follows it was not tested. {said}."
 
@@ -179,7 +172,7 @@ def _adversary(certificate: Certificate) -> str:
 def _certified(certificate: Certificate, odds: Odds) -> tuple[str, list[str]]:
     bound = 1.0 if odds.proved is None else odds.proved
     sentence = f"{_adversary(certificate)} to at most {percent(bound)}."
-    if not _covers_code(certificate):
+    if certificate.scope is Scope.PLAN:
         sentence = f"If the code does what the plan declares, {_lower_first(sentence)}"
     stated = "There is no claim to compare it with; this is what is proved."
     if certificate.claim is not None:

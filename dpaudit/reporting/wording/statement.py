@@ -10,6 +10,7 @@ from typing import Any
 
 from dpaudit.accounting import AccountantName, Composition, at_radius, compose, for_group
 from dpaudit.certificate import Certificate
+from dpaudit.certificate.assumptions import clips
 from dpaudit.errors import InputError, UnsupportedError
 from dpaudit.mechanisms import Norm
 from dpaudit.numbers import plain, up
@@ -100,11 +101,13 @@ def assumptions(plan: Plan, delta: float, accountant: AccountantName) -> tuple[A
 def _assumptions(plan: Plan, left: _ChangedPlan) -> Iterator[Assumption]:
     unit = plan.unit
     yield from _sensitivity(plan, left)
-    yield _assumed("touched", left.of(lambda: _with_each(plan, _with_double_count)), unit=unit)
+    yield _assumed("touched", left.of_each(plan, _with_double_count), unit=unit)
     if any(each.sampling is not None for each in plan.invocations):
-        yield _assumed("sampled", left.of(lambda: _with_each(plan, _unsampled)))
+        yield _assumed("sampled", left.of_each(plan, lambda each: replace(each, sampling=None)))
     if any(each.group is not None for each in plan.invocations):
-        yield _assumed("grouped", left.of(lambda: _with_each(plan, _ungrouped)), unit=unit)
+        yield _assumed(
+            "grouped", left.of_each(plan, lambda each: replace(each, group=None)), unit=unit
+        )
     yield _relation(plan, left)
     yield _assumed("alone", left.of(lambda: _group_of_two(plan)), unit=unit)
     yield _assumed("fresh", _NOTHING)
@@ -135,6 +138,10 @@ class _ChangedPlan:
             return _NO_THEOREM
         return f"ε = {up(least)} is proved." if least < math.inf else _NOTHING
 
+    def of_each(self, plan: Plan, change: Callable[[Invocation], Invocation]) -> str:
+        """What is proved of the plan with every invocation changed."""
+        return self.of(lambda: Plan(tuple(map(change, plan.invocations))))
+
     def _composition(self, plan: Plan) -> Composition:
         """By the accountant of the guarantee; where it has no theorem, or is slow, by another.
 
@@ -150,10 +157,6 @@ class _ChangedPlan:
         return compose(plan, AccountantName.ZCDP)
 
 
-def _with_each(plan: Plan, change: Callable[[Invocation], Invocation]) -> Plan:
-    return Plan(tuple(map(change, plan.invocations)))
-
-
 def _with_double_count(invocation: Invocation) -> Invocation:
     return replace(invocation, count=2 * invocation.count, total=None)
 
@@ -162,30 +165,17 @@ def _sensitivity(plan: Plan, left: _ChangedPlan) -> Iterator[Assumption]:
     measured = [each for each in plan.invocations if each.mechanism.norm is not Norm.CHANGE]
     if not measured:
         return
-    clips = [each for each in measured if _clipped(each)]
-    if clips:
-        some = "" if len(clips) == len(plan.invocations) else " wherever the plan declares a clip"
+    clipped = [each for each in measured if clips(each.mechanism)]
+    if clipped:
+        some = "" if len(clipped) == len(plan.invocations) else " wherever the plan declares a clip"
         yield _assumed("clipped", _NOTHING, some=some)
-    yield _assumed("sensitivity", left.of(lambda: _with_each(plan, _with_double_sensitivity)))
-
-
-def _clipped(invocation: Invocation) -> bool:
-    declared = invocation.mechanism.to_dict()
-    return any(declared.get(name) is not None for name in ("clip", "clip_norm"))
+    yield _assumed("sensitivity", left.of_each(plan, _with_double_sensitivity))
 
 
 def _with_double_sensitivity(invocation: Invocation) -> Invocation:
     if invocation.mechanism.norm is Norm.CHANGE:
         return invocation
     return replace(invocation, sensitivity=2 * invocation.sensitivity)
-
-
-def _unsampled(invocation: Invocation) -> Invocation:
-    return replace(invocation, sampling=None)
-
-
-def _ungrouped(invocation: Invocation) -> Invocation:
-    return replace(invocation, group=None)
 
 
 def _relation(plan: Plan, left: _ChangedPlan) -> Assumption:

@@ -6,11 +6,9 @@ import json
 import re
 import shlex
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from dpaudit import files
-from dpaudit.accounting import AccountantName
 from dpaudit.certificate import AuditRecord, Certificate, Claim, Finding, Severity
 from dpaudit.mechanisms import Norm
 from dpaudit.numbers import plain, up
@@ -26,35 +24,11 @@ _DEEPEST = 6
 _NORMS = {Norm.L1: "L1 norm", Norm.L2: "L2 norm", Norm.CHANGE: "any change is 1"}
 _ORDER = {severity: place for place, severity in enumerate(Severity)}
 
-
-@dataclass(frozen=True)
-class InvocationRow:
-    """Invocations that differ in their label alone.
-
-    Attributes:
-        labels: their labels, in order of the plan.
-        mechanism: name of the mechanism.
-        parameters: its parameters.
-        sensitivity: under the relation, with the norm.
-        count: how often one unit is touched by each.
-        total: releases of each, over all units.
-        sampling: how units are drawn.
-        group: the units that are touched.
-        trust: who sees raw data.
-    """
-
-    labels: tuple[str, ...]
-    mechanism: str
-    parameters: str
-    sensitivity: str
-    count: int
-    total: int
-    sampling: str
-    group: str
-    trust: str
+Row = dict[str, Any]
+"""The cells of one line of a table, by the names that the templates know."""
 
 
-def invocation_rows(plan: Plan) -> tuple[InvocationRow, ...]:
+def invocation_rows(plan: Plan) -> tuple[Row, ...]:
     """One row for all invocations that differ in their label alone, by first appearance."""
     alike: dict[str, list[Invocation]] = {}
     for invocation in plan.invocations:
@@ -85,20 +59,20 @@ def rehearsal_facts(certificate: Certificate) -> tuple[tuple[str, str], ...]:
     )
 
 
-def _row(alike: Sequence[Invocation]) -> InvocationRow:
+def _row(alike: Sequence[Invocation]) -> Row:
     first = alike[0]
     fields = {name: value for name, value in first.mechanism.to_dict().items() if name != "kind"}
-    return InvocationRow(
-        labels=tuple(invocation.at for invocation in alike),
-        mechanism=first.mechanism.kind,
-        parameters=_assignments(fields),
-        sensitivity=f"{plain(first.sensitivity)} ({_NORMS[first.mechanism.norm]})",
-        count=first.count,
-        total=first.releases,
-        sampling="all take part" if first.sampling is None else _sampling(first.sampling),
-        group="all" if first.group is None else first.group.name,
-        trust=str(first.trust),
-    )
+    return {
+        "labels": tuple(invocation.at for invocation in alike),
+        "mechanism": first.mechanism.kind,
+        "parameters": _assignments(fields),
+        "sensitivity": f"{plain(first.sensitivity)} ({_NORMS[first.mechanism.norm]})",
+        "count": first.count,
+        "total": first.releases,
+        "sampling": "all take part" if first.sampling is None else _sampling(first.sampling),
+        "group": "all" if first.group is None else first.group.name,
+        "trust": str(first.trust),
+    }
 
 
 def _sampling(sampling: Sampling) -> str:
@@ -114,34 +88,21 @@ def _value(value: Any) -> str:
     return plain(value) if isinstance(value, float) else compact(value)
 
 
-@dataclass(frozen=True)
-class ComparedRow:
-    """What one accountant proves.
-
-    Attributes:
-        name: of the accountant.
-        theorem: what it composes.
-        epsilon: rounded up.
-        chosen: whether the guarantee is its.
-    """
-
-    name: str
-    theorem: str
-    epsilon: str
-    chosen: bool
-
-
-def compared_rows(certificate: Certificate) -> tuple[ComparedRow, ...]:
+def compared_rows(certificate: Certificate) -> list[Row]:
     """Every accountant that applies, least ε first."""
     proved = certificate.guarantee
     if proved is None:
-        return ()
+        return []
     compared = {str(proved.accountant): proved.epsilon} | dict(proved.compared)
-    theorems = {str(name): words.ACCOUNTANTS.get(name, "") for name in AccountantName}
-    return tuple(
-        ComparedRow(name, theorems.get(name, ""), up(epsilon), name == proved.accountant)
+    return [
+        {
+            "name": name,
+            "theorem": words.ACCOUNTANTS.get(name, ""),
+            "epsilon": up(epsilon),
+            "chosen": name == proved.accountant,
+        }
         for name, epsilon in sorted(compared.items(), key=lambda item: (item[1], item[0]))
-    )
+    ]
 
 
 def sorted_findings(findings: Iterable[Finding]) -> tuple[Finding, ...]:
@@ -149,37 +110,16 @@ def sorted_findings(findings: Iterable[Finding]) -> tuple[Finding, ...]:
     return tuple(sorted(findings, key=lambda finding: _ORDER[finding.severity]))
 
 
-@dataclass(frozen=True)
-class SeriesRow:
-    """A curve of a run in numbers.
-
-    Attributes:
-        name: of the curve.
-        rounds: how many values it has.
-        first: its first value.
-        last: its last value.
-        least: its smallest value.
-        most: its largest value.
-    """
-
-    name: str
-    rounds: int
-    first: str
-    last: str
-    least: str
-    most: str
-
-
-def series_rows(series: Mapping[str, Sequence[float]]) -> tuple[SeriesRow, ...]:
+def series_rows(series: Mapping[str, Sequence[float]]) -> tuple[Row, ...]:
     """Every curve of a run, drawn or not."""
     return tuple(_series_row(name, values) for name, values in sorted(series.items()))
 
 
-def _series_row(name: str, values: Sequence[float]) -> SeriesRow:
-    if not values:
-        return SeriesRow(name, 0, "–", "–", "–", "–")
-    ends = (values[0], values[-1], min(values), max(values))
-    return SeriesRow(name, len(values), *(plain(float(value)) for value in ends))
+def _series_row(name: str, values: Sequence[float]) -> Row:
+    ends = (values[0], values[-1], min(values), max(values)) if values else ()
+    shown = [plain(float(value)) for value in ends] or ["–"] * 4
+    columns = ("first", "last", "least", "most")
+    return {"name": name, "rounds": len(values)} | dict(zip(columns, shown, strict=True))
 
 
 def facts(values: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:

@@ -9,16 +9,7 @@ from typing import Any
 
 from dpaudit.certificate import Claim
 from dpaudit.numbers import plain
-from dpaudit.plan import (
-    AddRemove,
-    MetricBall,
-    Plan,
-    PrivacyUnit,
-    Relation,
-    ReplaceOne,
-    TrustModel,
-    ZeroOut,
-)
+from dpaudit.plan import Plan, PrivacyUnit, Relation, TrustModel
 
 _WORDS: dict[str, dict[str, Any]] = tomllib.loads(
     resources.files("dpaudit.reporting.wording").joinpath("words.toml").read_text("utf-8")
@@ -74,36 +65,20 @@ def trusted(plan: Plan) -> tuple[str, ...]:
 
 def secret(relation: Relation) -> str:
     """What is being guessed, as it follows on "a guess about"."""
-    match relation:
-        case AddRemove():
-            return "whether you took part"
-        case ZeroOut():
-            return "whether your data were used"
-        case MetricBall(radius):
-            near = f"differ by at most {plain(radius)} (in the data's own units)"
-            return f"which of two answers you gave that {near}"
-        case _:
-            return "which of two answers you gave"
+    return _of_relation("secret", relation)
 
 
 def neighbours(relation: Relation, unit: PrivacyUnit) -> str:
     """Which data sets the guarantee makes hard to tell apart."""
-    public = "how many there are is public"
-    match relation:
-        case AddRemove():
-            pair, rest = f"Two data sets that differ by the presence of one {unit}", ""
-        case ReplaceOne():
-            pair, rest = f"Two data sets in which one {unit} has different data", public
-        case ZeroOut():
-            same = "A data set and the same with the contribution"
-            pair, rest = f"{same} of one {unit} set to zero", public
-        case MetricBall(radius):
-            near = f"lie at most {plain(radius)} apart"
-            pair = f"Two data sets in which the data of one {unit} {near}"
-            rest = "data further apart are protected less"
-        case _:
-            pair, rest = f"Data sets that are neighbours under {relation} in one {unit}", ""
-    return f"{pair} are hard to tell apart{'; ' if rest else ''}{rest}."
+    return _of_relation("neighbours", relation, unit)
+
+
+def _of_relation(table: str, relation: Relation, unit: PrivacyUnit | None = None) -> str:
+    said: dict[str, str] = _WORDS[table]
+    radius = plain(getattr(relation, "radius", 0.0))
+    return said.get(relation.kind, said["other"]).format(
+        unit=unit, relation=relation, radius=radius
+    )
 
 
 def published(plan: Plan) -> tuple[str, ...]:

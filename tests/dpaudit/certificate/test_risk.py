@@ -64,7 +64,7 @@ def test_what_follows_from_a_claim_is_kept_by_all_that_keep_it(stated):
     """Of Gaussian noise, the least that keeps the claim has a curve within what is tested."""
     claim = Claim.of(**stated)
     low, high = 1e-3, 10.0
-    for _ in range(40):
+    for _ in range(24):
         middle = math.sqrt(low * high)
         kept = claim.excess(compose(plan(use(Gaussian(1 / middle))))) is None
         low, high = (middle, high) if kept else (low, middle)

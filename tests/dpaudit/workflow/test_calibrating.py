@@ -17,7 +17,7 @@ from tests.benchmarks.calibrate import targets, tried
 
 def test_what_is_printed_certifies_and_less_does_not():
     """The law of ``python -m tests.benchmarks.calibrate``, on its first few dozen targets."""
-    found = [tried(target) for target in targets(24, seed=1, quick=True)]
+    found = [tried(target) for target in targets(24, seed=4, quick=True)]
     assert [each for each in found if each.fault] == []
     assert sum(not each.refused for each in found) >= 18
 
@@ -87,8 +87,8 @@ def test_a_plan_file_scales_as_a_whole_or_in_one_place(tmp_path):
         ("gaussian", [], "mu = 1 } \n x = { y = 2", "", "must be as in a plan file"),
         ("gaussian", [], "epsilon = 1", "", "no noise certifies"),
         (
-            "gaussian",
-            ["sampling={scheme='poisson', rate=0.05}"],
+            "randomized-response",
+            ["k=2", "sampling={scheme='poisson', rate=0.05}"],
             "advantage = 0.4",
             "",
             "any noise",

@@ -193,7 +193,7 @@ def hunted(tmp_path, monkeypatch):
     )
 
 
-RUNS = Execution(runs=4000, seed=3, confidence=1 - 1e-4)
+RUNS = Execution(runs=2000, seed=3, confidence=1 - 1e-4)
 
 
 class TestNeighbours:
@@ -208,8 +208,8 @@ class TestNeighbours:
 
     def test_a_right_function_is_not_refuted(self, hunted):
         """The pair is chosen on other runs than those that test it."""
-        for seed in range(5):
-            execution = Execution(runs=2000, seed=seed, confidence=1 - 1e-6)
+        for seed in range(3):
+            execution = Execution(runs=1000, seed=seed, confidence=1 - 1e-6)
             assert hunted("first", execution=execution).exit_code == 0
 
     def test_a_failure_at_one_end_alone_is_an_answer_like_any_other(self, hunted):

@@ -11,8 +11,7 @@ from dpaudit.certificate import AuditRecord, Certificate, Finding, Severity, Ver
 from dpaudit.numbers import down, plain
 from dpaudit.reporting.base import Renderer
 from dpaudit.reporting.machine.sarif.places import location
-from dpaudit.reporting.machine.sarif.rules import AUDIT, CLAIM, rule_id, rules
-from dpaudit.reporting.machine.sarif.text import message
+from dpaudit.reporting.machine.sarif.rules import AUDIT, CLAIM, message, rule_id, rules
 from dpaudit.reporting.wording.headline import headline
 
 _SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/os/schemas/sarif-schema-2.1.0.json"

@@ -1,12 +1,12 @@
-"""The rules behind SARIF results, with help."""
+"""The rules behind SARIF results, with help, and foreign text in them."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from typing import Any
 
 from dpaudit.certificate import Finding, Severity
-from dpaudit.reporting.machine.sarif.text import message
 from dpaudit.reporting.wording.words import RULES, SEVERITIES
 
 CLAIM = "claim"
@@ -15,6 +15,7 @@ AUDIT = "audit"
 """Rule of every audit."""
 
 _MOST_REMEDIES = 5
+_MEANS_SOMETHING = re.compile(r"[\[\]\\]|[{}]")
 
 
 def rules(findings: Iterable[Finding]) -> list[dict[str, Any]]:
@@ -49,3 +50,20 @@ def _rule(name: str, short: str, text: str, level: str) -> dict[str, Any]:
         "help": message(text),
         "defaultConfiguration": {"level": level},
     }
+
+
+def message(text: str) -> dict[str, str]:
+    r"""A message object in which no character makes a link or a placeholder.
+
+    SARIF 2.1.0 doubles braces (section 3.11.5) and puts a backslash before brackets and backslashes
+    (section 3.11.6). An empty message, which viewers refuse, becomes a dash.
+
+    >>> message("see [a](http://b) and {0}")["text"]
+    'see \\[a\\](http://b) and {{0}}'
+    """
+    return {"text": _MEANS_SOMETHING.sub(_escaped, text) or "–"}
+
+
+def _escaped(found: re.Match[str]) -> str:
+    character = found[0]
+    return character * 2 if character in "{}" else f"\\{character}"

@@ -11,6 +11,8 @@ from dpaudit.auditing import LinearScore, audit_release
 from dpaudit.auditing.distinguishing.outcome import as_json
 from dpaudit.mechanisms import LaplacePair
 
+pytestmark = pytest.mark.forecasts
+
 PAIR = AuditPair(0.0, 1.0)
 
 
