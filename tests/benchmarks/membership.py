@@ -1,4 +1,4 @@
-"""Membership audits of models of handwritten digits, and gradient canaries of DP-SGD.
+"""Membership audits of models of handwritten digits.
 
 Run ``python -m tests.benchmarks.membership [--seeds 20] [--part PART]``; each number is
 computed in this run. The private trainings need the ``opacus`` extra.
@@ -21,7 +21,6 @@ from dpaudit.auditing.evidence.one_run import one_run_lower_bound
 from dpaudit.auditing.evidence.one_run_families import gaussian_family, gaussian_least
 from dpaudit.auditing.evidence.one_run_fdp import fdp_rejects, fdp_strength
 from dpaudit.auditing.membership.attacks import audit_membership
-from dpaudit.auditing.membership.gradient_audit import audit_gradient_canary
 from dpaudit.auditing.membership.lira import logit_confidence
 from dpaudit.auditing.membership.one_run import audit_one_run
 from dpaudit.mechanisms import GaussianPair
@@ -199,27 +198,6 @@ def show_shadows() -> None:
         )
 
 
-def show_gradients(seeds: int) -> None:
-    plan = dp_sgd(1.0, 0.1, 50)
-    print(f"\ngradient canary, noise 1, rate .1, 50 steps, δ = {DELTA:g}, 95 %")
-    for runs, target in ((10_000, 0.5), (100_000, 0.6)):
-        shares, within, times, refuted = [], [], [], 0
-        for seed in range(seeds):
-            start = time.process_time()
-            record = audit_gradient_canary(plan, delta=DELTA, runs=runs, seed=seed)
-            times.append(time.process_time() - start)
-            shares.append(record.epsilon_lower / record.claim_epsilon)
-            within.append(record.details["family"]["epsilon_lower"] / record.claim_epsilon)
-            refuted += record.refuted
-        print(
-            f"  {runs} transcripts a side (target {target}): share of certified ε "
-            f"{record.claim_epsilon:.3f}: nothing assumed, median {np.median(shares):.3f}, "
-            f"{min(shares):.3f}–{max(shares):.3f}; noise family, median {np.median(within):.3f}, "
-            f"{min(within):.3f}–{max(within):.3f}; refuted {refuted}/{seeds}; "
-            f"at most {max(times):.1f} s of processor time (≤ 60)",
-        )
-
-
 def show_refinement(trials: int) -> None:
     """Exact Gaussian mechanisms, one for each canary, with abstentions."""
     print("\nGaussian canaries, m = 1000: Steinke et al. 2023 against the curve, δ = 1e-5, 95 %")
@@ -249,12 +227,11 @@ def show_refinement(trials: int) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("--seeds", type=int, default=20)
-    parser.add_argument("--part", choices=["one-run", "shadows", "gradients", "refinement"])
+    parser.add_argument("--part", choices=["one-run", "shadows", "refinement"])
     options = parser.parse_args()
     parts: dict[str, Callable[[], None]] = {
         "one-run": lambda: show_one_run(options.seeds),
         "shadows": show_shadows,
-        "gradients": lambda: show_gradients(options.seeds),
         "refinement": lambda: show_refinement(2000),
     }
     for name, show in parts.items():

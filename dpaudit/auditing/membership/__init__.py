@@ -1,15 +1,13 @@
 """Membership inference: attacks on trained models, with a valid lower bound on ε.
 
-One training with canaries, shadow models, or the gradients of DP-SGD themselves. No attack needs
-a deep-learning library: a model is whatever ``train(mask, rng)`` scores its examples by.
+One training with canaries, or shadow models. No attack needs a deep-learning library: a model is
+whatever ``train(mask, rng)`` scores its examples by.
 """
 
 from __future__ import annotations
 
 from dpaudit.auditing.evidence.one_run_families import CurveFamily, gaussian_family, scaled_family
 from dpaudit.auditing.membership.attacks import MembershipAttack, audit_membership
-from dpaudit.auditing.membership.gradient_audit import audit_gradient_canary
-from dpaudit.auditing.membership.gradients import GradientCanary
 from dpaudit.auditing.membership.lira import lira_offline, lira_online, logit_confidence
 from dpaudit.auditing.membership.one_run import audit_one_run, audit_scores
 from dpaudit.auditing.membership.roc import Roc
@@ -17,11 +15,9 @@ from dpaudit.auditing.membership.shadows import Train
 
 __all__ = [
     "CurveFamily",
-    "GradientCanary",
     "MembershipAttack",
     "Roc",
     "Train",
-    "audit_gradient_canary",
     "audit_membership",
     "audit_one_run",
     "audit_scores",
