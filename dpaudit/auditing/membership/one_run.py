@@ -47,10 +47,11 @@ def audit_scores(
         plan: what the training declares. To leave a canary out must be its neighbouring relation:
             absent (add-remove), zeroed (zero-out), or replaced by another record (replace-one).
         guesses: how many of the largest scores are guessed members and how many of the smallest
-            none, fixed before the scores were seen; by default several numbers are tried, at a
-            share of the error rate each.
+            none, fixed before the scores were seen; by default many numbers are tried at once, at
+            hardly a price (:mod:`~dpaudit.auditing.evidence.one_run_walk`).
         family: curves within which ``details["family"]`` bounds ε more sharply, at its stated
-            assumption; Gaussian ones where not given.
+            assumption; Gaussian ones where not given. ``details["if_independent"]`` assumes,
+            besides, that no canary acts on another. Neither refutes anything.
         method: text for the record.
         execution: confidence of the bound and of the verdict, and the seed that orders equal
             scores.
