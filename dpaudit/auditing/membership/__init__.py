@@ -7,15 +7,19 @@ whatever ``train(mask, rng)`` scores its examples by.
 from __future__ import annotations
 
 from dpaudit.auditing.evidence.one_run_families import CurveFamily, gaussian_family, scaled_family
+from dpaudit.auditing.membership.aggregated import DatasetScores, RangeScores
 from dpaudit.auditing.membership.attacks import MembershipAttack, audit_membership
 from dpaudit.auditing.membership.lira import lira_offline, lira_online, logit_confidence
 from dpaudit.auditing.membership.one_run import audit_one_run, audit_scores
+from dpaudit.auditing.membership.rmia import rmia_offline, rmia_online
 from dpaudit.auditing.membership.roc import Roc
 from dpaudit.auditing.membership.shadows import Train
 
 __all__ = [
     "CurveFamily",
+    "DatasetScores",
     "MembershipAttack",
+    "RangeScores",
     "Roc",
     "Train",
     "audit_membership",
@@ -25,5 +29,7 @@ __all__ = [
     "lira_offline",
     "lira_online",
     "logit_confidence",
+    "rmia_offline",
+    "rmia_online",
     "scaled_family",
 ]
