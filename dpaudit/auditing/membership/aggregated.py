@@ -15,7 +15,7 @@ from dpaudit.auditing.evidence.types import Flags, Integers
 from dpaudit.auditing.membership.shadows import Train
 from dpaudit.errors import InputError
 from dpaudit.mechanisms.pairs import Floats
-from dpaudit.validate import fraction, real_array
+from dpaudit.validate import probability, real_array
 
 
 @dataclass(frozen=True)
@@ -43,8 +43,7 @@ class RangeScores:
     trim: float = 0.5
 
     def __post_init__(self) -> None:
-        if fraction(trim=self.trim) == 1:
-            raise InputError("trim is 1; it must be in [0, 1), for else no point is left.")
+        probability(trim=self.trim)
 
     def __call__(self, mask: Flags, rng: np.random.Generator) -> Floats:
         """The trimmed mean over the range of each example, shape (n,)."""
