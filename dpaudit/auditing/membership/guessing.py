@@ -31,7 +31,7 @@ from dpaudit.mechanisms.pairs import Floats
 _UNFAIR = 1e-9
 _STEPS_BOTH, _STEPS_TOP = 12, 7
 _SMALL = 0.2
-_SHARES = (0.8, 0.2)
+_SHARES = (0.9, 0.1)
 """Of the error rate: both ends, and the top alone (where few canaries are remembered at all)."""
 
 
