@@ -185,7 +185,7 @@ def audit(
     from dpaudit.project.execution import DEFAULTS
     from dpaudit.workflow.attacking import audit_target
     from dpaudit.workflow.through_run import SECONDS
-    from dpaudit.workflow.training import Tested, audit_training
+    from dpaudit.workflow.training import audit_training
 
     if (subject is None) == (command is None):
         raise InputError("SUBJECT and --command are given both or not at all; give one of them.")
@@ -207,13 +207,14 @@ def audit(
             outcome = audit_training(
                 subject or "",
                 canaries,
-                Tested(epsilon, delta, claim, plan, unit, relation),
                 execution,
+                attack=attack,
+                models={"shadows": shadows, "targets": targets},
                 settings=settings or (),
                 arguments=arguments or (),
-                attack=attack,
-                shadows=shadows,
-                targets=targets,
+                plan=plan,
+                **{"epsilon": epsilon, "delta": delta, "claim": claim},
+                **{"unit": unit, "relation": relation},
             )
         else:
             given = {"--attack": attack, "--shadows": shadows, "--targets": targets}

@@ -11,7 +11,7 @@ The renderer is chosen by the ending of the file::
 A new view is one subclass of :class:`Renderer`; its tests inherit the conformance suite.
 """
 
-from dpaudit.reporting.audits import certificate_of, write_report
+from dpaudit.reporting.audits import write_report
 from dpaudit.reporting.base import Renderer, render_to, renderer_for, require_shown, suffixes
 from dpaudit.reporting.html.page import HtmlRenderer
 from dpaudit.reporting.machine.intoto import InTotoRenderer
@@ -32,7 +32,6 @@ __all__ = [
     "RegistryRenderer",
     "Renderer",
     "SarifRenderer",
-    "certificate_of",
     "render_to",
     "renderer_for",
     "require_shown",

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -19,38 +19,17 @@ from dpaudit.workflow.functions import Hypothesis, hypothesis, parse_relation
 ONE_RUN = "one-run"
 
 
-@dataclass(frozen=True)
-class Tested:
-    """What is claimed of a training, in the words of the command line.
-
-    Attributes:
-        epsilon: claimed ε.
-        delta: claimed δ; 0 where not given.
-        claim: a claim as it is written in a plan file, in place of both.
-        plan: a plan file, whose whole curve is tested, in place of a claim.
-        unit: who is protected.
-        relation: what it means that a canary is left out.
-    """
-
-    epsilon: float | None = None
-    delta: float | None = None
-    claim: str | None = None
-    plan: str | None = None
-    unit: str | None = None
-    relation: str | None = None
-
-
 def audit_training(
     name: str,
     canaries: int,
-    tested: Tested,
     execution: Execution,
     *,
+    attack: str | None = None,
+    models: Mapping[str, int | None] | None = None,
     settings: Sequence[str] = (),
     arguments: Sequence[str] = (),
-    attack: str | None = None,
-    shadows: int | None = None,
-    targets: int | None = None,
+    plan: str | None = None,
+    **tested: Any,
 ) -> AuditOutcome:
     """Attack ``train(mask, rng)`` by membership inference.
 
@@ -59,52 +38,56 @@ def audit_training(
     Args:
         name: of the function.
         canaries: how many examples are under attack.
-        tested: the claim.
         execution: as the audits in Python take it.
-        settings: ``key=value`` texts for what a method is of.
-        arguments: ``NAME=JSON`` texts for further parameters of the function.
         attack: a :class:`~dpaudit.auditing.MembershipAttack`; one training without shadow models
             where not given.
-        shadows: how many shadow models.
-        targets: how many models are attacked.
+        models: how many ``shadows`` and ``targets`` there are, for such an attack.
+        settings: ``key=value`` texts for what a method is of.
+        arguments: ``NAME=JSON`` texts for further parameters of the function.
+        plan: a plan file, whose whole curve is tested in place of a claim.
+        tested: ``epsilon`` and ``delta``, or ``claim``, and ``unit`` and ``relation``, as they are
+            typed.
 
     Raises:
         InputError: if the function, the claim or a number is wrong, or training fails.
         InconclusiveError: if training ends its process, hangs, or needs too much memory.
     """
-    if tested.claim is not None and (tested.epsilon is not None or tested.delta is not None):
-        raise InputError("--claim is given with --epsilon or --delta; keep one of them.")
     train, given = load_function(name, parse_settings(settings)), parse_arguments(arguments)
     record = SubjectRecord(name, configuration=parse_settings(settings))
-    about = _hypothesis(record, tested)
-    options: dict[str, Any] = {
-        "epsilon": about.claim.epsilon,
-        "delta": about.claim.delta,
-        "plan": None if tested.plan is None else about.target.plan,
-        "execution": execution,
+    about = _hypothesis(record, plan, **tested)
+    options: dict[str, Any] = {"epsilon": about.claim.epsilon, "delta": about.claim.delta}
+    options |= {"plan": None if plan is None else about.target.plan, "execution": execution}
+    numbers: dict[str, Any] = {
+        key: number for key, number in (models or {}).items() if number is not None
     }
     called = partial(train, **given) if given else train
-    if attack in (None, ONE_RUN):
-        if shadows is not None or targets is not None:
-            raise InputError("--shadows and --targets are of an --attack with models of its own.")
-        found = audit_one_run(called, canaries, **options)
+    if attack not in (None, ONE_RUN):
+        found = audit_membership(called, canaries, attack=attack, **options, **numbers)
+    elif numbers:
+        raise InputError("--shadows and --targets are of an --attack with models of its own.")
     else:
-        numbers = {"shadows": shadows, "targets": targets}
-        options |= {name: number for name, number in numbers.items() if number is not None}
-        found = audit_membership(called, canaries, attack=attack, **options)
+        found = audit_one_run(called, canaries, **options)
     details = {**about.details, **found.details} | ({"arguments": given} if given else {})
     return AuditOutcome(replace(found, details=details), about.target, name, about.claim)
 
 
-def _hypothesis(record: SubjectRecord, tested: Tested) -> Hypothesis:
-    claim = parse_claim(tested.claim)
-    if claim is not None and claim.risk is not None:
+def _hypothesis(
+    record: SubjectRecord,
+    plan: str | None,
+    epsilon: float | None = None,
+    delta: float | None = None,
+    claim: str | None = None,
+    unit: str | None = None,
+    relation: str | None = None,
+) -> Hypothesis:
+    if claim is not None and (epsilon is not None or delta is not None):
+        raise InputError("--claim is given with --epsilon or --delta; keep one of them.")
+    stated = parse_claim(claim) if epsilon is None else Claim(epsilon, delta or 0.0)
+    if stated is not None and stated.risk is not None:
         raise InputError(
-            f"--claim is {claim}; an audit by canaries tests ε and δ, or the curve of a --plan."
+            f"--claim is {stated}; an audit by canaries tests ε and δ, or the curve of a --plan."
         )
-    if tested.epsilon is not None:
-        claim = Claim(tested.epsilon, tested.delta or 0.0)
-    unit, relation = tested.unit, parse_relation(tested.relation)
-    if tested.plan is None:
-        unit, relation = unit or "example", relation or AddRemove()
-    return hypothesis(record, claim, tested.delta, plan=tested.plan, unit=unit, relation=relation)
+    near = parse_relation(relation)
+    if plan is None:
+        unit, near = unit or "example", near or AddRemove()
+    return hypothesis(record, stated, delta, plan=plan, unit=unit, relation=near)

@@ -6,7 +6,7 @@ whatever ``train(mask, rng)`` scores its examples by.
 
 from __future__ import annotations
 
-from dpaudit.auditing.evidence.one_run_families import CurveFamily, gaussian_family, scaled_family
+from dpaudit.auditing.evidence.one_run_families import CurveFamily, gaussian_family
 from dpaudit.auditing.membership.aggregated import DatasetScores, RangeScores
 from dpaudit.auditing.membership.attacks import MembershipAttack, audit_membership
 from dpaudit.auditing.membership.lira import lira_offline, lira_online, logit_confidence
@@ -31,5 +31,4 @@ __all__ = [
     "logit_confidence",
     "rmia_offline",
     "rmia_online",
-    "scaled_family",
 ]

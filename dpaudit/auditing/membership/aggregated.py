@@ -5,13 +5,13 @@ Each is a ``train(mask, rng)`` made of another, so that every attack on membersh
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from dpaudit.auditing.evidence.types import Flags, Integers
+from dpaudit.auditing.evidence.types import Flags
 from dpaudit.auditing.membership.shadows import Train
 from dpaudit.errors import InputError
 from dpaudit.mechanisms.pairs import Floats
@@ -84,28 +84,28 @@ class DatasetScores:
 
     train: Train
     owners: ArrayLike
-    _owners: Integers = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         owners = np.asarray(self.owners)
         whole = owners.ndim == 1 and owners.dtype.kind in "iu" and owners.size > 0
         if not whole or owners.min() != 0 or (np.bincount(owners) == 0).any():
             raise InputError("owners is wrong; it must number the data sets from 0 without a gap.")
-        object.__setattr__(self, "_owners", owners.astype(np.int64))
 
     def __call__(self, mask: Flags, rng: np.random.Generator) -> Floats:
         """The mean rank of each data set's examples, shape (data sets,), in (0, 1]."""
         from scipy.stats import rankdata
 
-        sets = int(self._owners.max()) + 1
-        if mask.size != sets:
-            raise InputError(f"there are {mask.size} canaries and {sets} data sets; give as many.")
-        scores = real_array(scores=self.train(mask[self._owners], rng))
-        if scores.shape != self._owners.shape:
+        owners = np.asarray(self.owners)
+        sizes = np.bincount(owners)
+        if mask.size != sizes.size:
             raise InputError(
-                f"scores has shape {scores.shape}; it must be one for each of the "
-                f"{self._owners.size} examples."
+                f"there are {mask.size} canaries and {sizes.size} data sets; give as many."
             )
-        ranks = rankdata(scores) / scores.size
-        means: Floats = np.bincount(self._owners, ranks) / np.bincount(self._owners)
+        scores = real_array(scores=self.train(mask[owners], rng))
+        if scores.shape != owners.shape:
+            raise InputError(
+                f"scores has shape {scores.shape}; it must be one for each of the {owners.size} "
+                "examples."
+            )
+        means: Floats = np.bincount(owners, rankdata(scores) / scores.size) / sizes
         return means

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass
 from enum import IntEnum
 from typing import Any
@@ -91,9 +90,9 @@ def train_models(
     """
     training = _Training(train, seed, role, execution.timeout, execution.memory)
     if mapped is not map:
-        return np.array([*mapped(training.alone, enumerate(masks))])
-    with training.child() as scores:
-        return np.array([*map(scores, enumerate(masks))])
+        return np.array([*mapped(training, enumerate(masks))])
+    with training.child() as child:  # one for all: it may keep what is slow to load
+        return np.array([training.asked(child, each) for each in enumerate(masks)])
 
 
 @dataclass(frozen=True)
@@ -106,58 +105,47 @@ class _Training:
     timeout: float | None
     memory: float | None
 
-    def alone(self, numbered: tuple[int, Flags]) -> Floats:
-        """The scores of one model, trained in a child of this process."""
-        with self.child() as scores:
-            return scores(numbered)
+    def __call__(self, numbered: tuple[int, Flags]) -> Floats:
+        """The scores of one model, trained in a child of its own."""
+        with self.child() as child:
+            return self.asked(child, numbered)
 
-    @contextmanager
-    def child(self) -> Iterator[Callable[[tuple[int, Flags]], Floats]]:
-        """What trains models, all in the same child."""
+    def child(self) -> Child:
+        """A process that trains."""
         with uninterrupted():
-            child = Child(self._scores, self.memory)
-        with child:
+            return Child(self._raw, self.memory)
 
-            def scores(numbered: tuple[int, Flags]) -> Floats:
-                try:
-                    found: Floats = child.ask(numbered)
-                except EndedError as how:
-                    raise InconclusiveError(
-                        f"train ended its process in model {numbered[0]}: {how}; it must return."
-                    ) from None
-                except HangsError:
-                    raise self._too_slow(numbered[0]) from None
-                return found
-
-            yield scores
-
-    def _scores(self, numbered: tuple[int, Flags]) -> Floats:
-        number, mask = numbered
-        rng = generator(self.seed, self.role, number)
+    def asked(self, child: Child, numbered: tuple[int, Flags]) -> Floats:
+        """The scores of one model, trained in a child."""
+        where = f"in model {numbered[0]}"
         try:
-            raw = within_time(self.timeout, lambda: self.train(mask.copy(), rng))
-        except TrialTimeoutError:
-            raise self._too_slow(number) from None
+            scores = as_scores(scores=child.ask(numbered))
+        except EndedError as how:
+            said = f"train ended its process {where}: {how}; it must return."
+            raise InconclusiveError(said) from None
+        except (HangsError, TrialTimeoutError):
+            said = f"train took more than {self.timeout:g} s {where}; it hangs, or needs more."
+            raise InconclusiveError(said) from None
         except MemoryError:
-            raise InconclusiveError(
-                f"train needs more than its memory in model {number}; allow more."
-            ) from None
-        except DpAuditError as error:
-            raise InputError(f"train failed in model {number}: {error}") from None
-        except (Exception, SystemExit) as error:  # noqa: BLE001 - foreign code may raise anything
-            raise InputError(
-                f"train raised {type(error).__name__} in model {number}: {sentence(error)}"
-            ) from None
-        scores = as_scores(scores=raw)
-        if scores.size != mask.size:
+            said = f"train needs more than its memory {where}; allow more."
+            raise InconclusiveError(said) from None
+        if scores.size != numbered[1].size:
             raise InputError(
                 f"train returned {scores.size} scores; it must give one for each of the "
-                f"{mask.size} examples, included or not."
+                f"{numbered[1].size} examples, included or not."
             )
         return scores
 
-    def _too_slow(self, number: int) -> InconclusiveError:
-        return InconclusiveError(
-            f"train took more than {self.timeout:g} s in model {number}; it hangs, or needs a "
-            "larger timeout."
-        )
+    def _raw(self, numbered: tuple[int, Flags]) -> Any:
+        """What training gives: an array, so that nothing else has to travel."""
+        number, mask = numbered
+        rng = generator(self.seed, self.role, number)
+        try:
+            return within_time(self.timeout, lambda: np.asarray(self.train(mask.copy(), rng)))
+        except MemoryError:
+            raise
+        except DpAuditError as error:
+            raise InputError(f"train failed in model {number}: {error}") from None
+        except (Exception, SystemExit) as error:  # noqa: BLE001 - foreign code may raise anything
+            name = type(error).__name__
+            raise InputError(f"train raised {name} in model {number}: {sentence(error)}") from None

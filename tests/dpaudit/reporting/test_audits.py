@@ -10,7 +10,6 @@ from dpaudit import AuditPair, Laplace, Verdict
 from dpaudit.auditing import audit_release, audit_scores
 from dpaudit.certificate import load_certificate
 from dpaudit.errors import InputError
-from dpaudit.reporting import certificate_of
 
 
 def record(epsilon=1.0, shift=4.0, seed=0):
@@ -27,16 +26,19 @@ def test_an_audit_is_reported_with_its_roc(tmp_path):
     assert load_certificate(tmp_path / "c.json").audits == (record(),)
 
 
-def test_the_strongest_of_several_audits_decides():
-    made = certificate_of([record(shift=0.0), record()])
-    assert made.verdict is Verdict.REFUTED
-    assert certificate_of(record(shift=0.0)).verdict is Verdict.UNPROVEN
+def verdict(what, folder):
+    return load_certificate(dpaudit.write_report(what, folder / "verdict.json")).verdict
 
 
-def test_what_is_assumed_decides_nothing():
+def test_the_strongest_of_several_audits_decides(tmp_path):
+    assert verdict([record(shift=0.0), record()], tmp_path) is Verdict.REFUTED
+    assert verdict(record(shift=0.0), tmp_path) is Verdict.UNPROVEN
+
+
+def test_what_is_assumed_decides_nothing(tmp_path):
     beside = record(epsilon=2.0, shift=1.0)
     assert beside.details["if_independent"]["epsilon_lower"] > 2.0
-    assert certificate_of(beside).verdict is Verdict.UNPROVEN
+    assert verdict(beside, tmp_path) is Verdict.UNPROVEN
 
 
 def test_an_attack_on_neighbours_and_a_certificate_are_reported_too(tmp_path):
@@ -44,8 +46,8 @@ def test_an_attack_on_neighbours_and_a_certificate_are_reported_too(tmp_path):
     found = audit_release(half.release_many, AuditPair(0.0, 1.0), epsilon=1.0, runs=500, seed=1)
     page = dpaudit.write_report(found, tmp_path / "a.md").read_text("utf-8")
     assert "runs on each of two neighbouring data sets refutes" in page
-    again = dpaudit.write_report(certificate_of(found), tmp_path / "b.md").read_text("utf-8")
-    assert again == page
+    certificate = load_certificate(dpaudit.write_report(found, tmp_path / "c.json"))
+    assert dpaudit.write_report(certificate, tmp_path / "b.md").read_text("utf-8") == page
 
 
 def test_a_printed_record_is_its_verdict():
@@ -57,6 +59,6 @@ def test_a_printed_record_is_its_verdict():
 
 
 @pytest.mark.parametrize("several", [[], [record(), record(epsilon=2.0)]])
-def test_audits_of_one_claim_are_wanted(several):
+def test_audits_of_one_claim_are_wanted(several, tmp_path):
     with pytest.raises(InputError, match="they must be of the same one"):
-        certificate_of(several)
+        dpaudit.write_report(several, tmp_path / "r.md")

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from scipy.stats import binom
 
-from dpaudit.auditing.evidence.one_run import one_run_lower_bound, one_run_p_value
+from dpaudit.auditing.evidence.one_run import one_run_p_value
 from dpaudit.auditing.evidence.one_run_walk import Walk
 from dpaudit.errors import InputError
 
@@ -45,15 +45,18 @@ def test_without_delta_the_p_value_is_exact(epsilon, seen):
     assert Walk(50, SIZES).p_value(seen, epsilon) == pytest.approx(chance, rel=1e-8)
 
 
+@pytest.mark.parametrize("together", [False, True])
 @pytest.mark.parametrize("delta", [1e-3, 0.05, 0.2])
-def test_a_mechanism_that_leaks_whole_canaries_keeps_within_the_bound(delta):
-    """Each of 9 canaries is told with chance δ, else by randomised response: just (ε, δ)."""
+def test_a_mechanism_that_leaks_whole_canaries_keeps_within_the_bound(delta, together):
+    """With chance δ each (or all) of 9 canaries is told, else by randomised response: (ε, δ)."""
     epsilon, walk = 0.7, Walk(9, SIZES, delta)
     chances = {}  # of the right guesses, those that are told first
-    for told in range(10):
+    shares = binom.pmf(np.arange(10), 9, delta)
+    if together:
+        shares = np.array([1 - delta, *[0.0] * 8, delta])
+    for told, share in enumerate(shares):
         for chance, right in enumerated([1.0] * told + [coin(epsilon)] * (9 - told)):
-            key = tuple(right)
-            chances[key] = chances.get(key, 0) + chance * binom.pmf(told, 9, delta)
+            chances[tuple(right)] = chances.get(tuple(right), 0) + chance * share
     assert sum(chances.values()) == pytest.approx(1)
     p_values = {right: walk.p_value(right, epsilon) for right in chances}
     for level in sorted(set(p_values.values())):
@@ -81,12 +84,23 @@ def test_nothing_right_shows_nothing():
     assert Walk(100, (10, 20)).p_value([0, 0], 1.0) == 1.0
 
 
+def test_bounds_above_the_truth_are_rare():
+    """Exactly, over all counts of randomised response, the worst case at δ = 0."""
+    walk = Walk(12, (6, 12))
+    inside, after = (binom.pmf(np.arange(7), 6, coin(1.0)) for _ in range(2))
+    above = sum(
+        inside[few] * after[more]
+        for few, more in product(range(7), repeat=2)
+        if walk.lower_bound([few, few + more], 0.9) > 1.0
+    )
+    assert above <= 0.1
+
+
 def test_many_sizes_cost_less_than_shares_of_the_error():
-    sizes = (62, 125, 250, 500)
-    right = [60, 115, 216, 395]
+    sizes, right = (62, 125, 250, 500), [60, 115, 216, 395]
     together = Walk(1000, sizes, 1e-5).lower_bound(right)
     by_shares = max(
-        one_run_lower_bound(1000, size, correct, 1e-5, 1 - 0.05 / 4)
+        Walk(1000, (size,), 1e-5).lower_bound([correct], 1 - 0.05 / 4)
         for size, correct in zip(sizes, right, strict=True)
     )
     assert together > by_shares + 0.05
