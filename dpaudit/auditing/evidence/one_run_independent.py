@@ -6,7 +6,7 @@ exact law, the law of order statistics (the approach of Xiang, Wang, Xiao, Tian 
 2509.08704). That is an assumption about the algorithm, and no test of this run can confirm it.
 
 *Why.* Under a symmetric trade-off curve the view of each canary is a post-processing of the curve's
-own pair of laws (Blackwell; Dong, Roth and Su 2022, Theorem 2). Of m independent such pairs, an
+own pair of laws (Blackwell's theorem; Dong, Roth and Su 2022, section 2). Of m independent such pairs, an
 auditor who makes r guesses has most right ones, in the order of stochastic dominance, by guessing
 where the posterior is furthest from 1/2. Given that a share u of a pair's outcomes is surer than
 the (r+1)-th surest, the r surest are independent and each is right with probability a(u) = β/u,

@@ -62,17 +62,16 @@ class RangeScores:
 class DatasetScores:
     """Was the model trained on the data of this owner, all of them together or none?
 
-    The score of a data set is the mean rank of its examples' scores among all: what share of it
-    looks used, as in dataset usage inference (Tong, Ye, Zarifzadeh and Shokri 2025), whose
-    correction by constant rates of errors orders data sets alike.
+    The score of a data set is the mean rank of its examples' scores among all: how much of it looks
+    used, as in dataset usage inference (Tong, Ye, Zarifzadeh and Shokri 2025), with ranks in place
+    of guesses at one threshold.
 
     Attributes:
         train: a :data:`Train` on single examples.
         owners: for each of these the number of its data set, from 0; the canaries are data sets.
 
     Raises:
-        InputError: if owners are no numbers from 0 without a gap; at a call, if memberships are not
-            as many.
+        InputError: if owners leave a number out; at a call, if memberships are not as many.
 
     Example:
         >>> whole = DatasetScores(lambda mask, rng: 1.0 * mask, [0, 0, 1])

@@ -13,14 +13,14 @@ from dpaudit.auditing.membership.lira import check_shadows
 from dpaudit.mechanisms.pairs import Floats
 
 _IN_PER_OUT = 0.3
-"""How much surer models are of what they were trained on: the paper's a, linear in confidence."""
+"""How much surer models are of what they were trained on: the paper's a, which it tunes."""
 
 
 def rmia_online(targets: Floats, scores: Floats, masks: Flags) -> Floats:
     """The share of all examples whose relative confidence is no larger, for each target model.
 
-    ``Pr_z[LR(x, z) >= 1]`` with ``LR(x, z) = (p(x|θ) / p(x)) / (p(z|θ) / p(z))`` (their equations
-    2 and 3), z drawn from the examples under attack, and p(x) the mean over shadow models with the
+    ``Pr_z[LR(x, z) >= 1]`` with their pairwise ratio ``LR(x, z) = (p(x|θ) / p(x)) / (p(z|θ) /
+    p(z))``, z drawn from the examples under attack, and p(x) the mean over shadow models with the
     example and without it, in equal parts.
 
     Args:
