@@ -53,3 +53,4 @@ from .project import AuditPair as AuditPair
 from .project import Move as Move
 from .project import RunResult as RunResult
 from .project import Subject as Subject
+from .reporting import write_report as write_report

@@ -91,3 +91,25 @@ def test_it_is_short_and_its_links_lead_somewhere():
     assert len(text.splitlines()) <= 265
     for link in re.findall(r"\]\((?!https?:)([^)#]+)", text):
         assert (README.parent / link).exists(), link
+
+
+def test_the_page_on_membership_does_what_it_says(tmp_path, monkeypatch, capsys):
+    pytest.importorskip("sklearn")
+    page = (README.parent / "docs" / "membership.md").read_text("utf-8")
+    assert len(page.splitlines()) <= 80
+    code, used = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
+    (typed,) = re.findall(r"```sh\n(.*?)```", page, re.DOTALL)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(tmp_path)
+    Path("model.py").write_text(code, "utf-8")
+    codes = []
+    for line in typed.splitlines():
+        with pytest.raises(SystemExit) as left:
+            main(shlex.split(line)[1:])
+        codes.append(left.value.code)
+    assert codes == [0, 1, 0], capsys.readouterr()
+    names: dict[str, object] = {}
+    exec(used, names)
+    sys.modules.pop("model", None)
+    assert str(names["found"]).startswith("not-refuted")
+    assert Path("attack.html").exists()

@@ -13,9 +13,9 @@ from .distinguishing.scores import Score as Score
 from .distinguishing.scores import WhiteBox as WhiteBox
 from .execution import Execution as Execution
 from .execution import ExecutionFields as ExecutionFields
-from .membership import GradientCanary as GradientCanary
+from .membership import DatasetScores as DatasetScores
 from .membership import MembershipAttack as MembershipAttack
-from .membership import audit_gradient_canary as audit_gradient_canary
+from .membership import RangeScores as RangeScores
 from .membership import audit_membership as audit_membership
 from .membership import audit_one_run as audit_one_run
 from .membership import audit_scores as audit_scores

@@ -55,7 +55,25 @@ class AuditRecord:
     seed: int | None
     pair: Any
     power: str = ""
-    details: Mapping[str, Any] = field(default_factory=dict)
+    details: Mapping[str, Any] = field(default_factory=dict, repr=False)
+
+    def __str__(self) -> str:
+        """The verdict, what is shown and what was tested, in one line."""
+        bound = "none" if self.epsilon_lower is None else f"{self.epsilon_lower:.4g}"
+        sure = "exact" if self.confidence is None else f"{100 * self.confidence:.6g} % confidence"
+        return (
+            f"{self.verdict}: ε ≥ {bound} at δ = {self.delta:g} ({sure}), where ε = "
+            f"{self.claim_epsilon:g} is claimed; {self.method}"
+        )
+
+    @property
+    def trainings(self) -> str | None:
+        """How many models were trained with how many canaries; None of other attacks."""
+        canaries = self.details.get("canaries")
+        if not isinstance(canaries, int):
+            return None
+        times = f"{self.runs} trainings" if self.runs > 1 else "one training"
+        return f"{times} with {canaries // max(1, self.runs)} canaries"
 
     @property
     def verdict(self) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated
 
@@ -24,7 +25,8 @@ def audit(
         typer.Argument(
             metavar="SUBJECT|FILE.py:function|module:function",
             help="A subject; or a function f(data, rng), f(data, rng, size) for batches, or "
-            "f(data) with its own randomness; or Class.method of a class without arguments.",
+            "f(data) with its own randomness; or train(mask, rng), with --canaries; or "
+            "Class.method of a class without arguments.",
         ),
     ] = None,
     command: Annotated[
@@ -104,6 +106,33 @@ def audit(
             help="Attack the real run of a subject, not its audit_release.",
         ),
     ] = False,
+    canaries: Annotated[
+        int | None,
+        typer.Option(
+            "--canaries",
+            parser=whole_number,
+            metavar="N",
+            help="The function is train(mask, rng): it trains with the canaries of the mask, and "
+            "gives a score for each of N; attack memberships.",
+        ),
+    ] = None,
+    attack: Annotated[
+        str | None,
+        typer.Option(
+            "--attack",
+            metavar="KIND",
+            help="On memberships: one-run (default), loss-threshold, lira-online, lira-offline, "
+            "rmia, rmia-offline.",
+        ),
+    ] = None,
+    shadows: Annotated[
+        int | None,
+        typer.Option("--shadows", parser=whole_number, metavar="N", help="Shadow models; 32."),
+    ] = None,
+    targets: Annotated[
+        int | None,
+        typer.Option("--targets", parser=whole_number, metavar="N", help="Attacked models; 1."),
+    ] = None,
     settings: Settings = None,
     seed: Seed = None,
     workers: Annotated[
@@ -114,9 +143,14 @@ def audit(
         typer.Option("--dask", metavar="ADDRESS", help="Run on this dask scheduler instead."),
     ] = None,
     timeout: Annotated[
-        float,
-        typer.Option("--timeout", parser=number, metavar="SECONDS", help="That one run may take."),
-    ] = 60.0,
+        float | None,
+        typer.Option(
+            "--timeout",
+            parser=number,
+            metavar="SECONDS",
+            help="That one run may take: 60 by default; with --canaries, any time.",
+        ),
+    ] = None,
     memory: Annotated[
         float | None,
         typer.Option("--memory", parser=number, metavar="MB", help="That the code may take."),
@@ -151,6 +185,7 @@ def audit(
     from dpaudit.project.execution import DEFAULTS
     from dpaudit.workflow.attacking import audit_target
     from dpaudit.workflow.through_run import SECONDS
+    from dpaudit.workflow.training import audit_training
 
     if (subject is None) == (command is None):
         raise InputError("SUBJECT and --command are given both or not at all; give one of them.")
@@ -160,30 +195,56 @@ def audit(
         seed=seed,
         workers=workers,
         dask=dask,
-        timeout=timeout,
+        timeout=DEFAULTS.timeout if timeout is None and canaries is None else timeout,
         memory=memory,
         own_randomness=own_randomness,
         journal=journal,
     )
     with foreign_code():
-        outcome = audit_target(
-            subject or command or "",
-            settings or (),
-            pair,
-            epsilon,
-            delta,
-            execution,
-            through_run=through_run,
-            seconds=SECONDS if runs is None else None,
-            claim=claim,
-            arguments=arguments or (),
-            plan=plan,
-            unit=unit,
-            relation=relation,
-            command=command is not None,
-            data=data,
-        )
+        if canaries is not None:
+            others = {"--command": command, "--pair": pair, "--data": data, "--runs": runs}
+            _refuse(others | {"--through-run": through_run or None}, "with --canaries")
+            outcome = audit_training(
+                subject or "",
+                canaries,
+                execution,
+                attack=attack,
+                models={"shadows": shadows, "targets": targets},
+                settings=settings or (),
+                arguments=arguments or (),
+                plan=plan,
+                **{"epsilon": epsilon, "delta": delta, "claim": claim},
+                **{"unit": unit, "relation": relation},
+            )
+        else:
+            given = {"--attack": attack, "--shadows": shadows, "--targets": targets}
+            _refuse(given, "without --canaries")
+            outcome = audit_target(
+                subject or command or "",
+                settings or (),
+                pair,
+                epsilon,
+                delta,
+                execution,
+                through_run=through_run,
+                seconds=SECONDS if runs is None else None,
+                claim=claim,
+                arguments=arguments or (),
+                plan=plan,
+                unit=unit,
+                relation=relation,
+                command=command is not None,
+                data=data,
+            )
     if output is not None:
         outcome.certificate().save(output)
     show.audit(outcome, as_json=as_json)
     raise typer.Exit(outcome.exit_code)
+
+
+def _refuse(options: Mapping[str, object], where: str) -> None:
+    from dpaudit.errors import InputError
+
+    for name, value in options.items():
+        if value is not None:
+            raise InputError(f"{name} is given {where}, and has no meaning there; leave it out.")

@@ -159,7 +159,8 @@ def _audit_line(record: AuditRecord) -> str:
     colour = "red" if record.refuted else "green"
     bound = "none" if record.epsilon_lower is None else f"{record.epsilon_lower:.3g}"
     pair = escape(_pair(record.pair))
-    return f"[{colour}]{record.verdict}[/]: ε ≥ {bound} on {pair}, {record.runs} runs a side"
+    made = record.trainings or f"{record.runs} runs a side"
+    return f"[{colour}]{record.verdict}[/]: ε ≥ {bound} on {pair}, {made}"
 
 
 def _pair(pair: Any) -> str:
@@ -198,7 +199,10 @@ def audit(outcome: AuditOutcome, *, as_json: bool) -> None:
     facts.add_row("method", escape(record.method))
     facts.add_row("event", escape(record.event or "none"))
     own = record.details.get("own_randomness")
-    facts.add_row("runs", f"{record.runs} a side, {own or f'seed {record.seed}'}")
+    made = record.trainings or f"{record.runs} a side"
+    facts.add_row("runs", f"{made}, {own or f'seed {record.seed}'}")
+    for name, value in _attack(record):
+        facts.add_row(name, escape(value))
     if record.power:
         facts.add_row("power", escape(record.power))
     if outcome.rehearsal is not None:
@@ -206,6 +210,18 @@ def audit(outcome: AuditOutcome, *, as_json: bool) -> None:
     say(facts)
     for finding in outcome.findings:
         _print_finding(finding)
+
+
+def _attack(record: AuditRecord) -> Iterator[tuple[str, str]]:
+    """Of an attack on memberships how well it does, and what would hold if more were known."""
+    auc, rates = record.details.get("auc"), record.details.get("tpr_at_fpr")
+    if isinstance(auc, float) and isinstance(rates, dict):
+        shown = ", ".join(f"TPR {rate:.3g} at FPR {fpr}" for fpr, rate in rates.items())
+        yield "attack", f"AUC {auc:.3f}, {shown}"
+    for name in ("family", "if_independent"):
+        found = record.details.get(name)
+        if isinstance(found, dict):
+            yield "only if", f"{found['assumption']}: ε ≥ {_value(found['epsilon_lower'])}"
 
 
 @answering()

@@ -6,10 +6,12 @@ registry.
 The renderer is chosen by the ending of the file::
 
     render_to(certificate, "report.html")
+    write_report(audit, "report.html")
 
 A new view is one subclass of :class:`Renderer`; its tests inherit the conformance suite.
 """
 
+from dpaudit.reporting.audits import write_report
 from dpaudit.reporting.base import Renderer, render_to, renderer_for, require_shown, suffixes
 from dpaudit.reporting.html.page import HtmlRenderer
 from dpaudit.reporting.machine.intoto import InTotoRenderer
@@ -34,4 +36,5 @@ __all__ = [
     "renderer_for",
     "require_shown",
     "suffixes",
+    "write_report",
 ]

@@ -1,4 +1,4 @@
-"""Membership audits of models of handwritten digits, and gradient canaries of DP-SGD.
+"""Membership audits of models of handwritten digits.
 
 Run ``python -m tests.benchmarks.membership [--seeds 20] [--part PART]``; each number is
 computed in this run. The private trainings need the ``opacus`` extra.
@@ -9,21 +9,24 @@ from __future__ import annotations
 import argparse
 import time
 import warnings
+from bisect import bisect_left
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpaudit import AddRemove, Gaussian, Invocation, Plan, PoissonSampling, PrivacyUnit, TrustModel
-from dpaudit.auditing.evidence.one_run import one_run_lower_bound
+from dpaudit.auditing.evidence.one_run import one_run_p_value
 from dpaudit.auditing.evidence.one_run_families import gaussian_family, gaussian_least
 from dpaudit.auditing.evidence.one_run_fdp import fdp_rejects, fdp_strength
-from dpaudit.auditing.membership.attacks import audit_membership
-from dpaudit.auditing.membership.gradient_audit import audit_gradient_canary
+from dpaudit.auditing.membership.aggregated import DatasetScores, RangeScores
+from dpaudit.auditing.membership.attacks import MembershipAttack, audit_membership
+from dpaudit.auditing.membership.guessing import Rule, guess
 from dpaudit.auditing.membership.lira import logit_confidence
-from dpaudit.auditing.membership.one_run import audit_one_run
+from dpaudit.auditing.membership.one_run import audit_one_run, audit_scores
 from dpaudit.mechanisms import GaussianPair
 
 Floats = NDArray[np.float64]
@@ -31,6 +34,15 @@ Flags = NDArray[np.bool_]
 
 DELTA = 1e-5
 CANARIES = 500
+
+
+def one_run_lower_bound(canaries: int, guesses: int, correct: int, delta: float) -> float:
+    """The ε up to which Theorem 5.2 of Steinke, Nasr and Jagielski 2023 rejects at 95 %."""
+    grid = 0.005 * np.arange(4000)
+    stands = bisect_left(
+        grid, 0.05, key=lambda e: one_run_p_value(canaries, guesses, correct, e, delta)
+    )
+    return float(grid[max(0, stands - 1)])
 
 
 def dp_sgd(noise: float, rate: float, steps: int) -> Plan:
@@ -185,38 +197,123 @@ def show_one_run(seeds: int) -> None:
         )
 
 
-def show_shadows() -> None:
-    print("\nshadow models, non-private training, 200 mislabelled canaries")
-    for attack in ("loss-threshold", "lira-offline", "lira-online"):
-        start = time.perf_counter()
-        record = audit_membership(
-            Digits(canaries=200), 200, attack=attack, shadows=16, epsilon=1.0, delta=DELTA, seed=0
-        )
-        low = record.details["tpr_at_fpr"]["0.01"]
-        print(
-            f"  {attack:15} AUC {record.details['auc']:.3f}  TPR at 1 % FPR {low:.3f}  "
-            f"ε ≥ {record.epsilon_lower:.2f}  {time.perf_counter() - start:.1f} s"
-        )
+class Linear:
+    """Logistic regression on 500 digits, of which 200 canaries have wrong labels.
+
+    Attributes:
+        points: scores of so many turned copies of each canary, in place of the canary's own.
+    """
+
+    def __init__(self, points: int = 0) -> None:
+        from sklearn.datasets import load_digits
+
+        self.images, self.labels = load_digits(return_X_y=True)
+        self.labels[:200] = (self.labels[:200] + 1) % 10
+        self.points = points
+
+    def __call__(self, mask: Flags, rng: np.random.Generator) -> Floats:
+        from sklearn.linear_model import LogisticRegression
+
+        kept = np.append(mask, np.ones(500 - mask.size, dtype=bool))
+        model = LogisticRegression(max_iter=100, tol=1e-2)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            model.fit(self.images[:500][kept], self.labels[:500][kept])
+        own = self.images[: mask.size]
+        if not self.points:
+            return self.logits(model, own)
+        near = [own + rng.normal(size=own.shape) for _ in range(self.points)]
+        return np.stack([self.logits(model, each) for each in near], axis=1)
+
+    def logits(self, model: Any, images: Floats) -> Floats:
+        logs = model.predict_log_proba(images)[np.arange(len(images)), self.labels[: len(images)]]
+        return logit_confidence(-np.minimum(logs, 0.0))
 
 
-def show_gradients(seeds: int) -> None:
-    plan = dp_sgd(1.0, 0.1, 50)
-    print(f"\ngradient canary, noise 1, rate .1, 50 steps, δ = {DELTA:g}, 95 %")
-    for runs, target in ((10_000, 0.5), (100_000, 0.6)):
-        shares, within, times, refuted = [], [], [], 0
+def show_attacks(seeds: int) -> None:
+    print(f"\nlogistic regression on digits, 200 mislabelled canaries, 16 shadows, {seeds} seeds")
+    single, near, owners = Linear(), RangeScores(Linear(5), 0.2), np.repeat(np.arange(50), 4)
+    rows: list[tuple[str, Any, int, str | None]] = [("one-run", single, 200, None)]
+    rows += [(str(each), single, 200, each) for each in MembershipAttack]
+    rows += [("rmia on ranges", near, 200, "rmia"), ("one-run on ranges", near, 200, None)]
+    rows += [("one-run on data sets of 4", DatasetScores(single, owners), 50, None)]
+    for name, train, canaries, attack in rows:
+        start, found = time.perf_counter(), []
         for seed in range(seeds):
-            start = time.process_time()
-            record = audit_gradient_canary(plan, delta=DELTA, runs=runs, seed=seed)
-            times.append(time.process_time() - start)
-            shares.append(record.epsilon_lower / record.claim_epsilon)
-            within.append(record.details["family"]["epsilon_lower"] / record.claim_epsilon)
-            refuted += record.refuted
+            options: dict[str, Any] = {"epsilon": 1.0, "delta": DELTA, "seed": seed}
+            if attack is None:
+                found.append(audit_one_run(train, canaries, **options))
+            else:
+                options |= {"attack": attack, "shadows": 16}
+                found.append(audit_membership(train, canaries, **options))
+        auc = np.mean([each.details["auc"] for each in found])
+        low = np.mean([each.details["tpr_at_fpr"]["0.01"] for each in found])
+        bound = np.median([each.epsilon_lower for each in found])
         print(
-            f"  {runs} transcripts a side (target {target}): share of certified ε "
-            f"{record.claim_epsilon:.3f}: nothing assumed, median {np.median(shares):.3f}, "
-            f"{min(shares):.3f}–{max(shares):.3f}; noise family, median {np.median(within):.3f}, "
-            f"{min(within):.3f}–{max(within):.3f}; refuted {refuted}/{seeds}; "
-            f"at most {max(times):.1f} s of processor time (≤ 60)",
+            f"  {name:26} AUC {auc:.3f}  TPR at 1 % FPR {low:.3f}  ε ≥ {bound:.2f} (median)  "
+            f"{(time.perf_counter() - start) / seeds:.1f} s"
+        )
+
+
+def gaussian_scores(mu: float, seed: int, canaries: int = 1000) -> tuple[Floats, Flags]:
+    rng = np.random.default_rng(seed)
+    members = rng.random(canaries) < 0.5
+    return rng.normal(mu * members), members
+
+
+def show_guesses(trials: int = 40) -> None:
+    """Many numbers of guesses at once against each single one, the best of them in hindsight."""
+    print(
+        f"\nnumbers of guesses: Gaussian canaries, m = 1000, δ = {DELTA:g}, 95 %, {trials} trials"
+    )
+    singles = (62, 88, 125, 177, 250, 354, 500, 707, 1000)
+    for mu in (1.0, 2.0, 4.0):
+        true = GaussianPair(mu).least_epsilon(DELTA)
+        together, free = [], []
+        alone: dict[int, list[float]] = {size: [] for size in singles}
+        for seed in range(trials):
+            scores, members = gaussian_scores(mu, seed)
+            record = audit_scores(scores, members, epsilon=true, delta=DELTA, seed=seed)
+            together.append(record.epsilon_lower)
+            free.append(record.details["if_independent"]["epsilon_lower"])
+            for size in singles:
+                rule = Rule(size - size // 2, size // 2)
+                (right,) = guess(scores, members, [rule], np.random.default_rng(0)).values()
+                alone[size].append(one_run_lower_bound(1000, size, right, DELTA))
+        means = {size: np.mean(bounds) for size, bounds in alone.items()}
+        best = max(means, key=lambda size: means[size])
+        print(
+            f"  μ {mu:g}, true ε {true:5.2f}: default {np.mean(together):.2f} (median "
+            f"{np.median(together):.2f}); best single number in hindsight ({best}) "
+            f"{means[best]:.2f} (median {np.median(alone[best]):.2f}); if canaries are independent "
+            f"{np.mean(free):.2f} (median {np.median(free):.2f})"
+        )
+
+
+def show_alarms(audits: int = 400) -> None:
+    """How often a right mechanism is refuted, and how often a bound is above the truth."""
+    print(f"\nfalse alarms: {audits} audits of a Gaussian mechanism, m = 500, at 95 %")
+    for mu in (0.0, 1.0):
+        true, plan = GaussianPair(mu).least_epsilon(DELTA) if mu else 0.0, None
+        if mu:
+            row = PrivacyUnit("row")
+            one = Invocation(Gaussian(1 / mu), 1, row, AddRemove(), TrustModel.CENTRAL)
+            plan = Plan.of(one)
+        counts = np.zeros(4, dtype=int)
+        for seed in range(audits):
+            scores, members = gaussian_scores(mu, seed, 500)
+            by_point = audit_scores(
+                scores, members, epsilon=true + 1e-6, delta=DELTA if mu else 0.0, seed=seed
+            )
+            counts[0] += by_point.refuted
+            counts[1] += by_point.epsilon_lower > true + 1e-6
+            if plan is not None:
+                found = audit_scores(scores, members, plan=plan, delta=DELTA, seed=seed)
+                counts[2] += found.refuted
+                counts[3] += found.details["if_independent"]["epsilon_lower"] > true + 1e-6
+        print(
+            f"  μ {mu:g}: the true (ε, δ) refuted {counts[0]}, bounds above it {counts[1]}, its "
+            f"curve refuted {counts[2]}, bounds for independent canaries above it {counts[3]}"
         )
 
 
@@ -246,20 +343,23 @@ def show_refinement(trials: int) -> None:
             )
 
 
+PARTS: dict[str, Callable[[int], None]] = {
+    "one-run": show_one_run,
+    "attacks": show_attacks,
+    "guesses": lambda _: show_guesses(),
+    "alarms": lambda _: show_alarms(),
+    "refinement": lambda _: show_refinement(2000),
+}
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("--seeds", type=int, default=20)
-    parser.add_argument("--part", choices=["one-run", "shadows", "gradients", "refinement"])
+    parser.add_argument("--part", choices=list(PARTS))
     options = parser.parse_args()
-    parts: dict[str, Callable[[], None]] = {
-        "one-run": lambda: show_one_run(options.seeds),
-        "shadows": show_shadows,
-        "gradients": lambda: show_gradients(options.seeds),
-        "refinement": lambda: show_refinement(2000),
-    }
-    for name, show in parts.items():
+    for name, show in PARTS.items():
         if options.part in (None, name):
-            show()
+            show(options.seeds)
 
 
 if __name__ == "__main__":

@@ -11,7 +11,7 @@ PUBLIC = """
     Membership MetricBall Move Opaque Plan PlanMismatchError PoissonSampling PrivacyUnit
     RandomizedResponse
     Relation ReplaceOne RunResult Sampling SecureNoise Severity Subject TamperedError TrustModel
-    UnsupportedError Verdict ZeroOut certify guarantee privacy_curve
+    UnsupportedError Verdict ZeroOut certify guarantee privacy_curve write_report
 """
 HEAVY = "{'torch', 'scipy', 'matplotlib', 'dp_accounting', 'sklearn'}"
 

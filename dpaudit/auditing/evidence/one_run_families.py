@@ -9,19 +9,15 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Callable
-from dataclasses import dataclass, replace
-from functools import lru_cache
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from dpaudit.accounting import guarantee, privacy_curve
 from dpaudit.auditing.evidence.types import deltas_of
-from dpaudit.errors import InputError
-from dpaudit.mechanisms import AdditiveNoise, GaussianPair
+from dpaudit.mechanisms import GaussianPair
 from dpaudit.mechanisms.pairs import Floats
-from dpaudit.plan import Plan
-from dpaudit.validate import non_negative, positive, probability
+from dpaudit.validate import non_negative, probability
 
 Least = Callable[[Floats], Floats]
 """For P(S) in [0, 1], shape (n,), the least Q(S) that a curve allows, shape (n,)."""
@@ -29,7 +25,6 @@ Least = Callable[[Floats], Floats]
 _POINTS = 64
 _FAR = 1e-12  # a curve is followed until δ is that small
 _LARGEST_EPSILON = 256.0
-_SCALES = tuple(float(1.01**power) for power in range(-350, 351))  # about 1/32 to 32
 
 
 def approximate_least(epsilon: float, delta: float) -> Least:
@@ -135,48 +130,6 @@ def gaussian_family() -> CurveFamily:
         tuple(np.round(np.arange(1, 2001) * 0.005, 3).tolist()),
         gaussian_least,
         lambda mu, delta: GaussianPair(mu).least_epsilon(delta) * (1 - 1e-9) if delta > 0 else 0.0,
-    )
-
-
-def scaled_family(plan: Plan) -> CurveFamily:
-    """The curves of a plan whose noise is scaled; a strength k has 1/k of the declared noise.
-
-    Less noise never costs less, so the family is ordered.
-
-    Raises:
-        InputError: if a mechanism does not add real-valued noise.
-    """
-    for each in plan.invocations:
-        if not isinstance(each.mechanism, AdditiveNoise) or not each.mechanism.real_valued:
-            raise InputError(
-                f"{each.describe()} has no noise that can be scaled; a scaled family needs "
-                "real-valued noise, such as gaussian or laplace."
-            )
-
-    @lru_cache(maxsize=64)
-    def scaled(strength: float) -> Plan:
-        invocations = [
-            replace(each, sensitivity=each.sensitivity * positive(strength=strength))
-            for each in plan.invocations
-        ]
-        return Plan(tuple(invocations))
-
-    @lru_cache(maxsize=64)
-    def least(strength: float) -> Least:
-        return curve_least(privacy_curve(scaled(strength)))
-
-    @lru_cache(maxsize=64)
-    def epsilon(strength: float, delta: float) -> float:
-        if strength == 0:
-            return 0.0
-        proved = guarantee(scaled(strength), delta)
-        return max(0.0, proved.epsilon - (proved.error_bound or 0.0))
-
-    return CurveFamily(
-        "everything but the amount of noise is as declared",
-        _SCALES,
-        least,
-        epsilon,
     )
 
 

@@ -1,27 +1,27 @@
 """Membership inference: attacks on trained models, with a valid lower bound on ε.
 
-One training with canaries, shadow models, or the gradients of DP-SGD themselves. No attack needs
-a deep-learning library: a model is whatever ``train(mask, rng)`` scores its examples by.
+One training with canaries, or shadow models. No attack needs a deep-learning library: a model is
+whatever ``train(mask, rng)`` scores its examples by.
 """
 
 from __future__ import annotations
 
-from dpaudit.auditing.evidence.one_run_families import CurveFamily, gaussian_family, scaled_family
+from dpaudit.auditing.evidence.one_run_families import CurveFamily, gaussian_family
+from dpaudit.auditing.membership.aggregated import DatasetScores, RangeScores
 from dpaudit.auditing.membership.attacks import MembershipAttack, audit_membership
-from dpaudit.auditing.membership.gradient_audit import audit_gradient_canary
-from dpaudit.auditing.membership.gradients import GradientCanary
 from dpaudit.auditing.membership.lira import lira_offline, lira_online, logit_confidence
 from dpaudit.auditing.membership.one_run import audit_one_run, audit_scores
+from dpaudit.auditing.membership.rmia import rmia_offline, rmia_online
 from dpaudit.auditing.membership.roc import Roc
 from dpaudit.auditing.membership.shadows import Train
 
 __all__ = [
     "CurveFamily",
-    "GradientCanary",
+    "DatasetScores",
     "MembershipAttack",
+    "RangeScores",
     "Roc",
     "Train",
-    "audit_gradient_canary",
     "audit_membership",
     "audit_one_run",
     "audit_scores",
@@ -29,5 +29,6 @@ __all__ = [
     "lira_offline",
     "lira_online",
     "logit_confidence",
-    "scaled_family",
+    "rmia_offline",
+    "rmia_online",
 ]

@@ -12,9 +12,9 @@ from dpaudit.auditing.evidence.types import Flags
 from dpaudit.auditing.execution import Execution
 from dpaudit.auditing.membership.claims import MembershipNull, require_family
 from dpaudit.auditing.membership.guessing import (
+    Design,
     OneRunEvidence,
     Rule,
-    default_rules,
     guess,
     require_fair_coins,
 )
@@ -31,7 +31,7 @@ class GuessAudit:
     Args:
         null: what is tested.
         canaries: m, all that may be guessed.
-        guesses: how many are guessed members and how many none; several numbers where not given.
+        guesses: how many are guessed members and how many none; many numbers where not given.
         family: curves for a sharper bound; Gaussian ones where not given.
         execution: its confidence and its seed are used.
 
@@ -52,13 +52,13 @@ class GuessAudit:
         execution: Execution,
     ) -> None:
         self._null = null
-        self._rules = rules = _rules(guesses, canaries)
+        self._design = design = _design(guesses, canaries, null.claim.delta)
         self._confidence = execution.confidence
         self._family = gaussian_family() if family is None else require_family(family)
         self.seed = execution.known_seed()
-        share = (1.0 - self._confidence) / len(rules)
+        share = (1.0 - self._confidence) * design.series[0].share
         needed = int(np.ceil(-np.log2(share)))
-        most = max(rule.members + rule.others for rule in rules)
+        most = max(rule.made for rule in design.rules)
         if most < needed:
             raise InputError(
                 f"there are {most} guesses; even if all were right, {needed} are needed at "
@@ -71,9 +71,9 @@ class GuessAudit:
         """Guess, and weigh what the guesses show."""
         values, flags = require_both_kinds(scores, members)
         require_fair_coins(flags)
-        counted = guess(values, flags, self._rules, generator(self.seed, Role.TIES))
+        correct = guess(values, flags, self._design.rules, generator(self.seed, Role.TIES))
         claim, confidence = self._null.claim, self._confidence
-        evidence = OneRunEvidence(tuple(counted), claim, self._null.least, confidence)
+        evidence = OneRunEvidence(self._design, correct, claim, self._null.least, confidence)
         p_value, best = evidence.p_value()
         lower, chosen = evidence.lower_bound()
         refuted = p_value <= 1.0 - confidence
@@ -83,13 +83,14 @@ class GuessAudit:
             "null": self._null.words,
             "canaries": values.size,
             "guesses": shown.made,
-            "correct": shown.correct,
-            "rules_tried": len(counted),
+            "correct": correct[shown],
+            "rules_tried": len(correct),
             "p_value": p_value,
             **further,
         }
         if claim.delta > 0:
             details["family"] = evidence.within(self._family)
+            details["if_independent"] = evidence.independent(self._family)
         return AuditRecord(
             refuted=refuted,
             method=method,
@@ -99,7 +100,7 @@ class GuessAudit:
             epsilon_lower=lower if refuted else min(lower, claim.epsilon),
             confidence=confidence,
             runs=runs,
-            event=f"{shown.rule.describe()}: {shown.correct} of {shown.made} guesses right",
+            event=f"{shown.describe()}: {correct[shown]} of {shown.made} guesses right",
             seed=self.seed,
             pair={"x": "an example is trained on", "x_prime": "it is left out"},
             power="" if refuted else _power(evidence),
@@ -107,15 +108,15 @@ class GuessAudit:
         )
 
 
-def _rules(guesses: tuple[int, int] | None, canaries: int) -> tuple[Rule, ...]:
+def _design(guesses: tuple[int, int] | None, canaries: int, delta: float) -> Design:
     if guesses is None:
-        return default_rules(canaries)
+        return Design.default(canaries, delta)
     if not isinstance(guesses, Sequence) or len(guesses) != 2:
         raise InputError(f"guesses is {guesses!r}; it must be two numbers, (members, others).")
     rule = Rule(*guesses)
-    if rule.members + rule.others > canaries:
+    if rule.made > canaries:
         raise InputError(f"guesses is {tuple(guesses)}; there are only {canaries} canaries.")
-    return (rule,)
+    return Design.fixed(canaries, rule)
 
 
 def _power(evidence: OneRunEvidence) -> str:
@@ -123,9 +124,9 @@ def _power(evidence: OneRunEvidence) -> str:
     if needed is None:
         return (
             f"Even {shown.made} right guesses of {shown.made} would not have refuted "
-            f"{evidence.claim}; more canaries or fewer numbers of guesses are needed."
+            f"{evidence.claim}; more canaries are needed."
         )
     return (
-        f"{shown.made} guesses on {shown.canaries} canaries had {shown.correct} right; "
-        f"{needed} would have refuted {evidence.claim}."
+        f"{shown.made} guesses on {evidence.design.canaries} canaries had "
+        f"{evidence.correct[shown]} right; {needed} would have refuted {evidence.claim}."
     )

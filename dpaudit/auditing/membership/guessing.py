@@ -1,23 +1,26 @@
 """From scores to guesses, and from right guesses to a bound, all fixed before a score is seen.
 
 A rule says how many of the largest scores are guessed to be members and how many of the smallest
-to be none. Several rules are tried at once, each at an equal share of the error rate. Equal scores
-are ordered at random: the order in which canaries are stored may follow their membership.
+to be none. Rules of which each guesses all that those before do are one series, and cost no more
+than one rule. Equal scores are ordered at random: the order in which canaries are stored may follow
+their membership.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from dpaudit.auditing.distinguishing.design import CURVE_SHARE
-from dpaudit.auditing.evidence.one_run import one_run_lower_bound, one_run_p_value
 from dpaudit.auditing.evidence.one_run_families import CurveFamily, Least
 from dpaudit.auditing.evidence.one_run_fdp import fdp_p_value, fdp_rejects, fdp_strength
+from dpaudit.auditing.evidence.one_run_independent import INDEPENDENCE, independent_strength
+from dpaudit.auditing.evidence.one_run_walk import Walk
 from dpaudit.auditing.evidence.types import Flags
 from dpaudit.auditing.membership.claims import bound_as_json
 from dpaudit.certificate import Claim
@@ -25,9 +28,11 @@ from dpaudit.errors import InputError
 from dpaudit.fields import Checked, Natural
 from dpaudit.mechanisms.pairs import Floats
 
-_BOTH_SIDES = (1, 2, 4, 8, 16)
-_TOP_ONLY = (4, 8, 16, 32)
 _UNFAIR = 1e-9
+_STEPS_BOTH, _STEPS_TOP = 12, 7
+_SMALL = 0.2
+_SHARES = (0.9, 0.1)
+"""Of the error rate: both ends, and the top alone (where few canaries are remembered at all)."""
 
 
 @dataclass(frozen=True)
@@ -47,6 +52,11 @@ class Rule(Checked):
         if self.members + self.others == 0:
             raise InputError("guesses is (0, 0); at least one guess is needed.")
 
+    @property
+    def made(self) -> int:
+        """How many guesses it makes, right and wrong."""
+        return self.members + self.others
+
     def describe(self) -> str:
         """The rule in words."""
         top = f"the {self.members} largest scores are members" if self.members else ""
@@ -55,36 +65,76 @@ class Rule(Checked):
 
 
 @dataclass(frozen=True)
-class Guesses:
-    """What the guesses of one rule came to.
+class Series:
+    """Rules of which each makes all guesses of those before it.
 
     Attributes:
-        rule: that was fixed in advance.
-        canaries: m, with and without a guess.
-        correct: right guesses.
+        rules: by number of guesses.
+        share: of the error rate.
     """
 
-    rule: Rule
+    rules: tuple[Rule, ...]
+    share: float = 1.0
+
+
+@dataclass(frozen=True)
+class Design:
+    """What is guessed, and what is made of it.
+
+    Attributes:
+        canaries: m, with and without a guess.
+        series: for (ε, δ).
+        curve: rules for a whole curve, at an equal share each.
+        free: rules for canaries that do not act on each other, at an equal share each.
+    """
+
     canaries: int
-    correct: int
+    series: tuple[Series, ...]
+    curve: tuple[Rule, ...]
+    free: tuple[Rule, ...]
+
+    @classmethod
+    def fixed(cls, canaries: int, rule: Rule) -> Design:
+        """A single rule for all."""
+        return cls(canaries, (Series((rule,)),), (rule,), (rule,))
+
+    @classmethod
+    def default(cls, canaries: int, delta: float = 0.0) -> Design:
+        """Numbers of guesses a factor √2 apart, from both ends and from the top alone.
+
+        Where canaries times δ is not small, each number costs by itself, and there are fewer.
+
+        The few rules for curves are those that show most where scores of members are normal ones,
+        shifted by 1/2 to 4 deviations (``python -m tests.benchmarks.membership``).
+
+        Example:
+            >>> [rule.made for rule in Design.default(64).series[1].rules]
+            [2, 3, 4, 6, 8, 11, 16]
+        """
+        halves = _rules(_both, (canaries / 8, canaries / 4, canaries / 2))
+        both, top = halves, _rules(Rule, (canaries / 32, canaries / 8))
+        if canaries * delta <= _SMALL:
+            both = _rules(_both, (canaries * 2.0 ** (-step / 2) for step in range(_STEPS_BOTH)))
+            top = _rules(Rule, (canaries * 2.0 ** (-2 - step / 2) for step in range(_STEPS_TOP)))
+        series = tuple(map(Series, filter(None, (both, top)), _SHARES))
+        free = _rules(_both, (canaries / 2, canaries))
+        return cls(canaries, series, (*halves, *_rules(Rule, [canaries / 16])), free)
 
     @property
-    def made(self) -> int:
-        """How many guesses were made, right and wrong."""
-        return self.rule.members + self.rule.others
+    def rules(self) -> tuple[Rule, ...]:
+        """All that are guessed by."""
+        return tuple(
+            dict.fromkeys((*(r for s in self.series for r in s.rules), *self.curve, *self.free))
+        )
 
 
-def default_rules(canaries: int) -> tuple[Rule, ...]:
-    """All, 1/2, … 1/16 of the canaries from both ends, and 1/4, … 1/32 from the top alone.
+def _both(size: int) -> Rule:
+    return Rule(size - size // 2, size // 2)
 
-    Example:
-        >>> [rule.members + rule.others for rule in default_rules(64)]
-        [64, 32, 16, 8, 4, 16, 8, 4, 2]
-    """
-    both = [canaries // share for share in _BOTH_SIDES]
-    rules = [Rule(size - size // 2, size // 2) for size in both if size]
-    rules += [Rule(canaries // share) for share in _TOP_ONLY if canaries // share]
-    return tuple(dict.fromkeys(rules))
+
+def _rules(kind: Callable[[int], Rule], sizes: Iterable[float]) -> tuple[Rule, ...]:
+    """Rules of these sizes, rounded, each once and by size."""
+    return tuple(kind(size) for size in sorted({*map(round, sizes)} - {0}))
 
 
 def require_fair_coins(members: Flags) -> None:
@@ -105,7 +155,7 @@ def require_fair_coins(members: Flags) -> None:
 
 def guess(
     scores: Floats, members: Flags, rules: Sequence[Rule], rng: np.random.Generator
-) -> list[Guesses]:
+) -> dict[Rule, int]:
     """Guess by each rule, and count the right guesses.
 
     Args:
@@ -116,13 +166,8 @@ def guess(
     """
     order = np.lexsort((rng.random(scores.size), scores))
     truth = members[order]
-    from_bottom, from_top = np.cumsum(~truth), np.cumsum(truth[::-1])
-    counted = []
-    for rule in rules:
-        right = int(from_top[rule.members - 1]) if rule.members else 0
-        right += int(from_bottom[rule.others - 1]) if rule.others else 0
-        counted.append(Guesses(rule, scores.size, right))
-    return counted
+    from_bottom, from_top = np.append(0, np.cumsum(~truth)), np.append(0, np.cumsum(truth[::-1]))
+    return {rule: int(from_top[rule.members] + from_bottom[rule.others]) for rule in rules}
 
 
 @dataclass(frozen=True)
@@ -130,86 +175,110 @@ class OneRunEvidence:
     """What the guesses of one run show, all rules together.
 
     Attributes:
-        tried: the guesses of every rule.
+        design: what was fixed in advance.
+        correct: the right guesses of every rule.
         claim: the ε and δ under test.
         least: the claimed curve as a test sees it; None where only (ε, δ) is claimed.
         confidence: of every statement.
     """
 
-    tried: tuple[Guesses, ...]
+    design: Design
+    correct: Mapping[Rule, int]
     claim: Claim
     least: Least | None
     confidence: float
 
-    @property
-    def share(self) -> float:
-        """The error rate of each rule."""
-        return (1.0 - self.confidence) / len(self.tried)
+    def lower_bound(self) -> tuple[float, Rule]:
+        """Lower bound on ε at the claimed δ, which supposes nothing, and its guesses."""
+        bounds = []
+        for series, walk, right in self._walks():
+            bound = walk.lower_bound(right, 1.0 - self._error * series.share)
+            bounds.append((bound, series.rules[walk.surest(right, bound)]))
+        return max(bounds, key=lambda pair: pair[0])
 
-    def lower_bound(self) -> tuple[float, Guesses]:
-        """Lower bound on ε at the claimed δ (Steinke, Nasr and Jagielski 2023), and its guesses."""
-        confidence = 1.0 - self.share
-        bounds = [
-            one_run_lower_bound(
-                each.canaries, each.made, each.correct, self.claim.delta, confidence
-            )
-            for each in self.tried
-        ]
-        best = int(np.argmax(bounds))
-        return bounds[best], self.tried[best]
-
-    def p_value(self) -> tuple[float, Guesses]:
+    def p_value(self) -> tuple[float, Rule]:
         """p-value of the claimed curve, or of (ε, δ) without one, and the guesses behind it."""
-        values = [self._p_value(each) for each in self.tried]
-        best = int(np.argmin(values))
-        return min(1.0, values[best] * len(values)), self.tried[best]
+        values = []
+        for series, walk, right in self._walks():
+            value = walk.p_value(right, self.claim.epsilon) / (series.share * self._at_point)
+            values.append((value, series.rules[walk.surest(right, self.claim.epsilon)]))
+        if self.least is not None:
+            share = CURVE_SHARE / len(self.design.curve)
+            for rule in self.design.curve:
+                found = fdp_p_value(*self._counts(rule), self.least)
+                values.append((found / share, rule))
+        value, rule = min(values, key=lambda pair: pair[0])
+        return min(1.0, value), rule
 
     def within(self, family: CurveFamily) -> dict[str, Any]:
         """Lower bounds on the strength and on ε in a family of curves, as JSON values."""
-        strength = max(
-            fdp_strength(each.canaries, each.made, each.correct, family, 1.0 - self.share)
-            for each in self.tried
-        )
-        return {
-            "assumption": family.assumption,
-            "strength": strength,
-            "epsilon_lower": bound_as_json(family.epsilon(strength, self.claim.delta)),
-        }
+        return self._in_family(family, fdp_strength, self.design.curve, family.assumption)
 
-    def needed(self) -> tuple[Guesses, int | None]:
+    def independent(self, family: CurveFamily) -> dict[str, Any]:
+        """The same if, besides, canaries do not act on each other."""
+        assumption = f"{family.assumption}, and {INDEPENDENCE}"
+        return self._in_family(family, independent_strength, self.design.free, assumption)
+
+    def needed(self) -> tuple[Rule, int | None]:
         """The guesses that came nearest to a refutation, and how many right ones it takes.
 
         None where even all right guesses of the largest rule would not refute the claim.
         """
-        limits = [(each, self._critical_value(each)) for each in self.tried]
-        possible = [(each, fewest) for each, fewest in limits if fewest <= each.made]
+        fewest = self._fewest()
+        possible = {rule: count for rule, count in fewest.items() if count <= rule.made}
         if not possible:
-            return max(self.tried, key=lambda each: each.made), None
-        return min(possible, key=lambda pair: (pair[1] - pair[0].correct) / pair[0].made)
+            return max(fewest, key=lambda rule: rule.made), None
+        nearest = min(possible, key=lambda rule: (possible[rule] - self.correct[rule]) / rule.made)
+        return nearest, possible[nearest]
 
-    def _critical_value(self, each: Guesses) -> int:
-        """The fewest right guesses that refute the claim; one more than there are if none do."""
-        counts = range(each.made + 1)
-        return bisect_left(counts, True, lo=1, key=lambda correct: self._rejects(each, correct))
+    @property
+    def _error(self) -> float:
+        return 1.0 - self.confidence
 
-    def _rejects(self, each: Guesses, correct: int) -> bool:
-        if self.least is None:
-            return self._point(each, correct) <= self.share
-        error = self.share * CURVE_SHARE
-        return (
-            fdp_rejects(each.canaries, each.made, correct, self.least, error)
-            or self._point(each, correct) <= self.share - error
-        )
+    @property
+    def _at_point(self) -> float:
+        """The share of the error rate that (ε, δ) has beside a curve."""
+        return 1.0 if self.least is None else 1.0 - CURVE_SHARE
 
-    def _p_value(self, each: Guesses) -> float:
-        """Of both tests where there is a curve: each has its share of the error rate."""
-        point = self._point(each, each.correct)
-        if self.least is None:
-            return point
-        curve = fdp_p_value(each.canaries, each.made, each.correct, self.least)
-        return min(1.0, curve / CURVE_SHARE, point / (1.0 - CURVE_SHARE))
+    def _walks(self) -> list[tuple[Series, Walk, list[int]]]:
+        walks = []
+        for series in self.design.series:
+            sizes = tuple(rule.made for rule in series.rules)
+            right = [self.correct[rule] for rule in series.rules]
+            walks.append((series, Walk(self.design.canaries, sizes, self.claim.delta), right))
+        return walks
 
-    def _point(self, each: Guesses, correct: int) -> float:
-        return one_run_p_value(
-            each.canaries, each.made, correct, self.claim.epsilon, self.claim.delta
-        )
+    def _counts(self, rule: Rule) -> tuple[int, int, int]:
+        return self.design.canaries, rule.made, self.correct[rule]
+
+    def _in_family(
+        self,
+        family: CurveFamily,
+        bound: Callable[[int, int, int, CurveFamily, float], float],
+        rules: Sequence[Rule],
+        assumption: str,
+    ) -> dict[str, Any]:
+        confidence = 1.0 - self._error / len(rules)
+        strength = max(bound(*self._counts(rule), family, confidence) for rule in rules)
+        return {
+            "assumption": assumption,
+            "strength": strength,
+            "epsilon_lower": bound_as_json(family.epsilon(strength, self.claim.delta)),
+        }
+
+    def _fewest(self) -> dict[Rule, int]:
+        """For each rule the fewest right guesses that refute the claim; one too many if none do."""
+        fewest: dict[Rule, int] = {}
+        for series, walk, _ in self._walks():
+            error = self._error * self._at_point * series.share
+            fewest |= zip(series.rules, walk.needed(self.claim.epsilon, error), strict=True)
+        if self.least is not None:
+            error = self._error * CURVE_SHARE / len(self.design.curve)
+            for rule in self.design.curve:
+                rejects = partial(self._curve_rejects, self.least, error, rule)
+                first = bisect_left(range(rule.made + 1), True, lo=1, key=rejects)
+                fewest[rule] = min(first, fewest.get(rule, first))
+        return fewest
+
+    def _curve_rejects(self, least: Least, error: float, rule: Rule, correct: int) -> bool:
+        return fdp_rejects(self.design.canaries, rule.made, correct, least, error)

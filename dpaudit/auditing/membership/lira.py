@@ -56,7 +56,7 @@ def lira_online(targets: Floats, scores: Floats, masks: Flags) -> Floats:
     Raises:
         InputError: if the shapes differ, or an example was in all shadow models or in none.
     """
-    _check(targets, scores, masks)
+    check_shadows(targets, scores, masks)
     inside, outside = _laws(scores, masks), _laws(scores, ~masks)
     return _log_density(targets, *inside) - _log_density(targets, *outside)
 
@@ -77,13 +77,19 @@ def lira_offline(targets: Floats, scores: Floats, masks: Flags) -> Floats:
     Raises:
         InputError: if the shapes differ, or an example was in all shadow models.
     """
-    _check(targets, scores, masks, inside=False)
+    check_shadows(targets, scores, masks, inside=False)
     mean, deviation = _laws(scores, ~masks)
     distances: Floats = (targets - mean) / deviation
     return distances
 
 
-def _check(targets: Floats, scores: Floats, masks: Flags, inside: bool = True) -> None:
+def check_shadows(targets: Floats, scores: Floats, masks: Flags, inside: bool = True) -> None:
+    """Refuse scores of shadow models that do not fit, or that leave an example out.
+
+    Raises:
+        InputError: if the shapes differ, or an example was in all shadow models, or (where
+            ``inside`` is wanted) in none.
+    """
     if scores.ndim != 2 or scores.shape != masks.shape or targets.shape[1:] != scores.shape[1:]:
         raise InputError(
             f"targets has shape {targets.shape}, scores {scores.shape} and masks {masks.shape}; "

@@ -12,7 +12,14 @@ from dpaudit.auditing.execution import DEFAULTS, Execution, ExecutionFields
 from dpaudit.auditing.membership.claims import membership_null
 from dpaudit.auditing.membership.guess_audit import GuessAudit
 from dpaudit.auditing.membership.roc import require_both_kinds
-from dpaudit.auditing.membership.shadows import Role, Train, random_masks, train_models
+from dpaudit.auditing.membership.shadows import (
+    NO_LIMIT,
+    Role,
+    Train,
+    attacked,
+    random_masks,
+    train_models,
+)
 from dpaudit.certificate import AuditRecord
 from dpaudit.plan import Plan
 
@@ -47,10 +54,11 @@ def audit_scores(
         plan: what the training declares. To leave a canary out must be its neighbouring relation:
             absent (add-remove), zeroed (zero-out), or replaced by another record (replace-one).
         guesses: how many of the largest scores are guessed members and how many of the smallest
-            none, fixed before the scores were seen; by default several numbers are tried, at a
-            share of the error rate each.
+            none, fixed before the scores were seen; by default many numbers are tried at once, at
+            hardly a price (:mod:`~dpaudit.auditing.evidence.one_run_walk`).
         family: curves within which ``details["family"]`` bounds ε more sharply, at its stated
-            assumption; Gaussian ones where not given.
+            assumption; Gaussian ones where not given. ``details["if_independent"]`` assumes,
+            besides, that no canary acts on another. Neither refutes anything.
         method: text for the record.
         execution: confidence of the bound and of the verdict, and the seed that orders equal
             scores.
@@ -85,7 +93,7 @@ def audit_one_run(
     plan: Plan | None = None,
     guesses: tuple[int, int] | None = None,
     family: CurveFamily | None = None,
-    execution: Execution = DEFAULTS,
+    execution: Execution = NO_LIMIT,
     **fields: Unpack[ExecutionFields],
 ) -> AuditRecord:
     """Audit a training algorithm by training once, with a random half of the canaries.
@@ -100,12 +108,14 @@ def audit_one_run(
         plan: what the training declares.
         guesses: fixed numbers of guesses.
         family: curves for a sharper bound, at an assumption.
-        execution: confidence, and the seed of the whole audit.
+        execution: confidence, the seed of the whole audit, and what training may take: by default
+            any time.
         fields: fields of ``execution`` to replace.
 
     Raises:
         InputError: if training fails or gives anything but one number for each canary, or as
             :func:`audit_scores`.
+        InconclusiveError: if training ends its process, hangs, or needs too much memory.
 
     Example:
         A model that remembers its training data:
@@ -116,10 +126,11 @@ def audit_one_run(
         >>> record.refuted, record.details["auc"]
         (True, 1.0)
     """
-    execution = execution.updated(fields).only("confidence", "seed")
+    execution = execution.updated(fields).only("confidence", "seed", "timeout", "memory")
     null = membership_null(epsilon, delta, plan)
     size = validate.integer_at_least(2, canaries=canaries)
     audit = GuessAudit(null, size, guesses, family, execution)
     masks = random_masks(1, size, audit.seed, Role.TARGET_MASKS)
-    scores = train_models(train, masks, audit.seed, Role.TARGETS)
-    return audit.record(scores[0], masks[0], "one-run audit with canaries", runs=1, further={})
+    scores = train_models(train, masks, audit.seed, Role.TARGETS, execution=execution)
+    method = f"one-run audit with canaries{attacked(train)}"
+    return audit.record(scores[0], masks[0], method, runs=1, further={})

@@ -1,23 +1,35 @@
-"""Training models on random subsets of the examples under attack, here or in worker processes."""
+"""Training models on random subsets of the examples under attack, in processes of their own."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from enum import IntEnum
-from functools import partial
 from typing import Any
 
 import numpy as np
 
+from dpaudit.auditing.children import Child, EndedError, HangsError
 from dpaudit.auditing.distinguishing.experiment import sentence
+from dpaudit.auditing.distinguishing.limits import TrialTimeoutError, within_time
 from dpaudit.auditing.evidence.types import Flags, as_scores
-from dpaudit.auditing.execution import Mapped
-from dpaudit.errors import DpAuditError, InputError
+from dpaudit.auditing.execution import Execution, Mapped
+from dpaudit.errors import DpAuditError, InconclusiveError, InputError
 from dpaudit.mechanisms.pairs import Floats
+from dpaudit.processes import uninterrupted
+
+NO_LIMIT = Execution(timeout=None)
+"""A training may take any time."""
 
 Train = Callable[[Flags, np.random.Generator], Any]
 """``train(mask, rng)`` trains once, with the examples that ``mask`` includes, and gives one score
 for every example, included or not: large where the model looks as if trained on it."""
+
+
+def attacked(train: Train) -> str:
+    """What is a canary, for the record, where it is no single example."""
+    about = getattr(train, "about", None)
+    return f" of {about}" if isinstance(about, str) else ""
 
 
 class Role(IntEnum):
@@ -49,8 +61,17 @@ def balanced_masks(models: int, examples: int, seed: int) -> Flags:
     return masks
 
 
-def train_models(train: Train, masks: Flags, seed: int, role: Role, mapped: Mapped = map) -> Floats:
+def train_models(
+    train: Train,
+    masks: Flags,
+    seed: int,
+    role: Role,
+    mapped: Mapped = map,
+    execution: Execution = NO_LIMIT,
+) -> Floats:
     """The scores of one model for each mask, the same wherever they are trained.
+
+    Models are trained in child processes: whatever training does to its process, this one goes on.
 
     Args:
         train: called once for each mask.
@@ -58,30 +79,73 @@ def train_models(train: Train, masks: Flags, seed: int, role: Role, mapped: Mapp
         seed: of the whole audit.
         role: whose randomness the models use.
         mapped: where models are trained.
+        execution: how long one training may take, and how much memory.
 
     Returns:
         Shape (k, n).
 
     Raises:
         InputError: if training fails, or does not give one number for each example.
+        InconclusiveError: if it ends its process, hangs, or needs too much memory.
     """
-    return np.array([*mapped(partial(_shadow_scores, train, seed, role), enumerate(masks))])
+    training = _Training(train, seed, role, execution.timeout, execution.memory)
+    if mapped is not map:
+        return np.array([*mapped(training, enumerate(masks))])
+    with training.child() as child:  # one for all: it may keep what is slow to load
+        return np.array([training.asked(child, each) for each in enumerate(masks)])
 
 
-def _shadow_scores(train: Train, seed: int, role: Role, numbered: tuple[int, Flags]) -> Floats:
-    number, mask = numbered
-    try:
-        raw = train(mask.copy(), generator(seed, role, number))
-    except DpAuditError as error:
-        raise InputError(f"train failed in model {number}: {error}") from None
-    except (Exception, SystemExit) as error:
-        raise InputError(
-            f"train raised {type(error).__name__} in model {number}: {sentence(error)}"
-        ) from error
-    scores = as_scores(scores=raw)
-    if scores.size != mask.size:
-        raise InputError(
-            f"train returned {scores.size} scores; it must give one for each of the {mask.size} "
-            "examples, included or not."
-        )
-    return scores
+@dataclass(frozen=True)
+class _Training:
+    """One function of a model's number and mask, which travels to other processes."""
+
+    train: Train
+    seed: int
+    role: Role
+    timeout: float | None
+    memory: float | None
+
+    def __call__(self, numbered: tuple[int, Flags]) -> Floats:
+        """The scores of one model, trained in a child of its own."""
+        with self.child() as child:
+            return self.asked(child, numbered)
+
+    def child(self) -> Child:
+        """A process that trains."""
+        with uninterrupted():
+            return Child(self._raw, self.memory)
+
+    def asked(self, child: Child, numbered: tuple[int, Flags]) -> Floats:
+        """The scores of one model, trained in a child."""
+        where = f"in model {numbered[0]}"
+        try:
+            scores = as_scores(scores=child.ask(numbered))
+        except EndedError as how:
+            said = f"train ended its process {where}: {how}; it must return."
+            raise InconclusiveError(said) from None
+        except (HangsError, TrialTimeoutError):
+            said = f"train took more than {self.timeout:g} s {where}; it hangs, or needs more."
+            raise InconclusiveError(said) from None
+        except MemoryError:
+            said = f"train needs more than its memory {where}; allow more."
+            raise InconclusiveError(said) from None
+        if scores.size != numbered[1].size:
+            raise InputError(
+                f"train returned {scores.size} scores; it must give one for each of the "
+                f"{numbered[1].size} examples, included or not."
+            )
+        return scores
+
+    def _raw(self, numbered: tuple[int, Flags]) -> Any:
+        """What training gives: an array, so that nothing else has to travel."""
+        number, mask = numbered
+        rng = generator(self.seed, self.role, number)
+        try:
+            return within_time(self.timeout, lambda: np.asarray(self.train(mask.copy(), rng)))
+        except MemoryError:
+            raise
+        except DpAuditError as error:
+            raise InputError(f"train failed in model {number}: {error}") from None
+        except (Exception, SystemExit) as error:  # noqa: BLE001 - foreign code may raise anything
+            name = type(error).__name__
+            raise InputError(f"train raised {name} in model {number}: {sentence(error)}") from None

@@ -95,8 +95,9 @@ def _headline_of_audits(certificate: Certificate, odds: Odds) -> Headline:
     refuting, verdict = strongest_refutation(certificate), certificate.verdict
     shown = refuting or max(certificate.audits, key=lambda audit: audit.runs)
     stated = "" if certificate.claim is None else words.stated(certificate.claim)
+    made = shown.trainings or f"{shown.runs} runs on each of two neighbouring data sets"
     sentence = (
-        f"An attack of {shown.runs} runs on each of two neighbouring data sets "
+        f"An attack of {made} "
         f"{'refutes' if refuting else 'does not refute'} the claim that "
         f"{certificate.subject.name} keeps to {stated}."
     )
@@ -253,7 +254,11 @@ def _refuted(certificate: Certificate, odds: Odds) -> tuple[str, list[str]]:
         f"The claim does not hold: {_lower_first(words.adversary(plan.trust))} can learn more "
         f"about {words.secret(plan.relation)} than it allows."
     )
-    how = "An exact computation" if audit.confidence is None else f"An attack of {audit.runs} runs"
+    how = (
+        "An exact computation"
+        if audit.confidence is None
+        else f"An attack of {audit.trainings or f'{audit.runs} runs'}"
+    )
     details = [f"{how} shows {_shown(audit, certificate.claim)}."]
     if beyond_proof(proved, audit):
         details.append(

@@ -180,7 +180,9 @@ def commands(certificate: Certificate) -> tuple[str, ...]:
 
 def replay_command(certificate: Certificate, audit: AuditRecord) -> str | None:
     """The command that repeats an audit; None where its pair does not fit a command line."""
-    pair = audit.pair
+    pair, trained = audit.pair, audit.trainings is not None
+    if trained and "target" not in audit.details:
+        return None
     sides = [pair[side] for side in _SIDES if side in pair] if isinstance(pair, Mapping) else pair
     if not isinstance(sides, list | tuple) or len(sides) != 2:
         return None
@@ -189,14 +191,24 @@ def replay_command(certificate: Certificate, audit: AuditRecord) -> str | None:
         return None
     subject = certificate.subject
     command = ["--command"] if audit.details.get("target") == "command" else []
-    line = ["dpaudit", "audit", *command, subject.name, "--pair", *texts]
+    line = ["dpaudit", "audit", *command, subject.name]
+    line += _of_training(audit) if trained else ["--pair", *texts]
     line += _tested(certificate.claim, audit)
     line += _of_function(audit.details)
-    line += ["--runs", str(audit.runs)] if audit.runs else []
+    line += ["--runs", str(audit.runs)] if audit.runs and not trained else []
     line += [] if audit.confidence is None else ["--confidence", repr(audit.confidence)]
     line += [*_settings(subject.configuration)]
     line += [] if audit.seed is None else ["--seed", str(audit.seed)]
     return shlex.join(line)
+
+
+def _of_training(audit: AuditRecord) -> Iterator[str]:
+    """What the command says of canaries and of the models that judge them."""
+    details = audit.details
+    yield from ("--canaries", str(details["canaries"] // max(1, audit.runs)))
+    for name in ("attack", "shadows", "targets"):
+        if name in details:
+            yield from (f"--{name}", str(details[name]))
 
 
 def _tested(claim: Claim | None, audit: AuditRecord) -> list[str]:

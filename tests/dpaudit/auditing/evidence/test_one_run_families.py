@@ -15,11 +15,10 @@ from dpaudit.auditing.evidence.one_run_families import (
     gaussian_family,
     gaussian_least,
     largest_refuted,
-    scaled_family,
 )
 from dpaudit.errors import InputError
-from dpaudit.mechanisms import Gaussian, GaussianPair, RandomizedResponse
-from dpaudit.plan import AddRemove, Invocation, Plan, PoissonSampling, PrivacyUnit, TrustModel
+from dpaudit.mechanisms import GaussianPair, RandomizedResponse
+from dpaudit.plan import AddRemove, Invocation, Plan, PrivacyUnit, TrustModel
 
 
 def gaussian_curve(mu):
@@ -55,24 +54,6 @@ def test_least_of_a_point_spelt_out():
     assert gaussian_least(0.7)(np.array([0.5]))[0] == pytest.approx(ndtr(-0.7))
 
 
-def test_the_scaled_family_is_the_plan_at_strength_one():
-    steps = plan(Gaussian(2.0), count=4)
-    family = scaled_family(steps)
-    # Four times sigma 2 is mu = 1; with half the noise 2.
-    for strength, mu in ((1.0, 1.0), (2.0, 2.0)):
-        assert family.epsilon(strength, 1e-5) == pytest.approx(
-            GaussianPair(mu).least_epsilon(1e-5), rel=1e-6
-        )
-        np.testing.assert_allclose(
-            family.least(strength)(np.array([0.1, 0.6])),
-            gaussian_least(mu)(np.array([0.1, 0.6])),
-            rtol=0.02,
-        )
-    assert family.epsilon(0.0, 1e-5) == 0.0
-    assert 1.0 in family.strengths
-    assert list(family.strengths) == sorted(family.strengths)
-
-
 def test_the_largest_refuted_strength_is_the_last_below_the_threshold():
     family = gaussian_family()
 
@@ -90,6 +71,3 @@ def test_bad_input_is_named():
         gaussian_least(-1)
     with pytest.raises(InputError, match="curve has shape"):
         curve_least(lambda epsilons: np.zeros(3))
-    with pytest.raises(InputError, match="no noise that can be scaled"):
-        scaled_family(plan(RandomizedResponse.calibrated(epsilon=1.0)))
-    assert scaled_family(plan(Gaussian(1.0), sampling=PoissonSampling(0.1))).strengths

@@ -12,13 +12,14 @@ from hypothesis import strategies as st
 from scipy.optimize import linprog
 from scipy.stats import binom
 
-from dpaudit.auditing.evidence.one_run import one_run_lower_bound, one_run_p_value
+from dpaudit.auditing.evidence.one_run import one_run_p_value
 from dpaudit.auditing.evidence.one_run_families import (
     approximate_least,
     gaussian_family,
     gaussian_least,
 )
 from dpaudit.auditing.evidence.one_run_fdp import fdp_p_value, fdp_rejects, fdp_strength
+from dpaudit.auditing.evidence.one_run_walk import Walk
 from dpaudit.errors import InputError
 from dpaudit.mechanisms import GaussianPair
 
@@ -142,7 +143,7 @@ def test_is_tighter_than_the_bound_of_2023_for_gaussian_canaries():
         truth = members[np.argsort(rng.normal(mu * members))]
         low = guesses // 2
         correct = int(truth[canaries - (guesses - low) :].sum() + (~truth[:low]).sum())
-        plain = one_run_lower_bound(canaries, guesses, correct, delta)
+        plain = Walk(canaries, (guesses,), delta).lower_bound([correct])
         strength = fdp_strength(canaries, guesses, correct, family, 0.95)
         refined = family.epsilon(strength, delta)
         assert 1.3 * plain < refined < GaussianPair(mu).least_epsilon(delta)

@@ -51,7 +51,7 @@ def test_a_seed_orders_equal_scores():
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        ({"canaries": 5}, "there are 5 guesses; even if all were right, 6 are needed"),
+        ({"canaries": 4}, "there are 4 guesses; even if all were right, 5 are needed"),
         ({"guesses": (80, 30)}, r"guesses is \(80, 30\); there are only 100 canaries"),
         ({"guesses": 5}, "guesses is 5; it must be two numbers"),
         ({"family": "x"}, "family is 'x'"),

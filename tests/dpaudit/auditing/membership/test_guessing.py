@@ -2,24 +2,32 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 
 from dpaudit import Claim
-from dpaudit.auditing.evidence.one_run import one_run_lower_bound, one_run_p_value
-from dpaudit.auditing.evidence.one_run_families import gaussian_least
+from dpaudit.auditing.evidence.one_run_families import gaussian_family, gaussian_least
 from dpaudit.auditing.evidence.one_run_fdp import fdp_p_value
+from dpaudit.auditing.evidence.one_run_independent import independent_strength
+from dpaudit.auditing.evidence.one_run_walk import Walk
 from dpaudit.auditing.membership.guessing import (
-    Guesses,
+    Design,
     OneRunEvidence,
     Rule,
-    default_rules,
+    Series,
     guess,
     require_fair_coins,
 )
 from dpaudit.errors import InputError
 
-TWO_RULES = (Guesses(Rule(30, 30), 100, 50), Guesses(Rule(10), 100, 10))
+TWO_RULES = {Rule(10): 10, Rule(20, 20): 34}
+DESIGN = Design(100, (Series(tuple(TWO_RULES), 0.8),), tuple(TWO_RULES), (Rule(20, 20),))
+
+
+def evidence(claim, least=None, correct=TWO_RULES):
+    return OneRunEvidence(DESIGN, correct, claim, least, 0.95)
 
 
 def test_guesses_are_counted_as_the_rule_says():
@@ -27,56 +35,63 @@ def test_guesses_are_counted_as_the_rule_says():
     members = np.array([True, False, True, True, False, False])
     rules = [Rule(1), Rule(2), Rule(3, 3), Rule(0, 3), Rule(2, 2)]
     counted = guess(scores, members, rules, np.random.default_rng(0))
-    assert [each.correct for each in counted] == [1, 1, 4, 2, 3]
-    assert [each.made for each in counted] == [1, 2, 6, 3, 4]
+    assert counted == dict(zip(rules, [1, 1, 4, 2, 3], strict=True))
+    assert [rule.made for rule in rules] == [1, 2, 6, 3, 4]
 
 
-def test_default_rules_never_guess_twice_on_a_canary():
+@pytest.mark.parametrize("delta", [0.0, 0.1])
+def test_default_rules_never_guess_twice_and_make_what_those_before_make(delta):
     for canaries in range(2, 200):
-        rules = default_rules(canaries)
-        assert len(set(rules)) == len(rules) > 0
-        assert all(0 < rule.members + rule.others <= canaries for rule in rules)
+        design = Design.default(canaries, delta)
+        assert sum(series.share for series in design.series) <= 1 + 1e-12
+        assert design.curve
+        assert design.free
+        assert all(0 < rule.made <= canaries for rule in design.rules)
+        for series in design.series:
+            for few, many in pairwise(series.rules):
+                assert few.made < many.made
+                assert few.members <= many.members
+                assert few.others <= many.others
 
 
-def test_bound_and_p_value_pay_for_every_rule():
-    evidence = OneRunEvidence(TWO_RULES, Claim(1.0), None, 0.95)
-    shares = [1 - 0.05 / 2] * 2
-    bounds = [
-        one_run_lower_bound(100, each.made, each.correct, 0.0, share)
-        for each, share in zip(TWO_RULES, shares, strict=True)
-    ]
-    values = [one_run_p_value(100, each.made, each.correct, 1.0, 0.0) for each in TWO_RULES]
-    assert evidence.lower_bound()[0] == max(bounds)
-    assert evidence.p_value()[0] == pytest.approx(2 * min(values))
+def test_bound_and_p_value_are_those_of_the_walk_at_the_share_of_the_series():
+    found, walk = evidence(Claim(1.0)), Walk(100, (10, 40))
+    assert found.lower_bound() == (walk.lower_bound([10, 34], 1 - 0.05 * 0.8), Rule(20, 20))
+    assert found.p_value()[0] == pytest.approx(walk.p_value([10, 34], 1.0) / 0.8)
 
 
 def test_beside_a_curve_both_tests_have_their_share():
-    least = gaussian_least(0.5)
-    (each,) = tried = (Guesses(Rule(30, 30), 100, 55),)
-    evidence = OneRunEvidence(tried, Claim(0.2), least, 0.95)
-    curve = fdp_p_value(100, 60, 55, least) / 0.9
-    point = one_run_p_value(100, 60, 55, 0.2, 0.0) / 0.1
-    assert evidence.p_value() == (pytest.approx(min(curve, point)), each)
+    least, claim = gaussian_least(0.5), Claim(0.2)
+    curve = min(fdp_p_value(100, rule.made, right, least) for rule, right in TWO_RULES.items())
+    point = Walk(100, (10, 40)).p_value([10, 34], 0.2)
+    expected = min(curve * 2 / 0.9, point / 0.8 / 0.1)
+    assert evidence(claim, least).p_value()[0] == pytest.approx(expected)
+
+
+def test_of_independent_canaries_the_law_of_the_guesses_is_known():
+    family = gaussian_family()
+    found = evidence(Claim(1.0, 1e-5)).independent(family)
+    assert found["strength"] == independent_strength(100, 40, 34, family, 0.95)
+    assert found["assumption"].startswith(family.assumption)
+    assert found["strength"] > evidence(Claim(1.0, 1e-5)).within(family)["strength"]
 
 
 @pytest.mark.parametrize("least", [None, gaussian_least(1.0)])
 def test_the_count_that_is_needed_is_the_first_that_refutes(least):
-    evidence = OneRunEvidence(TWO_RULES, Claim(1.5), least, 0.95)
-    shown, needed = evidence.needed()
-    place = TWO_RULES.index(shown)
+    few = {Rule(10): 5, Rule(20, 20): 20}
+    shown, needed = evidence(Claim(1.5), least, few).needed()
 
     def refuted(correct):
-        tried = list(TWO_RULES)
-        tried[place] = Guesses(shown.rule, 100, correct)
-        return OneRunEvidence(tuple(tried), Claim(1.5), least, 0.95)._rejects(tried[place], correct)
+        return evidence(Claim(1.5), least, few | {shown: correct}).p_value()[0] <= 0.05
 
     assert refuted(needed)
     assert not refuted(needed - 1)
 
 
 def test_no_count_may_be_enough():
-    tried = (Guesses(Rule(3), 100, 3),)
-    assert OneRunEvidence(tried, Claim(5.0), None, 0.95).needed() == (tried[0], None)
+    rule = Rule(3)
+    found = OneRunEvidence(Design.fixed(100, rule), {rule: 3}, Claim(5.0), None, 0.95)
+    assert found.needed() == (rule, None)
 
 
 @pytest.mark.parametrize(

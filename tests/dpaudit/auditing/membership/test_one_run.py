@@ -53,7 +53,7 @@ def digits_model(mask, rng):
 def test_equal_scores_in_stored_order_show_nothing(first):
     # Members stored together and all scores equal: a stable sort would guess every one right.
     members = (np.arange(1000) < 500) == first
-    record = audit_scores(np.zeros(1000), members, epsilon=0.0, seed=0)
+    record = audit_scores(np.zeros(1000), members, epsilon=0.0, seed=0, confidence=1 - 1e-7)
     assert not record.refuted
     assert record.epsilon_lower == 0.0
 
@@ -86,6 +86,14 @@ def test_a_curve_is_refuted_where_the_point_alone_is_not():
     assert not by_point.refuted
     assert "would have refuted" in by_point.power
     assert by_point.epsilon_lower <= epsilon
+
+
+def test_what_holds_of_independent_canaries_alone_refutes_nothing():
+    record = audit_one_run(Shifted(1.0), 1000, epsilon=2.5, delta=DELTA, seed=0)
+    beside = record.details["if_independent"]
+    assert beside["epsilon_lower"] > 2.5 > record.epsilon_lower
+    assert beside["assumption"].endswith("no canary acts on another")
+    assert not record.refuted
 
 
 def test_power_statement_names_the_first_count_that_refutes():
@@ -173,7 +181,7 @@ def scores_and_members(size=100):
         (lambda s, m: (s, np.zeros(100, dtype=bool)), "members has no member among 100"),
         (lambda s, m: (s, np.arange(100) < 95), "members has 95 of 100"),
         (lambda s, m: (s, m + 0.5), "members has type float64"),
-        (lambda s, m: (s[:5], m[:5]), "there are 5 guesses; even if all were right, 6 are needed"),
+        (lambda s, m: (s[:4], m[:4]), "there are 4 guesses; even if all were right, 5 are needed"),
         (lambda s, m: (s.reshape(10, 10), m), "scores has type float64 and shape"),
     ],
 )
