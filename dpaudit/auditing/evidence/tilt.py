@@ -20,24 +20,21 @@ _DEGREE_PENALTY, _CLIP_PENALTY = 2.0, 3.0
 
 
 def _fits(features: Floats, hits: Floats, totals: Floats) -> tuple[Floats, Floats]:
-    """Log likelihoods and fitted probabilities of logistic regressions with a slight ridge.
+    """Of models (models, cells, terms): log likelihoods and fitted chances, with a slight ridge."""
+    weights, across = np.zeros(features.shape[::2]), features.swapaxes(1, 2)
 
-    Features have the shape (models, cells, terms); hits and totals are those of the cells.
-    """
-    weights = np.zeros(features.shape[::2])
-    across, ridge = features.swapaxes(1, 2), 1e-3 * np.eye(features.shape[2])
+    def logits() -> Floats:
+        return np.clip((features @ weights[..., None])[..., 0], -30, 30)
+
     for _ in range(12):
-        chance = 1.0 / (1.0 + np.exp(-_logits(features, weights)))
+        chance = 1.0 / (1.0 + np.exp(-logits()))
         slope = across @ (hits - totals * chance)[..., None] - 1e-3 * weights[..., None]
-        curvature = (across * (totals * chance * (1 - chance))[:, None]) @ features + ridge
+        curvature = (across * (totals * chance * (1 - chance))[:, None]) @ features
+        curvature += 1e-3 * np.eye(features.shape[2])
         weights = np.clip(weights + np.linalg.solve(curvature, slope)[..., 0], -30, 30)
-    logits = _logits(features, weights)
-    likelihoods = (hits * logits - totals * np.logaddexp(0.0, logits)).sum(axis=1)
-    return likelihoods, 1.0 / (1.0 + np.exp(-logits))
-
-
-def _logits(features: Floats, weights: Floats) -> Floats:
-    return np.clip((features @ weights[..., None])[..., 0], -30, 30)
+    odds = logits()
+    likelihoods = (hits * odds - totals * np.logaddexp(0.0, odds)).sum(axis=1)
+    return likelihoods, 1.0 / (1.0 + np.exp(-odds))
 
 
 def smoothed_rates(values: Floats, first: Floats, second: Floats) -> tuple[Floats, Floats]:
@@ -68,9 +65,9 @@ def smoothed_rates(values: Floats, first: Floats, second: Floats) -> tuple[Float
         penalties.append(_CLIP_PENALTY if clip else 0.0)
     chance = np.full(values.size, first.sum() / totals.sum())
     if lines:
-        powers = (np.stack(lines)[..., None] ** np.arange(degree + 1) for degree in (1, 2))
-        fits = [_fits(features, first, totals) for features in powers]
-        gains = [fits[0][0] - _DEGREE_PENALTY, fits[1][0] - 2 * _DEGREE_PENALTY]
-        best = int((np.stack(gains, axis=1) - np.array(penalties)[:, None]).argmax())
+        bases = np.stack(lines)[..., None]
+        fits = [_fits(bases ** np.arange(terms), first, totals) for terms in (2, 3)]
+        gains = np.stack([fits[0][0], fits[1][0] - _DEGREE_PENALTY]) - penalties
+        best = int(gains.T.argmax())
         chance = fits[best % 2][1][best // 2]
     return totals * chance / first.sum(), totals * (1 - chance) / second.sum()
