@@ -55,7 +55,7 @@ def likelihood_ratio(a: Floats, b: Floats, n: int, m: int, epsilon: float, delta
     return np.where(violated, value, 0.0)
 
 
-def single_ratio(a: int, b: int, n: int, m: int, epsilon: float, delta: float) -> float:
+def single_ratio(a: float, b: float, n: int, m: int, epsilon: float, delta: float) -> float:
     """The statistic W of one outcome: the same numbers as of an array, in a twentieth of the time.
 
     Example:
