@@ -21,10 +21,10 @@ Written by `{command}`.
 Intervals are Clopper and Pearson's. A wrong mechanism is audited sequentially, within the runs on
 each side that its row states, and its row fails where fewer than 95 % of the audits refute it;
 *runs* is the median that they took. A right one is audited with the runs given, and an audit
-refutes it with a chance of 5 % at most. *bound* is the median lower bound on ε; where an audit stops
-at a refutation, it is little above the claim. The true ε is that of the attacked pair at the claim's δ;
-where a ≤ stands before it, the pair's own may be less, and a bound between the two is not counted
-as above it. Exact rows rest on no samples.
+refutes it with a chance of 5 % at most. *bound* is the median lower bound on ε; where an audit
+stops at a refutation, it is little above the claim. The true ε is that of the attacked pair at the
+claim's δ; where a ≤ stands before it, the pair's own may be less, and a bound between the two is
+not counted as above it. Exact rows rest on no samples.
 """
 
 
