@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from . import (
     additive,
+    answers,
     gaussian,
     local,
     papers,
@@ -31,6 +32,7 @@ ENTRIES = (
     *randomness.WRONG,
     *published.WRONG,
     *training.WRONG,
+    *answers.WRONG,
     *additive.RIGHT,
     *gaussian.RIGHT,
     *selection.RIGHT,
@@ -40,6 +42,7 @@ ENTRIES = (
     *papers.RIGHT,
     *published.RIGHT,
     *training.RIGHT,
+    *answers.RIGHT,
 )
 
 __all__ = ["ENTRIES", "FLOATS"]

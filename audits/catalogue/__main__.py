@@ -1,21 +1,21 @@
-"""``python -m audits.catalogue``: the table of all rows."""
+"""``python -m audits.catalogue``: the table of all rows, and what it says of the auditors."""
 
 from __future__ import annotations
 
 import argparse
 import json
 import sys
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 from dpaudit.errors import DpAuditError
 
 from . import ENTRIES, FLOATS
-from .measuring import Row, false_alarms, run_catalogue
+from .measuring import Row, run_catalogue
 from .measuring_floats import FloatRow, run_floats
-
-
-def _number(value: float) -> str:
-    return "∞" if value == float("inf") else f"{value:.4g}"
+from .page import markdown, number
+from .summary import Summary
 
 
 def _line(row: Row) -> str:
@@ -23,8 +23,8 @@ def _line(row: Row) -> str:
     cells = (
         f"{entry.name:<58}",
         f"{entry.claim.epsilon:>7.4g}",
-        f"{_number(entry.true_epsilon):>7}",
-        f"{_number(row.epsilon_lower):>7}",
+        f"{number(entry.true_epsilon):>7}",
+        f"{number(row.epsilon_lower):>7}",
         f"{row.verdict:<18}",
         f"{row.runs:>7}/{entry.runs:<7}",
         f"{row.seconds:>7.2f} s",
@@ -44,39 +44,74 @@ def _progress(row: Row) -> None:
     sys.stdout.flush()
 
 
-def main(arguments: list[str] | None = None) -> int:
-    """Run the catalogue; 0 if every row is as it should be, 1 if not, 3 for wrong input."""
+def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m audits.catalogue", description=__doc__)
     parser.add_argument("--seeds", type=int, default=1, help="audits of each row")
     parser.add_argument("--seed", type=int, default=0, help="the first seed")
     parser.add_argument("--runs", type=int, help="at most so many runs an audit")
+    parser.add_argument("--right-seeds", type=int, help="audits of each right row")
+    parser.add_argument("--right-runs", type=int, help="at most so many runs an audit of these")
+    parser.add_argument("--workers", type=int, default=1, help="processes at the same time")
     parser.add_argument("--only", default="", help="rows whose name contains this text")
     parser.add_argument("--json", type=Path, help="also write the table to this file")
-    given = parser.parse_args(arguments)
+    parser.add_argument("--markdown", type=Path, help="also write it to this file, as a page")
+    return parser
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Run the catalogue; 0 if every row is as it should be, 1 if not, 3 for wrong input."""
+    given = _parser().parse_args(arguments)
     chosen = [entry for entry in ENTRIES if given.only in entry.name]
-    show = sys.stdout.write
     try:
         rows = run_catalogue(
-            chosen, seed=given.seed, seeds=given.seeds, runs=given.runs, progress=_progress
+            chosen,
+            seed=given.seed,
+            seeds=given.seeds,
+            runs=given.runs,
+            right_seeds=given.right_seeds,
+            right_runs=given.right_runs,
+            processes=given.workers,
+            progress=_progress,
         )
         floats = run_floats([f for f in FLOATS if given.only in f.name], draws=given.runs)
     except DpAuditError as error:
         sys.stderr.write(f"{error}\n")
         return 3
-    for row in floats:
-        show(_float_line(row))
-    refuted, audits = false_alarms(rows)
-    show(f"{refuted} of {audits} audits of right mechanisms refuted them\n")
-    sound = all([row.as_expected for row in rows] + [row.as_expected for row in floats])
+    summary = Summary.of(rows)
+    for line in (*map(_float_line, floats), *(f"{line}\n" for line in summary.lines)):
+        sys.stdout.write(line)
     if given.json is not None:
-        table = {
-            "rows": [row.to_dict() for row in rows],
-            "floats": [row.to_dict() for row in floats],
-            "false_alarms": {"refuted": refuted, "audits": audits},
-            "as_expected": sound,
-        }
-        given.json.write_text(json.dumps(table, ensure_ascii=False, indent=2) + "\n")
-    return 0 if sound else 1
+        table = json.dumps(_table(rows, floats, summary), ensure_ascii=False, indent=2)
+        given.json.write_text(table + "\n", encoding="utf-8")
+    if given.markdown is not None:
+        page = markdown(rows, floats, _command(given))
+        given.markdown.write_text(page, encoding="utf-8")
+    return 0 if _sound(rows, floats) else 1
+
+
+def _command(given: argparse.Namespace) -> str:
+    """What makes the same page."""
+    told = {name: value for name, value in vars(given).items() if name not in ("json", "workers")}
+    default = _parser().get_default
+    words = (
+        f"--{name.replace('_', '-')} {value}"
+        for name, value in told.items()
+        if value != default(name)
+    )
+    return " ".join(["python -m audits.catalogue", *words])
+
+
+def _sound(rows: Sequence[Row], floats: Sequence[FloatRow]) -> bool:
+    return all(row.as_expected for row in (*rows, *floats))
+
+
+def _table(rows: Sequence[Row], floats: Sequence[FloatRow], summary: Summary) -> dict[str, Any]:
+    return {
+        "rows": [row.to_dict() for row in rows],
+        "floats": [row.to_dict() for row in floats],
+        **summary.to_dict(),
+        "as_expected": _sound(rows, floats),
+    }
 
 
 if __name__ == "__main__":

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from functools import cache
+from functools import cache, partial
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -75,15 +75,16 @@ def sampled_plan(
 
 def curve_of(plan: Plan) -> Curve:
     """The privacy curve of a plan, computed when it is first asked for."""
+    return partial(_curve, plan)
 
-    @cache
-    def accountant() -> Curve:
-        return privacy_curve(plan)
 
-    def curve(epsilon: ArrayLike) -> NDArray[np.float64]:
-        return accountant()(epsilon)
+def _curve(plan: Plan, epsilon: ArrayLike) -> NDArray[np.float64]:
+    return _accountant(plan)(epsilon)
 
-    return curve
+
+@cache
+def _accountant(plan: Plan) -> Curve:
+    return privacy_curve(plan)
 
 
 @cache

@@ -33,10 +33,10 @@ class Entry(Checked):
         true_epsilon: of a wrong entry the true ε at the claim's δ for this pair, or what it tends
             to with more queries or larger data; of a right one what is proved.
         runs: the budget on each side, within which a wrong entry must be refuted.
-        release: ``release(data, size, rng)``, vectorised; None where only exact mode applies.
+        release: ``release(data, size, rng)``, vectorised.
         curve: the claimed δ(ε), where more is claimed than one point.
         score: of the attack; without one it is learned.
-        exact: proves or refutes the claim without samples.
+        exact: proves or refutes the claim without samples; in place of both.
         rho: claimed and true ρ, where the claim is one of zCDP.
         rare: whether the event is too rare for the few runs on which a sequential test lays out
             its bets, so that a pilot must choose it.
@@ -55,12 +55,14 @@ class Entry(Checked):
     exact: Callable[[], AuditRecord] | None = None
     rho: tuple[float, float] | None = None
     rare: bool = False
+    answer: Callable[[Any, np.random.Generator], Any] | None = None
+    limit: bool = False
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if (self.release is None) == (self.exact is None):
+        if sum(each is not None for each in (self.release, self.answer, self.exact)) != 1:
             raise InputError(
-                f"entry {self.name!r} needs a release or an exact audit, and not both."
+                f"entry {self.name!r} needs one of a release, an answer and an exact audit."
             )
         stated, true = self.rho or (self.claim.epsilon, self.true_epsilon)
         if self.right != (true <= stated * (1 + 1e-9)):

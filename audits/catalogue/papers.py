@@ -106,9 +106,9 @@ WRONG = (
 RIGHT = (
     Entry("public projection with Gaussian noise", True, APPROXIMATE, ROWS.tolist(),
           MOVED.tolist(), 1.0, 10_000, projected_with_noise, GaussianPair(1 / SIGMA).delta,
-          _PROJECTED),
+          _PROJECTED, limit=True),
     Entry("joint tree of features", True, APPROXIMATE, USERS, REPLACED, 1.0, 10_000, joint_tree,
-          GaussianPair(1 / SIGMA).delta, _JOINT),
+          GaussianPair(1 / SIGMA).delta, _JOINT, limit=True),
     Entry("federated Thompson sampling, sampled", True, claimed(FEDERATED), PRESENT, ABSENT,
-          claimed(FEDERATED).epsilon, 10_000, a_sample, curve_of(FEDERATED), _CANARY),
+          claimed(FEDERATED).epsilon, 10_000, a_sample, curve_of(FEDERATED), _CANARY, limit=True),
 )  # fmt: skip

@@ -114,9 +114,9 @@ WRONG = (
 
 RIGHT = (
     Entry("noisy max index", True, PURE, FLAT, STEEP, 1.0, 10_000,
-          noisy_max("laplace", value=False), None, INDEX),
+          noisy_max("laplace", value=False), None, INDEX, limit=True),
     Entry("exponential mechanism", True, PURE, FLAT, STEEP, 1.0, 10_000,
-          ExponentialMechanism(1.0).release_many, None, INDEX),
+          ExponentialMechanism(1.0).release_many, None, INDEX, limit=True),
     Entry("permute-and-flip", True, Claim(2.0), [0.0, 0.0], [1.0, -1.0], 2.0,
           exact=_permute_and_flip),
 )  # fmt: skip

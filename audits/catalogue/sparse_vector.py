@@ -86,16 +86,17 @@ WRONG = (
           [0.0] * 5, [1.0] * 4 + [0.0], math.inf, 60_000, sparse(2.0, 2.0, cutoff=1, values=True),
           None, FixedScore(_low_value), rare=True),
     Entry("sparse vector, Lee and Clifton, c = 5", False, PURE, queries(8, 5, 0.0),
-          queries(8, 5, 1.0), 31 / 4, 20_000, sparse(4.0, 4 / 3, cutoff=5), None, pattern(8)),
+          queries(8, 5, 1.0), 31 / 4, 20_000, sparse(4.0, 4 / 3, cutoff=5), None, pattern(8),
+          limit=True),
     Entry("sparse vector, Stoddard: no query noise", False, PURE, [0.0, 1.0], [1.0, 0.0], math.inf,
           5_000, sparse(2.0, 0.0), None, pattern(1)),
     Entry("sparse vector, Chen: no cutoff", False, PURE, [0.0] * 16, [1.0] * 8 + [-1.0] * 8, 4.0,
-          20_000, sparse(2.0, 2.0), None, pattern(8)),
+          20_000, sparse(2.0, 2.0), None, pattern(8), limit=True),
 )  # fmt: skip
 
 RIGHT = (
     Entry("sparse vector, Lyu's Algorithm 1", True, PURE, queries(4, 2, 0.0), queries(4, 2, 1.0),
-          1.0, 10_000, sparse(2.0, 8.0, cutoff=2), None, pattern(4)),
+          1.0, 10_000, sparse(2.0, 8.0, cutoff=2), None, pattern(4), limit=True),
     Entry("sparse vector, Dwork and Roth", True, PURE, queries(4, 2, 0.0), queries(4, 2, 1.0), 1.0,
-          10_000, sparse(4.0, 8.0, cutoff=2, refresh=True), None, pattern(4)),
+          10_000, sparse(4.0, 8.0, cutoff=2, refresh=True), None, pattern(4), limit=True),
 )  # fmt: skip

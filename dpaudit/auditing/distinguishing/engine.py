@@ -32,10 +32,7 @@ from dpaudit.auditing.distinguishing.experiment import (
 )
 from dpaudit.auditing.distinguishing.feasibility import require_enough_runs
 from dpaudit.auditing.distinguishing.flagged import flagged
-from dpaudit.auditing.distinguishing.learned import (
-    Learner,
-    why_none_is_learned,
-)
+from dpaudit.auditing.distinguishing.learned import Learner, why_none_is_learned
 from dpaudit.auditing.distinguishing.nulls import (
     RARE_PILOT,
     RARE_SHARE,
@@ -50,7 +47,7 @@ from dpaudit.auditing.distinguishing.preflight import CHECK_RUNS, preflight
 from dpaudit.auditing.distinguishing.rates import RatesNull
 from dpaudit.auditing.distinguishing.scores import Score, score_outputs
 from dpaudit.auditing.distinguishing.vocabulary import Vocabulary, digests, forms, require_answers
-from dpaudit.auditing.evidence.events import choose_event
+from dpaudit.auditing.evidence.events import choose_event, pilot_size
 from dpaudit.auditing.evidence.types import Both, Event
 from dpaudit.auditing.execution import DEFAULTS, Execution, ExecutionFields
 from dpaudit.certificate import AuditRecord, Claim
@@ -156,6 +153,8 @@ def _audited(
             one_by_one = one_by_one or not batches_are_runs(experiment, runs)
         elif design.encodable and _types_differ(experiment):
             raise NotPlainError("the mechanism returned numbers of another type on either side.")
+        if design.encodable and pilot == 0:  # no pilot will show what else it may return
+            experiment.both(Chunk(Stage.CHECK, 4, 0, pilot_size(runs)))
     experiment = replace(experiment, one_by_one=one_by_one)
     require_enough_runs(
         design.claim,

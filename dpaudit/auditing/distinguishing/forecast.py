@@ -19,6 +19,7 @@ from dpaudit.auditing.distinguishing.scores import Score
 from dpaudit.auditing.evidence.bets import quantile_edges, tail_bets
 from dpaudit.auditing.evidence.eprocess import curve_points
 from dpaudit.auditing.evidence.events import choose_event, expected_lower_bound
+from dpaudit.auditing.evidence.joint import single_ratio
 from dpaudit.auditing.evidence.power import power
 from dpaudit.auditing.evidence.types import Both
 from dpaudit.mechanisms.pairs import Floats
@@ -100,23 +101,20 @@ class Forecast:
     def _power_of_pilot(self, sides: Both, drawn: int, rng: np.random.Generator) -> float:
         """The chance that the event is refuted that a pilot of so many runs a side chooses.
 
-        The rest of the sample gives its rates, whose own uncertainty counts as that of the test.
+        The rest of the sample gives its rates, which count as lucky by one standard error.
         """
         from scipy.special import ndtr
 
         mixed = [rng.permutation(side) for side in sides]
         pilot, rest = [side[:drawn] for side in mixed], [side[drawn:] for side in mixed]
-        delta, runs = self.design.claim.delta, self.runs
-        first, second = pilot
-        error = self.design.point_error
-        event = choose_event(first, second, delta, test_runs=runs, confidence=1 - error)
+        delta, runs, error = self.design.claim.delta, self.runs, self.design.point_error
+        event = choose_event(pilot[0], pilot[1], delta, test_runs=runs, confidence=1 - error)
         counts = event.count(*rest)
         p, q = counts.shrunk
-        odds = math.exp(self.design.claim.epsilon)
-        spread = math.sqrt(p * (1 - p) + odds * odds * q * (1 - q))
-        margin = _normal_quantile(error) * spread / math.sqrt(runs)
-        known = spread * math.sqrt(1 / runs + 1 / min(counts.runs, counts.other_runs))
-        return float(ndtr((p - odds * q - delta - margin) / known))
+        # The root of the statistic is about normal with spread 1, also where hits are few.
+        ratio = single_ratio(p * runs, q * runs, runs, runs, self.design.claim.epsilon, delta)
+        luck = math.sqrt(runs / min(counts.runs, counts.other_runs))
+        return float(ndtr(math.sqrt(2 * ratio) - luck - _normal_quantile(error)))
 
     def noise_by_bets(self, below: float | None) -> float | None:
         """The same for the e-process, if there was one and it is less than ``below``."""

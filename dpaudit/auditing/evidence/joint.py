@@ -55,18 +55,18 @@ def likelihood_ratio(a: Floats, b: Floats, n: int, m: int, epsilon: float, delta
     return np.where(violated, value, 0.0)
 
 
-def single_ratio(counts: PairCounts, epsilon: float, delta: float) -> float:
+def single_ratio(a: float, b: float, n: int, m: int, epsilon: float, delta: float) -> float:
     """The statistic W of one outcome: the same numbers as of an array, in a twentieth of the time.
 
     Example:
         >>> whole = likelihood_ratio(np.array([9.0]), np.array([2.0]), 12, 15, 0.5, 0.01)
-        >>> single_ratio(PairCounts(9, 12, 2, 15), 0.5, 0.01) == whole.item()
+        >>> single_ratio(9, 2, 12, 15, 0.5, 0.01) == whole.item()
         True
     """
     from scipy.special import rel_entr
 
-    k, n, m = math.exp(epsilon), counts.runs, counts.other_runs
-    p_hat, q_hat = counts.hits / n, counts.other_hits / m
+    k = math.exp(epsilon)
+    p_hat, q_hat = a / n, b / m
     if not p_hat > k * q_hat + delta:
         return 0.0
     low, high = q_hat, (p_hat - delta) / k
@@ -74,8 +74,8 @@ def single_ratio(counts: PairCounts, epsilon: float, delta: float) -> float:
     for _ in range(48):
         p = k * q + delta
         if not (0 < p < 1 and 0 < q < 1):  # a division by 0, which arrays take as infinite
-            a, b = np.array([float(counts.hits)]), np.array([float(counts.other_hits)])
-            return float(likelihood_ratio(a, b, n, m, epsilon, delta)[0])
+            counts = np.array([float(a)]), np.array([float(b)])
+            return float(likelihood_ratio(*counts, n, m, epsilon, delta)[0])
         slope = k * n * (p_hat - p) / (p * (1 - p)) + m * (q_hat - q) / (q * (1 - q))
         low, high = (q, high) if slope > 0 else (low, q)
         q = (low + high) / 2
@@ -148,10 +148,11 @@ def joint_p_value(
     non_negative(epsilon=epsilon)
     probability(delta=delta)
     open_fraction(nuisance_error=nuisance_error)
-    level = single_ratio(counts, epsilon, delta) * (1 - _TIE)
+    n, m = counts.runs, counts.other_runs
+    level = single_ratio(counts.hits, counts.other_hits, n, m, epsilon, delta) * (1 - _TIE)
     if level <= 0:
         return 1.0
-    region = likelihood_region(counts.runs, counts.other_runs, epsilon, delta, level)
+    region = likelihood_region(n, m, epsilon, delta, level)
     box = Box.around(counts, nuisance_error)
     return min(1.0, null_supremum(region, epsilon, delta, box) + nuisance_error)
 
@@ -180,14 +181,17 @@ def _largest_refuted(counts: PairCounts, delta: float, error: float) -> float:
     """The largest epsilon (rounded down) whose null is rejected at level ``error``."""
     from scipy.special import ndtri
 
+    n, m = counts.runs, counts.other_runs
     level = max(float(ndtri(error)) ** 2 / 2, 0.01)
-    if single_ratio(counts, 0.0, delta) < level:
+
+    def statistic(epsilon: float) -> float:
+        return single_ratio(counts.hits, counts.other_hits, n, m, epsilon, delta)
+
+    if statistic(0.0) < level:
         return 0.0
     # T(a, b): the lower end, so that the observed outcome itself is in the region.
-    order = _bisect(lambda epsilon: single_ratio(counts, epsilon, delta) >= level, 0.0, 1.0, 1e-12)
-    region = _cached(
-        likelihood_region(counts.runs, counts.other_runs, order, delta, level * (1 - _TIE))
-    )
+    order = _bisect(lambda epsilon: statistic(epsilon) >= level, 0.0, 1.0, 1e-12)
+    region = _cached(likelihood_region(n, m, order, delta, level * (1 - _TIE)))
     nuisance_error = error / 1000
     box = Box.around(counts, nuisance_error)
 

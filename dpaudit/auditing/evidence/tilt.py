@@ -19,18 +19,22 @@ _CLIPS = (0.0, 0.01, 0.03, 0.06, 0.1, 0.15, 0.2, 0.25, 0.3, 0.35, 0.4, 0.45)
 _DEGREE_PENALTY, _CLIP_PENALTY = 2.0, 3.0
 
 
-def _fit(features: Floats, hits: Floats, totals: Floats) -> tuple[float, Floats]:
-    """Log likelihood and fitted probabilities of a logistic regression with a slight ridge."""
-    weights = np.zeros(features.shape[1])
-    ridge = 1e-3 * np.eye(weights.size)
+def _fits(features: Floats, hits: Floats, totals: Floats) -> tuple[Floats, Floats]:
+    """Of models (models, cells, terms): log likelihoods and fitted chances, with a slight ridge."""
+    weights, across = np.zeros(features.shape[::2]), features.swapaxes(1, 2)
+
+    def logits() -> Floats:
+        return np.clip((features @ weights[..., None])[..., 0], -30, 30)
+
     for _ in range(12):
-        chance = 1.0 / (1.0 + np.exp(-np.clip(features @ weights, -30, 30)))
-        slope = features.T @ (hits - totals * chance) - ridge @ weights
-        curvature = (features.T * (totals * chance * (1 - chance))) @ features + ridge
-        weights = np.clip(weights + np.linalg.solve(curvature, slope), -30, 30)
-    logits = np.clip(features @ weights, -30, 30)
-    likelihood = float((hits * logits - totals * np.logaddexp(0.0, logits)).sum())
-    return likelihood, 1.0 / (1.0 + np.exp(-logits))
+        chance = 1.0 / (1.0 + np.exp(-logits()))
+        slope = across @ (hits - totals * chance)[..., None] - 1e-3 * weights[..., None]
+        curvature = (across * (totals * chance * (1 - chance))[:, None]) @ features
+        curvature += 1e-3 * np.eye(features.shape[2])
+        weights = np.clip(weights + np.linalg.solve(curvature, slope)[..., 0], -30, 30)
+    odds = logits()
+    likelihoods = (hits * odds - totals * np.logaddexp(0.0, odds)).sum(axis=1)
+    return likelihoods, 1.0 / (1.0 + np.exp(-odds))
 
 
 def smoothed_rates(values: Floats, first: Floats, second: Floats) -> tuple[Floats, Floats]:
@@ -50,21 +54,20 @@ def smoothed_rates(values: Floats, first: Floats, second: Floats) -> tuple[Float
     if inside.size == 0:
         return first / first.sum(), second / second.sum()
     finite = np.clip(values, inside[0], inside[-1])
-    best, chance = -np.inf, np.full(values.size, first.sum() / totals.sum())
+    lines, penalties = list[Floats](), list[float]()
     for clip in _CLIPS:
         kept = finite[(ranks >= clip) & (ranks <= 1 - clip)]
-        if kept.size < 2:
+        if kept.size < 2 or (half_width := kept[-1] / 4 - kept[0] / 4) == 0:
             continue
         # Halved first, as the sum of two large scores could overflow.
         line = np.clip(finite, kept[0], kept[-1]) / 2 - (kept[0] / 4 + kept[-1] / 4)
-        half_width = kept[-1] / 4 - kept[0] / 4
-        if half_width == 0:
-            continue
-        line /= half_width
-        for degree in (1, 2):
-            features = line[:, None] ** np.arange(degree + 1)
-            likelihood, fitted = _fit(features, first, totals)
-            penalty = _DEGREE_PENALTY * degree + (_CLIP_PENALTY if clip else 0.0)
-            if likelihood - penalty > best:
-                best, chance = likelihood - penalty, fitted
+        lines.append(line / half_width)
+        penalties.append(_CLIP_PENALTY if clip else 0.0)
+    chance = np.full(values.size, first.sum() / totals.sum())
+    if lines:
+        bases = np.stack(lines)[..., None]
+        fits = [_fits(bases ** np.arange(terms), first, totals) for terms in (2, 3)]
+        gains = np.stack([fits[0][0], fits[1][0] - _DEGREE_PENALTY]) - penalties
+        best = int(gains.T.argmax())
+        chance = fits[best % 2][1][best // 2]
     return totals * chance / first.sum(), totals * (1 - chance) / second.sum()

@@ -8,7 +8,7 @@ import pytest
 from scipy.stats import binom
 
 from audits.catalogue.entry import Entry
-from audits.catalogue.measuring import Row, audit_entry, false_alarms, run_catalogue
+from audits.catalogue.measuring import Audit, Row, audit_entry, run_catalogue
 from dpaudit import AuditPair, Claim, InputError, Laplace, RandomizedResponse
 from dpaudit.auditing.subjects.exact import audit_exact
 
@@ -31,9 +31,11 @@ def row(entry, refuted, audits):
     return Row(entry, refuted, audits, 100, 0.1, 0.5)
 
 
-def test_wrong_entries_are_to_be_refuted_in_every_audit():
+def test_wrong_entries_are_to_be_refuted_in_95_percent_of_audits():
     assert row(WRONG, 3, 3).as_expected
     assert not row(WRONG, 2, 3).as_expected
+    assert row(WRONG, 57, 60).as_expected
+    assert not row(WRONG, 56, 60).as_expected
 
 
 def test_right_entries_may_be_refuted_at_the_error_rate():
@@ -56,12 +58,40 @@ def test_a_table_counts_every_audit():
     assert [each.audits for each in rows] == [2, 2, 1]
     assert told == list(rows)
     assert all(each.as_expected for each in rows)
-    assert false_alarms(rows) == (rows[0].refuted, 2)
     assert rows[1].verdict == "refuted 2 of 2"
     assert rows[2].verdict == "not refuted"
     assert rows[2].runs == 0
     with pytest.raises(InputError, match="seeds is 0"):
         run_catalogue([SOUND], seeds=0)
+
+
+def test_right_entries_may_have_audits_of_their_own():
+    sound, wrong = run_catalogue([SOUND, WRONG], seeds=1, right_seeds=3, right_runs=50)
+    assert (sound.audits, sound.runs) == (3, 50)
+    assert wrong.audits == 1
+    assert wrong.runs > 50
+
+
+@pytest.mark.processes
+def test_processes_give_the_same_table():
+    entries = [WRONG, EXACT]
+    one, two = (run_catalogue(entries, seeds=2, processes=number) for number in (1, 2))
+    assert [replace(each, seconds=0.0) for each in one] == [
+        replace(each, seconds=0.0) for each in two
+    ]
+
+
+def test_answers_of_any_kind_are_drawn_one_by_one():
+    told = replace(WRONG, release=None, answer=lambda data, rng: f"{data} {rng.integers(9)}")
+    record = audit_entry(told, 0)
+    assert record.refuted
+    assert "numbers in output" in record.event
+
+
+def test_bounds_above_the_truth_are_counted():
+    bounds = (0.5, 1.0, 1.0 + 1e-12, 1.1)
+    made = Row.of(SOUND, [Audit(False, 400, bound, 0.1) for bound in bounds])
+    assert (made.above, made.audits, made.runs) == (1, 4, 400)
 
 
 def test_a_row_is_strict_json():

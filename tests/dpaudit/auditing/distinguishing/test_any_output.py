@@ -254,6 +254,18 @@ def test_wrong_code_is_refuted_by_an_event_that_can_be_read(wrong, event):
     assert "secret" not in record.event
 
 
+@pytest.mark.parametrize("seed", range(3))
+def test_what_is_seldom_returned_is_found_without_a_pilot_too(seed):
+    def seldom(data, rng):
+        if data[0] and rng.random() < 0.03:
+            raise ValueError("bad row")
+        return rng.laplace()
+
+    record = audit(seldom, stop_early=True, seed=seed)
+    assert record.refuted
+    assert record.runs < RUNS
+
+
 @pytest.mark.processes
 def test_forms_come_from_other_processes():
     def rarely_fails(data, rng):
