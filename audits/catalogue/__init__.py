@@ -15,6 +15,7 @@ from . import (
     randomness,
     selection,
     sparse_vector,
+    standard,
     training,
     tree,
 )
@@ -31,6 +32,7 @@ ENTRIES = (
     *randomness.WRONG,
     *published.WRONG,
     *training.WRONG,
+    *standard.WRONG,
     *additive.RIGHT,
     *gaussian.RIGHT,
     *selection.RIGHT,
@@ -40,6 +42,7 @@ ENTRIES = (
     *papers.RIGHT,
     *published.RIGHT,
     *training.RIGHT,
+    *standard.RIGHT,
 )
 
 __all__ = ["ENTRIES", "FLOATS"]

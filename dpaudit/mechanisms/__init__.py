@@ -17,6 +17,7 @@ from dpaudit.mechanisms.exact import ExactSource
 from dpaudit.mechanisms.exponential import ExponentialMechanism
 from dpaudit.mechanisms.gaussian import Gaussian
 from dpaudit.mechanisms.laplace import Laplace
+from dpaudit.mechanisms.noisy_max import NoisyMax, PermuteAndFlip
 from dpaudit.mechanisms.opaque import Opaque
 from dpaudit.mechanisms.pairs import (
     DominatingPair,
@@ -49,8 +50,10 @@ __all__ = [
     "Laplace",
     "LaplacePair",
     "Mechanism",
+    "NoisyMax",
     "Norm",
     "Opaque",
+    "PermuteAndFlip",
     "PureBlackBox",
     "RandomizedResponse",
     "Released",

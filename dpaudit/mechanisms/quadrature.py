@@ -1,0 +1,39 @@
+"""Nodes and weights for integrals over noise whose density has corners."""
+
+from __future__ import annotations
+
+import math
+from functools import cache
+from itertools import pairwise
+
+import numpy as np
+
+from dpaudit.mechanisms.pairs import Floats
+
+_NODES = 24
+_WIDTH = 2.0
+
+
+def panels(low: float, high: float, corners: Floats) -> tuple[Floats, Floats]:
+    """Gauss–Legendre nodes and weights on [low, high], between whose corners all is smooth.
+
+    Args:
+        low: where the integral begins.
+        high: where it ends.
+        corners: places, of any order; 0 is one too.
+    """
+    inside = corners[(corners > low) & (corners < high)]
+    ends = np.unique(np.concatenate([[low, 0.0, high], inside]))
+    cuts = [np.linspace(a, b, 1 + math.ceil((b - a) / _WIDTH))[:-1] for a, b in pairwise(ends)]
+    starts = np.concatenate(cuts)
+    widths = np.diff(np.append(starts, high))
+    nodes, weights = _unit()
+    places = starts[:, None] + widths[:, None] * nodes
+    return places.ravel(), (widths[:, None] * weights).ravel()
+
+
+@cache
+def _unit() -> tuple[Floats, Floats]:
+    """Nodes and weights on [0, 1]."""
+    nodes, weights = np.polynomial.legendre.leggauss(_NODES)
+    return (nodes + 1) / 2, weights / 2
