@@ -7,7 +7,7 @@ from typing import Any
 from dpaudit import AuditPair, Claim
 from dpaudit.auditing.subjects.exact import FiniteMechanism, audit_exact
 from dpaudit.certificate import AuditRecord
-from dpaudit.mechanisms import NoisyMax, PermuteAndFlip
+from dpaudit.mechanisms import NoisyMax, PermuteAndFlip, SparseVector
 
 from .claims import PURE
 from .entry import Entry
@@ -33,15 +33,25 @@ def _row(
 
 
 EQUAL, APART, RISEN = [0.0, 0.0], [1.0, -1.0], [1.0, 0.0]
+FAR, FARTHER = [-9.0, 9.0], [-10.0, 10.0]
+LOW, HIGH = [0.0] * 5 + [1.0] * 3, [1.0] * 5 + [0.0] * 3
+UP = [1.0] * 8
 
 _ROWS = (
     _row("permute-and-flip, declared", PermuteAndFlip(1.0), EQUAL, APART, 1.0),
     _row("permute-and-flip, monotonic", PermuteAndFlip(1.0, monotonic=True), EQUAL, RISEN, 1.0),
     _row("permute-and-flip, half the noise for utilities that are not monotonic",
          PermuteAndFlip(1.0, monotonic=True), EQUAL, APART, 2.0),
-    _row("noisy max, Laplace noise, declared", NoisyMax(1.0), [-9.0, 9.0], [-10.0, 10.0], 1.0),
+    _row("noisy max, Laplace noise, declared", NoisyMax(1.0), FAR, FARTHER, 1.0),
     _row("noisy max, Lap(1/ε) for queries that are not monotonic", NoisyMax(1.0, monotonic=True),
-         [-9.0, 9.0], [-10.0, 10.0], 2.0),
+         FAR, FARTHER, 2.0),
+    _row("sparse vector, declared", SparseVector(0.0, 0.5, 0.5, cutoff=3), LOW, HIGH, 1.0),
+    _row("sparse vector, monotonic", SparseVector(0.0, 0.5, 0.5, cutoff=3, monotonic=True), LOW,
+         UP, 1.0),
+    _row("sparse vector, query noise of a cutoff of 1", SparseVector(0.0, 0.5, 1.5, cutoff=3), LOW,
+         HIGH, 2.0),
+    _row("sparse vector, half the query noise for queries that are not monotonic",
+         SparseVector(0.0, 0.5, 0.5, cutoff=3, monotonic=True), LOW, HIGH, 1.5),
 )  # fmt: skip
 
 WRONG = tuple(row for row in _ROWS if not row.right)

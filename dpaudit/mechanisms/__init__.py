@@ -27,6 +27,7 @@ from dpaudit.mechanisms.pairs import (
     approximate_pair,
 )
 from dpaudit.mechanisms.randomized_response import RandomizedResponse
+from dpaudit.mechanisms.sparse_vector import SparseVector
 from dpaudit.mechanisms.tails import Tails
 
 __all__ = [
@@ -57,6 +58,7 @@ __all__ = [
     "PureBlackBox",
     "RandomizedResponse",
     "Released",
+    "SparseVector",
     "SquareRootToeplitz",
     "Tails",
     "approximate_pair",

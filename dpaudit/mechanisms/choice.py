@@ -56,9 +56,7 @@ class Choice(Mechanism):
 
     def distance(self, one: NDArray[Any], other: NDArray[Any]) -> float:
         """How far the utilities move, in units of Δ: 1 where they move as much as they may."""
-        if one.shape != other.shape:
-            return math.inf
-        return float(np.abs(one - other).max(initial=0.0)) / self.utility_sensitivity
+        return largest_move(one, other, self.utility_sensitivity, monotonic=self.span == 1)
 
     # -- release ---------------------------------------------------------------------------------
 
@@ -134,6 +132,23 @@ class Choice(Mechanism):
 
     def _of_value(self, value: ArrayLike) -> Floats:
         return self.log_masses(self.exponents(self.prepare(value)))
+
+
+def largest_move(one: NDArray[Any], other: NDArray[Any], unit: float, *, monotonic: bool) -> float:
+    """The largest change of an entry, in ``unit``; infinite between values that are no neighbours.
+
+    Args:
+        one: a vector.
+        other: another; of another shape it is no neighbour.
+        unit: the most by which an entry may change.
+        monotonic: whether entries that change in both directions make it none either.
+    """
+    if one.shape != other.shape:
+        return math.inf
+    moved = one.astype(np.float64) - other
+    if monotonic and moved.min(initial=0.0) < 0 < moved.max(initial=0.0):
+        return math.inf
+    return float(np.abs(moved).max(initial=0.0)) / unit
 
 
 def by_rejection(source: ExactSource) -> Callable[[int, Decay], int]:

@@ -80,14 +80,6 @@ class _NoisyChoice(Choice):
         one_up = ([0.0, 0.0], [0.0, high], "one of two equal candidates that rises")
         return (one_up,) if self.monotonic else super().worst_pairs()
 
-    def distance(self, one: NDArray[Any], other: NDArray[Any]) -> float:
-        """As of any choice; infinite where utilities that are declared monotonic are not."""
-        if self.monotonic and one.shape == other.shape:
-            moved = np.sign(one.astype(np.float64) - other)
-            if moved.min(initial=0.0) < 0 < moved.max(initial=0.0):
-                return math.inf
-        return super().distance(one, other)
-
 
 @dataclass(frozen=True)
 class PermuteAndFlip(_NoisyChoice):

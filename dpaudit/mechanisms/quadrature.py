@@ -11,20 +11,20 @@ import numpy as np
 from dpaudit.mechanisms.pairs import Floats
 
 _NODES = 24
-_WIDTH = 2.0
 
 
-def panels(low: float, high: float, corners: Floats) -> tuple[Floats, Floats]:
+def panels(low: float, high: float, corners: Floats, width: float = 2.0) -> tuple[Floats, Floats]:
     """Gauss–Legendre nodes and weights on [low, high], between whose corners all is smooth.
 
     Args:
         low: where the integral begins.
         high: where it ends.
         corners: places, of any order; 0 is one too.
+        width: of a panel, at most.
     """
     inside = corners[(corners > low) & (corners < high)]
     ends = np.unique(np.concatenate([[low, 0.0, high], inside]))
-    cuts = [np.linspace(a, b, 1 + math.ceil((b - a) / _WIDTH))[:-1] for a, b in pairwise(ends)]
+    cuts = [np.linspace(a, b, 1 + math.ceil((b - a) / width))[:-1] for a, b in pairwise(ends)]
     starts = np.concatenate(cuts)
     widths = np.diff(np.append(starts, high))
     nodes, weights = _unit()

@@ -158,7 +158,8 @@ def _values(span: float, count: int, cells: int) -> tuple[Floats, Floats, Floats
     if span == 0:
         return np.zeros(1), np.zeros(1), np.zeros(1)
     step = span / cells
-    x: Floats = np.arange(math.ceil(_reach(span, count) / step) + 2) * step
+    places = np.arange(math.ceil(_reach(span, count) / step) + 2)
+    x = np.asarray(places * step, dtype=np.float64)
     low, high = np.zeros(x.size), np.zeros(x.size)
     for _ in range(count):
         low, high = _once_more(low, high, x, cells)

@@ -1,0 +1,262 @@
+"""The sparse vector technique: which queries are above a threshold, until some are."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Hashable
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from dpaudit import validate
+from dpaudit.errors import InputError, UnsupportedError
+from dpaudit.fields import Count, Finite, NonNegative, Positive
+from dpaudit.mechanisms.base import Mechanism, Norm, changes
+from dpaudit.mechanisms.choice import largest_move
+from dpaudit.mechanisms.exact import ExactSource, on_grid, widened
+from dpaudit.mechanisms.pairs import DominatingPair, Floats, LaplaceBound, costless_pair
+from dpaudit.mechanisms.quadrature import panels
+from dpaudit.mechanisms.rounding import round_down, round_up
+from dpaudit.mechanisms.tails import Tails, choice_tails
+
+_FAR = 40.0
+_MOST_TRANSCRIPTS = 4096
+_SHARPEST = 1e-3
+"""Scale of the queries' noise in that of the threshold, below which integrals are not computed."""
+_FARTHEST = 2.0**60
+
+
+@dataclass(frozen=True)
+class SparseVector(Mechanism):
+    """Says of each query whether it is above a threshold, and halts after ``cutoff`` that are.
+
+    Lyu, Su and Li 2017, Algorithm 7: noise of scale Δ/ε₁ on the threshold, drawn once, and of
+    2cΔ/ε₂ on each query (cΔ/ε₂ if monotonic). With a cutoff of 1 and ε₁ = ε₂ it is AboveThreshold
+    (Dwork and Roth 2014, Algorithm 1); as many uses as ``count`` says are their Algorithm 2, which
+    draws the threshold anew after each answer above and composes better for large cutoffs.
+
+    The private value is the vector of all answers to queries; the release has, for each of them, 1
+    if it is above, 0 if below and −1 if it came after the end. With ``epsilon_answers`` it has two
+    columns, the second with an answer, of noise cΔ/ε₃ of its own, for each that is above, else 0.
+
+    Attributes:
+        threshold: T, a public number.
+        epsilon_threshold: ε₁.
+        epsilon_queries: ε₂.
+        epsilon_answers: ε₃, or 0 for no numeric answers.
+        cutoff: c, of how many queries it may say that they are above.
+        query_sensitivity: Δ, the most by which any one query differs between neighbours.
+        monotonic: whether one unit moves all queries in the same direction, if at all.
+    """
+
+    kind: ClassVar[str] = "sparse-vector"
+    norm: ClassVar[Norm] = Norm.CHANGE
+    threshold: Finite
+    epsilon_threshold: Positive
+    epsilon_queries: Positive
+    epsilon_answers: NonNegative = 0.0
+    cutoff: Count = 1
+    query_sensitivity: Positive = 1.0
+    monotonic: bool = False
+
+    @classmethod
+    def calibrated(cls, *, epsilon: float, threshold: float, **facts: Any) -> Self:
+        """ε divided as 1 : (2c)^⅔, or c^⅔ if monotonic (Lyu, Su and Li 2017, Section 4.2).
+
+        Args:
+            epsilon: ε₁ + ε₂, at least.
+            threshold: T.
+            **facts: other fields.
+
+        Raises:
+            InputError: if a field is invalid.
+        """
+        unsplit = cls(threshold, epsilon, epsilon, **facts)
+        share = 1 / (1 + (unsplit._moves * unsplit.cutoff) ** (2 / 3))
+        first = epsilon * share
+        return cls(threshold, first, round_down(Fraction(epsilon) - Fraction(first)), **facts)
+
+    # -- privacy ---------------------------------------------------------------------------------
+
+    def pair(self, sensitivity: float) -> DominatingPair:
+        """The Laplace law of ratio ε₁ + ε₂ + ε₃, which bounds whatever pays ε in small steps.
+
+        For queries that move by tΔ it is t(ε₁ + ε₂ + ε₃)-private (Lyu, Su and Li 2017, Theorems 4
+        and 5), for all t: :class:`~dpaudit.mechanisms.pairs.LaplaceBound`.
+
+        Raises:
+            InputError: if the sensitivity, 1 where the queries change at all, is not 0 or 1.
+        """
+        if not changes(sensitivity, self.kind):
+            return costless_pair()
+        parts = self.epsilon_threshold, self.epsilon_queries, self.epsilon_answers
+        return LaplaceBound(sum(map(Fraction, parts), Fraction(0)))
+
+    @property
+    def is_tight(self) -> bool:
+        """No; several theorems are known only as bounds."""
+        return False
+
+    def strength(self, sensitivity: float) -> tuple[Hashable, Fraction | float]:
+        """ε: the pair is a post-processing of any with a larger one."""
+        return (), self.pair(sensitivity).pure_epsilon
+
+    def worst_pairs(self) -> tuple[tuple[list[float], list[float], str], ...]:
+        """Queries at the threshold that move towards those above it, which move down."""
+        low, high = self.threshold, self.threshold + self.query_sensitivity
+        few = min(self.cutoff, 4)
+        after = high if self.monotonic else low
+        pair = ([low] * 4 + [high] * few, [high] * 4 + [after] * few)
+        return ((*pair, "queries around the threshold"),)
+
+    def distance(self, one: NDArray[Any], other: NDArray[Any]) -> float:
+        """How far the queries move, in units of Δ; infinite where monotonic ones are not."""
+        return largest_move(one, other, self.query_sensitivity, monotonic=self.monotonic)
+
+    # -- release ---------------------------------------------------------------------------------
+
+    def prepare(self, value: ArrayLike) -> NDArray[Any]:
+        """A vector of answers."""
+        queries = validate.real_array(value=value)
+        if queries.ndim != 1 or queries.size == 0:
+            raise InputError("value must be a vector, with the answer to each query.")
+        return queries
+
+    def sample(self, values: NDArray[Any], rng: np.random.Generator) -> NDArray[Any]:
+        """One run over each vector."""
+        first, second, third = self._scales
+        drift = rng.laplace(scale=first, size=(*values.shape[:-1], 1))
+        above = values + rng.laplace(scale=second, size=values.shape) >= self.threshold + drift
+        answers = values + rng.laplace(scale=third, size=values.shape) if third else None
+        return self._transcript(above, answers)
+
+    def sample_exactly(
+        self, values: NDArray[Any], sensitivity: float, source: ExactSource
+    ) -> NDArray[Any]:
+        """The same on a grid γ, with noise that is (1 + 3γ/Δ) times as wide.
+
+        The proof needs no more of the noise than what a shift costs. Rounded queries move by
+        Δ/γ + 1 places at most, in steps of one, of which that past the median may cost as much
+        as two (:class:`~dpaudit.mechanisms.pairs.LaplaceBound`); 3 steps are paid for. Queries that
+        are farther from the threshold than 2^60 places count as that far.
+        """
+        scales = [scale for scale in self._scales if scale]
+        step = source.step(min(scales))
+        wide = [widened(scale, step, self.query_sensitivity, 3) for scale in scales]
+        with np.errstate(over="ignore"):
+            gaps = np.rint(values / step) - np.rint(self.threshold / step)
+        places = np.clip(gaps, -_FARTHEST, _FARTHEST).astype(np.int64)
+        drift = source.laplace(wide[0], (*values.shape[:-1], 1))
+        above = places + source.laplace(wide[1], values.shape) >= drift
+        answers = None
+        if self.epsilon_answers:
+            answers = on_grid(values, step, source.laplace(wide[2], values.shape))
+        return self._transcript(above, answers)
+
+    def require_exact(self, sensitivity: float, source: ExactSource) -> None:
+        """Refuse a grid too coarse for the noise."""
+        super().require_exact(sensitivity, source)
+        source.step(min(scale for scale in self._scales if scale))
+
+    def _transcript(self, above: NDArray[np.bool_], answers: Floats | None) -> Floats:
+        running = np.cumsum(above, axis=-1) - above < self.cutoff
+        flags = np.where(running, above.astype(np.float64), -1.0)
+        if answers is None:
+            return flags
+        return np.stack([flags, np.where(flags > 0, answers, 0.0)], axis=-1)
+
+    @property
+    def _moves(self) -> int:
+        """By how many Δ a query may move away from the threshold that is shifted."""
+        return 1 if self.monotonic else 2
+
+    @property
+    def _scales(self) -> tuple[float, float, float]:
+        """Of the noise of the threshold, of queries and of answers, rounded up; 0 for no answers.
+
+        Raises:
+            InputError: if no float is so large.
+        """
+        unit, cutoff = Fraction(self.query_sensitivity), self.cutoff
+        first = round_up(unit / Fraction(self.epsilon_threshold))
+        second = round_up(self._moves * cutoff * unit / Fraction(self.epsilon_queries))
+        answers = self.epsilon_answers
+        third = round_up(cutoff * unit / Fraction(answers)) if answers else 0.0
+        if math.inf in (first, second, third):
+            raise InputError(
+                "epsilon is too small for the sensitivity; no float is so large a scale, so it "
+                "must be larger."
+            )
+        return first, second, third
+
+    # -- law -------------------------------------------------------------------------------------
+
+    def log_density(self, outputs: ArrayLike, value: ArrayLike) -> Floats:
+        """Ln of the probability of the flags, and of the density of answers."""
+        queries, given = self.prepare(value), np.asarray(outputs, dtype=np.float64)
+        flags = given[..., 0] if self.epsilon_answers else given
+        distinct, which = np.unique(flags, axis=0, return_inverse=True)
+        density = self._log_masses(distinct, queries)[which.ravel()]
+        if self.epsilon_answers:
+            scale = self._scales[2]
+            noise = np.abs(given[..., 1] - queries) / scale + math.log(2 * scale)
+            density = density - np.where(flags > 0, noise, 0.0).sum(axis=-1)
+        return np.asarray(density, dtype=np.float64)
+
+    def tails(self, released: ArrayLike, value: NDArray[Any], rng: np.random.Generator) -> Tails:
+        """One choice among all transcripts of flags."""
+        flags = np.asarray(released, dtype=np.float64)
+        flags = flags[..., 0] if self.epsilon_answers else flags
+        every = self._transcripts(value.size)
+        chosen = np.flatnonzero((every == flags).all(axis=1))
+        if not chosen.size:
+            return Tails(np.zeros(1), np.zeros(1, dtype=bool), np.empty(0))
+        return choice_tails(np.exp(self._log_masses(every, value))[None], chosen, rng)
+
+    def probabilities(self, value: ArrayLike) -> tuple[float, ...]:
+        """Of all transcripts of flags.
+
+        Raises:
+            UnsupportedError: if there are more than 4096, or numeric answers.
+        """
+        if self.epsilon_answers:
+            return super().probabilities(value)  # type: ignore[return-value]  # raises
+        queries = self.prepare(value)
+        masses = np.exp(self._log_masses(self._transcripts(queries.size), queries))
+        return tuple(masses.tolist())
+
+    def _transcripts(self, size: int) -> Floats:
+        """All that may come out of so many queries, shape (number, size)."""
+        if size > math.log2(_MOST_TRANSCRIPTS):
+            raise UnsupportedError(
+                f"{size} queries have too many transcripts; enumeration takes at most 12 queries."
+            )
+        patterns = np.array(list(itertools.product([False, True], repeat=size)))
+        return np.unique(self._transcript(patterns, None), axis=0)
+
+    def _log_masses(self, flags: Floats, queries: Floats) -> Floats:
+        """Ln ∫ f(ρ) Π P[ν below ρ + T − q] Π P[ν above] dρ, minus infinity for what cannot be."""
+        from scipy.special import logsumexp
+
+        first, second, _ = self._scales
+        sharp = second / first
+        if sharp < _SHARPEST:
+            raise UnsupportedError("the queries' noise is too small beside that of the threshold.")
+        corners = (queries - self.threshold) / first
+        rho, weight = panels(-_FAR, _FAR, corners, min(2.0, 8 * sharp))
+        gaps = (rho[:, None] - corners) / sharp
+        below, above = _log_laplace(gaps), _log_laplace(-gaps)
+        log_weight = np.log(weight / 2) - np.abs(rho)
+        sums = (flags == 0).astype(float) @ below.T + (flags == 1).astype(float) @ above.T
+        masses: Floats = logsumexp(sums + log_weight, axis=1)
+        possible = (flags == self._transcript(flags == 1, None)).all(axis=1)
+        return np.where(possible, masses, -np.inf)
+
+
+def _log_laplace(x: Floats) -> Floats:
+    """Ln of the distribution function of Laplace noise of scale 1."""
+    return np.where(x < 0, x - math.log(2), np.log1p(-np.exp(-np.abs(x)) / 2))
