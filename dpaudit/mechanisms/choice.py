@@ -135,20 +135,20 @@ class Choice(Mechanism):
 
 
 def largest_move(one: NDArray[Any], other: NDArray[Any], unit: float, *, monotonic: bool) -> float:
-    """The largest change of an entry, in ``unit``; infinite between values that are no neighbours.
+    """The largest change of an entry, in ``unit``; infinite between vectors of different shape.
 
     Args:
         one: a vector.
-        other: another; of another shape it is no neighbour.
+        other: another.
         unit: the most by which an entry may change.
-        monotonic: whether entries that change in both directions make it none either.
+        monotonic: whether all change in one direction. Half the noise is made for what a rise and a
+            fall are together, which is the change of one entry where there is but one direction.
     """
     if one.shape != other.shape:
         return math.inf
     moved = one.astype(np.float64) - other
-    if monotonic and moved.min(initial=0.0) < 0 < moved.max(initial=0.0):
-        return math.inf
-    return float(np.abs(moved).max(initial=0.0)) / unit
+    rise, fall = float(moved.max(initial=0.0)), float(-moved.min(initial=0.0))
+    return (rise + fall if monotonic else max(rise, fall)) / unit
 
 
 def by_rejection(source: ExactSource) -> Callable[[int, Decay], int]:

@@ -114,7 +114,7 @@ class SparseVector(Mechanism):
         return ((*pair, "queries around the threshold"),)
 
     def distance(self, one: NDArray[Any], other: NDArray[Any]) -> float:
-        """How far the queries move, in units of Δ; infinite where monotonic ones are not."""
+        """How far the queries move, in units of Δ; above 1 where monotonic ones are not."""
         return largest_move(one, other, self.query_sensitivity, monotonic=self.monotonic)
 
     # -- release ---------------------------------------------------------------------------------

@@ -1,5 +1,6 @@
 import itertools
 import math
+from dataclasses import dataclass
 
 import numpy as np
 import pytest
@@ -8,7 +9,9 @@ from mechanism_conformance import MechanismConformance, PlainSource, grid_delta
 from scipy import integrate, stats
 from scipy.special import softmax
 
+from dpaudit import RunResult, Subject
 from dpaudit.accounting import guarantee
+from dpaudit.auditing.rehearsal.rehearse import rehearse
 from dpaudit.errors import InputError, UnsupportedError
 from dpaudit.mechanisms import NoisyMax, PermuteAndFlip
 
@@ -166,7 +169,7 @@ def test_laplace_noise_comes_near_its_epsilon():
 def test_monotonic_utilities_that_move_apart_are_no_neighbours():
     one, up, apart = np.zeros(3), np.array([1.0, 0.0, 0.5]), np.array([1.0, -1.0, 0.0])
     assert NoisyMax(1.0, monotonic=True).distance(one, up) == 1
-    assert NoisyMax(1.0, monotonic=True).distance(one, apart) == math.inf
+    assert NoisyMax(1.0, monotonic=True).distance(one, apart) == 2
     assert NoisyMax(1.0).distance(one, apart) == 1
     assert NoisyMax(1.0).distance(one, np.zeros(2)) == math.inf
 
@@ -189,3 +192,25 @@ def test_too_many_candidates_have_no_computed_law():
     assert PermuteAndFlip(1.0).release(np.zeros(501), np.random.default_rng(0)) < 501
     with pytest.raises(InputError, match="0 or 1"):
         PermuteAndFlip(1.0).pair(0.5)
+
+
+@dataclass(frozen=True)
+class Votes(Subject):
+    """The winner of a vote: a row counts for its candidate, or also against all others."""
+
+    against: bool = False
+
+    def plan(self):
+        return plan(use(NoisyMax(1.0, monotonic=True), at="winner"))
+
+    def run(self, rows, ledger, rng):
+        counts = np.array([sum(row == candidate for row in rows) for candidate in range(3)])
+        scores = counts - (len(rows) - counts) if self.against else counts
+        chosen = ledger.release(NoisyMax(1.0, monotonic=True), scores, at="winner")
+        return RunResult({"winner": chosen})
+
+
+@pytest.mark.parametrize("against", [False, True])
+def test_a_rehearsal_refuses_declared_monotonicity_that_is_false(against):
+    found = {each.rule for each in rehearse(Votes(against), [0, 1, 1, 2, 0]).findings}
+    assert ("sensitivity-understated" in found) == against
