@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 from dpaudit import AuditPair, Claim
 from dpaudit.auditing.subjects.exact import FiniteMechanism, audit_exact
 from dpaudit.certificate import AuditRecord
-from dpaudit.mechanisms import NoisyMax, PermuteAndFlip, SparseVector
+from dpaudit.mechanisms import (
+    NoisyMax,
+    PermuteAndFlip,
+    SparseVector,
+    SubsetSelection,
+    UnaryEncoding,
+)
 
 from .claims import PURE
 from .entry import Entry
@@ -36,6 +43,9 @@ EQUAL, APART, RISEN = [0.0, 0.0], [1.0, -1.0], [1.0, 0.0]
 FAR, FARTHER = [-9.0, 9.0], [-10.0, 10.0]
 LOW, HIGH = [0.0] * 5 + [1.0] * 3, [1.0] * 5 + [0.0] * 3
 UP = [1.0] * 8
+OPTIMISED = UnaryEncoding.calibrated(epsilon=1.0, k=4)
+SYMMETRIC = UnaryEncoding.calibrated(epsilon=1.0, k=4, symmetric=True)
+BIT = math.e / (math.e + 1)
 
 _ROWS = (
     _row("permute-and-flip, declared", PermuteAndFlip(1.0), EQUAL, APART, 1.0),
@@ -52,6 +62,13 @@ _ROWS = (
          HIGH, 2.0),
     _row("sparse vector, half the query noise for queries that are not monotonic",
          SparseVector(0.0, 0.5, 0.5, cutoff=3, monotonic=True), LOW, HIGH, 1.5),
+    _row("optimised unary encoding, declared", OPTIMISED, 0, 1, 1.0),
+    _row("symmetric unary encoding, declared", SYMMETRIC, 0, 1, 1.0),
+    _row("symmetric unary encoding that counts one of two bits", UnaryEncoding(4, BIT, 1 - BIT),
+         0, 1, 2.0),
+    _row("subset selection, declared", SubsetSelection.calibrated(epsilon=1.0, k=6), 0, 1, 1.0),
+    _row("subset selection, p as of a single bit", SubsetSelection(6, BIT, 2), 0, 1,
+         1.0 + math.log(2.0)),
 )  # fmt: skip
 
 WRONG = tuple(row for row in _ROWS if not row.right)

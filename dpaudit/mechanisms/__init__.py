@@ -13,6 +13,7 @@ from dpaudit.mechanisms.continual import (
 )
 from dpaudit.mechanisms.discrete_gaussian import DiscreteGaussian
 from dpaudit.mechanisms.discrete_laplace import DiscreteLaplace
+from dpaudit.mechanisms.encodings import SubsetSelection, UnaryEncoding
 from dpaudit.mechanisms.exact import ExactSource
 from dpaudit.mechanisms.exponential import ExponentialMechanism
 from dpaudit.mechanisms.gaussian import Gaussian
@@ -60,6 +61,8 @@ __all__ = [
     "Released",
     "SparseVector",
     "SquareRootToeplitz",
+    "SubsetSelection",
     "Tails",
+    "UnaryEncoding",
     "approximate_pair",
 ]
