@@ -39,6 +39,12 @@ def _row(
     return Entry(name, true <= claim.epsilon, claim, x, x_prime, true, exact=audit)
 
 
+def sparse(first: float, second: float, *, monotonic: bool = False) -> SparseVector:
+    """A cutoff of 3, with noise for ε₁ and ε₂, whatever is claimed."""
+    whole = first + second
+    return SparseVector(whole, 0.0, 3, monotonic=monotonic, threshold_share=first / whole)
+
+
 EQUAL, APART, RISEN = [0.0, 0.0], [1.0, -1.0], [1.0, 0.0]
 FAR, FARTHER = [-9.0, 9.0], [-10.0, 10.0]
 LOW, HIGH = [0.0] * 5 + [1.0] * 3, [1.0] * 5 + [0.0] * 3
@@ -55,19 +61,19 @@ _ROWS = (
     _row("noisy max, Laplace noise, declared", NoisyMax(1.0), FAR, FARTHER, 1.0),
     _row("noisy max, Lap(1/ε) for queries that are not monotonic", NoisyMax(1.0, monotonic=True),
          FAR, FARTHER, 2.0),
-    _row("sparse vector, declared", SparseVector(0.0, 0.5, 0.5, cutoff=3), LOW, HIGH, 1.0),
-    _row("sparse vector, monotonic", SparseVector(0.0, 0.5, 0.5, cutoff=3, monotonic=True), LOW,
+    _row("sparse vector, declared", sparse(0.5, 0.5), LOW, HIGH, 1.0),
+    _row("sparse vector, monotonic", sparse(0.5, 0.5, monotonic=True), LOW,
          UP, 1.0),
-    _row("sparse vector, query noise of a cutoff of 1", SparseVector(0.0, 0.5, 1.5, cutoff=3), LOW,
+    _row("sparse vector, query noise of a cutoff of 1", sparse(0.5, 1.5), LOW,
          HIGH, 2.0),
     _row("sparse vector, half the query noise for queries that are not monotonic",
-         SparseVector(0.0, 0.5, 0.5, cutoff=3, monotonic=True), LOW, HIGH, 1.5),
+         sparse(0.5, 0.5, monotonic=True), LOW, HIGH, 1.5),
     _row("optimised unary encoding, declared", OPTIMISED, 0, 1, 1.0),
     _row("symmetric unary encoding, declared", SYMMETRIC, 0, 1, 1.0),
-    _row("symmetric unary encoding that counts one of two bits", UnaryEncoding(4, BIT, 1 - BIT),
+    _row("symmetric unary encoding that counts one of two bits", UnaryEncoding(4, 1 - BIT, BIT),
          0, 1, 2.0),
     _row("subset selection, declared", SubsetSelection.calibrated(epsilon=1.0, k=6), 0, 1, 1.0),
-    _row("subset selection, p as of a single bit", SubsetSelection(6, BIT, 2), 0, 1,
+    _row("subset selection, odds as of a single bit", SubsetSelection(6, 1 - BIT, 2), 0, 1,
          1.0 + math.log(2.0)),
 )  # fmt: skip
 

@@ -103,14 +103,14 @@ class UnaryEncoding(_Encoding):
     p = 1/2. Two bits tell two answers apart, so that ε = ln p(1 − q)/q(1 − p).
 
     Attributes:
-        p: probability of a 1 for the true answer, in (0, 1).
-        q: probability of a 1 for each other answer, in (0, 1).
+        lie: q, the probability of a 1 for each other answer, in (0, 1).
+        keep: p, the probability of a 1 for the true answer, in (0, 1).
     """
 
     kind: ClassVar[str] = "unary-encoding"
     _independent: ClassVar[bool] = True
-    p: OpenProbability
-    q: OpenProbability
+    lie: OpenProbability
+    keep: OpenProbability = 0.5
 
     @classmethod
     def calibrated(cls, *, epsilon: float, k: int, symmetric: bool = False) -> Self:
@@ -123,32 +123,32 @@ class UnaryEncoding(_Encoding):
         if wish > (36 if symmetric else 700):
             raise InputError(f"epsilon is {epsilon}; it must be less, as floats end before.")
         lie = 1 / (math.exp(wish) + 1)
-        return _within(epsilon, lie, lambda q: cls(k, 1 - q if symmetric else 0.5, q))
+        return _within(epsilon, lie, lambda q: cls(k, q, 1 - q if symmetric else 0.5))
 
     def _distinct(self) -> tuple[Fraction, Fraction]:
-        p, q = Fraction(self.p), Fraction(self.q)
+        p, q = Fraction(self.keep), Fraction(self.lie)
         return p * (1 - q), q * (1 - p)
 
     def _chance(self, *, true: bool) -> Fraction:
-        return Fraction(self.p if true else self.q)
+        return Fraction(self.keep if true else self.lie)
 
     def sample(self, values: NDArray[Any], rng: np.random.Generator) -> NDArray[Any]:
         """All bits at once."""
         own = self._is_answer(values)
-        return (rng.random(own.shape) < np.where(own, self.p, self.q)).astype(np.int64)
+        return (rng.random(own.shape) < np.where(own, self.keep, self.lie)).astype(np.int64)
 
     def sample_exactly(
         self, values: NDArray[Any], sensitivity: float, source: ExactSource
     ) -> NDArray[Any]:
-        """The same with coins whose biases are exactly the floats p and q."""
+        """The same with coins whose biases are exactly the floats."""
         own = self._is_answer(values)
-        true, other = source.events(self.p, values.shape), source.events(self.q, own.shape)
+        true, other = source.events(self.keep, values.shape), source.events(self.lie, own.shape)
         return np.where(own, true[..., None], other).astype(np.int64)
 
     def log_density(self, outputs: ArrayLike, value: ArrayLike) -> Floats:
         """Sum over bits."""
         bits, own = np.asarray(outputs), self._is_answer(self.prepare(value))
-        chance = np.where(own, self.p, self.q)
+        chance = np.where(own, self.keep, self.lie)
         log_mass = np.where(bits == 1, np.log(chance), np.log1p(-chance))
         possible = (bits == 0) | (bits == 1)
         return np.asarray(np.where(possible, log_mass, -np.inf).sum(axis=-1), dtype=np.float64)
@@ -170,18 +170,18 @@ class UnaryEncoding(_Encoding):
 
 @dataclass(frozen=True)
 class SubsetSelection(_Encoding):
-    """Names a random set of answers, the true one among them with probability p (Ye and Barg 2018).
+    """Names a random set of answers, the true one among them but for a lie (Ye and Barg 2018).
 
-    Given that, the set is uniform, and ε = ln p(k − ω)/(1 − p)ω for sets of ω answers.
+    Given that, the set is uniform, and ε = ln (1 − q)(k − ω)/qω for a lie of probability q.
 
     Attributes:
-        p: probability that the true answer is named, in (0, 1).
+        lie: q, the probability that the true answer is not named, in (0, 1).
         members: ω, how many answers are named, below k; ω = 1 is randomised response.
     """
 
     kind: ClassVar[str] = "subset-selection"
-    p: OpenProbability
-    members: Count
+    lie: OpenProbability
+    members: Count = 1
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -190,7 +190,7 @@ class SubsetSelection(_Encoding):
 
     @classmethod
     def calibrated(cls, *, epsilon: float, k: int) -> Self:
-        """Sets of about k/(e^ε + 1), which are the best, and the largest p within the wish.
+        """Sets of about k/(e^ε + 1), which are the best, and the least lie within the wish.
 
         Raises:
             InputError: if ε is not above 0.
@@ -198,22 +198,21 @@ class SubsetSelection(_Encoding):
         e = math.exp(min(validate.positive(epsilon=epsilon), 30.0))
         named = max(1, round(validate.integer_at_least(2, k=k) / (e + 1)))
         lie = (k - named) / (named * e + k - named)
-        return _within(epsilon, lie, lambda share: cls(k, 1 - share, named))
+        return _within(epsilon, lie, lambda q: cls(k, q, named))
 
     def _distinct(self) -> tuple[Fraction, Fraction]:
-        p, other = Fraction(self.p), self.k - 1
-        return p * (self.k - self.members) / other, (1 - p) * self.members / other
+        q, other = Fraction(self.lie), self.k - 1
+        return (1 - q) * (self.k - self.members) / other, q * self.members / other
 
     def _chance(self, *, true: bool) -> Fraction:
-        if true:
-            return Fraction(self.p)
-        return (self.members - Fraction(self.p)) / (self.k - 1)
+        named = 1 - Fraction(self.lie)
+        return named if true else (self.members - named) / (self.k - 1)
 
     def sample(self, values: NDArray[Any], rng: np.random.Generator) -> NDArray[Any]:
         """Others in random order, as many as are to be named beside the answer, or without it."""
         own = self._is_answer(values)
         order = np.where(own, np.inf, rng.random(own.shape)).argsort(axis=-1).argsort(axis=-1)
-        told = rng.random(values.shape) < self.p
+        told = rng.random(values.shape) >= self.lie
         return (np.where(own, told[..., None], order < (self.members - told)[..., None])).astype(
             int
         )
@@ -221,9 +220,9 @@ class SubsetSelection(_Encoding):
     def sample_exactly(
         self, values: NDArray[Any], sensitivity: float, source: ExactSource
     ) -> NDArray[Any]:
-        """The same with a coin whose bias is exactly the float p, and a uniform set."""
+        """The same with a coin whose bias is exactly the float, and a uniform set."""
         bits = np.zeros((values.size, self.k), dtype=np.int64)
-        told = source.events(self.p, (values.size,))
+        told = ~source.events(self.lie, (values.size,))
         for row, answer, true in zip(bits, values.ravel().tolist(), told, strict=True):
             others = [each for each in range(self.k) if each != answer]
             for _ in range(self.members - int(true)):
@@ -232,7 +231,7 @@ class SubsetSelection(_Encoding):
         return bits.reshape(*values.shape, self.k)
 
     def log_density(self, outputs: ArrayLike, value: ArrayLike) -> Floats:
-        """Ln p, or ln (1 − p), and that of a uniform set of the others."""
+        """That of truth or lie, and of a uniform set of the others."""
         bits, answer = np.asarray(outputs), int(self.prepare(value))
         with_it, without = self._log_masses
         possible = ((bits == 0) | (bits == 1)).all(axis=-1) & (bits.sum(axis=-1) == self.members)
@@ -244,7 +243,7 @@ class SubsetSelection(_Encoding):
         others, log = self.k - 1, math.lgamma
         sets = log(others + 1) - log(self.members + 1) - log(others - self.members + 1)
         fewer = log(others + 1) - log(self.members) - log(others - self.members + 2)
-        return math.log(self.p) - fewer, math.log1p(-self.p) - sets
+        return math.log1p(-self.lie) - fewer, math.log(self.lie) - sets
 
     def probabilities(self, value: ArrayLike) -> tuple[Fraction, ...]:
         """Of all sets, in lexicographic order of the answers in them; exact.
@@ -252,10 +251,10 @@ class SubsetSelection(_Encoding):
         Raises:
             UnsupportedError: if there are more than 100 000.
         """
-        answer, p = int(self.prepare(value)), Fraction(self.p)
+        answer, q = int(self.prepare(value)), Fraction(self.lie)
         _require_few(math.comb(self.k, self.members))
-        with_it = p / math.comb(self.k - 1, self.members - 1)
-        without = (1 - p) / math.comb(self.k - 1, self.members)
+        with_it = (1 - q) / math.comb(self.k - 1, self.members - 1)
+        without = q / math.comb(self.k - 1, self.members)
         every = combinations(range(self.k), self.members)
         return tuple(with_it if answer in each else without for each in every)
 

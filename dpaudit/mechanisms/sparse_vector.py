@@ -7,20 +7,20 @@ import math
 from collections.abc import Hashable
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dpaudit import validate
 from dpaudit.errors import InputError, UnsupportedError
-from dpaudit.fields import Count, Finite, NonNegative, Positive
+from dpaudit.fields import Count, Finite, OpenProbability, Positive, Probability
 from dpaudit.mechanisms.base import Mechanism, Norm, changes
 from dpaudit.mechanisms.choice import largest_move
 from dpaudit.mechanisms.exact import ExactSource, on_grid, widened
 from dpaudit.mechanisms.pairs import DominatingPair, Floats, LaplaceBound, costless_pair
 from dpaudit.mechanisms.quadrature import panels
-from dpaudit.mechanisms.rounding import round_down, round_up
+from dpaudit.mechanisms.rounding import round_up
 from dpaudit.mechanisms.tails import Tails, choice_tails
 
 _FAR = 40.0
@@ -40,52 +40,36 @@ class SparseVector(Mechanism):
     draws the threshold anew after each answer above and composes better for large cutoffs.
 
     The private value is the vector of all answers to queries; the release has, for each of them, 1
-    if it is above, 0 if below and −1 if it came after the end. With ``epsilon_answers`` it has two
+    if it is above, 0 if below and −1 if it came after the end. With ``answers_share`` it has two
     columns, the second with an answer, of noise cΔ/ε₃ of its own, for each that is above, else 0.
 
     Attributes:
+        epsilon: ε₁ + ε₂ + ε₃.
         threshold: T, a public number.
-        epsilon_threshold: ε₁.
-        epsilon_queries: ε₂.
-        epsilon_answers: ε₃, or 0 for no numeric answers.
         cutoff: c, of how many queries it may say that they are above.
         query_sensitivity: Δ, the most by which any one query differs between neighbours.
         monotonic: whether one unit moves all queries in the same direction, if at all.
+        answers_share: ε₃/ε; 0 for no numeric answers.
+        threshold_share: ε₁/(ε₁ + ε₂); if not given 1/(1 + (2c)^⅔), or 1/(1 + c^⅔) for monotonic
+            queries, which is the best (Lyu, Su and Li 2017, Section 4.2).
     """
 
     kind: ClassVar[str] = "sparse-vector"
     norm: ClassVar[Norm] = Norm.CHANGE
+    epsilon: Positive
     threshold: Finite
-    epsilon_threshold: Positive
-    epsilon_queries: Positive
-    epsilon_answers: NonNegative = 0.0
     cutoff: Count = 1
     query_sensitivity: Positive = 1.0
     monotonic: bool = False
-
-    @classmethod
-    def calibrated(cls, *, epsilon: float, threshold: float, **facts: Any) -> Self:
-        """ε divided as 1 : (2c)^⅔, or c^⅔ if monotonic (Lyu, Su and Li 2017, Section 4.2).
-
-        Args:
-            epsilon: ε₁ + ε₂, at least.
-            threshold: T.
-            **facts: other fields.
-
-        Raises:
-            InputError: if a field is invalid.
-        """
-        unsplit = cls(threshold, epsilon, epsilon, **facts)
-        share = 1 / (1 + (unsplit._moves * unsplit.cutoff) ** (2 / 3))
-        first = epsilon * share
-        return cls(threshold, first, round_down(Fraction(epsilon) - Fraction(first)), **facts)
+    answers_share: Probability = 0.0
+    threshold_share: OpenProbability | None = None
 
     # -- privacy ---------------------------------------------------------------------------------
 
     def pair(self, sensitivity: float) -> DominatingPair:
-        """The Laplace law of ratio ε₁ + ε₂ + ε₃, which bounds whatever pays ε in small steps.
+        """The Laplace law of ratio ε, which bounds whatever pays ε in small steps.
 
-        For queries that move by tΔ it is t(ε₁ + ε₂ + ε₃)-private (Lyu, Su and Li 2017, Theorems 4
+        For queries that move by tΔ it is tε-private (Lyu, Su and Li 2017, Theorems 4
         and 5), for all t: :class:`~dpaudit.mechanisms.pairs.LaplaceBound`.
 
         Raises:
@@ -93,8 +77,7 @@ class SparseVector(Mechanism):
         """
         if not changes(sensitivity, self.kind):
             return costless_pair()
-        parts = self.epsilon_threshold, self.epsilon_queries, self.epsilon_answers
-        return LaplaceBound(sum(map(Fraction, parts), Fraction(0)))
+        return LaplaceBound(Fraction(self.epsilon))
 
     @property
     def is_tight(self) -> bool:
@@ -153,7 +136,7 @@ class SparseVector(Mechanism):
         drift = source.laplace(wide[0], (*values.shape[:-1], 1))
         above = places + source.laplace(wide[1], values.shape) >= drift
         answers = None
-        if self.epsilon_answers:
+        if self.answers_share:
             answers = on_grid(values, step, source.laplace(wide[2], values.shape))
         return self._transcript(above, answers)
 
@@ -170,22 +153,19 @@ class SparseVector(Mechanism):
         return np.stack([flags, np.where(flags > 0, answers, 0.0)], axis=-1)
 
     @property
-    def _moves(self) -> int:
-        """By how many Δ a query may move away from the threshold that is shifted."""
-        return 1 if self.monotonic else 2
-
-    @property
     def _scales(self) -> tuple[float, float, float]:
         """Of the noise of the threshold, of queries and of answers, rounded up; 0 for no answers.
 
         Raises:
             InputError: if no float is so large.
         """
-        unit, cutoff = Fraction(self.query_sensitivity), self.cutoff
-        first = round_up(unit / Fraction(self.epsilon_threshold))
-        second = round_up(self._moves * cutoff * unit / Fraction(self.epsilon_queries))
-        answers = self.epsilon_answers
-        third = round_up(cutoff * unit / Fraction(answers)) if answers else 0.0
+        unit = Fraction(self.query_sensitivity) / Fraction(self.epsilon)
+        answers, moves = Fraction(self.answers_share), 1 if self.monotonic else 2
+        best = 1 / (1 + (moves * self.cutoff) ** (2 / 3))
+        share = Fraction(best if self.threshold_share is None else self.threshold_share)
+        first = round_up(unit / ((1 - answers) * share))
+        second = round_up(moves * self.cutoff * unit / ((1 - answers) * (1 - share)))
+        third = round_up(self.cutoff * unit / answers) if answers else 0.0
         if math.inf in (first, second, third):
             raise InputError(
                 "epsilon is too small for the sensitivity; no float is so large a scale, so it "
@@ -198,10 +178,10 @@ class SparseVector(Mechanism):
     def log_density(self, outputs: ArrayLike, value: ArrayLike) -> Floats:
         """Ln of the probability of the flags, and of the density of answers."""
         queries, given = self.prepare(value), np.asarray(outputs, dtype=np.float64)
-        flags = given[..., 0] if self.epsilon_answers else given
+        flags = given[..., 0] if self.answers_share else given
         distinct, which = np.unique(flags, axis=0, return_inverse=True)
         density = self._log_masses(distinct, queries)[which.ravel()]
-        if self.epsilon_answers:
+        if self.answers_share:
             scale = self._scales[2]
             noise = np.abs(given[..., 1] - queries) / scale + math.log(2 * scale)
             density = density - np.where(flags > 0, noise, 0.0).sum(axis=-1)
@@ -210,7 +190,7 @@ class SparseVector(Mechanism):
     def tails(self, released: ArrayLike, value: NDArray[Any], rng: np.random.Generator) -> Tails:
         """One choice among all transcripts of flags."""
         flags = np.asarray(released, dtype=np.float64)
-        flags = flags[..., 0] if self.epsilon_answers else flags
+        flags = flags[..., 0] if self.answers_share else flags
         every = self._transcripts(value.size)
         chosen = np.flatnonzero((every == flags).all(axis=1))
         if not chosen.size:
@@ -223,7 +203,7 @@ class SparseVector(Mechanism):
         Raises:
             UnsupportedError: if there are more than 4096, or numeric answers.
         """
-        if self.epsilon_answers:
+        if self.answers_share:
             return super().probabilities(value)  # type: ignore[return-value]  # raises
         queries = self.prepare(value)
         masses = np.exp(self._log_masses(self._transcripts(queries.size), queries))

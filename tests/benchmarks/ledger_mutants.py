@@ -379,9 +379,9 @@ MUTANTS = (
     ),
     Mutant(
         "an exact choice is taken at once",
-        "mechanisms/exponential.py",
-        "            if decays(above * gap, below * scale * own_scale, source):",
-        "            if True:",
+        "mechanisms/choice.py",
+        "            return decays(above * gap, below * scale * own_scale, source)",
+        "            return True",
         "tests/dpaudit/mechanisms/test_exponential.py",
     ),
     Mutant(

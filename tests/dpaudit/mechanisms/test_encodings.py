@@ -21,18 +21,18 @@ SUBSETS = SubsetSelection.calibrated(epsilon=1.0, k=6)
 class EncodingSuite(MechanismConformance):
     value = 0
     neighbour = 2
-    bad_parameters = ({"p": 0}, {"p": 1}, {"k": 1}, {"k": 2.0}, {"p": math.nan})
+    bad_parameters = ({"lie": 0}, {"lie": 1}, {"k": 1}, {"k": 2.0}, {"lie": math.nan})
     bad_values = (math.nan, 6, -1, 0.5, [0, 1], "a", None)
 
     @property
     def released_shape(self):
         return (self.mechanism.k,)
 
-    def mean(self):
-        return self.mechanism.p
+    def mean(self):  # of the bit of the answer
+        return getattr(self.mechanism, "keep", 1 - self.mechanism.lie)
 
     def variance(self):
-        return self.mechanism.p * (1 - self.mechanism.p)
+        return self.mean() * (1 - self.mean())
 
     def exact_delta(self, epsilon):
         p, q = (self.mechanism.probabilities(value) for value in (2, 0))
@@ -42,29 +42,29 @@ class EncodingSuite(MechanismConformance):
 
 class TestOptimisedUnaryEncoding(EncodingSuite):
     mechanism = OPTIMISED
-    unlike = UnaryEncoding(4, 0.9, 0.1)
-    bad_parameters = (*EncodingSuite.bad_parameters, {"q": 0.0})
+    unlike = UnaryEncoding(4, 0.1, 0.9)
+    bad_parameters = (*EncodingSuite.bad_parameters, {"keep": 0.0})
     value = 1  # the first bit is then another's
 
     def mean(self):
-        return OPTIMISED.q
+        return OPTIMISED.lie
 
     def variance(self):
-        return OPTIMISED.q * (1 - OPTIMISED.q)
+        return OPTIMISED.lie * (1 - OPTIMISED.lie)
 
 
 class TestSymmetricUnaryEncoding(EncodingSuite):
     mechanism = SYMMETRIC
-    unlike = UnaryEncoding(4, 0.9, 0.1)
+    unlike = UnaryEncoding(4, 0.1, 0.9)
 
 
 class TestSubsetSelection(EncodingSuite):
     mechanism = SUBSETS
-    unlike = SubsetSelection(6, 0.9, 2)
+    unlike = SubsetSelection(6, 0.1, 2)
     bad_parameters = (*EncodingSuite.bad_parameters, {"members": 0}, {"members": 6})
 
 
-@pytest.mark.parametrize("mechanism", [OPTIMISED, SYMMETRIC, SUBSETS, UnaryEncoding(3, 0.2, 0.7)])
+@pytest.mark.parametrize("mechanism", [OPTIMISED, SYMMETRIC, SUBSETS, UnaryEncoding(3, 0.7, 0.2)])
 def test_the_pair_is_that_of_the_enumerated_likelihood_ratio(mechanism):
     p, q = (mechanism.probabilities(value) for value in (1, 0))
     assert sum(p) == sum(q) == 1
@@ -103,9 +103,9 @@ def test_calibration_of_subsets(epsilon, k):
 
 def test_one_bit_alone_is_not_what_it_costs():
     """Both bits matter: symmetric encoding with e^(ε/2) a bit costs ε, and not half."""
-    assert SYMMETRIC.p / (1 - SYMMETRIC.p) == pytest.approx(math.exp(0.5))
+    assert SYMMETRIC.keep / (1 - SYMMETRIC.keep) == pytest.approx(math.exp(0.5))
     assert float(SYMMETRIC.pair(1).pure_epsilon) == pytest.approx(1.0)
-    one = SubsetSelection(5, 0.6, 1)
+    one = SubsetSelection(5, 0.4, 1)
     lie = (1 - 0.6) * 5 / 4
     assert float(one.pair(1).pure_epsilon) == pytest.approx(
         float(RandomizedResponse(lie, 5).pair(1).pure_epsilon)
@@ -137,11 +137,11 @@ def test_outputs_have_the_enumerated_probabilities(mechanism, exact):
 
 
 def test_extremes_are_served_or_refused():
-    assert float(UnaryEncoding(2, 0.5, 5e-324).pair(1).pure_epsilon) == pytest.approx(744.44, 1e-4)
+    assert float(UnaryEncoding(2, 5e-324).pair(1).pure_epsilon) == pytest.approx(744.44, 1e-4)
     with pytest.raises(InputError, match="floats end before"):
         UnaryEncoding.calibrated(epsilon=1e300, k=2)
     assert float(SubsetSelection.calibrated(epsilon=1e300, k=2).pair(1).pure_epsilon) > 20
     assert float(UnaryEncoding.calibrated(epsilon=1e-300, k=2).pair(1).pure_epsilon) == 0
-    for mechanism in (UnaryEncoding(17, 0.5, 0.25), SubsetSelection(30, 0.5, 9)):
+    for mechanism in (UnaryEncoding(17, 0.25), SubsetSelection(30, 0.5, 9)):
         with pytest.raises(UnsupportedError, match="more than 100000 outputs"):
             mechanism.probabilities(0)

@@ -15,11 +15,19 @@ QUERIES = (0.0, 1.0, 2.0, 0.5)
 OTHERS = (1.0, 0.0, 1.0, 1.5)
 
 
+def sparse(first: float, second: float, third: float = 0.0, **facts) -> SparseVector:
+    """ε₁, ε₂ and ε₃, of a threshold of 1."""
+    whole = first + second + third
+    shares = {"answers_share": third / whole, "threshold_share": first / (first + second)}
+    return SparseVector(whole, **{"threshold": 1.0, **shares, **facts})
+
+
 def by_sum(mechanism: SparseVector, queries, flags) -> float:
     """P[flags] as a plain sum over the threshold's noise, as the algorithm is written."""
     factor = 1 if mechanism.monotonic else 2
-    first = mechanism.query_sensitivity / mechanism.epsilon_threshold
-    second = factor * mechanism.cutoff * mechanism.query_sensitivity / mechanism.epsilon_queries
+    kept, share = mechanism.epsilon * (1 - mechanism.answers_share), mechanism.threshold_share
+    first = mechanism.query_sensitivity / (kept * share)
+    second = factor * mechanism.cutoff * mechanism.query_sensitivity / (kept * (1 - share))
     rho = np.linspace(-40 * first, 40 * first, 800_001)
     total = stats.laplace.pdf(rho, scale=first)
     for query, flag in zip(queries, flags, strict=True):
@@ -34,9 +42,9 @@ class SparseSuite(MechanismConformance):
     attained = False
     bad_parameters = (
         {"threshold": math.inf},
-        {"epsilon_threshold": 0.0},
-        {"epsilon_queries": -1.0},
-        {"epsilon_answers": -1.0},
+        {"epsilon": 0.0},
+        {"threshold_share": 1.0},
+        {"answers_share": 1.0},
         {"cutoff": 0},
         {"cutoff": 1.5},
         {"query_sensitivity": 0.0},
@@ -45,7 +53,9 @@ class SparseSuite(MechanismConformance):
     bad_values = ([], 1.0, [[1.0]], [math.nan], [math.inf], "a", None)
 
     def flags_only(self):
-        return Mechanism.parse(self.mechanism.to_dict() | {"epsilon_answers": 0.0})
+        kept = self.mechanism.epsilon * (1 - self.mechanism.answers_share)
+        facts = {"epsilon": kept, "answers_share": 0.0}
+        return Mechanism.parse(self.mechanism.to_dict() | facts)
 
     def mean(self):
         return by_sum(self.mechanism, QUERIES[:1], [1])
@@ -59,29 +69,29 @@ class SparseSuite(MechanismConformance):
 
 
 class TestAboveThreshold(SparseSuite):
-    mechanism = SparseVector(1.0, 0.5, 0.5)
-    unlike = SparseVector(2.0, 3.0, 3.0)
+    mechanism = sparse(0.5, 0.5)
+    unlike = sparse(3.0, 3.0)
 
 
 class TestSparseVector(SparseSuite):
-    mechanism = SparseVector(1.0, 0.7, 2.0, cutoff=2, query_sensitivity=1.0)
-    unlike = SparseVector(1.0, 0.7, 20.0, cutoff=2)
+    mechanism = sparse(0.7, 2.0, cutoff=2, query_sensitivity=1.0)
+    unlike = sparse(0.7, 20.0, cutoff=2)
 
 
 class TestSparseVectorWithAnswers(SparseSuite):
-    mechanism = SparseVector(1.0, 0.7, 2.0, 1.0, cutoff=2, monotonic=True)
+    mechanism = sparse(0.7, 2.0, 1.0, cutoff=2, monotonic=True)
     neighbour = (1.0, 1.0, 2.5, 1.5)
-    unlike = SparseVector(1.0, 0.7, 20.0, 1.0, cutoff=2)
+    unlike = sparse(0.7, 20.0, 1.0, cutoff=2)
     released_shape = (4, 2)
 
 
 @pytest.mark.parametrize(
     "mechanism",
     [
-        SparseVector(1.0, 0.5, 0.5),
-        SparseVector(0.7, 0.4, 1.1, cutoff=2, query_sensitivity=0.5, monotonic=True),
-        SparseVector(0.7, 2.0, 0.3, cutoff=3),
-        SparseVector(0.7, 0.1, 9.0),
+        sparse(0.5, 0.5),
+        sparse(0.4, 1.1, threshold=0.7, cutoff=2, query_sensitivity=0.5, monotonic=True),
+        sparse(2.0, 0.3, threshold=0.7, cutoff=3),
+        sparse(0.1, 9.0, threshold=0.7),
     ],
 )
 def test_transcripts_have_the_probabilities_of_the_algorithm(mechanism):
@@ -100,7 +110,7 @@ def test_transcripts_have_the_probabilities_of_the_algorithm(mechanism):
 @pytest.mark.parametrize("cutoff", [1, 2])
 def test_no_neighbours_cost_more_than_the_pair(cutoff, monotonic):
     """Enumeration of all transcripts, also of an attack that comes near to ε."""
-    mechanism = SparseVector(0.0, 0.6, 0.9, cutoff=cutoff, monotonic=monotonic)
+    mechanism = sparse(0.6, 0.9, threshold=0.0, cutoff=cutoff, monotonic=monotonic)
     pair, rng = mechanism.pair(1), np.random.default_rng(7)
     assert pair.pure_epsilon == pytest.approx(1.5)
     largest = 0.0
@@ -124,22 +134,21 @@ def test_no_neighbours_cost_more_than_the_pair(cutoff, monotonic):
 
 def test_declared_as_monotonic_it_refuses_queries_that_move_apart():
     both = np.zeros(2), np.array([1.0, -1.0])
-    assert SparseVector(0.0, 1.0, 1.0, monotonic=True).distance(*both) == 2
-    assert SparseVector(0.0, 1.0, 1.0, query_sensitivity=2.0).distance(*both) == 0.5
+    assert SparseVector(1.0, 0.0, monotonic=True).distance(*both) == 2
+    assert SparseVector(1.0, 0.0, query_sensitivity=2.0).distance(*both) == 0.5
 
 
-def test_calibration_divides_what_there_is():
-    for cutoff, monotonic, ratio in ((1, False, 2 ** (2 / 3)), (8, True, 4.0)):
-        made = SparseVector.calibrated(
-            epsilon=0.3, threshold=5.0, cutoff=cutoff, monotonic=monotonic
-        )
-        assert made.epsilon_queries / made.epsilon_threshold == pytest.approx(ratio)
-        assert 0.3 * (1 - 1e-15) <= float(made.pair(1).pure_epsilon) <= 0.3
+@pytest.mark.parametrize(("cutoff", "monotonic", "ratio"), [(1, False, 2 ** (2 / 3)), (8, True, 4)])
+def test_the_default_share_is_that_of_the_paper(cutoff, monotonic, ratio):
+    facts = {"cutoff": cutoff, "monotonic": monotonic}
+    own = SparseVector(0.3, 1.0, **facts).probabilities(QUERIES)
+    told = SparseVector(0.3, 1.0, **facts, threshold_share=1 / (1 + ratio))
+    assert own == pytest.approx(told.probabilities(QUERIES))
 
 
 def test_a_threshold_drawn_anew_composes_by_count():
     """Dwork and Roth's Algorithm 2: c uses of AboveThreshold."""
-    once = SparseVector(0.0, 0.05, 0.05)
+    once = sparse(0.05, 0.05)
     many = guarantee(plan(use(once, count=100)), 1e-6)
     assert many.epsilon < 0.6 * guarantee(plan(use(once, count=100)), 0.0).epsilon
     assert many.error_bound is None
@@ -149,7 +158,7 @@ def test_a_threshold_drawn_anew_composes_by_count():
 
 
 def test_exact_noise_is_drawn_on_one_grid_and_answers_lie_on_it():
-    mechanism = SparseVector(10.0, 1.0, 1.0, 2.0, cutoff=3)
+    mechanism = sparse(1.0, 1.0, 2.0, threshold=10.0, cutoff=3)
     source = PlainSource(np.random.default_rng(2))
     released = mechanism.release_exactly([1e300, 50.0, -1e300, 50.0], 1.0, 200, source)
     assert (released[:, 0, 0] == 1).all()
@@ -162,18 +171,18 @@ def test_exact_noise_is_drawn_on_one_grid_and_answers_lie_on_it():
 
 @pytest.mark.parametrize("epsilon", [1e-300, 1e300])
 def test_extremes_are_served_or_refused(epsilon):
-    mechanism = SparseVector(0.0, epsilon, epsilon)
+    mechanism = SparseVector(epsilon, 0.0)
     released = mechanism.release([1e308, -1e308, 5e-324], np.random.default_rng(1))
     assert set(released) <= {-1.0, 0.0, 1.0}
     assert guarantee(plan(use(mechanism)), 0.0).epsilon >= epsilon
     with pytest.raises(InputError, match="no float is so large"):
-        SparseVector(0.0, 5e-324, 1.0).release([1.0], np.random.default_rng(1))
+        SparseVector(5e-324, 0.0).release([1.0], np.random.default_rng(1))
 
 
 def test_what_cannot_be_enumerated_is_said():
     with pytest.raises(UnsupportedError, match="at most 12 queries"):
-        SparseVector(0.0, 1.0, 1.0).probabilities(np.zeros(13))
+        sparse(1.0, 1.0).probabilities(np.zeros(13))
     with pytest.raises(UnsupportedError, match="finite list of outputs"):
-        SparseVector(0.0, 1.0, 1.0, 1.0).probabilities([0.0])
+        sparse(1.0, 1.0, 1.0).probabilities([0.0])
     with pytest.raises(UnsupportedError, match="too small beside"):
-        SparseVector(0.0, 1.0, 1e9).probabilities([0.0])
+        sparse(1.0, 1e9).probabilities([0.0])
