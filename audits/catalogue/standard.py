@@ -49,9 +49,7 @@ EQUAL, APART, RISEN = [0.0, 0.0], [1.0, -1.0], [1.0, 0.0]
 FAR, FARTHER = [-9.0, 9.0], [-10.0, 10.0]
 LOW, HIGH = [0.0] * 5 + [1.0] * 3, [1.0] * 5 + [0.0] * 3
 UP = [1.0] * 8
-OPTIMISED = UnaryEncoding.calibrated(epsilon=1.0, k=4)
-SYMMETRIC = UnaryEncoding.calibrated(epsilon=1.0, k=4, symmetric=True)
-BIT = math.e / (math.e + 1)
+BIT, HALF = math.e / (math.e + 1), math.exp(0.5) / (math.exp(0.5) + 1)
 
 _ROWS = (
     _row("permute-and-flip, declared", PermuteAndFlip(1.0), EQUAL, APART, 1.0),
@@ -68,13 +66,13 @@ _ROWS = (
          HIGH, 2.0),
     _row("sparse vector, half the query noise for queries that are not monotonic",
          sparse(0.5, 0.5, monotonic=True), LOW, HIGH, 1.5),
-    _row("optimised unary encoding, declared", OPTIMISED, 0, 1, 1.0),
-    _row("symmetric unary encoding, declared", SYMMETRIC, 0, 1, 1.0),
+    _row("optimised unary encoding, declared", UnaryEncoding(4, 1 - BIT), 0, 1, 1.0),
+    _row("symmetric unary encoding, declared", UnaryEncoding(4, 1 - HALF, HALF), 0, 1, 1.0),
     _row("symmetric unary encoding that counts one of two bits", UnaryEncoding(4, 1 - BIT, BIT),
          0, 1, 2.0),
-    _row("subset selection, declared", SubsetSelection.calibrated(epsilon=1.0, k=6), 0, 1, 1.0),
-    _row("subset selection, odds as of a single bit", SubsetSelection(6, 1 - BIT, 2), 0, 1,
-         1.0 + math.log(2.0)),
+    _row("subset selection, declared", SubsetSelection(6, 3 / (math.e + 2), 2), 0, 1, 1.0),
+    _row("subset selection, p as of sets of three", SubsetSelection(6, 2 / (math.e + 1), 2), 0, 1,
+         math.log((3 * math.e - 1) / 2)),
 )  # fmt: skip
 
 WRONG = tuple(row for row in _ROWS if not row.right)

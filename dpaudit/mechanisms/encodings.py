@@ -4,31 +4,27 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import combinations, product
-from typing import Annotated, Any, ClassVar, Self, TypeVar
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dpaudit import validate
-from dpaudit.errors import InputError, UnsupportedError
-from dpaudit.fields import Count, OpenProbability, at_least
-from dpaudit.mechanisms.base import Mechanism, Norm, changes, integer_array
+from dpaudit.errors import InputError
+from dpaudit.fields import Count, OpenProbability, Rate, at_least
+from dpaudit.mechanisms.base import Norm, changes, integer_array
+from dpaudit.mechanisms.enumerated import Enumerated, require_few
 from dpaudit.mechanisms.exact import ExactSource
 from dpaudit.mechanisms.pairs import DominatingPair, FinitePair, Floats, costless_pair
 from dpaudit.mechanisms.rounding import log_up
-from dpaudit.mechanisms.tails import Tails, choice_tails
 
-_MOST_ANSWERS = 10**6
-_MOST_OUTPUTS = 10**5
-_Made = TypeVar("_Made", bound="_Encoding")
+_MOST_ANSWERS = 10**4
 
 
 @dataclass(frozen=True)
-class _Encoding(Mechanism):
+class _Encoding(Enumerated):
     """What both share: the private value is one answer, the release a vector of k bits.
 
     Attributes:
@@ -36,17 +32,11 @@ class _Encoding(Mechanism):
     """
 
     norm: ClassVar[Norm] = Norm.CHANGE
-    _independent: ClassVar[bool] = False
-    """Whether all bits are."""
     k: Annotated[int, at_least(2, _MOST_ANSWERS)]
 
     @abstractmethod
     def _distinct(self) -> tuple[Fraction, Fraction]:
         """The probability that of two answers the true one alone has its bit; and the other one."""
-
-    @abstractmethod
-    def _chance(self, *, true: bool) -> Fraction:
-        """The probability of the bit of the answer, and of another one."""
 
     def pair(self, sensitivity: float) -> DominatingPair:
         """Two answers, told apart by their own two bits: losses −ε, 0 and ε.
@@ -83,17 +73,6 @@ class _Encoding(Mechanism):
         own: NDArray[np.bool_] = np.asarray(values)[..., None] == np.arange(self.k)
         return own
 
-    def tails(self, released: ArrayLike, value: NDArray[Any], rng: np.random.Generator) -> Tails:
-        """One choice for each bit that is independent of the others."""
-        own = self._is_answer(value)
-        chance = np.where(own, *(float(self._chance(true=true)) for true in (True, False)))
-        tested = own | self._independent
-        bits = np.ravel(released)[tested]
-        if not np.isin(bits, (0, 1)).all():
-            return Tails(np.zeros(1), np.zeros(1, dtype=bool), np.empty(0))
-        masses = np.stack([1 - chance, chance], axis=-1)[tested]
-        return choice_tails(masses, bits.astype(np.int64), rng)
-
 
 @dataclass(frozen=True)
 class UnaryEncoding(_Encoding):
@@ -108,29 +87,12 @@ class UnaryEncoding(_Encoding):
     """
 
     kind: ClassVar[str] = "unary-encoding"
-    _independent: ClassVar[bool] = True
     lie: OpenProbability
     keep: OpenProbability = 0.5
-
-    @classmethod
-    def calibrated(cls, *, epsilon: float, k: int, symmetric: bool = False) -> Self:
-        """The optimised encoding, or the symmetric one, whose ε does not exceed the wish.
-
-        Raises:
-            InputError: if ε is not above 0, or no float is so small a probability.
-        """
-        wish = validate.positive(epsilon=epsilon) / (2 if symmetric else 1)
-        if wish > (36 if symmetric else 700):
-            raise InputError(f"epsilon is {epsilon}; it must be less, as floats end before.")
-        lie = 1 / (math.exp(wish) + 1)
-        return _within(epsilon, lie, lambda q: cls(k, q, 1 - q if symmetric else 0.5))
 
     def _distinct(self) -> tuple[Fraction, Fraction]:
         p, q = Fraction(self.keep), Fraction(self.lie)
         return p * (1 - q), q * (1 - p)
-
-    def _chance(self, *, true: bool) -> Fraction:
-        return Fraction(self.keep if true else self.lie)
 
     def sample(self, values: NDArray[Any], rng: np.random.Generator) -> NDArray[Any]:
         """All bits at once."""
@@ -153,34 +115,26 @@ class UnaryEncoding(_Encoding):
         possible = (bits == 0) | (bits == 1)
         return np.asarray(np.where(possible, log_mass, -np.inf).sum(axis=-1), dtype=np.float64)
 
-    def probabilities(self, value: ArrayLike) -> tuple[Fraction, ...]:
-        """Of all vectors of bits in lexicographic order; exact.
-
-        Raises:
-            UnsupportedError: if there are more than 100 000.
-        """
-        own = self._is_answer(self.prepare(value))
-        _require_few(2**self.k)
-        ones, whole = [self._chance(true=bool(each)) for each in own], Fraction(1)
-        return tuple(
-            math.prod((o if bit else 1 - o for bit, o in zip(bits, ones, strict=True)), start=whole)
-            for bits in product((0, 1), repeat=self.k)
-        )
+    def outputs(self, value: NDArray[Any]) -> NDArray[Any]:
+        """All vectors of bits, in lexicographic order."""
+        require_few(2**self.k, self.kind)
+        return np.array(list(product((0, 1), repeat=self.k)))
 
 
 @dataclass(frozen=True)
 class SubsetSelection(_Encoding):
-    """Names a random set of answers, the true one among them but for a lie (Ye and Barg 2018).
+    """With probability p a uniform set of ω answers out of k, otherwise one with the truth in it.
 
-    Given that, the set is uniform, and ε = ln (1 − q)(k − ω)/qω for a lie of probability q.
+    Ye and Barg 2018, in the words of randomised response, which it is for ω = 1; ω near k/(e^ε + 1)
+    is the best. ε = ln(1 + k(1 − p)/pω).
 
     Attributes:
-        lie: q, the probability that the true answer is not named, in (0, 1).
-        members: ω, how many answers are named, below k; ω = 1 is randomised response.
+        p: probability of the uniform set, in (0, 1].
+        members: ω, how many answers are in a set, below k.
     """
 
     kind: ClassVar[str] = "subset-selection"
-    lie: OpenProbability
+    p: Rate
     members: Count = 1
 
     def __post_init__(self) -> None:
@@ -188,86 +142,42 @@ class SubsetSelection(_Encoding):
         if self.members >= self.k:
             raise InputError(f"members is {self.members}; it must be below k, which is {self.k}.")
 
-    @classmethod
-    def calibrated(cls, *, epsilon: float, k: int) -> Self:
-        """Sets of about k/(e^ε + 1), which are the best, and the least lie within the wish.
-
-        Raises:
-            InputError: if ε is not above 0.
-        """
-        e = math.exp(min(validate.positive(epsilon=epsilon), 30.0))
-        named = max(1, round(validate.integer_at_least(2, k=k) / (e + 1)))
-        lie = (k - named) / (named * e + k - named)
-        return _within(epsilon, lie, lambda q: cls(k, q, named))
-
     def _distinct(self) -> tuple[Fraction, Fraction]:
-        q, other = Fraction(self.lie), self.k - 1
-        return (1 - q) * (self.k - self.members) / other, q * self.members / other
-
-    def _chance(self, *, true: bool) -> Fraction:
-        named = 1 - Fraction(self.lie)
-        return named if true else (self.members - named) / (self.k - 1)
+        p, k, size = Fraction(self.p), self.k, self.members
+        low = p * size * (k - size) / (k * (k - 1))
+        return low + (1 - p) * (k - size) / (k - 1), low
 
     def sample(self, values: NDArray[Any], rng: np.random.Generator) -> NDArray[Any]:
-        """Others in random order, as many as are to be named beside the answer, or without it."""
-        own = self._is_answer(values)
-        order = np.where(own, np.inf, rng.random(own.shape)).argsort(axis=-1).argsort(axis=-1)
-        told = rng.random(values.shape) >= self.lie
-        return (np.where(own, told[..., None], order < (self.members - told)[..., None])).astype(
-            int
-        )
+        """The first ω answers in random order, that of the truth at its head unless blind."""
+        own, blind = self._is_answer(values), rng.random(values.shape) < self.p
+        places = np.where(own & ~blind[..., None], -1.0, rng.random(own.shape))
+        return (places.argsort(axis=-1).argsort(axis=-1) < self.members).astype(np.int64)
 
     def sample_exactly(
         self, values: NDArray[Any], sensitivity: float, source: ExactSource
     ) -> NDArray[Any]:
-        """The same with a coin whose bias is exactly the float, and a uniform set."""
+        """The same with a coin whose bias is exactly the float p, and a uniform set."""
         bits = np.zeros((values.size, self.k), dtype=np.int64)
-        told = ~source.events(self.lie, (values.size,))
-        for row, answer, true in zip(bits, values.ravel().tolist(), told, strict=True):
-            others = [each for each in range(self.k) if each != answer]
-            for _ in range(self.members - int(true)):
-                row[others.pop(source.below(len(others)))] = 1
-            row[answer] = true
+        blind = source.events(self.p, (values.size,))
+        for row, answer, uniform in zip(bits, values.ravel().tolist(), blind, strict=True):
+            left = list(range(self.k))
+            if not uniform:
+                row[left.pop(answer)] = 1
+            while row.sum() < self.members:
+                row[left.pop(source.below(len(left)))] = 1
         return bits.reshape(*values.shape, self.k)
 
     def log_density(self, outputs: ArrayLike, value: ArrayLike) -> Floats:
-        """That of truth or lie, and of a uniform set of the others."""
+        """That of one of all sets, or also of one of those with the truth."""
         bits, answer = np.asarray(outputs), int(self.prepare(value))
-        with_it, without = self._log_masses
+        p, sets = self.p, math.comb(self.k, self.members)
+        with_it = math.log(p + (1 - p) * self.k / self.members) - math.log(sets)
+        without = math.log(p) - math.log(sets)
         possible = ((bits == 0) | (bits == 1)).all(axis=-1) & (bits.sum(axis=-1) == self.members)
         return np.where(possible, np.where(bits[..., answer] == 1, with_it, without), -np.inf)
 
-    @property
-    def _log_masses(self) -> tuple[float, float]:
-        """Of one set that has the answer in it, and of one that has not."""
-        others, log = self.k - 1, math.lgamma
-        sets = log(others + 1) - log(self.members + 1) - log(others - self.members + 1)
-        fewer = log(others + 1) - log(self.members) - log(others - self.members + 2)
-        return math.log1p(-self.lie) - fewer, math.log(self.lie) - sets
-
-    def probabilities(self, value: ArrayLike) -> tuple[Fraction, ...]:
-        """Of all sets, in lexicographic order of the answers in them; exact.
-
-        Raises:
-            UnsupportedError: if there are more than 100 000.
-        """
-        answer, q = int(self.prepare(value)), Fraction(self.lie)
-        _require_few(math.comb(self.k, self.members))
-        with_it = (1 - q) / math.comb(self.k - 1, self.members - 1)
-        without = q / math.comb(self.k - 1, self.members)
-        every = combinations(range(self.k), self.members)
-        return tuple(with_it if answer in each else without for each in every)
-
-
-def _require_few(outputs: int) -> None:
-    if outputs > _MOST_OUTPUTS:
-        raise UnsupportedError(f"there are more than {_MOST_OUTPUTS} outputs; use a smaller k.")
-
-
-def _within(epsilon: float, lie: float, make: Callable[[float], _Made]) -> _Made:
-    """The encoding of the least lie, from a first guess on, whose ε does not exceed the wish."""
-    made, step = make(lie), 2.0**-52
-    while made.pair(1).pure_epsilon > epsilon:
-        lie, step = lie + step * lie, 2 * step
-        made = make(lie)
-    return made
+    def outputs(self, value: NDArray[Any]) -> NDArray[Any]:
+        """The bits of all sets, in lexicographic order of the answers in them."""
+        require_few(math.comb(self.k, self.members), self.kind)
+        sets = combinations(range(self.k), self.members)
+        return np.array([[int(bit in each) for bit in range(self.k)] for each in sets])

@@ -14,13 +14,9 @@ _NODES = 24
 
 
 def panels(low: float, high: float, corners: Floats, width: float = 2.0) -> tuple[Floats, Floats]:
-    """Gauss–Legendre nodes and weights on [low, high], between whose corners all is smooth.
+    """Gauss–Legendre nodes and weights on [low, high], where all is smooth between corners and 0.
 
-    Args:
-        low: where the integral begins.
-        high: where it ends.
-        corners: places, of any order; 0 is one too.
-        width: of a panel, at most.
+    Panels have a width of at most ``width``; corners are of any order, and may lie outside.
     """
     inside = corners[(corners > low) & (corners < high)]
     ends = np.unique(np.concatenate([[low, 0.0, high], inside]))

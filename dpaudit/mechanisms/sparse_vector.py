@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Hashable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any, ClassVar
 
@@ -15,23 +15,23 @@ from numpy.typing import ArrayLike, NDArray
 from dpaudit import validate
 from dpaudit.errors import InputError, UnsupportedError
 from dpaudit.fields import Count, Finite, OpenProbability, Positive, Probability
-from dpaudit.mechanisms.base import Mechanism, Norm, changes
+from dpaudit.mechanisms.base import Norm, changes
 from dpaudit.mechanisms.choice import largest_move
+from dpaudit.mechanisms.enumerated import Enumerated, require_few
 from dpaudit.mechanisms.exact import ExactSource, on_grid, widened
 from dpaudit.mechanisms.pairs import DominatingPair, Floats, LaplaceBound, costless_pair
 from dpaudit.mechanisms.quadrature import panels
 from dpaudit.mechanisms.rounding import round_up
-from dpaudit.mechanisms.tails import Tails, choice_tails
+from dpaudit.mechanisms.tails import Tails
 
 _FAR = 40.0
-_MOST_TRANSCRIPTS = 4096
 _SHARPEST = 1e-3
 """Scale of the queries' noise in that of the threshold, below which integrals are not computed."""
 _FARTHEST = 2.0**60
 
 
 @dataclass(frozen=True)
-class SparseVector(Mechanism):
+class SparseVector(Enumerated):
     """Says of each query whether it is above a threshold, and halts after ``cutoff`` that are.
 
     Lyu, Su and Li 2017, Algorithm 7: noise of scale Δ/ε₁ on the threshold, drawn once, and of
@@ -154,11 +154,7 @@ class SparseVector(Mechanism):
 
     @property
     def _scales(self) -> tuple[float, float, float]:
-        """Of the noise of the threshold, of queries and of answers, rounded up; 0 for no answers.
-
-        Raises:
-            InputError: if no float is so large.
-        """
+        """Of the noise of threshold, queries and answers, rounded up; 0 for no answers."""
         unit = Fraction(self.query_sensitivity) / Fraction(self.epsilon)
         answers, moves = Fraction(self.answers_share), 1 if self.monotonic else 2
         best = 1 / (1 + (moves * self.cutoff) ** (2 / 3))
@@ -187,36 +183,20 @@ class SparseVector(Mechanism):
             density = density - np.where(flags > 0, noise, 0.0).sum(axis=-1)
         return np.asarray(density, dtype=np.float64)
 
+    def outputs(self, value: NDArray[Any]) -> NDArray[Any]:
+        """All transcripts of flags; refused where there are numeric answers."""
+        if self.answers_share:
+            raise UnsupportedError("sparse-vector with numeric answers has no list of outputs.")
+        require_few(2**value.size, self.kind)
+        patterns = np.array(list(itertools.product([False, True], repeat=value.size)))
+        return np.unique(self._transcript(patterns, None), axis=0)
+
     def tails(self, released: ArrayLike, value: NDArray[Any], rng: np.random.Generator) -> Tails:
         """One choice among all transcripts of flags."""
-        flags = np.asarray(released, dtype=np.float64)
-        flags = flags[..., 0] if self.answers_share else flags
-        every = self._transcripts(value.size)
-        chosen = np.flatnonzero((every == flags).all(axis=1))
-        if not chosen.size:
-            return Tails(np.zeros(1), np.zeros(1, dtype=bool), np.empty(0))
-        return choice_tails(np.exp(self._log_masses(every, value))[None], chosen, rng)
-
-    def probabilities(self, value: ArrayLike) -> tuple[float, ...]:
-        """Of all transcripts of flags.
-
-        Raises:
-            UnsupportedError: if there are more than 4096, or numeric answers.
-        """
-        if self.answers_share:
-            return super().probabilities(value)  # type: ignore[return-value]  # raises
-        queries = self.prepare(value)
-        masses = np.exp(self._log_masses(self._transcripts(queries.size), queries))
-        return tuple(masses.tolist())
-
-    def _transcripts(self, size: int) -> Floats:
-        """All that may come out of so many queries, shape (number, size)."""
-        if size > math.log2(_MOST_TRANSCRIPTS):
-            raise UnsupportedError(
-                f"{size} queries have too many transcripts; enumeration takes at most 12 queries."
-            )
-        patterns = np.array(list(itertools.product([False, True], repeat=size)))
-        return np.unique(self._transcript(patterns, None), axis=0)
+        kept = self.epsilon * (1 - self.answers_share)
+        flags = np.asarray(released)[..., 0] if self.answers_share else released
+        alone = replace(self, epsilon=kept, answers_share=0.0)
+        return super(SparseVector, alone).tails(flags, value, rng)
 
     def _log_masses(self, flags: Floats, queries: Floats) -> Floats:
         """Ln ∫ f(ρ) Π P[ν below ρ + T − q] Π P[ν above] dρ, minus infinity for what cannot be."""

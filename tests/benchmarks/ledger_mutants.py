@@ -380,8 +380,8 @@ MUTANTS = (
     Mutant(
         "an exact choice is taken at once",
         "mechanisms/choice.py",
-        "            return decays(above * gap, below * scale * own_scale, source)",
-        "            return True",
+        "            if decays(above * gap, below * scale * own_scale, source):",
+        "            if True:",
         "tests/dpaudit/mechanisms/test_exponential.py",
     ),
     Mutant(

@@ -73,7 +73,7 @@ class BoundedRangeComposition(Composition):
         if above == x.size or delta == 0:
             return Interval(lower, self.cap)
         share = (high[above - 1] - delta) / (high[above - 1] - high[above])
-        upper = float(x[above - 1] + np.log1p(share * np.expm1(self._step)))
+        upper = float(x[above - 1] + np.log1p(share * np.expm1(x[1])))
         return Interval(lower, min(up(upper, 8) * (1 + _SLACK), self.cap))
 
     def delta(self, epsilon: float) -> Interval:
@@ -85,7 +85,7 @@ class BoundedRangeComposition(Composition):
         lower = (float(low[at]) if at < x.size else 0.0) if self.is_attained else None
         if at == x.size:
             return Interval(lower, float(high[-1]))
-        share = np.expm1(epsilon - x[at - 1]) / np.expm1(self._step) * (1 - _SLACK)
+        share = np.expm1(epsilon - x[at - 1]) / np.expm1(x[1]) * (1 - _SLACK)
         upper = float(high[at - 1] + share * (high[at] - high[at - 1]))
         return Interval(lower, min(upper * (1 + _SLACK), 1.0))
 
@@ -93,10 +93,6 @@ class BoundedRangeComposition(Composition):
     def native(self) -> Mapping[str, Any]:
         """The range, the number of uses, and the cells of the grid."""
         return {"range": self.span, "uses": self.count, "cells": self.cells}
-
-    @property
-    def _step(self) -> float:
-        return self.span / self.cells
 
     @cached_property
     def _curves(self) -> tuple[Floats, Floats, Floats]:
@@ -137,11 +133,7 @@ def _reach(span: float, count: int) -> float:
 
 
 def _cells(span: float, count: int) -> int:
-    """The finest grid within the work that is allowed.
-
-    Raises:
-        UnsupportedError: if there is none.
-    """
+    """The finest grid within the work that is allowed, if there is one."""
     cells = _FINEST
     while cells >= _COARSEST and _SMALLEST <= span <= _LARGEST:
         if count * cells * (_reach(span, count) / span * cells + _OF_A_CALL) <= _MOST_WORK:

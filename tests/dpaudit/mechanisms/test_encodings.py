@@ -5,17 +5,19 @@ import mpmath
 import numpy as np
 import pytest
 from accounting_builders import plan, use
-from mechanism_conformance import MechanismConformance, PlainSource
+from mechanism_conformance import MechanismConformance, PlainSource, grid_delta
 from scipy import stats
 
 from dpaudit.accounting import guarantee
 from dpaudit.errors import InputError, UnsupportedError
 from dpaudit.mechanisms import RandomizedResponse, SubsetSelection, UnaryEncoding
 from dpaudit.plan import ReplaceOne
+from dpaudit.workflow.calibrating import calibrate_target
 
-OPTIMISED = UnaryEncoding.calibrated(epsilon=1.0, k=4)
-SYMMETRIC = UnaryEncoding.calibrated(epsilon=1.0, k=4, symmetric=True)
-SUBSETS = SubsetSelection.calibrated(epsilon=1.0, k=6)
+BIT = 1 / (1 + math.exp(0.5))
+OPTIMISED = UnaryEncoding(4, 1 / (1 + math.e))
+SYMMETRIC = UnaryEncoding(4, BIT, 1 - BIT)
+SUBSETS = SubsetSelection(6, 3 / (math.e + 2), 2)
 
 
 class EncodingSuite(MechanismConformance):
@@ -29,15 +31,13 @@ class EncodingSuite(MechanismConformance):
         return (self.mechanism.k,)
 
     def mean(self):  # of the bit of the answer
-        return getattr(self.mechanism, "keep", 1 - self.mechanism.lie)
+        return self.mechanism.keep
 
     def variance(self):
         return self.mean() * (1 - self.mean())
 
     def exact_delta(self, epsilon):
-        p, q = (self.mechanism.probabilities(value) for value in (2, 0))
-        odds = Fraction(math.exp(epsilon))
-        return float(sum((max(a - odds * b, 0) for a, b in zip(p, q, strict=True)), Fraction(0)))
+        return grid_delta(*(np.log(self.mechanism.probabilities(v)) for v in (2, 0)), epsilon)
 
 
 class TestOptimisedUnaryEncoding(EncodingSuite):
@@ -60,14 +60,34 @@ class TestSymmetricUnaryEncoding(EncodingSuite):
 
 class TestSubsetSelection(EncodingSuite):
     mechanism = SUBSETS
-    unlike = SubsetSelection(6, 0.1, 2)
-    bad_parameters = (*EncodingSuite.bad_parameters, {"members": 0}, {"members": 6})
+    unlike = SubsetSelection(6, 0.15, 2)
+    bad_parameters = ({"p": 0}, {"p": 1.5}, {"k": 1}, {"members": 0}, {"members": 6})
+
+    def mean(self):
+        return 1 - SUBSETS.p * (1 - 2 / 6)
+
+
+def exact_masses(mechanism, answer: int) -> list[Fraction]:
+    """Of each output, in rational arithmetic."""
+    masses = []
+    for bits in mechanism.outputs(np.array(answer)).tolist():
+        if isinstance(mechanism, SubsetSelection):
+            p, k, size = Fraction(mechanism.p), mechanism.k, mechanism.members
+            seen = (1 - p) / math.comb(k - 1, size - 1) if bits[answer] else 0
+            masses.append(p / math.comb(k, size) + seen)
+            continue
+        lie = Fraction(mechanism.lie)
+        ones = [Fraction(mechanism.keep) if at == answer else lie for at in range(mechanism.k)]
+        told = (one if bit else 1 - one for bit, one in zip(bits, ones, strict=True))
+        masses.append(math.prod(told, start=Fraction(1)))
+    return masses
 
 
 @pytest.mark.parametrize("mechanism", [OPTIMISED, SYMMETRIC, SUBSETS, UnaryEncoding(3, 0.7, 0.2)])
 def test_the_pair_is_that_of_the_enumerated_likelihood_ratio(mechanism):
-    p, q = (mechanism.probabilities(value) for value in (1, 0))
+    p, q = (exact_masses(mechanism, answer) for answer in (1, 0))
     assert sum(p) == sum(q) == 1
+    assert mechanism.probabilities(1) == pytest.approx(list(map(float, p)), rel=1e-13)
     ratios = {a / b for a, b in zip(p, q, strict=True)}
     pair = mechanism.pair(1)
     assert len(ratios) == 3
@@ -81,40 +101,29 @@ def test_the_pair_is_that_of_the_enumerated_likelihood_ratio(mechanism):
     assert found.error_bound is not None
 
 
-@pytest.mark.parametrize("epsilon", [1e-6, 0.1, 1.0, 8.0, 30.0, 600.0])
-@pytest.mark.parametrize("symmetric", [False, True])
-def test_calibration_of_unary_encodings(epsilon, symmetric):
-    if symmetric and epsilon > 72:
-        with pytest.raises(InputError, match="floats end before"):
-            UnaryEncoding.calibrated(epsilon=epsilon, k=10, symmetric=True)
-        return
-    made = UnaryEncoding.calibrated(epsilon=epsilon, k=10, symmetric=symmetric)
-    found = float(made.pair(1).pure_epsilon)
-    fits = 1e-9 if epsilon < 30 or not symmetric else 1e-3  # 1 − p is a float of few digits
-    assert epsilon * (1 - fits) - 1e-15 < found <= epsilon
-
-
-@pytest.mark.parametrize(("epsilon", "k"), [(0.1, 2), (1.0, 100), (4.0, 10)])
-def test_calibration_of_subsets(epsilon, k):
-    made = SubsetSelection.calibrated(epsilon=epsilon, k=k)
-    assert epsilon * (1 - 1e-9) < float(made.pair(1).pure_epsilon) <= epsilon
-    assert made.members == max(1, round(k / (math.exp(epsilon) + 1)))
+@pytest.mark.parametrize(
+    ("kind", "fields"), [("unary-encoding", {"k": 10}), ("subset-selection", {"k": 10})]
+)
+@pytest.mark.parametrize("epsilon", [0.1, 1.0, 2.0])
+def test_a_claim_finds_its_lie(kind, fields, epsilon):
+    settings = [f"{name}={value}" for name, value in fields.items()]
+    found = calibrate_target(kind, settings, f"epsilon = {epsilon}")
+    (mechanism,) = (each.mechanism for each in found.certificate.plan.invocations)
+    assert epsilon * (1 - 1e-4) < float(mechanism.pair(1).pure_epsilon) <= epsilon
 
 
 def test_one_bit_alone_is_not_what_it_costs():
     """Both bits matter: symmetric encoding with e^(ε/2) a bit costs ε, and not half."""
     assert SYMMETRIC.keep / (1 - SYMMETRIC.keep) == pytest.approx(math.exp(0.5))
     assert float(SYMMETRIC.pair(1).pure_epsilon) == pytest.approx(1.0)
-    one = SubsetSelection(5, 0.4, 1)
-    lie = (1 - 0.6) * 5 / 4
-    assert float(one.pair(1).pure_epsilon) == pytest.approx(
-        float(RandomizedResponse(lie, 5).pair(1).pure_epsilon)
-    )
+    one, response = SubsetSelection(5, 0.4).pair(1), RandomizedResponse(0.4, 5).pair(1)
+    assert one.pure_epsilon == pytest.approx(response.pure_epsilon, rel=1e-15)
+    assert one.p == pytest.approx(response.p)
 
 
 def test_alike_answers_cost_nothing():
     assert UnaryEncoding(4, 0.3, 0.3).pair(1).pure_epsilon == 0
-    assert SubsetSelection(4, 0.5, 2).pair(1).pure_epsilon == 0
+    assert SubsetSelection(4, 1.0, 2).pair(1).pure_epsilon == 0
 
 
 @pytest.mark.parametrize("mechanism", [OPTIMISED, SUBSETS])
@@ -136,12 +145,13 @@ def test_outputs_have_the_enumerated_probabilities(mechanism, exact):
     assert mechanism.log_density(wrong, 1).tolist() == [-math.inf]
 
 
-def test_extremes_are_served_or_refused():
+def test_extremes_are_served():
     assert float(UnaryEncoding(2, 5e-324).pair(1).pure_epsilon) == pytest.approx(744.44, 1e-4)
-    with pytest.raises(InputError, match="floats end before"):
-        UnaryEncoding.calibrated(epsilon=1e300, k=2)
-    assert float(SubsetSelection.calibrated(epsilon=1e300, k=2).pair(1).pure_epsilon) > 20
-    assert float(UnaryEncoding.calibrated(epsilon=1e-300, k=2).pair(1).pure_epsilon) == 0
+    assert float(SubsetSelection(2, 5e-324).pair(1).pure_epsilon) == pytest.approx(745.13, 1e-4)
+    nearly = UnaryEncoding(2, 0.5, math.nextafter(0.5, 1)).pair(1)
+    assert 0 < float(nearly.pure_epsilon) < 1e-15
+    with pytest.raises(InputError, match="below k"):
+        SubsetSelection(2, 0.5, 2)
     for mechanism in (UnaryEncoding(17, 0.25), SubsetSelection(30, 0.5, 9)):
         with pytest.raises(UnsupportedError, match="more than 100000 outputs"):
             mechanism.probabilities(0)

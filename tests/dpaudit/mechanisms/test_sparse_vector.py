@@ -57,6 +57,9 @@ class SparseSuite(MechanismConformance):
         facts = {"epsilon": kept, "answers_share": 0.0}
         return Mechanism.parse(self.mechanism.to_dict() | facts)
 
+    def tails(self, released):
+        return super().tails(released[:250])  # each lists all transcripts
+
     def mean(self):
         return by_sum(self.mechanism, QUERIES[:1], [1])
 
@@ -96,7 +99,11 @@ class TestSparseVectorWithAnswers(SparseSuite):
 )
 def test_transcripts_have_the_probabilities_of_the_algorithm(mechanism):
     masses = dict(
-        zip(map(tuple, mechanism._transcripts(4)), mechanism.probabilities(QUERIES), strict=True)
+        zip(
+            map(tuple, mechanism.outputs(np.array(QUERIES))),
+            mechanism.probabilities(QUERIES),
+            strict=True,
+        )
     )
     assert sum(masses.values()) == pytest.approx(1, abs=1e-12)
     for flags in itertools.islice(masses, 0, None, 2):
@@ -180,9 +187,9 @@ def test_extremes_are_served_or_refused(epsilon):
 
 
 def test_what_cannot_be_enumerated_is_said():
-    with pytest.raises(UnsupportedError, match="at most 12 queries"):
-        sparse(1.0, 1.0).probabilities(np.zeros(13))
-    with pytest.raises(UnsupportedError, match="finite list of outputs"):
+    with pytest.raises(UnsupportedError, match="too many to list"):
+        sparse(1.0, 1.0).probabilities(np.zeros(17))
+    with pytest.raises(UnsupportedError, match="no list of outputs"):
         sparse(1.0, 1.0, 1.0).probabilities([0.0])
     with pytest.raises(UnsupportedError, match="too small beside"):
         sparse(1.0, 1e9).probabilities([0.0])
