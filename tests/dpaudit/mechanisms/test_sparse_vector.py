@@ -84,7 +84,7 @@ class TestSparseVector(SparseSuite):
 class TestSparseVectorWithAnswers(SparseSuite):
     mechanism = sparse(0.7, 2.0, 1.0, cutoff=2, monotonic=True)
     neighbour = (1.0, 1.0, 2.5, 1.5)
-    unlike = sparse(0.7, 20.0, 1.0, cutoff=2)
+    unlike = sparse(0.7, 20.0, 1.0, threshold=9.0, cutoff=2)
     released_shape = (4, 2)
 
 
