@@ -112,6 +112,21 @@ def test_the_laws_are_those_of_enumeration_and_quadrature(utilities, monotonic):
     assert gumbel == pytest.approx(softmax(exponents))
 
 
+@pytest.mark.parametrize("exact", [False, True])
+@pytest.mark.parametrize("noise", ["exponential", "gumbel"])
+def test_draws_have_the_enumerated_probabilities(noise, exact):
+    mechanism, utilities = NoisyMax(2.0, noise=noise), [1.0, 0.0, 0.5]
+    if exact:
+        drawn = mechanism.release_exactly(
+            utilities, 1.0, 4_000, PlainSource(np.random.default_rng(4))
+        )
+    else:
+        drawn = mechanism.release_many(utilities, 40_000, np.random.default_rng(4))
+    gaps = np.array(utilities) - 1.0
+    law = softmax(gaps) if noise == "gumbel" else by_orders(gaps)
+    assert stats.chisquare(np.bincount(drawn, minlength=3), len(drawn) * law).pvalue > 1e-6
+
+
 @pytest.mark.parametrize("noise", ["laplace", "exponential", "gumbel"])
 def test_no_neighbours_cost_more_than_the_pair(noise):
     rng, mechanism = np.random.default_rng(3), NoisyMax(1.2, 1.0, noise=noise)
