@@ -35,6 +35,9 @@ TESTED_BY = {
     "dpaudit/ledger/test_ledger.py": "dpaudit/ledger/checks dpaudit/ledger/entry",
     "dpaudit/ledger/test_account.py": "dpaudit/plan/groups",
     "dpaudit/ledger/test_bounding.py": "dpaudit/plan/contribution",
+    "dpaudit/mechanisms/test_noisy_max.py": (
+        "dpaudit/mechanisms/choice dpaudit/mechanisms/enumerated"
+    ),
     "dpaudit/mechanisms/continual/test_gaussian.py": "dpaudit/mechanisms/continual/noise",
     "dpaudit/project/test_project_file.py": "dpaudit/project/entries",
     "dpaudit/auditing/rehearsal/test_rehearse.py": (

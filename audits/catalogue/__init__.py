@@ -16,6 +16,7 @@ from . import (
     randomness,
     selection,
     sparse_vector,
+    standard,
     training,
     tree,
 )
@@ -33,6 +34,7 @@ ENTRIES = (
     *published.WRONG,
     *training.WRONG,
     *answers.WRONG,
+    *standard.WRONG,
     *additive.RIGHT,
     *gaussian.RIGHT,
     *selection.RIGHT,
@@ -43,6 +45,7 @@ ENTRIES = (
     *published.RIGHT,
     *training.RIGHT,
     *answers.RIGHT,
+    *standard.RIGHT,
 )
 
 __all__ = ["ENTRIES", "FLOATS"]

@@ -24,6 +24,7 @@ _ORDER = (
     AccountantName.ZCDP,
     AccountantName.RDP,
     AccountantName.MOMENTS,
+    AccountantName.BOUNDED_RANGE,
 )
 """Closed forms first: at a tie the first one is named. Those of other packages follow, then PLD."""
 

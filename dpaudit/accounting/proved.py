@@ -26,6 +26,7 @@ class AccountantName(StrEnum):
     ZCDP = "zcdp"
     RDP = "rdp"
     MOMENTS = "moments"
+    BOUNDED_RANGE = "bounded-range"
     PLD = "pld"
 
 

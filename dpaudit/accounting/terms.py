@@ -17,7 +17,6 @@ from dpaudit.accounting.amplification import (
 from dpaudit.accounting.amplification.known_participation import KnownParticipation
 from dpaudit.errors import UnsupportedError
 from dpaudit.mechanisms import DominatingPair, Mechanism
-from dpaudit.mechanisms.continual.release import Continual
 from dpaudit.mechanisms.rounding import round_up
 from dpaudit.plan import Invocation, Relation, Sampling
 
@@ -92,11 +91,8 @@ def _term(declared: Invocation, count: int) -> Term:
 
 
 def costs_as_its_pair(declared: Invocation) -> bool:
-    """Whether one use may cost as much as its pair, and is not merely dominated by it.
-
-    Of a stream the pair is that of all nodes, of which what is published may show less.
-    """
-    if isinstance(declared.mechanism, Continual) or covered(declared) != declared:
+    """Whether one use may cost as much as its pair, and is not merely dominated by it."""
+    if not declared.mechanism.is_tight or covered(declared) != declared:
         return False
     return not isinstance(amplification(declared.sampling, declared), KnownParticipation)
 

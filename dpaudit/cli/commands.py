@@ -32,7 +32,9 @@ def certify(
     accountant: Annotated[
         str,
         typer.Option(
-            "--accountant", metavar="NAME", help="best, pure, gaussian, zcdp, rdp, moments or pld."
+            "--accountant",
+            metavar="NAME",
+            help="best, pure, gaussian, zcdp, rdp, moments, bounded-range or pld.",
         ),
     ] = "best",
     rehearse: Annotated[

@@ -13,10 +13,12 @@ from dpaudit.mechanisms.continual import (
 )
 from dpaudit.mechanisms.discrete_gaussian import DiscreteGaussian
 from dpaudit.mechanisms.discrete_laplace import DiscreteLaplace
+from dpaudit.mechanisms.encodings import SubsetSelection, UnaryEncoding
 from dpaudit.mechanisms.exact import ExactSource
 from dpaudit.mechanisms.exponential import ExponentialMechanism
 from dpaudit.mechanisms.gaussian import Gaussian
 from dpaudit.mechanisms.laplace import Laplace
+from dpaudit.mechanisms.noisy_max import NoisyMax, PermuteAndFlip
 from dpaudit.mechanisms.opaque import Opaque
 from dpaudit.mechanisms.pairs import (
     DominatingPair,
@@ -26,6 +28,7 @@ from dpaudit.mechanisms.pairs import (
     approximate_pair,
 )
 from dpaudit.mechanisms.randomized_response import RandomizedResponse
+from dpaudit.mechanisms.sparse_vector import SparseVector
 from dpaudit.mechanisms.tails import Tails
 
 __all__ = [
@@ -49,12 +52,17 @@ __all__ = [
     "Laplace",
     "LaplacePair",
     "Mechanism",
+    "NoisyMax",
     "Norm",
     "Opaque",
+    "PermuteAndFlip",
     "PureBlackBox",
     "RandomizedResponse",
     "Released",
+    "SparseVector",
     "SquareRootToeplitz",
+    "SubsetSelection",
     "Tails",
+    "UnaryEncoding",
     "approximate_pair",
 ]

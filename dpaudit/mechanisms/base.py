@@ -131,6 +131,11 @@ class Mechanism(Kinded, ABC):
         """
         return ()
 
+    @property
+    def is_tight(self) -> bool:
+        """Whether one use may cost as much as its pair at each ε, and is not merely dominated."""
+        return True
+
     # -- release ---------------------------------------------------------------------------------
 
     def release(self, value: ArrayLike, rng: np.random.Generator) -> Released:

@@ -68,6 +68,19 @@ def round_down(value: Fraction) -> float:
     return math.nextafter(rounded, 0.0) if Fraction(rounded) > value else rounded
 
 
+def log_up(ratio: Fraction) -> float:
+    """Ln of an exact number of at least 1, rounded up.
+
+    >>> log_up(Fraction(1)), log_up(1 + Fraction(1, 2**80)) > 0
+    (0.0, True)
+    """
+    if ratio < 2:
+        return up(math.log1p(round_up(ratio - 1)), 4)
+    if exceeds_floats(ratio):
+        return up(math.log(ratio.numerator) - math.log(ratio.denominator), 16)
+    return up(math.log(round_up(ratio)), 4)
+
+
 def as_float(value: Fraction | float) -> float:
     """The value rounded up, infinity where it is too large."""
     return round_up(value) if isinstance(value, Fraction) else value

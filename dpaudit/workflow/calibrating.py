@@ -45,6 +45,7 @@ _NOISE: dict[str, tuple[float, Callable[[float, float], float]]] = {
     "sigma": (1.0, _more),
     "scale": (1.0, _more),
     "p": (0.5, _odds),
+    "lie": (0.5, _odds),
     "epsilon": (1.0, _less),
     "rho": (1.0, lambda value, factor: _less(value, factor * factor)),
 }

@@ -379,7 +379,7 @@ MUTANTS = (
     ),
     Mutant(
         "an exact choice is taken at once",
-        "mechanisms/exponential.py",
+        "mechanisms/choice.py",
         "            if decays(above * gap, below * scale * own_scale, source):",
         "            if True:",
         "tests/dpaudit/mechanisms/test_exponential.py",

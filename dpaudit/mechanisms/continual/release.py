@@ -92,6 +92,11 @@ class Continual(Mechanism):
     min_separation: Count = 1
     fixed_steps: bool | None = None
 
+    @property
+    def is_tight(self) -> bool:
+        """No: the pair is that of all nodes, of which what is published may show less."""
+        return False
+
     @cached_property
     def sensitivity_factor(self) -> float:
         """How far the noisy nodes move, in ``norm``, if each contribution moves by 1."""

@@ -20,7 +20,7 @@ from dpaudit.mechanisms.pairs.finite import (
     vast_pair,
 )
 from dpaudit.mechanisms.pairs.gaussian import GaussianPair, least_deviation, normal_pair
-from dpaudit.mechanisms.pairs.laplace import LaplacePair
+from dpaudit.mechanisms.pairs.laplace import LaplaceBound, LaplacePair
 
 __all__ = [
     "BoundedRangePair",
@@ -29,6 +29,7 @@ __all__ = [
     "FinitePair",
     "Floats",
     "GaussianPair",
+    "LaplaceBound",
     "LaplacePair",
     "VastPair",
     "approximate_pair",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Annotated, Any
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -107,3 +107,16 @@ class LaplacePair(DominatingPair):
     def span(self) -> float | None:
         """ε, where both atoms lie."""
         return self.epsilon or None
+
+
+@dataclass(frozen=True)
+class LaplaceBound(LaplacePair):
+    """The same two laws, as a bound on all that pays ε in small steps.
+
+    Let a mechanism be tε-private for all t in [0, 1] and values t apart in a convex set of values.
+    Then k steps of ε/k lead from any value to one at distance 1, and its trade-off curve is at
+    least that of k of them, which tends to the curve of this pair (Dong, Roth and Su 2022, Theorem
+    2.14 and Proposition 2.15). No two neighbours need have it as their law.
+    """
+
+    is_attained: ClassVar[bool] = False

@@ -152,4 +152,7 @@ def test_the_interval_of_one_choice_holds_the_worst_of_all_utilities() -> None:
 
 def test_composed_choices_do_not_contradict_each_other() -> None:
     plan = Plan.of(gaussian_invocation(mechanism=ExponentialMechanism(0.1), count=20))
-    assert guarantee(plan, 1e-3).error_bound is None
+    found, pairs = guarantee(plan, 1e-3), guarantee(plan, 1e-3, "pld")
+    assert found.accountant == "bounded-range"
+    assert found.epsilon - found.error_bound < found.epsilon < pairs.epsilon
+    assert pairs.error_bound is None

@@ -1,0 +1,79 @@
+"""The package's own standard mechanisms and the mistakes they are known for, by enumeration."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from dpaudit import AuditPair, Claim
+from dpaudit.auditing.subjects.exact import FiniteMechanism, audit_exact
+from dpaudit.certificate import AuditRecord
+from dpaudit.mechanisms import (
+    NoisyMax,
+    PermuteAndFlip,
+    SparseVector,
+    SubsetSelection,
+    UnaryEncoding,
+)
+
+from .claims import PURE
+from .entry import Entry
+
+__all__ = ["RIGHT", "WRONG"]
+
+
+def _row(
+    name: str,
+    mechanism: FiniteMechanism,
+    x: Any,
+    x_prime: Any,
+    true: float,
+    claim: Claim = PURE,
+) -> Entry:
+    """A row whose outputs are enumerated; it is right if the claim holds."""
+
+    def audit() -> AuditRecord:
+        pair = AuditPair(x, x_prime, name)
+        return audit_exact(mechanism, pair, epsilon=claim.epsilon, delta=claim.delta)
+
+    return Entry(name, true <= claim.epsilon, claim, x, x_prime, true, exact=audit)
+
+
+def sparse(first: float, second: float, *, monotonic: bool = False) -> SparseVector:
+    """A cutoff of 3, with noise for ε₁ and ε₂, whatever is claimed."""
+    whole = first + second
+    return SparseVector(whole, 0.0, 3, monotonic=monotonic, threshold_share=first / whole)
+
+
+EQUAL, APART, RISEN = [0.0, 0.0], [1.0, -1.0], [1.0, 0.0]
+FAR, FARTHER = [-9.0, 9.0], [-10.0, 10.0]
+LOW, HIGH = [0.0] * 5 + [1.0] * 3, [1.0] * 5 + [0.0] * 3
+UP = [1.0] * 8
+BIT, HALF = math.e / (math.e + 1), math.exp(0.5) / (math.exp(0.5) + 1)
+
+_ROWS = (
+    _row("permute-and-flip, declared", PermuteAndFlip(1.0), EQUAL, APART, 1.0),
+    _row("permute-and-flip, monotonic", PermuteAndFlip(1.0, monotonic=True), EQUAL, RISEN, 1.0),
+    _row("permute-and-flip, half the noise for utilities that are not monotonic",
+         PermuteAndFlip(1.0, monotonic=True), EQUAL, APART, 2.0),
+    _row("noisy max, Laplace noise, declared", NoisyMax(1.0), FAR, FARTHER, 1.0),
+    _row("noisy max, Lap(1/ε) for queries that are not monotonic", NoisyMax(1.0, monotonic=True),
+         FAR, FARTHER, 2.0),
+    _row("sparse vector, declared", sparse(0.5, 0.5), LOW, HIGH, 1.0),
+    _row("sparse vector, monotonic", sparse(0.5, 0.5, monotonic=True), LOW,
+         UP, 1.0),
+    _row("sparse vector, query noise of a cutoff of 1", sparse(0.5, 1.5), LOW,
+         HIGH, 2.0),
+    _row("sparse vector, half the query noise for queries that are not monotonic",
+         sparse(0.5, 0.5, monotonic=True), LOW, HIGH, 1.5),
+    _row("optimised unary encoding, declared", UnaryEncoding(4, 1 - BIT), 0, 1, 1.0),
+    _row("symmetric unary encoding, declared", UnaryEncoding(4, 1 - HALF, HALF), 0, 1, 1.0),
+    _row("symmetric unary encoding that counts one of two bits", UnaryEncoding(4, 1 - BIT, BIT),
+         0, 1, 2.0),
+    _row("subset selection, declared", SubsetSelection(6, 3 / (math.e + 2), 2), 0, 1, 1.0),
+    _row("subset selection, p as of sets of three", SubsetSelection(6, 2 / (math.e + 1), 2), 0, 1,
+         math.log((3 * math.e - 1) / 2)),
+)  # fmt: skip
+
+WRONG = tuple(row for row in _ROWS if not row.right)
+RIGHT = tuple(row for row in _ROWS if row.right)
