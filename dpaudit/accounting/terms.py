@@ -15,6 +15,7 @@ from dpaudit.accounting.amplification import (
     covered,
 )
 from dpaudit.accounting.amplification.known_participation import KnownParticipation
+from dpaudit.accounting.amplification.poisson import TimesAmplification
 from dpaudit.errors import UnsupportedError
 from dpaudit.mechanisms import DominatingPair, Mechanism
 from dpaudit.mechanisms.continual.release import Continual
@@ -96,9 +97,13 @@ def costs_as_its_pair(declared: Invocation) -> bool:
 
     Of a stream the pair is that of all nodes, of which what is published may show less.
     """
-    if isinstance(declared.mechanism, Continual) or covered(declared) != declared:
+    if isinstance(declared.mechanism, Continual):
         return False
-    return not isinstance(amplification(declared.sampling, declared), KnownParticipation)
+    instead = covered(declared)
+    drawn = amplification(instead.sampling, instead)
+    if isinstance(drawn, TimesAmplification):
+        return True
+    return instead == declared and not isinstance(drawn, KnownParticipation)
 
 
 def directed(invocation: Invocation) -> tuple[DirectedPair, DirectedPair]:
