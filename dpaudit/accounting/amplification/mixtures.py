@@ -81,8 +81,11 @@ class MixturePair(DirectedPair):
     @property
     def total_variation(self) -> float:
         """At most the weight of what is shifted."""
-        shifted = max(sum(w for shift, w in parts if shift) for parts in (self.p, self.q))
-        return min(super().total_variation, shifted * (1 + 1e-12))
+        return min(super().total_variation, self._shifted * (1 + 1e-12))
+
+    @property
+    def _shifted(self) -> float:
+        return max(sum(w for shift, w in parts if shift) for parts in (self.p, self.q))
 
     @property
     def _unit(self) -> float:
@@ -160,7 +163,8 @@ class MixturePair(DirectedPair):
         share = np.divide(asked - losses[cell], rise, out=np.ones(rise.shape), where=rise > 0)
         x = low + share * (high - low)
         # A threshold may be off by a few units of the largest loss of a grid.
-        least, left = 0.05 * min(abs(losses[0]), abs(losses[-1])), np.flatnonzero(rise > 0)
+        least = 0.05 * min(abs(losses[0]), abs(losses[-1]), self._shifted)
+        left = np.flatnonzero(rise > 0)
         for _ in range(_ROUNDS):
             if not left.size:
                 break
