@@ -15,12 +15,12 @@ from dpaudit.accounting.amplification import (
     covered,
 )
 from dpaudit.accounting.amplification.known_participation import KnownParticipation
-from dpaudit.accounting.amplification.poisson import TimesAmplification
+from dpaudit.accounting.amplification.poisson import TimesAmplification, is_location
 from dpaudit.errors import UnsupportedError
 from dpaudit.mechanisms import DominatingPair, Mechanism
 from dpaudit.mechanisms.continual.release import Continual
 from dpaudit.mechanisms.rounding import round_up
-from dpaudit.plan import Invocation, Relation, Sampling
+from dpaudit.plan import AddRemove, FixedSizeSampling, Invocation, Relation, Sampling
 
 Use = tuple[Mechanism, float, Sampling | None, Relation]
 
@@ -101,8 +101,11 @@ def costs_as_its_pair(declared: Invocation) -> bool:
         return False
     instead = covered(declared)
     drawn = amplification(instead.sampling, instead)
-    if isinstance(drawn, TimesAmplification):
-        return True
+    sampling = declared.sampling
+    taken = isinstance(sampling, FixedSizeSampling) and sampling.size < sampling.population
+    taken = taken and declared.relation == AddRemove() and is_location(declared)
+    if taken or isinstance(drawn, TimesAmplification):
+        return True  # those who give their places to the unit may be as far from it as can be
     return instead == declared and not isinstance(drawn, KnownParticipation)
 
 

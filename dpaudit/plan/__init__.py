@@ -13,7 +13,13 @@ from dpaudit.plan.relations import (
     TrustModel,
     ZeroOut,
 )
-from dpaudit.plan.sampling import FixedSizeSampling, PoissonSampling, Sampling
+from dpaudit.plan.sampling import (
+    FixedSizeSampling,
+    PoissonSampling,
+    Sampling,
+    TruncatedPoissonSampling,
+    WithReplacementSampling,
+)
 
 __all__ = [
     "AddRemove",
@@ -29,6 +35,8 @@ __all__ = [
     "Relation",
     "ReplaceOne",
     "Sampling",
+    "TruncatedPoissonSampling",
     "TrustModel",
+    "WithReplacementSampling",
     "ZeroOut",
 ]

@@ -87,3 +87,50 @@ class FixedSizeSampling(Sampling):
     def inclusion(self) -> float:
         """Size over population."""
         return self.size / self.population
+
+
+@dataclass(frozen=True)
+class TruncatedPoissonSampling(Sampling):
+    """As Poisson sampling, but of more than ``size`` drawn units a uniform subset of that size.
+
+    Attributes:
+        rate: probability in (0, 1] to be drawn.
+        size: how many take part at most.
+        population: how many units there are, in the larger one of the neighbours.
+        contribution: the largest norm of what one unit adds; under replace-one nothing is amplified
+            without it.
+    """
+
+    kind: ClassVar[str] = "truncated-poisson"
+    rate: Rate
+    size: Count
+    population: Count
+    contribution: Positive | None = None
+
+    @property
+    def inclusion(self) -> float:
+        """At most the rate."""
+        return self.rate
+
+
+@dataclass(frozen=True)
+class WithReplacementSampling(Sampling):
+    """So many times one of all units, each time any of them; a unit drawn twice counts twice.
+
+    The declared sensitivity is that of one place in the sample.
+
+    Attributes:
+        size: how many draws, at least 1.
+        population: how many units there are, in the larger one of the neighbours.
+    """
+
+    kind: ClassVar[str] = "with-replacement"
+    size: Count
+    population: Count
+
+    @property
+    def inclusion(self) -> float:
+        """1 − (1 − 1/n)^size."""
+        if self.population == 1:
+            return 1.0
+        return -math.expm1(self.size * math.log1p(-1 / self.population))

@@ -12,6 +12,8 @@ that one line of a plan never leaves the whole without a proof:
 * *Subsets of fixed size under zero-out*, where zeroed is absent: a unit, the zeroed one, and one
   drawn in its place are within two steps of each other, so that two steps are a replacement.
 
+* *Truncated samples and draws with replacement*: their sensitivity becomes that of all that they
+  may change, see :mod:`~dpaudit.accounting.amplification.truncated`.
 * *Units of several rows*, each drawn on its own: their sensitivity is that of all rows, of
   which a random number is drawn, or where no law of their number is known (see
   :mod:`~dpaudit.accounting.amplification.mixtures`), any of k rows is drawn with probability
@@ -38,12 +40,22 @@ from dpaudit.accounting.amplification.poisson import (
     is_location,
     part_bound,
 )
-from dpaudit.errors import UnsupportedError
+from dpaudit.errors import InputError, UnsupportedError
 from dpaudit.mechanisms import Norm
 from dpaudit.mechanisms.black_box import steps_apart
 from dpaudit.mechanisms.continual.release import Continual
 from dpaudit.mechanisms.rounding import round_up, up
-from dpaudit.plan import AddRemove, FixedSizeSampling, PoissonSampling, ReplaceOne, ZeroOut
+from dpaudit.plan import (
+    AddRemove,
+    FixedSizeSampling,
+    MetricBall,
+    PoissonSampling,
+    ReplaceOne,
+    Sampling,
+    TruncatedPoissonSampling,
+    WithReplacementSampling,
+    ZeroOut,
+)
 from dpaudit.plan import Invocation as Use
 
 
@@ -61,15 +73,42 @@ def covered(use: Use) -> Use:
         use = _longer(use, mechanism.displacement)
     if isinstance(sampling, PoissonSampling):
         return _bounded(_drawn_together(use, sampling))
-    if not isinstance(sampling, FixedSizeSampling):
+    if isinstance(sampling, TruncatedPoissonSampling):
+        return _truncated(use, sampling)
+    if not isinstance(sampling, FixedSizeSampling | WithReplacementSampling):
         return use
+    zeroed = isinstance(use.relation, ZeroOut) and mechanism.zeroed_is_absent
+    if isinstance(sampling, WithReplacementSampling):
+        size = sampling.size * (2 if zeroed or isinstance(use.relation, AddRemove) else 1)
+        whole = _steps(use, size)
+        if (
+            sampling.population == 1
+            or binomial_tail(sampling.size, 1 / sampling.population) is None
+        ):
+            return replace(whole, sampling=None)
+        return replace(whole, relation=ReplaceOne()) if zeroed else whole
     if isinstance(use.relation, AddRemove):
         rate = round_up(Fraction(sampling.size, sampling.population))
         return replace(_steps(use, 2), sampling=PoissonSampling(rate))
-    some = sampling.size < sampling.population
-    if some and isinstance(use.relation, ZeroOut) and mechanism.zeroed_is_absent:
+    if zeroed and sampling.size < sampling.population:
         return replace(_steps(use, 2), relation=ReplaceOne())
     return use
+
+
+def _truncated(use: Use, sampling: TruncatedPoissonSampling) -> Use:
+    """The use with the sensitivity of a replacement, or as the scheme that it amounts to."""
+    if sampling.rate == 1 or sampling.size >= sampling.population:
+        drawn: Sampling = PoissonSampling(sampling.rate, contribution=sampling.contribution)
+        if sampling.size < sampling.population:
+            drawn = FixedSizeSampling(sampling.size, sampling.population)
+        return covered(replace(use, sampling=drawn))
+    if is_absent(use):
+        return _steps(use, 2)
+    part = part_bound(sampling, use)
+    if part is None or isinstance(use.relation, MetricBall):
+        return use
+    longer = round_up(2 * Fraction(part))
+    return replace(use, sensitivity=longer, sampling=replace(sampling, contribution=part))
 
 
 def _drawn_together(use: Use, sampling: PoissonSampling) -> Use:
@@ -131,6 +170,8 @@ def fallback(use: Use) -> tuple[str, str] | None:
             f"{times:.4g} times the sensitivity.",
             "Say fixed_steps = true if at which steps a unit contributes is public.",
         )
+    if isinstance(use.relation, ReplaceOne):
+        return None
     return (
         f"In {kind} another unit takes the place of one that is not drawn, which counts as two "
         "changes of the data in place of one.",
@@ -140,14 +181,20 @@ def fallback(use: Use) -> tuple[str, str] | None:
 
 def _is_displaced(use: Use) -> bool:
     """Whether neighbours may have contributions at different steps of a stream."""
-    mechanism, drawn = use.mechanism, isinstance(use.sampling, FixedSizeSampling)
+    places = FixedSizeSampling | TruncatedPoissonSampling | WithReplacementSampling
+    mechanism, drawn = use.mechanism, isinstance(use.sampling, places)
     if not isinstance(mechanism, Continual) or not use.relation.replaces:
         return False
     return drawn or not mechanism.fixed_steps
 
 
 def _longer(use: Use, factor: float) -> Use:
-    return replace(use, sensitivity=round_up(Fraction(use.sensitivity) * Fraction(factor)))
+    longer = round_up(Fraction(use.sensitivity) * Fraction(factor))
+    try:
+        use.mechanism.pair(longer)
+    except InputError as error:
+        raise refusal(use, f"for all that it may change {error}") from None
+    return replace(use, sensitivity=longer)
 
 
 def _steps(use: Use, size: int) -> Use:

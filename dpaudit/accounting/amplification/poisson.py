@@ -23,7 +23,13 @@ from dpaudit.accounting.orders import ORDERS, REAL, WHOLE
 from dpaudit.mechanisms import DominatingPair, GaussianPair, LaplacePair, Norm
 from dpaudit.mechanisms.pairs import Floats
 from dpaudit.mechanisms.rounding import as_float, up
-from dpaudit.plan import AddRemove, Invocation, PoissonSampling, ZeroOut
+from dpaudit.plan import (
+    AddRemove,
+    Invocation,
+    PoissonSampling,
+    TruncatedPoissonSampling,
+    ZeroOut,
+)
 
 _SMALL = tuple(range(2, 17))
 _LOCATIONS = (GaussianPair, LaplacePair)
@@ -157,7 +163,9 @@ def is_location(use: Invocation) -> bool:
     return isinstance(use.mechanism.pair(use.sensitivity), _LOCATIONS)
 
 
-def part_bound(sampling: PoissonSampling, use: Invocation) -> float | None:
+def part_bound(
+    sampling: PoissonSampling | TruncatedPoissonSampling, use: Invocation
+) -> float | None:
     """The largest norm of what one unit adds, where units are replaced and it is declared."""
     if not use.relation.replaces or use.mechanism.norm is Norm.CHANGE:
         return None
