@@ -16,6 +16,7 @@ from dpaudit.plan.relations import (
 from dpaudit.plan.sampling import (
     FixedSizeSampling,
     PoissonSampling,
+    RandomAllocation,
     Sampling,
     TruncatedPoissonSampling,
     WithReplacementSampling,
@@ -32,6 +33,7 @@ __all__ = [
     "Plan",
     "PoissonSampling",
     "PrivacyUnit",
+    "RandomAllocation",
     "Relation",
     "ReplaceOne",
     "Sampling",

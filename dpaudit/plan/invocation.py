@@ -12,7 +12,7 @@ from dpaudit.mechanisms import Mechanism, Norm
 from dpaudit.plan.contribution import Contribution
 from dpaudit.plan.groups import Group
 from dpaudit.plan.relations import AddRemove, MetricBall, PrivacyUnit, Relation, TrustModel
-from dpaudit.plan.sampling import Sampling
+from dpaudit.plan.sampling import RandomAllocation, Sampling
 from dpaudit.validate import shown
 
 
@@ -106,6 +106,11 @@ class Invocation(Record):
         )
 
     def _require_bounded(self) -> None:
+        if isinstance(self.sampling, RandomAllocation) and self.count % self.sampling.steps:
+            raise InputError(
+                f"count is {self.count}; with random allocation it must be a multiple of the "
+                f"{self.sampling.steps} steps of an epoch."
+            )
         if self.contribution is not None and getattr(self.sampling, "rows", None):
             raise InputError(
                 "sampling has rows, each of which is drawn; leave the contribution of the whole "

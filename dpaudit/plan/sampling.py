@@ -134,3 +134,20 @@ class WithReplacementSampling(Sampling):
         if self.population == 1:
             return 1.0
         return -math.expm1(self.size * math.log1p(-1 / self.population))
+
+
+@dataclass(frozen=True)
+class RandomAllocation(Sampling):
+    """Every unit takes part in one of every ``steps`` releases in a row, drawn on its own.
+
+    Attributes:
+        steps: how many releases an epoch has; the count is to be a multiple of it.
+    """
+
+    kind: ClassVar[str] = "random-allocation"
+    steps: Count
+
+    @property
+    def inclusion(self) -> float:
+        """1/steps."""
+        return 1 / self.steps

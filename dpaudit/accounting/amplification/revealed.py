@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -96,6 +97,7 @@ class RevealedAmplification(Amplification):
     """
 
     kinds: tuple[tuple[float, Amplification, DominatingPair], ...]
+    is_attained: ClassVar[bool] = False
 
     def epsilon(self, epsilon: Fraction | float) -> Fraction | float:
         """The largest; the pair of no kind costs more than that of the whole."""

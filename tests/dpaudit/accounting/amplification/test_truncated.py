@@ -164,7 +164,7 @@ def test_what_is_never_cut_or_never_left_out_is_another_scheme() -> None:
         TruncatedPoissonSampling(1e-12, 2, 10**6),
         TruncatedPoissonSampling(1 - 1e-12, 2, 10**6),
         WithReplacementSampling(3, 10**15),
-        WithReplacementSampling(10**5, 10**2),
+        WithReplacementSampling(2000, 10),
     ],
     ids=repr,
 )
