@@ -205,6 +205,7 @@ def _window(masses: Floats, values: Floats, steps: int) -> tuple[float, float]:
             weighted = masses * np.exp(theta * values)
             size = (steps - 1) * math.log(float(weighted.sum()))
             top = min(top, (math.log(float(weighted @ values)) + size - cut) / theta)
-        down = steps * math.log(float(masses @ np.exp(-theta * values)))
-        bottom = max(bottom, (cut - down) / theta)
+        down = float(masses @ np.exp(-theta * values))
+        if down > 1e-300:
+            bottom = max(bottom, (cut - steps * math.log(down)) / theta)
     return bottom, top
