@@ -21,7 +21,7 @@ from dpaudit.accounting.closed_forms import (
     RdpAccountant,
     ZcdpAccountant,
 )
-from dpaudit.accounting.group import at_radius, for_group
+from dpaudit.accounting.group import at_radius, for_group, swapped
 from dpaudit.accounting.guarantees import compose, epsilon_after_rounds, guarantee, privacy_curve
 from dpaudit.accounting.pld import PLDAccountant
 from dpaudit.accounting.proved import AccountantName, CurvePoint, Guarantee
@@ -59,5 +59,6 @@ __all__ = [
     "privacy_curve",
     "require_affordable",
     "seconds_of_proof",
+    "swapped",
     "terms",
 ]

@@ -8,18 +8,29 @@ from dataclasses import replace
 from fractions import Fraction
 
 from dpaudit import validate
+from dpaudit.accounting.amplification.poisson import part_bound
 from dpaudit.accounting.terms import Term, terms, use_of
 from dpaudit.errors import InputError, UnsupportedError
 from dpaudit.mechanisms import AdditiveNoise, Mechanism, Norm
 from dpaudit.mechanisms.black_box import steps_apart
 from dpaudit.mechanisms.rounding import round_up
-from dpaudit.plan import Invocation, MetricBall, Plan, PrivacyUnit
+from dpaudit.plan import (
+    FixedSizeSampling,
+    Invocation,
+    MetricBall,
+    Plan,
+    PoissonSampling,
+    PrivacyUnit,
+    ReplaceOne,
+)
 
 
 def for_group(plan: Plan, size: int, *, unit: PrivacyUnit | None = None) -> Plan:
     """The plan that protects ``size`` units together.
 
-    A shift mechanism without sampling has ``size`` times its sensitivity. Of the others the group
+    A shift mechanism without sampling has ``size`` times its sensitivity; noisy sums of Poisson
+    samples are those of units of ``size`` times as many rows, which all leave or join. Of subsets
+    any one that is drawn counts as all. Of the others the group
     gets what is proved of any mechanism (:func:`dpaudit.mechanisms.black_box.steps_apart`), and k²ρ
     from ρ-zCDP (Bun and Steinke 2016, Proposition 1.9).
 
@@ -40,7 +51,7 @@ def for_group(plan: Plan, size: int, *, unit: PrivacyUnit | None = None) -> Plan
             "the plan treats disjoint sets of units differently; a group spread over them has no "
             "theorem here, so plan for the group directly."
         )
-    return Plan(tuple(_for_group(each, size, unit) for each in groups[0]))
+    return Plan(tuple(_together(each, size, unit) for each in groups[0]))
 
 
 def at_radius(plan: Plan, radius: float) -> Plan:
@@ -78,6 +89,49 @@ def _for_group(invocation: Invocation, size: int, unit: PrivacyUnit) -> Invocati
             invocation.mechanism.pair(longer)
             return replace(alone, sensitivity=longer)
     return replace(alone, mechanism=_black_box(part, size), sensitivity=1.0, sampling=None)
+
+
+def _together(invocation: Invocation, size: int, unit: PrivacyUnit) -> Invocation:
+    """The group as one unit of a sample where no pure ε says more, else as steps."""
+    sampling, longer = invocation.sampling, Fraction(invocation.sensitivity) * size
+    known = sampling is None or invocation.mechanism.norm is Norm.CHANGE
+    if known or size == 1 or not longer or invocation.releases > invocation.count:
+        return _for_group(invocation, size, unit)
+    alone = replace(invocation, unit=unit, group=None, contribution=None)
+    bounded = invocation.mechanism.pair(invocation.sensitivity).pure_epsilon < math.inf
+    if isinstance(sampling, PoissonSampling) and not bounded:
+        part = part_bound(sampling, invocation)
+        rows = size * (sampling.rows or 1)
+        return replace(alone, sampling=replace(sampling, rows=rows, contribution=part))
+    if isinstance(sampling, FixedSizeSampling) and not bounded:
+        # A subset has any of k units with probability at most km/n; their places go to others.
+        most = min(size * sampling.size, sampling.population)
+        return replace(alone, sensitivity=round_up(longer), sampling=replace(sampling, size=most))
+    return _for_group(invocation, size, unit)
+
+
+def swapped(plan: Plan) -> Plan:
+    """What a plan for add-remove or zero-out does for a unit that is replaced by another.
+
+    Samples of noisy sums have theorems of their own; else it is a group of two.
+
+    Raises:
+        UnsupportedError: as :func:`for_group`.
+    """
+
+    def replaced(each: Invocation) -> Invocation:
+        sampling = each.sampling
+        if sampling is None or each.mechanism.norm is Norm.CHANGE:
+            two = _together(each, 2, each.unit)
+            return replace(two, group=each.group, relation=ReplaceOne())
+        if isinstance(sampling, PoissonSampling):
+            sampling = replace(sampling, contribution=each.sensitivity or None)
+        longer = round_up(2 * Fraction(each.sensitivity))
+        return replace(each, sensitivity=longer, sampling=sampling, relation=ReplaceOne())
+
+    if all(each.sampling is None for each in plan.invocations):
+        return for_group(plan, 2)
+    return Plan(tuple(map(replaced, plan.invocations)))
 
 
 def _shifts_add_up(invocation: Invocation) -> bool:

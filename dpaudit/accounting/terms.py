@@ -14,11 +14,11 @@ from dpaudit.accounting.amplification import (
     amplification,
     covered,
 )
-from dpaudit.accounting.amplification.known_participation import KnownParticipation
+from dpaudit.accounting.amplification.poisson import TimesAmplification, is_location
 from dpaudit.errors import UnsupportedError
 from dpaudit.mechanisms import DominatingPair, Mechanism
 from dpaudit.mechanisms.rounding import round_up
-from dpaudit.plan import Invocation, Relation, Sampling
+from dpaudit.plan import AddRemove, FixedSizeSampling, Invocation, Relation, Sampling
 
 Use = tuple[Mechanism, float, Sampling | None, Relation]
 
@@ -85,6 +85,8 @@ def _term(declared: Invocation, count: int) -> Term:
         pair, failure = invocation.mechanism.pair_and_failure(invocation.sensitivity)
     except UnsupportedError as error:
         raise UnsupportedError(f"{invocation.describe()}: {error}") from None
+    if drawn is not None:
+        count = drawn.uses(count)
     share = Fraction(1 if drawn is None else drawn.rate)
     slack = Fraction(failure) * share * count
     return Term(invocation, pair, drawn, count, slack, costs_as_its_pair(declared))
@@ -92,13 +94,25 @@ def _term(declared: Invocation, count: int) -> Term:
 
 def costs_as_its_pair(declared: Invocation) -> bool:
     """Whether one use may cost as much as its pair, and is not merely dominated by it."""
-    if not declared.mechanism.is_tight or covered(declared) != declared:
+    if not declared.mechanism.is_tight:
         return False
-    return not isinstance(amplification(declared.sampling, declared), KnownParticipation)
+    instead = covered(declared)
+    drawn = amplification(instead.sampling, instead)
+    sampling = declared.sampling
+    taken = isinstance(sampling, FixedSizeSampling) and sampling.size < sampling.population
+    taken = taken and declared.relation == AddRemove() and is_location(declared)
+    if taken or isinstance(drawn, TimesAmplification):
+        return True  # those who give their places to the unit may be as far from it as can be
+    return instead == declared and (drawn is None or drawn.is_attained)
 
 
 def directed(invocation: Invocation) -> tuple[DirectedPair, DirectedPair]:
-    """The (remove, add) pairs that dominate one use of an invocation.
+    """The (remove, add) pairs that dominate one use of an invocation, as :func:`directed_uses`."""
+    return directed_uses(invocation, 1)[:2]
+
+
+def directed_uses(invocation: Invocation, count: int) -> tuple[DirectedPair, DirectedPair, int]:
+    """The (remove, add) pairs of so many uses of an invocation, and how many of them they are.
 
     Unsampled mechanisms have a symmetric pair, given twice.
 
@@ -112,7 +126,9 @@ def directed(invocation: Invocation) -> tuple[DirectedPair, DirectedPair]:
         pair = invocation.mechanism.pair(invocation.sensitivity)
     except UnsupportedError as error:
         raise UnsupportedError(f"{invocation.describe()}: {error}") from None
-    return (PlainPair(pair), PlainPair(pair)) if drawn is None else drawn.directed(pair)
+    if drawn is None:
+        return PlainPair(pair), PlainPair(pair), count
+    return *drawn.directed(pair), drawn.uses(count)
 
 
 def attained(parts: Sequence[Term]) -> bool:

@@ -13,7 +13,14 @@ from dpaudit.plan.relations import (
     TrustModel,
     ZeroOut,
 )
-from dpaudit.plan.sampling import FixedSizeSampling, PoissonSampling, Sampling
+from dpaudit.plan.sampling import (
+    FixedSizeSampling,
+    PoissonSampling,
+    RandomAllocation,
+    Sampling,
+    TruncatedPoissonSampling,
+    WithReplacementSampling,
+)
 
 __all__ = [
     "AddRemove",
@@ -26,9 +33,12 @@ __all__ = [
     "Plan",
     "PoissonSampling",
     "PrivacyUnit",
+    "RandomAllocation",
     "Relation",
     "ReplaceOne",
     "Sampling",
+    "TruncatedPoissonSampling",
     "TrustModel",
+    "WithReplacementSampling",
     "ZeroOut",
 ]

@@ -4,8 +4,8 @@ One step releases the sum, over a batch, of gradients clipped to L2 norm C, with
 standard deviation zC. What that costs depends on how batches are drawn, so the plan says it:
 
 * ``POISSON``: every unit enters every batch independently with probability q. Removing a unit, or
-  setting its gradient to zero, moves the sum of a batch it is in by at most C; the accountants
-  amplify by q. Under replace-one (2C) a step costs its noise with probability q.
+  setting its gradient to zero, moves the sum of a batch it is in by at most C, and replacing it by
+  2C; the accountants amplify by q.
 * ``DISJOINT``: every epoch splits the units into batches that do not overlap, in an order that has
   nothing to do with the data. Given the earlier releases and the order, one step an epoch depends
   on the unit and all others are the same for both neighbours, so an epoch costs one Gaussian
@@ -26,7 +26,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from dpaudit import validate
@@ -229,13 +229,22 @@ def dp_sgd_invocations(
             TrustModel.CENTRAL,
             count,
             total,
-            sampling=sampling,
+            sampling=_with_contribution(sampling, relation, norm),
             at=at if len(parts) == 1 else f"{at}, {word} {number}",
         )
         for number, (z, norm, (count, total, sampling)) in enumerate(
             zip(noise, norms, parts, strict=True), start=1
         )
     )
+
+
+def _with_contribution(
+    sampling: Sampling | None, relation: Relation, norm: float
+) -> Sampling | None:
+    """The scheme, which says by how much a gradient that is not drawn is missed."""
+    if isinstance(sampling, PoissonSampling) and relation.replaces:
+        return replace(sampling, contribution=norm)
+    return sampling
 
 
 def _disjoint(sizes: _Sizes, phases: int) -> list[tuple[int, int, Sampling | None]]:

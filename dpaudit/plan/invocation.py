@@ -12,7 +12,7 @@ from dpaudit.mechanisms import Mechanism, Norm
 from dpaudit.plan.contribution import Contribution
 from dpaudit.plan.groups import Group
 from dpaudit.plan.relations import AddRemove, MetricBall, PrivacyUnit, Relation, TrustModel
-from dpaudit.plan.sampling import FixedSizeSampling, PoissonSampling, Sampling
+from dpaudit.plan.sampling import RandomAllocation, Sampling
 from dpaudit.validate import shown
 
 
@@ -106,6 +106,16 @@ class Invocation(Record):
         )
 
     def _require_bounded(self) -> None:
+        if isinstance(self.sampling, RandomAllocation) and self.count % self.sampling.steps:
+            raise InputError(
+                f"count is {self.count}; with random allocation it must be a multiple of the "
+                f"{self.sampling.steps} steps of an epoch."
+            )
+        if self.contribution is not None and getattr(self.sampling, "rows", None):
+            raise InputError(
+                "sampling has rows, each of which is drawn; leave the contribution of the whole "
+                f"{self.unit} out, and declare the sensitivity of one row."
+            )
         if self.contribution is None or self.mechanism.norm is Norm.CHANGE:
             return
         factor = self.relation.contribution_factor
@@ -141,10 +151,8 @@ class Invocation(Record):
 
     @property
     def inclusion(self) -> float:
-        """The probability of one unit to take part in a release; 1 where no scheme says it."""
-        if isinstance(self.sampling, FixedSizeSampling):
-            return self.sampling.size / self.sampling.population
-        return self.sampling.rate if isinstance(self.sampling, PoissonSampling) else 1.0
+        """The probability of one unit, or row, to take part in a release; 1 where nobody says."""
+        return 1.0 if self.sampling is None else self.sampling.inclusion
 
     @property
     def releases(self) -> int:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import ClassVar
 
 from dpaudit.errors import InputError
-from dpaudit.fields import Count, Kinded, Rate
+from dpaudit.fields import Count, Kinded, Positive, Rate
 
 
 @dataclass(frozen=True)
@@ -16,17 +17,50 @@ class Sampling(Kinded):
     family: ClassVar[str] = "sampling"
     tag: ClassVar[str] = "scheme"
 
+    @property
+    def inclusion(self) -> float:
+        """The probability that what is drawn, a unit or a row of one, is in a sample."""
+        return 1.0
+
+    @property
+    def touching(self) -> float:
+        """The probability that a unit, or any of its rows, is in a sample."""
+        return self.inclusion
+
 
 @dataclass(frozen=True)
 class PoissonSampling(Sampling):
-    """Every unit takes part independently with probability ``rate``.
+    """Every unit, or every row of it, takes part independently with probability ``rate``.
 
     Attributes:
         rate: probability in (0, 1].
+        rows: how many rows one unit holds at most, each drawn on its own; the declared sensitivity
+            is then that of one row. One where not given.
+        contribution: the largest norm of what one unit adds, or one row of it: the change where it
+            is left out of a sample. Under replace-one nothing is amplified without it.
     """
 
     kind: ClassVar[str] = "poisson"
     rate: Rate
+    rows: Count | None = None
+    contribution: Positive | None = None
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.rows == 1:
+            self._set("rows", None)
+
+    @property
+    def inclusion(self) -> float:
+        """The rate."""
+        return self.rate
+
+    @property
+    def touching(self) -> float:
+        """1 − (1 − q)^rows."""
+        if self.rate == 1 or not self.rows:
+            return self.rate
+        return -math.expm1(self.rows * math.log1p(-self.rate))
 
 
 @dataclass(frozen=True)
@@ -48,3 +82,72 @@ class FixedSizeSampling(Sampling):
             raise InputError(
                 f"size is {self.size}; it must be at most the population, {self.population}."
             )
+
+    @property
+    def inclusion(self) -> float:
+        """Size over population."""
+        return self.size / self.population
+
+
+@dataclass(frozen=True)
+class TruncatedPoissonSampling(Sampling):
+    """As Poisson sampling, but of more than ``size`` drawn units a uniform subset of that size.
+
+    Attributes:
+        rate: probability in (0, 1] to be drawn.
+        size: how many take part at most.
+        population: how many units there are, in the larger one of the neighbours.
+        contribution: the largest norm of what one unit adds; under replace-one nothing is amplified
+            without it.
+    """
+
+    kind: ClassVar[str] = "truncated-poisson"
+    rate: Rate
+    size: Count
+    population: Count
+    contribution: Positive | None = None
+
+    @property
+    def inclusion(self) -> float:
+        """At most the rate."""
+        return self.rate
+
+
+@dataclass(frozen=True)
+class WithReplacementSampling(Sampling):
+    """So many times one of all units, each time any of them; a unit drawn twice counts twice.
+
+    The declared sensitivity is that of one place in the sample.
+
+    Attributes:
+        size: how many draws, at least 1.
+        population: how many units there are, in the larger one of the neighbours.
+    """
+
+    kind: ClassVar[str] = "with-replacement"
+    size: Count
+    population: Count
+
+    @property
+    def inclusion(self) -> float:
+        """1 − (1 − 1/n)^size."""
+        if self.population == 1:
+            return 1.0
+        return -math.expm1(self.size * math.log1p(-1 / self.population))
+
+
+@dataclass(frozen=True)
+class RandomAllocation(Sampling):
+    """Every unit takes part in one of every ``steps`` releases in a row, drawn on its own.
+
+    Attributes:
+        steps: how many releases an epoch has; the count is to be a multiple of it.
+    """
+
+    kind: ClassVar[str] = "random-allocation"
+    steps: Count
+
+    @property
+    def inclusion(self) -> float:
+        """1/steps."""
+        return 1 / self.steps

@@ -22,7 +22,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -37,6 +37,7 @@ from dpaudit.plan import (
     Contribution,
     Invocation,
     Plan,
+    PoissonSampling,
     PrivacyUnit,
     Relation,
     Sampling,
@@ -167,6 +168,9 @@ class _Reader:
         factor = self.relation.contribution_factor
         if contribution is not None:
             bound = validate.non_negative(contribution=contribution)
+            drawn = own.get("sampling")
+            if isinstance(drawn, PoissonSampling) and self.relation.replaces and bound:
+                own["sampling"] = replace(drawn, contribution=drawn.contribution or bound)
             return round_up(Fraction(factor) * Fraction(bound)), []
         if mechanism.norm is Norm.CHANGE:
             return 1.0, []  # whatever changes

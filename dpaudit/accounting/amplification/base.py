@@ -11,6 +11,7 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import singledispatch
+from typing import ClassVar
 
 import numpy as np
 
@@ -33,6 +34,12 @@ class Amplification(Checked, ABC):
     """
 
     rate: OpenProbability
+    is_attained: ClassVar[bool] = True
+    """Whether one use may cost as much as its pairs, and is not merely dominated by them."""
+
+    def uses(self, count: int) -> int:
+        """How many pairs so many releases cost."""
+        return count
 
     def epsilon(self, epsilon: Fraction | float) -> Fraction | float:
         """The pure ε of one use after sampling: ln(1 + q(e^ε − 1)), rounded up.

@@ -12,6 +12,15 @@ that one line of a plan never leaves the whole without a proof:
 * *Subsets of fixed size under zero-out*, where zeroed is absent: a unit, the zeroed one, and one
   drawn in its place are within two steps of each other, so that two steps are a replacement.
 
+* *Truncated samples and draws with replacement*: their sensitivity becomes that of all that they
+  may change, see :mod:`~dpaudit.accounting.amplification.truncated`.
+* *Units of several rows*, each drawn on its own: their sensitivity is that of all rows, of
+  which a random number is drawn, or where no law of their number is known (see
+  :mod:`~dpaudit.accounting.amplification.mixtures`), any of k rows is drawn with probability
+  1 − (1 − q)^k, and then the others and the drawn ones are within k steps of the others alone.
+* *Poisson sampling of replaced units* of which the ``contribution`` c is known: two of them are
+  within 2c, whatever is declared, and one is within c of none.
+
 Two steps cost twice the sensitivity in a norm (triangle inequality), else what is proved of any
 mechanism. A sample that is drawn alike for both neighbours costs at most what
 :class:`~dpaudit.accounting.amplification.known_participation.KnownParticipation` says.
@@ -25,17 +34,33 @@ from fractions import Fraction
 from dpaudit.accounting.amplification.base import amplification, refusal
 from dpaudit.accounting.amplification.fixed_size import TAKEN_PLACE
 from dpaudit.accounting.amplification.known_participation import KnownParticipation
-from dpaudit.errors import UnsupportedError
+from dpaudit.accounting.amplification.mixtures import binomial_tail
+from dpaudit.accounting.amplification.poisson import (
+    is_absent,
+    is_location,
+    part_bound,
+)
+from dpaudit.errors import InputError, UnsupportedError
 from dpaudit.mechanisms import Norm
 from dpaudit.mechanisms.black_box import steps_apart
 from dpaudit.mechanisms.continual.release import Continual
-from dpaudit.mechanisms.rounding import round_up
-from dpaudit.plan import AddRemove, FixedSizeSampling, PoissonSampling, ReplaceOne, ZeroOut
+from dpaudit.mechanisms.rounding import round_up, up
+from dpaudit.plan import (
+    AddRemove,
+    FixedSizeSampling,
+    MetricBall,
+    PoissonSampling,
+    ReplaceOne,
+    Sampling,
+    TruncatedPoissonSampling,
+    WithReplacementSampling,
+    ZeroOut,
+)
 from dpaudit.plan import Invocation as Use
 
 
 def covered(use: Use) -> Use:
-    """The invocation, or one that costs no less, of which a theorem speaks.
+    """The invocation, or one that costs no less, of which a theorem speaks; not to be given again.
 
     Raises:
         UnsupportedError: if there is none; it names the invocation.
@@ -46,15 +71,69 @@ def covered(use: Use) -> Use:
     if _is_displaced(use):
         assert isinstance(mechanism, Continual)
         use = _longer(use, mechanism.displacement)
-    if not isinstance(sampling, FixedSizeSampling):
+    if isinstance(sampling, PoissonSampling):
+        return _bounded(_drawn_together(use, sampling))
+    if isinstance(sampling, TruncatedPoissonSampling):
+        return _truncated(use, sampling)
+    if not isinstance(sampling, FixedSizeSampling | WithReplacementSampling):
         return use
+    zeroed = isinstance(use.relation, ZeroOut) and mechanism.zeroed_is_absent
+    if isinstance(sampling, WithReplacementSampling):
+        size = sampling.size * (2 if zeroed or isinstance(use.relation, AddRemove) else 1)
+        whole = _steps(use, size)
+        if (
+            sampling.population == 1
+            or binomial_tail(sampling.size, 1 / sampling.population) is None
+        ):
+            return replace(whole, sampling=None)
+        return replace(whole, relation=ReplaceOne()) if zeroed else whole
     if isinstance(use.relation, AddRemove):
         rate = round_up(Fraction(sampling.size, sampling.population))
-        return replace(_two_steps(use), sampling=PoissonSampling(rate))
-    some = sampling.size < sampling.population
-    if some and isinstance(use.relation, ZeroOut) and mechanism.zeroed_is_absent:
-        return replace(_two_steps(use), relation=ReplaceOne())
+        return replace(_steps(use, 2), sampling=PoissonSampling(rate))
+    if zeroed and sampling.size < sampling.population:
+        return replace(_steps(use, 2), relation=ReplaceOne())
     return use
+
+
+def _truncated(use: Use, sampling: TruncatedPoissonSampling) -> Use:
+    """The use with the sensitivity of a replacement, or as the scheme that it amounts to."""
+    if sampling.rate == 1 or sampling.size >= sampling.population:
+        drawn: Sampling = PoissonSampling(sampling.rate, contribution=sampling.contribution)
+        if sampling.size < sampling.population:
+            drawn = FixedSizeSampling(sampling.size, sampling.population)
+        return covered(replace(use, sampling=drawn))
+    if is_absent(use):
+        return _steps(use, 2)
+    part = part_bound(sampling, use)
+    if part is None or isinstance(use.relation, MetricBall):
+        return use
+    longer = round_up(2 * Fraction(part))
+    return replace(use, sensitivity=longer, sampling=replace(sampling, contribution=part))
+
+
+def _drawn_together(use: Use, sampling: PoissonSampling) -> Use:
+    """The use with the law of how many rows of a unit are drawn, or with one row for all."""
+    rows = sampling.rows or 1
+    if rows == 1:
+        return use
+    whole = _steps(use, rows)
+    drawn = is_absent(use) and is_location(use) and sampling.rate < 1
+    if drawn and binomial_tail(rows, sampling.rate) is not None:
+        return whole
+    part = sampling.contribution
+    longer = None if part is None else round_up(Fraction(part) * rows)
+    rate = min(up(sampling.touching, 8), 1.0)
+    return replace(whole, sampling=PoissonSampling(rate, contribution=longer))
+
+
+def _bounded(use: Use) -> Use:
+    """The use with twice the contribution as its sensitivity, where units are replaced."""
+    part = None
+    if isinstance(use.sampling, PoissonSampling) and use.sampling.rate < 1:
+        part = part_bound(use.sampling, use)
+    if part is None:
+        return use
+    return replace(use, sensitivity=round_up(2 * Fraction(part)))
 
 
 def fallback(use: Use) -> tuple[str, str] | None:
@@ -73,10 +152,17 @@ def fallback(use: Use) -> tuple[str, str] | None:
             f"No theorem amplifies these {kind}, so that who is drawn counts as known: with "
             f"probability {drawn.rate:.3g} a use costs all of its noise, and else nothing.",
             "Declare it under add-remove, or as a noisy sum under zero-out; replacements are "
-            "amplified for samples of fixed size.",
+            "amplified for samples of fixed size, and where the contribution is declared.",
         )
     if instead == use:
         return None
+    if isinstance(use.sampling, PoissonSampling):
+        if not use.sampling.rows or use.sampling == instead.sampling:
+            return None
+        return (
+            f"Of the {use.sampling.rows} rows of a unit any one that is drawn counts as all.",
+            "Noisy sums with Gaussian or Laplace noise, under add-remove or zero-out, cost less.",
+        )
     if _is_displaced(use):
         times = instead.sensitivity / use.sensitivity
         return (
@@ -84,6 +170,8 @@ def fallback(use: Use) -> tuple[str, str] | None:
             f"{times:.4g} times the sensitivity.",
             "Say fixed_steps = true if at which steps a unit contributes is public.",
         )
+    if isinstance(use.relation, ReplaceOne):
+        return None
     return (
         f"In {kind} another unit takes the place of one that is not drawn, which counts as two "
         "changes of the data in place of one.",
@@ -93,25 +181,31 @@ def fallback(use: Use) -> tuple[str, str] | None:
 
 def _is_displaced(use: Use) -> bool:
     """Whether neighbours may have contributions at different steps of a stream."""
-    mechanism, drawn = use.mechanism, isinstance(use.sampling, FixedSizeSampling)
+    places = FixedSizeSampling | TruncatedPoissonSampling | WithReplacementSampling
+    mechanism, drawn = use.mechanism, isinstance(use.sampling, places)
     if not isinstance(mechanism, Continual) or not use.relation.replaces:
         return False
     return drawn or not mechanism.fixed_steps
 
 
 def _longer(use: Use, factor: float) -> Use:
-    return replace(use, sensitivity=round_up(Fraction(use.sensitivity) * Fraction(factor)))
+    longer = round_up(Fraction(use.sensitivity) * Fraction(factor))
+    try:
+        use.mechanism.pair(longer)
+    except InputError as error:
+        raise refusal(use, f"for all that it may change {error}") from None
+    return replace(use, sensitivity=longer)
 
 
-def _two_steps(use: Use) -> Use:
-    """The invocation for data two steps of its relation apart."""
+def _steps(use: Use, size: int) -> Use:
+    """The invocation for data so many steps of its relation apart."""
     if use.mechanism.norm is not Norm.CHANGE:
-        return _longer(use, 2.0)
-    two = use.mechanism.for_group(2)
-    if two is None:
+        return _longer(use, size)
+    several = use.mechanism.for_group(size)
+    if several is None:
         try:
             pair, failure = use.mechanism.pair_and_failure(use.sensitivity)
-            two = steps_apart(pair.pure_epsilon, failure, 2)
+            several = steps_apart(pair.pure_epsilon, failure, size)
         except UnsupportedError:
             raise refusal(use, TAKEN_PLACE) from None
-    return replace(use, mechanism=two, sensitivity=1.0)
+    return replace(use, mechanism=several, sensitivity=1.0)

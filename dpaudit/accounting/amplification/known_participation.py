@@ -47,6 +47,8 @@ class KnownParticipation(Amplification):
     A release of how many were drawn, beside an answer of the base's ε, attains it.
     """
 
+    is_attained: ClassVar[bool] = False
+
     def epsilon(self, epsilon: Fraction | float) -> Fraction | float:
         """Unchanged: a unit that is known to be drawn has no other."""
         return epsilon

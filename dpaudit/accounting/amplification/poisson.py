@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from functools import lru_cache
 
 import numpy as np
@@ -11,16 +13,26 @@ from numpy.typing import NDArray
 
 from dpaudit.accounting.amplification.base import Amplification, amplification, refusal
 from dpaudit.accounting.amplification.directed import DirectedPair
+from dpaudit.accounting.amplification.fixed_size import FixedSizeAmplification
 from dpaudit.accounting.amplification.known_participation import KnownParticipation
+from dpaudit.accounting.amplification.mixtures import binomial_tail, drawn_pairs, replaced_pair
 from dpaudit.accounting.amplification.moments import SAFETY, log_moment, log_ratio
 from dpaudit.accounting.amplification.poisson_pairs import AddedPair, RemovedPair
 from dpaudit.accounting.amplification.quadrature import quadrature
 from dpaudit.accounting.orders import ORDERS, REAL, WHOLE
-from dpaudit.mechanisms import DominatingPair
+from dpaudit.mechanisms import DominatingPair, GaussianPair, LaplacePair, Norm
 from dpaudit.mechanisms.pairs import Floats
-from dpaudit.plan import AddRemove, Invocation, PoissonSampling, ZeroOut
+from dpaudit.mechanisms.rounding import as_float, up
+from dpaudit.plan import (
+    AddRemove,
+    Invocation,
+    PoissonSampling,
+    TruncatedPoissonSampling,
+    ZeroOut,
+)
 
 _SMALL = tuple(range(2, 17))
+_LOCATIONS = (GaussianPair, LaplacePair)
 
 
 @dataclass(frozen=True)
@@ -52,18 +64,114 @@ class PoissonAmplification(Amplification):
         return poisson_moments_at_integers(pair, self.rate, orders)
 
 
+@dataclass(frozen=True)
+class TimesAmplification(Amplification):
+    """A unit is drawn a random number of times, each of which adds an equal part of the shift.
+
+    For Gaussian and Laplace noise; the pair is that of all times.
+
+    Attributes:
+        times: how often at most.
+        weights: of 0, 1, … times, as :func:`~.mixtures.binomial_tail` rounds them.
+    """
+
+    times: int
+    weights: tuple[float, ...]
+
+    def epsilon(self, epsilon: Fraction | float) -> Fraction | float:
+        """Ln Σ w_j e^(jε/k), rounded up: the largest loss of Laplace noise."""
+        if epsilon in (0, math.inf):
+            return epsilon
+        return min(epsilon, float(self._mean([as_float(epsilon) * n for n in self._shares])))
+
+    def directed(self, pair: DominatingPair) -> tuple[DirectedPair, DirectedPair]:
+        """Of :mod:`~dpaudit.accounting.amplification.mixtures`."""
+        return drawn_pairs(pair, list(zip(self._shares, self.weights, strict=True)))
+
+    def log_moments(self, pair: DominatingPair) -> Floats:
+        """By joint convexity over how often the unit is drawn, as if that were known."""
+        if isinstance(pair, LaplacePair):
+            parts = [LaplacePair(pair.ratio * Fraction(n)).renyi(ORDERS) for n in self._shares]
+        else:
+            parts = [pair.renyi(ORDERS) * n * n for n in self._shares]
+        return self._mean([(ORDERS - 1) * part for part in parts])
+
+    @property
+    def _shares(self) -> list[float]:
+        """Of the whole shift, rounded up."""
+        return [up(number / self.times) for number in range(len(self.weights))]
+
+    def _mean(self, logs: Sequence[Floats | float]) -> Floats:
+        """Ln Σ w e^logs, rounded up."""
+        with np.errstate(divide="ignore"):
+            terms = np.log(self.weights) + np.array(logs).T
+        total: Floats = np.logaddexp.reduce(terms.T, axis=0)
+        return np.maximum(total, 0.0) * (1 + SAFETY) + 1e-15
+
+
+@dataclass(frozen=True)
+class ReplacedAmplification(FixedSizeAmplification):
+    """Poisson sampling of replaced units, of which one is within half a replacement of none.
+
+    Of any noise the two mixtures have the part without the unit in common, so that they cost what
+    fixed-size samples do. Gaussian and Laplace noise cost less.
+    """
+
+    def directed(self, pair: DominatingPair) -> tuple[DirectedPair, DirectedPair]:
+        """Of :func:`~.mixtures.replaced_pair` where it is known."""
+        if not isinstance(pair, _LOCATIONS):
+            return super().directed(pair)
+        replaced = replaced_pair(pair, self.rate)
+        return replaced, replaced
+
+
 @amplification.register(PoissonSampling)
 def _(sampling: PoissonSampling, invocation: Invocation) -> Amplification | None:
     if sampling.rate == 1:
         return None
-    relation, mechanism = invocation.relation, invocation.mechanism
-    absent = isinstance(relation, ZeroOut) and mechanism.zeroed_is_absent
-    if absent or isinstance(relation, AddRemove):
+    relation = invocation.relation
+    if sampling.rows:
+        weights = binomial_tail(sampling.rows, sampling.rate)
+        assert weights is not None  # as covered has seen
+        return times_drawn(sampling.rows, weights)
+    if is_absent(invocation):
         return PoissonAmplification(sampling.rate)
+    if part_bound(sampling, invocation) is not None:
+        return ReplacedAmplification(sampling.rate)
     if relation.replaces or isinstance(relation, ZeroOut):
         # The sensitivity does not bound the change when a unit drops out of the sample.
         return KnownParticipation(sampling.rate)
     raise refusal(invocation, "no dominating pair is known, so declare it without sampling.")
+
+
+def times_drawn(times: int, weights: tuple[float, ...]) -> TimesAmplification:
+    """The amplification of weights of 0, 1, … times."""
+    seldom = min(max(1 - weights[0], 1e-300), 1 - 2.0**-53)
+    return TimesAmplification(seldom, times, weights)
+
+
+def is_absent(use: Invocation) -> bool:
+    """Whether the unit takes no part in one of the neighbours, as if it were not drawn."""
+    zeroed = isinstance(use.relation, ZeroOut) and use.mechanism.zeroed_is_absent
+    return zeroed or isinstance(use.relation, AddRemove)
+
+
+def is_location(use: Invocation) -> bool:
+    """Whether noise of a monotone likelihood ratio is added to a value that parts add up to."""
+    if use.mechanism.norm is Norm.CHANGE:
+        return False
+    return isinstance(use.mechanism.pair(use.sensitivity), _LOCATIONS)
+
+
+def part_bound(
+    sampling: PoissonSampling | TruncatedPoissonSampling, use: Invocation
+) -> float | None:
+    """The largest norm of what one unit adds, where units are replaced and it is declared."""
+    if not use.relation.replaces or use.mechanism.norm is Norm.CHANGE:
+        return None
+    if sampling.contribution is not None or use.contribution is None:
+        return sampling.contribution
+    return use.contribution.bound
 
 
 def poisson_moments(pair: DominatingPair, rate: float, orders: Floats) -> Floats | None:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from dpaudit.accounting.amplification import DirectedPair
-from dpaudit.accounting.terms import costs_as_its_pair, directed, merged
+from dpaudit.accounting.terms import costs_as_its_pair, directed_uses, merged
 from dpaudit.plan import Invocation
 
 
@@ -33,11 +33,13 @@ def directed_terms(
     Raises:
         UnsupportedError: if an invocation has no dominating pair; it names which.
     """
-    found = [(directed(one), count, costs_as_its_pair(one)) for one, count in merged(invocations)]
-    return (
-        [DirectedTerm(pairs[0], count, known) for pairs, count, known in found],
-        [DirectedTerm(pairs[1], count, known) for pairs, count, known in found],
-    )
+    remove, add = [], []
+    for one, count in merged(invocations):
+        leave, join, uses = directed_uses(one, count)
+        known = costs_as_its_pair(one)
+        remove.append(DirectedTerm(leave, uses, known))
+        add.append(DirectedTerm(join, uses, known))
+    return remove, add
 
 
 def is_attained(terms: Sequence[DirectedTerm]) -> bool:

@@ -61,8 +61,8 @@ class Samples:
     @classmethod
     def of(cls, plan: Plan) -> Samples:
         """For the sampled invocations of a plan."""
-        rates = {each.at: each.inclusion for each in plan.invocations}
-        return cls({at: rate for at, rate in rates.items() if rate < 1})
+        drawn = {each.at: each.sampling for each in plan.invocations if each.sampling is not None}
+        return cls({at: one.touching for at, one in drawn.items() if one.touching < 1})
 
     @property
     def followed(self) -> int:

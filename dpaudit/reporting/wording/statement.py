@@ -8,7 +8,14 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any
 
-from dpaudit.accounting import AccountantName, Composition, at_radius, compose, for_group
+from dpaudit.accounting import (
+    AccountantName,
+    Composition,
+    at_radius,
+    compose,
+    for_group,
+    swapped,
+)
 from dpaudit.certificate import Certificate
 from dpaudit.certificate.assumptions import clips
 from dpaudit.errors import InputError, UnsupportedError
@@ -185,7 +192,7 @@ def _relation(plan: Plan, left: _ChangedPlan) -> Assumption:
     """
     match plan.relation:
         case AddRemove() | ZeroOut() as relation:
-            return _assumed(relation.kind, left.of(lambda: _group_of_two(plan)), unit=plan.unit)
+            return _assumed(relation.kind, left.of(lambda: swapped(plan)), unit=plan.unit)
         case MetricBall(radius) as relation:
             wider = left.of(lambda: at_radius(plan, 2 * radius))
             return _assumed(relation.kind, wider, unit=plan.unit, radius=plain(radius))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from dataclasses import replace
+from typing import Any
 
 from tests.benchmarks.soundness.draws import between, epsilon, rate, use
 from tests.benchmarks.soundness.uses import STREAMS, SUMS, Case, Use
@@ -33,7 +34,7 @@ def case(rng: random.Random) -> Case:
     """A case of a kind chosen at random."""
     kinds = {
         _plain: 24, _poisson: 26, _subset: 8, _mixed: 18, _parallel: 8, _users: 6, _stream: 8,
-        _moved: 2, _data: 6,
+        _moved: 2, _data: 6, _drawn: 14,
     }  # fmt: skip
     return rng.choices(list(kinds), list(kinds.values()))[0](rng)
 
@@ -115,6 +116,35 @@ def _stream(rng: random.Random) -> Case:
         one = replace(one, rate=rate(rng))
     name = f"{kind}, replaced" if related == "replace-one" else kind
     return Case(name, related, (one,), rng.choice(_DELTAS))
+
+
+def drawn(rng: random.Random) -> tuple[str, tuple[Any, ...]]:
+    """A relation, and a scheme that it is amplified under."""
+    q, units = rate(rng), rng.choice([2, 3, 10, 1000, 10**6])
+    size = min(rng.choice([1, 2, 5, 30]), units)
+    full = min(max(round(units * q * between(rng, 0.5, 2.0)), 1), units)
+    kinds: dict[str, tuple[str, tuple[Any, ...]]] = {
+        "rows": ("add-remove", (q, rng.choice([2, 3, 5, 40]))),
+        "replaced": ("replace-one", (q,)),
+        "truncated": (rng.choice(["add-remove", "zero-out"]), (q, full, units)),
+        "again": ("add-remove", (size, units, 2)),
+        "allocated": (rng.choice(["add-remove", "zero-out"]), (rng.choice([2, 10, 300]),)),
+        "taken": ("add-remove", (rng.randint(1, units), units)),
+    }
+    kind = rng.choice(list(kinds))
+    related, facts = kinds[kind]
+    if kind == "again" and rng.random() < 0.5:
+        related, facts = "replace-one", (size, units, 1)
+    return related, (kind, *facts)
+
+
+def _drawn(rng: random.Random) -> Case:
+    """Gaussian noise under one of the other schemes."""
+    related, own = drawn(rng)
+    one = replace(use(rng, "gaussian", (1, 1, 2, 10, 100, 1000)), drawn=own)
+    if own[0] == "allocated":
+        one = replace(one, count=own[1] * rng.choice([1, 1, 3, 50]))
+    return Case(f"drawn: {own[0]}", related, (one,), rng.choice(_DELTAS))
 
 
 def _moved(rng: random.Random) -> Case:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -39,7 +39,15 @@ from dpaudit.mechanisms import (
     PureBlackBox,
     SquareRootToeplitz,
 )
-from dpaudit.plan import Contribution, Group, Membership
+from dpaudit.plan import (
+    Contribution,
+    Group,
+    Membership,
+    RandomAllocation,
+    Sampling,
+    TruncatedPoissonSampling,
+    WithReplacementSampling,
+)
 
 SUMS = ("gaussian", "laplace", "discrete-gaussian", "discrete-laplace")
 STREAMS = ("continual-gaussian", "continual-laplace")
@@ -65,6 +73,16 @@ _FACTORIZATIONS = {
 }
 
 
+_SCHEMES: dict[str, Callable[..., Sampling]] = {
+    "rows": lambda _, rate, rows: PoissonSampling(rate, rows=rows),
+    "replaced": lambda use, rate: PoissonSampling(rate, contribution=use.shift / 2),
+    "truncated": lambda _, *facts: TruncatedPoissonSampling(*facts),
+    "again": lambda _, size, population, changes: WithReplacementSampling(size, population),
+    "allocated": lambda _, steps: RandomAllocation(steps),
+    "taken": lambda _, size, population: FixedSizeSampling(size, population),
+}
+
+
 @dataclass(frozen=True)
 class Use:
     """One invocation.
@@ -80,6 +98,9 @@ class Use:
         by_value: whether the unit's own value decides its group.
         local: whether the value is the unit's own.
         bound: of each unit's part, where the release is a sum of bounded parts.
+        drawn: another scheme and its facts: ``rows`` (rate, rows), ``replaced`` (rate),
+            ``truncated`` (rate, size, population), ``again`` (size, population, changes of a
+            replacement), ``allocated`` (steps), ``taken`` (size, population).
     """
 
     kind: str
@@ -92,6 +113,7 @@ class Use:
     by_value: bool = False
     local: bool = False
     bound: float | None = None
+    drawn: tuple[Any, ...] | None = None
 
 
 @dataclass(frozen=True)
@@ -136,9 +158,11 @@ def relation(case: Case) -> Relation:
 
 def invocation(use: Use, related: Relation) -> Invocation:
     """One use as it is declared."""
-    sampling = None if use.rate is None else PoissonSampling(use.rate)
+    sampling: Sampling | None = None if use.rate is None else PoissonSampling(use.rate)
     if use.subset is not None:
         sampling = FixedSizeSampling(*use.subset)
+    if use.drawn is not None:
+        sampling = _SCHEMES[use.drawn[0]](use, *use.drawn[1:])
     membership = Membership.VALUE if use.by_value else Membership.POSITION
     facts = {
         "count": use.count,

@@ -5,7 +5,7 @@ import math
 import pytest
 from accounting_builders import plan, poisson, use
 
-from dpaudit.accounting import at_radius, compose, for_group
+from dpaudit.accounting import at_radius, compose, for_group, swapped
 from dpaudit.errors import InputError, UnsupportedError
 from dpaudit.mechanisms import (
     ApproximateBlackBox,
@@ -16,7 +16,7 @@ from dpaudit.mechanisms import (
     RandomizedResponse,
 )
 from dpaudit.mechanisms.continual import BinaryTree, ContinualLaplace
-from dpaudit.plan import MetricBall, Plan, ReplaceOne
+from dpaudit.plan import FixedSizeSampling, MetricBall, Plan, PoissonSampling, ReplaceOne
 
 
 def epsilon(found: Plan, delta: float = 0.0, accountant: str = "best") -> float:
@@ -52,10 +52,27 @@ def test_others_get_what_is_proved_of_any_mechanism() -> None:
     assert concentrated.rho == pytest.approx(0.9)
 
 
-def test_a_sampled_gaussian_has_no_theorem_for_groups() -> None:
-    sampled = plan(use(Gaussian(1.0), sampling=poisson(0.1), at="sgd"))
+def test_a_group_of_sampled_rows_is_a_unit_of_so_many() -> None:
+    sampled = plan(use(Gaussian(4.0), sampling=poisson(0.01), count=100, at="sgd"))
+    direct = plan(use(Gaussian(4.0), sampling=PoissonSampling(0.01, rows=6), count=100))
+    assert epsilon(for_group(for_group(sampled, 2), 3), 1e-5) == epsilon(direct, 1e-5)
+    loose = plan(use(Gaussian(4.0), 2.0, ReplaceOne(), sampling=FixedSizeSampling(1, 100)))
+    most = plan(use(Gaussian(4.0), 6.0, ReplaceOne(), sampling=FixedSizeSampling(3, 100)))
+    assert epsilon(for_group(loose, 3), 1e-5) == epsilon(most, 1e-5)
+
+
+def test_sampled_units_that_take_part_at_different_times_have_no_theorem_for_groups() -> None:
+    sampled = plan(use(Gaussian(1.0), sampling=poisson(0.1), at="sgd", total=2))
     with pytest.raises(UnsupportedError, match="gaussian at 'sgd': no theorem for groups"):
         for_group(sampled, 2)
+
+
+def test_a_swapped_unit_is_no_group_of_two_where_it_is_sampled() -> None:
+    sampled = plan(use(Gaussian(4.0), sampling=poisson(0.01), count=1000))
+    assert epsilon(swapped(sampled), 1e-5) == pytest.approx(0.5614, abs=1e-4)
+    assert epsilon(for_group(sampled, 2), 1e-5) == pytest.approx(0.5797, abs=1e-4)
+    mixed = plan(use(Laplace(4.0)), use(RandomizedResponse(0.5)), use(Gaussian(9.0)))
+    assert epsilon(swapped(mixed), 1e-5) == epsilon(for_group(mixed, 2), 1e-5)
 
 
 def test_a_group_may_be_spread_over_disjoint_sets() -> None:

@@ -10,7 +10,7 @@ from typing import Any
 
 import mpmath as mp
 
-from tests.benchmarks.soundness.oracle import closed
+from tests.benchmarks.soundness.oracle import closed, drawn
 from tests.benchmarks.soundness.oracle.bases import BASES
 from tests.benchmarks.soundness.oracle.closed import Curve, Number
 from tests.benchmarks.soundness.oracle.laws import Law
@@ -32,9 +32,10 @@ class Cost:
         curves: δ(ε) of one use before sampling, at least and at most, where there is a closed form.
         square: μ² at least and at most, of Gaussian noise.
         range: the largest loss, at least and at most.
-        scheme: "", "poisson", "apart" or "subset".
+        scheme: "", "poisson", "apart", "subset" or "drawn".
         rate: of sampling.
         concentrated: whether ``square`` is that of a bound on concentration.
+        drawn: one of the schemes of :mod:`tests.benchmarks.soundness.oracle.drawn`.
     """
 
     count: int
@@ -46,9 +47,12 @@ class Cost:
     scheme: str = ""
     rate: float = 1.0
     concentrated: bool = False
+    drawn: tuple[Any, ...] | None = None
 
     def directed(self, law: Law, way: int, *, least: bool) -> Law:
         """The law after sampling, of a unit that leaves (0) or joins (1)."""
+        if self.drawn is not None:
+            return drawn.law(law, self.drawn, way)
         if not self.scheme:
             return law
         if self.scheme == "apart":
@@ -95,6 +99,12 @@ def cost(use: Any, case: Any) -> Cost | None:
     made = BASES[use.kind](use.facts, shifts)
     if made is None:
         return None
+    if use.drawn is not None:
+        if use.drawn[0] not in drawn.EXACT or (use.drawn[0] == "again" and use.drawn[-1] == 1):
+            made["upper"] = None
+        epochs = use.drawn[1] if use.drawn[0] == "allocated" else 1
+        made["curves"] = None
+        return Cost(count=use.count // epochs, scheme="drawn", drawn=use.drawn, **made)
     return Cost(count=use.count, scheme=scheme, rate=1.0 if rate is None else rate, **made)
 
 

@@ -119,7 +119,7 @@ def _composed(costs: Sequence[Cost], delta: float, deep: bool) -> Curve:
             made[parts] = _few(parts) or _transformed(parts, delta, deep)
         return made[parts]
 
-    ways = (0, 1) if any(one.scheme in ("poisson", "subset") for one in costs) else (0,)
+    ways = (0, 1) if any(one.scheme in ("poisson", "subset", "drawn") for one in costs) else (0,)
     above = [one.upper for one in costs if one.upper is not None]
     uppers = []
     if len(above) == len(costs):

@@ -1,0 +1,239 @@
+"""Pairs of mixtures of shifted noise: units of several rows, and replaced units, Poisson-sampled.
+
+Of noise with a monotone likelihood ratio, such as Gaussian or Laplace noise, half-lines are the
+most powerful tests of every shift at once. So with β_s(a) the largest N(x)(A) over events A with
+N(0)(A) = a, ‖x‖ ≤ s, for any weights and any vectors of norm at most s_i
+
+    sup_A Σ w_i N(x_i)(A) − α N(0)(A) ≤ sup_a Σ w_i β_{s_i}(a) − α a,
+
+which the mixture of collinear shifts s_i attains; likewise for N(0)(A) − α Σ w_i N(x_i)(A). So one
+number for each part dominates vectors, in both directions (for Gaussian noise: Choquette-Choo,
+Ganesh, Steinke and Thakurta 2024, *Privacy amplification for matrix mechanisms*). As every step
+has such a pair whatever was released before, adaptive steps compose (Zhu et al. 2022, Theorem 10).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from dpaudit.accounting.amplification.directed import DirectedPair
+from dpaudit.mechanisms import DominatingPair, LaplacePair
+from dpaudit.mechanisms.pairs import Floats
+
+Parts = tuple[tuple[float, float], ...]
+"""Shifts, in units of the base's, and their weights, which add up to 1."""
+
+_FAR = 40.0
+"""Standard deviations beyond which no float holds a normal tail."""
+_CELLS = 1024
+_ROUNDS = 200
+
+
+@dataclass(frozen=True)
+class MixturePair(DirectedPair):
+    """A mixture of shifts of at least 0 against one of shifts of at most 0.
+
+    The loss increases in the output x; its law follows from inverting it.
+
+    Attributes:
+        base: the pair of a shift by one unit, Gaussian or Laplace.
+        p: shifts of P, in units of the base's, and their weights.
+        q: shifts of Q.
+    """
+
+    base: DominatingPair
+    p: Parts
+    q: Parts
+
+    def above(self, loss: ArrayLike) -> tuple[Floats, Floats]:
+        """Sums of the tails of the noise."""
+        return self._tails(loss, upper=True)
+
+    def below(self, loss: ArrayLike) -> tuple[Floats, Floats]:
+        """The complement of :meth:`above`."""
+        return self._tails(loss, upper=False)
+
+    def nodes(self, tail: float, count: int) -> Floats:
+        """Losses of evenly spaced outputs."""
+        low, high = self._quantile(tail, upper=False), self._quantile(tail, upper=True)
+        nodes = np.maximum.accumulate(self._loss(np.linspace(low, max(low, high), count))[0])
+        nodes[-1] += 8 * np.spacing(abs(nodes[-1]))  # an atom there is at or below it
+        return nodes if count == 2 and nodes[0] < nodes[1] else np.unique(nodes)
+
+    @property
+    def max_loss(self) -> float:
+        """Infinite for unbounded noise, but where P and Q have their last part in common."""
+        (last, weight), (end, other) = max(self.p), max(self.q)
+        if not self._unit:
+            return 0.0
+        if isinstance(self.base, LaplacePair):
+            return max(float(self._table[1][-1]), 0.0) * (1 + 1e-14)
+        if last > end or not other:
+            return math.inf
+        return (math.log(weight) - math.log(other)) * (1 + 1e-14)
+
+    @property
+    def total_variation(self) -> float:
+        """At most the weight of what is shifted."""
+        return min(super().total_variation, self._shifted * (1 + 1e-12))
+
+    @property
+    def _shifted(self) -> float:
+        return max(sum(w for shift, w in parts if shift) for parts in (self.p, self.q))
+
+    @property
+    def _unit(self) -> float:
+        base = self.base
+        return base.epsilon if isinstance(base, LaplacePair) else base.gaussian_mu or 0.0
+
+    def _tails(self, loss: ArrayLike, *, upper: bool) -> tuple[Floats, Floats]:
+        asked = np.asarray(loss, dtype=np.float64)
+        x = self._output(asked.ravel()).reshape(asked.shape)
+        losses = self._table[1]
+        least, most = asked < losses[0], asked >= losses[-1]
+        one, zero = (least, most) if upper else (most, least)
+        p, q = (self._mass(parts, x, upper=upper) for parts in (self.p, self.q))
+        return (
+            np.where(zero, 0.0, np.where(one, 1.0, p)),
+            np.where(zero, 0.0, np.where(one, 1.0, q)),
+        )
+
+    def _mass(self, parts: Parts, x: Floats, *, upper: bool) -> Floats:
+        from scipy.special import ndtr
+
+        total = np.zeros(x.shape)
+        for shift, weight in parts:
+            z = shift * self._unit - x if upper else x - shift * self._unit
+            if isinstance(self.base, LaplacePair):
+                half = np.exp(-np.abs(z)) / 2
+                total += weight * np.where(z < 0, half, 1 - half)
+            else:
+                total += weight * ndtr(z)
+        return np.minimum(total, 1.0)
+
+    def _loss(self, x: Floats) -> tuple[Floats, Floats]:
+        """Ln dP/dQ at outputs, and its slope."""
+        ahead, slope = self._log_mean(self.p, x)
+        behind, fall = self._log_mean(self.q, x)
+        return ahead - behind, slope - fall
+
+    def _log_mean(self, parts: Parts, x: Floats) -> tuple[Floats, Floats]:
+        """Ln Σ w f(x − s)/f(x), accurate also where it is near 0, and its slope."""
+        gains = [self._gain(shift * self._unit, x) for shift, _ in parts]
+        top = np.maximum.reduce([gain for gain, _ in gains])
+        direct, near, slope = np.zeros(x.shape), np.zeros(x.shape), np.zeros(x.shape)
+        for (gain, steep), (_, weight) in zip(gains, parts, strict=True):
+            share = weight * np.exp(gain - top)
+            direct += share
+            slope += share * steep
+            near += weight * np.expm1(np.minimum(gain, 600.0))
+        with np.errstate(divide="ignore", invalid="ignore"):
+            plain = top + np.log(direct)
+            small = (top <= 600.0) & (np.abs(near) < 0.5)
+            value = np.where(small, np.log1p(np.where(small, near, 0.0)), plain)
+            return value, slope / direct
+
+    def _gain(self, shift: float, x: Floats) -> tuple[Floats, Floats | float]:
+        """Ln f(x − s)/f(x), and its slope."""
+        if isinstance(self.base, LaplacePair):
+            return np.abs(x) - np.abs(x - shift), np.sign(x) - np.sign(x - shift)
+        return shift * (x - shift / 2), shift
+
+    @cached_property
+    def _table(self) -> tuple[Floats, Floats]:
+        """Outputs from end to end, and their losses."""
+        shifts = [shift * self._unit for shift, _ in (*self.p, *self.q)]
+        far = 0.0 if isinstance(self.base, LaplacePair) else _FAR
+        x = np.linspace(min(shifts) - far, max(shifts) + far, _CELLS + 1)
+        return x, np.maximum.accumulate(self._loss(x)[0])
+
+    def _output(self, loss: Floats) -> Floats:
+        """The largest output of at most that loss: Newton's method between bisections."""
+        outputs, losses = self._table
+        asked = np.clip(loss, losses[0], losses[-1])
+        cell = np.clip(np.searchsorted(losses, asked, side="right") - 1, 0, _CELLS - 1)
+        low, high = outputs[cell], outputs[cell + 1]
+        rise = losses[cell + 1] - losses[cell]
+        share = np.divide(asked - losses[cell], rise, out=np.ones(rise.shape), where=rise > 0)
+        x = low + share * (high - low)
+        # A threshold may be off by a few units of the largest loss of a grid.
+        least = 0.05 * min(abs(losses[0]), abs(losses[-1]), self._shifted)
+        left = np.flatnonzero(rise > 0)
+        for _ in range(_ROUNDS):
+            if not left.size:
+                break
+            here, wanted = x[left], asked[left]
+            value, slope = self._loss(here)
+            under = value <= wanted
+            low[left] = np.where(under, here, low[left])
+            high[left] = np.where(under, high[left], here)
+            with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+                step = here - (value - wanted) / slope
+            inside = (step >= low[left]) & (step <= high[left])
+            moved = np.where(inside, step, (low[left] + high[left]) / 2)
+            settled = np.abs(moved - here) <= 4e-16 * np.abs(here) + 1e-300
+            settled |= np.abs(value - wanted) <= 2.0**-51 * (np.abs(wanted) + least)
+            x[left] = moved
+            left = left[~settled]
+        return x
+
+    def _quantile(self, tail: float, *, upper: bool) -> float:
+        """An output with about that much of P beyond it."""
+        low, high = (float(end) for end in self._table[0][[0, -1]])
+        for _ in range(64):
+            middle = (low + high) / 2
+            enough = float(self._mass(self.p, np.array(middle), upper=upper)) <= tail
+            low, high = (low, middle) if enough is upper else (middle, high)
+        return high if upper else low
+
+
+def binomial_tail(rows: int, rate: float, most: int = 512) -> tuple[float, ...] | None:
+    """Weights of 0, 1, … successes, rounded to a law that is stochastically larger.
+
+    What lies beyond the last weight is below 1e-290. None where more weights than ``most`` count.
+    """
+    last = min(rows, most)
+    j = np.arange(last, dtype=np.float64)
+    steps = np.log((rows - j) / (j + 1)) + math.log(rate) - math.log1p(-rate)
+    logs = rows * math.log1p(-rate) + np.append(0.0, np.cumsum(steps))
+    if last < rows and not (logs[-1] < -668 and steps[-1] < -0.1):
+        return None
+    kept = np.flatnonzero(logs > -668)
+    masses = np.exp(logs[: int(kept[-1]) + 1]) * (1 + 1e-11)
+    at_least = np.minimum(np.cumsum(masses[::-1])[::-1], 1.0)
+    at_least[0] = 1.0
+    return tuple(float(one) for one in at_least - np.append(at_least[1:], 0.0))
+
+
+def drawn_pairs(
+    base: DominatingPair, drawn: Sequence[tuple[float, float]]
+) -> tuple[MixturePair, MixturePair]:
+    """The (remove, add) pairs of a unit that adds a random share of the base's shift.
+
+    Args:
+        base: the pair of the whole shift.
+        drawn: shares of at least 0 and their weights, which add up to 1.
+    """
+    nothing, ahead = ((0.0, 1.0),), tuple(one for one in drawn if one[1] > 0)
+    back = tuple((-share, weight) for share, weight in ahead)
+    return MixturePair(base, ahead, nothing), MixturePair(base, nothing, back)
+
+
+def replaced_pair(base: DominatingPair, rate: float) -> MixturePair:
+    """The symmetric pair of a Poisson-sampled unit that is replaced by another.
+
+    (1 − q)N(0) + qN(c) against (1 − q)N(0) + qN(−c), 2c the shift of the base (Schuchardt, Stoian,
+    Kosmala and Günnemann 2024, *Unified mechanism-specific amplification by subsampling and group
+    privacy amplification*; for any noise with a monotone likelihood ratio). For α ≥ 1
+    H_α(P‖Q) = sup_A q N(x)(A) − (α − 1)(1 − q) N(0)(A) − αq N(x')(A): seen from x, the two others
+    are at most c and 2c away, so that the second inequality of this module applies, and collinear
+    shifts attain it. For α < 1 it follows from H_α(P‖Q) = 1 − α + α H_{1/α}(Q‖P).
+    """
+    rest = (0.0, 1 - rate)
+    return MixturePair(base, (rest, (0.5, rate)), ((-0.5, rate), rest))

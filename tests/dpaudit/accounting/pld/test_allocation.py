@@ -1,0 +1,118 @@
+"""Random allocation against integration, simulation and the bounds on either side of it."""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from accounting_builders import plan, poisson, use
+from scipy.stats import norm
+
+from dpaudit.accounting import compose
+from dpaudit.accounting.amplification import DirectedPair
+from dpaudit.accounting.pld.allocation import allocated
+from dpaudit.errors import InputError
+from dpaudit.mechanisms import (
+    DominatingPair,
+    Gaussian,
+    GaussianPair,
+    Laplace,
+    LaplacePair,
+    RandomizedResponse,
+)
+from dpaudit.plan import Invocation, RandomAllocation, ReplaceOne, ZeroOut
+
+EPSILONS = np.array([0.0, 0.1, 0.4, 0.9])
+
+
+def both(base: DominatingPair, steps: int) -> tuple[DirectedPair, DirectedPair]:
+    found = allocated(base, steps)
+    assert found is not None
+    return found
+
+
+def epsilon(one: Invocation, delta: float = 1e-6) -> float:
+    return compose(plan(one)).epsilon(delta).upper
+
+
+@pytest.mark.parametrize("base", [GaussianPair(0.5), LaplacePair(Fraction(1))], ids=repr)
+def test_of_one_step_it_is_the_release(base: DominatingPair) -> None:
+    for pair in both(base, 1):
+        excess = pair.delta(EPSILONS) - base.delta(EPSILONS)
+        assert (excess >= 0).all()
+        assert (excess <= 1e-3 * base.delta(0.0)).all()
+        for above, below in zip(pair.above(EPSILONS), pair.below(EPSILONS), strict=True):
+            np.testing.assert_allclose(above + below, 1, atol=1e-4)
+
+
+@pytest.mark.parametrize("mu", [0.3, 1.0])
+def test_of_two_steps_it_is_an_integral(mu: float) -> None:
+    x = np.linspace(-9, 10, 1901)
+    density = norm.pdf(x) * (x[1] - x[0])
+    one = np.exp(mu * x - mu * mu / 2)
+    ratio, mass = (one[:, None] + one) / 2, density[:, None] * density
+    remove, add = both(GaussianPair(mu), 2)
+    for e in EPSILONS:
+        gains = float((np.maximum(ratio - math.exp(e), 0) * mass).sum())
+        falls = float((np.maximum(1 - math.exp(e) * ratio, 0) * mass).sum())
+        assert gains * (1 - 1e-6) <= float(remove.delta(e)) <= gains * 1.001 + 1e-6
+        assert falls * (1 - 1e-6) <= float(add.delta(e)) <= falls * 1.001 + 1e-4
+
+
+def test_of_many_steps_it_is_what_is_simulated() -> None:
+    # Of 2e5 draws, six standard deviations: a false alarm of 2e-9 for each comparison.
+    rng, steps, mu = np.random.default_rng(7), 12, 0.8
+    ratio = np.exp(mu * rng.standard_normal((200_000, steps)) - mu * mu / 2).mean(axis=1)
+    remove, add = both(GaussianPair(mu), steps)
+    for e in EPSILONS:
+        cases = [
+            (remove, np.maximum(ratio - math.exp(e), 0)),
+            (add, np.maximum(1 - math.exp(e) * ratio, 0)),
+        ]
+        for pair, drawn in cases:
+            error = 6 * drawn.std() / math.sqrt(drawn.size) + 1e-5
+            assert float(pair.delta(e)) == pytest.approx(drawn.mean(), abs=error)
+
+
+@pytest.mark.parametrize(
+    ("sigma", "steps", "epochs"), [(1.0, 100, 10), (4.0, 1000, 1), (2.0, 10, 4)]
+)
+def test_an_epoch_costs_no_more_than_one_release(sigma: float, steps: int, epochs: int) -> None:
+    count = steps * epochs
+    drawn = use(Gaussian(sigma), count=count, sampling=RandomAllocation(steps))
+    sampled = use(Gaussian(sigma), count=count, sampling=poisson(1 / steps))
+    # Of these the allocation costs less than the Poisson samples of the same rate.
+    assert epsilon(drawn) < epsilon(sampled)
+    assert epsilon(drawn) < epsilon(use(Gaussian(sigma), count=epochs)) / 2
+    assert compose(plan(drawn)).epsilon(1e-6).lower is None
+
+
+@pytest.mark.parametrize("sigma", [1e-3, 0.3, 1e9])
+def test_at_the_ends_it_is_one_release(sigma: float) -> None:
+    drawn = use(Gaussian(sigma), count=200, sampling=RandomAllocation(100))
+    assert 0 <= epsilon(drawn) <= epsilon(use(Gaussian(sigma), count=2)) * (1 + 1e-3)
+
+
+def test_replaced_units_cost_one_release_each_epoch() -> None:
+    for mechanism, relation in (
+        (Gaussian(2.0), ReplaceOne()),
+        (RandomizedResponse(0.5), ZeroOut()),
+    ):
+        drawn = use(mechanism, 1.0, relation, count=30, sampling=RandomAllocation(10))
+        whole = use(mechanism, 1.0, relation, count=3)
+        assert epsilon(drawn) == pytest.approx(epsilon(whole), rel=1e-3)
+
+
+def test_pure_losses_are_those_of_one_release() -> None:
+    drawn = use(Laplace(2.0), count=30, sampling=RandomAllocation(10))
+    assert epsilon(drawn, 0.0) == 1.5
+    assert epsilon(use(Laplace(2.0), count=5, sampling=RandomAllocation(1))) == epsilon(
+        use(Laplace(2.0), count=5)
+    )
+
+
+def test_epochs_are_whole() -> None:
+    with pytest.raises(InputError, match="count is 5; with random allocation it must be a mult"):
+        use(Gaussian(1.0), count=5, sampling=RandomAllocation(2))
