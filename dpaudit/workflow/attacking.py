@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -195,6 +196,8 @@ def _pair(texts: tuple[str, str]) -> AuditPair:
         files.parse_json(text, what=f"--pair {name}")
         for text, name in zip(texts, ("x", "x'"), strict=True)
     )
+    if json.dumps(x, sort_keys=True) == json.dumps(x_prime, sort_keys=True):
+        raise InputError("--pair gives the same data twice; give two neighbouring data sets.")
     return AuditPair(x, x_prime, "given")
 
 

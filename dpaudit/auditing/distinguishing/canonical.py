@@ -152,7 +152,9 @@ class _Reader:
             self.fact(f"{label} is {value}")
         elif isinstance(value, Raised):
             self.fact(f"it raises {value.kind}")
-            self.hidden(f"it raises {value.kind} with one certain message", value.message)
+            self.hidden(
+                f"it raises {value.kind} with one certain message", _ADDRESS.sub("", value.message)
+            )
         elif kind is list and _numeric(value):
             self._sequence(label, value)
         else:
@@ -170,6 +172,7 @@ class _Reader:
             self.number(label, math.inf if value > 0 else -math.inf)
         if abs(value) >= EXACT:
             self.number(f"last 32 bits of {label}", float(value % _LOW))
+            self.number(f"last bit of {label}", float(value % 2))
             self.hidden(f"{label} is one certain number beyond 2^53", hex(value))
 
     def _text(self, label: str, text: str) -> None:
@@ -260,6 +263,7 @@ class _Reader:
             if whole.any():
                 low = [int(x) % _LOW if big else 0 for x, big in zip(values, whole, strict=True)]
                 self.form.blocks[f"(last 32 bits of {label})", rest] = np.array(low, np.float64)
+                self.form.blocks[f"(last bits of {label})", rest] = np.array(low, np.float64) % 2
                 self.hidden(f"{label} is made of certain numbers", *map(str, values))
 
     def _object(self, label: str, value: Any) -> None:

@@ -31,7 +31,7 @@ from dpaudit.auditing.distinguishing.experiment import (
     Trials,
 )
 from dpaudit.auditing.distinguishing.feasibility import require_enough_runs
-from dpaudit.auditing.distinguishing.flagged import flagged
+from dpaudit.auditing.distinguishing.flagged import FlaggedScore, flagged
 from dpaudit.auditing.distinguishing.learned import Learner, why_none_is_learned
 from dpaudit.auditing.distinguishing.nulls import (
     RARE_PILOT,
@@ -261,6 +261,8 @@ def _rare_event(design: Design, score: Score, outputs: Both, test_runs: int) -> 
     if len(outputs[0]) < RARE_PILOT:
         return None
     x, x_prime = (score_outputs(score, side) for side in outputs)
+    if isinstance(score, FlaggedScore) and (event := score.alone(x, x_prime)) is not None:
+        return event
     confidence = 1 - RARE_SHARE * (design.point_error or design.error)
     return choose_event(
         x, x_prime, design.claim.delta, test_runs=test_runs, confidence=confidence, rare=True

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from dpaudit.auditing.distinguishing.scores import Score
+from dpaudit.auditing.evidence.types import Direction, Event
 from dpaudit.mechanisms.pairs import Floats
 from dpaudit.project import AuditPair
 
@@ -52,6 +53,25 @@ class FlaggedScore:
         scores[np.isin(flat, self.of_x).any(axis=1)] = np.inf
         scores[np.isin(flat, self.of_x_prime).any(axis=1)] = -np.inf
         return scores
+
+    def alone(self, x: Floats, x_prime: Floats) -> Event | None:
+        """The event that a flagged value is shown, on the side that shows it more often.
+
+        Args:
+            x: scores of a pilot on x, shape (n,).
+            x_prime: those on x'.
+        """
+        of_x, of_x_prime = int((x == np.inf).sum()), int((x_prime == -np.inf).sum())
+        if not of_x and not of_x_prime:
+            return None
+        if of_x >= of_x_prime:
+            return Event(lower=np.inf)
+        return Event(upper=-np.inf, direction=Direction.BACKWARD)
+
+    def in_words(self, event: Event) -> str | None:
+        """What :meth:`alone` says; None of any other event."""
+        flag = event.lower == np.inf or event.upper == -np.inf
+        return "output holds a value that one side alone shows" if flag else None
 
 
 def flagged(score: Score, x: Floats, x_prime: Floats, pair: AuditPair) -> Score:

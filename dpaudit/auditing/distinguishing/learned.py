@@ -10,6 +10,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from dpaudit.auditing.distinguishing.covariances import NormalScore
 from dpaudit.auditing.distinguishing.scores import AtomScore, Score, is_scalar
 from dpaudit.auditing.distinguishing.screening import ColumnScore, differences
 from dpaudit.errors import UnsupportedError
@@ -46,6 +47,8 @@ def learn_scores(x: Floats, x_prime: Floats) -> Iterator[Score]:
         yield from (ColumnScore(int(at), f"entry {at} of the output") for at in places[:SINGLE])
     if can_learn and len(x) >= 100:
         yield LearnedScore.boosted(x, x_prime, places)
+    if (together := NormalScore.fit(x, x_prime)) is not None:
+        yield together
 
 
 def why_none_is_learned() -> UnsupportedError | None:

@@ -96,7 +96,13 @@ class PointNull:
         """
         # Of both, that of the larger bound at the usual confidence.
         decisive, _ = max(self._arms, key=lambda arm: arm[0]._bound(1 - 0.05 * arm[1]))
-        event = decisive.event
+        event, counts = decisive.event, decisive.counts
+        if (
+            counts is not None
+            and counts.hits == counts.runs
+            and counts.other_hits == counts.other_runs
+        ):
+            return "none: nothing that was looked at tells the neighbours apart"
         words, _, _ = event.describe().rpartition(" (")
         likelier = "x" if event.direction is Direction.FORWARD else "x'"
         shown = (told and told(event)) or words.replace("score", name)

@@ -70,7 +70,14 @@ def attempted(call: Callable[[], Any]) -> Any:
     except (MemoryError, DpAuditError):
         raise
     except Exception as error:  # noqa: BLE001 - foreign code may raise anything
-        return Raised(type(error).__name__, str(error))
+        return Raised(type(error).__name__, _told(error))
+
+
+def _told(error: BaseException, deep: int = 8) -> str:
+    """All that an exception says: text, notes and attributes, and those of what is behind it."""
+    behind = (error.__cause__, error.__context__, *getattr(error, "exceptions", ()))
+    further = [_told(each, deep - 1) for each in behind if each is not None and deep]
+    return " ".join([str(error), *([str(held)] if (held := vars(error)) else []), *further])
 
 
 def singles(raw: Any, size: int) -> Sequence[Any]:
@@ -181,4 +188,7 @@ def checked_outputs(raw: Any, size: int, runs: str) -> NDArray[np.float64]:
     numbers = array.astype(np.float64)
     if np.isnan(numbers).any():
         raise _odd("NaN", runs)
+    zero = numbers == 0
+    if zero.any():  # −0 is another answer than 0: the number next to it
+        numbers[zero & np.signbit(numbers)] = -5e-324
     return numbers

@@ -27,6 +27,8 @@ Forms = Sequence[Form]
 MOST_FACTS, MOST_NUMBERS, MOST_BLOCKS = 20, 24, 2
 MOST_SEEN = 200_000
 """Facts that are remembered as seen."""
+MOST_FAILED = 0.9
+"""Share of runs that may raise on both sides: of code that hardly ever answers nothing is said."""
 HIDDEN = 0.8
 """What a fact that hides its content is worth beside one that shows it; and a number beside it."""
 SUMMARIES = ("sum", "norm", "maximum", "minimum", "zeros", "weighted sum", "weighted squares")
@@ -45,7 +47,7 @@ def digests(outputs: Sequence[Any]) -> Floats:
 
 
 def require_answers(both: tuple[Forms, Forms], reason: str) -> None:
-    """Refuse code that raises, or returns None, in every run on both sides, or what is unreadable.
+    """Refuse code that hardly ever answers on either side, or gives what cannot be read.
 
     Raises:
         InputError: the reason for an encoding, if that is an exception; that nothing returns; or
@@ -54,6 +56,11 @@ def require_answers(both: tuple[Forms, Forms], reason: str) -> None:
     every = [form for side in both for form in side]
     if all(form.failed for form in every):
         raise InputError(reason)
+    if all(np.mean([form.failed for form in side]) > MOST_FAILED for side in both):
+        raise InputError(
+            f"the mechanism raises in more than {MOST_FAILED:.0%} of its runs on both sides, so "
+            "that hardly anything would be said of its answers; mend it first."
+        )
     if all(form.facts == {"output is None"} for form in every):
         raise InputError("the mechanism returned nothing in every run; it must return its output.")
     hidden = sorted({fact for form in every for fact in form.facts if fact.endswith(UNREAD)})

@@ -219,7 +219,33 @@ def imaginary(data, rng):
     return rng.laplace() + 1j * data[0]
 
 
+def negative_zero(data, rng):
+    return -0.0 if data[0] and rng.random() < 0.9 else 0.0
+
+
+def noted(data, rng):
+    if rng.random() < 0.5:
+        return 0
+    error = ValueError("no")
+    error.add_note(f"row {data[0]}")
+    raise error
+
+
+def grouped(data, rng):
+    if rng.random() < 0.5:
+        return 0
+    raise ExceptionGroup("several", [ValueError(data[0])])
+
+
+def last_bit(data, rng):
+    return [2 * int(rng.integers(2**60)) + data[0]]
+
+
 WRONG = {
+    negative_zero: "output",
+    noted: "it raises ValueError with one certain message",
+    grouped: "it raises ExceptionGroup with one certain message",
+    last_bit: "(last bits of output)[0]",
     hung_on_a_list: "output.source",
     hung_on_a_number: "output.source",
     imaginary: "output.imag",
@@ -296,6 +322,15 @@ def test_what_always_fails_is_an_error_of_the_input():
         audit(lambda data, rng: 1 / 0)
     with pytest.raises(InputError, match="returned nothing in every run"):
         audit(lambda data, rng: None)
+
+
+def test_code_that_hardly_ever_answers_is_an_error_of_the_input():
+    with pytest.raises(InputError, match="raises in more than 90% of its runs on both sides"):
+        audit(lambda data, rng: 1 // int(rng.random() < 0.03))
+
+
+def test_what_tells_nothing_apart_is_called_no_event():
+    assert audit(lambda data, rng: {}).event.startswith("none: nothing that was looked at")
 
 
 async def awaited(data, rng):

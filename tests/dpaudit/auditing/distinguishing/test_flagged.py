@@ -41,7 +41,25 @@ def test_what_both_may_show_is_not_flagged(leaked):
 def test_arrays_are_flagged_where_any_entry_is():
     score = FlaggedScore(lambda outputs: outputs[:, 0], (9.0,), (8.0,))
     outputs = np.array([[0.0, 1.0], [0.0, 9.0], [8.0, 0.0]])
-    assert score(outputs).tolist() == [0.0, math.inf, -math.inf]
+    scores = score(outputs)
+    assert scores.tolist() == [0.0, math.inf, -math.inf]
+    event = score.alone(scores, np.zeros(3))
+    assert event.indicator(scores).tolist() == [False, True, False]
+    event = score.alone(np.zeros(3), scores)
+    assert event.indicator(scores).tolist() == [False, False, True]
+    assert score.alone(np.zeros(3), np.zeros(3)) is None
+    assert "one side alone" in score.in_words(event)
+
+
+def test_the_event_is_that_value_even_where_noise_is_far_out_too():
+    def release(data, size, rng):
+        noisy = data + rng.laplace(size=size)
+        return np.where(rng.random(size) < 2e-3, 1000.0 * data + 500, noisy)
+
+    for seed in range(3):
+        record = audit_release(release, AuditPair(1.0, 2.0), epsilon=1.0, runs=40_000, seed=seed)
+        assert record.refuted
+        assert record.event.startswith("output holds a value that one side alone shows")
 
 
 @pytest.mark.parametrize("leak", [lambda data: 7.0 * data, lambda data: data])
