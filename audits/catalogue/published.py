@@ -195,7 +195,7 @@ WRONG = (
     Entry("histogram of observed values, no threshold", False, Claim(1.0, DELTA), [0, 0, 1],
           [0, 0, 1, 2], math.inf, 2_000, histogram(None)),
     Entry("stable histogram, threshold 3", False, Claim(1.0, DELTA), [0, 0, 1], [0, 0, 1, 2],
-          math.inf, 5_000, histogram(3.0)),
+          math.inf, 8_000, histogram(3.0)),
     Entry("truncated Laplace, bound 2", False, Claim(1.0, DELTA), 0.0, 1.0, math.inf, 5_000,
           truncated(2.0)),
     Entry("median by exp(ε u), u of sensitivity 2", False, PURE, APART, TOGETHER, STEEP_MEDIAN,

@@ -4,6 +4,7 @@ import math
 
 import numpy as np
 import pytest
+from scipy.stats import norm
 
 from dpaudit import Claim
 from dpaudit.auditing.distinguishing.design import Design
@@ -66,6 +67,21 @@ def test_less_noise_is_found_by_the_event_and_by_bets():
     anytime = forecast(point=AnytimeNull(CLAIM))
     assert anytime.epsilon() is anytime.noise() is None
     assert 0.03 < anytime.noise_by_bets(None) < 0.4
+
+
+@pytest.mark.parametrize("seed", [2, 11])
+def test_few_hits_and_a_lucky_sample_promise_no_more_than_the_exact_test_keeps(seed):
+    rng, claim = np.random.default_rng(seed), Claim(2.318, 0.01)  # of N(1, 1) against N(0, 1)
+    both = 1.0 + rng.normal(size=900), rng.normal(size=900)
+    point = PointNull(claim, Event(lower=1.8))
+    point.update(*both)
+    design = Design(claim, 0.95, None, (), None, False)
+    made = Forecast(Identity(), Sample.of(Identity(), both), point, design, 100)
+    width = 1 - made.noise()
+    events = [(norm.sf((cut - 1) / width), norm.sf(cut / width)) for cut in (1.5, 1.7)]
+    found = [power(p, q, 900, 900, claim.epsilon, claim.delta) for p, q in events]
+    assert max(found) >= 0.9
+    assert width > 0.4
 
 
 def test_noise_without_a_size_is_left_out():
