@@ -6,13 +6,13 @@ exact law, the law of order statistics (the approach of Xiang, Wang, Xiao, Tian 
 2509.08704). That is an assumption about the algorithm, and no test of this run can confirm it.
 
 *Why.* Under a symmetric trade-off curve the view of each canary is a post-processing of the curve's
-own pair of laws (Blackwell's theorem; Dong, Roth and Su 2022, section 2). Of m independent such pairs, an
-auditor who makes r guesses has most right ones, in the order of stochastic dominance, by guessing
-where the posterior is furthest from 1/2. Given that a share u of a pair's outcomes is surer than
-the (r+1)-th surest, the r surest are independent and each is right with probability a(u) = β/u,
-where β + α = u for a point (α, β) of the curve: both guesses, mirrored. So the right ones are
-Bin(r, a(U)) with U from Beta(r + 1, m - r). As a decreases, U is replaced by the lower ends of
-intervals of equal chance, which rounds up.
+own pair of laws (Blackwell's theorem; Dong, Roth and Su 2022, section 2). Of m independent such
+pairs, an auditor who makes r guesses has most right ones, in the order of stochastic dominance, by
+guessing where the posterior is furthest from 1/2. Given that a share u of a pair's outcomes is
+surer than the (r+1)-th surest, the r surest are independent and each is right with probability
+a(u) = β/u, where β + α = u for a point (α, β) of the curve: both guesses, mirrored. So the right
+ones are Bin(r, a(U)) with U from Beta(r + 1, m - r). As a decreases, U is replaced by the lower
+ends of intervals of equal chance, which rounds up.
 """
 
 from __future__ import annotations

@@ -106,14 +106,19 @@ class Walk:
 
     def needed(self, epsilon: float, error: float) -> list[int]:
         """For each size the fewest right guesses that reject ε; one more than there are if none."""
-        return [self._fewest(size, epsilon, error) for size in self.sizes]
+        limits = np.unique(np.concatenate(self._tails(epsilon)))
+        first = bisect_left(
+            limits, True, key=lambda each: self._bound(float(each), epsilon) > error
+        )
+        return self._fewest(float(limits[first - 1]) if first else -1.0, epsilon)
 
-    def _fewest(self, size: int, epsilon: float, error: float) -> int:
-        def rejects(count: int) -> bool:
-            tail = _tail(np.array([count]), np.array([size]), epsilon)
-            return self._bound(float(tail[0]), epsilon) <= error
+    def _tails(self, epsilon: float) -> list[Floats]:
+        """The p-values by coins of every count of each size."""
+        return [_tail(np.arange(size + 1), np.array(size), epsilon) for size in self.sizes]
 
-        return bisect_left(range(size + 1), True, lo=1, key=rejects)
+    def _fewest(self, limit: float, epsilon: float) -> list[int]:
+        """Of each size the first count whose p-value by coins is at or below a limit."""
+        return [int((tails > limit * _UP).sum()) for tails in self._tails(epsilon)]
 
     def _singly(self, correct: Sequence[int], epsilons: Floats) -> Floats:
         """The p-value of each count by coins alone, shape (n, sizes)."""
@@ -131,10 +136,7 @@ class Walk:
 
     def _bound(self, limit: float, epsilon: float) -> float:
         """Bound on the chance that some count has a p-value by coins at or below the limit."""
-        fewest = [
-            int((_tail(np.arange(size + 1), np.array(size), epsilon) > limit * _UP).sum())
-            for size in self.sizes
-        ]
+        fewest = self._fewest(limit, epsilon)
         bound = self._crossing(fewest, epsilon) + float(self._slack(np.array(epsilon)))
         if self.delta > 0:
             singly = (
