@@ -54,7 +54,7 @@ BIT, HALF = math.e / (math.e + 1), math.exp(0.5) / (math.exp(0.5) + 1)
 _ROWS = (
     _row("permute-and-flip, declared", PermuteAndFlip(1.0), EQUAL, APART, 1.0),
     _row("permute-and-flip, monotonic", PermuteAndFlip(1.0, monotonic=True), EQUAL, RISEN, 1.0),
-    _row("permute-and-flip, half the noise for utilities that are not monotonic",
+    _row("permute-and-flip, exp(ε u) for utilities that are not monotonic",
          PermuteAndFlip(1.0, monotonic=True), EQUAL, APART, 2.0),
     _row("noisy max, Laplace noise, declared", NoisyMax(1.0), FAR, FARTHER, 1.0),
     _row("noisy max, Lap(1/ε) for queries that are not monotonic", NoisyMax(1.0, monotonic=True),
@@ -64,7 +64,7 @@ _ROWS = (
          UP, 1.0),
     _row("sparse vector, query noise of a cutoff of 1", sparse(0.5, 1.5), LOW,
          HIGH, 2.0),
-    _row("sparse vector, half the query noise for queries that are not monotonic",
+    _row("sparse vector, Lap(cΔ/ε) for queries that are not monotonic",
          sparse(0.5, 0.5, monotonic=True), LOW, HIGH, 1.5),
     _row("optimised unary encoding, declared", UnaryEncoding(4, 1 - BIT), 0, 1, 1.0),
     _row("symmetric unary encoding, declared", UnaryEncoding(4, 1 - HALF, HALF), 0, 1, 1.0),

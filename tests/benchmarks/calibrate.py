@@ -24,7 +24,7 @@ from dpaudit.project.plan_file import read_plan
 from dpaudit.workflow.calibrating import calibrate_target
 
 CLAIMS = ("epsilon", "pure", "advantage", "success", "tpr", "mu", "slack", "rho", "curve")
-_SCALED = {"sigma": 1, "scale": 1, "epsilon": -1, "rho": -2}
+_SCALED = {"p": 1, "lie": 1, "sigma": 1, "scale": 1, "epsilon": -1, "rho": -2}
 
 
 @dataclass(frozen=True)
@@ -68,8 +68,11 @@ def _settings(kind: str, rng: np.random.Generator, quick: bool) -> Iterator[str]
         yield f"participations={int(rng.integers(1, 3))}"
         tree = rng.choice(["binary-tree", "honaker-tree", "square-root-toeplitz"])
         yield f"factorization={json.dumps({'kind': str(tree), 'steps': int(rng.integers(1, 200))})}"
-    if kind == "randomized-response":
+    if kind in ("randomized-response", "unary-encoding", "subset-selection"):
         yield f"k={int(rng.integers(2, 9))}"
+    if kind == "sparse-vector":
+        yield f"threshold={float(rng.normal())!r}"
+        yield f"cutoff={int(rng.integers(1, 9))}"
     if kind == "approximate-black-box":
         yield f"delta={float(10 ** rng.uniform(-12, -8))!r}"
     yield f"relation={rng.choice(['add-remove', 'replace-one', 'zero-out'])}"
@@ -118,11 +121,8 @@ def tried(target: Target) -> Tried:
 def _with_less(content: dict[str, Any], claim: Claim | None) -> bool:
     """Whether 0.1 % less noise keeps the claim as well."""
     (item,) = content["invocation"]
-    if "p" in item:
-        item["p"] *= 0.999
-    else:
-        name = next(name for name in _SCALED if name in item)
-        item[name] *= 0.999 ** _SCALED[name]
+    name = next(name for name in _SCALED if name in item)
+    item[name] *= 0.999 ** _SCALED[name]
     assert claim is not None
     return claim.excess(compose(read_plan(content | {"claim": claim.to_dict()}).plan)) is None
 

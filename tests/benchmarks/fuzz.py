@@ -45,7 +45,16 @@ from dpaudit.accounting import seconds_of_proof
 from dpaudit.certificate import SubjectRecord, load_certificate, verify
 from dpaudit.errors import InputError, UnsupportedError
 from dpaudit.ledger import FloatNoise, summarise_journal
-from dpaudit.mechanisms import ApproximateBlackBox, ExponentialMechanism, Norm
+from dpaudit.mechanisms import (
+    ApproximateBlackBox,
+    ExponentialMechanism,
+    NoisyMax,
+    Norm,
+    SparseVector,
+    SubsetSelection,
+    UnaryEncoding,
+)
+from dpaudit.mechanisms.choice import Choice, Noise
 from dpaudit.mechanisms.continual import (
     BinaryTree,
     BufferedToeplitz,
@@ -112,6 +121,10 @@ def mechanism(rng: random.Random) -> Mechanism:
                 rng.choice([1.0, 0.5, 0.01, 1e-300]), rng.choice([2, 3, 2**53])
             ),
             lambda: ExponentialMechanism(number(rng), number(rng)),
+            lambda: NoisyMax(number(rng), number(rng), rng.random() < 0.5, rng.choice([*Noise])),
+            lambda: SparseVector(number(rng), 0.0, rng.choice([1, 3, 10**6])),
+            lambda: UnaryEncoding(3, rng.choice([0.5, 0.01, 1e-300]), rng.choice([0.5, 0.9])),
+            lambda: SubsetSelection(4, rng.choice([1.0, 0.5, 1e-300]), rng.choice([1, 3])),
             lambda: ContinualGaussian(
                 sigma=number(rng),
                 factorization=factorization,
@@ -177,7 +190,7 @@ def made_plan(rng: random.Random) -> Plan:
 
 def value(one: Mechanism) -> object:
     """A private value that the mechanism accepts."""
-    if isinstance(one, ExponentialMechanism):
+    if isinstance(one, Choice | SparseVector):
         return np.array([0.0, 1.0, -2.0])
     if isinstance(one, Continual):
         side = (2, 2) if getattr(one, "symmetric", False) else ()

@@ -19,10 +19,10 @@ from dpaudit.mechanisms.pairs import BoundedRangePair, Floats
 from dpaudit.mechanisms.rounding import concentration, up
 from dpaudit.plan import Invocation
 
-_MOST_WORK, _OF_A_CALL = 1.2e8, 3000
+_MOST_WORK, _OF_A_CALL = 1e8, 3000
 """Cells of all steps, some ten nanoseconds each, and what a call of numpy takes in them."""
-_FINEST, _COARSEST = 64, 4
-"""Cells of the grid to one ε."""
+_FINEST, _FINE, _COARSEST = 64, 16, 4
+"""Cells of the grid to one ε; a quarter of the work is allowed for more than are fine enough."""
 _SMALLEST, _LARGEST = 1e-290, 30.0
 _SMALLEST_DELTA = 1e-20
 _SLACK = 1e-14
@@ -136,7 +136,8 @@ def _cells(span: float, count: int) -> int:
     """The finest grid within the work that is allowed, if there is one."""
     cells = _FINEST
     while cells >= _COARSEST and _SMALLEST <= span <= _LARGEST:
-        if count * cells * (_reach(span, count) / span * cells + _OF_A_CALL) <= _MOST_WORK:
+        work = count * cells * (_reach(span, count) / span * cells + _OF_A_CALL)
+        if work <= (_MOST_WORK if cells <= _FINE else _MOST_WORK / 4):
             return cells
         cells //= 2
     raise UnsupportedError(

@@ -17,7 +17,7 @@ from tests.benchmarks.calibrate import targets, tried
 
 def test_what_is_printed_certifies_and_less_does_not():
     """The law of ``python -m tests.benchmarks.calibrate``, on its first few dozen targets."""
-    found = [tried(target) for target in targets(24, seed=4, quick=True)]
+    found = [tried(target) for target in targets(24, seed=2, quick=True)]
     assert [each for each in found if each.fault] == []
     assert sum(not each.refused for each in found) >= 18
 
