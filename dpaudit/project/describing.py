@@ -186,7 +186,7 @@ def _written(kind: type[Kinded]) -> tuple[str, str]:
         used["factorization"] = own
     elif issubclass(kind, Sampling):
         head["relation"] = "replace-one" if kind.kind == "fixed-size" else "add-remove"
-        used["sampling"] = own
+        used |= {"count": own.get("steps", 1), "sampling": own}
     elif issubclass(kind, Relation):
         own |= {each.name: _value(each) for each in _fields(kind)}
         head["relation"] = own if len(own) > 1 else kind.kind
