@@ -9,7 +9,12 @@ from dataclasses import replace
 from dpaudit.errors import InputError, PlanMismatchError
 from dpaudit.mechanisms import Mechanism
 from dpaudit.plan import Group, Invocation, Membership, Plan
-from dpaudit.plan.sampling import FixedSizeSampling, PoissonSampling
+from dpaudit.plan.sampling import (
+    FixedSizeSampling,
+    RandomAllocation,
+    TruncatedPoissonSampling,
+    WithReplacementSampling,
+)
 from dpaudit.validate import shown
 
 _Uses = tuple[tuple[str, int], ...]
@@ -89,12 +94,18 @@ class Account:
         """
         at, invocation = self.found(at)
         sampling = None if invocation is None else invocation.sampling
-        if invocation is None or not isinstance(sampling, FixedSizeSampling | PoissonSampling):
+        if isinstance(sampling, RandomAllocation | WithReplacementSampling):
+            raise PlanMismatchError(
+                f"{sampling.kind} samples are none that the ledger draws; draw them in the run."
+            )
+        if invocation is None or sampling is None:
             raise PlanMismatchError(f"{shown(at)} is not declared with sampling; declare it so.")
         if self._fresh.get(at):
             raise PlanMismatchError(f"{shown(at)} has a sample that waits for its release.")
         if isinstance(sampling, FixedSizeSampling) and units != sampling.population:
             raise InputError(f"units must be the declared population of {sampling.population}.")
+        if isinstance(sampling, TruncatedPoissonSampling) and units > sampling.population:
+            raise InputError(f"units must be at most the population of {sampling.population}.")
         self._fresh[at] = True
         return invocation
 

@@ -12,7 +12,7 @@ from dpaudit.errors import InputError
 from dpaudit.ledger.entry import Entry, ExternalDraw
 from dpaudit.mechanisms.base import Released
 from dpaudit.mechanisms.continual.release import Continual, PrefixSums
-from dpaudit.plan import FixedSizeSampling, Invocation, Plan
+from dpaudit.plan import FixedSizeSampling, Invocation, Plan, TruncatedPoissonSampling
 
 
 class FloatNoise:
@@ -63,7 +63,10 @@ class FloatNoise:
         sampling, rng = invocation.sampling, self._rng
         if isinstance(sampling, FixedSizeSampling):
             return sorted(rng.choice(len(units), sampling.size, replace=False).tolist())
-        return np.flatnonzero(rng.random(len(units)) < invocation.inclusion).tolist()
+        drawn = np.flatnonzero(rng.random(len(units)) < invocation.inclusion)
+        if isinstance(sampling, TruncatedPoissonSampling) and drawn.size > sampling.size:
+            drawn = np.sort(rng.choice(drawn, sampling.size, replace=False))
+        return drawn.tolist()
 
     def continued(self, words: Sequence[int]) -> FloatNoise:
         """The same source with a state of its own that ``words`` determine beside its own."""

@@ -232,7 +232,8 @@ class Ledger(BoundedQueries):
 
         Args:
             units: names of all units that are there, each once. A name stays with its unit
-                whichever others are there: of rows that may be missing, it is no row number.
+                whichever others are there: of rows that may be missing, it is no row number. Where
+                the sampling says rows, those of each row.
             at: label of an invocation with sampling; may be left out if the plan has only one.
 
         Returns:

@@ -37,7 +37,7 @@ from dpaudit.ledger.entry import Entry, ExternalDraw
 from dpaudit.mechanisms import Mechanism, Norm, Released
 from dpaudit.mechanisms.base import as_released
 from dpaudit.mechanisms.continual.release import PrefixSums
-from dpaudit.plan import FixedSizeSampling, Invocation, Plan
+from dpaudit.plan import FixedSizeSampling, Invocation, Plan, TruncatedPoissonSampling
 
 GRID_BITS = 40
 """The grid has between 2^40 and 2^41 steps to the scale of the noise."""
@@ -122,7 +122,10 @@ class SecureNoise:
         sampling = invocation.sampling
         if isinstance(sampling, FixedSizeSampling):
             return sorted(secrets.SystemRandom().sample(range(len(units)), sampling.size))
-        return np.flatnonzero(self.events(invocation.inclusion, (len(units),))).tolist()
+        drawn: list[int] = np.flatnonzero(self.events(invocation.inclusion, (len(units),))).tolist()
+        if isinstance(sampling, TruncatedPoissonSampling) and len(drawn) > sampling.size:
+            return sorted(secrets.SystemRandom().sample(drawn, sampling.size))
+        return drawn
 
     def release_many(self, invocation: Invocation, value: ArrayLike, size: int) -> NDArray[Any]:
         """``size`` independent releases of the same value, shape (size, *shape of value).

@@ -185,8 +185,8 @@ def _written(kind: type[Kinded]) -> tuple[str, str]:
         used |= {"mechanism": "continual-gaussian", "sigma": 40.0, "participations": 1}
         used["factorization"] = own
     elif issubclass(kind, Sampling):
-        head["relation"] = "add-remove" if kind.kind == "poisson" else "replace-one"
-        used["sampling"] = own
+        head["relation"] = "replace-one" if kind.kind == "fixed-size" else "add-remove"
+        used |= {"count": own.get("steps", 1), "sampling": own}
     elif issubclass(kind, Relation):
         own |= {each.name: _value(each) for each in _fields(kind)}
         head["relation"] = own if len(own) > 1 else kind.kind

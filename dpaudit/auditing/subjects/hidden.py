@@ -101,7 +101,8 @@ def find_hidden(algorithm: Runnable, pair: AuditPair, seed: int) -> Hidden | Non
 
 def _require_theorem(use: Invocation) -> None:
     known = PoissonSampling if isinstance(use.relation, AddRemove) else _SCHEMES
-    if not isinstance(use.sampling, known) or isinstance(use.mechanism, Continual):
+    several = getattr(use.sampling, "rows", None) is not None
+    if several or not isinstance(use.sampling, known) or isinstance(use.mechanism, Continual):
         raise UnsupportedError(
             f"{use.describe()} has samples for which no theorem says what an adversary may know of "
             "the other units; attack audit_release instead."

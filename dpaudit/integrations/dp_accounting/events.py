@@ -21,6 +21,7 @@ from functools import singledispatch
 from dp_accounting import dp_event as dp
 
 from dpaudit.accounting.amplification import covered
+from dpaudit.accounting.amplification.mixtures import binomial_tail
 from dpaudit.errors import UnsupportedError
 from dpaudit.mechanisms import (
     BinaryTree,
@@ -42,6 +43,7 @@ from dpaudit.plan import (
     Plan,
     PoissonSampling,
     Sampling,
+    TruncatedPoissonSampling,
 )
 
 
@@ -148,9 +150,26 @@ def sampled_event(sampling: Sampling, event: dp.DpEvent) -> dp.DpEvent:
     raise UnsupportedError(f"{sampling.kind} sampling has no DpEvent.")
 
 
-sampled_event.register(
-    PoissonSampling, lambda scheme, event: dp.PoissonSampledDpEvent(scheme.rate, event)
-)
+@sampled_event.register(PoissonSampling)
+def _(sampling: PoissonSampling, event: dp.DpEvent) -> dp.DpEvent:
+    if not sampling.rows:
+        return dp.PoissonSampledDpEvent(sampling.rate, event)
+    weights = binomial_tail(sampling.rows, sampling.rate) if sampling.rate < 1 else None
+    if weights is None or not isinstance(event, dp.GaussianDpEvent):
+        raise UnsupportedError(f"units of {sampling.rows} sampled rows have no DpEvent.")
+    shifts = list(range(len(weights)))
+    return dp.MixtureOfGaussiansDpEvent(event.noise_multiplier, shifts, list(weights))
+
+
+@sampled_event.register(TruncatedPoissonSampling)
+def _(sampling: TruncatedPoissonSampling, event: dp.DpEvent) -> dp.DpEvent:
+    if not isinstance(event, dp.GaussianDpEvent):
+        raise UnsupportedError("truncated-poisson sampling has a DpEvent for Gaussian noise alone.")
+    return dp.TruncatedSubsampledGaussianDpEvent(
+        sampling.population, sampling.rate, sampling.size, event.noise_multiplier
+    )
+
+
 sampled_event.register(
     FixedSizeSampling,
     lambda scheme, event: dp.SampledWithoutReplacementDpEvent(

@@ -177,6 +177,13 @@ def _(event: dp.PoissonSampledDpEvent, use: Use, grid: Grid) -> pld.PrivacyLossD
     return one.self_compose(use.count)
 
 
+@law.register(dp.MixtureOfGaussiansDpEvent)
+def _(event: dp.MixtureOfGaussiansDpEvent, use: Use, grid: Grid) -> pld.PrivacyLossDistribution:
+    parts = event.sensitivities, event.sampling_probs
+    one = pld.from_mixture_gaussian_mechanism(event.standard_deviation, *parts, **_settings(grid))
+    return one.self_compose(use.count)
+
+
 def _settings(grid: Grid) -> dict[str, float | bool]:
     """Its tighter way of rounding knows no lower bounds."""
     return {
@@ -210,6 +217,11 @@ loss.register(
 def _(event: dp.RandomizedResponseDpEvent, use: Use) -> float:
     other = event.noise_parameter / event.num_buckets
     return math.log((1 - event.noise_parameter + other) / other)
+
+
+@loss.register(dp.MixtureOfGaussiansDpEvent)
+def _(event: dp.MixtureOfGaussiansDpEvent, use: Use) -> float:
+    return _gaussian_loss(max(event.sensitivities) / float(event.standard_deviation))
 
 
 @loss.register(dp.PoissonSampledDpEvent)

@@ -23,6 +23,7 @@ from dpaudit import (
     guarantee,
 )
 from dpaudit.errors import ClosedLedgerError
+from dpaudit.plan import TruncatedPoissonSampling, WithReplacementSampling
 
 NOISE = Laplace(1.0)
 
@@ -200,6 +201,8 @@ def test_who_samples_without_the_ledger_is_let_through():
     [
         (None, "ab", PlanMismatchError, "'sum' is not declared with sampling"),
         (FixedSizeSampling(1, 3), "ab", InputError, "the declared population of 3"),
+        (TruncatedPoissonSampling(0.5, 1, 2), "abc", InputError, "at most the population of 2"),
+        (WithReplacementSampling(2, 2), "ab", PlanMismatchError, "none that the ledger draws"),
         (PoissonSampling(0.5), "aba", InputError, "names one of them twice"),
         (PoissonSampling(0.5), ["a", 1], InputError, "unit is a int"),
     ],

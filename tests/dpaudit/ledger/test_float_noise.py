@@ -3,6 +3,7 @@ import pytest
 from examples import LAPLACE, gaussian_invocation, response_plan
 
 from dpaudit import FixedSizeSampling, FloatNoise, InputError, Ledger, PoissonSampling, ReplaceOne
+from dpaudit.plan import TruncatedPoissonSampling
 
 
 def test_without_a_generator_nobody_knows_the_seed():
@@ -51,3 +52,17 @@ def test_samples_have_the_declared_law(sampling):
     assert 0.8 * spread <= sizes.var() <= 1.25 * spread
     counts = np.bincount(np.concatenate(samples), minlength=100)
     assert abs(counts - 250).max() < 6.5 * np.sqrt(1000 * 0.25 * 0.75)
+
+
+def test_truncated_samples_are_poisson_samples_cut_at_random():
+    """2000 samples of rate 1/2 cut at 3 of 4 units, within 6 standard deviations (below 1e-7)."""
+    use = gaussian_invocation(sampling=TruncatedPoissonSampling(0.5, 3, 4))
+    noise = FloatNoise(np.random.default_rng(3))
+    samples = [noise.sample(use, list("abcd")) for _ in range(2_000)]
+    assert all(sample == sorted(set(sample)) for sample in samples)
+    sizes = np.bincount([len(sample) for sample in samples], minlength=5)
+    for size, expected in ((0, 1 / 16), (1, 1 / 4), (2, 3 / 8), (3, 5 / 16)):
+        assert abs(sizes[size] - 2_000 * expected) < 6 * np.sqrt(2_000 * expected)
+    assert sizes[4] == 0
+    full = np.concatenate([sample for sample in samples if len(sample) == 3])
+    assert abs(np.bincount(full) - full.size / 4).max() < 6 * np.sqrt(full.size / 4)

@@ -24,6 +24,7 @@ from dpaudit.errors import InputError, UnsupportedError
 from dpaudit.ledger import Entry, SecureNoise
 from dpaudit.mechanisms import ExponentialMechanism, LaplacePair, Tails
 from dpaudit.mechanisms.continual import BinaryTree, ContinualGaussian
+from dpaudit.plan import TruncatedPoissonSampling
 
 pytest.importorskip("opendp", reason="the extra 'secure' is not installed")
 
@@ -228,3 +229,17 @@ def test_samples_have_the_declared_law(sampling):
     assert abs(counts - 500).max() < 6 * math.sqrt(2_000 * 0.25 * 0.75)
     if isinstance(sampling, FixedSizeSampling):
         assert {len(sample) for sample in samples} == {5}
+
+
+def test_truncated_samples_are_poisson_samples_cut_at_random():
+    """2000 samples of rate 1/2 cut at 3 of 4 units, within 6 standard deviations (below 1e-7)."""
+    use = gaussian_invocation(sampling=TruncatedPoissonSampling(0.5, 3, 4))
+    noise = SecureNoise()
+    samples = [noise.sample(use, list("abcd")) for _ in range(2_000)]
+    assert all(sample == sorted(set(sample)) for sample in samples)
+    sizes = np.bincount([len(sample) for sample in samples], minlength=5)
+    for size, expected in ((0, 1 / 16), (1, 1 / 4), (2, 3 / 8), (3, 5 / 16)):
+        assert abs(sizes[size] - 2_000 * expected) < 6 * np.sqrt(2_000 * expected)
+    assert sizes[4] == 0
+    full = np.concatenate([sample for sample in samples if len(sample) == 3])
+    assert abs(np.bincount(full) - full.size / 4).max() < 6 * np.sqrt(full.size / 4)

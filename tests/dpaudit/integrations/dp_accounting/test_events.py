@@ -22,7 +22,16 @@ from dpaudit.mechanisms import (
     PureBlackBox,
     RandomizedResponse,
 )
-from dpaudit.plan import AddRemove, FixedSizeSampling, MetricBall, ReplaceOne, ZeroOut
+from dpaudit.plan import (
+    AddRemove,
+    FixedSizeSampling,
+    MetricBall,
+    PoissonSampling,
+    RandomAllocation,
+    ReplaceOne,
+    TruncatedPoissonSampling,
+    ZeroOut,
+)
 
 EVENTS = [
     ([use(Gaussian(10.0))], dp.GaussianDpEvent(10.0)),
@@ -42,6 +51,10 @@ EVENTS = [
     (
         [use(Gaussian(1.0), 2.0, ReplaceOne(), sampling=FixedSizeSampling(10, 100))],
         dp.SampledWithoutReplacementDpEvent(100, 10, dp.GaussianDpEvent(1.0)),
+    ),
+    (
+        [use(Gaussian(3.0), sampling=TruncatedPoissonSampling(0.1, 20, 100))],
+        dp.TruncatedSubsampledGaussianDpEvent(100, 0.1, 20, 3.0),
     ),
     (
         [use(Gaussian(1.0)), use(Laplace(2.0))],
@@ -97,6 +110,21 @@ def test_continual_releases_become_the_release_of_their_nodes() -> None:
 def test_invocations_without_an_event_are_named(invocation: Any) -> None:
     with pytest.raises(UnsupportedError, match="at 'x'"):
         to_dp_event(plan(invocation))
+
+
+def test_sampled_rows_are_a_mixture() -> None:
+    event = to_dp_event(plan(use(Gaussian(2.0), sampling=PoissonSampling(0.3, rows=2))))
+    assert isinstance(event, dp.MixtureOfGaussiansDpEvent)
+    assert (event.standard_deviation, list(event.sensitivities)) == (2.0, [0, 1, 2])
+    assert event.sampling_probs == pytest.approx([0.49, 0.42, 0.09], rel=1e-9)
+    for one in (
+        use(Laplace(1.0), sampling=PoissonSampling(0.3, rows=2)),
+        use(Gaussian(1.0), sampling=PoissonSampling(1.0, rows=2)),
+        use(Laplace(1.0), sampling=TruncatedPoissonSampling(0.3, 2, 9)),
+        use(Gaussian(1.0), sampling=RandomAllocation(1)),
+    ):
+        with pytest.raises(UnsupportedError, match="DpEvent"):
+            to_dp_event(plan(one))
 
 
 def test_parallel_groups_have_no_event() -> None:

@@ -20,7 +20,7 @@ from dpaudit.mechanisms import (
     PureBlackBox,
     RandomizedResponse,
 )
-from dpaudit.plan import FixedSizeSampling, MetricBall, ReplaceOne, ZeroOut
+from dpaudit.plan import FixedSizeSampling, MetricBall, PoissonSampling, ReplaceOne, ZeroOut
 
 DELTA = 1e-5
 REPLACE = ReplaceOne()
@@ -51,6 +51,11 @@ def stating(made: Certificate, epsilon: float, bound: float | None = None) -> Ce
         ([use(Gaussian(1.0), count=1000, sampling=poisson(0.01), relation=ZeroOut())], 1.8282),
         ([use(Laplace(1.0), count=100, sampling=poisson(0.1))], 4.1523),
         ([use(DiscreteLaplace(3.0), 3.0, REPLACE, count=10)], 9.9978),
+        ([use(Gaussian(4.0), count=1000, sampling=PoissonSampling(0.01, rows=5))], 1.5872),
+        (
+            [use(Gaussian(4.0), 2.0, REPLACE, count=1000, sampling=PoissonSampling(0.01, None, 1))],
+            0.5614,
+        ),
         ([use(ConcentratedBlackBox(0.1), count=10)], 7.077),
         ([use(Laplace(3.0), 3.0, MetricBall(2.0), count=10)], 10.0),
         ([use(Gaussian(3.0), count=10, group="a"), use(Laplace(2.0), group="b")], 4.653),
