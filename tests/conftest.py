@@ -46,8 +46,7 @@ def brief() -> Iterator[None]:
     """Rehearsals and audits leave out what takes most of their time, and has tests of its own.
 
     A model is compared with its fewest real runs, not with all that two seconds allow, and what an
-    audit would have found is told from one pilot. Tests of the comparison call it themselves; tests
-    of what is told have the mark ``forecasts``.
+    audit would have found is told from one pilot. Tests of these have the mark ``unabridged``.
     """
     with pytest.MonkeyPatch.context() as patch:
 
@@ -62,7 +61,8 @@ def brief() -> Iterator[None]:
 
 
 @pytest.fixture(autouse=True)
-def every_pilot(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """All pilots for tests with the mark ``forecasts``."""
-    if request.node.get_closest_marker("forecasts") is not None:
+def unabridged(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """All of it for tests with that mark."""
+    if request.node.get_closest_marker("unabridged") is not None:
         monkeypatch.setattr(forecast, "PILOTS", PILOTS)
+        monkeypatch.setattr(session, "model_findings", model.model_findings)

@@ -23,7 +23,7 @@ def lines(old: dict, new: dict) -> list[str]:
     return [str(each) for each in differences(old, new)]
 
 
-@pytest.mark.forecasts
+@pytest.mark.unabridged
 def test_cheap_reports_are_what_the_code_makes():
     assert dict(compare(CHEAP)) == {f"{name}.json": () for name in CHEAP}
 

@@ -16,7 +16,7 @@ from dpaudit.auditing.evidence.power import power
 from dpaudit.auditing.evidence.types import Event
 from dpaudit.mechanisms import LaplacePair
 
-pytestmark = pytest.mark.forecasts
+pytestmark = pytest.mark.unabridged
 
 CLAIM = Claim(1.0)
 RUNS = 9000

@@ -11,7 +11,7 @@ from dpaudit.auditing import LinearScore, audit_release
 from dpaudit.auditing.distinguishing.outcome import as_json
 from dpaudit.mechanisms import LaplacePair
 
-pytestmark = pytest.mark.forecasts
+pytestmark = pytest.mark.unabridged
 
 PAIR = AuditPair(0.0, 1.0)
 

@@ -42,6 +42,7 @@ def test_a_right_model_is_silent(what, seed):
     assert model_findings(Modelled(what=what), seed, 1e-6) == []
 
 
+@pytest.mark.unabridged
 @pytest.mark.parametrize("what", ["shifted", "louder", "shorter"])
 def test_a_wrong_model_is_found_by_a_rehearsal(what):
     subject = Modelled(what=what)
