@@ -108,9 +108,9 @@ class TestOutputs:
     @pytest.mark.parametrize(
         "function",
         [
-            pytest.param(rare, marks=pytest.mark.forecasts),
+            pytest.param(rare, marks=pytest.mark.unabridged),
             lambda d, r: float("nan"),
-            pytest.param(lambda d, r: "yes", marks=pytest.mark.forecasts),
+            pytest.param(lambda d, r: "yes", marks=pytest.mark.unabridged),
             lambda d, r: {"a": 1},
             lambda d, r: [[1.0], [1.0, 2.0]],
             lambda d, r: np.zeros(r.integers(1, 9)),

@@ -26,7 +26,7 @@ def share(record):
     return float(record.power.split(" %")[0].split()[-1]) / 100
 
 
-@pytest.mark.forecasts
+@pytest.mark.unabridged
 class TestPower:
     def test_what_would_have_been_found_is_found(self):
         noise = share(audit(Laplace(1.0)))

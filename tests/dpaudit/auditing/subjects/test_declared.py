@@ -72,7 +72,7 @@ class Unclaimed(Subject):
 
 
 class TestCurators:
-    @pytest.mark.forecasts
+    @pytest.mark.unabridged
     def test_as_declared(self):
         record = audit_subject(Curator(), seed=2)
         assert not record.refuted
