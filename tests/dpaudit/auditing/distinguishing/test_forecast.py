@@ -79,7 +79,7 @@ def test_few_hits_and_a_lucky_sample_promise_no_more_than_the_exact_test_keeps(s
     made = Forecast(Identity(), Sample.of(Identity(), both), point, design, 100)
     width = 1 - made.noise()
     events = [(norm.sf((cut - 1) / width), norm.sf(cut / width)) for cut in (1.5, 1.7)]
-    found = [power(p, q, 900, 900, claim.epsilon, claim.delta) for p, q in events]
+    found = [power(p, q, 900, claim.epsilon, claim.delta) for p, q in events]
     assert max(found) >= 0.9
     assert width > 0.4
 

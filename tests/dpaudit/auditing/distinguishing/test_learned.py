@@ -89,6 +89,7 @@ def test_what_is_learned_follows_from_the_outputs():
     assert [each.method for each in learn_scores(arrays, arrays + 1)] == [
         "learned score (logistic regression)",
         "learned score (gradient boosting)",
+        "learned score (normal laws)",
     ]
     assert [each.method for each in learn_scores(atoms, atoms)] == [
         "black-box, learned log ratio of discrete outputs"
