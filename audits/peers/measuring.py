@@ -21,8 +21,9 @@ from dpaudit.errors import InputError
 CONFIDENCE = 0.95
 SEEDS, SEEDS_RIGHT = 10, 60
 """Audits of a wrong row and of a right one, at most."""
-LEAST, ENOUGH = 3, 5.0
-"""Audits of a slow tool at least, and the processor seconds after which there is no further one."""
+LEAST, ENOUGH = 3, 8.0
+"""Audits of a slow tool at least, and the processor seconds after which there is no further one;
+a cell that was stopped earlier is gone on with."""
 FAILED = "not measured"
 """Key of the tools that could not be run, and why."""
 Answer = dict[str, Any]
@@ -84,14 +85,15 @@ def measure(results: Path, *, runs: Sequence[int] = RUNS, only: str = "") -> Non
     for tool in (each for each in TOOLS if only in each.name):
         table = load(results)
         cells = [(row, size) for size in runs for row in tool.taken]
-        missing = [cell for cell in cells if key(tool, *cell) not in table]
+        missing = [cell for cell in cells if wanted(table.get(key(tool, *cell), {}), cell[0])]
         if not missing:
             continue
         try:
             with auditor(tool) as audit:
                 table.get(FAILED, {}).pop(tool.name, None)
                 for row, size in missing:
-                    table[key(tool, row, size)] = audited(audit, row, size)
+                    name = key(tool, row, size)
+                    table[name] = audited(audit, row, size, table.get(name, {}))
                     save(results, table)
         except InputError as error:
             table.setdefault(FAILED, {})[tool.name] = str(error)
@@ -103,20 +105,24 @@ def key(tool: Tool, row: Row, runs: int) -> str:
     return f"{tool.name} | {row.name} | {runs}"
 
 
-def audited(audit: Audit, row: Row, runs: int) -> Answer:
-    """All audits of one cell, by seeds from 0 on."""
-    answers: list[Answer] = []
-    while len(answers) < (SEEDS_RIGHT if row.entry.right else SEEDS):
-        answers.append(audit(row, runs, len(answers)))
-        if "error" in answers[-1]:
-            return answers[-1]
-        if len(answers) >= LEAST and sum(each["seconds"] for each in answers) > ENOUGH:
-            break
-    return {
-        "bounds": [rounded_down(answer["bound"]) for answer in answers],
-        "refuted": sum(answer["rejected"] for answer in answers),
-        "seconds": [float(f"{answer['seconds']:.3g}") for answer in answers],
-    }
+def wanted(cell: Answer, row: Row) -> bool:
+    """Whether a cell is to have a further audit."""
+    done, used = len(cell.get("seconds", ())), sum(cell.get("seconds", ()))
+    most = SEEDS_RIGHT if row.entry.right else SEEDS
+    return "error" not in cell and (done < LEAST or (done < most and used < ENOUGH))
+
+
+def audited(audit: Audit, row: Row, runs: int, known: Answer) -> Answer:
+    """All audits of one cell, by seeds from 0 on, beginning where the known ones end."""
+    cell = {"bounds": [], "refuted": 0, "seconds": []} | known
+    while wanted(cell, row):
+        answer = audit(row, runs, len(cell["seconds"]))
+        if "error" in answer:
+            return answer
+        cell["bounds"].append(rounded_down(answer["bound"]))
+        cell["refuted"] += answer["rejected"]
+        cell["seconds"].append(float(f"{answer['seconds']:.3g}"))
+    return cell
 
 
 def rounded_down(bound: float | str | None) -> float | str | None:

@@ -13,7 +13,7 @@ from scipy.optimize import brentq
 from scipy.stats import binom
 
 from audits.peers.__main__ import RESULTS, main
-from audits.peers.measuring import key, load, measure, own
+from audits.peers.measuring import audited, key, load, measure, own, wanted
 from audits.peers.page import Measured, render
 from audits.peers.rows import ROWS, Row
 from audits.peers.tools import HERE, TOOLS, read
@@ -48,6 +48,20 @@ def test_a_tool_that_cannot_be_run_is_said_with_its_reason(tmp_path, monkeypatch
     (tmp_path / "out/peers").mkdir(parents=True)
     measure(tmp_path / "some.json", runs=(1_000,), only="StatDP")
     assert "StatDP: out/peers/statdp/source is missing" in render(load(tmp_path / "some.json"))
+
+
+def test_a_cell_goes_on_where_it_ended():
+    def audit(row, runs, seed):
+        return {"bound": f"{runs + seed}.00009", "rejected": seed > 1, "seconds": 1.23456}
+
+    whole = audited(audit, ROWS[0], 1_000, {})
+    assert whole["bounds"] == [1_000.0 + seed for seed in range(7)]  # 6 take less than 8 seconds
+    assert (whole["refuted"], whole["seconds"][0]) == (5, 1.23)
+    part = {"bounds": [1_000.0, 1_001.0], "refuted": 0, "seconds": [1.23, 1.23]}
+    assert audited(audit, ROWS[0], 1_000, part) == whole
+    assert not wanted(whole, ROWS[0])
+    assert not wanted({"error": "no"}, ROWS[0])
+    assert wanted({"seconds": [99.0, 99.0]}, ROWS[0])
 
 
 def test_bounds_and_alarms_are_counted_against_the_truth():
@@ -173,7 +187,7 @@ def test_a_cell_without_findings_is_refused():
 ADAPTER = """
 def audit(task):
     if task["epsilon"] > 1:
-        task["tape"].draw(0, 10**9)
+        task["tape"].draw(0, 501)
     print("chatter")
     return len(task["tape"].draw(0, 500)), True
 """
