@@ -1,0 +1,39 @@
+"""``python -m audits.peers``: measures what is missing in the results, and writes the page."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from audits.peers.measuring import load, measure
+from audits.peers.page import render
+from audits.peers.rows import RUNS
+from dpaudit import files
+from dpaudit.errors import DpAuditError
+
+RESULTS = Path("reports/auditors.json")
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Measure and write the page; 0, or 3 for wrong input."""
+    parser = argparse.ArgumentParser(prog="python -m audits.peers", description=__doc__)
+    parser.add_argument("--render", action="store_true", help="write the page alone")
+    parser.add_argument("--only", default="", help="tools whose name contains this text")
+    parser.add_argument("--runs", type=int, nargs="+", choices=RUNS, default=RUNS, help="a side")
+    parser.add_argument("--results", type=Path, default=RESULTS, help="the page stands beside it")
+    given = parser.parse_args(arguments)
+    try:
+        if not given.render:
+            for runs in given.runs:  # the quick ones of all tools first
+                measure(given.results, runs=(runs,), only=given.only)
+        files.write(given.results.with_suffix(".md"), render(load(given.results)))
+    except DpAuditError as error:
+        sys.stderr.write(f"{error}\n")
+        return 3
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

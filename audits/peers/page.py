@@ -1,0 +1,132 @@
+"""The page: what was measured, in tables; its sentences stand in ``page.md.j2``."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from statistics import median
+from typing import Any
+
+from jinja2 import Environment, StrictUndefined
+
+from audits.peers.measuring import CONFIDENCE, FAILED, key
+from audits.peers.rows import ROWS, RUNS, Row
+from audits.peers.tools import HERE, TOOLS, Tool
+from dpaudit.auditing.evidence.nuisance import clopper_pearson
+from dpaudit.errors import InputError
+
+OURS = TOOLS[0]
+RIGHT = tuple(row for row in ROWS if row.entry.right)
+WRONG = tuple(row for row in ROWS if not row.entry.right)
+NOTHING = {"bounds": (), "refuted": 0, "seconds": ()}
+Count = tuple[int, int]
+
+
+@dataclass(frozen=True)
+class Measured:
+    """The cells of one file of results; counts are of hits and of trials."""
+
+    table: dict[str, Any]
+
+    def cell(self, tool: Tool, row: Row, runs: int) -> dict[str, Any]:
+        """What was measured; nothing if it was not, or failed, and an InputError if it is wrong."""
+        name = key(tool, row, runs)
+        found = self.table.get(name, {"error": "missing"})
+        if "error" in found:
+            return NOTHING
+        try:
+            if found["bounds"] and 0 <= found["refuted"] <= len(found["seconds"]):
+                return {**found, "bounds": [float(b) for b in found["bounds"] if b is not None]}
+        except (TypeError, KeyError, ValueError):
+            pass
+        raise InputError(f"results of {name!r} need bounds, refuted and seconds; measure it anew.")
+
+    def rate(self, tool: Tool, rows: Iterable[Row], sizes: Iterable[int] = RUNS) -> Count:
+        """Refutations among audits."""
+        cells = [self.cell(tool, row, size) for row in rows for size in sizes]
+        return sum(c["refuted"] for c in cells), sum(len(c["seconds"]) for c in cells)
+
+    def above(self, tool: Tool, rows: Iterable[Row] = ROWS) -> Count:
+        """Bounds above the true ε among bounds, where the true ε is finite."""
+        pairs = [(row.truth, self.cell(tool, row, n)["bounds"]) for row in rows for n in RUNS]
+        over = [bound > truth for truth, bounds in pairs if truth < math.inf for bound in bounds]
+        return sum(over), len(over)
+
+    def ratios(self, tool: Tool, rows: Iterable[Row], sizes: Iterable[int] = RUNS) -> list[float]:
+        """Median processor times over dpaudit's, of cells where both are known."""
+        cells = [(row, size) for row in rows for size in sizes]
+        times = [[self.cell(each, *cell)["seconds"] for each in (tool, OURS)] for cell in cells]
+        return [median(mine) / median(ours) for mine, ours in times if mine and ours]
+
+    def bound(self, tool: Tool, row: Row, runs: int) -> float:
+        """The median lower bound; −1 if there is none."""
+        return median(self.cell(tool, row, runs)["bounds"] or [-1.0])
+
+    def holds(self, tool: Tool) -> bool:
+        """Whether what was seen of its errors agrees with the stated confidence."""
+        counts = (self.rate(tool, RIGHT), self.above(tool))
+        return all(_interval(*count)[0] <= 1 - CONFIDENCE for count in counts if count[1])
+
+    def better(self) -> Iterator[tuple[Row, int, Tool]]:
+        """Where another tool, whose errors are as stated, refutes more or has the higher bound."""
+        others = [tool for tool in TOOLS if tool.adapter and self.holds(tool)]
+        for row, size in ((row, size) for row in WRONG for size in RUNS):
+            standings = [(self._standing(tool, row, size), tool) for tool in others]
+            best, tool = max(standings, key=lambda pair: pair[0])
+            if best > self._standing(OURS, row, size):
+                yield row, size, tool
+
+    def _standing(self, tool: Tool, row: Row, runs: int) -> tuple[float, float]:
+        hits, trials = self.rate(tool, (row,), (runs,))
+        return (round(hits / trials, 1) if trials else -1.0), self.bound(tool, row, runs)
+
+
+def _interval(hits: int, trials: int) -> tuple[float, float]:
+    return clopper_pearson(hits, trials, 1 - CONFIDENCE)
+
+
+def _count(rate: Count) -> str:
+    return f"{rate[0]}/{rate[1]}" if rate[1] else "–"
+
+
+def _portion(rate: Count) -> str:
+    return f"{100 * rate[0] / rate[1]:.0f} %" if rate[1] else "–"
+
+
+def _share(rate: Count) -> str:
+    if not rate[1]:
+        return "–"
+    low, high = (100 * end for end in _interval(*rate))
+    return f"{rate[0]} of {rate[1]} ({low:.1f}–{high:.1f} %)"
+
+
+def _number(value: float) -> str:
+    if value < 0:
+        return "–"
+    return "∞" if math.isinf(value) else f"{math.floor(value * 1000) / 1000:g}"
+
+
+def _times(ratios: list[float]) -> str:
+    ratio = median(ratios or [-1.0])
+    return "–" if ratio < 0 else f"×{ratio:.0f}" if ratio >= 100 else f"×{ratio:.2g}"
+
+
+def render(table: dict[str, Any]) -> str:
+    """The page of one file of results, as Markdown; InputError for a wrong cell."""
+    environment = Environment(undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
+    shown = {"count": _count, "number": _number, "portion": _portion, "share": _share}
+    environment.filters |= {**shown, "times": _times}
+    failures = {name: found["error"] for name, found in table.items() if "error" in found}
+    measured = Measured(table)
+    return environment.from_string((HERE / "page.md.j2").read_text(encoding="utf-8")).render(
+        tools=TOOLS,
+        rows=ROWS,
+        right=RIGHT,
+        wrong=WRONG,
+        sizes=list(zip(RUNS, ("10³", "10⁴", "10⁵"), strict=True)),
+        measured=measured,
+        broken=[tool for tool in TOOLS if not measured.holds(tool)],
+        ours=OURS,
+        failures={**failures, **table.get(FAILED, {})},
+    )

@@ -1,0 +1,82 @@
+"""Which rows of the catalogue all tools are given, and their outputs, drawn beforehand."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+import numpy as np
+
+from audits.catalogue import ENTRIES
+from audits.catalogue.entry import Entry
+from dpaudit.auditing.distinguishing.scores import Identity, score_outputs
+from dpaudit.errors import InputError
+
+RUNS = (1_000, 10_000, 100_000)
+LEE, CHEN, LYU = 7.0175, 7.3477, 0.6349
+"""The sparse vectors' ε of these very pairs: the largest absolute log ratio of all patterns of
+answers, each integrated over the threshold's noise; rounded up. The test integrates them again."""
+
+
+@dataclass(frozen=True)
+class Row:
+    """A row of the catalogue.
+
+    Attributes:
+        name: of the catalogue's entry.
+        label: what the page calls it.
+        true_epsilon: at the claim's δ, of this pair; by default what the catalogue says.
+        sign: of the score that the tools are told, so that x has the larger ones.
+        gaussian: whether a Gaussian mechanism is claimed, for tools that ask for the family.
+    """
+
+    name: str
+    label: str
+    true_epsilon: float | None = None
+    sign: float = 1.0
+    gaussian: bool = False
+
+    @cached_property
+    def entry(self) -> Entry:
+        """The entry of that name; InputError if there is none, or it is audited without samples."""
+        found = [each for each in ENTRIES if each.name == self.name and each.release is not None]
+        if not found:
+            raise InputError(f"row {self.name!r} is no sampled entry of the catalogue; name one.")
+        return found[0]
+
+    @property
+    def truth(self) -> float:
+        """The true ε of this pair at the claim's δ."""
+        return self.entry.true_epsilon if self.true_epsilon is None else self.true_epsilon
+
+    def draw(self, runs: int, seed: int, file: Path) -> None:
+        """Write outputs and scores of one audit, which depend on row, runs and seed alone."""
+        if runs < 100 or seed < 0:
+            raise InputError(f"runs = {runs}, seed = {seed}; give runs >= 100 and seed >= 0.")
+        release, score = self.entry.release, self.entry.score or Identity()
+        rng = np.random.default_rng([seed, runs, *self.name.encode()])
+        drawn = {
+            name: np.asarray(release(data, runs, rng), dtype=np.float64)
+            for name, data in (("x", self.entry.x), ("x_prime", self.entry.x_prime))
+        }
+        scores = {f"score_{n}": self.sign * score_outputs(score, side) for n, side in drawn.items()}
+        np.savez(file, **scores, **{name: side.reshape(runs, -1) for name, side in drawn.items()})
+
+
+ROWS = (
+    Row("Laplace, half the scale", "Laplace, half the scale", sign=-1.0),
+    Row("Laplace, 0.9 of the scale", "Laplace, 0.9 of the scale", sign=-1.0),
+    Row("histogram, scale ε for 1/ε", "histogram, scale ε for 1/ε"),
+    Row("Gaussian, half of σ", "Gaussian, half of σ", sign=-1.0, gaussian=True),
+    Row("subsampled Gaussian that never samples", "subsampled Gaussian, never sampling"),
+    Row("noisy max that returns the value", "noisy max, returns the value", sign=-1.0),
+    Row("sparse vector, Lee and Clifton, c = 5", "sparse vector, Lee and Clifton", LEE),
+    Row("sparse vector, Stoddard: no query noise", "sparse vector, Stoddard", math.inf),
+    Row("sparse vector, Chen: no cutoff", "sparse vector, Chen", CHEN),
+    Row("sparse vector, Roth's notes: releases the noisy query", "sparse vector, Roth (rare leak)"),
+    Row("Laplace", "Laplace (right)", sign=-1.0),
+    Row("analytic Gaussian", "Gaussian (right)", sign=-1.0, gaussian=True),
+    Row("sparse vector, Lyu's Algorithm 1", "sparse vector, Lyu (right)", LYU),
+)

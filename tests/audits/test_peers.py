@@ -1,0 +1,207 @@
+"""The page beside other auditors: needs none of them."""
+
+import itertools
+import json
+import math
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from scipy.optimize import brentq
+from scipy.stats import binom
+
+from audits.peers.__main__ import RESULTS, main
+from audits.peers.measuring import audited, key, load, measure, own, wanted
+from audits.peers.page import Measured, render
+from audits.peers.rows import ROWS, Row
+from audits.peers.tools import HERE, TOOLS, read
+from dpaudit.errors import InputError
+
+ROOT = Path(__file__).parents[2]
+RIGHT = next(row for row in ROWS if row.entry.right)
+BY_NAME = {tool.name: tool for tool in TOOLS}
+
+
+def test_the_page_is_what_the_results_render_to():
+    page = (ROOT / RESULTS).with_suffix(".md").read_text(encoding="utf-8")
+    assert render(load(ROOT / RESULTS)) == page
+
+
+def test_render_alone_measures_nothing(tmp_path):
+    results = tmp_path / "some.json"
+    cell = {"bounds": [1.5, 2.5, "infinity"], "refuted": 3, "seconds": [2.0, 2.0, 2.0]}
+    ours = {"bounds": [1.0, 1.0], "refuted": 0, "seconds": [8.0, 8.0]}
+    table = {
+        key(BY_NAME["PrivacyGuard"], ROWS[0], 1_000): cell,
+        key(TOOLS[0], ROWS[0], 1_000): ours,
+    }
+    results.write_text(json.dumps(table), encoding="utf-8")
+    assert main(["--render", "--results", str(results)]) == 0
+    assert "| PrivacyGuard | 3/3 | 2.5 | ×0.25 |" in results.with_suffix(".md").read_text("utf-8")
+    assert json.loads(results.read_text("utf-8")) == table
+
+
+def test_a_tool_that_cannot_be_run_is_said_with_its_reason(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "out/peers").mkdir(parents=True)
+    measure(tmp_path / "some.json", runs=(1_000,), only="StatDP")
+    assert "StatDP: out/peers/statdp/source is missing" in render(load(tmp_path / "some.json"))
+
+
+def test_a_cell_goes_on_where_it_ended():
+    def audit(row, runs, seed):
+        return {"bound": f"{runs + seed}.00009", "rejected": seed > 1, "seconds": 1.23456}
+
+    whole = audited(audit, ROWS[0], 1_000, {})
+    assert whole["bounds"] == [1_000.0 + seed for seed in range(7)]  # 6 take less than 8 seconds
+    assert (whole["refuted"], whole["seconds"][0]) == (5, 1.23)
+    part = {"bounds": [1_000.0, 1_001.0], "refuted": 0, "seconds": [1.23, 1.23]}
+    assert audited(audit, ROWS[0], 1_000, part) == whole
+    assert not wanted(whole, ROWS[0])
+    assert not wanted({"error": "no"}, ROWS[0])
+    assert wanted({"seconds": [99.0, 99.0]}, ROWS[0])
+
+
+def test_bounds_and_alarms_are_counted_against_the_truth():
+    right, tool = RIGHT, BY_NAME["PrivacyGuard"]
+    found = {"bounds": [0.9, 1.1, 1.2], "refuted": 2, "seconds": [1.0] * 3}
+    measured = Measured({key(tool, right, 1_000): found})
+    assert measured.rate(tool, [right]) == (2, 3)
+    assert measured.above(tool) == (2, 3)
+    assert measured.holds(TOOLS[0])
+    assert not measured.holds(tool)  # 2 of 3 are more than 5 %, with confidence
+
+
+def test_intervals_against_binomial_tails():
+    found = {"bounds": [0.5] * 40, "refuted": 3, "seconds": [1.0] * 40}
+    page = render({key(BY_NAME["PrivacyGuard"], RIGHT, 1_000): found})
+    low, high = (brentq(tail, 1e-6, 0.999) for tail in (
+        lambda p: binom.sf(2, 40, p) - 0.025, lambda p: binom.cdf(3, 40, p) - 0.025,
+    ))  # fmt: skip
+    assert f"3 of 40 ({100 * low:.1f}–{100 * high:.1f} %)" in page
+
+
+def test_dpaudit_on_one_row():
+    row = ROWS[0]
+    answers = [own(TOOLS[0], row, 2_000, seed) for seed in range(3)]
+    assert row.truth == 2.0  # Lap(1/2), sensitivity 1
+    assert all(answer["rejected"] and 1.4 < answer["bound"] <= 2.05 for answer in answers)
+    assert answers[0]["bound"] == own(TOOLS[0], row, 2_000, 0)["bound"]
+
+
+def _laplace_cdf(values, scale):
+    return np.where(values < 0, np.exp(values / scale) / 2, 1 - np.exp(-values / scale) / 2)
+
+
+def _patterns(length, cutoff):
+    for answers in itertools.product((0, 1), repeat=length):
+        total = np.cumsum(answers)
+        if cutoff is None or total[-1] < cutoff or (total[-1] == cutoff and answers[-1]):
+            yield answers
+        elif total[-1] == cutoff:
+            yield answers[: int(np.argmax(total == cutoff)) + 1]
+
+
+@pytest.mark.parametrize(
+    ("label", "threshold", "query", "cutoff"),
+    [("Lee and Clifton", 4.0, 4 / 3, 5), ("Chen", 2.0, 2.0, None), ("Lyu", 2.0, 8.0, 2)],
+)
+def test_true_loss_of_sparse_vectors_by_integration(label, threshold, query, cutoff):
+    row = next(row for row in ROWS if label in row.label)
+    rho = np.linspace(-120, 120, 24_001)
+    weight = np.exp(-np.abs(rho) / threshold)
+    sides = []
+    for data in (row.entry.x, row.entry.x_prime):
+        below = {value: _laplace_cdf(rho - value, query) for value in set(data)}
+        sides.append((data, below))
+    losses, seen = [], set()
+    for answers in _patterns(len(row.entry.x), cutoff):
+        pairs = zip(row.entry.x, row.entry.x_prime, answers, strict=False)
+        kinds = tuple(sorted(pairs))
+        if kinds in seen:
+            continue
+        seen.add(kinds)
+        chances = [
+            np.sum(
+                weight
+                * np.prod(
+                    [
+                        b if not a else 1 - b
+                        for a, b in zip(answers, map(below.get, data), strict=False)
+                    ],
+                    axis=0,
+                )
+            )
+            for data, below in sides
+        ]
+        losses.append(abs(math.log(chances[0] / chances[1])))
+    assert row.truth == pytest.approx(max(losses), abs=2e-4)
+
+
+def test_outputs_are_the_same_for_all_and_larger_under_x(tmp_path):
+    for row in ROWS:
+        files = [tmp_path / f"{number}.npz" for number in range(2)]
+        for file in files:
+            row.draw(2_000, 1, file)
+        one, other = (dict(np.load(file)) for file in files)
+        assert all(np.array_equal(one[name], other[name]) for name in one)
+        assert one["x"].shape == one["x_prime"].shape
+        assert one["score_x"].mean() >= one["score_x_prime"].mean() - 0.05
+
+
+@pytest.mark.parametrize(("runs", "seed"), [(99, 0), (1_000, -1)])
+def test_wrong_numbers_are_refused(runs, seed, tmp_path):
+    with pytest.raises(InputError, match="runs >= 100 and seed >= 0"):
+        ROWS[0].draw(runs, seed, tmp_path / "no.npz")
+
+
+def test_wrong_rows_and_tools_are_refused():
+    with pytest.raises(InputError, match="no sampled entry"):
+        Row("classic Gaussian calibration at ε = 10", "exact").entry  # noqa: B018
+    table = {"name": "a", "version": "1", "settings": "", "knows": "score"}
+    with pytest.raises(InputError, match="rows = 'some'"):
+        read([{**table, "rows": "some"}])
+    with pytest.raises(InputError, match="no file in adapters"):
+        read([{**table, "adapter": "nobody"}])
+    with pytest.raises(InputError, match="wrong or missing key"):
+        read([{**table, "colour": "red"}])
+    with pytest.raises(InputError, match="one name"):
+        read([table, table])
+
+
+@pytest.mark.parametrize("content", ["[1]", '{"a": 1}', "{"])
+def test_wrong_results_are_one_sentence(content, tmp_path, capsys):
+    results = tmp_path / "wrong.json"
+    results.write_text(content, encoding="utf-8")
+    assert main(["--render", "--results", str(results)]) == 3
+    assert capsys.readouterr().err.count("\n") == 1
+
+
+def test_a_cell_without_findings_is_refused():
+    with pytest.raises(InputError, match="measure it anew"):
+        render({key(TOOLS[0], ROWS[0], 1_000): {"bounds": [1.0]}})
+
+
+ADAPTER = """
+def audit(task):
+    if task["epsilon"] > 1:
+        task["tape"].draw(0, 501)
+    print("chatter")
+    return len(task["tape"].draw(0, 500)), True
+"""
+
+
+def test_a_worker_answers_and_its_tape_ends(tmp_path):
+    adapter, tape = tmp_path / "adapter.py", tmp_path / "tape.npz"
+    adapter.write_text(ADAPTER, encoding="utf-8")
+    ROWS[0].draw(1_000, 0, tape)
+    task = {"file": str(tape), "seed": 0, "epsilon": 1.0}
+    lines = "\n".join(json.dumps({**task, "epsilon": epsilon}) for epsilon in (1.0, 2.0))
+    command = [sys.executable, HERE / "worker.py", adapter, tmp_path]
+    done = subprocess.run(command, input=lines, capture_output=True, text=True, check=True)
+    first, second = map(json.loads, done.stdout.splitlines())
+    assert (float(first["bound"]), first["rejected"]) == (500.0, True)
+    assert "more than 1000 runs" in second["error"]
+    assert "chatter" in done.stderr
