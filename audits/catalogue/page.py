@@ -12,7 +12,7 @@ from .summary import Summary
 HEAD = """\
 # How the auditors do on mechanisms of known loss
 
-Written by `{command}`.
+`{command}` makes this page.
 
 - {found}.
 - {alarms}.

@@ -17,7 +17,7 @@ FLOAT = FloatRow(FloatEntry("coin", False, Claim(1.0), 10, lambda d, n, rng: d),
 def test_every_row_is_a_line_of_its_table():
     rows = [Row(WRONG, 59, 60, 80, 0.1, 1.5), Row(RIGHT, 4, 91, 1000, 0.1, 0.5)]
     page = markdown([*rows, Row(EXACT, 0, 1, 0, 0.1, 2.0)], [FLOAT], "make it")
-    assert "Written by `make it`." in page
+    assert "`make it` makes this page." in page
     name = r"sensitivity max(\|lower\|, \|lower\|)"  # a bar would end the cell
     assert f"| {name} | (1, 0) | ∞ | 1000 | 80 | 59 of 60 | 1.5 |" in page
     assert "| noisy max index | (1, 0) | ≤ 1 | 10000 | 1000 | 4 of 91 | 0.5 |" in page
