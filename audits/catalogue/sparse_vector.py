@@ -90,7 +90,7 @@ WRONG = (
           limit=True),
     Entry("sparse vector, Stoddard: no query noise", False, PURE, [0.0, 1.0], [1.0, 0.0], math.inf,
           5_000, sparse(2.0, 0.0), None, pattern(1)),
-    Entry("sparse vector, Chen: no cutoff", False, PURE, [0.0] * 16, [1.0] * 8 + [-1.0] * 8, 4.0,
+    Entry("sparse vector, Chen: no cutoff", False, PURE, [0.0] * 16, [1.0] * 8 + [-1.0] * 8, 7.35,
           20_000, sparse(2.0, 2.0), None, pattern(8), limit=True),
 )  # fmt: skip
 
