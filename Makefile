@@ -19,7 +19,7 @@ help:
 	@echo "make reports     certifies and attacks the algorithms of the four papers into reports/"
 	@echo "make compare-reports [NAMES=\"curator dp-fts\"]"
 	@echo "                 certifies and attacks again, and prints where reports/ would change"
-	@echo "make peers       measures other public auditors beside ours, into reports/auditors.md (an hour)"
+	@echo "make peers       measures other public auditors beside ours, into reports/auditors/ (an hour)"
 	@echo "make benchmarks  the timings (not part of the tests)"
 
 $(BIN)/python:

@@ -268,9 +268,9 @@ def _checks(kind: Any) -> tuple[tuple[str, Check], ...]:
 def requirements(kind: type) -> dict[str, str]:
     """What each checked field must be, in the words of the error that says so.
 
-    >>> from dpaudit.plan import PoissonSampling
-    >>> requirements(PoissonSampling)
-    {'rate': 'a number in (0, 1]'}
+    >>> from dpaudit import Laplace
+    >>> requirements(Laplace)["scale"]
+    'a finite number above 0'
     """
     found = {}
     for name, check in _checks(kind):

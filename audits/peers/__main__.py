@@ -13,7 +13,7 @@ from audits.peers.rows import RUNS
 from dpaudit import files
 from dpaudit.errors import DpAuditError
 
-RESULTS = Path("reports/auditors.json")
+RESULTS = Path("reports/auditors/auditors.json")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
