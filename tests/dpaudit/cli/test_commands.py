@@ -473,6 +473,7 @@ def test_bad_input_is_exit_3_and_one_sentence(call, arguments, message):
         ("good", ("0", "{"), "not JSON"),
         ("good", ('{"a": 1, "a": 2}', "1"), "key 'a' twice"),
         ("good", ("NaN", "1"), "NaN"),
+        ("good", ('{"a": 1, "b": 2}', '{"b": 2, "a": 1}'), "--pair gives the same data twice"),
     ],
 )
 def test_bad_functions_and_pairs(call, functions, name, pair, message):
