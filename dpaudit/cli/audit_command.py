@@ -153,7 +153,12 @@ def audit(
     ] = None,
     memory: Annotated[
         float | None,
-        typer.Option("--memory", parser=number, metavar="MB", help="That the code may take beyond what it begins with."),
+        typer.Option(
+            "--memory",
+            parser=number,
+            metavar="MB",
+            help="That the code may take beyond what it begins with.",
+        ),
     ] = None,
     arguments: Annotated[
         list[str] | None,

@@ -173,7 +173,8 @@ def told_of(found: Search) -> dict[str, Any]:
     """What a search says of its pair, for the record."""
     number, refused = len(found.promises), found.promises.count(None)
     why = found.pair.why
-    why += f" ({refused} of {number} pairs made the code raise, so that less was searched)" if refused else ""
+    if refused:
+        why += f" ({refused} of {number} pairs made the code raise, so that less was searched)"
     told: dict[str, Any] = {"search_runs": found.runs}
     if found.one_sided:
         why += f"; {found.one_sided} fail at one end alone, which tells the ends apart: give --pair"
