@@ -10,9 +10,9 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from dpaudit.auditing.distinguishing.covariances import NormalScore
 from dpaudit.auditing.distinguishing.scores import AtomScore, Score, is_scalar
 from dpaudit.auditing.distinguishing.screening import ColumnScore, differences
+from dpaudit.auditing.distinguishing.together import together
 from dpaudit.errors import UnsupportedError
 from dpaudit.extras import needed
 from dpaudit.mechanisms.pairs import Floats
@@ -47,8 +47,7 @@ def learn_scores(x: Floats, x_prime: Floats) -> Iterator[Score]:
         yield from (ColumnScore(int(at), f"entry {at} of the output") for at in places[:SINGLE])
     if can_learn and len(x) >= 100:
         yield LearnedScore.boosted(x, x_prime, places)
-    if (together := NormalScore.fit(x, x_prime)) is not None:
-        yield together
+    yield from together(x, x_prime)
 
 
 def why_none_is_learned() -> UnsupportedError | None:

@@ -5,7 +5,12 @@ import pytest
 
 from dpaudit import AuditPair
 from dpaudit.auditing import audit_release
-from dpaudit.auditing.distinguishing.covariances import NormalScore
+from dpaudit.auditing.distinguishing.together import (
+    NormalScore,
+    PairScore,
+    ParityScore,
+    together,
+)
 
 RNG = np.random.default_rng
 
@@ -57,3 +62,46 @@ def test_many_entries_are_reduced_to_those_that_differ():
     score = NormalScore.fit(x, other)
     assert 7 in score.places
     assert score(x).mean() > score(other).mean()
+
+
+def exclusive_or(entries, of, flip=0.0):
+    def release(data, size, rng):
+        noisy = rng.normal(size=(size, entries))
+        odd = (noisy[:, :of] > 0).sum(axis=1) % 2 == 1
+        wrong = (odd != bool(data)) & (rng.random(size) >= flip)
+        noisy[wrong, 0] *= -1
+        return noisy
+
+    return release
+
+
+@pytest.mark.parametrize(
+    ("entries", "of", "flip", "words"),
+    [
+        (100, 2, 0.2, "product of the signs of entries 0 and 1"),
+        (100, 20, 0.0, "parity of the signs of 20 entries"),
+        (20, 3, 0.0, "parity of the signs of 3 entries"),
+    ],
+)
+def test_an_exclusive_or_is_found(entries, of, flip, words):
+    release = exclusive_or(entries, of, flip)
+    record = audit_release(release, AuditPair(0, 1), epsilon=1.0, runs=6000, seed=1)
+    assert record.refuted
+    assert words in record.event
+
+
+def test_what_is_independent_gives_neither():
+    x, other = RNG(0).normal(size=(400, 30)), RNG(1).normal(size=(400, 30))
+    assert PairScore.fit(x, other) is None
+    assert ParityScore.fit(x, other) is None
+    assert [type(score) for score in together(x, other)] == [NormalScore]
+
+
+def test_a_parity_needs_more_runs_than_entries():
+    x, other = (exclusive_or(30, 4)(data, 70, RNG(0)) for data in (0, 1))
+    assert ParityScore.fit(x, other) is None
+    x, other = (exclusive_or(30, 4)(data, 71, RNG(0)) for data in (0, 1))
+    score = ParityScore.fit(x, other)
+    assert score.places == (0, 1, 2, 3)
+    assert (score(x) == 0).all()
+    assert (score(other) == 1).all()
