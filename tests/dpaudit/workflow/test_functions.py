@@ -204,7 +204,7 @@ class TestNeighbours:
         x = wrong.record.pair["x"]
         assert any(3.6 < end < 6 for end in (x, x + 1))
         assert "one number moves by 1" in wrong.record.details["neighbours"]
-        assert "refused" in wrong.record.details["why_this_pair"]
+        assert "pairs made the code raise" in wrong.record.details["why_this_pair"]
 
     def test_a_right_function_is_not_refuted(self, hunted):
         """The pair is chosen on other runs than those that test it."""
