@@ -30,6 +30,7 @@ from .mechanisms import DiscreteGaussian as DiscreteGaussian
 from .mechanisms import DiscreteLaplace as DiscreteLaplace
 from .mechanisms import ExponentialMechanism as ExponentialMechanism
 from .mechanisms import Gaussian as Gaussian
+from .mechanisms import IndividualGaussian as IndividualGaussian
 from .mechanisms import Laplace as Laplace
 from .mechanisms import Mechanism as Mechanism
 from .mechanisms import Opaque as Opaque

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import random
 import re
 import shlex
@@ -11,6 +12,8 @@ from pathlib import Path
 
 import pytest
 
+from dpaudit import AddRemove, Gaussian, Invocation, Plan, PrivacyUnit, TrustModel
+from dpaudit.accounting import guarantee
 from dpaudit.cli.main import main
 
 README = Path(__file__).parents[1] / "README.md"
@@ -113,3 +116,22 @@ def test_the_page_on_membership_does_what_it_says(tmp_path, monkeypatch, capsys)
     sys.modules.pop("model", None)
     assert str(names["found"]).startswith("not-refuted")
     assert Path("attack.html").exists()
+
+
+def test_the_page_on_individual_budgets_does_what_it_says(tmp_path, monkeypatch, capsys):
+    page = (README.parent / "docs" / "individual.md").read_text("utf-8")
+    (code,) = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
+    (typed,) = re.findall(r"```sh\n(.*?)```", page, re.DOTALL)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(tmp_path)
+    Path("visits.py").write_text(code, "utf-8")
+    for line in typed.splitlines():
+        with pytest.raises(SystemExit) as left:
+            main(shlex.split(line)[1:])
+        assert left.value.code == 0, capsys.readouterr()
+    visits = importlib.import_module("visits").Visits()
+    about = (PrivacyUnit("person"), AddRemove(), TrustModel.CENTRAL)
+    hourly = Invocation(Gaussian(20.0), 1.0, *about, count=1000)
+    stated = [guarantee(plan, 1e-5).epsilon for plan in (Plan.of(hourly), visits.plan())]
+    assert "ε = {:.2f} at δ = 1e-5, and not {:.2f}".format(*stated) in page.replace("\n", " ")
+    sys.modules.pop("visits", None)

@@ -10,6 +10,7 @@ from . import (
     additive,
     answers,
     gaussian,
+    individual,
     local,
     papers,
     published,
@@ -35,6 +36,7 @@ ENTRIES = (
     *training.WRONG,
     *answers.WRONG,
     *standard.WRONG,
+    *individual.WRONG,
     *additive.RIGHT,
     *gaussian.RIGHT,
     *selection.RIGHT,
@@ -46,6 +48,7 @@ ENTRIES = (
     *training.RIGHT,
     *answers.RIGHT,
     *standard.RIGHT,
+    *individual.RIGHT,
 )
 
 __all__ = ["ENTRIES", "FLOATS"]

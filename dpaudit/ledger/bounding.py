@@ -12,6 +12,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -27,6 +28,9 @@ _GRID_BITS = 26
 _MOST_STEPS = 2**_GRID_BITS
 _HUGE = 1e100
 """Times the bound: of larger parts only the direction would matter, which floats cannot keep."""
+
+_SMALL = 1e-140
+"""Squares of smaller numbers are not exact to the last bit."""
 
 
 @dataclass(frozen=True)
@@ -89,17 +93,56 @@ def bounded_total(rows: ArrayLike, units: Units, contribution: Contribution, nor
     Raises:
         InputError: if the rows are no numbers.
     """
-    values = np.asarray(rows)
-    if values.dtype.kind not in "iufb" or values.ndim == 0:
-        kind = values.dtype.name if values.ndim else "a single value"
-        raise InputError(f"rows are of type {kind}; they must be an array of numbers.")
+    values = numbers_of(rows)
     # Integers stay as they are while squares of the bound can be held; beyond, the grid has steps
     # of a power of two above 1, of which every multiple is an integer too.
     whole = values.dtype.kind in "iub" and (
         norm is not Norm.L2 or contribution.bound <= _MOST_STEPS
     )
-    width = math.prod(values.shape[1:])
-    flat = values.reshape(len(values), width).astype(np.float64, copy=False)
+    step = _step(contribution.bound, whole)
+    limit = Fraction(contribution.bound) / Fraction(step)
+    largest = int(limit if norm is Norm.L1 else limit * limit)
+    parts = bounded_parts(
+        values, units, contribution, norm, step, np.float64(contribution.bound), largest
+    )
+    total = parts.sum(axis=0) * step
+    return np.asarray(total, dtype=np.float64).reshape(values.shape[1:])
+
+
+def numbers_of(rows: ArrayLike) -> NDArray[Any]:
+    """Rows as an array of numbers.
+
+    Raises:
+        InputError: if they are none.
+    """
+    values = np.asarray(rows)
+    if values.dtype.kind not in "iufb" or values.ndim == 0:
+        kind = values.dtype.name if values.ndim else "a single value"
+        raise InputError(f"rows are of type {kind}; they must be an array of numbers.")
+    return values
+
+
+def bounded_parts(
+    values: NDArray[Any],
+    units: Units,
+    contribution: Contribution,
+    norm: Norm,
+    step: float,
+    bounds: Floats | np.float64,
+    largest: Whole | int,
+) -> Floats:
+    """The bounded part of every unit in steps of a grid, shape (units, d).
+
+    Args:
+        values: private numbers, shape (n, …).
+        units: to whom they belong.
+        contribution: how many rows of a unit count, and the bound that is none of a unit's own.
+        norm: L1 or L2.
+        step: of the grid.
+        bounds: of each unit, or of all.
+        largest: the same in steps, exactly; squared for L2.
+    """
+    flat = values.reshape(len(values), math.prod(values.shape[1:])).astype(np.float64, copy=False)
     if contribution.rows is not None and units.codes is not None:
         kept = first_rows(units, contribution.rows)
         flat, units = flat[kept], Units(units.codes[kept], units.count)
@@ -108,9 +151,7 @@ def bounded_total(rows: ArrayLike, units: Units, contribution: Contribution, nor
     if not norms.max(initial=0.0) <= _HUGE * contribution.bound:  # or not a number
         parts = _joined(_numbers(flat, contribution.bound), units)
         norms = _norms(parts, norm)
-    step = _step(contribution.bound, whole)
-    total = _on_grid(parts, norms, contribution.bound, norm, step).sum(axis=0) * step
-    return np.asarray(total, dtype=np.float64).reshape(values.shape[1:])
+    return _on_grid(parts, norms, bounds, largest, norm, step)
 
 
 def cells_of(keys: ArrayLike, public: ArrayLike) -> Whole:
@@ -181,27 +222,38 @@ def _joined(values: Floats, units: Units) -> Floats:
     return joined
 
 
+def grid_step(bound: float) -> float:
+    """A power of two of which the bound has at most 2^26."""
+    return math.ldexp(1.0, math.frexp(bound)[1] - _GRID_BITS)
+
+
 def _step(bound: float, whole: bool) -> float:
-    """A power of two of which the bound has at most 2^26, and integers are multiples."""
-    step = math.ldexp(1.0, math.frexp(bound)[1] - _GRID_BITS)
-    return min(step, 1.0) if whole else step
+    """That of the grid; integers are multiples of it."""
+    return min(grid_step(bound), 1.0) if whole else grid_step(bound)
 
 
-def _on_grid(parts: Floats, norms: Floats, bound: float, norm: Norm, step: float) -> Floats:
-    """Each part in grid steps, rounded towards zero, its norm exactly within the bound.
+def _on_grid(
+    parts: Floats,
+    norms: Floats,
+    bounds: Floats | np.float64,
+    largest: Whole | int,
+    norm: Norm,
+    step: float,
+) -> Floats:
+    """Each part in grid steps, rounded towards zero, its norm exactly within its bound.
 
     Sums of squares of such numbers are below 2^53, so they are exact, and so are totals of 2^27.
     """
-    near = bound * (1 - 2.0**-40)  # below it rounding cannot matter
-    factors = np.where(norms > bound, near / np.maximum(norms, bound), 1.0) / step
+    near = bounds * (1 - 2.0**-40)  # below it rounding cannot matter
+    over = norms > bounds
+    factors = np.where(over, near / np.where(over, norms, 1.0), 1.0) / step
     steps = np.multiply(parts, factors[:, None])
     np.trunc(steps, out=steps)
-    close = np.flatnonzero((norms > near) & (norms <= bound))
+    close = np.flatnonzero((norms > near) & ~over)
     if close.size:
-        rows, limit = steps[close], Fraction(bound) / Fraction(step)
-        one = norm is Norm.L1
+        rows, one = steps[close], norm is Norm.L1
         sizes = np.abs(rows).sum(axis=1) if one else np.einsum("ij,ij->i", rows, rows)
-        beyond = sizes > int(limit if one else limit * limit)  # both are whole numbers
+        beyond = sizes > (largest if isinstance(largest, int) else largest[close])
         steps[close[beyond]] = np.trunc(rows[beyond] * (1 - 2.0**-20))
     return steps
 
@@ -214,8 +266,8 @@ def _norms(parts: Floats, norm: Norm) -> Floats:
         return absolute
     with np.errstate(over="ignore", invalid="ignore"):
         norms: Floats = np.sqrt(np.einsum("ij,ij->i", parts, parts))
-        large = np.flatnonzero(~np.isfinite(norms))
-        if large.size:  # squares overflow
-            largest = np.abs(parts[large]).max(axis=1)
-            norms[large] = largest * np.linalg.norm(parts[large] / largest[:, None], axis=1)
+        extreme = np.flatnonzero(~np.isfinite(norms) | (norms < _SMALL))
+        if extreme.size:  # squares overflow, or vanish
+            largest = np.abs(parts[extreme]).max(axis=1, initial=5e-324)
+            norms[extreme] = largest * np.linalg.norm(parts[extreme] / largest[:, None], axis=1)
     return norms

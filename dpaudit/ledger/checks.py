@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from dpaudit.errors import InputError, PlanMismatchError
 from dpaudit.mechanisms.continual.release import Continual
+from dpaudit.mechanisms.individual import IndividualGaussian
 from dpaudit.plan import Invocation
 
 _OWN_PACKAGE = __name__.partition(".")[0]
@@ -82,6 +83,23 @@ def require_continual(invocation: Invocation) -> None:
     if not isinstance(invocation.mechanism, Continual):
         raise PlanMismatchError(
             f"{invocation.describe()} is no continual release; use release for it."
+        )
+
+
+def require_individual(invocation: Invocation) -> None:
+    """Refuse what has no budgets of units.
+
+    Raises:
+        PlanMismatchError: if the mechanism has none, or units are sampled.
+    """
+    if not isinstance(invocation.mechanism, IndividualGaussian):
+        raise PlanMismatchError(
+            f"{invocation.describe()} has no budgets of units; declare individual-gaussian."
+        )
+    if invocation.sampling is not None:
+        raise PlanMismatchError(
+            f"{invocation.describe()} is declared with sampling; leave it out, as every unit may "
+            "take part in every step."
         )
 
 

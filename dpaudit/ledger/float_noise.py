@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from dpaudit.errors import InputError
 from dpaudit.ledger.entry import Entry, ExternalDraw
 from dpaudit.mechanisms.base import Released
-from dpaudit.mechanisms.continual.release import Continual, PrefixSums
+from dpaudit.mechanisms.continual.release import PrefixSums, Stepwise
 from dpaudit.plan import FixedSizeSampling, Invocation, Plan, TruncatedPoissonSampling
 
 
@@ -50,7 +50,7 @@ class FloatNoise:
     def stream(self, entry: Entry, shape: Sequence[int]) -> PrefixSums:
         """A running release, as the mechanism draws it."""
         mechanism = entry.invocation.mechanism
-        if not isinstance(mechanism, Continual):
+        if not isinstance(mechanism, Stepwise):
             raise InputError(f"{mechanism.kind} is no continual release; use release for it.")
         return mechanism.start(shape, self._rng)
 

@@ -32,6 +32,7 @@ from dpaudit.ledger.checks import (
     caller,
     name_of,
     require_continual,
+    require_individual,
     require_open,
     require_sound,
     require_unbounded,
@@ -39,13 +40,14 @@ from dpaudit.ledger.checks import (
 from dpaudit.ledger.door import Door
 from dpaudit.ledger.entry import BatchNoise, Budget, Entry, ExternalDraw, NoiseBackend
 from dpaudit.ledger.float_noise import FloatNoise
+from dpaudit.ledger.individual import IndividualSums
 from dpaudit.ledger.journal import Journal
 from dpaudit.ledger.queries import BoundedQueries
 from dpaudit.ledger.secure import SecureNoise
 from dpaudit.ledger.stream import Stream
 from dpaudit.mechanisms import Mechanism
 from dpaudit.mechanisms.base import Released
-from dpaudit.mechanisms.continual.release import Continual
+from dpaudit.mechanisms.continual.release import Continual, Stepwise
 from dpaudit.plan import Invocation, Plan
 
 _Drawn = TypeVar("_Drawn")
@@ -57,6 +59,10 @@ class Ledger(BoundedQueries):
     A release that the plan does not declare is refused before it is charged. Private values and
     noise are never stored, and no error shows them. Threads take turns; a forked or copied ledger
     is refused. If writing fails, nothing is drawn, then or later.
+
+    Attributes:
+        plan: what the algorithm declared.
+        closed: whether the code closed it.
 
     Args:
         plan: what the algorithm declared.
@@ -98,7 +104,7 @@ class Ledger(BoundedQueries):
         self._account = Account(plan)
         self._entries: list[Entry] = []
         self._budget = budget
-        self._drawable = False
+        self._drawable = self.closed = False
         self._journal: Journal | None = None
         if journal is not None:
             self._journal = Journal.create(
@@ -262,7 +268,17 @@ class Ledger(BoundedQueries):
             )
         return invocation
 
+    def _open_bounded(self, invocation: Invocation, shape: tuple[int, ...]) -> IndividualSums:
+        def draw(noise: NoiseBackend, entry: Entry) -> IndividualSums:
+            sums = noise.stream(entry, shape)
+            return IndividualSums(self._door, self._account, entry.invocation, sums)
+
+        mechanism, at = invocation.mechanism, invocation.at
+        return self._pass(mechanism, None, at, draw, check=require_individual)
+
     def _release_bounded(self, invocation: Invocation, total: NDArray[Any]) -> Released:
+        if isinstance(invocation.mechanism, Stepwise):
+            raise PlanMismatchError(f"{invocation.describe()} has steps; open it by individual.")
         return self._pass_value(invocation.mechanism, None, invocation.at, total, require_sound)
 
     def _pass_value(
@@ -434,6 +450,9 @@ class Ledger(BoundedQueries):
     def close(self) -> None:
         """Take no more releases; the journal gets its closing line. Closing twice is harmless.
 
+        Code that stops early, on what was released, closes within its ``with`` block: what ran
+        less often than declared is then no error. The guarantee stays that of what is declared.
+
         Raises:
             ClosedLedgerError: if the ledger belongs to another process.
             JournalError: if the closing line cannot be written.
@@ -441,6 +460,7 @@ class Ledger(BoundedQueries):
         self._door.require_own_process()
         if not self._door.is_shut:
             with self._door.lock, self._door:
+                self.closed = True
                 self._door.shut("the ledger is closed; open a new one for further releases.")
                 if self._journal is not None:
                     self._journal.close()
@@ -454,8 +474,9 @@ class Ledger(BoundedQueries):
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
+        ended = self.closed  # by the code itself, which may stop early
         self.close()
-        if error is None:
+        if error is None and not ended:
             self.check()
 
     def __reduce_ex__(self, protocol: Any) -> NoReturn:

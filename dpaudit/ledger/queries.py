@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from dpaudit import validate
 from dpaudit.errors import InputError
 from dpaudit.ledger.bounding import Units, bounded_total, cells_of, quantile_utilities
+from dpaudit.ledger.individual import IndividualSums
 from dpaudit.mechanisms.base import Released
 from dpaudit.plan import Invocation
 
@@ -144,6 +145,24 @@ class BoundedQueries(ABC):
         invocation = self._bounded(at)
         utilities = quantile_utilities(invocation, values, q, candidates, units)
         return float(candidates[int(self._release_bounded(invocation, utilities))])
+
+    def individual(self, shape: Sequence[int], *, at: str = "") -> IndividualSums:
+        """Open a run of noisy sums in which every unit has a budget of its own.
+
+        Args:
+            shape: shape of one row of a unit; () for numbers.
+            at: label of an invocation of :class:`~dpaudit.mechanisms.IndividualGaussian` with a
+                contribution, whose bound is the budget.
+
+        Raises:
+            PlanMismatchError: if no such is declared there; else as :meth:`release`.
+        """
+        wanted = tuple(validate.integer_at_least(1, shape=length) for length in shape)
+        return self._open_bounded(self._bounded(at), wanted)
+
+    @abstractmethod
+    def _open_bounded(self, invocation: Invocation, shape: tuple[int, ...]) -> IndividualSums:
+        """Open a stream of sums of parts that it bounds."""
 
     @abstractmethod
     def _bounded(self, at: str) -> Invocation:

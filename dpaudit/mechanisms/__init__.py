@@ -17,6 +17,7 @@ from dpaudit.mechanisms.encodings import SubsetSelection, UnaryEncoding
 from dpaudit.mechanisms.exact import ExactSource
 from dpaudit.mechanisms.exponential import ExponentialMechanism
 from dpaudit.mechanisms.gaussian import Gaussian
+from dpaudit.mechanisms.individual import IndividualGaussian
 from dpaudit.mechanisms.laplace import Laplace
 from dpaudit.mechanisms.noisy_max import NoisyMax, PermuteAndFlip
 from dpaudit.mechanisms.opaque import Opaque
@@ -48,6 +49,7 @@ __all__ = [
     "Gaussian",
     "GaussianPair",
     "HonakerTree",
+    "IndividualGaussian",
     "IntegerNoise",
     "Laplace",
     "LaplacePair",

@@ -19,6 +19,7 @@ from dpaudit.accounting import Accountant
 from dpaudit.fields import Kinded, Record, plain, requirements
 from dpaudit.mechanisms import Mechanism
 from dpaudit.mechanisms.continual.factorization import Factorization
+from dpaudit.mechanisms.continual.release import Stepwise
 from dpaudit.plan import Invocation, Relation, Sampling
 
 _OF_PLAN: dict[str, Any] = {"unit": "row", "relation": "add-remove", "trust": "central"}
@@ -181,6 +182,8 @@ def _written(kind: type[Kinded]) -> tuple[str, str]:
     used = {"mechanism": "gaussian", "sigma": 8.0, "sensitivity": 1.0}
     if issubclass(kind, Mechanism):
         used = {"mechanism": own.pop(kind.tag), **own, "sensitivity": 1.0, "count": 1}
+        if issubclass(kind, Stepwise) and kind.adds_up:
+            used["contribution"] = used.pop("sensitivity")
     elif issubclass(kind, Factorization):
         used |= {"mechanism": "continual-gaussian", "sigma": 40.0, "participations": 1}
         used["factorization"] = own

@@ -64,9 +64,13 @@ def too_far(
 ) -> list[Finding]:
     """Pre-noise values further apart than declared; the first of each invocation."""
     found: dict[str, Finding] = {}
+    reached: dict[str, float] = {}
     for one, two in compared:
         call = one.invocation
         observed = one.distance(two)
+        if one.adds_up:
+            earlier = reached.get(call.at, 0.0) if one.turn else 0.0
+            reached[call.at] = observed = math.hypot(earlier, observed)
         if observed > hops * call.sensitivity + _slack(one, two) and call.at not in found:
             found[call.at] = _found(
                 "sensitivity-understated",

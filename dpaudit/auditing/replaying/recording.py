@@ -15,7 +15,7 @@ from dpaudit.ledger import Entry, ExternalDraw, FloatNoise, Ledger
 from dpaudit.ledger.checks import caller
 from dpaudit.mechanisms import Mechanism
 from dpaudit.mechanisms.base import Released
-from dpaudit.mechanisms.continual.release import Continual, PrefixSums
+from dpaudit.mechanisms.continual.release import Continual, PrefixSums, Stepwise
 from dpaudit.mechanisms.pairs import Floats
 from dpaudit.plan import Invocation, Plan
 
@@ -108,9 +108,14 @@ class Step:
     def touches(self) -> int:
         """How many such releases one unit may touch."""
         mechanism, count = self._compared, self.invocation.count
-        if self.turn is None or not isinstance(mechanism, Continual):
+        if self.turn is None or not isinstance(mechanism, Stepwise):
             return count
-        return count * mechanism.participations
+        return count * mechanism.touches
+
+    @property
+    def adds_up(self) -> bool:
+        """Whether it is a step of a stream whose steps are bounded all together."""
+        return self.turn is not None and getattr(self.invocation.mechanism, "adds_up", False)
 
     @property
     def _compared(self) -> Mechanism:

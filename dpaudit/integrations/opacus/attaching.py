@@ -127,10 +127,13 @@ class Training:
     def check(self) -> None:
         """Compare what ran with what was declared, and with what opacus accounted for.
 
+        A ledger that was closed ended the training, so that less may have run than was declared.
+
         Raises:
             PlanMismatchError: naming the first difference.
         """
-        self.ledger.check()
+        if not self.ledger.closed:
+            self.ledger.check()
         charged = Counter(entry.invocation.at for entry in self.ledger)
         for engine, before in self._engines:
             counted = _accounted(engine) - before
@@ -150,6 +153,8 @@ class Training:
             found += batch_findings(each.label, each.declared, each.stream, each.steps)
             found += divisor_finding(each)
         found += self._resumed()
+        left = FindingTable(__name__)
+        found += [left("training-ended-early", sentence=each) for each in self.ledger.left()]
         return tuple(dict.fromkeys(found))
 
     def _resumed(self) -> list[Finding]:
@@ -169,7 +174,8 @@ class Training:
     ) -> Certificate:
         """Certify the training.
 
-        The guarantee is that of the declared plan. Where the batches were not drawn as declared it
+        The guarantee is that of the declared plan, at most; a training that ended early, by closing
+        its ledger, says how much of it ran. Where the batches were not drawn as declared it
         does not hold: the verdict is then *unproven*, and a finding says what is proved instead.
 
         Args:

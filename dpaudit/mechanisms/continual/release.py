@@ -69,8 +69,39 @@ class PrefixSums:
             require_mirrored(array)
 
 
+class StepSums(PrefixSums):
+    """A running release of the noisy sum of each step on its own."""
+
+    def add(self, value: ArrayLike, *, unit: str | None = None) -> Floats:
+        """Release one step; as for :meth:`PrefixSums.add`."""
+        self.require(value)
+        released: Floats = np.asarray(value, dtype=np.float64) + self.noise.step()
+        return released
+
+
+class Stepwise(Mechanism):
+    """A release in steps, which is one invocation whatever their number."""
+
+    adds_up: ClassVar[bool] = False
+    """Whether the sensitivity bounds the steps of a unit all together, and not each of them."""
+
+    @abstractmethod
+    def start(self, shape: Sequence[int], rng: np.random.Generator) -> PrefixSums:
+        """A running release of the same law as :meth:`release` of the whole stream.
+
+        Args:
+            shape: shape of one step; () for numbers.
+            rng: source of the noise.
+        """
+
+    @property
+    @abstractmethod
+    def touches(self) -> int:
+        """How many steps one unit may touch."""
+
+
 @dataclass(frozen=True, kw_only=True)
-class Continual(Mechanism):
+class Continual(Stepwise):
     """What Gaussian and Laplace continual release share.
 
     Attributes:
@@ -132,13 +163,13 @@ class Continual(Mechanism):
     def _is_symmetric(self) -> bool:
         return False
 
-    def start(self, shape: Sequence[int], rng: np.random.Generator) -> PrefixSums:
-        """A running release of the same law as :meth:`release` of the whole stream.
+    @property
+    def touches(self) -> int:
+        """The participations."""
+        return self.participations
 
-        Args:
-            shape: shape of one step; () for numbers.
-            rng: source of the noise.
-        """
+    def start(self, shape: Sequence[int], rng: np.random.Generator) -> PrefixSums:
+        """A running release; it adds up and keeps the state of its noise."""
         return PrefixSums(shape, self._noise(shape, rng), self._is_symmetric)
 
     def _noise(self, shape: Sequence[int], rng: np.random.Generator) -> NoiseStream:

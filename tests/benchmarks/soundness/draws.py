@@ -46,6 +46,7 @@ def facts(rng: random.Random, kind: str) -> tuple[dict[str, Any], float]:
     pattern = {"participations": rng.choice([1, 1, 2, 3]), "min_separation": rng.choice([1, 2, 5])}
     makers: dict[str, Callable[[], tuple[dict[str, Any], float]]] = {
         "gaussian": lambda: ({"sigma": noise(rng)}, shift),
+        "individual-gaussian": lambda: ({"sigma": noise(rng), "steps": 5}, shift),
         "laplace": lambda: ({"scale": noise(rng)}, shift),
         "discrete-gaussian": lambda: ({"sigma": between(rng, 0.1, 300.0)}, min(whole, 7.0)),
         "discrete-laplace": lambda: ({"scale": between(rng, 0.02, 300.0)}, whole),

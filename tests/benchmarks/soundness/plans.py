@@ -40,7 +40,7 @@ def case(rng: random.Random) -> Case:
 
 
 def _plain(rng: random.Random) -> Case:
-    kind = rng.choice([*SAMPLED, "concentrated-black-box", "gaussian"])
+    kind = rng.choice([*SAMPLED, "concentrated-black-box", "individual-gaussian", "gaussian"])
     return Case(kind, rng.choice(RELATIONS), (use(rng, kind),), rng.choice(_DELTAS))
 
 

@@ -12,6 +12,7 @@ from dpaudit import (
     DiscreteLaplace,
     FixedSizeSampling,
     Gaussian,
+    IndividualGaussian,
     Invocation,
     Laplace,
     Mechanism,
@@ -54,6 +55,7 @@ STREAMS = ("continual-gaussian", "continual-laplace")
 
 _MECHANISMS: dict[str, type[Mechanism]] = {
     "gaussian": Gaussian,
+    "individual-gaussian": IndividualGaussian,
     "laplace": Laplace,
     "discrete-gaussian": DiscreteGaussian,
     "discrete-laplace": DiscreteLaplace,

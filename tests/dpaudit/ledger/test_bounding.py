@@ -41,6 +41,7 @@ def within(difference, bound, norm):
 )
 @example([(0, 1.0, 1.0), (1, 1e308, 1e308), (0, 1e308, 1e308)], 1.0, Norm.L2, None)
 @example([(0, 1e154, 1e154)], 1e200, Norm.L2, None)
+@example([(0, 2.2e-168, 0.0)], 1e-200, Norm.L2, None)
 @example([(0, np.inf, -np.inf), (0, -np.inf, 1.0)], 3.0, Norm.L1, None)
 def test_a_removed_unit_moves_the_total_by_its_bound(rows, bound, norm, most):
     codes = np.array([code for code, *_ in rows])

@@ -147,6 +147,7 @@ def _concentrated(facts: Any, shifts: Any) -> dict[str, Any]:
 
 BASES: dict[str, Callable[[Any, tuple[Fraction, Fraction]], dict[str, Any] | None]] = {
     "gaussian": _gaussian,
+    "individual-gaussian": _gaussian,
     "continual-gaussian": _gaussian,
     "laplace": _laplace,
     "continual-laplace": _laplace,

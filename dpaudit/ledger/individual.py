@@ -1,0 +1,116 @@
+"""Noisy sums in which every unit has a budget, seen through the ledger's door."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from fractions import Fraction
+from typing import Any, NoReturn
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from dpaudit import validate
+from dpaudit.errors import InputError
+from dpaudit.ledger.account import Account
+from dpaudit.ledger.bounding import Units, Whole, bounded_parts, grid_step, numbers_of
+from dpaudit.ledger.checks import name_of
+from dpaudit.ledger.door import Door
+from dpaudit.mechanisms import Norm
+from dpaudit.mechanisms.continual.release import PrefixSums
+from dpaudit.mechanisms.pairs import Floats
+from dpaudit.plan import Invocation
+
+
+class IndividualSums:
+    """Add rows of units step by step, and receive each step's noisy sum.
+
+    Made by :meth:`Ledger.individual`. Budgets are counted exactly, in squares of grid steps. Which
+    units have nothing left is private, and no method tells it.
+    """
+
+    def __init__(
+        self, door: Door, account: Account, invocation: Invocation, sums: PrefixSums
+    ) -> None:
+        assert invocation.contribution is not None
+        self._door = door
+        self._account = account
+        self._invocation = invocation
+        self._contribution = invocation.contribution
+        self._sums = sums
+        self._grid = grid_step(self._contribution.bound)
+        self._whole = int((Fraction(self._contribution.bound) / Fraction(self._grid)) ** 2)
+        self._left: dict[str, int] = {}
+
+    @property
+    def taken(self) -> int:
+        """How many steps have been released."""
+        return self._sums.noise.taken
+
+    def add(
+        self, rows: ArrayLike, *, units: Sequence[str] | ArrayLike, most: float | None = None
+    ) -> Floats:
+        """Release the noisy sum of the rows of this step.
+
+        Rows of one unit are added up; a part longer than ``most``, or than what is left of its
+        unit's budget, is scaled down to it; NaN counts as 0.
+
+        Args:
+            rows: private numbers, shape (n, …) with the shape of a step at the end.
+            units: to whom each row belongs, texts or integers of shape (n,). A unit has the same
+                name at every step.
+            most: how long a part may be at this step, so that no unit spends all at once; chosen
+                from what is public or was released. The contribution's bound where not given.
+
+        Returns:
+            A new array of the shape of a step.
+
+        Raises:
+            InputError: if all declared steps have been released, or the rows have another shape or
+                are no numbers, or there is not one unit for each. Nothing is charged then.
+            PlanMismatchError: if a unit belongs to another group.
+            ClosedLedgerError: if the ledger is closed, or belongs to another process.
+        """
+        self._door.require_own_process()
+        values, (names, members) = numbers_of(rows), _named(units)
+        bound = self._contribution.bound
+        longest = bound if most is None else min(validate.positive(most=most), bound)
+        if len(values) != members.size:
+            raise InputError(
+                f"units has {members.size} entries and rows {len(values)}; give as many."
+            )
+        with self._door.lock, self._door:
+            self._sums.require(np.zeros(values.shape[1:]))
+            for name in names:
+                self._account.require_member(self._invocation, name)
+            left = np.array([self._left.get(name, self._whole) for name in names], dtype=np.int64)
+            bounds = np.minimum(np.sqrt(left) * self._grid, longest)
+            drawn_from = Units(members, len(names))
+            parts = bounded_parts(
+                values, drawn_from, self._contribution, Norm.L2, self._grid, bounds, left
+            )
+            left -= np.einsum("ij,ij->i", parts, parts).astype(np.int64)
+            for name, squares in zip(names, left.tolist(), strict=True):
+                self._account.join(self._invocation, name)
+                self._left[name] = squares
+            total = parts.sum(axis=0) * self._grid
+            return self._sums.add(total.reshape(values.shape[1:]))
+
+    def __reduce_ex__(self, protocol: Any) -> NoReturn:
+        raise InputError("budgets cannot be copied or sent: a copy would be spent again.")
+
+
+def _named(units: Sequence[str] | ArrayLike) -> tuple[list[str], Whole]:
+    """The names of all units that are there, and the place among them of each row's.
+
+    Raises:
+        InputError: if they are neither texts nor integers.
+    """
+    labels = np.asarray(units)
+    if labels.ndim != 1:
+        raise InputError(f"units has shape {labels.shape}; it must have one entry a row.")
+    if labels.dtype.kind == "O" or not labels.size:
+        labels = np.array([name_of(each) for each in labels.tolist()], dtype=np.str_)
+    if labels.dtype.kind not in "iuU":
+        raise InputError(f"units are of type {labels.dtype.name}; they must be texts or integers.")
+    distinct, places = np.unique(labels, return_inverse=True)
+    return [name_of(str(each)) for each in distinct.tolist()], places.astype(np.int64)
