@@ -436,6 +436,20 @@ def test_a_ledger_closed_early_stops_the_training(draws):
     assert all(torch.equal(p, q) for p, q in zip(model.parameters(), before, strict=True))
 
 
+def test_a_training_that_ends_early_keeps_the_certificate_of_what_was_declared():
+    model, optimizer, loader = private()
+    with Ledger(plan()) as ledger:
+        training = attach(optimizer, ledger, loader)
+        step(model, optimizer, next(iter(loader)))
+        with pytest.raises(PlanMismatchError, match="declared 6 times and ran 1 times"):
+            training.certificate(1e-5)
+        ledger.close()
+    certificate = training.certificate(1e-5)
+    assert certificate.guarantee.epsilon == guarantee(plan(), 1e-5).epsilon
+    (found,) = [each for each in certificate.findings if each.rule == "training-ended-early"]
+    assert "declared 6 times and ran 1 times" in found.message
+
+
 @pytest.mark.parametrize("declared", [plan(epochs=2), disjoint_plan(epochs=2)])
 def test_a_resumed_training_goes_on_with_its_ledger(tmp_path, declared):
     path = tmp_path / "ledger.jsonl"
