@@ -30,6 +30,7 @@ from dpaudit.mechanisms.pairs import (
 from dpaudit.mechanisms.randomized_response import RandomizedResponse
 from dpaudit.mechanisms.sparse_vector import SparseVector
 from dpaudit.mechanisms.tails import Tails
+from dpaudit.mechanisms.top_k import TopK
 
 __all__ = [
     "AdditiveNoise",
@@ -63,6 +64,7 @@ __all__ = [
     "SquareRootToeplitz",
     "SubsetSelection",
     "Tails",
+    "TopK",
     "UnaryEncoding",
     "approximate_pair",
 ]

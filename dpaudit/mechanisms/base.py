@@ -88,6 +88,16 @@ class Mechanism(Kinded, ABC):
         """
         return self.pair(sensitivity), 0.0
 
+    def composed_of(self, sensitivity: float) -> tuple[tuple[Mechanism, float, int], ...]:
+        """Uses of other mechanisms, adaptive ones allowed, that together dominate one of this.
+
+        They cost less than :meth:`pair`, which samples need all the same. None for most mechanisms.
+
+        Returns:
+            Of each its mechanism, its sensitivity, and how often it is used.
+        """
+        return ()
+
     def implied_sensitivity(self, contribution_factor: float, entries: int = 1) -> float | None:
         """The sensitivity that follows from the mechanism's own clip, or None if nothing does.
 

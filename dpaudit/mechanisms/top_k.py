@@ -1,0 +1,149 @@
+"""One-shot top-k: the k largest utilities, in order, under noise that is drawn once."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Hashable
+from dataclasses import dataclass, field, replace
+from fractions import Fraction
+from itertools import permutations
+from typing import Annotated, Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from dpaudit.errors import InputError
+from dpaudit.fields import at_least
+from dpaudit.mechanisms.base import Mechanism, changes
+from dpaudit.mechanisms.choice import Noise
+from dpaudit.mechanisms.enumerated import require_few
+from dpaudit.mechanisms.exact import ExactSource
+from dpaudit.mechanisms.noisy_max import PermuteAndFlip
+from dpaudit.mechanisms.pairs import DominatingPair, Floats, LaplaceBound, costless_pair
+from dpaudit.mechanisms.rounding import round_up
+
+
+@dataclass(frozen=True)
+class TopK(PermuteAndFlip):
+    """Chooses the indices of the k largest utilities with Gumbel noise, in order; no value leaves.
+
+    Its law is that of the exponential mechanism, asked k times for one of those that are left
+    (Durfee and Rogers 2019, *Practical differentially private top-k selection with
+    pay-what-you-get composition*, Lemma 4.2). So it costs k adaptive choices of bounded range ε.
+
+    Attributes:
+        epsilon: the pure ε of each of the k choices; together they are kε-private.
+        k: how many are chosen, of at least as many candidates.
+    """
+
+    kind: ClassVar[str] = "top-k"
+    k: Annotated[int, at_least(1, 10**6)] = field(kw_only=True)
+
+    @property
+    def law(self) -> Noise:
+        """Gumbel noise."""
+        return Noise.GUMBEL
+
+    # -- privacy ---------------------------------------------------------------------------------
+
+    def pair(self, sensitivity: float) -> DominatingPair:
+        """The Laplace law of ratio kε: utilities that move by tΔ cost tkε.
+
+        :class:`~dpaudit.mechanisms.pairs.LaplaceBound`; one choice alone has bounded range.
+
+        Raises:
+            InputError: if the sensitivity is not 0 or 1.
+        """
+        if self.k == 1:
+            return super().pair(sensitivity)
+        if not changes(sensitivity, self.kind):
+            return costless_pair()
+        return LaplaceBound(self.k * Fraction(self.epsilon))
+
+    def composed_of(self, sensitivity: float) -> tuple[tuple[Mechanism, float, int], ...]:
+        """The k choices."""
+        return () if self.k == 1 else ((replace(self, k=1), sensitivity, self.k),)
+
+    @property
+    def is_tight(self) -> bool:
+        """No: an adversary may choose utilities anew for each choice, neighbours may not."""
+        return False
+
+    def strength(self, sensitivity: float) -> tuple[Hashable, Fraction | float]:
+        """ε, for one k."""
+        return self.k, self.pair(sensitivity).pure_epsilon
+
+    def for_group(self, size: int) -> Self:
+        """Utilities that move so many times Δ."""
+        return replace(self, epsilon=round_up(Fraction(self.epsilon) * size))
+
+    def worst_pairs(self) -> tuple[tuple[list[float], list[float], str], ...]:
+        """As many candidates more, with which the largest change places, or up to which they rise.
+
+        None where they are too many to be listed.
+        """
+        if self.k > 1000:
+            return ()
+        low, high = [0.0] * self.k, [self.utility_sensitivity] * self.k
+        if self.monotonic:
+            return ((low + low, low + high, "equal candidates, half of which rise"),)
+        return ((high + low, low + high, "candidates that change places"),)
+
+    # -- release ---------------------------------------------------------------------------------
+
+    def prepare(self, value: ArrayLike) -> NDArray[Any]:
+        """A vector of at least k utilities."""
+        utilities = super().prepare(value)
+        if utilities.size < self.k:
+            raise InputError(
+                f"value has {utilities.size} utilities; top-k needs at least {self.k}."
+            )
+        return utilities
+
+    def sample(self, values: NDArray[Any], rng: np.random.Generator) -> NDArray[Any]:
+        """The k largest of utilities with one draw of noise, shape (…, k)."""
+        noise, taken = rng.gumbel(size=values.shape), np.zeros(values.shape, dtype=bool)
+        chosen = np.empty((*values.shape[:-1], self.k), dtype=np.int64)
+        for place in range(self.k):
+            chosen[..., place] = np.argmax(self._left(values, taken) + noise, axis=-1)
+            np.put_along_axis(taken, chosen[..., place, None], True, axis=-1)
+        return chosen
+
+    def sample_exactly(
+        self, values: NDArray[Any], sensitivity: float, source: ExactSource
+    ) -> NDArray[Any]:
+        """The exact choice of one of those that are left, k times."""
+        rows = values.reshape(-1, values.shape[-1])
+        chosen = np.empty((len(rows), self.k), dtype=np.int64)
+        for row, places in zip(rows, chosen, strict=True):
+            left = list(range(row.size))
+            for place in range(self.k):
+                places[place] = left.pop(self._chosen_exactly(row[left], source))
+        return chosen.reshape(*values.shape[:-1], self.k)
+
+    # -- law -------------------------------------------------------------------------------------
+
+    def outputs(self, value: NDArray[Any]) -> NDArray[Any]:
+        """All k of the indices, in any order."""
+        require_few(math.perm(value.size, self.k), self.kind)
+        return np.array(list(permutations(range(value.size), self.k)))
+
+    def log_density(self, outputs: ArrayLike, value: ArrayLike) -> Floats:
+        """The sum of k softmaxes, each over those that are left."""
+        from scipy.special import log_softmax
+
+        utilities, asked = self.prepare(value), np.asarray(outputs, dtype=np.float64)
+        within = (asked >= 0) & (asked < utilities.size) & (asked == np.floor(asked))
+        chosen = np.where(within, asked, 0).astype(np.int64)
+        taken, density = np.zeros((len(asked), utilities.size), dtype=bool), np.zeros(len(asked))
+        for place in chosen.T[:, :, None]:
+            softmax = log_softmax(self._left(utilities, taken), axis=-1)
+            density += np.take_along_axis(softmax, place, axis=-1)[:, 0]
+            np.put_along_axis(taken, place, True, axis=-1)
+        return np.where(within.all(axis=-1), density, -np.inf)
+
+    def _left(self, utilities: Floats, taken: NDArray[np.bool_]) -> Floats:
+        """Exponents relative to the best of those that are left, so that no gap is rounded away."""
+        exponents = self._exponents(np.where(taken, -np.inf, utilities))
+        left: Floats = np.where(taken, -np.inf, exponents)
+        return left
