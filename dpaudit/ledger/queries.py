@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from dpaudit import validate
 from dpaudit.errors import InputError
 from dpaudit.ledger.bounding import Units, bounded_total, cells_of, quantile_utilities
-from dpaudit.mechanisms.base import Released
+from dpaudit.mechanisms.base import Norm, Released
 from dpaudit.plan import Invocation
 
 
@@ -36,12 +36,18 @@ class BoundedQueries(ABC):
             at: label of an invocation with a contribution.
 
         Raises:
-            InputError: if the rows are no numbers, or ``units`` has another length.
+            InputError: if the rows are no numbers, ``units`` has another length, or the mechanism
+                is none of L1 or L2 norm.
             PlanMismatchError: if the invocation declares no contribution; else as :meth:`release`.
         """
         invocation = self._bounded(at)
         members = Units.of(units, len(np.asarray(rows)))
         norm = invocation.mechanism.norm
+        if norm is Norm.CHANGE:
+            raise InputError(
+                f"{invocation.describe()} says itself how far a unit may move its value, which no "
+                "bound of a sum keeps; use release."
+            )
         assert invocation.contribution is not None
         return self._release_bounded(
             invocation, bounded_total(rows, members, invocation.contribution, norm)

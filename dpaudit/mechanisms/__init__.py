@@ -31,6 +31,7 @@ from dpaudit.mechanisms.randomized_response import RandomizedResponse
 from dpaudit.mechanisms.sparse_vector import SparseVector
 from dpaudit.mechanisms.tails import Tails
 from dpaudit.mechanisms.top_k import TopK
+from dpaudit.mechanisms.vector import GaussianVector, LaplaceVector
 
 __all__ = [
     "AdditiveNoise",
@@ -48,10 +49,12 @@ __all__ = [
     "FinitePair",
     "Gaussian",
     "GaussianPair",
+    "GaussianVector",
     "HonakerTree",
     "IntegerNoise",
     "Laplace",
     "LaplacePair",
+    "LaplaceVector",
     "Mechanism",
     "NoisyMax",
     "Norm",

@@ -64,6 +64,8 @@ class Mechanism(Kinded, ABC):
     """Whether a unit whose contribution is zero leaves no other trace than one that is absent, as
     in the sum that noise is added to. If not, as in a count of the units, a sample that a zeroed
     unit may be in does not amplify."""
+    costs_as_its_parts: ClassVar[bool] = False
+    """Whether neighbours may cost what :meth:`composed_of` costs, and not merely at most that."""
     _samplers: ClassVar[tuple[str, ...]] = ("sample",)
     """The methods that decide the law of a release."""
 

@@ -66,8 +66,8 @@ class TopK(PermuteAndFlip):
 
     @property
     def is_tight(self) -> bool:
-        """No: an adversary may choose utilities anew for each choice, neighbours may not."""
-        return False
+        """Not of several: an adversary may choose utilities for each choice anew."""
+        return self.k == 1
 
     def strength(self, sensitivity: float) -> tuple[Hashable, Fraction | float]:
         """ε, for one k."""
