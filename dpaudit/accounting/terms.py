@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, replace
 from fractions import Fraction
 
 from dpaudit.accounting.amplification import (
@@ -21,11 +21,6 @@ from dpaudit.mechanisms.rounding import round_up
 from dpaudit.plan import AddRemove, FixedSizeSampling, Invocation, Relation, Sampling
 
 Use = tuple[Mechanism, float, Sampling | None, Relation]
-
-
-@dataclass(frozen=True)
-class Bound(Invocation):
-    """What stands for a part of another invocation, which may cost less than its parts."""
 
 
 @dataclass(frozen=True)
@@ -72,27 +67,22 @@ def merged(invocations: Iterable[Invocation]) -> list[tuple[Invocation, int]]:
 
     What is not sampled counts as the uses that it is composed of.
     """
-    counts: dict[tuple[bool, Use], int] = {}
-    first: dict[tuple[bool, Use], Invocation] = {}
+    counts: dict[Use, int] = {}
+    first: dict[Use, Invocation] = {}
     for invocation in invocations:
         for part, times in _parts(invocation):
-            use = isinstance(part, Bound), use_of(part)
+            use = use_of(part)
             counts[use] = counts.get(use, 0) + invocation.count * times
             first.setdefault(use, part)
     return [(first[use], counts[use]) for use in sorted(counts, key=repr)]
 
 
-def _parts(invocation: Invocation) -> list[tuple[Invocation, int]]:
-    parts = invocation.mechanism.composed_of(invocation.sensitivity)
-    if invocation.sampling is not None or not invocation.sensitivity or not parts:
-        return [(invocation, 1)]
-    kind = Invocation if invocation.mechanism.costs_as_its_parts else Bound
-    about = {each.name: getattr(invocation, each.name) for each in fields(Invocation)}
-    about |= {"contribution": None}
+def _parts(whole: Invocation) -> list[tuple[Invocation, int]]:
+    parts = whole.mechanism.composed_of() if whole.sampling is None and whole.sensitivity else ()
     return [
-        (kind(**about | {"mechanism": mechanism, "sensitivity": sensitivity}), times)
-        for mechanism, sensitivity, times in parts
-    ]
+        (replace(whole, mechanism=own, sensitivity=moved, contribution=None), times)
+        for own, moved, times in parts
+    ] or [(whole, 1)]
 
 
 def use_of(invocation: Invocation) -> Use:
@@ -117,7 +107,7 @@ def whole(declared: Invocation, count: int) -> Term:
 
 def costs_as_its_pair(declared: Invocation) -> bool:
     """Whether one use may cost as much as its pair, and is not merely dominated by it."""
-    if isinstance(declared, Bound) or not declared.mechanism.is_tight:
+    if not declared.mechanism.is_tight:
         return False
     instead = covered(declared)
     drawn = amplification(instead.sampling, instead)

@@ -29,6 +29,7 @@ from dpaudit.mechanisms.pairs import (
 )
 from dpaudit.mechanisms.randomized_response import RandomizedResponse
 from dpaudit.mechanisms.sparse_vector import SparseVector
+from dpaudit.mechanisms.staircase import Staircase
 from dpaudit.mechanisms.tails import Tails
 from dpaudit.mechanisms.top_k import TopK
 from dpaudit.mechanisms.vector import GaussianVector, LaplaceVector
@@ -65,6 +66,7 @@ __all__ = [
     "Released",
     "SparseVector",
     "SquareRootToeplitz",
+    "Staircase",
     "SubsetSelection",
     "Tails",
     "TopK",

@@ -64,8 +64,6 @@ class Mechanism(Kinded, ABC):
     """Whether a unit whose contribution is zero leaves no other trace than one that is absent, as
     in the sum that noise is added to. If not, as in a count of the units, a sample that a zeroed
     unit may be in does not amplify."""
-    costs_as_its_parts: ClassVar[bool] = False
-    """Whether neighbours may cost what :meth:`composed_of` costs, and not merely at most that."""
     _samplers: ClassVar[tuple[str, ...]] = ("sample",)
     """The methods that decide the law of a release."""
 
@@ -90,13 +88,11 @@ class Mechanism(Kinded, ABC):
         """
         return self.pair(sensitivity), 0.0
 
-    def composed_of(self, sensitivity: float) -> tuple[tuple[Mechanism, float, int], ...]:
-        """Uses of other mechanisms, adaptive ones allowed, that together dominate one of this.
+    def composed_of(self) -> tuple[tuple[Mechanism, float, int], ...]:
+        """Uses of others that cost no more than :meth:`pair`, which samples need all the same.
 
-        They cost less than :meth:`pair`, which samples need all the same. None for most mechanisms.
-
-        Returns:
-            Of each its mechanism, its sensitivity, and how often it is used.
+        Each with its sensitivity and number. They may be adaptive; where the whole may cost less
+        than all of them, they must not be tight. None for most mechanisms.
         """
         return ()
 

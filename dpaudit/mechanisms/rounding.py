@@ -68,17 +68,6 @@ def round_down(value: Fraction) -> float:
     return math.nextafter(rounded, 0.0) if Fraction(rounded) > value else rounded
 
 
-def root(square: Fraction) -> Fraction:
-    """The square root of an exact number of at least 0, less at most 2^-60 of itself.
-
-    >>> root(Fraction(9, 4))
-    Fraction(3, 2)
-    """
-    gap = square.denominator.bit_length() - square.numerator.bit_length()
-    shift = max(gap + 130, 0) // 2
-    return Fraction(math.isqrt((square.numerator << 2 * shift) // square.denominator), 1 << shift)
-
-
 def log_up(ratio: Fraction) -> float:
     """Ln of an exact number of at least 1, rounded up.
 

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from itertools import permutations
-from typing import Annotated, Any, ClassVar, Self
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -19,8 +18,7 @@ from dpaudit.mechanisms.choice import Noise
 from dpaudit.mechanisms.enumerated import require_few
 from dpaudit.mechanisms.exact import ExactSource
 from dpaudit.mechanisms.noisy_max import PermuteAndFlip
-from dpaudit.mechanisms.pairs import DominatingPair, Floats, LaplaceBound, costless_pair
-from dpaudit.mechanisms.rounding import round_up
+from dpaudit.mechanisms.pairs import DominatingPair, Floats, LaplaceBound
 
 
 @dataclass(frozen=True)
@@ -37,59 +35,37 @@ class TopK(PermuteAndFlip):
     """
 
     kind: ClassVar[str] = "top-k"
-    k: Annotated[int, at_least(1, 10**6)] = field(kw_only=True)
+    k: Annotated[int, at_least(1, 10**4)] = field(kw_only=True)
 
     @property
     def law(self) -> Noise:
         """Gumbel noise."""
         return Noise.GUMBEL
 
-    # -- privacy ---------------------------------------------------------------------------------
-
     def pair(self, sensitivity: float) -> DominatingPair:
-        """The Laplace law of ratio kε: utilities that move by tΔ cost tkε.
-
-        :class:`~dpaudit.mechanisms.pairs.LaplaceBound`; one choice alone has bounded range.
+        """Of several choices the Laplace law of ratio kε, as utilities that move by tΔ cost tkε.
 
         Raises:
             InputError: if the sensitivity is not 0 or 1.
         """
-        if self.k == 1:
-            return super().pair(sensitivity)
-        if not changes(sensitivity, self.kind):
-            return costless_pair()
-        return LaplaceBound(self.k * Fraction(self.epsilon))
+        if self.k > 1 and changes(sensitivity, self.kind):
+            return LaplaceBound(self.k * Fraction(self.epsilon))
+        return super().pair(sensitivity)
 
-    def composed_of(self, sensitivity: float) -> tuple[tuple[Mechanism, float, int], ...]:
+    def composed_of(self) -> tuple[tuple[Mechanism, float, int], ...]:
         """The k choices."""
-        return () if self.k == 1 else ((replace(self, k=1), sensitivity, self.k),)
+        return ((replace(self, k=1), 1.0, self.k),) if self.k > 1 else ()
 
     @property
     def is_tight(self) -> bool:
-        """Not of several: an adversary may choose utilities for each choice anew."""
-        return self.k == 1
-
-    def strength(self, sensitivity: float) -> tuple[Hashable, Fraction | float]:
-        """ε, for one k."""
-        return self.k, self.pair(sensitivity).pure_epsilon
-
-    def for_group(self, size: int) -> Self:
-        """Utilities that move so many times Δ."""
-        return replace(self, epsilon=round_up(Fraction(self.epsilon) * size))
+        """No: an adversary may choose utilities for each choice anew, neighbours may not."""
+        return False
 
     def worst_pairs(self) -> tuple[tuple[list[float], list[float], str], ...]:
-        """As many candidates more, with which the largest change places, or up to which they rise.
-
-        None where they are too many to be listed.
-        """
-        if self.k > 1000:
-            return ()
+        """Twice as many candidates, of which half rise."""
         low, high = [0.0] * self.k, [self.utility_sensitivity] * self.k
-        if self.monotonic:
-            return ((low + low, low + high, "equal candidates, half of which rise"),)
-        return ((high + low, low + high, "candidates that change places"),)
-
-    # -- release ---------------------------------------------------------------------------------
+        before = low if self.monotonic else high
+        return ((before + low, low + high, "candidates that rise"),)
 
     def prepare(self, value: ArrayLike) -> NDArray[Any]:
         """A vector of at least k utilities."""
@@ -101,12 +77,12 @@ class TopK(PermuteAndFlip):
         return utilities
 
     def sample(self, values: NDArray[Any], rng: np.random.Generator) -> NDArray[Any]:
-        """The k largest of utilities with one draw of noise, shape (…, k)."""
-        noise, taken = rng.gumbel(size=values.shape), np.zeros(values.shape, dtype=bool)
+        """The largest of those that are left, relative to the best of them: no gap is lost."""
+        noise, left = rng.gumbel(size=values.shape), np.array(values)
         chosen = np.empty((*values.shape[:-1], self.k), dtype=np.int64)
         for place in range(self.k):
-            chosen[..., place] = np.argmax(self._left(values, taken) + noise, axis=-1)
-            np.put_along_axis(taken, chosen[..., place, None], True, axis=-1)
+            chosen[..., place] = np.argmax(self._exponents(left) + noise, axis=-1)
+            np.put_along_axis(left, chosen[..., place, None], -np.inf, axis=-1)
         return chosen
 
     def sample_exactly(
@@ -121,8 +97,6 @@ class TopK(PermuteAndFlip):
                 places[place] = left.pop(self._chosen_exactly(row[left], source))
         return chosen.reshape(*values.shape[:-1], self.k)
 
-    # -- law -------------------------------------------------------------------------------------
-
     def outputs(self, value: NDArray[Any]) -> NDArray[Any]:
         """All k of the indices, in any order."""
         require_few(math.perm(value.size, self.k), self.kind)
@@ -134,16 +108,9 @@ class TopK(PermuteAndFlip):
 
         utilities, asked = self.prepare(value), np.asarray(outputs, dtype=np.float64)
         within = (asked >= 0) & (asked < utilities.size) & (asked == np.floor(asked))
-        chosen = np.where(within, asked, 0).astype(np.int64)
-        taken, density = np.zeros((len(asked), utilities.size), dtype=bool), np.zeros(len(asked))
-        for place in chosen.T[:, :, None]:
-            softmax = log_softmax(self._left(utilities, taken), axis=-1)
+        left, density = np.tile(utilities, (len(asked), 1)), np.zeros(len(asked))
+        for place in np.where(within, asked, 0).astype(np.int64).T[:, :, None]:
+            softmax = log_softmax(self._exponents(left), axis=-1)
             density += np.take_along_axis(softmax, place, axis=-1)[:, 0]
-            np.put_along_axis(taken, place, True, axis=-1)
+            np.put_along_axis(left, place, -np.inf, axis=-1)
         return np.where(within.all(axis=-1), density, -np.inf)
-
-    def _left(self, utilities: Floats, taken: NDArray[np.bool_]) -> Floats:
-        """Exponents relative to the best of those that are left, so that no gap is rounded away."""
-        exponents = self._exponents(np.where(taken, -np.inf, utilities))
-        left: Floats = np.where(taken, -np.inf, exponents)
-        return left

@@ -1,3 +1,4 @@
+import itertools
 import math
 from dataclasses import dataclass
 from fractions import Fraction
@@ -36,7 +37,7 @@ def product_delta(epsilon: float, first: float, second: float) -> float:
     ends = [-40.0, 0.0, first, first + 40.0]
     kinks = [(epsilon - s * second + first) / 2 for s in (-1, 1)]
     places = sorted({*ends, *(k for k in kinks if 0 < k < first)})
-    pairs = zip(places, places[1:], strict=False)
+    pairs = itertools.pairwise(places)
     return math.fsum(integrate.quad(inside, a, b, epsabs=1e-12)[0] for a, b in pairs)
 
 
@@ -121,7 +122,7 @@ def test_the_root_is_that_of_mpmath():
         squares = [(mpmath.mpf(m) / mpmath.mpf(s)) ** 2 for m, s in zip(moves, scales, strict=True)]
         exact = mpmath.sqrt(mpmath.fsum(squares))
         found = GaussianVector(scales, moves).pair(1).mu
-        assert exact * (1 - mpmath.mpf(2) ** -60) <= found <= exact * (1 + mpmath.mpf(2) ** -52)
+        assert exact <= found <= exact * (1 + mpmath.mpf(2) ** -49)
 
 
 def test_samples_have_one_pair():
@@ -146,7 +147,7 @@ def test_a_group_moves_so_much_further():
 def test_more_coordinates_than_are_composed_are_bounded_by_one_shift():
     scales = tuple(np.linspace(50.0, 90.0, 501).tolist())
     many = LaplaceVector(scales, (1.0,) * 501)
-    assert many.composed_of(1.0) == ()
+    assert many.composed_of() == ()
     found = compose(plan(use(many))).epsilon(1e-6)
     assert found.lower is None
     assert found.upper <= float(sum(1 / Fraction(b) for b in scales)) * (1 + 1e-15)
