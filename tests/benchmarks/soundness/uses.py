@@ -35,9 +35,13 @@ from dpaudit.mechanisms import (
     ContinualGaussian,
     ContinualLaplace,
     ExponentialMechanism,
+    GaussianVector,
     HonakerTree,
+    LaplaceVector,
     PureBlackBox,
     SquareRootToeplitz,
+    Staircase,
+    TopK,
 )
 from dpaudit.plan import (
     Contribution,
@@ -62,6 +66,10 @@ _MECHANISMS: dict[str, type[Mechanism]] = {
     "pure-black-box": PureBlackBox,
     "approximate-black-box": ApproximateBlackBox,
     "concentrated-black-box": ConcentratedBlackBox,
+    "top-k": TopK,
+    "laplace-vector": LaplaceVector,
+    "gaussian-vector": GaussianVector,
+    "staircase": Staircase,
     "continual-gaussian": ContinualGaussian,
     "continual-laplace": ContinualLaplace,
 }
