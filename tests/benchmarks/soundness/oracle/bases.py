@@ -152,7 +152,10 @@ def _staircase(facts: Any, shifts: tuple[Fraction, Fraction]) -> dict[str, Any]:
         p = [float(max(one, mp.mpf(0))) for _, one in masses]
     losses = np.array([-e, 0.0, e])
     made = table(losses, p, p[::-1], e, None, closed.exact(e))
-    curve = partial(closed.table_delta, masses)
+
+    def curve(asked: float) -> closed.Number:
+        return mp.mpf(0) if asked >= e else closed.table_delta(masses, asked)
+
     return made | {"curves": (curve, curve)}
 
 
