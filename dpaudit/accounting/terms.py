@@ -63,10 +63,7 @@ def terms(invocations: Iterable[Invocation]) -> tuple[Term, ...]:
 
 
 def merged(invocations: Iterable[Invocation]) -> list[tuple[Invocation, int]]:
-    """The first of each set of invocations that cost the same, and the count of all of them.
-
-    What is not sampled counts as the uses that it is composed of.
-    """
+    """The first of each set of invocations, or parts of them, that cost the same; and how many."""
     counts: dict[Use, int] = {}
     first: dict[Use, Invocation] = {}
     for invocation in invocations:
@@ -78,11 +75,13 @@ def merged(invocations: Iterable[Invocation]) -> list[tuple[Invocation, int]]:
 
 
 def _parts(whole: Invocation) -> list[tuple[Invocation, int]]:
-    parts = whole.mechanism.composed_of() if whole.sampling is None and whole.sensitivity else ()
+    if whole.sampling is not None or not whole.sensitivity or not whole.mechanism.composed_of():
+        return [(whole, 1)]
+    whole.mechanism.pair(whole.sensitivity)  # which refuses what is no sensitivity of the whole
     return [
         (replace(whole, mechanism=own, sensitivity=moved, contribution=None), times)
-        for own, moved, times in parts
-    ] or [(whole, 1)]
+        for own, moved, times in whole.mechanism.composed_of()
+    ]
 
 
 def use_of(invocation: Invocation) -> Use:

@@ -46,7 +46,7 @@ class BoundedQueries(ABC):
         if norm is Norm.CHANGE:
             raise InputError(
                 f"{invocation.describe()} says itself how far a unit may move its value, which no "
-                "bound of a sum keeps; use release."
+                "bounded sum keeps to; declare it without a contribution, and use release."
             )
         assert invocation.contribution is not None
         return self._release_bounded(

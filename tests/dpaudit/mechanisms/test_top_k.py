@@ -149,6 +149,8 @@ def test_it_costs_k_adaptive_choices():
 
 def test_samples_and_groups_are_covered():
     mechanism = TopK(0.5, k=4)
+    with pytest.raises(InputError, match="0 or 1"):
+        guarantee(plan(use(mechanism, 2.0)), 0.0)
     sampled = guarantee(plan(use(mechanism, sampling=poisson(0.1))), 0.0)
     assert sampled.epsilon == pytest.approx(math.log1p(0.1 * math.expm1(2.0)))
     assert guarantee(for_group(plan(use(mechanism)), 3), 0.0).epsilon == 6.0

@@ -173,6 +173,8 @@ def test_extremes_are_served(kind, scale):
     assert Fraction(5e-324) / 10**300 <= Fraction(tiny.epsilon)
     with pytest.raises(InputError, match="0 or 1"):
         kind((scale,), (1.0,)).pair(0.5)
+    with pytest.raises(InputError, match="0 or 1"):
+        guarantee(plan(use(kind((scale,), (1.0,)), 2.0)), 1e-5)
 
 
 def test_the_ledger_wants_every_coordinate():
