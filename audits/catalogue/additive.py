@@ -105,7 +105,7 @@ RIGHT = (
     Entry("Laplace", True, PURE, 0.0, 1.0, 1.0, 10_000, noisy(1.0), CURVE, Identity()),
     Entry("Laplace, vector", True, PURE, [0.0, 0.0, 0.0], [0.5, -0.25, 0.25], 1.0, 10_000,
           noisy(1.0), CURVE, WhiteBox(Laplace(1.0), [0.0] * 3, [0.5, -0.25, 0.25])),
-    Entry("two columns, half of ε each", True, PURE, TOTALS, MORE_TOTALS, 1.0, 10_000,
+    Entry("two columns, ε/2 each", True, PURE, TOTALS, MORE_TOTALS, 1.0, 10_000,
           COLUMNS.release_many, None, WhiteBox(COLUMNS, TOTALS, MORE_TOTALS)),
     Entry("discrete Laplace", True, PURE, 0, 1, 1.0, 10_000, DiscreteLaplace(1.0).release_many,
           DiscreteLaplace(1.0).pair(1).delta, Identity()),
