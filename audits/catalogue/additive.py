@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from dpaudit import Claim, DiscreteLaplace, Laplace
 from dpaudit.auditing.distinguishing.scores import FixedScore, Identity, WhiteBox
+from dpaudit.mechanisms import LaplaceVector
 
 from .claims import PURE
 from .entry import Entry
@@ -68,6 +69,11 @@ def prefix_sums(bits: Any, size: int, rng: np.random.Generator) -> NDArray[np.fl
     return np.cumsum(bits) + rng.laplace(scale=len(bits), size=(size, len(bits)))
 
 
+TOTALS, MORE_TOTALS = [0.0, 0.0], [1.0, 5.0]
+"""Of a column of bits and one of numbers up to 5: one row adds to both."""
+COLUMNS = LaplaceVector((2.0, 10.0), (1.0, 5.0))
+
+
 def _tail_ratio(outputs: NDArray[np.float64]) -> NDArray[np.float64]:
     """Log ratio of Lap(0, 1) to Lap(1/2, 1/2), up to a constant."""
     return 2 * np.abs(outputs - 0.5) - np.abs(outputs)
@@ -85,6 +91,12 @@ WRONG = (
           mean_of_private_number, None, FixedScore(_tail_ratio)),
     Entry("sensitivity max(|lower|, |lower|)", False, PURE, 0.0, 100.0, math.inf, 1_000,
           bounds_sensitivity, None, Identity()),
+    Entry("two columns, noise for the larger change in both", False, PURE, TOTALS,
+          MORE_TOTALS, 6 / 5, 20_000, noisy(5.0), None,
+          WhiteBox(Laplace(5.0), TOTALS, MORE_TOTALS)),
+    Entry("two columns, each with noise as if it were alone", False, PURE, TOTALS, MORE_TOTALS, 2.0,
+          10_000, LaplaceVector((1.0, 5.0), (1.0, 5.0)).release_many, None,
+          WhiteBox(LaplaceVector((1.0, 5.0), (1.0, 5.0)), TOTALS, MORE_TOTALS)),
     Entry("clip computed and not used", False, PURE, [0.0], [30.0], 30.0, 1_000, forgotten_clip,
           CURVE, Identity()),
 )  # fmt: skip
@@ -93,6 +105,8 @@ RIGHT = (
     Entry("Laplace", True, PURE, 0.0, 1.0, 1.0, 10_000, noisy(1.0), CURVE, Identity()),
     Entry("Laplace, vector", True, PURE, [0.0, 0.0, 0.0], [0.5, -0.25, 0.25], 1.0, 10_000,
           noisy(1.0), CURVE, WhiteBox(Laplace(1.0), [0.0] * 3, [0.5, -0.25, 0.25])),
+    Entry("two columns, ε/2 each", True, PURE, TOTALS, MORE_TOTALS, 1.0, 10_000,
+          COLUMNS.release_many, None, WhiteBox(COLUMNS, TOTALS, MORE_TOTALS)),
     Entry("discrete Laplace", True, PURE, 0, 1, 1.0, 10_000, DiscreteLaplace(1.0).release_many,
           DiscreteLaplace(1.0).pair(1).delta, Identity()),
     Entry("truncated geometric", True, PURE, 3, 4, 1.0, 10_000, truncated_geometric, None,

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpaudit import Claim
+from dpaudit.mechanisms import Staircase
 
 from .additive import CURVE
 from .claims import DELTA, PURE
@@ -196,6 +197,8 @@ WRONG = (
           [0, 0, 1, 2], math.inf, 2_000, histogram(None)),
     Entry("stable histogram, threshold 3", False, Claim(1.0, DELTA), [0, 0, 1], [0, 0, 1, 2],
           math.inf, 8_000, histogram(3.0)),
+    Entry("staircase, steps of half the sensitivity", False, PURE, 0.0, 1.0, 2.0, 10_000,
+          Staircase(1.0, 0.5).release_many),
     Entry("truncated Laplace, bound 2", False, Claim(1.0, DELTA), 0.0, 1.0, math.inf, 5_000,
           truncated(2.0)),
     Entry("median by exp(ε u), u of sensitivity 2", False, PURE, APART, TOGETHER, STEEP_MEDIAN,

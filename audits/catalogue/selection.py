@@ -39,6 +39,13 @@ def noisy_max(noise: str, *, value: bool) -> Callable[[Any, int, np.random.Gener
     return release
 
 
+def counted(counts: Any, size: int, rng: np.random.Generator) -> Floats:
+    """One-shot top-2 at ε = 1/2 each, beside which the noisy counts are told that were compared."""
+    noisy = np.asarray(counts) + rng.gumbel(scale=2.0, size=(size, len(counts)))
+    chosen = np.argsort(-noisy, axis=1)[:, :2]
+    return np.column_stack([chosen, np.take_along_axis(noisy, chosen, axis=1)])
+
+
 class SteepChoice:
     """The exponential mechanism with exp(ε u), which is right for monotone utilities only."""
 
@@ -106,6 +113,8 @@ WRONG = (
           noisy_max("laplace", value=True), None, Identity()),
     Entry("noisy max with exponential noise that returns the value", False, PURE, ZEROS, ONES,
           math.inf, 60_000, noisy_max("exponential", value=True), None, Identity()),
+    Entry("one-shot top-k with the noisy counts beside", False, PURE, ZEROS, ONES, math.inf, 20_000,
+          counted),
     Entry("exponential mechanism exp(εu), utility not monotone", False, PURE, UNEVEN, EVEN,
           math.log(50 * math.e**2 / (math.e**2 + 49)), exact=_steep),
     Entry("permute-and-flip stated as ρ = ε²/8", False, _FLIP_STATED, [0.0, 0.0], [1.0, -1.0],

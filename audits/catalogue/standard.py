@@ -13,6 +13,7 @@ from dpaudit.mechanisms import (
     PermuteAndFlip,
     SparseVector,
     SubsetSelection,
+    TopK,
     UnaryEncoding,
 )
 
@@ -47,6 +48,7 @@ def sparse(first: float, second: float, *, monotonic: bool = False) -> SparseVec
 
 EQUAL, APART, RISEN = [0.0, 0.0], [1.0, -1.0], [1.0, 0.0]
 FAR, FARTHER = [-9.0, 9.0], [-10.0, 10.0]
+FIRST, LAST = [1.0, 1.0, 0.0, 0.0], [0.0, 0.0, 1.0, 1.0]
 LOW, HIGH = [0.0] * 5 + [1.0] * 3, [1.0] * 5 + [0.0] * 3
 UP = [1.0] * 8
 BIT, HALF = math.e / (math.e + 1), math.exp(0.5) / (math.exp(0.5) + 1)
@@ -59,6 +61,9 @@ _ROWS = (
     _row("noisy max, Laplace noise, declared", NoisyMax(1.0), FAR, FARTHER, 1.0),
     _row("noisy max, Lap(1/ε) for queries that are not monotonic", NoisyMax(1.0, monotonic=True),
          FAR, FARTHER, 2.0),
+    _row("one-shot top-k, declared", TopK(0.5, k=2), FIRST, LAST, 1.0),
+    _row("one-shot top-k, noise of one choice", TopK(1.0, k=2), FIRST, LAST,
+         1 + math.log((1 + 2 * math.exp(0.5)) / (2 + math.exp(0.5)))),
     _row("sparse vector, declared", sparse(0.5, 0.5), LOW, HIGH, 1.0),
     _row("sparse vector, monotonic", sparse(0.5, 0.5, monotonic=True), LOW,
          UP, 1.0),

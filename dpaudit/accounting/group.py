@@ -9,7 +9,7 @@ from fractions import Fraction
 
 from dpaudit import validate
 from dpaudit.accounting.amplification.poisson import part_bound
-from dpaudit.accounting.terms import Term, terms, use_of
+from dpaudit.accounting.terms import Term, use_of, whole
 from dpaudit.errors import InputError, UnsupportedError
 from dpaudit.mechanisms import AdditiveNoise, Mechanism, Norm
 from dpaudit.mechanisms.black_box import steps_apart
@@ -82,7 +82,7 @@ def _for_group(invocation: Invocation, size: int, unit: PrivacyUnit) -> Invocati
     alone = replace(invocation, unit=unit, group=None)
     if size == 1 or invocation.sensitivity == 0:
         return alone
-    part = terms([invocation])[0]
+    part = whole(invocation, invocation.count)
     if part.amplification is None and _shifts_add_up(invocation):
         longer = round_up(Fraction(invocation.sensitivity) * size)
         with suppress(InputError):  # a mechanism may have no pair for so long a shift

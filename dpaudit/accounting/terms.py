@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 
 from dpaudit.accounting.amplification import (
@@ -59,18 +59,29 @@ def terms(invocations: Iterable[Invocation]) -> tuple[Term, ...]:
         UnsupportedError: if one has no dominating pair, or a sampling scheme without a theorem for
             its relation; the message names it.
     """
-    return tuple(_term(one, count) for one, count in merged(invocations) if one.sensitivity > 0)
+    return tuple(whole(one, count) for one, count in merged(invocations) if one.sensitivity > 0)
 
 
 def merged(invocations: Iterable[Invocation]) -> list[tuple[Invocation, int]]:
-    """The first of each set of invocations that cost the same, and the count of all of them."""
+    """The first of each set of invocations, or parts of them, that cost the same; and how many."""
     counts: dict[Use, int] = {}
     first: dict[Use, Invocation] = {}
     for invocation in invocations:
-        use = use_of(invocation)
-        counts[use] = counts.get(use, 0) + invocation.count
-        first.setdefault(use, invocation)
+        for part, times in _parts(invocation):
+            use = use_of(part)
+            counts[use] = counts.get(use, 0) + invocation.count * times
+            first.setdefault(use, part)
     return [(first[use], counts[use]) for use in sorted(counts, key=repr)]
+
+
+def _parts(whole: Invocation) -> list[tuple[Invocation, int]]:
+    if whole.sampling is not None or not whole.sensitivity or not whole.mechanism.composed_of():
+        return [(whole, 1)]
+    whole.mechanism.pair(whole.sensitivity)  # which refuses what is no sensitivity of the whole
+    return [
+        (replace(whole, mechanism=own, sensitivity=moved, contribution=None), times)
+        for own, moved, times in whole.mechanism.composed_of()
+    ]
 
 
 def use_of(invocation: Invocation) -> Use:
@@ -78,7 +89,8 @@ def use_of(invocation: Invocation) -> Use:
     return invocation.mechanism, invocation.sensitivity, invocation.sampling, invocation.relation
 
 
-def _term(declared: Invocation, count: int) -> Term:
+def whole(declared: Invocation, count: int) -> Term:
+    """So many uses of one invocation, by its own pair, as :func:`terms`."""
     invocation = covered(declared)
     drawn = amplification(invocation.sampling, invocation)
     try:

@@ -13,7 +13,7 @@ from dpaudit import validate
 from dpaudit.errors import InputError
 from dpaudit.ledger.bounding import Units, bounded_total, cells_of, quantile_utilities
 from dpaudit.ledger.individual import IndividualSums
-from dpaudit.mechanisms.base import Released
+from dpaudit.mechanisms.base import Norm, Released
 from dpaudit.plan import Invocation
 
 
@@ -37,12 +37,18 @@ class BoundedQueries(ABC):
             at: label of an invocation with a contribution.
 
         Raises:
-            InputError: if the rows are no numbers, or ``units`` has another length.
+            InputError: if the rows are no numbers, ``units`` has another length, or the mechanism
+                is none of L1 or L2 norm.
             PlanMismatchError: if the invocation declares no contribution; else as :meth:`release`.
         """
         invocation = self._bounded(at)
         members = Units.of(units, len(np.asarray(rows)))
         norm = invocation.mechanism.norm
+        if norm is Norm.CHANGE:
+            raise InputError(
+                f"{invocation.describe()} says itself how far a unit may move its value, which no "
+                "bounded sum keeps to; declare it without a contribution, and use release."
+            )
         assert invocation.contribution is not None
         return self._release_bounded(
             invocation, bounded_total(rows, members, invocation.contribution, norm)

@@ -30,7 +30,10 @@ from dpaudit.mechanisms.pairs import (
 )
 from dpaudit.mechanisms.randomized_response import RandomizedResponse
 from dpaudit.mechanisms.sparse_vector import SparseVector
+from dpaudit.mechanisms.staircase import Staircase
 from dpaudit.mechanisms.tails import Tails
+from dpaudit.mechanisms.top_k import TopK
+from dpaudit.mechanisms.vector import GaussianVector, LaplaceVector
 
 __all__ = [
     "AdditiveNoise",
@@ -48,11 +51,13 @@ __all__ = [
     "FinitePair",
     "Gaussian",
     "GaussianPair",
+    "GaussianVector",
     "HonakerTree",
     "IndividualGaussian",
     "IntegerNoise",
     "Laplace",
     "LaplacePair",
+    "LaplaceVector",
     "Mechanism",
     "NoisyMax",
     "Norm",
@@ -63,8 +68,10 @@ __all__ = [
     "Released",
     "SparseVector",
     "SquareRootToeplitz",
+    "Staircase",
     "SubsetSelection",
     "Tails",
+    "TopK",
     "UnaryEncoding",
     "approximate_pair",
 ]

@@ -88,6 +88,14 @@ class Mechanism(Kinded, ABC):
         """
         return self.pair(sensitivity), 0.0
 
+    def composed_of(self) -> tuple[tuple[Mechanism, float, int], ...]:
+        """Uses of others that cost no more than :meth:`pair`, which samples need all the same.
+
+        Each with its sensitivity and number. They may be adaptive; where the whole may cost less
+        than all of them, they must not be tight. None for most mechanisms.
+        """
+        return ()
+
     def implied_sensitivity(self, contribution_factor: float, entries: int = 1) -> float | None:
         """The sensitivity that follows from the mechanism's own clip, or None if nothing does.
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from abc import abstractmethod
 from collections.abc import Hashable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from fractions import Fraction
 from typing import Any, ClassVar
@@ -95,7 +95,7 @@ class Choice(Enumerated):
 
     def strength(self, sensitivity: float) -> tuple[Hashable, Fraction | float]:
         """ε: the pair is a post-processing of any with a larger one."""
-        return self.law, self.pair(sensitivity).pure_epsilon
+        return replace(self, epsilon=1.0), self.pair(sensitivity).pure_epsilon
 
     def worst_pairs(self) -> tuple[tuple[list[float], list[float], str], ...]:
         """Two candidates whose utilities change places, or one that rises."""
@@ -181,12 +181,12 @@ class Choice(Enumerated):
         return density
 
     def _exponents(self, utilities: Floats) -> Floats:
-        """ε (u − max u)/2Δ, at most 0; a gap beyond floats is as good as the largest float."""
+        """ε (u − max u)/2Δ, at most 0; a finite gap beyond floats is as good as the largest."""
         factor = as_float(Fraction(self.epsilon) / (self.span * Fraction(self.utility_sensitivity)))
         with np.errstate(over="ignore"):
             gaps = np.maximum(utilities - utilities.max(axis=-1, keepdims=True), -_LARGEST)
-            exponents: Floats = np.maximum(gaps * min(factor, _LARGEST), -_LARGEST)
-        return exponents
+            exponents = np.maximum(gaps * min(factor, _LARGEST), -_LARGEST)
+        return np.where(utilities == -np.inf, -np.inf, exponents)
 
 
 def largest_move(

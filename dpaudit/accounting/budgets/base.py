@@ -45,7 +45,9 @@ class Filter(Checked, ABC):
                 f"{invocation.describe()} protects {invocation.unit} under {invocation.relation}; "
                 f"this budget is for {unit} under {relation}."
             )
+        before = dict(vars(self))
         if not all(map(self._charge, terms([invocation]))):  # none where it costs nothing
+            vars(self).update(before)  # some parts of it may have been charged
             raise BudgetExceededError(
                 f"{invocation.describe()} would exceed the budget of ε={self.epsilon:g} at "
                 f"δ={self.delta:g}; {self.admitted} invocations were admitted and nothing was "

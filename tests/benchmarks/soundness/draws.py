@@ -52,6 +52,13 @@ def facts(rng: random.Random, kind: str) -> tuple[dict[str, Any], float]:
         "discrete-laplace": lambda: ({"scale": between(rng, 0.02, 300.0)}, whole),
         "randomized-response": lambda: ({"p": p, "k": rng.choice([2, 2, 3, 50])}, 1.0),
         "exponential": lambda: ({"epsilon": epsilon(rng)}, 1.0),
+        "top-k": lambda: ({"epsilon": epsilon(rng), "k": rng.choice([1, 2, 3, 10])}, 1.0),
+        "laplace-vector": lambda: (_box(rng), 1.0),
+        "gaussian-vector": lambda: (_box(rng), 1.0),
+        "staircase": lambda: (
+            {"epsilon": epsilon(rng), "width": shift, "share": rng.choice([None, rng.random()])},
+            shift * rng.choice([1.0, 1.0, 0.5, 1e-3]),
+        ),
         "pure-black-box": lambda: ({"epsilon": epsilon(rng)}, 1.0),
         "approximate-black-box": lambda: (
             {"epsilon": epsilon(rng), "delta": rng.choice([1e-12, 1e-8, 1e-4, 0.0])},
@@ -69,6 +76,14 @@ def facts(rng: random.Random, kind: str) -> tuple[dict[str, Any], float]:
         ),
     }
     return makers[kind]()
+
+
+def _box(rng: random.Random) -> dict[str, Any]:
+    """Scales and sensitivities of up to five coordinates, some of which are alike."""
+    many = rng.choice([1, 2, 3, 5])
+    scales = [rng.choice([noise(rng), 8.0]) for _ in range(many)]
+    moves = [rng.choice([1.0, 0.0, between(rng, 1e-3, 1e3)]) for _ in range(many)]
+    return {"scales": tuple(scales), "sensitivities": tuple(moves)}
 
 
 def matrix(rng: random.Random) -> tuple[str, dict[str, Any]]:

@@ -11,6 +11,7 @@ from tests.benchmarks.soundness.uses import STREAMS, SUMS, Case, Use
 
 RELATIONS = ("add-remove", "replace-one", "zero-out", "metric-ball")
 SAMPLED = (*SUMS, "randomized-response", "exponential", "pure-black-box", "approximate-black-box")
+UNSAMPLED = ("top-k", "laplace-vector", "gaussian-vector", "staircase", "individual-gaussian")
 _DELTAS = (
     0.0,
     1e-300,
@@ -40,7 +41,7 @@ def case(rng: random.Random) -> Case:
 
 
 def _plain(rng: random.Random) -> Case:
-    kind = rng.choice([*SAMPLED, "concentrated-black-box", "individual-gaussian", "gaussian"])
+    kind = rng.choice([*SAMPLED, *UNSAMPLED, "concentrated-black-box", "gaussian"])
     return Case(kind, rng.choice(RELATIONS), (use(rng, kind),), rng.choice(_DELTAS))
 
 
@@ -68,7 +69,10 @@ def _mixed(rng: random.Random) -> Case:
     few = (1, 1, 2, 5, 20, 100, 1000, 10**5)
     uses = []
     for _ in range(rng.choice([2, 2, 3, 5])):
-        one = use(rng, rng.choice(SAMPLED), few)
+        one = use(rng, rng.choice([*SAMPLED, *UNSAMPLED]), few)
+        if one.kind in UNSAMPLED:
+            uses.append(one)
+            continue
         if rng.random() < 0.4 and related in ("add-remove", "zero-out"):
             one = replace(one, rate=rate(rng))
         if rng.random() < 0.2 and related == "replace-one":

@@ -36,9 +36,13 @@ from dpaudit.mechanisms import (
     ContinualGaussian,
     ContinualLaplace,
     ExponentialMechanism,
+    GaussianVector,
     HonakerTree,
+    LaplaceVector,
     PureBlackBox,
     SquareRootToeplitz,
+    Staircase,
+    TopK,
 )
 from dpaudit.plan import (
     Contribution,
@@ -64,6 +68,10 @@ _MECHANISMS: dict[str, type[Mechanism]] = {
     "pure-black-box": PureBlackBox,
     "approximate-black-box": ApproximateBlackBox,
     "concentrated-black-box": ConcentratedBlackBox,
+    "top-k": TopK,
+    "laplace-vector": LaplaceVector,
+    "gaussian-vector": GaussianVector,
+    "staircase": Staircase,
     "continual-gaussian": ContinualGaussian,
     "continual-laplace": ContinualLaplace,
 }

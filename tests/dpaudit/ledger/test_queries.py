@@ -26,7 +26,7 @@ from dpaudit import (
     guarantee,
 )
 from dpaudit.ledger.bounding import quantile_utilities
-from dpaudit.mechanisms import ExponentialMechanism
+from dpaudit.mechanisms import ExponentialMechanism, LaplaceVector
 from dpaudit.mechanisms.continual import BinaryTree, ContinualGaussian
 from dpaudit.project.plan_file import read_plan_file
 
@@ -201,3 +201,10 @@ def test_what_is_bounded_at_the_door_leaves_by_no_other():
     with pytest.raises(PlanMismatchError, match="bounded contribution"):
         ledger.observe(stream, SimpleNamespace(sampler="torch", draw=lambda: None), at="here")
     assert len(ledger) == 0
+
+
+def test_no_sum_is_bounded_for_a_mechanism_that_has_a_sensitivity_of_its_own():
+    box = LaplaceVector((1.0, 1.0), (1.0, 1.0))
+    for mechanism in (box, ExponentialMechanism(1.0)):
+        with pytest.raises(InputError, match="says itself"):
+            opened(bounded(mechanism, 100.0)).sum([[50.0, 50.0]])

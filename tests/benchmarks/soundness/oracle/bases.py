@@ -129,6 +129,36 @@ def _exponential(facts: Any, shifts: Any) -> dict[str, Any]:
     }
 
 
+def _further_choice(facts: Any, shifts: Any) -> dict[str, Any]:
+    """Of those that are left: neighbours are fixed, so that it may cost nothing but at its end."""
+    nothing = FiniteLaw(np.zeros(1), np.ones(1), np.ones(1))
+    return _exponential(facts, shifts) | {"lower": lambda _: nothing, "curves": None}
+
+
+def _staircase(facts: Any, shifts: tuple[Fraction, Fraction]) -> dict[str, Any]:
+    """The density passes one step more on [t, t + s) beyond each of its steps t = γΔ, γΔ + Δ, …
+
+    But as |x|, where the first is nearer to 0 than s/2. Times the height there, a e^(−jε) after j
+    steps, that is a (min(s, 2γΔ) + s e^−ε/(1 − e^−ε)).
+    """
+    e, width = facts["epsilon"], closed.exact(facts["width"])
+    with mp.workdps(700 if e > 20 else 60):
+        b, s = mp.exp(-closed.exact(e)), closed.exact(shifts[1])
+        share = facts["share"]
+        inner = 1 / (1 + mp.exp(closed.exact(e) / 2)) if share is None else closed.exact(share)
+        steps = (1 - b) * min(s, 2 * inner * width) + s * b
+        top = steps / (2 * width * (inner + b * (1 - inner)))
+        masses = [(top, b * top), (1 - top - b * top, 1 - top - b * top), (b * top, top)]
+        p = [float(max(one, mp.mpf(0))) for _, one in masses]
+    losses = np.array([-e, 0.0, e])
+    made = table(losses, p, p[::-1], e, None, closed.exact(e))
+
+    def curve(asked: float) -> closed.Number:
+        return mp.mpf(0) if asked >= e else closed.table_delta(masses, asked)
+
+    return made | {"curves": (curve, curve)}
+
+
 def _concentrated(facts: Any, shifts: Any) -> dict[str, Any]:
     square = 2 * Fraction(facts["rho"]) * int(shifts[0]) ** 2
     law = GaussianLaw(_root(square)) if square else FiniteLaw(np.zeros(1), np.ones(1), np.ones(1))
@@ -155,6 +185,8 @@ BASES: dict[str, Callable[[Any, tuple[Fraction, Fraction]], dict[str, Any] | Non
     "discrete-gaussian": discrete_gaussian,
     "randomized-response": lambda facts, _: _response(facts, _),
     "exponential": _exponential,
+    "further-choice": _further_choice,
+    "staircase": _staircase,
     "pure-black-box": _black_box,
     "approximate-black-box": _black_box,
     "concentrated-black-box": _concentrated,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
 
@@ -83,6 +83,22 @@ class Cost:
         if self.scheme:
             low, high = closed.sampled(low, self.rate, 1), closed.sampled(high, self.rate, -1)
         return Curve(low, high, "closed")
+
+
+def expanded(use: Any) -> list[Any]:
+    """The independent parts of a release: coordinates, or choices of those that are left."""
+    facts = use.facts
+    if use.kind in ("laplace-vector", "gaussian-vector"):
+        kind = use.kind.removesuffix("-vector")
+        name = "scale" if kind == "laplace" else "sigma"
+        both = zip(facts["scales"], facts["sensitivities"], strict=True)
+        return [replace(use, kind=kind, facts={name: b}, shift=moved) for b, moved in both]
+    if use.kind == "top-k":
+        alone = {"epsilon": facts["epsilon"]}
+        first = replace(use, kind="exponential", facts=alone)
+        more = use.count * (facts["k"] - 1)
+        return [first, *([replace(first, kind="further-choice", count=more)] if more else [])]
+    return [use]
 
 
 def cost(use: Any, case: Any) -> Cost | None:

@@ -15,7 +15,7 @@ from scipy.special import gammaln
 
 from tests.benchmarks.soundness.oracle import closed, datasets
 from tests.benchmarks.soundness.oracle.closed import Curve
-from tests.benchmarks.soundness.oracle.costs import Cost, cost
+from tests.benchmarks.soundness.oracle.costs import Cost, cost, expanded
 from tests.benchmarks.soundness.oracle.laws import BeyondGridError, FiniteLaw, Floats, Law
 from tests.benchmarks.soundness.oracle.sampled import finite
 from tests.benchmarks.soundness.oracle.transform import Composition, Part, any_of
@@ -62,7 +62,8 @@ def touched(case: Any) -> list[list[Any]]:
 
 
 def _sequential(uses: Sequence[Any], case: Any, delta: float, deep: bool) -> Curve | None:
-    found = [cost(use, case) for use in uses if use.shift > 0]
+    parts = [part for use in uses for part in expanded(use)]
+    found = [cost(use, case) for use in parts if use.shift > 0]
     if any(one is None for one in found):
         return None
     costs = [one for one in found if one is not None]
