@@ -118,11 +118,7 @@ def test_sensitivity_for_several_participations(factorization, count, gap):
     assert total <= factorization.sensitivity(count, gap, Norm.L1) <= total * (1 + 1e-12)
     truth = brute_force(encoder, count, gap, 2)
     bound = factorization.sensitivity(count, gap)
-    assert truth <= bound
-    if not isinstance(factorization, BinaryTree | HonakerTree) or count == 1:
-        assert bound <= truth * (1 + 1e-12)
-    else:
-        assert bound <= 1.25 * truth
+    assert truth <= bound <= truth * (1 + 1e-12)
 
 
 @pytest.mark.parametrize("factorization", SMALL)
