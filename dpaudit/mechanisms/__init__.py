@@ -4,6 +4,7 @@ from dpaudit.mechanisms.additive import AdditiveNoise, IntegerNoise
 from dpaudit.mechanisms.base import Mechanism, Norm, Released
 from dpaudit.mechanisms.black_box import ApproximateBlackBox, ConcentratedBlackBox, PureBlackBox
 from dpaudit.mechanisms.continual import (
+    BandedToeplitz,
     BinaryTree,
     BufferedToeplitz,
     ContinualGaussian,
@@ -34,6 +35,7 @@ from dpaudit.mechanisms.tails import Tails
 __all__ = [
     "AdditiveNoise",
     "ApproximateBlackBox",
+    "BandedToeplitz",
     "BinaryTree",
     "BufferedToeplitz",
     "ConcentratedBlackBox",

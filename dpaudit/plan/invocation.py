@@ -9,10 +9,11 @@ from typing import Any, ClassVar
 from dpaudit.errors import InputError
 from dpaudit.fields import Count, NonNegative, Record
 from dpaudit.mechanisms import Mechanism, Norm
+from dpaudit.mechanisms.continual.release import Continual
 from dpaudit.plan.contribution import Contribution
 from dpaudit.plan.groups import Group
 from dpaudit.plan.relations import AddRemove, MetricBall, PrivacyUnit, Relation, TrustModel
-from dpaudit.plan.sampling import RandomAllocation, Sampling
+from dpaudit.plan.sampling import CyclicPoissonSampling, RandomAllocation, Sampling
 from dpaudit.validate import shown
 
 
@@ -111,6 +112,8 @@ class Invocation(Record):
                 f"count is {self.count}; with random allocation it must be a multiple of the "
                 f"{self.sampling.steps} steps of an epoch."
             )
+        if isinstance(self.sampling, CyclicPoissonSampling):
+            self._require_cyclic(self.sampling.groups)
         if self.contribution is not None and getattr(self.sampling, "rows", None):
             raise InputError(
                 "sampling has rows, each of which is drawn; leave the contribution of the whole "
@@ -124,6 +127,22 @@ class Invocation(Record):
                 f"sensitivity is {self.sensitivity:g}; parts bounded by "
                 f"{self.contribution.bound:g} make it {factor * self.contribution.bound:g} under "
                 f"{self.relation}."
+            )
+
+    def _require_cyclic(self, groups: int) -> None:
+        """Refuse a stream that has other participations than its sampling leaves."""
+        stream = self.mechanism
+        if not isinstance(stream, Continual):
+            raise InputError(
+                f"sampling is 'cyclic-poisson'; {stream.kind} has no steps that groups take in "
+                "turn, so declare poisson."
+            )
+        rounds = -(-stream.factorization.steps // groups)
+        if stream.participations < rounds or stream.min_separation > groups:
+            raise InputError(
+                f"participations is {stream.participations} and min_separation "
+                f"{stream.min_separation}; {groups} groups that take turns in "
+                f"{stream.factorization.steps} steps make them {rounds} and {groups}."
             )
 
     def require_covered(self, entries: int) -> None:

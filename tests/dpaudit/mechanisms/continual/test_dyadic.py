@@ -86,5 +86,5 @@ def test_what_takes_too_long_is_the_bound_and_says_so():
     long = HonakerTree(10**6)
     assert search_work(10**6, 1000, 1000) > 2e9
     assert long.sensitivity(1000, 1000) ** 2 == pytest.approx(long._fill(1000, 1000), rel=1e-12)
-    assert long.work(1000, 1000, Norm.L2) < 1e9
+    assert long.work(1000, 1000, Norm.L2) < 2e9
     assert HonakerTree(4096).work(8, 512, Norm.L2) > 10 * HonakerTree(4096).work(8, 512, Norm.L1)
