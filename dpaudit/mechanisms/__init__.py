@@ -29,6 +29,7 @@ from dpaudit.mechanisms.pairs import (
     approximate_pair,
 )
 from dpaudit.mechanisms.randomized_response import RandomizedResponse
+from dpaudit.mechanisms.shuffled import Shuffled
 from dpaudit.mechanisms.sparse_vector import SparseVector
 from dpaudit.mechanisms.tails import Tails
 
@@ -61,6 +62,7 @@ __all__ = [
     "PureBlackBox",
     "RandomizedResponse",
     "Released",
+    "Shuffled",
     "SparseVector",
     "SquareRootToeplitz",
     "SubsetSelection",

@@ -10,6 +10,7 @@ from dpaudit.errors import InputError
 from dpaudit.fields import Count, NonNegative, Record
 from dpaudit.mechanisms import Mechanism, Norm
 from dpaudit.mechanisms.continual.release import Continual
+from dpaudit.mechanisms.shuffled import Shuffled
 from dpaudit.plan.contribution import Contribution
 from dpaudit.plan.groups import Group
 from dpaudit.plan.relations import AddRemove, MetricBall, PrivacyUnit, Relation, TrustModel
@@ -69,6 +70,8 @@ class Invocation(Record):
                 raise _seen(f"sampling is {self.sampling.kind!r}", "leave sampling out")
             if isinstance(self.relation, AddRemove):
                 raise _seen("relation is 'add-remove'", "declare replace-one")
+        if isinstance(self.mechanism, Shuffled):
+            self._require_shuffled(self.mechanism.local.kind)
         self._require_bounded()
         self.require_covered(1)
         if self.total is None:
@@ -127,6 +130,19 @@ class Invocation(Record):
                 f"sensitivity is {self.sensitivity:g}; parts bounded by "
                 f"{self.contribution.bound:g} make it {factor * self.contribution.bound:g} under "
                 f"{self.relation}."
+            )
+
+    def _require_shuffled(self, local: str) -> None:
+        """Refuse neighbours that a shuffle does not hide, and whoever sees what it shuffles."""
+        if isinstance(self.relation, AddRemove):
+            raise InputError(
+                "relation is 'add-remove'; shuffled tells how many reports there are, so declare "
+                "replace-one or zero-out."
+            )
+        if self.trust is TrustModel.LOCAL:
+            raise InputError(
+                f"trust is 'local'; who shuffles sees each report, so declare {local}, or name the "
+                "shuffler with the trust model central."
             )
 
     def _require_cyclic(self, groups: int) -> None:

@@ -17,7 +17,7 @@ from typing import Any, get_args, get_type_hints
 from dpaudit import tables
 from dpaudit.accounting import Accountant
 from dpaudit.fields import Kinded, Record, plain, requirements
-from dpaudit.mechanisms import BandedToeplitz, Mechanism
+from dpaudit.mechanisms import BandedToeplitz, Mechanism, Shuffled
 from dpaudit.mechanisms.continual.factorization import Factorization
 from dpaudit.plan import CyclicPoissonSampling, Invocation, Relation, Sampling
 
@@ -181,6 +181,7 @@ def _written(kind: type[Kinded]) -> tuple[str, str]:
     used = {"mechanism": "gaussian", "sigma": 8.0, "sensitivity": 1.0}
     if issubclass(kind, Mechanism):
         used = {"mechanism": own.pop(kind.tag), **own, "sensitivity": 1.0, "count": 1}
+        head["relation"] = "replace-one" if issubclass(kind, Shuffled) else "add-remove"
     elif issubclass(kind, Factorization):
         used |= {"mechanism": "continual-gaussian", "sigma": 40.0, "participations": 1}
         used["factorization"] = own
