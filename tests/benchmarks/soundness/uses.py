@@ -29,6 +29,7 @@ from dpaudit.accounting import at_radius, for_group
 from dpaudit.errors import InputError, UnsupportedError
 from dpaudit.mechanisms import (
     ApproximateBlackBox,
+    BandedToeplitz,
     BinaryTree,
     BufferedToeplitz,
     ConcentratedBlackBox,
@@ -37,10 +38,12 @@ from dpaudit.mechanisms import (
     ExponentialMechanism,
     HonakerTree,
     PureBlackBox,
+    Shuffled,
     SquareRootToeplitz,
 )
 from dpaudit.plan import (
     Contribution,
+    CyclicPoissonSampling,
     Group,
     Membership,
     RandomAllocation,
@@ -64,12 +67,14 @@ _MECHANISMS: dict[str, type[Mechanism]] = {
     "concentrated-black-box": ConcentratedBlackBox,
     "continual-gaussian": ContinualGaussian,
     "continual-laplace": ContinualLaplace,
+    "shuffled": Shuffled,
 }
 _FACTORIZATIONS = {
     "binary-tree": BinaryTree,
     "honaker-tree": HonakerTree,
     "square-root-toeplitz": SquareRootToeplitz,
     "buffered-toeplitz": BufferedToeplitz,
+    "banded-toeplitz": BandedToeplitz,
 }
 
 
@@ -78,7 +83,8 @@ _SCHEMES: dict[str, Callable[..., Sampling]] = {
     "replaced": lambda use, rate: PoissonSampling(rate, contribution=use.shift / 2),
     "truncated": lambda _, *facts: TruncatedPoissonSampling(*facts),
     "again": lambda _, size, population, changes: WithReplacementSampling(size, population),
-    "allocated": lambda _, steps: RandomAllocation(steps),
+    "allocated": lambda _, steps, times=1: RandomAllocation(steps, times),
+    "turns": lambda _, rate, groups: CyclicPoissonSampling(rate, groups),
     "taken": lambda _, size, population: FixedSizeSampling(size, population),
 }
 
@@ -100,7 +106,8 @@ class Use:
         bound: of each unit's part, where the release is a sum of bounded parts.
         drawn: another scheme and its facts: ``rows`` (rate, rows), ``replaced`` (rate),
             ``truncated`` (rate, size, population), ``again`` (size, population, changes of a
-            replacement), ``allocated`` (steps), ``taken`` (size, population).
+            replacement), ``allocated`` (steps, times), ``taken`` (size, population), ``turns``
+            (rate, groups).
     """
 
     kind: str
@@ -147,6 +154,8 @@ def mechanism(use: Use) -> Mechanism:
     if "matrix" in facts:
         kind, own = facts.pop("matrix")
         facts["factorization"] = _FACTORIZATIONS[kind](**own)
+    if use.kind == "shuffled":
+        facts = {"local": RandomizedResponse(facts["p"]), "reports": facts["reports"]}
     return _MECHANISMS[use.kind](**facts)
 
 
