@@ -21,8 +21,9 @@ from dpaudit.mechanisms.pairs import DominatingPair, FinitePair, Floats, costles
 from dpaudit.mechanisms.randomized_response import RandomizedResponse
 from dpaudit.mechanisms.rounding import as_float, up
 
-_ROUNDING = 1e-11
-"""Of all masses, with what is cut off: by Bernstein's inequality less than 1e-17 of a binomial."""
+_ROUNDING = 1e-13
+"""Times 100 + √n: of all masses, sums of up to 9√n logarithms below 64, three times over; beyond
+nine deviations lie, by Bernstein's inequality, less than 1e-17."""
 _MOST_REPORTS, _MOST_OF_MANY_ANSWERS = 10**7, 10**5
 _ROWS, _ROWS_OF_MANY_ANSWERS = 1024, 16
 _FINE, _COARSE = 640, 80
@@ -33,17 +34,20 @@ _FINE, _COARSE = 640, 80
 class Shuffled(Enumerated):
     """The reports of n users by one local mechanism, sorted: nobody knows which one is whose.
 
-    The value is all answers, one for each user; of whom one is replaced. Let the local mechanism
-    be ε₀-private, a = (P − Q)₊/(e^ε₀ − 1) for its laws P and Q of two answers, b likewise for Q
-    and P. Then P = e^ε₀ a + b + r, Q = a + e^ε₀ b + r with r ≥ 0, and as a and b are apart, the law
-    of any answer is at least a + b. So every other user reports a or b with their weights, at most
-    1/(e^ε₀ + 1) each, and else something of their own, which is told; less weight, and r, are a
-    post-processing (Feldman, McMillan and Talwar 2023, *Stronger privacy amplification by shuffling
-    for Rényi and approximate differential privacy*: C clones, of which Bin(C, 1/2) are a). Of k
-    answers randomised response has kC' clones, any of which is a uniform answer (Balle, Bell,
-    Gascón and Nissim 2019, *The privacy blanket of the shuffle model*). Both are one formula: of M
-    reports, the user's and Bin(n − 1, kα) others with α = 1/(e^ε₀ + k − 1), N₀ and N₁ are of two
-    given answers, and the loss is ln (M + (e^ε₀ − 1)N₀)/(M + (e^ε₀ − 1)N₁).
+    The value is all answers, one for each user, of whom one is replaced. Let P and Q be the laws of
+    a report of two answers, p = e^ε₀, and μ be below the law of any report: all other users report
+    by μ by chance, and else what is told. Let G be d(P − e^ε Q)/dμ where μ draws, else 0. Then
+    δ(ε) ≤ E(G₁ + … + G_n)₊/n of independent G (Balle, Bell, Gascón and Nissim 2019, *The privacy
+    blanket of the shuffle model*).
+
+    Of any mechanism μ = max(P, Q)/p. Let P − Q = (p − 1)(a − b), a and b apart, of mass α each:
+    P = pa + b + r, Q = a + pb + r, μ = a + b + r/p, with r ≥ 0. So G is p − e^ε or 1 − pe^ε, with
+    probability α each, or p(1 − e^ε). The mean 1 − e^ε does not depend on α, and in convex order G
+    is largest for r = 0 and α = 1/(p + 1), as E(G − k)₊ shows by p/(p + 1) ≥ 1 − 1/p: these are
+    the clones of Feldman, McMillan and Talwar 2023, *Stronger privacy amplification by shuffling
+    for Rényi and approximate differential privacy*. Of randomised response of k answers μ is
+    α = 1/(p + k − 1) at each. Either way M reports, the user's and Bin(n − 1, kα) others, are
+    uniform of k answers, of which N₀ and N₁ are the two, times M + (p − 1)N₀ or M + (p − 1)N₁.
 
     Attributes:
         local: what each user's report is drawn by; it must protect the whole answer, and have a
@@ -166,7 +170,7 @@ def _blanket(reports: int, epsilon: float, answers: int) -> FinitePair:
         share = np.clip(np.expm1(loss - nodes[at]) / np.expm1(np.diff(nodes)[at]), 0.0, 1.0)
         held += np.bincount(at, mass * (1 - share), len(nodes))
         held += np.bincount(at + 1, mass * share, len(nodes))
-    held *= 1 - _ROUNDING
+    held *= 1 - _ROUNDING * (100 + math.sqrt(reports))
     held[-1] += (1 - float(held @ (1 + np.exp(nodes)))) / (1 + math.exp(epsilon))
     whole = np.append(held[:0:-1] * np.exp(nodes[:0:-1]), np.append(2 * held[0], held[1:]))
     losses = np.append(-nodes[:0:-1], nodes)

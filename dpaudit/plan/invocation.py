@@ -14,7 +14,12 @@ from dpaudit.mechanisms.shuffled import Shuffled
 from dpaudit.plan.contribution import Contribution
 from dpaudit.plan.groups import Group
 from dpaudit.plan.relations import AddRemove, MetricBall, PrivacyUnit, Relation, TrustModel
-from dpaudit.plan.sampling import CyclicPoissonSampling, RandomAllocation, Sampling
+from dpaudit.plan.sampling import (
+    CyclicPoissonSampling,
+    FixedSizeSampling,
+    RandomAllocation,
+    Sampling,
+)
 from dpaudit.validate import shown
 
 
@@ -71,7 +76,7 @@ class Invocation(Record):
             if isinstance(self.relation, AddRemove):
                 raise _seen("relation is 'add-remove'", "declare replace-one")
         if isinstance(self.mechanism, Shuffled):
-            self._require_shuffled(self.mechanism.local.kind)
+            self._require_shuffled(self.mechanism)
         self._require_bounded()
         self.require_covered(1)
         if self.total is None:
@@ -132,18 +137,23 @@ class Invocation(Record):
                 f"{self.relation}."
             )
 
-    def _require_shuffled(self, local: str) -> None:
-        """Refuse neighbours that a shuffle does not hide, and whoever sees what it shuffles."""
+    def _require_shuffled(self, mechanism: Shuffled) -> None:
+        """Refuse what a shuffle does not hide."""
+        size = getattr(self.sampling, "size", None)
+        fixed = isinstance(self.sampling, FixedSizeSampling) and size == mechanism.reports
         if isinstance(self.relation, AddRemove):
-            raise InputError(
-                "relation is 'add-remove'; shuffled tells how many reports there are, so declare "
-                "replace-one or zero-out."
-            )
-        if self.trust is TrustModel.LOCAL:
-            raise InputError(
-                f"trust is 'local'; who shuffles sees each report, so declare {local}, or name the "
-                "shuffler with the trust model central."
-            )
+            said, instead = "relation is 'add-remove'", "declare replace-one or zero-out"
+        elif self.trust is TrustModel.LOCAL:
+            said, instead = "trust is 'local'", f"declare {mechanism.local.kind}, or trust central"
+        elif self.sampling is not None and not fixed:
+            said = f"sampling is {self.sampling.kind!r}"
+            instead = f"declare fixed-size samples of {mechanism.reports}"
+        else:
+            return
+        raise InputError(
+            f"{said}; shuffled hides neither how many report nor a report from who shuffles, so "
+            f"{instead}."
+        )
 
     def _require_cyclic(self, groups: int) -> None:
         """Refuse a stream that has other participations than its sampling leaves."""

@@ -22,9 +22,17 @@ from dpaudit.mechanisms import (
     PureBlackBox,
     RandomizedResponse,
     Shuffled,
+    SubsetSelection,
     UnaryEncoding,
 )
-from dpaudit.plan import AddRemove, ReplaceOne, TrustModel, ZeroOut
+from dpaudit.plan import (
+    AddRemove,
+    FixedSizeSampling,
+    PoissonSampling,
+    ReplaceOne,
+    TrustModel,
+    ZeroOut,
+)
 
 COIN = RandomizedResponse(0.5)
 FEW = Shuffled(COIN, 6)
@@ -134,6 +142,45 @@ def test_many_answers_cost_no_less_than_any_data_set(k, reports):
             assert worst <= float(pair.delta(epsilon)) * (1 + 1e-9)
 
 
+@pytest.mark.parametrize(
+    "local",
+    [UnaryEncoding(3, 0.2), UnaryEncoding(2, 0.3, 0.7), SubsetSelection(4, 0.5, 2),
+     SubsetSelection(4, 0.2)],
+    ids=repr,
+)  # fmt: skip
+def test_other_reports_cost_no_less_than_any_data_set(local):
+    """Three reports of mechanisms whose laws overlap otherwise, every data set of the others."""
+    rows = [np.array(local.probabilities(answer), dtype=float) for answer in range(local.k)]
+    kinds = [tuple(sorted(one)) for one in product(range(len(rows[0])), repeat=3)]
+    names = {kind: at for at, kind in enumerate(sorted(set(kinds)))}
+    places = np.array([names[kind] for kind in kinds])
+    pair = Shuffled(local, 3).pair(1)
+    for rest in product(range(local.k), repeat=2):
+        others = np.multiply.outer(rows[rest[0]], rows[rest[1]])
+        p, q = (np.bincount(places, np.multiply.outer(rows[one], others).ravel()) for one in (0, 1))
+        for epsilon in (0.0, 0.3, 0.8, 1.2):
+            worst = float(np.maximum(p - math.exp(epsilon) * q, 0).sum())
+            assert worst <= float(pair.delta(epsilon)) * (1 + 1e-9)
+
+
+@pytest.mark.parametrize("odds", [1.3, math.e, 20.0])
+def test_less_apart_is_less_in_convex_order(odds):
+    """E(G − k)₊ of the docstring, for every α and k, against α = 1/(p + 1)."""
+
+    def mean(apart, rise, level):
+        rest = (1 - (odds + 1) * apart) / odds
+        values = np.array([odds - rise, 1 - odds * rise, odds * (1 - rise), 0.0])
+        masses = np.array([apart, apart, rest, 1 - 2 * apart - rest])
+        return float(masses @ np.maximum(values - level, 0))
+
+    for rise, apart, level in product(
+        np.linspace(1, odds, 7),
+        np.linspace(0, 1 / (odds + 1), 7),
+        np.linspace(-(odds**2), odds, 60),
+    ):
+        assert mean(apart, rise, level) <= mean(1 / (odds + 1), rise, level) + 1e-12
+
+
 def test_more_answers_and_more_reports_hide_more():
     def delta(mechanism):
         return float(mechanism.pair(1).delta(0.05))
@@ -159,11 +206,15 @@ def test_reports_are_sorted_and_exact_ones_too():
 
 
 def test_what_a_shuffle_does_not_hide_is_refused():
-    with pytest.raises(InputError, match="tells how many reports there are"):
+    with pytest.raises(InputError, match="'add-remove'; shuffled hides neither how many"):
         use(FEW, relation=AddRemove())
-    with pytest.raises(InputError, match="so declare randomized-response"):
+    with pytest.raises(InputError, match="so declare randomized-response, or trust central"):
         replace(use(FEW, relation=ReplaceOne()), trust=TrustModel.LOCAL)
     use(FEW, relation=ZeroOut())
+    use(FEW, relation=ReplaceOne(), sampling=FixedSizeSampling(6, 100))
+    for sampling in (PoissonSampling(0.1), FixedSizeSampling(7, 100)):
+        with pytest.raises(InputError, match="so declare fixed-size samples of 6"):
+            use(FEW, relation=ReplaceOne(), sampling=sampling)
     for fields, said in (({"reports": 0}, "reports is 0"), ({"local": 3}, "local is 3")):
         with pytest.raises(InputError, match=said):
             Shuffled(**{"local": COIN, "reports": 3} | fields)
