@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import numpy as np
 import pytest
 
-from dpaudit.mechanisms import BinaryTree, HonakerTree, Norm
+from dpaudit.mechanisms import BinaryTree, ContinualGaussian, HonakerTree, Norm
 from dpaudit.mechanisms.continual.dyadic import heaviest, search_work
 
 TREES = (BinaryTree, HonakerTree)
@@ -88,3 +88,21 @@ def test_what_takes_too_long_is_the_bound_and_says_so():
     assert long.sensitivity(1000, 1000) ** 2 == pytest.approx(long._fill(1000, 1000), rel=1e-12)
     assert long.work(1000, 1000, Norm.L2) < 2e9
     assert HonakerTree(4096).work(8, 512, Norm.L2) > 10 * HonakerTree(4096).work(8, 512, Norm.L1)
+
+
+def test_a_fixed_period_admits_its_own_patterns_alone():
+    facts = {"sigma": 1.0, "factorization": HonakerTree(16), "participations": 3}
+    cyclic = ContinualGaussian(**facts, min_separation=4, cyclic=True)
+    apart = ContinualGaussian(**facts, min_separation=4)
+    for steps, fixed, free in (
+        ([2, 6, 10], True, True),
+        ([2, 10], True, True),
+        ([2, 7], False, True),
+        ([0, 4, 8, 12], False, False),
+        ([0, 12], False, True),
+        ([1, 3], False, False),
+        ([], True, True),
+    ):
+        assert cyclic.may_take_part(steps) is fixed
+        assert apart.may_take_part(steps) is free
+    assert cyclic.sensitivity_factor <= apart.sensitivity_factor
