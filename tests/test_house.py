@@ -75,6 +75,7 @@ WITHOUT_SOURCE = {
     "dpaudit/accounting/test_soundness.py": "all accountants beside an independent oracle",
     "dpaudit/accounting/test_dp_accounting_traps.py": "where dp-accounting differs",
     "dpaudit/integrations/opacus/test_hostile.py": "trainings that cheat",
+    "dpaudit/accounting/amplification/test_turns.py": "groups that take turns, of covered.py",
     "dpaudit/ledger/test_laws.py": "ledger and journal as one state machine",
     "dpaudit/ledger/test_observing.py": "noise of other libraries, by ledger, journal and replay",
     "dpaudit/auditing/distinguishing/test_any_output.py": "code that returns anything",

@@ -88,7 +88,10 @@ def _for_group(invocation: Invocation, size: int, unit: PrivacyUnit) -> Invocati
         with suppress(InputError):  # a mechanism may have no pair for so long a shift
             invocation.mechanism.pair(longer)
             return replace(alone, sensitivity=longer)
-    return replace(alone, mechanism=_black_box(part, size), sensitivity=1.0, sampling=None)
+    count = part.invocation.count  # which may be more than are declared
+    total = max(alone.releases, count)
+    several = replace(alone, mechanism=_black_box(part, size), sensitivity=1.0, sampling=None)
+    return replace(several, total=total, count=count) if count > alone.count else several
 
 
 def _together(invocation: Invocation, size: int, unit: PrivacyUnit) -> Invocation:

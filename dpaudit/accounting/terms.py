@@ -97,6 +97,7 @@ def whole(declared: Invocation, count: int) -> Term:
         pair, failure = invocation.mechanism.pair_and_failure(invocation.sensitivity)
     except UnsupportedError as error:
         raise UnsupportedError(f"{invocation.describe()}: {error}") from None
+    count = count * invocation.count // declared.count
     if drawn is not None:
         count = drawn.uses(count)
     share = Fraction(1 if drawn is None else drawn.rate)
@@ -132,7 +133,8 @@ def directed_uses(invocation: Invocation, count: int) -> tuple[DirectedPair, Dir
         UnsupportedError: if no theorem gives a pair; the sentence names the invocation and says
             what would.
     """
-    invocation = covered(invocation)
+    declared, invocation = invocation.count, covered(invocation)
+    count = count * invocation.count // declared
     drawn = amplification(invocation.sampling, invocation)
     try:
         pair = invocation.mechanism.pair(invocation.sensitivity)

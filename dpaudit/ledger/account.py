@@ -10,6 +10,7 @@ from dpaudit.errors import InputError, PlanMismatchError
 from dpaudit.mechanisms import Mechanism
 from dpaudit.plan import Group, Invocation, Membership, Plan
 from dpaudit.plan.sampling import (
+    CyclicPoissonSampling,
     FixedSizeSampling,
     RandomAllocation,
     TruncatedPoissonSampling,
@@ -94,7 +95,7 @@ class Account:
         """
         at, invocation = self.found(at)
         sampling = None if invocation is None else invocation.sampling
-        if isinstance(sampling, RandomAllocation | WithReplacementSampling):
+        if isinstance(sampling, CyclicPoissonSampling | RandomAllocation | WithReplacementSampling):
             raise PlanMismatchError(
                 f"{sampling.kind} samples are none that the ledger draws; draw them in the run."
             )

@@ -96,6 +96,12 @@ class Stream:
                 f"one participation to the next; {invocation.unit} {unit!r:.80} has taken part "
                 f"{step - earlier[-1]} before."
             )
+        if not mechanism.may_take_part([*earlier, step]):
+            raise PlanMismatchError(
+                f"{invocation.describe()} is declared with participations exactly "
+                f"{mechanism.min_separation} steps apart; {invocation.unit} {unit!r:.80} has taken "
+                f"part {step - earlier[-1]} before."
+            )
         self._write(invocation.at, step, unit)
         self._account.join(invocation, unit)
         self._steps[unit] = [*earlier, step]

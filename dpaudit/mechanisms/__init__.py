@@ -4,6 +4,7 @@ from dpaudit.mechanisms.additive import AdditiveNoise, IntegerNoise
 from dpaudit.mechanisms.base import Mechanism, Norm, Released
 from dpaudit.mechanisms.black_box import ApproximateBlackBox, ConcentratedBlackBox, PureBlackBox
 from dpaudit.mechanisms.continual import (
+    BandedToeplitz,
     BinaryTree,
     BufferedToeplitz,
     ContinualGaussian,
@@ -29,6 +30,7 @@ from dpaudit.mechanisms.pairs import (
     approximate_pair,
 )
 from dpaudit.mechanisms.randomized_response import RandomizedResponse
+from dpaudit.mechanisms.shuffled import Shuffled
 from dpaudit.mechanisms.sparse_vector import SparseVector
 from dpaudit.mechanisms.staircase import Staircase
 from dpaudit.mechanisms.tails import Tails
@@ -38,6 +40,7 @@ from dpaudit.mechanisms.vector import GaussianVector, LaplaceVector
 __all__ = [
     "AdditiveNoise",
     "ApproximateBlackBox",
+    "BandedToeplitz",
     "BinaryTree",
     "BufferedToeplitz",
     "ConcentratedBlackBox",
@@ -66,6 +69,7 @@ __all__ = [
     "PureBlackBox",
     "RandomizedResponse",
     "Released",
+    "Shuffled",
     "SparseVector",
     "SquareRootToeplitz",
     "Staircase",

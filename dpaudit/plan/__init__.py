@@ -14,6 +14,7 @@ from dpaudit.plan.relations import (
     ZeroOut,
 )
 from dpaudit.plan.sampling import (
+    CyclicPoissonSampling,
     FixedSizeSampling,
     PoissonSampling,
     RandomAllocation,
@@ -25,6 +26,7 @@ from dpaudit.plan.sampling import (
 __all__ = [
     "AddRemove",
     "Contribution",
+    "CyclicPoissonSampling",
     "FixedSizeSampling",
     "Group",
     "Invocation",

@@ -9,10 +9,17 @@ from typing import Any, ClassVar
 from dpaudit.errors import InputError
 from dpaudit.fields import Count, NonNegative, Record
 from dpaudit.mechanisms import Mechanism, Norm
+from dpaudit.mechanisms.continual.release import Continual
+from dpaudit.mechanisms.shuffled import Shuffled
 from dpaudit.plan.contribution import Contribution
 from dpaudit.plan.groups import Group
 from dpaudit.plan.relations import AddRemove, MetricBall, PrivacyUnit, Relation, TrustModel
-from dpaudit.plan.sampling import RandomAllocation, Sampling
+from dpaudit.plan.sampling import (
+    CyclicPoissonSampling,
+    FixedSizeSampling,
+    RandomAllocation,
+    Sampling,
+)
 from dpaudit.validate import shown
 
 
@@ -68,6 +75,8 @@ class Invocation(Record):
                 raise _seen(f"sampling is {self.sampling.kind!r}", "leave sampling out")
             if isinstance(self.relation, AddRemove):
                 raise _seen("relation is 'add-remove'", "declare replace-one")
+        if isinstance(self.mechanism, Shuffled):
+            self._require_shuffled(self.mechanism)
         self._require_bounded()
         self.require_covered(1)
         if self.total is None:
@@ -111,6 +120,8 @@ class Invocation(Record):
                 f"count is {self.count}; with random allocation it must be a multiple of the "
                 f"{self.sampling.steps} steps of an epoch."
             )
+        if isinstance(self.sampling, CyclicPoissonSampling):
+            self._require_cyclic(self.sampling.groups)
         if self.contribution is not None and getattr(self.sampling, "rows", None):
             raise InputError(
                 "sampling has rows, each of which is drawn; leave the contribution of the whole "
@@ -124,6 +135,40 @@ class Invocation(Record):
                 f"sensitivity is {self.sensitivity:g}; parts bounded by "
                 f"{self.contribution.bound:g} make it {factor * self.contribution.bound:g} under "
                 f"{self.relation}."
+            )
+
+    def _require_shuffled(self, mechanism: Shuffled) -> None:
+        """Refuse what a shuffle does not hide."""
+        size = getattr(self.sampling, "size", None)
+        fixed = isinstance(self.sampling, FixedSizeSampling) and size == mechanism.reports
+        if isinstance(self.relation, AddRemove):
+            said, instead = "relation is 'add-remove'", "declare replace-one or zero-out"
+        elif self.trust is TrustModel.LOCAL:
+            said, instead = "trust is 'local'", f"declare {mechanism.local.kind}, or trust central"
+        elif self.sampling is not None and not fixed:
+            said = f"sampling is {self.sampling.kind!r}"
+            instead = f"declare fixed-size samples of {mechanism.reports}"
+        else:
+            return
+        raise InputError(
+            f"{said}; shuffled hides neither how many report nor a report from who shuffles, so "
+            f"{instead}."
+        )
+
+    def _require_cyclic(self, groups: int) -> None:
+        """Refuse a stream that has other participations than its sampling leaves."""
+        stream = self.mechanism
+        if not isinstance(stream, Continual):
+            raise InputError(
+                f"sampling is 'cyclic-poisson'; {stream.kind} has no steps that groups take in "
+                "turn, so declare poisson."
+            )
+        rounds = -(-stream.factorization.steps // groups)
+        if stream.participations < rounds or stream.min_separation > groups:
+            raise InputError(
+                f"participations is {stream.participations} and min_separation "
+                f"{stream.min_separation}; {groups} groups that take turns in "
+                f"{stream.factorization.steps} steps make them {rounds} and {groups}."
             )
 
     def require_covered(self, entries: int) -> None:

@@ -137,17 +137,49 @@ class WithReplacementSampling(Sampling):
 
 
 @dataclass(frozen=True)
+class CyclicPoissonSampling(Sampling):
+    """Groups of units take turns, and each unit of the one in turn takes part with ``rate``.
+
+    The steps are those of a stream (a continual mechanism); its participations are a unit's turns.
+    Which group a unit is in stays the same, and does not depend on any data.
+
+    Attributes:
+        rate: probability in (0, 1] of a unit of the group that is in turn.
+        groups: how many there are: a unit may take part at every so many-th step.
+    """
+
+    kind: ClassVar[str] = "cyclic-poisson"
+    rate: Rate
+    groups: Count
+
+    @property
+    def inclusion(self) -> float:
+        """The rate, at the steps of the unit's group."""
+        return self.rate
+
+
+@dataclass(frozen=True)
 class RandomAllocation(Sampling):
-    """Every unit takes part in one of every ``steps`` releases in a row, drawn on its own.
+    """Every unit takes part in ``times`` of every ``steps`` releases, drawn on its own.
 
     Attributes:
         steps: how many releases an epoch has; the count is to be a multiple of it.
+        times: in how many of them a unit takes part, any set of so many being as likely as another.
+            One where not given.
     """
 
     kind: ClassVar[str] = "random-allocation"
     steps: Count
+    times: Count | None = None
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if (self.times or 1) > self.steps:
+            raise InputError(f"times is {self.times}; it must be at most the steps, {self.steps}.")
+        if self.times == 1:
+            self._set("times", None)
 
     @property
     def inclusion(self) -> float:
-        """1/steps."""
-        return 1 / self.steps
+        """Times over steps."""
+        return (self.times or 1) / self.steps

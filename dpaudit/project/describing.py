@@ -17,10 +17,10 @@ from typing import Any, get_args, get_type_hints
 from dpaudit import tables
 from dpaudit.accounting import Accountant
 from dpaudit.fields import Kinded, Record, plain, requirements
-from dpaudit.mechanisms import Mechanism
+from dpaudit.mechanisms import BandedToeplitz, Mechanism, Shuffled
 from dpaudit.mechanisms.continual.factorization import Factorization
 from dpaudit.mechanisms.continual.release import Stepwise
-from dpaudit.plan import Invocation, Relation, Sampling
+from dpaudit.plan import CyclicPoissonSampling, Invocation, Relation, Sampling
 
 _OF_PLAN: dict[str, Any] = {"unit": "row", "relation": "add-remove", "trust": "central"}
 _CLAIM = {"epsilon": 2.0, "delta": 1e-5}
@@ -184,9 +184,13 @@ def _written(kind: type[Kinded]) -> tuple[str, str]:
         used = {"mechanism": own.pop(kind.tag), **own, "sensitivity": 1.0, "count": 1}
         if issubclass(kind, Stepwise) and kind.adds_up:
             used["contribution"] = used.pop("sensitivity")
+        head["relation"] = "replace-one" if issubclass(kind, Shuffled) else "add-remove"
     elif issubclass(kind, Factorization):
         used |= {"mechanism": "continual-gaussian", "sigma": 40.0, "participations": 1}
         used["factorization"] = own
+    elif issubclass(kind, CyclicPoissonSampling):
+        stream = {"mechanism": "continual-gaussian", "participations": 4, "min_separation": 4}
+        used |= stream | {"factorization": example_of(BandedToeplitz), "sampling": own}
     elif issubclass(kind, Sampling):
         head["relation"] = "replace-one" if kind.kind == "fixed-size" else "add-remove"
         used |= {"count": own.get("steps", 1), "sampling": own}

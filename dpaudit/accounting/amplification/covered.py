@@ -12,6 +12,14 @@ that one line of a plan never leaves the whole without a proof:
 * *Subsets of fixed size under zero-out*, where zeroed is absent: a unit, the zeroed one, and one
   drawn in its place are within two steps of each other, so that two steps are a replacement.
 
+* *Random allocation to k of T releases*: draw k disjoint sets of ⌊T/k⌋ releases, then one of each;
+  by symmetry any k releases are as likely. To tell the sets can only cost more, and then the unit
+  is in one of each, drawn on its own: k allocations to one of ⌊T/k⌋, composed (Feldman and Shenfeld
+  2025, *Privacy amplification by random allocation*, whose reduction from k to 1 it is).
+* *Groups of units that take turns* in a stream, at least as many as C has bands: a unit's columns
+  have then no row in common, so that the rows from one of its turns to the next are one sampled
+  release, of the sensitivity of a column, whatever was released before (Choquette-Choo et al. 2023,
+  *(Amplified) banded matrix factorization*, Theorem 4). Else all of a group take part.
 * *Truncated samples and draws with replacement*: their sensitivity becomes that of all that they
   may change, see :mod:`~dpaudit.accounting.amplification.truncated`.
 * *Units of several rows*, each drawn on its own: their sensitivity is that of all rows, of
@@ -41,15 +49,17 @@ from dpaudit.accounting.amplification.poisson import (
     part_bound,
 )
 from dpaudit.errors import InputError, UnsupportedError
-from dpaudit.mechanisms import Norm
+from dpaudit.mechanisms import Gaussian, Laplace, LaplacePair, Mechanism, Norm
 from dpaudit.mechanisms.black_box import steps_apart
 from dpaudit.mechanisms.continual.release import Continual
 from dpaudit.mechanisms.rounding import round_up, up
 from dpaudit.plan import (
     AddRemove,
+    CyclicPoissonSampling,
     FixedSizeSampling,
     MetricBall,
     PoissonSampling,
+    RandomAllocation,
     ReplaceOne,
     Sampling,
     TruncatedPoissonSampling,
@@ -62,6 +72,8 @@ from dpaudit.plan import Invocation as Use
 def covered(use: Use) -> Use:
     """The invocation, or one that costs no less, of which a theorem speaks; not to be given again.
 
+    Its count is how many uses stand for those of the declared one.
+
     Raises:
         UnsupportedError: if there is none; it names the invocation.
     """
@@ -71,6 +83,10 @@ def covered(use: Use) -> Use:
     if _is_displaced(use):
         assert isinstance(mechanism, Continual)
         use = _longer(use, mechanism.displacement)
+    if isinstance(sampling, RandomAllocation):
+        return _once(use, sampling)
+    if isinstance(sampling, CyclicPoissonSampling):
+        return _turns(use, sampling)
     if isinstance(sampling, PoissonSampling):
         return _bounded(_drawn_together(use, sampling))
     if isinstance(sampling, TruncatedPoissonSampling):
@@ -93,6 +109,34 @@ def covered(use: Use) -> Use:
     if zeroed and sampling.size < sampling.population:
         return replace(_steps(use, 2), relation=ReplaceOne())
     return use
+
+
+def _once(use: Use, sampling: RandomAllocation) -> Use:
+    """The use with each of the times in a part of its own."""
+    times = sampling.times or 1
+    part, epochs = sampling.steps // times, use.count // sampling.steps
+    count = epochs * times * part
+    if times == 1 or use.count % sampling.steps:
+        return use
+    return replace(use, count=count, total=count, sampling=RandomAllocation(part))
+
+
+def _turns(use: Use, sampling: CyclicPoissonSampling) -> Use:
+    """As many sampled releases as a unit has turns, or the stream where they are none."""
+    stream = use.mechanism
+    assert isinstance(stream, Continual)
+    steps = stream.factorization.steps
+    elsewhere = use.relation.replaces and not stream.fixed_steps
+    if elsewhere or sampling.rate == 1 or stream.factorization.bandwidth > sampling.groups:
+        return replace(use, sampling=None)
+    pair = replace(stream, participations=1, min_separation=1).pair(use.sensitivity)
+    turn: tuple[Mechanism, float] = (Gaussian(1.0), pair.gaussian_mu or 0.0)
+    if isinstance(pair, LaplacePair):
+        turn = Laplace(1.0), round_up(pair.ratio)
+    count, drawn = use.count * -(-steps // sampling.groups), PoissonSampling(sampling.rate)
+    return replace(
+        use, mechanism=turn[0], sensitivity=turn[1], count=count, total=count, sampling=drawn
+    )
 
 
 def _truncated(use: Use, sampling: TruncatedPoissonSampling) -> Use:
@@ -156,6 +200,15 @@ def fallback(use: Use) -> tuple[str, str] | None:
         )
     if instead == use:
         return None
+    if isinstance(use.sampling, CyclicPoissonSampling):
+        if instead.sampling is not None or use.sampling.rate == 1:
+            return None
+        return (
+            "The turns of a unit overlap, or those of its neighbour are others, so that all units "
+            "count as drawn at each turn of their group.",
+            f"Take a banded-toeplitz of at most {use.sampling.groups} bands, and where units are "
+            "replaced say fixed_steps = true.",
+        )
     if isinstance(use.sampling, PoissonSampling):
         if not use.sampling.rows or use.sampling == instead.sampling:
             return None
@@ -170,7 +223,7 @@ def fallback(use: Use) -> tuple[str, str] | None:
             f"{times:.4g} times the sensitivity.",
             "Say fixed_steps = true if at which steps a unit contributes is public.",
         )
-    if isinstance(use.relation, ReplaceOne):
+    if isinstance(use.relation, ReplaceOne) or isinstance(use.sampling, RandomAllocation):
         return None
     return (
         f"In {kind} another unit takes the place of one that is not drawn, which counts as two "

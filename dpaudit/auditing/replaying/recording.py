@@ -126,7 +126,9 @@ class Step:
         if not self.invocation.relation.replaces:
             return mechanism
         one, steps = mechanism.participations, mechanism.factorization.steps
-        return replace(mechanism, participations=max(one, min(2 * one, steps)), min_separation=1)
+        return replace(
+            mechanism, participations=max(one, min(2 * one, steps)), min_separation=1, cyclic=None
+        )
 
     def follows(self, other: Step) -> bool:
         """Whether the control flow that led here is the same."""

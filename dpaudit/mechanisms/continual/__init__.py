@@ -7,10 +7,11 @@ from dpaudit.mechanisms.continual.honaker import HonakerTree
 from dpaudit.mechanisms.continual.laplace import ContinualLaplace
 from dpaudit.mechanisms.continual.noise import NoiseLaw, NoiseStream
 from dpaudit.mechanisms.continual.release import PrefixSums
-from dpaudit.mechanisms.continual.toeplitz import SquareRootToeplitz
+from dpaudit.mechanisms.continual.toeplitz import BandedToeplitz, SquareRootToeplitz
 from dpaudit.mechanisms.continual.trees import BinaryTree
 
 __all__ = [
+    "BandedToeplitz",
     "BinaryTree",
     "BufferedToeplitz",
     "ContinualGaussian",

@@ -44,7 +44,12 @@ class Factorization(Kinded, ABC):
     # -- privacy ---------------------------------------------------------------------------------
 
     def sensitivity(
-        self, participations: int = 1, min_separation: int = 1, norm: Norm = Norm.L2
+        self,
+        participations: int = 1,
+        min_separation: int = 1,
+        norm: Norm = Norm.L2,
+        *,
+        cyclic: bool = False,
     ) -> float:
         """How far C x moves, in ``norm``, when one participant's contributions move by 1 each.
 
@@ -57,6 +62,7 @@ class Factorization(Kinded, ABC):
             participations: at how many steps one participant may contribute, at most.
             min_separation: how many steps lie from one of them to the next, at least.
             norm: L2 for Gaussian noise (Frobenius for matrices), L1 for Laplace noise.
+            cyclic: whether it is exactly so many steps, at one of ``participations`` in turn.
 
         Returns:
             The sensitivity, rounded up. In L1, or for one participation, it is exact; in L2 for
@@ -67,9 +73,11 @@ class Factorization(Kinded, ABC):
         """
         count, gap = self._pattern(participations, min_separation)
         if norm is Norm.L1:
-            return self._rounded_up(_heaviest_pattern(self._column_sums(), count, gap))
+            heaviest = _heaviest_cycle if cyclic else _heaviest_pattern
+            return self._rounded_up(heaviest(self._column_sums(), count, gap))
         if norm is Norm.L2:
-            return self._rounded_up(self._l2_sensitivity(count, gap))
+            found = self._cyclic_l2 if cyclic else self._l2_sensitivity
+            return self._rounded_up(found(count, gap))
         raise InputError(f"norm is {norm!r}; a factorisation has an L1 and an L2 sensitivity.")
 
     def work(self, participations: int, min_separation: int, norm: Norm) -> float:
@@ -95,6 +103,15 @@ class Factorization(Kinded, ABC):
     @abstractmethod
     def _l2_sensitivity(self, count: int, gap: int) -> float:
         """The L2 sensitivity for a pattern that fits into the stream."""
+
+    def _cyclic_l2(self, count: int, gap: int) -> float:
+        """The same where the steps are exactly ``gap`` apart; at most that of any others."""
+        return self._l2_sensitivity(count, gap)
+
+    @property
+    def bandwidth(self) -> int:
+        """C[i, j] = 0 but for 0 ≤ i − j < bandwidth: T where no fewer are known."""
+        return self.steps
 
     # -- accuracy --------------------------------------------------------------------------------
 
@@ -162,6 +179,17 @@ class Factorization(Kinded, ABC):
     @abstractmethod
     def _stream(self, noise: NodeNoise) -> NoiseStream:
         """The stream on that noise."""
+
+
+def _heaviest_cycle(weights: Floats, count: int, gap: int) -> float:
+    """Largest total weight of ``count`` steps that are exactly ``gap`` apart.
+
+    One that starts so late that fewer fit is a part of one that starts earlier.
+    """
+    sums = np.zeros(len(weights) - (count - 1) * gap)
+    for number in range(count):
+        sums += weights[number * gap :][: len(sums)]
+    return float(sums.max())
 
 
 def _heaviest_pattern(weights: Floats, count: int, gap: int) -> float:

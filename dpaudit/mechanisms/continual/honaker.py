@@ -21,14 +21,14 @@ class HonakerTree(Tree):
     2015, "Efficient use of differentially private binary trees", the estimate from below). All
     complete nodes are drawn.
 
-    The L2 sensitivity is the root of the number of levels for one participation. For several it is
-    an upper bound, exact where the least separation and T are powers of two.
+    The L2 sensitivity is the root of the number of levels for one participation.
 
     The stream keeps the estimates of the nodes of the current prefix: at most ``levels`` arrays
     (two, for two steps without the root).
     """
 
     kind: ClassVar[str] = "honaker-tree"
+    _draws_both: ClassVar[bool] = True
 
     def _drawn(self) -> list[int]:
         """All complete ones."""

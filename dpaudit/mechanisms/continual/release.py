@@ -7,6 +7,7 @@ from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import pairwise
 from typing import Any, ClassVar
 
 import numpy as np
@@ -112,6 +113,8 @@ class Continual(Stepwise):
             as where they are public facts. If not, contributions may vanish at some steps and
             appear at others, which costs :attr:`displacement` times as much; the values of all
             steps are then of one domain with 0 in it. None says nothing, and counts as that.
+        cyclic: whether the participations are exactly ``min_separation`` steps apart, as in epochs
+            over batches that stay the same; one of them may be left out.
     """
 
     real_valued: ClassVar[bool] = True
@@ -122,6 +125,7 @@ class Continual(Stepwise):
     participations: Count
     min_separation: Count = 1
     fixed_steps: bool | None = None
+    cyclic: bool | None = None
 
     @property
     def is_tight(self) -> bool:
@@ -131,7 +135,9 @@ class Continual(Stepwise):
     @cached_property
     def sensitivity_factor(self) -> float:
         """How far the noisy nodes move, in ``norm``, if each contribution moves by 1."""
-        return self.factorization.sensitivity(self.participations, self.min_separation, self.norm)
+        return self.factorization.sensitivity(
+            self.participations, self.min_separation, self.norm, cyclic=bool(self.cyclic)
+        )
 
     @property
     def displacement(self) -> float:
@@ -195,10 +201,17 @@ class Continual(Stepwise):
             return float("inf")
         change = one - other
         steps = np.flatnonzero(change.reshape(len(change), -1).any(axis=1))
-        near = steps.size > 1 and bool((np.diff(steps) < self.min_separation).any())
-        if steps.size > self.participations or near:
+        if not self.may_take_part(steps.tolist()):
             return float("inf")
         return max((self.norm.length(change[step]) for step in steps), default=0.0)
+
+    def may_take_part(self, steps: Sequence[int]) -> bool:
+        """Whether one participant may contribute at these steps, in ascending order."""
+        gap, gaps = self.min_separation, [late - soon for soon, late in pairwise(steps)]
+        if self.cyclic:
+            near = any(between % gap for between in gaps)
+            return not near and sum(gaps) < self.participations * gap
+        return len(steps) <= self.participations and all(between >= gap for between in gaps)
 
     def sample(self, values: NDArray[Any], rng: np.random.Generator) -> NDArray[Any]:
         """Prefix sums plus the noise of the factorisation's stream."""

@@ -9,6 +9,7 @@ from typing import ClassVar
 
 import numpy as np
 
+from dpaudit.fields import Count
 from dpaudit.mechanisms.continual.factorization import Factorization
 from dpaudit.mechanisms.continual.noise import NodeNoise, NoiseStream
 from dpaudit.mechanisms.pairs import Floats
@@ -18,7 +19,7 @@ _BLOCK = 64
 
 @dataclass(frozen=True)
 class Toeplitz(Factorization):
-    """B and C are lower-triangular Toeplitz matrices with non-negative, decreasing columns.
+    """C is a lower-triangular Toeplitz matrix with a non-negative column that never increases.
 
     The L2 sensitivity is exact for any number of participations: the worst pattern starts at once
     and is as dense as it may be (Kalinin and Lampert 2024, "Banded square root matrix
@@ -31,7 +32,7 @@ class Toeplitz(Factorization):
 
     @abstractmethod
     def decoder_column(self) -> Floats:
-        """First column of B, shape (T,): decreasing, from 1."""
+        """First column of B, shape (T,), from 1."""
 
     def _l2_sensitivity(self, count: int, gap: int) -> float:
         column = self.encoder_column()
@@ -89,6 +90,46 @@ class SquareRootToeplitz(Toeplitz):
     def decoder_column(self) -> Floats:
         """That of C, as B = C."""
         return self.encoder_column()
+
+    def _stream(self, noise: NodeNoise) -> NoiseStream:
+        return _ConvolutionStream(self, noise)
+
+
+@dataclass(frozen=True)
+class BandedToeplitz(Toeplitz):
+    """C = √A cut to its first diagonals, and B = A C⁻¹.
+
+    Kalinin and Lampert 2024, "Banded square root matrix factorization for differentially private
+    model training". Participations that are at least ``bands`` steps apart move other nodes, so
+    that k of them cost √k times one, and may be sampled one by one (see the sampling scheme
+    ``cyclic-poisson``).
+
+    Attributes:
+        steps: length T of the stream.
+        bands: how many diagonals of C are not 0; one is noise on each step alone.
+    """
+
+    kind: ClassVar[str] = "banded-toeplitz"
+    bands: Count
+
+    @property
+    def bandwidth(self) -> int:
+        """The bands, of which a short stream has fewer."""
+        return min(self.bands, self.steps)
+
+    def encoder_column(self) -> Floats:
+        """Coefficients of the square root, then zeros."""
+        column = np.zeros(self.steps)
+        column[: self.bandwidth] = SquareRootToeplitz(self.bandwidth).encoder_column()
+        return column
+
+    def decoder_column(self) -> Floats:
+        """The series of 1/((1 − x) C(x))."""
+        from scipy.signal import lfilter
+
+        impulse = np.eye(1, self.steps)[0]
+        solved = lfilter([1.0], self.encoder_column()[: self.bandwidth], impulse)
+        return np.cumsum(np.asarray(solved, dtype=np.float64))
 
     def _stream(self, noise: NodeNoise) -> NoiseStream:
         return _ConvolutionStream(self, noise)

@@ -9,14 +9,25 @@ from typing import ClassVar
 
 import numpy as np
 
+from dpaudit.mechanisms.base import Norm
+from dpaudit.mechanisms.continual.dyadic import heaviest, search_work
 from dpaudit.mechanisms.continual.factorization import Factorization
 from dpaudit.mechanisms.continual.noise import NodeNoise, NoiseStream
 from dpaudit.mechanisms.pairs import Floats
+
+_MOST_WORK = 2e9
+"""Of a search for the worst pattern: some ten seconds, and for 4096 steps one at most."""
+_MOST_CYCLES = 10**7
+"""Patterns times participations of a search through all cycles."""
 
 
 @dataclass(frozen=True)
 class Tree(Factorization):
     """Noisy sums of dyadic intervals; a prefix is put together from at most ``levels`` of them.
+
+    C is 0 or 1, so that the worst participants contribute 1 at every step of a pattern, as numbers
+    (see :meth:`sensitivity`), and the worst pattern is found by going through all of them, block by
+    block. Where that takes too long, as for 10^4 steps far apart, it is an upper bound.
 
     Attributes:
         steps: length T of the stream.
@@ -25,6 +36,7 @@ class Tree(Factorization):
             sum of the two halves, and every other prefix costs one level less.
     """
 
+    _draws_both: ClassVar[bool]
     release_root: bool = False
 
     @property
@@ -47,7 +59,36 @@ class Tree(Factorization):
         """How many nodes of each level get noise."""
 
     def _l2_sensitivity(self, count: int, gap: int) -> float:
-        return math.sqrt(self._fill(count, gap))
+        """Exact where the search is short, else the bound."""
+        if search_work(self.steps, count, gap) > _MOST_WORK:
+            return math.sqrt(self._fill(count, gap))
+        top = self.levels - 1
+        blocks = [top] * (self.steps >> top)
+        blocks += [level for level in reversed(range(top)) if self.steps >> level & 1]
+        return math.sqrt(heaviest(tuple(blocks), count, gap, self._draws_both))
+
+    def _cyclic_l2(self, count: int, gap: int) -> float:
+        """Exact: Σ n² is the sum over the steps of a pattern of the n of the nodes they are in."""
+        starts = np.arange(self.steps - (count - 1) * gap)[:, None]
+        if starts.size * count > _MOST_CYCLES:
+            return self._l2_sensitivity(count, gap)
+        totals = np.zeros(len(starts), dtype=np.int64)
+        top = self.levels - 1
+        for level, drawn in enumerate(self._drawn()):
+            node = (starts + gap * np.arange(count)) >> level
+            first = np.maximum(-((starts - (node << level)) // gap), 0)
+            beyond = np.minimum(-((starts - ((node + 1) << level)) // gap), count)
+            stride = 1 if self._draws_both or level == top else 2
+            noisy = (node % stride == 0) & (node // stride < drawn)
+            totals += (noisy * (beyond - first)).sum(axis=1)
+        return math.sqrt(int(totals.max()))
+
+    def work(self, participations: int, min_separation: int, norm: Norm) -> float:
+        """With that of the search for the worst pattern."""
+        searched = search_work(self.steps, *self._pattern(participations, min_separation))
+        searched *= norm is Norm.L2 and searched <= _MOST_WORK
+        cycles = 100.0 * min(self.steps * self._pattern(participations, min_separation)[0], 1e7)
+        return super().work(participations, min_separation, norm) + searched + cycles
 
     def _nodes(self, prefix: int) -> list[tuple[int, int]]:
         """The (level, number) of the nodes that make up a prefix, largest first."""
@@ -87,8 +128,7 @@ class BinaryTree(Tree):
     Prefix t is the sum of the disjoint dyadic intervals of its binary digits; nodes that no prefix
     needs are never drawn. B is then square and lower triangular with ones on the diagonal.
 
-    The L2 sensitivity is the root of the number of levels for one participation. For several it
-    is an upper bound: level by level, the participations fill as few nodes as they can.
+    The L2 sensitivity is the root of the number of levels for one participation.
 
     The stream keeps the noise of the nodes of the current prefix: at most ``levels`` arrays (two,
     for two steps without the root).
@@ -98,6 +138,7 @@ class BinaryTree(Tree):
     """
 
     kind: ClassVar[str] = "binary-tree"
+    _draws_both: ClassVar[bool] = False
 
     def _drawn(self) -> list[int]:
         """Those that appear in any prefix: the left children, and the top."""

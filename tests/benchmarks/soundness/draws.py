@@ -44,6 +44,7 @@ def facts(rng: random.Random, kind: str) -> tuple[dict[str, Any], float]:
     p = rng.choice([0.5, rng.uniform(0.01, 1.0), between(rng, 1e-12, 1.0), 1.0])
     factorization = matrix(rng)
     pattern = {"participations": rng.choice([1, 1, 2, 3]), "min_separation": rng.choice([1, 2, 5])}
+    pattern |= rng.choice([{}, {}, {"cyclic": True}])
     makers: dict[str, Callable[[], tuple[dict[str, Any], float]]] = {
         "gaussian": lambda: ({"sigma": noise(rng)}, shift),
         "individual-gaussian": lambda: ({"sigma": noise(rng), "steps": 5}, shift),
@@ -65,6 +66,7 @@ def facts(rng: random.Random, kind: str) -> tuple[dict[str, Any], float]:
             1.0,
         ),
         "concentrated-black-box": lambda: ({"rho": between(rng, 1e-6, 30.0)}, 1.0),
+        "shuffled": lambda: ({"p": max(p, 1e-3), "reports": rng.choice([1, 2, 5, 30, 200])}, 1.0),
         "continual-gaussian": lambda: (
             {"sigma": between(rng, 0.5, 30), "matrix": factorization, **pattern}
             | {"symmetric": rng.random() < 0.2},
@@ -89,12 +91,15 @@ def _box(rng: random.Random) -> dict[str, Any]:
 def matrix(rng: random.Random) -> tuple[str, dict[str, Any]]:
     """A short stream's factorisation, so that all patterns can be tried."""
     steps = rng.choice([1, 2, 3, 5, 8, 13, 16, 31])
-    kind = rng.choice(["binary-tree", "honaker-tree", "square-root-toeplitz", "buffered-toeplitz"])
+    kinds = ["binary-tree", "honaker-tree", "square-root-toeplitz", "buffered-toeplitz"]
+    kind = rng.choice([*kinds, "banded-toeplitz"])
     fields: dict[str, Any] = {"steps": steps}
     if kind.endswith("tree"):
         fields["release_root"] = rng.random() < 0.3
     if kind.startswith("buffered"):
         fields |= {"pole_rates": (1e-3, 0.1), "zero_rates": (1e-2,)}
+    if kind.startswith("banded"):
+        fields["bands"] = rng.choice([1, 2, 5])
     return kind, fields
 
 

@@ -35,7 +35,7 @@ def case(rng: random.Random) -> Case:
     """A case of a kind chosen at random."""
     kinds = {
         _plain: 24, _poisson: 26, _subset: 8, _mixed: 18, _parallel: 8, _users: 6, _stream: 8,
-        _moved: 2, _data: 6, _drawn: 14,
+        _moved: 2, _data: 6, _drawn: 14, _turns: 4, _shuffled: 4,
     }  # fmt: skip
     return rng.choices(list(kinds), list(kinds.values()))[0](rng)
 
@@ -132,7 +132,10 @@ def drawn(rng: random.Random) -> tuple[str, tuple[Any, ...]]:
         "replaced": ("replace-one", (q,)),
         "truncated": (rng.choice(["add-remove", "zero-out"]), (q, full, units)),
         "again": ("add-remove", (size, units, 2)),
-        "allocated": (rng.choice(["add-remove", "zero-out"]), (rng.choice([2, 10, 300]),)),
+        "allocated": (
+            rng.choice(["add-remove", "zero-out"]),
+            (rng.choice([2, 10, 300]), rng.choice([1, 1, 2])),
+        ),
         "taken": ("add-remove", (rng.randint(1, units), units)),
     }
     kind = rng.choice(list(kinds))
@@ -149,6 +152,22 @@ def _drawn(rng: random.Random) -> Case:
     if own[0] == "allocated":
         one = replace(one, count=own[1] * rng.choice([1, 1, 3, 50]))
     return Case(f"drawn: {own[0]}", related, (one,), rng.choice(_DELTAS))
+
+
+def _turns(rng: random.Random) -> Case:
+    """A banded stream, over groups that take turns."""
+    groups, turns = rng.choice([1, 2, 5]), rng.choice([1, 2, 8])
+    matrix = ("banded-toeplitz", {"steps": groups * turns, "bands": rng.randint(1, groups)})
+    facts = {"sigma": between(rng, 0.5, 30), "matrix": matrix, "participations": turns}
+    one = Use("continual-gaussian", facts | {"min_separation": groups}, 1.0, rng.choice([1, 1, 3]))
+    one = replace(one, drawn=("turns", rate(rng), groups))
+    return Case("drawn: turns", rng.choice(["add-remove", "zero-out"]), (one,), rng.choice(_DELTAS))
+
+
+def _shuffled(rng: random.Random) -> Case:
+    """Shuffled binary responses."""
+    one = use(rng, "shuffled", (1, 1, 2, 10))
+    return Case("shuffled", rng.choice(["replace-one", "zero-out"]), (one,), rng.choice(_DELTAS))
 
 
 def _moved(rng: random.Random) -> Case:

@@ -30,6 +30,7 @@ from dpaudit.accounting import at_radius, for_group
 from dpaudit.errors import InputError, UnsupportedError
 from dpaudit.mechanisms import (
     ApproximateBlackBox,
+    BandedToeplitz,
     BinaryTree,
     BufferedToeplitz,
     ConcentratedBlackBox,
@@ -40,12 +41,14 @@ from dpaudit.mechanisms import (
     HonakerTree,
     LaplaceVector,
     PureBlackBox,
+    Shuffled,
     SquareRootToeplitz,
     Staircase,
     TopK,
 )
 from dpaudit.plan import (
     Contribution,
+    CyclicPoissonSampling,
     Group,
     Membership,
     RandomAllocation,
@@ -74,12 +77,14 @@ _MECHANISMS: dict[str, type[Mechanism]] = {
     "staircase": Staircase,
     "continual-gaussian": ContinualGaussian,
     "continual-laplace": ContinualLaplace,
+    "shuffled": Shuffled,
 }
 _FACTORIZATIONS = {
     "binary-tree": BinaryTree,
     "honaker-tree": HonakerTree,
     "square-root-toeplitz": SquareRootToeplitz,
     "buffered-toeplitz": BufferedToeplitz,
+    "banded-toeplitz": BandedToeplitz,
 }
 
 
@@ -88,7 +93,8 @@ _SCHEMES: dict[str, Callable[..., Sampling]] = {
     "replaced": lambda use, rate: PoissonSampling(rate, contribution=use.shift / 2),
     "truncated": lambda _, *facts: TruncatedPoissonSampling(*facts),
     "again": lambda _, size, population, changes: WithReplacementSampling(size, population),
-    "allocated": lambda _, steps: RandomAllocation(steps),
+    "allocated": lambda _, steps, times=1: RandomAllocation(steps, times),
+    "turns": lambda _, rate, groups: CyclicPoissonSampling(rate, groups),
     "taken": lambda _, size, population: FixedSizeSampling(size, population),
 }
 
@@ -110,7 +116,8 @@ class Use:
         bound: of each unit's part, where the release is a sum of bounded parts.
         drawn: another scheme and its facts: ``rows`` (rate, rows), ``replaced`` (rate),
             ``truncated`` (rate, size, population), ``again`` (size, population, changes of a
-            replacement), ``allocated`` (steps), ``taken`` (size, population).
+            replacement), ``allocated`` (steps, times), ``taken`` (size, population), ``turns``
+            (rate, groups).
     """
 
     kind: str
@@ -157,6 +164,8 @@ def mechanism(use: Use) -> Mechanism:
     if "matrix" in facts:
         kind, own = facts.pop("matrix")
         facts["factorization"] = _FACTORIZATIONS[kind](**own)
+    if use.kind == "shuffled":
+        facts = {"local": RandomizedResponse(facts["p"]), "reports": facts["reports"]}
     return _MECHANISMS[use.kind](**facts)
 
 

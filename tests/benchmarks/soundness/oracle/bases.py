@@ -75,6 +75,23 @@ def _response(facts: Any, _: Any) -> dict[str, Any]:
     return made | {"curves": (curve, curve)}
 
 
+def _shuffled(facts: Any, _: Any) -> dict[str, Any] | None:
+    """Of one answer among equal ones: how many ones are reported. Others may cost more."""
+    from scipy.stats import binom
+
+    lie, reports = facts["p"] / 2, facts["reports"]
+    if facts["p"] == 1:
+        return _response({"p": 1}, None)
+    others = binom.pmf(np.arange(reports), reports - 1, lie)
+    zero, one = np.append(others, 0.0), np.append(0.0, others)
+    p, q = (1 - lie) * one + lie * zero, (1 - lie) * zero + lie * one
+    kept = (p > 1e-290) & (q > 1e-290)
+    law = FiniteLaw(np.log(p / q)[kept], p[kept], q[kept])
+    with mp.workdps(60):
+        top = mp.log((1 - closed.exact(lie)) / closed.exact(lie))
+    return {"lower": lambda _: law, "upper": None, "curves": None, "range": (top, top)}
+
+
 def _black_box(facts: Any, shifts: Any) -> dict[str, Any]:
     """Of a group of units the worst that is known is Laplace noise of so long a shift."""
     size = int(shifts[0])
@@ -179,6 +196,7 @@ BASES: dict[str, Callable[[Any, tuple[Fraction, Fraction]], dict[str, Any] | Non
     "gaussian": _gaussian,
     "individual-gaussian": _gaussian,
     "continual-gaussian": _gaussian,
+    "shuffled": _shuffled,
     "laplace": _laplace,
     "continual-laplace": _laplace,
     "discrete-laplace": discrete_laplace,

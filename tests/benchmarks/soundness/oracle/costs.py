@@ -109,6 +109,10 @@ def cost(use: Any, case: Any) -> Cost | None:
         summed = use.kind in SUMS + STREAMS
         scheme = "poisson" if case.relation == "add-remove" or summed else "apart"
         scheme = "subset" if use.subset is not None else scheme
+    turns = 1
+    if use.drawn is not None and use.drawn[0] == "turns":  # the columns have no row in common
+        turns = use.facts["participations"]
+        use = replace(use, facts={**use.facts, "participations": 1})
     shifts = _shifts(use, case)
     if shifts is None:
         return None
@@ -120,7 +124,7 @@ def cost(use: Any, case: Any) -> Cost | None:
             made["upper"] = None
         epochs = use.drawn[1] if use.drawn[0] == "allocated" else 1
         made["curves"] = None
-        return Cost(count=use.count // epochs, scheme="drawn", drawn=use.drawn, **made)
+        return Cost(count=use.count // epochs * turns, scheme="drawn", drawn=use.drawn, **made)
     return Cost(count=use.count, scheme=scheme, rate=1.0 if rate is None else rate, **made)
 
 

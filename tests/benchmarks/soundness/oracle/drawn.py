@@ -17,7 +17,7 @@ from scipy.stats import binom
 from tests.benchmarks.soundness.oracle.laws import Floats, GaussianLaw, Law, Tails
 from tests.benchmarks.soundness.oracle.sampled import AddedLaw, RemovedLaw
 
-EXACT = ("rows", "replaced", "again", "taken")
+EXACT = ("rows", "replaced", "again", "taken", "turns")
 """Those of which no neighbours cost more (of draws with replacement under add-remove)."""
 
 
@@ -73,10 +73,11 @@ def law(base: Law, drawn: tuple[Any, ...], way: int) -> Law:
         q, half = facts[0], base.mu / 2
         rest = ((0.0, 1 - q),) if q < 1 else ()
         return MixedLaw((*rest, (half, q)), (*rest, (-half, q)))
-    kinds = {"allocated": 1 / facts[0], "taken": facts[0] / facts[-1], "truncated": facts[0]}
-    rate, shift = kinds[kind], base.mu
+    rate, shift = facts[0], base.mu
+    if kind == "allocated":  # the first release of an epoch alone is seen
+        rate = facts[1] / facts[0]
     if kind == "taken":  # all others are as far from the unit as they can be
-        shift *= 2
+        rate, shift = facts[0] / facts[-1], 2 * shift
     if kind == "truncated":  # all others add nothing
         q, most, units = facts
         full = float(binom.sf(most - 1, units - 1, q))

@@ -22,8 +22,9 @@ def matrix(kind: str, fields: tuple[tuple[str, Any], ...]) -> Floats:
     steps = given["steps"]
     if kind in ("binary-tree", "honaker-tree"):
         return _tree(steps, given.get("release_root", False), used_only=kind == "binary-tree")
-    if kind == "square-root-toeplitz":
+    if kind in ("square-root-toeplitz", "banded-toeplitz"):
         column = np.array([math.comb(2 * k, k) / 4**k for k in range(steps)])
+        column[given.get("bands", steps) :] = 0.0
     else:
         column = _rational(given["pole_rates"], given.get("zero_rates", ()), steps)
     return np.array(
@@ -83,6 +84,12 @@ def _patterns(steps: int, count: int, gap: int) -> Iterator[tuple[int, ...]]:
     yield from further(())
 
 
+def _cycles(steps: int, count: int, gap: int) -> Iterator[tuple[int, ...]]:
+    """Every pattern of a fixed period, those that the end cuts off too."""
+    for start in range(steps):
+        yield tuple(range(start, min(steps, start + count * gap), gap))
+
+
 def factors(facts: Mapping[str, Any], norm: int, moves: bool) -> tuple[Fraction, Fraction] | None:
     """How far the nodes move, at least and at most, squared in L2; None for too many patterns.
 
@@ -95,7 +102,7 @@ def factors(facts: Mapping[str, Any], norm: int, moves: bool) -> tuple[Fraction,
     gap = min(facts.get("min_separation", 1), steps)
     count = min(facts.get("participations", 1), 1 + (steps - 1) // gap)
     columns = []
-    for pattern in _patterns(steps, count, gap):
+    for pattern in (_cycles if facts.get("cyclic") else _patterns)(steps, count, gap):
         columns.append(encoder[:, list(pattern)].sum(axis=1))
         if len(columns) > _PATTERNS:
             return None

@@ -116,3 +116,34 @@ def test_pure_losses_are_those_of_one_release() -> None:
 def test_epochs_are_whole() -> None:
     with pytest.raises(InputError, match="count is 5; with random allocation it must be a mult"):
         use(Gaussian(1.0), count=5, sampling=RandomAllocation(2))
+
+
+@pytest.mark.parametrize(("steps", "times"), [(12, 3), (13, 4), (10, 10), (10, 6)])
+def test_of_several_times_each_has_a_part_of_its_own(steps: int, times: int) -> None:
+    drawn = use(Gaussian(2.0), count=2 * steps, sampling=RandomAllocation(steps, times))
+    part = steps // times
+    once = use(Gaussian(2.0), count=2 * times * part, sampling=RandomAllocation(part))
+    assert epsilon(drawn) == epsilon(once)
+    assert epsilon(drawn) <= epsilon(use(Gaussian(2.0), count=2 * times))
+    assert compose(plan(drawn)).epsilon(1e-6).lower is None
+
+
+def test_of_several_times_it_is_above_what_is_simulated() -> None:
+    """All sets of 2 of 6 releases, of 4e5 draws; six standard deviations, a false alarm of 1e-9."""
+    rng, mu = np.random.default_rng(11), 1.0
+    gains = np.exp(mu * rng.standard_normal((400_000, 6)) - mu * mu / 2)
+    sums, squares = gains.sum(axis=1), (gains**2).sum(axis=1)
+    ratio = (sums**2 - squares) / 2 / math.comb(6, 2)
+    proved = compose(plan(use(Gaussian(1.0), count=6, sampling=RandomAllocation(6, 2))), "pld")
+    for e in EPSILONS:
+        for drawn in (np.maximum(ratio - math.exp(e), 0), np.maximum(1 - math.exp(e) * ratio, 0)):
+            error = 6 * drawn.std() / math.sqrt(drawn.size)
+            assert float(proved.delta(float(e)).upper) >= drawn.mean() - error
+    assert proved.delta(0.1).upper < 1.35 * np.maximum(ratio - math.exp(0.1), 0).mean()
+
+
+def test_times_are_at_most_the_steps() -> None:
+    with pytest.raises(InputError, match="times is 4; it must be at most the steps, 3"):
+        RandomAllocation(3, 4)
+    assert RandomAllocation(3, 1) == RandomAllocation(3)
+    assert RandomAllocation(3, 2).inclusion == 2 / 3

@@ -12,7 +12,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dpaudit.errors import InputError
-from dpaudit.mechanisms import BinaryTree, BufferedToeplitz, HonakerTree, Norm, SquareRootToeplitz
+from dpaudit.mechanisms import (
+    BandedToeplitz,
+    BinaryTree,
+    BufferedToeplitz,
+    HonakerTree,
+    Norm,
+    SquareRootToeplitz,
+)
 from dpaudit.mechanisms.continual import Factorization
 
 BUILDERS = {
@@ -21,6 +28,8 @@ BUILDERS = {
     "honaker": HonakerTree,
     "honaker-root": lambda steps: HonakerTree(steps, release_root=True),
     "square-root": SquareRootToeplitz,
+    "banded-1": lambda steps: BandedToeplitz(steps, 1),
+    "banded-4": lambda steps: BandedToeplitz(steps, 4),
     "buffered-1": lambda steps: BufferedToeplitz(steps, (0.4,)),
     "buffered-3": lambda steps: BufferedToeplitz(steps, (0.01, 0.2, 3.0), (0.05, 0.9)),
 }
@@ -118,11 +127,20 @@ def test_sensitivity_for_several_participations(factorization, count, gap):
     assert total <= factorization.sensitivity(count, gap, Norm.L1) <= total * (1 + 1e-12)
     truth = brute_force(encoder, count, gap, 2)
     bound = factorization.sensitivity(count, gap)
-    assert truth <= bound
-    if not isinstance(factorization, BinaryTree | HonakerTree) or count == 1:
-        assert bound <= truth * (1 + 1e-12)
-    else:
-        assert bound <= 1.25 * truth
+    assert truth <= bound <= truth * (1 + 1e-12)
+
+
+@pytest.mark.parametrize("factorization", SMALL)
+@pytest.mark.parametrize(("count", "gap"), [(1, 1), (2, 3), (3, 2), (2, 1), (3, 4), (9, 5)])
+def test_sensitivity_for_a_fixed_period(factorization, count, gap):
+    """Against every start, with the steps that still fit."""
+    encoder, steps = factorization.encoder(), factorization.steps
+    moved = [encoder[:, start::gap][:, :count].sum(axis=1) for start in range(steps)]
+    for order, norm in ((1, Norm.L1), (2, Norm.L2)):
+        truth = max(np.linalg.norm(one, order) for one in moved)
+        found = factorization.sensitivity(count, gap, norm, cyclic=True)
+        assert truth <= found <= truth * (1 + 1e-12)
+        assert found <= factorization.sensitivity(count, gap, norm) * (1 + 1e-12)
 
 
 @pytest.mark.parametrize("factorization", SMALL)
@@ -209,6 +227,16 @@ def test_record_round_trips_through_json(factorization):
 def test_bad_records_are_refused(record, message):
     with pytest.raises(InputError, match=message):
         Factorization.parse(record)
+
+
+@pytest.mark.parametrize("bands", [1, 2, 7, 64])
+def test_turns_beyond_the_bands_are_orthogonal(bands):
+    banded = BandedToeplitz(64, bands)
+    for gap in (bands, bands + 3):
+        column = np.linalg.norm(banded.encoder()[:, 0])
+        count = (64 - bands) // gap  # of those that are not cut off at the end
+        found = banded.sensitivity(max(count, 1), gap)
+        assert found == pytest.approx(math.sqrt(max(count, 1)) * column, rel=1e-12)
 
 
 def test_bad_arguments_are_refused():
