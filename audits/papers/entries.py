@@ -35,6 +35,11 @@ PAPERS = (
             "ldp-tgp-ucb": ("LDP-TGP-UCB, ε = 1", _LDP),
             "ldp-moma-gp-ucb": ("LDP-MoMA-GP-UCB, ε = 1", _LDP),
             "ldp-moma-gp-ucb-epsilon-0.5": ("LDP-MoMA-GP-UCB, ε = 0.5", _LDP),
+            "ldp-one-bit-gp": (
+                "One-bit responses and a lookahead, ε = 1",
+                "Not of the paper: at the same ε less noise, and a public range that need not be "
+                "symmetric.",
+            ),
         },
     ),
     Paper(
