@@ -86,6 +86,10 @@ class LocalAnswers(Checked, Subject):
         """
 
     @abstractmethod
+    def channel(self, ledger: Ledger, rng: np.random.Generator) -> Channel:
+        """What happens to a reward on its way to the learner, who sees what the ledger releases."""
+
+    @abstractmethod
     def _settings(self) -> dict[str, float]:
         """What a reader of the result must know of the configuration."""
 
@@ -252,10 +256,6 @@ class LocalAnswers(Checked, Subject):
         outcome = self.play(Users(problem, self.channel(ledger, rng), rng, self.plays), rng)
         notes = {"epsilon of one response": self.epsilon} | self._settings()
         return run_result(type(self).__name__, problem, outcome, notes)
-
-    @abstractmethod
-    def channel(self, ledger: Ledger, rng: np.random.Generator) -> Channel:
-        """What happens to a reward on its way to the learner, who sees what the ledger releases."""
 
     def release(self, ledger: Ledger, user: str, value: Any) -> float:
         """One release at the ledger's door."""

@@ -1,8 +1,8 @@
 """What one bit and a lookahead are worth: Figure 2 of Zhou & Tan 2021 with a learner beside it.
 
-``python -m private_bo.local.experiments.utility -o DIR`` writes ``ldp_utility.md``, ``.json`` and
-plots to DIR, and the table to the terminal: in every panel the paper's three algorithms under the
-documented scales of :data:`~private_bo.local.experiments.panels.TUNED`, and
+``python -m private_bo.local.experiments.utility -o DIR`` writes ``ldp_utility.md`` and ``.json`` to
+DIR, and the table to the terminal: in every panel the paper's three algorithms under the documented
+scales of :data:`~private_bo.local.experiments.panels.TUNED`, and
 :class:`~private_bo.local.LDPOneBitGP` (without privacy: :class:`~private_bo.local.LookaheadGP`)
 under its defaults. Nothing was tuned on the default seed.
 """
@@ -19,7 +19,6 @@ import numpy as np
 from dpaudit.ledger import Ledger
 from private_bo.experiments import (
     command,
-    drawing,
     in_parallel,
     mean_and_error,
     options,
@@ -120,14 +119,7 @@ def _run(given: Namespace) -> str:
         panel.letter: {name: [run.relative for run in runs] for name, runs in by_name.items()}
         for panel, by_name in shown.items()
     }
-    curves = {
-        f"({panel.letter}) {panel.title}": {
-            name: np.array([run.regret for run in runs]) for name, runs in by_name.items()
-        }
-        for panel, by_name in shown.items()
-    }
-    draw = lambda end: drawing(curves, end, rounds="response")  # noqa: E731
-    save(given.output, "ldp_utility", text, {"seed": given.seed, "relative": record}, draw)
+    save(given.output, "ldp_utility", text, {"seed": given.seed, "relative": record})
     return text
 
 
