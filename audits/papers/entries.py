@@ -111,7 +111,11 @@ PAPERS = (
                 "DP-FTS-DE, synthetic, q = 0.25, least z",
                 "The least noise for the loss that is published for z = 1.",
             ),
-            "dp-fts-de-landmines": ("DP-FTS-DE, landmines, q = 0.35, z = 1", _MOMENTS),
+            "dp-fts-de-landmines": (
+                "DP-FTS-DE, landmines, q = 0.35, z = 1",
+                f"{_MOMENTS} What agents gain from each other here is within its error, at any "
+                "noise: docs/local-utility.md says what was tried.",
+            ),
             "dp-fts-de-landmines-calibrated": (
                 "DP-FTS-DE, landmines, q = 0.35, least z",
                 "The least noise for the loss that is published for z = 1.",

@@ -41,4 +41,4 @@ def test_command_writes_table_and_record(tmp_path, monkeypatch, capsys) -> None:
     record = json.loads((tmp_path / "ldp_utility.json").read_text(encoding="utf-8"))["relative"]
     mean = 100 * np.mean(record["a"]["LDPOneBitGP"])
     assert f"| (a) synthetic, Matérn | LDPOneBitGP | 1 | {mean:.0f} ± " in printed
-    assert set(record) == {"a", "d"}
+    assert set(record) == {"a", "d", "g"}
