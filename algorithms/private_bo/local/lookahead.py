@@ -15,11 +15,11 @@ import math
 
 import numpy as np
 
-from private_bo.gp import FiniteDomain, Kernel
+from private_bo.gp import FiniteDomain, FinitePosterior, Kernel, Storage, TableKernel
 from private_bo.gp.types import Array
 from private_bo.local.users import Outcome, Users
 
-__all__ = ["Belief", "ask_ahead", "prior_covariance", "worth"]
+__all__ = ["ask_ahead", "prior_covariance", "worth"]
 
 _PATIENCE = 50
 """After t responses a choice is made anew every t/50 responses: they hardly change it sooner."""
@@ -39,29 +39,7 @@ def prior_covariance(domain: FiniteDomain, kernel: Kernel) -> Array:
     return np.asarray((1.0 + shape + np.eye(domain.size)) / 9.0)
 
 
-class Belief:
-    """The means of all points, jointly normal.
-
-    Attributes:
-        mean: (n,).
-        covariance: (n, n).
-        variance: of a response given the mean.
-    """
-
-    def __init__(self, covariance: Array, variance: float) -> None:
-        self.mean = np.zeros(len(covariance))
-        self.covariance = covariance
-        self.variance = variance
-
-    def update(self, index: int, response: float) -> None:
-        """Condition on one response about a point."""
-        column = self.covariance[:, index].copy()
-        total = column[index] + self.variance
-        self.mean += column * ((response - self.mean[index]) / total)
-        self.covariance -= np.outer(column, column / total)
-
-
-def worth(belief: Belief, left: int) -> Array:
+def worth(mean: Array, covariance: Array, variance: float, left: int) -> Array:
     """What all rounds that are left earn if some of them ask about a point: one value a point.
 
     After r responses about x, the means are mean + s Z with Z standard normal and
@@ -69,18 +47,20 @@ def worth(belief: Belief, left: int) -> Array:
     a sum over the 8 nodes of Gauss and Hermite. Of r = ⌈left/2⌉, ⌈left/4⌉, …, 1 the best counts.
 
     Args:
-        belief: of now.
+        mean: of every point, (n,).
+        covariance: of the means, (n, n).
+        variance: of a response given the mean.
         left: rounds, at least 1.
     """
-    own = np.maximum(belief.covariance.diagonal(), 0.0)
+    own = np.maximum(covariance.diagonal(), 0.0)
     earned = np.full(own.size, -np.inf)
     for halvings in range(1, left.bit_length() + 1):
         rounds = math.ceil(left / 2**halvings)
-        shifts = belief.covariance / np.sqrt(own + belief.variance / rounds)
+        shifts = covariance / np.sqrt(own + variance / rounds)
         best = np.zeros_like(own)
         for node, weight in zip(_NODES, _WEIGHTS, strict=True):
-            best += weight * (belief.mean[:, None] + node * shifts).max(axis=0)
-        np.maximum(earned, rounds * belief.mean + (left - rounds) * best, out=earned)
+            best += weight * (mean[:, None] + node * shifts).max(axis=0)
+        np.maximum(earned, rounds * mean + (left - rounds) * best, out=earned)
     return earned
 
 
@@ -93,11 +73,14 @@ def ask_ahead(users: Users, steps: int, variance: float) -> Outcome:
         variance: bound of the variance of a response.
     """
     problem = users.problem
-    belief = Belief(prior_covariance(problem.domain, problem.kernel), variance)
-    values, choice = np.zeros(problem.domain.size), 0
+    prior = TableKernel(prior_covariance(problem.domain, problem.kernel))
+    points = FiniteDomain.indices(problem.domain.size)
+    belief = FinitePosterior.of(points, prior, variance, Storage.COVARIANCE)
+    values, choice = np.zeros(points.size), 0
     for t in range(steps):
         if t == choice:
-            values, choice = worth(belief, steps - t), t + max(1, t // _PATIENCE)
+            values = worth(belief.mean, belief.covariance, variance, steps - t)
+            choice = t + max(1, t // _PATIENCE)
         x = users.choose(values)
         belief.update(x, users.ask(x))
     return users.outcome(belief.mean)

@@ -182,6 +182,6 @@ class LocallyPrivate(LocalAnswers):
         """
         return self.algorithm.play(users, self.constants, rng)
 
-    def channel(self, ledger: Ledger, rng: np.random.Generator) -> Channel:
+    def channel(self, ledger: Ledger, rng: np.random.Generator | None = None) -> Channel:
         """CTL(ε), Curator 1: the learner sees what the ledger releases."""
         return lambda user, reward: self.release(ledger, user, one_number(user, reward))

@@ -235,7 +235,7 @@ class TunedTraining(Checked, Subject):
                 "rows, training_rows and slice_size for each trial."
             )
         trials = _Trials(self, x, y, ledger)
-        users = Users(_problem(trials), self.search.channel(ledger, rng), rng)
+        users = Users(_problem(trials), self.search.channel(ledger), rng)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", UserWarning)  # of opacus: its generator and its hooks
             outcome = self.search.play(users, rng)
