@@ -129,10 +129,6 @@ class PrivateStudy:
         private: what is released.
         study: Optuna's own; do not tell it anything directly.
         ledger: of :meth:`PrivateTrials.plan`.
-
-    >>> study = PrivateStudy(PrivateTrials(trials=3))              # doctest: +SKIP
-    >>> study.optimize(lambda trial: {"x": trial.suggest_float("x", 0, 1)}, ask_a_user)
-    >>> study.certificate().save("certificate.json")
     """
 
     def __init__(
@@ -225,8 +221,10 @@ class PrivateStudy:
             delta: δ of the guarantee; that of the trials where not given.
 
         Raises:
-            InputError: if the ledger's noise can be repeated.
+            InputError: if the ledger's noise can be repeated, or its plan has more than the trials.
         """
+        if self.ledger.plan != self.private.plan():
+            raise InputError("ledger has another plan than the trials; certify that plan instead.")
         if self.ledger.seeded:
             raise InputError("ledger is seeded, so that its noise can be repeated; leave it out.")
         self.ledger.close()

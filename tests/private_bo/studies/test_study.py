@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -12,7 +13,7 @@ from dpaudit import Certificate, Ledger, guarantee
 from dpaudit.certificate.verification import verify
 from dpaudit.cli.main import main
 from dpaudit.errors import InputError, PlanMismatchError, UnsupportedError
-from dpaudit.plan import ReplaceOne, TrustModel
+from dpaudit.plan import Plan, ReplaceOne, TrustModel
 from private_bo.studies import PrivateStudy, PrivateTrials
 
 optuna = pytest.importorskip("optuna")
@@ -172,6 +173,16 @@ def test_the_certificate_verifies_and_the_study_has_it(tmp_path, capsys) -> None
 def test_noise_that_can_be_repeated_is_not_certified() -> None:
     with pytest.raises(InputError, match="ledger is seeded"):
         seeded(central()).certificate()
+
+
+def test_a_plan_with_more_than_the_trials_is_not_certified_as_theirs() -> None:
+    private = central()
+    (each,) = private.plan().invocations
+    more = Plan.of(each, replace(each, at="training"))
+    study = PrivateStudy(private, ledger=Ledger(more))
+    study.tell(study.study.ask(), np.zeros(10))
+    with pytest.raises(InputError, match="another plan than the trials"):
+        study.certificate()
 
 
 def test_without_optuna_it_is_one_sentence(monkeypatch) -> None:
