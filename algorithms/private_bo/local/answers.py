@@ -43,6 +43,8 @@ class LocalAnswers(Checked, Subject):
         answers_per_user: int
         bounds_are_public: bool
 
+    source: ClassVar[str] = ""
+    """Where the claim is made."""
     bounds: ClassVar[tuple[str, str]]
     """What a finding calls the public bounds, at the head of a sentence and within one."""
 
@@ -70,11 +72,6 @@ class LocalAnswers(Checked, Subject):
     @abstractmethod
     def sensitivity(self) -> float:
         """How far one reward may move what the randomiser is given."""
-
-    @property
-    @abstractmethod
-    def source(self) -> str:
-        """Where the claim is made."""
 
     @abstractmethod
     def play(self, users: Users, rng: np.random.Generator) -> Outcome:

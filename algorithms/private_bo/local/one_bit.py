@@ -63,6 +63,7 @@ class LDPOneBitGP(LocalAnswers):
         InputError: if a field is out of its range.
     """
 
+    source: ClassVar[str] = "Duchi, Jordan & Wainwright 2018, Section 4.2.1"
     bounds: ClassVar[tuple[str, str]] = ("The ends of the range", "lower and upper")
 
     epsilon: Positive = 1.0
@@ -101,11 +102,6 @@ class LDPOneBitGP(LocalAnswers):
     def sensitivity(self) -> float:
         """1: any reward may round to either bit."""
         return 1.0
-
-    @property
-    def source(self) -> str:
-        """The claim of the one-bit mechanism."""
-        return "Duchi, Jordan & Wainwright 2018, Section 4.2.1"
 
     @property
     def scale(self) -> float:

@@ -53,7 +53,6 @@ class LocallyPrivate(LocalAnswers):
         "The reward bound B and the noise bound R",
         "B and R",
     )
-    paper_place: ClassVar[str] = ""
     algorithm: ClassVar[Algorithm[Any]]
 
     epsilon: Positive = 1.0
@@ -91,11 +90,6 @@ class LocallyPrivate(LocalAnswers):
     def sensitivity(self) -> float:
         """2(B + R)."""
         return 2.0 * self.clip_bound
-
-    @property
-    def source(self) -> str:
-        """The paper's own claim."""
-        return f"Zhou & Tan 2021, Lemma 1 and {self.paper_place}"
 
     @property
     def mechanism(self) -> Laplace:
