@@ -35,6 +35,7 @@ LIBRARIES = {
     "opacus": ("opacus", "torch"),
     "cluster": ("distributed", "dask"),
     "federated": ("flwr",),
+    "optuna": ("optuna",),
 }
 """The modules that each extra of dpaudit installs, and without an extra those of the core."""
 
@@ -97,12 +98,9 @@ def lacking(error: ModuleNotFoundError, what: str = "this") -> UnsupportedError 
 
 def _missing(what: str, module: str, extra: str) -> UnsupportedError:
     name = module.partition(".")[0]
-    shown = _NAMES.get(name, name.replace("_", "-") if _is_own(name) else name)
+    own = any(name in modules for modules in LIBRARIES.values())
+    shown = _NAMES.get(name, name.replace("_", "-") if own else name)
     wanted = f"'dpaudit[{extra}]'" if extra else "dpaudit"
     return UnsupportedError(
         f"{what} needs {shown}, which is not installed; install it with pip install {wanted}."
     )
-
-
-def _is_own(name: str) -> bool:
-    return any(name in modules for modules in LIBRARIES.values())

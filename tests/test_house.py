@@ -50,8 +50,8 @@ TESTED_BY = {
     "private_bo/gp/features/test_fourier.py": "private_bo/gp/features/fourier_error",
     "private_bo/gp/test_posterior.py": "private_bo/gp/types",
     "private_bo/local/test_subject.py": (
-        "private_bo/local/algorithm private_bo/local/results private_bo/problems/another "
-        "private_bo/problems/sources"
+        "private_bo/local/algorithm private_bo/local/answers private_bo/local/results "
+        "private_bo/problems/another private_bo/problems/sources"
     ),
     "private_bo/outsourced/test_subject.py": "private_bo/outsourced/pairs",
     "private_bo/outsourced/experiments/test_tables.py": (

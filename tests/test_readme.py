@@ -135,3 +135,20 @@ def test_the_page_on_individual_budgets_does_what_it_says(tmp_path, monkeypatch,
     stated = [guarantee(plan, 1e-5).epsilon for plan in (Plan.of(hourly), visits.plan())]
     assert "ε = {:.2f} at δ = 1e-5, and not {:.2f}".format(*stated) in page.replace("\n", " ")
     sys.modules.pop("visits", None)
+
+
+def test_the_page_on_optuna_does_what_it_says(tmp_path, monkeypatch, capsys):
+    pytest.importorskip("optuna")
+    page = (README.parent / "docs" / "optuna.md").read_text("utf-8")
+    monkeypatch.chdir(tmp_path)
+    names: dict[str, object] = {}
+    for language, code in re.findall(r"```(python|sh)\n(.*?)```", page, re.DOTALL):
+        if language == "python":
+            exec(code, names)
+            continue
+        for line in code.splitlines():
+            with pytest.raises(SystemExit) as left:
+                main(shlex.split(line)[1:])
+            assert left.value.code == 0, capsys.readouterr()
+    assert str(names["best"].verdict) == "certified"
+    assert names["best"].guarantee.epsilon <= 1.0

@@ -11,6 +11,8 @@ from .local import LDPATAGPUCB as LDPATAGPUCB
 from .local import LDPTGPUCB as LDPTGPUCB
 from .local import TGPUCB as TGPUCB
 from .local import LDPMoMAGPUCB as LDPMoMAGPUCB
+from .local import LDPOneBitGP as LDPOneBitGP
+from .local import LookaheadGP as LookaheadGP
 from .local import MoMAGPUCB as MoMAGPUCB
 from .outsourced import CertifiedCurator as CertifiedCurator
 from .outsourced import Curator as Curator

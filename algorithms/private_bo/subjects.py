@@ -5,7 +5,7 @@ from __future__ import annotations
 from dpaudit import Subject
 from private_bo.federated import DPFTS, DPFTSDE
 from private_bo.joint import JointGPUCB, LocalJointGPUCB
-from private_bo.local import LDPATAGPUCB, LDPTGPUCB, LDPMoMAGPUCB
+from private_bo.local import LDPATAGPUCB, LDPTGPUCB, LDPMoMAGPUCB, LDPOneBitGP
 from private_bo.outsourced import CertifiedCurator, Curator
 
 __all__ = ["SUBJECTS"]
@@ -16,6 +16,7 @@ SUBJECTS: tuple[type[Subject], ...] = (
     JointGPUCB,
     LDPATAGPUCB,
     LDPMoMAGPUCB,
+    LDPOneBitGP,
     LDPTGPUCB,
     LocalJointGPUCB,
     CertifiedCurator,

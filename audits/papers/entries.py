@@ -35,6 +35,11 @@ PAPERS = (
             "ldp-tgp-ucb": ("LDP-TGP-UCB, ε = 1", _LDP),
             "ldp-moma-gp-ucb": ("LDP-MoMA-GP-UCB, ε = 1", _LDP),
             "ldp-moma-gp-ucb-epsilon-0.5": ("LDP-MoMA-GP-UCB, ε = 0.5", _LDP),
+            "ldp-one-bit-gp": (
+                "One-bit responses and a lookahead, ε = 1",
+                "Not of the paper: at the same ε less noise, and a public range that need not be "
+                "symmetric.",
+            ),
         },
     ),
     Paper(
@@ -106,7 +111,11 @@ PAPERS = (
                 "DP-FTS-DE, synthetic, q = 0.25, least z",
                 "The least noise for the loss that is published for z = 1.",
             ),
-            "dp-fts-de-landmines": ("DP-FTS-DE, landmines, q = 0.35, z = 1", _MOMENTS),
+            "dp-fts-de-landmines": (
+                "DP-FTS-DE, landmines, q = 0.35, z = 1",
+                f"{_MOMENTS} What agents gain from each other here is within its error, at any "
+                "noise: docs/local-utility.md says what was tried.",
+            ),
             "dp-fts-de-landmines-calibrated": (
                 "DP-FTS-DE, landmines, q = 0.35, least z",
                 "The least noise for the loss that is published for z = 1.",

@@ -11,12 +11,12 @@ import private_bo
 from dpaudit.auditing.rehearsal import model
 from private_bo.federated import DPFTSDE
 from private_bo.joint import JointGPUCB, LocalJointGPUCB, Noise
-from private_bo.local import LDPATAGPUCB, LDPTGPUCB, LDPMoMAGPUCB
+from private_bo.local import LDPATAGPUCB, LDPTGPUCB, LDPMoMAGPUCB, LDPOneBitGP
 from private_bo.outsourced import CertifiedCurator, Curator
 
 
 def test_public_names() -> None:
-    assert {LDPATAGPUCB, LDPMoMAGPUCB, LDPTGPUCB} < set(private_bo.SUBJECTS)
+    assert {LDPATAGPUCB, LDPMoMAGPUCB, LDPOneBitGP, LDPTGPUCB} < set(private_bo.SUBJECTS)
     assert len({subject.__name__ for subject in private_bo.SUBJECTS}) == len(private_bo.SUBJECTS)
     assert {"SUBJECTS", "GPUCB", "MoMAGPUCB"} <= set(private_bo.__all__) == set(dir(private_bo))
     for name in private_bo.__all__:
@@ -32,6 +32,7 @@ def test_public_names() -> None:
     ("subject", "runs"),
     [
         (LDPTGPUCB(steps=8), 100),
+        (LDPOneBitGP(steps=8), 100),
         (CertifiedCurator(queries=10, output_epsilon=1.0), 40),
         (Curator(queries=10), 40),
         (JointGPUCB(steps=8), 40),

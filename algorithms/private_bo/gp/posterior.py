@@ -103,6 +103,11 @@ class FinitePosterior(ABC):
         return read_only(self._variance.view())
 
     @property
+    @abstractmethod
+    def covariance(self) -> Array:
+        """Posterior covariance, (n, n): read-only, and later updates may change it."""
+
+    @property
     def noise_variance(self) -> float:
         """The likelihood's variance λ."""
         return self._noise_variance
@@ -161,6 +166,11 @@ class _CovariancePosterior(FinitePosterior):
         # BLAS updates in place only what is in Fortran order.
         self._covariance = np.array(prior, dtype=np.float64, order="F")
 
+    @property
+    def covariance(self) -> Array:
+        """A view of what is kept."""
+        return read_only(self._covariance.view())
+
     def _condition(self, index: int, deviation: float) -> None:
         covariance = self._covariance
         np.divide(covariance[:, index], deviation, out=self._row)
@@ -176,6 +186,12 @@ class _RowPosterior(FinitePosterior):
         self._domain = domain
         self._kernel = kernel
         self._rows = np.empty((_FIRST_CAPACITY, domain.size))
+
+    @property
+    def covariance(self) -> Array:
+        """K - WᵀW, computed at each call."""
+        rows = self._rows[: self._observations]
+        return read_only(self._domain.kernel_matrix(self._kernel) - rows.T @ rows)
 
     def _condition(self, index: int, deviation: float) -> None:
         played = self._observations

@@ -22,14 +22,15 @@ from dpaudit.project import RunResult
 from private_bo.local.algorithm import Algorithm, Epochs, bandit_problem
 from private_bo.local.ata import adaptively_truncated_gp_ucb
 from private_bo.local.heavy_tails import FeatureTruncation, RewardTruncation, SubGaussian
+from private_bo.local.lookahead import ask_ahead
 from private_bo.local.moma import median_of_means_gp_ucb
 from private_bo.local.results import run_result
-from private_bo.local.schedules import Constants, MedianOfMeans, MomentOrder
+from private_bo.local.schedules import Constants, MedianOfMeans, MomentOrder, Schedule
 from private_bo.local.tgp import truncated_gp_ucb
-from private_bo.local.users import Users, in_the_clear
+from private_bo.local.users import Outcome, Users, in_the_clear
 from private_bo.problems import BanditProblem
 
-__all__ = ["ATAGPUCB", "GPUCB", "TGPUCB", "MoMAGPUCB"]
+__all__ = ["ATAGPUCB", "GPUCB", "TGPUCB", "LookaheadGP", "MoMAGPUCB"]
 
 
 @dataclass(frozen=True)
@@ -98,6 +99,27 @@ class GPUCB(Baseline):
     """
 
     algorithm: ClassVar[Algorithm[Any]] = Algorithm(truncated_gp_ucb, SubGaussian)
+
+
+def _ask_ahead(users: Users, schedule: Schedule, rng: np.random.Generator) -> Outcome:
+    """The learner of the one-bit responses, on rewards whose means lie in ±B."""
+    public = schedule.constants
+    channel = users.channel
+    users.channel = lambda user, reward: channel(user, reward) / public.B
+    outcome = ask_ahead(users, public.horizon, public.c / public.B**2)
+    return Outcome(outcome.choices, public.B * outcome.mean)
+
+
+@dataclass(frozen=True)
+class LookaheadGP(Baseline):
+    """The Bayesian lookahead of :mod:`~private_bo.local.lookahead`, without truncation or widths.
+
+    Of the fields only ``steps`` has a use. It is no algorithm of the paper: in Figure 2 it stands
+    for what is lost where one width multiplier must serve panels whose noise differs from their
+    means by factors from 0.1 to 1.7 (√c/B), as MoMA-GP-UCB's does in panel d.
+    """
+
+    algorithm: ClassVar[Algorithm[Any]] = Algorithm(_ask_ahead, Schedule)
 
 
 @dataclass(frozen=True)

@@ -44,7 +44,7 @@ class LDPATAGPUCB(LocallyPrivate):
     Fields as in the base class; the parameters are those of Theorem 2.
     """
 
-    paper_place: ClassVar[str] = "Algorithm 1"
+    source: ClassVar[str] = "Zhou & Tan 2021, Lemma 1 and Algorithm 1"
     algorithm: ClassVar[Algorithm[Any]] = Algorithm(
         adaptively_truncated_gp_ucb, LaplaceFeatureTruncation
     )
@@ -58,7 +58,7 @@ class LDPTGPUCB(LocallyPrivate):
     parameters are those of Theorem 3.
     """
 
-    paper_place: ClassVar[str] = "Algorithm 2"
+    source: ClassVar[str] = "Zhou & Tan 2021, Lemma 1 and Algorithm 2"
     algorithm: ClassVar[Algorithm[Any]] = Algorithm(truncated_gp_ucb, LaplaceTruncation)
 
 
@@ -75,7 +75,7 @@ class LDPMoMAGPUCB(Epochs, LocallyPrivate):
         moment: α in (0, 1], the order 1 + α of the noise moment that the widths rest on.
     """
 
-    paper_place: ClassVar[str] = "Algorithm 3"
+    source: ClassVar[str] = "Zhou & Tan 2021, Lemma 1 and Algorithm 3"
     algorithm: ClassVar[Algorithm[Any]] = Algorithm(median_of_means_gp_ucb, MedianOfMeans)
 
     plays_per_epoch: Count | None = None

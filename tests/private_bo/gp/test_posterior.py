@@ -75,6 +75,18 @@ def test_every_step_is_the_textbook_posterior(
 
 
 @pytest.mark.parametrize("storage", STORAGES)
+def test_the_covariance_is_that_of_all_observations_at_once(storage: Storage) -> None:
+    domain, chosen = FiniteDomain.grid(9), [0, 3, 3, 8, 1]
+    prior = domain.kernel_matrix(Matern(0.2, 2.5))
+    posterior = FinitePosterior.of(domain, Matern(0.2, 2.5), 0.3, storage)
+    np.testing.assert_allclose(posterior.covariance, prior)
+    for index in chosen:
+        posterior.update(index, 1.0)
+    solved = np.linalg.solve(prior[np.ix_(chosen, chosen)] + 0.3 * np.eye(5), prior[chosen])
+    np.testing.assert_allclose(posterior.covariance, prior - prior[:, chosen] @ solved, atol=1e-12)
+
+
+@pytest.mark.parametrize("storage", STORAGES)
 def test_agrees_with_scikit_learn(storage: Storage) -> None:
     from sklearn.gaussian_process import GaussianProcessRegressor
     from sklearn.gaussian_process.kernels import Matern as SklearnMatern
@@ -148,7 +160,7 @@ def test_a_copy_is_independent(storage: Storage) -> None:
 
 def test_views_are_read_only() -> None:
     posterior = FinitePosterior.of(LINE, SquaredExponential(0.2), 1.0)
-    for view in (posterior.mean, posterior.variance):
+    for view in (posterior.mean, posterior.variance, posterior.covariance):
         with pytest.raises(ValueError, match="read-only"):
             view[0] = 1.0
 

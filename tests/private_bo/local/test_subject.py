@@ -185,13 +185,29 @@ def test_bad_fields_are_one_sentence(kind: type, name: str, value: object) -> No
 
 
 def test_findings_follow_the_configuration() -> None:
-    assert LDPMoMAGPUCB().findings() == ()
-    (finding,) = LDPTGPUCB(bounds_are_public=False).findings()
-    assert (finding.rule, str(finding.severity)) == ("data-dependent-bound", "warning")
-    (note,) = LDPMoMAGPUCB(plays_per_epoch=10, width_multiplier=0.5).findings()
+    learns = {"plays_per_epoch": 10, "width_multiplier": 0.05}
+    (note,) = LDPMoMAGPUCB(**learns).findings()
     assert note.rule == "off-theorem"
     assert "k is 10, not 279" in note.message
-    assert "0.5 times" in note.message
+    assert "0.05 times" in note.message
+    warning, _ = LDPTGPUCB(bounds_are_public=False, width_multiplier=0.01).findings()
+    assert (warning.rule, str(warning.severity)) == ("data-dependent-bound", "warning")
+    assert "bound B and the noise bound R are statistics" in warning.message
+
+
+@pytest.mark.parametrize("kind", ALGORITHMS)
+def test_settings_that_cannot_learn_are_a_finding(kind: type) -> None:
+    (note,) = kind().findings()
+    assert (note.rule, str(note.severity)) == ("cannot-learn", "note")
+    rounds = 3 if kind is LDPMoMAGPUCB else 1000
+    assert f"after {rounds} rounds" in note.message
+    assert "single epoch" not in note.message
+
+
+def test_one_epoch_cannot_learn_however_narrow() -> None:
+    subject = LDPMoMAGPUCB(steps=19, plays_per_epoch=10, width_multiplier=1e-3)
+    (note,) = (each for each in subject.findings() if each.rule == "cannot-learn")
+    assert "asked about one point, in a single epoch. Privacy" in note.message
 
 
 @pytest.mark.parametrize("answers", [1, 2])

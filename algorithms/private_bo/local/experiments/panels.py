@@ -10,6 +10,7 @@ import numpy as np
 
 from dpaudit.errors import InputError
 from dpaudit.ledger import Ledger
+from dpaudit.project import RunResult
 from private_bo.gp import SquaredExponential
 from private_bo.gp.types import Array
 from private_bo.local import ATAGPUCB, LDPATAGPUCB, LDPTGPUCB, TGPUCB, LDPMoMAGPUCB, MoMAGPUCB
@@ -26,6 +27,8 @@ __all__ = [
     "Trial",
     "missing_data",
     "run_trial",
+    "seeds",
+    "trial_of",
 ]
 
 
@@ -156,11 +159,8 @@ def run_trial(
         steps: T.
         seed: of the trial; it is read, not spawned from.
     """
-    problem_seed, run_seed, noise_seed = (
-        np.random.SeedSequence(seed.entropy, spawn_key=(*seed.spawn_key, part)) for part in range(3)
-    )
-    problem = panel.problem(np.random.default_rng(problem_seed))
-    rng = np.random.default_rng(run_seed)
+    problem_rng, rng, noise = seeds(seed)
+    problem = panel.problem(problem_rng)
     fields: dict[str, Any] = {"steps": steps, "width_multiplier": setting.width_multiplier}
     if algorithm is Algorithm.MOMA:
         fields["plays_per_epoch"] = setting.plays_per_epoch
@@ -174,8 +174,21 @@ def run_trial(
             bounds_are_public=problem.bounds_are_public,
             **fields,
         )
-        with Ledger(subject.plan(), rng=np.random.default_rng(noise_seed)) as ledger:
+        with Ledger(subject.plan(), rng=noise) as ledger:
             result = subject.run(problem, ledger, rng)
+    return trial_of(problem, result)
+
+
+def seeds(seed: np.random.SeedSequence) -> tuple[np.random.Generator, ...]:
+    """Of the problem, of the run and of the noise, which all algorithms of a trial share."""
+    keys = ((*seed.spawn_key, part) for part in range(3))
+    return tuple(
+        np.random.default_rng(np.random.SeedSequence(seed.entropy, spawn_key=key)) for key in keys
+    )
+
+
+def trial_of(problem: BanditProblem, result: RunResult) -> Trial:
+    """What a run on the problem cost."""
     return Trial(
         regret=np.array(result.for_owner.series["cumulative regret"]),
         uniform=float(problem.f[problem.best] - problem.f.mean()),

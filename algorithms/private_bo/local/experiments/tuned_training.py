@@ -12,7 +12,9 @@ validation row, for good.
   rows, so all that the search does with them is post-processing, including the choice of a model.
 * A *validation row* is in one slice, which scores one trial. The slice's accuracy is the reward of
   LDP-TGP-UCB (Zhou and Tan 2021, Algorithm 2), whose Laplace noise covers it; of m rows, one moves
-  it by at most 1/m. What is trained afterwards depends on noisy rewards only.
+  it by at most 1/m. What is trained afterwards depends on noisy rewards only. With ``--all-rows``
+  every trial is scored on all n = Tm validation rows, whose T costs add up (joint privacy): each
+  moves an accuracy by 1/n, so that the same noise has the same ε, and the accuracy less error.
 
 Given all earlier releases, a step on one kind of rows has the same law for neighbours that differ
 in a row of the other kind. So the two parts compose in parallel, adaptively too: a row pays for its
@@ -85,6 +87,7 @@ class TunedTraining(Checked, Subject):
         score_epsilon: ε of one validation row.
         training_rows: how many rows train; public under zero-out.
         hidden: width of the model.
+        all_rows: whether all validation rows score every trial.
 
     Raises:
         InputError: if a field is out of range.
@@ -101,6 +104,7 @@ class TunedTraining(Checked, Subject):
     score_epsilon: Positive = 0.25
     training_rows: Count = 1200
     hidden: Count = 16
+    all_rows: bool = False
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -133,14 +137,15 @@ class TunedTraining(Checked, Subject):
         return self.search.mechanism
 
     def plan(self) -> Plan:
-        """Both parts: T releases of slices that share no row, and T trainings of the same rows."""
+        """Both parts: T scores, of slices that share no row or of all, and T trainings."""
+        count = self.trials if self.all_rows else 1
         scores = Invocation(
             self.mechanism,
-            1 / self.slice_size,
+            1 / (count * self.slice_size),
             PrivacyUnit("row"),
             ZeroOut(),
-            TrustModel.CENTRAL,
-            count=1,
+            TrustModel.JOINT if self.all_rows else TrustModel.CENTRAL,
+            count=count,
             total=self.trials,
             group=Group(VALIDATION),
             at="reward",
@@ -262,10 +267,14 @@ class _Trials(RewardSource):
         """The score of a fresh slice, for the search to add noise to."""
         subject, trial = self.subject, len(self.rates) + 1
         model = self._trained(RATES[index], trial, rng)
-        begin = subject.training_rows + (trial - 1) * subject.slice_size
-        rows = slice(begin, begin + subject.slice_size)
+        begin, size, who = subject.training_rows, subject.slice_size, "all validation rows"
+        if subject.all_rows:
+            size *= subject.trials
+        else:
+            begin, who = begin + (trial - 1) * size, f"slice {trial}"
+        rows = slice(begin, begin + size)
         self.rates.append(RATES[index])
-        return Response(f"slice {trial}", _accuracy(model, self.x[rows], self.y[rows]) - 0.5)
+        return Response(who, _accuracy(model, self.x[rows], self.y[rows]) - 0.5)
 
     def _trained(self, rate: float, trial: int, rng: np.random.Generator) -> Any:
         """One model by DP-SGD with opacus, each noisy step in the ledger."""
@@ -401,9 +410,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--epochs", type=int, default=TunedTraining.epochs)
     parser.add_argument("--delta", type=float, default=1e-5)
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--all-rows", action="store_true", help="all of them score every trial")
     given = parser.parse_args(arguments)
     try:
-        subject = TunedTraining(trials=given.trials, epochs=given.epochs)
+        subject = TunedTraining(trials=given.trials, epochs=given.epochs, all_rows=given.all_rows)
         given.output.mkdir(parents=True, exist_ok=True)
         journal = given.output / "ledger.jsonl"
         certificate = tune(subject, journal, delta=given.delta, seed=given.seed)

@@ -128,3 +128,20 @@ def test_a_rehearsal_finds_an_accuracy_that_is_published():
             return replace(result, summary={"classes": int(np.sum(data[1]))})
 
     assert rules(Mistaken(**configuration(SMALL))) == {"result-not-from-releases"}
+
+
+def test_all_rows_may_score_every_trial_at_the_same_cost(monkeypatch):
+    """T scores of Tm rows, each moved by 1/Tm, under the same noise: pure ε is as of one slice."""
+    joint = replace(SMALL, all_rows=True)
+    scores = next(each for each in joint.plan().invocations if each.at == "reward")
+    assert (scores.count, scores.sensitivity) == (3, pytest.approx(1 / 60))
+    assert joint.mechanism == SMALL.mechanism
+    assert guarantee(Plan.of(replace(scores, group=None)), 0.0).epsilon == pytest.approx(0.25)
+    seen, accuracy = [], tuned_training._accuracy
+    monkeypatch.setattr(
+        tuned_training,
+        "_accuracy",
+        lambda model, x, y: seen.append(len(y)) or accuracy(model, x, y),
+    )
+    assert rules(joint) == set()
+    assert set(seen) == {60}

@@ -1,0 +1,244 @@
+"""An Optuna study whose objective values are private."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from dpaudit import validate
+from dpaudit.certificate import Certificate, Claim, SubjectRecord, certify
+from dpaudit.errors import InputError
+from dpaudit.extras import needed
+from dpaudit.fields import Checked, Count, Interval, Name, Positive, Probability
+from dpaudit.ledger import Ledger
+from dpaudit.mechanisms import Gaussian, Laplace
+from dpaudit.plan import Invocation, Plan, PrivacyUnit, ReplaceOne, TrustModel
+from dpaudit.project import RunResult
+
+__all__ = ["PrivateStudy", "PrivateTrials"]
+
+_AT = "objective"
+_ATTRIBUTE = "dpaudit certificate"
+
+
+@dataclass(frozen=True)
+class PrivateTrials(Checked):
+    """What a study releases: one noisy mean a trial, of values in a public range.
+
+    Each of ``units`` people (or rows) has a value in every trial, clipped to the range; replacing
+    one of them moves the mean by a ``units``-th of the range at most. With δ = 0 the noise is
+    Laplace's, of which each trial costs its share of ε; else it is Gaussian, the least for (ε, δ)
+    over all trials. Locally each trial has one value of somebody new, who alone pays for it.
+
+    Attributes:
+        epsilon: ε of one unit, over all trials.
+        delta: its δ.
+        trials: how many at most.
+        bounds: the public range (lower, upper) of one unit's value.
+        units: how many, a public number.
+        unit: what one is, such as user or row.
+        trust: ``local`` for one value of somebody new in each trial; ``central`` or ``joint`` where
+            whoever evaluates a trial sees all values.
+
+    Raises:
+        InputError: if a field is out of its range, or several units are local.
+    """
+
+    epsilon: Positive = 1.0
+    delta: Probability = 0.0
+    trials: Count = 20
+    bounds: Interval = (0.0, 1.0)
+    units: Count = 1
+    unit: Name = "user"
+    trust: TrustModel = TrustModel.LOCAL
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.trust is TrustModel.LOCAL and self.units > 1:
+            raise InputError(
+                f"units is {self.units}; a local trial has one value, so it must be 1, or trust "
+                "central or joint."
+            )
+
+    @property
+    def count(self) -> int:
+        """In how many trials a unit has a value."""
+        return 1 if self.trust is TrustModel.LOCAL else self.trials
+
+    @property
+    def sensitivity(self) -> float:
+        """How far one unit moves a mean; with 2^-30 more for the rounding of the mean."""
+        width = math.nextafter(self.bounds[1] - self.bounds[0], math.inf)
+        return width if self.units == 1 else width / self.units * (1.0 + 2.0**-30)
+
+    @cached_property
+    def mechanism(self) -> Laplace | Gaussian:
+        """The noise of one trial."""
+        slack = 1.0 + (self.count > 1) * 2.0**-40  # of rounding, in a sum or a root
+        if self.delta == 0.0:
+            share = self.epsilon / self.count / slack
+            return Laplace.calibrated(epsilon=share, sensitivity=self.sensitivity)
+        whole = self.sensitivity * math.sqrt(self.count) * slack
+        return Gaussian.calibrated(epsilon=self.epsilon, delta=self.delta, sensitivity=whole)
+
+    def plan(self) -> Plan:
+        """One invocation, as often as there are trials."""
+        about = (PrivacyUnit(self.unit), ReplaceOne(), self.trust)
+        total = self.trials if self.count == 1 else None
+        each = Invocation(
+            self.mechanism, self.sensitivity, *about, count=self.count, total=total, at=_AT
+        )
+        return Plan.of(each)
+
+    def mean(self, values: ArrayLike, units: Sequence[str] | None = None) -> float:
+        """The mean over units of their values, clipped: of several of one unit first their mean.
+
+        Args:
+            values: one number for each unit, or for each row of a unit.
+            units: whose each value is; by default each has one.
+
+        Raises:
+            InputError: if a value is no finite number, or there are not ``units`` units.
+        """
+        own = np.clip(np.atleast_1d(validate.private(values)).astype(float), *self.bounds)
+        if units is not None and len(units) != own.size:
+            raise InputError(f"units has {len(units)} names for {own.size} values; give as many.")
+        names = range(own.size) if units is None else units
+        _, of = np.unique(np.asarray(names), return_inverse=True)
+        if own.ndim != 1 or of.max(initial=-1) + 1 != self.units:
+            raise InputError(f"values must be those of {self.units} units, one number a row.")
+        return math.fsum(np.bincount(of, own) / np.bincount(of)) / self.units
+
+
+class PrivateStudy:
+    """A study that Optuna runs on releases: sampler, storage and best trial are post-processing.
+
+    The space is a function of Optuna's trial, and the objective one of the parameters that came of
+    it, so that nothing private reaches Optuna otherwise than through the ledger: no intermediate
+    value, no attribute, and no error that Optuna would log.
+
+    Attributes:
+        private: what is released.
+        study: Optuna's own; do not tell it anything directly.
+        ledger: of :meth:`PrivateTrials.plan`.
+    """
+
+    def __init__(
+        self,
+        private: PrivateTrials,
+        *,
+        direction: str = "maximize",
+        sampler: Any = None,
+        ledger: Ledger | None = None,
+        journal: Path | str | None = None,
+        **settings: Any,
+    ) -> None:
+        """Make the study.
+
+        Args:
+            private: what is released.
+            direction: ``maximize`` or ``minimize``.
+            sampler: any of Optuna's; TPE where none is given.
+            ledger: an open one of the plan; a new one where none is given.
+            journal: file of the new one.
+            settings: as for ``optuna.create_study``.
+
+        Raises:
+            UnsupportedError: if Optuna is not installed (extra ``optuna``).
+        """
+        optuna = self._optuna = needed("optuna", "optuna", what="a private study")
+        self.private = private
+        self.ledger = Ledger(private.plan(), journal=journal) if ledger is None else ledger
+        loud = optuna.logging.get_verbosity()
+        optuna.logging.set_verbosity(optuna.logging.WARNING)  # else two runs print two random names
+        self.study = optuna.create_study(direction=direction, sampler=sampler, **settings)
+        optuna.logging.set_verbosity(loud)
+
+    def optimize(
+        self,
+        space: Callable[[Any], Mapping[str, Any]],
+        objective: Callable[[Mapping[str, Any]], ArrayLike | tuple[ArrayLike, Any]],
+    ) -> None:
+        """Run all trials that are left.
+
+        Args:
+            space: suggests parameters with Optuna's trial, of public facts alone.
+            objective: the private values of parameters; or a pair of them and whose they are, as
+                for :meth:`tell`.
+
+        Raises:
+            InputError: as :meth:`tell`.
+            PlanMismatchError: as :meth:`tell`.
+        """
+        while len(self.study.trials) < self.private.trials:
+            trial = self.study.ask()
+            try:
+                found = objective(space(trial))
+                self.tell(trial, *(found if isinstance(found, tuple) else (found,)))
+            except BaseException:
+                self.study.tell(trial, state=self._optuna.trial.TrialState.FAIL)
+                raise
+
+    def tell(self, trial: Any, values: ArrayLike, units: Any = None) -> float:
+        """Release the mean of private values, and tell Optuna the release.
+
+        Args:
+            trial: of ``study.ask()``.
+            values: of one unit where trust is local, else of all units.
+            units: the name of that unit; else whose each value is, by default each somebody's.
+
+        Raises:
+            InputError: as :meth:`PrivateTrials.mean`; or if a local value has no name.
+            PlanMismatchError: if all trials are made, or that unit had its own.
+        """
+        if local := self.private.trust is TrustModel.LOCAL:
+            units = validate.text(units=units)
+        mean = self.private.mean(values, None if local else units)
+        released = self.ledger.release(
+            self.private.mechanism, mean, unit=units if local else None, at=_AT
+        )
+        self.study.tell(trial, float(released))
+        return float(released)
+
+    def result(self) -> RunResult:
+        """The best trial by releases, and all of them."""
+        values = [each.value for each in self.study.trials if each.value is not None]
+        best = {} if not values else self.study.best_params
+        return RunResult({"trials": len(values), "best": best}, {"released": values})
+
+    def certificate(self, delta: float | None = None) -> Certificate:
+        """Certify the plan with this study's results; it is an attribute of the study as well.
+
+        Args:
+            delta: δ of the guarantee; that of the trials where not given.
+
+        Raises:
+            InputError: if the ledger's noise can be repeated, or its plan has more than the trials.
+        """
+        if self.ledger.plan != self.private.plan():
+            raise InputError("ledger has another plan than the trials; certify that plan instead.")
+        if self.ledger.seeded:
+            raise InputError("ledger is seeded, so that its noise can be repeated; leave it out.")
+        self.ledger.close()
+        claim = Claim(self.private.epsilon, self.private.delta, "the settings of the study")
+        certificate = certify(
+            self.private.plan(),
+            subject=SubjectRecord("Optuna study"),
+            claim=claim,
+            delta=delta,
+            not_covered=(
+                "How many units there are, which parameters are tried, and that a trial failed.",
+                "A search space that was chosen by looking at the same data.",
+                "Whatever the objective does with the values beside returning them.",
+            ),
+        ).with_run(self.result().to_dict(), None)
+        self.study.set_user_attr(_ATTRIBUTE, json.loads(json.dumps(certificate.to_dict())))
+        return certificate
