@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
@@ -12,7 +13,6 @@ from dpaudit.errors import UnsupportedError
 from dpaudit.fields import Checked, Count, Rate
 from private_bo.gp import FeatureMap, Kernel, SquaredExponential
 from private_bo.gp.types import Array
-from private_bo.own.spaces import Space
 
 __all__ = ["Belief", "LandmarkFeatures"]
 
@@ -29,56 +29,46 @@ class LandmarkFeatures(Checked, FeatureMap):
     bound that sensitivities rest on. Nothing of it depends on data.
 
     Attributes:
-        space: where the map is good.
+        domain: a space.
         kernel: of points in the unit cube, to which the space's bounds are scaled.
         features: how many, at most; fewer where the kernel's eigenvalues end.
         constant: s, the prior share of a common level of the objective.
     """
 
-    space: Space
+    domain: Any
     kernel: Kernel = field(default_factory=lambda: SquaredExponential(0.25))
     features: Count = 40
     constant: Rate = 0.3
 
     @property
-    def domain(self) -> Space:  # type: ignore[override]
-        """The space."""
-        return self.space
-
-    @property
     def size(self) -> int:
         """m, the constant included."""
-        return 1 + self._whitener.shape[1]
+        return 1 + len(self._whitener.T)
 
     @cached_property
     def _whitener(self) -> Array:
-        grid = self.space.landmarks
+        grid = self.domain.landmarks
         values, vectors = np.linalg.eigh(self.kernel(grid, grid))
-        kept = values[::-1][: self.features - 1] > _RANK * values[-1]
-        leading = slice(None, int(kept.sum()))
-        vectors = vectors[:, ::-1][:, leading]
-        signs = np.sign(vectors[np.abs(vectors).argmax(axis=0), np.arange(vectors.shape[1])])
-        return np.asarray(vectors * signs / np.sqrt(values[::-1][leading]))
+        kept = min(self.features - 1, int((values > _RANK * values[-1]).sum()))
+        values, vectors = values[::-1][:kept], vectors[:, ::-1][:, :kept]
+        signs = np.sign(vectors[np.abs(vectors).argmax(axis=0), np.arange(kept)])
+        return np.asarray(vectors * signs / np.sqrt(values))
 
     def __call__(self, X: Array) -> Array:
         """Features of the rows of ``X`` (n, d), in the space's units, shape (n, m)."""
-        return self._of_unit(self.space.unit(X))
-
-    def _of_unit(self, X: Array) -> Array:
-        moving = self.kernel(X, self.space.landmarks) @ self._whitener
+        moving = self.kernel(self.domain.unit(X), self.domain.landmarks) @ self._whitener
         level = np.full((len(X), 1), math.sqrt(self.constant))
         phi = np.concatenate([level, math.sqrt(1 - self.constant) * moving], axis=1)
-        norms = np.linalg.norm(phi, axis=1, keepdims=True)
-        phi /= np.maximum(norms, 1.0)  # rounding alone can take a norm above 1
-        return np.asarray(phi)
+        # Rounding alone can take a norm above 1.
+        return np.asarray(phi / np.maximum(np.linalg.norm(phi, axis=1, keepdims=True), 1.0))
 
     @cached_property
     def _candidates(self) -> Array:
-        return self(self.space.candidates)
+        return self(self.domain.candidates)
 
     def argmax(self, theta: Array) -> Array:
         """An allowed point where θᵀΦ is large, (d,)."""
-        return self.space.climb(lambda X: self(X) @ theta, self._candidates @ theta)
+        return np.asarray(self.domain.climb(lambda X: self(X) @ theta, self._candidates @ theta))
 
     @property
     def uniform_error(self) -> float:

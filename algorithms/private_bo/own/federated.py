@@ -15,14 +15,13 @@ from functools import cached_property
 from typing import Annotated, Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
-from dpaudit.certificate import Claim, Finding
+from dpaudit.certificate import Finding
 from dpaudit.errors import InputError
 from dpaudit.fields import Count, OpenProbability, Positive, at_least
 from dpaudit.ledger import Ledger
-from dpaudit.plan import Plan, PrivacyUnit
-from dpaudit.project import AuditPair, Move, RunResult
+from dpaudit.plan import PrivacyUnit
+from dpaudit.project import Move, RunResult
 from private_bo.federated import DPFTS, Broadcast, Report, Server
 from private_bo.federated.agent import posterior_draws
 from private_bo.gp.types import Array
@@ -68,7 +67,7 @@ class FederatedStudy(Study):
             raise InputError(f"kernels has {len(self.kernels)} entries; agents share one of them.")
 
     @cached_property
-    def protocol(self) -> DPFTS:
+    def inner(self) -> DPFTS:
         """The published server, with the least noise that is certified for the claim."""
         size = self.maps()[0].size
         return DPFTS(
@@ -76,33 +75,13 @@ class FederatedStudy(Study):
             clip=self.clip, delta=self.delta, sharp_rounds=0, fading_rounds=0,
         ).calibrated(self.epsilon)  # fmt: skip
 
-    @property
-    def mechanism(self) -> Any:
-        """The noise of a broadcast."""
-        return self.protocol.releases[0].mechanism
-
-    def plan(self) -> Plan:
-        """That of the protocol: one noisy mean a round."""
-        return self.protocol.plan()
-
-    def claim(self) -> Claim:
-        """(ε, δ) of an agent over the whole run."""
-        return Claim(self.epsilon, self.delta, self.source)
-
     def findings(self) -> tuple[Finding, ...]:
         """That the list of agents is public, as in DP-FTS-DE."""
-        return tuple(each for each in self.protocol.findings() if each.rule == "public-weights")
-
-    def not_covered(self) -> tuple[str, ...]:
-        """What the claim leaves out."""
-        return (
-            "An agent's own queries and answers stay with it; what it does in the world may show.",
-            "That an agent takes part, and how many there are, is public.",
-        )
+        return tuple(each for each in self.inner.findings() if each.rule == "public-weights")
 
     def server(self, ledger: Ledger) -> Server:  # type: ignore[override]
         """The trusted server: it sees vectors, and shows broadcasts."""
-        return self.protocol.server(ledger)
+        return self.inner.server(ledger)
 
     def agent(self, number: int, rng: np.random.Generator) -> Agent:
         """An agent's own device; all that it draws comes from ``rng``."""
@@ -122,24 +101,19 @@ class FederatedStudy(Study):
             for agent, record in zip(agents, people, strict=True):
                 for _ in range(self.evaluations):
                     question = agent.ask()
-                    agent.tell(question.number, self.measure(question, record))
+                    agent.tell(question.number, self.measure(question.point, record))
             if turn < self.rounds:
                 broadcast = server.round(turn, [agent.report(turn) for agent in agents])
                 for agent in agents:
                     agent.receive(broadcast)
         return agents, broadcast
 
-    def run(self, data: Any, ledger: Ledger, rng: np.random.Generator) -> RunResult:
-        """Every round; shows what the broadcast recommends, and each agent's best to the owner.
-
-        Raises:
-            InputError: if there is another number of records, or an answer is no finite number.
-        """
-        agents, broadcast = self.play(self.people(data), ledger, rng)
+    def shown(self, parties: Any) -> RunResult:
+        """What the last broadcast recommends; each agent's best is for the owner alone."""
+        agents, broadcast = parties
         common = self._map.argmax(broadcast.vectors[0, : self._map.size])
-        summary = {"algorithm": type(self).__name__, "recommended": common.tolist()}
         owner = RunResult({"best of each agent": [agent.best().tolist() for agent in agents]})
-        return RunResult(summary | {"broadcasts": self.rounds}, owner=owner)
+        return RunResult(self.summary(common.tolist()), owner=owner)
 
     def neighbours(self, data: Any, rng: np.random.Generator) -> Any:
         """One agent zeroed: as far as vectors go, one that finds the middle everywhere."""
@@ -151,16 +125,6 @@ class FederatedStudy(Study):
             zeroed[place], other[place] = middle, far
             yield Move(zeroed, f"agent {place} zeroed")
             yield Move(zeroed, f"agent {place}, with values far above, zeroed", True, base=other)
-
-    # -- audit -----------------------------------------------------------------------------------
-
-    def audit_pairs(self) -> tuple[AuditPair, ...]:
-        """As the protocol's."""
-        return self.protocol.audit_pairs()
-
-    def audit_release(self, data: Any, size: int, rng: np.random.Generator) -> NDArray[Any]:
-        """As the protocol's, (size, T, 1)."""
-        return self.protocol.audit_release(data, size, rng)
 
 
 @dataclass(eq=False)
@@ -205,7 +169,7 @@ class Agent:
             turn: the round, from 0.
         """
         mean = self._posterior(np.zeros(self.features.size), self.study.deviation, None)
-        return Report(turn, self.number, np.pad(mean, (0, self.study.protocol.features - mean.size)))
+        return Report(turn, self.number, np.pad(mean, (0, self.study.inner.features - mean.size)))
 
     def receive(self, broadcast: Broadcast) -> None:
         """Take a broadcast for the mean of the prior, from now on."""

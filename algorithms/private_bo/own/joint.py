@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Annotated, Any
 
@@ -21,7 +21,7 @@ from dpaudit.ledger import Ledger
 from dpaudit.mechanisms import Laplace
 from dpaudit.plan import Group, Invocation, Plan, ReplaceOne, TrustModel
 from private_bo.own.server import Question, Released, Server
-from private_bo.own.study import Study, clipped
+from private_bo.own.study import AnsweringStudy, clipped
 
 __all__ = ["JointStudy", "Privatiser"]
 
@@ -29,7 +29,7 @@ _MOST_GROUPS = 10_000
 
 
 @dataclass(frozen=True)
-class JointStudy(Study):
+class JointStudy(AnsweringStudy):
     """Each group's noisy sum is all that leaves the privatiser; ε-private for every user.
 
     Attributes:
@@ -79,16 +79,13 @@ class JointStudy(Study):
         """The only party that sees answers."""
         return Privatiser(self, ledger)
 
-    def play(
-        self, people: Sequence[Any], ledger: Ledger, rng: np.random.Generator
-    ) -> Server:
+    def play(self, people: Sequence[Any], ledger: Ledger, rng: np.random.Generator) -> Server:
         """Ask group after group."""
         server, privatiser = self.server(rng), self.privatiser(ledger)
         for number, record in enumerate(people, start=1):
             question = server.ask()
-            answer = self.measure(question, record)
-            released = privatiser.collect(question, f"user {number}", answer)
-            if released is not None:
+            answer = self.measure(question.point, record)
+            if released := privatiser.collect(question, f"user {number}", answer):
                 server.tell(released)
         return server
 
@@ -107,11 +104,11 @@ class Privatiser:
 
     study: JointStudy
     ledger: Ledger
-    _sums: dict[int, float] = field(default_factory=dict, init=False, repr=False)
-    _asked: set[int] = field(default_factory=set, init=False, repr=False)
-    _users: set[str] = field(default_factory=set, init=False, repr=False)
-    _counts: dict[int, int] = field(default_factory=dict, init=False, repr=False)
-    _closed: set[int] = field(default_factory=set, init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        self._answers: dict[int, dict[int, float]] = {}
+        self._users: set[str] = set()
+        self._closed: set[int] = set()
 
     def collect(self, question: Question, user: str, value: Any) -> Released | None:
         """Take a user's answer; the last one of a group makes its release.
@@ -126,16 +123,14 @@ class Privatiser:
                 f"number is {question.number}, which is not of group {group}; give the question "
                 "as it was asked."
             )
-        if question.number in self._asked or user in self._users:
+        answers = self._answers.setdefault(group, {})
+        if question.number in answers or user in self._users:
             raise InputError(
                 f"question {question.number} or {user!r:.60} has been answered; each answers once."
             )
-        scaled = clipped(value, self.study.answers)
-        self._asked.add(question.number)
+        answers[question.number] = clipped(value, self.study.answers)
         self._users.add(user)
-        self._sums[group] = self._sums.get(group, 0.0) + scaled
-        self._counts[group] = self._counts.get(group, 0) + 1
-        return self.close(group) if self._counts[group] == self._size(group) else None
+        return self.close(group) if len(answers) == self._size(group) else None
 
     def close(self, group: int) -> Released:
         """Release a group's sum though not all of it have answered; later answers are refused.
@@ -145,9 +140,7 @@ class Privatiser:
         """
         number, size = self._open(group), self._size(group)
         study, (low, high) = self.study, self.study.answers
-        # A sum of floats may exceed what its terms allow by rounding: the bound is restored.
-        bound = size / 2
-        total = min(bound, max(-bound, self._sums.pop(number, 0.0)))
+        total = math.fsum(self._answers.pop(number, {}).values())
         self._closed.add(number)
         noisy = float(self.ledger.release(study.mechanism, total, at=place_of(number)))
         spread = 2.0 * study.mechanism.scale**2 / size**2 + study.answer_deviation**2 / size

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -14,7 +13,7 @@ from dpaudit.ledger import Ledger
 from dpaudit.mechanisms import Laplace, RandomizedResponse
 from dpaudit.plan import Invocation, Plan, ReplaceOne, TrustModel
 from private_bo.own.server import Question, Released, Server
-from private_bo.own.study import Study, clipped
+from private_bo.own.study import AnsweringStudy, clipped
 
 __all__ = ["Device", "LocalStudy"]
 
@@ -22,7 +21,7 @@ _AT = "answer"
 
 
 @dataclass(frozen=True)
-class LocalStudy(Study):
+class LocalStudy(AnsweringStudy):
     """Every user answers once, through the own device; ε-locally private. Fields as in the base.
 
     An answer leaves as one bit, by randomised response on a coin with the answer's bias (Duchi,
@@ -39,18 +38,12 @@ class LocalStudy(Study):
     (1, (2,))
     """
 
-    @property
-    def one_bit(self) -> bool:
-        """Whether an answer leaves as a bit: whatever has the smaller variance."""
-        bit = RandomizedResponse.calibrated(epsilon=self.epsilon)
-        laplace = 2.0 / self.epsilon**2 + self.answer_deviation**2
-        return 0.25 / (1.0 - bit.p) ** 2 < laplace
-
     @cached_property
     def mechanism(self) -> Laplace | RandomizedResponse:
-        """The local randomiser, of a bit or of an answer scaled to [−½, ½]."""
-        if self.one_bit:
-            return RandomizedResponse.calibrated(epsilon=self.epsilon)
+        """The local randomiser of smaller variance: of a bit, or of an answer in [−½, ½]."""
+        bit = RandomizedResponse.calibrated(epsilon=self.epsilon)
+        if 0.25 / (1.0 - bit.p) ** 2 < 2.0 / self.epsilon**2 + self.answer_deviation**2:
+            return bit
         return Laplace.calibrated(epsilon=self.epsilon, sensitivity=1.0, clip=(-0.5, 0.5))
 
     def plan(self) -> Plan:
@@ -64,22 +57,20 @@ class LocalStudy(Study):
 
     def encoded(self, answer: float) -> float:
         """The scaled answer, or its bit for an answer at an end of the range."""
-        return float(answer > 0) if self.one_bit else answer
+        return float(answer > 0) if isinstance(self.mechanism, RandomizedResponse) else answer
 
     def device(self, user: str, ledger: Ledger, rng: np.random.Generator) -> Device:
         """A user's device; ``rng`` makes coins of answers, which privacy does not rest on."""
         return Device(self, user, ledger, rng)
 
-    def play(
-        self, people: Sequence[Any], ledger: Ledger, rng: np.random.Generator
-    ) -> Server:
+    def play(self, people: Sequence[Any], ledger: Ledger, rng: np.random.Generator) -> Server:
         """Ask one user after the other."""
         draws, coins = rng.spawn(2)
         server = self.server(draws)
         for number, record in enumerate(people, start=1):
             question = server.ask()
             device = self.device(f"user {number}", ledger, coins)
-            server.tell(device.answer(question, self.measure(question, record)))
+            server.tell(device.answer(question, self.measure(question.point, record)))
         return server
 
 
@@ -117,8 +108,6 @@ class Device:
         else:
             unbiased = float(self.ledger.release(mechanism, scaled, unit=self.user, at=_AT))
             variance = 2.0 * mechanism.scale**2 + study.answer_deviation**2
-        if not math.isfinite(unbiased):
-            unbiased = 0.0
         return Released(
             question.group, low + (unbiased + 0.5) * (high - low), variance * (high - low) ** 2
         )

@@ -7,24 +7,21 @@ the choice nor the answer is seen; that takes far more noise than an answer to a
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Annotated, Any
 
 import numpy as np
 
-from dpaudit import validate
-from dpaudit.certificate import Claim
 from dpaudit.errors import InputError
 from dpaudit.fields import OpenProbability
 from dpaudit.ledger import Ledger
-from dpaudit.plan import Plan
-from dpaudit.project import AuditPair, RunResult
+from dpaudit.project import RunResult
 from private_bo.gp.types import Array
 from private_bo.joint import Client, Estimate, LocalJointGPUCB, LocalServer, Parameters, Report
 from private_bo.own.spaces import Named, Space, named
-from private_bo.own.study import Fixed, Study
+from private_bo.own.study import Fixed, Study, clipped
 
 __all__ = ["LocalJointServer", "LocalJointStudy"]
 
@@ -35,7 +32,7 @@ _FEATURES = 15
 class LocalJointStudy(Study):
     """Users choose among options of their own and send noisy statistics. Fields as in the base.
 
-    One kernel is used, with 15 features at most: the noise grows with their number.
+    The first kernel is used, with 15 features at most: the noise grows with their number.
 
     Attributes:
         delta: δ.
@@ -47,73 +44,43 @@ class LocalJointStudy(Study):
     options: Annotated[Named | None, named] = None
 
     @cached_property
-    def algorithm(self) -> LocalJointGPUCB:
-        """The published algorithm, with the least noise that is certified."""
+    def inner(self) -> LocalJointGPUCB:
+        """The published algorithm for answers in [−½, ½], with the least certified noise."""
         return LocalJointGPUCB(
-            epsilon=self.epsilon, delta=self.delta, steps=self.users, reward_range=self.answers,
+            epsilon=self.epsilon, delta=self.delta, steps=self.users, reward_range=(-0.5, 0.5),
             feature_map=replace(self.maps()[0], features=min(self.features, _FEATURES)),
             estimate=Estimate.SHRUNK, width_multiplier=self.exploration,
-            noise_variance=max(self.answer_deviation**2, 1e-6),
-            prior_variance=self.deviation**2,
+            noise_variance=max(self.answer_deviation**2, 1e-6), prior_variance=self.deviation**2,
         )  # fmt: skip
-
-    @property
-    def mechanism(self) -> Any:
-        """The noise of a report."""
-        return self.algorithm.mechanism
-
-    def plan(self) -> Plan:
-        """One report of each user."""
-        return self.algorithm.plan()
-
-    def claim(self) -> Claim:
-        """(ε, δ) of every user."""
-        return Claim(self.epsilon, self.delta, self.source)
 
     def server(self, rng: np.random.Generator) -> LocalJointServer:  # type: ignore[override]
         """A server without any data; it draws nothing."""
-        return LocalJointServer(self.algorithm.server(), self.space)
+        return LocalJointServer(self.inner.server(), self.space)
 
     def device(self, user: str, ledger: Ledger) -> Client:
-        """A user's device: ``answer(parameters, options, play)`` chooses, plays and reports."""
-        return self.algorithm.client(user, ledger)
+        """A user's device: ``answer(parameters, options, play)`` chooses, plays and reports.
+
+        ``play(place)`` is the answer about an option, scaled to [−½, ½].
+        """
+        return self.inner.client(user, ledger)
 
     def play(self, people: Sequence[Any], ledger: Ledger, rng: np.random.Generator) -> Any:
         """Ask one user after the other."""
         server = self.server(rng)
         for number, record in enumerate(people, start=1):
-            options = self._options(record)
+            options = self.space.candidates
+            if self.options is not None and not isinstance(record, Fixed):
+                options = np.asarray(self.options(record), dtype=np.float64)
             device = self.device(f"user {number}", ledger)
-            server.tell(device.answer(server.ask(), options, self._answers(record, options)))
+            server.tell(device.answer(server.ask(), options, partial(self._play, record, options)))
         return server
 
-    def _options(self, record: Any) -> Array:
-        everything = self.space.candidates
-        if self.options is None or isinstance(record, Fixed):
-            return everything
-        return np.asarray(self.options(record), dtype=np.float64)
+    def _play(self, record: Any, options: Array, place: int) -> float:
+        return clipped(self.measure(options[place], record), self.answers)
 
-    def _answers(self, record: Any, options: Array) -> Callable[[int], float]:
-        def play(option: int) -> float:
-            answer = validate.private(self.measure(options[option], record))
-            if answer.ndim != 0:
-                raise InputError(f"answer has shape {answer.shape}; it must be one number.")
-            return float(answer)
-
-        return play
-
-    def shown(self, point: Array, trace: Sequence[Any]) -> RunResult:
-        """The recommended point; reports are in nobody's summary, being vectors."""
-        summary = {"algorithm": type(self).__name__, "recommended": point.tolist()}
-        return RunResult(summary | {"reports": len(trace)})
-
-    def audit_pairs(self) -> tuple[AuditPair, ...]:
-        """As the published algorithm's."""
-        return self.algorithm.audit_pairs()
-
-    def audit_release(self, data: Any, size: int, rng: np.random.Generator) -> Any:
-        """As the published algorithm's."""
-        return self.algorithm.audit_release(data, size, rng)
+    def shown(self, server: Any) -> RunResult:
+        """The recommended point; reports are long vectors and are not shown."""
+        return RunResult(self.summary(server.best().tolist()))
 
 
 @dataclass(eq=False)
@@ -123,12 +90,10 @@ class LocalJointServer:
     Attributes:
         server: of Algorithm 3, which takes them in order.
         space: where may be chosen.
-        trace: the reports.
     """
 
     server: LocalServer
     space: Space
-    trace: list[Report] = field(default_factory=list, init=False)
     _waiting: set[int] = field(default_factory=set, init=False, repr=False)
     _asked: int = field(default=0, init=False, repr=False)
 
@@ -154,7 +119,6 @@ class LocalJointServer:
             raise InputError(f"turn is {report.turn!r}; it must be of a question that waits.")
         self.server.receive(replace(report, turn=self.server.rounds))
         self._waiting.discard(report.turn)
-        self.trace.append(report)
 
     def best(self) -> Array:
         """The recommended point: of largest mean, (d,)."""

@@ -61,7 +61,7 @@ def study(
     trust: str = "local",
     **settings: Any,
 ) -> Study:
-    """A subject that ``dpaudit certify``, ``run`` and ``audit`` take, and whose parties ask and tell.
+    """A subject for ``dpaudit certify``, ``run`` and ``audit``; its parties ask and tell.
 
     Args:
         objective: what a user answers, called with a point (d,) and the user's record.
@@ -82,11 +82,13 @@ def study(
     if kind is None:
         known = ", ".join(_STUDIES)
         raise InputError(f"trust is {validate.shown(trust)}; it must be one of {known}.")
-    given = {"space": space, "objective": objective, "users": users, "epsilon": epsilon}
+    given: dict[str, Any] = {"space": space, "objective": objective, "users": users}
     fields = kind.__dataclass_fields__
     if unknown := sorted(settings.keys() - fields.keys()):
-        raise InputError(f"{trust} trust has no setting {unknown[0]!r}; it has {', '.join(fields)}.")
-    return kind(**given, **settings)
+        raise InputError(
+            f"{trust} trust has no setting {unknown[0]!r}; it has {', '.join(fields)}."
+        )
+    return kind(**given, epsilon=epsilon, **settings)
 
 
 def optimise(

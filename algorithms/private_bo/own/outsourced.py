@@ -13,12 +13,11 @@ from typing import Annotated, Any, ClassVar
 
 import numpy as np
 
-from dpaudit.certificate import Claim
 from dpaudit.errors import InputError
 from dpaudit.fields import Count, OpenProbability, Positive, Probability, at_least
 from dpaudit.ledger import Ledger
-from dpaudit.plan import Plan, PrivacyUnit
-from dpaudit.project import AuditPair, Move, RunResult, read_data
+from dpaudit.plan import PrivacyUnit
+from dpaudit.project import Move, RunResult, read_data
 from private_bo.gp.types import Array, point_set
 from private_bo.outsourced import CertifiedCurator, Release
 from private_bo.outsourced.inputs import InputModel
@@ -68,7 +67,7 @@ class OutsourcedStudy(Study):
             )
 
     @cached_property
-    def curator(self) -> CertifiedCurator:
+    def inner(self) -> CertifiedCurator:
         """The certified curator of rows in the ball of radius 1/protected."""
         outputs = self.epsilon * self.output_share
         return CertifiedCurator(
@@ -76,23 +75,6 @@ class OutsourcedStudy(Study):
             columns=self.space.dimensions, norm_bound=1.0 / self.protected, queries=self.queries,
             output_epsilon=outputs, output_bound=0.5,
         )  # fmt: skip
-
-    @property
-    def mechanism(self) -> Any:
-        """The noise of the rows."""
-        return self.curator.mechanism
-
-    def plan(self) -> Plan:
-        """That of the curator: the rows, and each output."""
-        return self.curator.plan()
-
-    def claim(self) -> Claim:
-        """(ε, δ) of a row: its place, and its output."""
-        return Claim(self.epsilon, self.delta, self.source)
-
-    def not_covered(self) -> tuple[str, ...]:
-        """As the curator's."""
-        return self.curator.not_covered()
 
     # -- parties ---------------------------------------------------------------------------------
 
@@ -102,7 +84,7 @@ class OutsourcedStudy(Study):
         Raises:
             InputError: if the rows are no (n, d) of finite numbers.
         """
-        return self.curator.publish(self._scaled(rows), ledger)
+        return self.inner.publish(self._scaled(rows), ledger)
 
     def desk(self, rows: Any, ledger: Ledger) -> AnswerDesk:
         """The curator's counter: ``ask(row)`` measures a row once and releases its output."""
@@ -113,11 +95,11 @@ class OutsourcedStudy(Study):
             found = own.answer if isinstance(own, _Moved) else self.measure(_place(own), row)
             return clipped(found, self.answers)
 
-        return self.curator.desk(len(records), measure, ledger)
+        return self.inner.desk(len(records), measure, ledger)
 
     def modeller(self, release: Release, rng: np.random.Generator) -> OutsourcedModeller:
         """The modeller, who holds what was released and nothing else."""
-        outputs = self.curator.output_mechanism
+        outputs = self.inner.output_mechanism
         assert outputs is not None
         noise = 2.0 * outputs.scale**2 + self.answer_deviation**2
         return OutsourcedModeller(release, self.queries, noise, self.answers, rng)
@@ -136,7 +118,8 @@ class OutsourcedStudy(Study):
     def load(self, source: str, rng: np.random.Generator) -> Sequence[Any]:
         """The rows: of a file, its columns in order; without one, random points of the box."""
         if source == self.default_data:
-            return self.people(self.space.sample(self.users, rng))
+            low, high = self.space.bounds.T
+            return self.people(rng.uniform(low, high, (self.users, len(low))))
         rows = [list(r.values()) if isinstance(r, dict) else r for r in read_data(source)]
         return self.people(point_set(rows=np.array(rows)))
 
@@ -149,19 +132,11 @@ class OutsourcedStudy(Study):
             modeller.tell(row, desk.ask(row))
         return modeller
 
-    def run(self, data: Any, ledger: Ledger, rng: np.random.Generator) -> RunResult:
-        """Publish the rows and look for the best; recommended is a row number.
-
-        Raises:
-            InputError: if there is another number of rows, or a value is not finite.
-        """
-        modeller = self.play(self.people(data), ledger, rng)
-        series = {
-            "row": [float(row) for row in modeller.told],
-            "released": [each.value for each in modeller.trace],
-        }
-        summary = {"algorithm": type(self).__name__, "recommended": modeller.best()}
-        return RunResult(summary | {"rows asked": len(modeller.trace)}, series)
+    def shown(self, modeller: Any) -> RunResult:
+        """The number of the recommended row, and all rows with what was released of them."""
+        rows = [float(each.group) for each in modeller.trace]
+        released = [each.value for each in modeller.trace]
+        return RunResult(self.summary(modeller.best()), {"row": rows, "released": released})
 
     def neighbours(self, data: Any, rng: np.random.Generator) -> Iterator[Move]:
         """One row moved as far as is protected, with another output."""
@@ -175,14 +150,6 @@ class OutsourcedStudy(Study):
             moved = [*data]
             moved[place] = _Moved(self.space.project(_place(data[place])[None] + way)[0], value)
             yield Move(moved, f"row {place} moved, with another output", extreme)
-
-    def audit_pairs(self) -> tuple[AuditPair, ...]:
-        """As the curator's: of the rows."""
-        return self.curator.audit_pairs()
-
-    def audit_release(self, data: Any, size: int, rng: np.random.Generator) -> Any:
-        """As the curator's: of the rows."""
-        return self.curator.audit_release(data, size, rng)
 
 
 @dataclass(frozen=True, eq=False)

@@ -60,7 +60,8 @@ class Server:
         group_size: how many users are asked about each.
         users: how many users there are; the last group may be smaller.
         deviation: prior deviation of the objective, in units of the range.
-        exploration: factor on the deviation of a draw; 1 is Thompson sampling.
+        exploration: factor on the deviation of a draw: it falls evenly from 1, which is Thompson
+            sampling, but not below this.
         rng: of the draws, which have no privacy role.
         trace: what was released, with its point, in the order of arrival.
     """
@@ -90,7 +91,8 @@ class Server:
             raise InputError(f"users is {self.users}, and all have been asked; declare more.")
         if self._asked % self.group_size == 0:
             best = self._best
-            draw = self._beliefs[best].draw(self.rng, self.exploration)
+            factor = max(self.exploration, 1 - self._asked / self.users)
+            draw = self._beliefs[best].draw(self.rng, factor)
             self._points.append(self.maps[best].argmax(draw))
         self._asked += 1
         group = len(self._points) - 1

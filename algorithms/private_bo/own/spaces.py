@@ -4,30 +4,29 @@ from __future__ import annotations
 
 import hashlib
 import inspect
-from abc import abstractmethod
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Annotated, Any, Self
 
 import numpy as np
 
 from dpaudit.errors import InputError
+from dpaudit.fields import Checked
 from dpaudit.project import read_data
 from dpaudit.validate import shown
-from private_bo.gp import FeatureDomain
 from private_bo.gp.types import Array, array_of, point_set
 
 __all__ = ["BoxSpace", "Named", "PointSpace", "Space", "named"]
 
-_LANDMARKS = 300
-_SCATTERED = 256
-_MOST_DIMENSIONS = 1000
-_CANDIDATES = 512
-_TRIES = 64
-_STARTS = 2
+_LANDMARKS, _SCATTERED, _CANDIDATES = 300, 256, 512
+_FEW = 64
+"""So few allowed candidates are too few, and more are tried, as many times."""
+_STARTS, _ITERATIONS = 2, 30
 _STEP = 1e-5
 """Of central differences, in units of the box."""
+_MOST_DIMENSIONS = 1000
 
 
 @dataclass(frozen=True, repr=False)
@@ -67,10 +66,15 @@ def named(**given: Any) -> Named | None:
     return Named(value)
 
 
-class Space(FeatureDomain):
+class Space(Checked, ABC):
     """Points that may be asked about; all of it is public."""
 
     allowed: Named | None
+
+    @property
+    @abstractmethod
+    def bounds(self) -> Array:
+        """Least and largest value of each coordinate, (d, 2)."""
 
     @property
     @abstractmethod
@@ -82,6 +86,11 @@ class Space(FeatureDomain):
     def landmarks(self) -> Array:
         """Points for features to start from, in units of the unit cube, (n, d)."""
 
+    @property
+    def dimensions(self) -> int:
+        """d, the number of coordinates."""
+        return len(self.bounds)
+
     def climb(self, score: Callable[[Array], Array], values: Array) -> Array:
         """An allowed point of large score, (d,).
 
@@ -89,11 +98,10 @@ class Space(FeatureDomain):
             score: of points (n, d) in the space's units, (n,).
             values: the score of each candidate.
         """
-        point: Array = self.candidates[int(values.argmax())]
-        return point
+        return np.asarray(self.candidates[int(values.argmax())])
 
     def unit(self, X: Array) -> Array:
-        """The rows of ``X`` (n, d) in units of the bounds, so that the space is in the unit cube.
+        """The rows of ``X`` (n, d) in units of the bounds: the space is within the unit cube.
 
         Raises:
             InputError: if they are no finite points of d coordinates.
@@ -104,26 +112,22 @@ class Space(FeatureDomain):
                 f"X has points of dimension {points.shape[1]}; the space has {self.dimensions}."
             )
         low, high = self.bounds.T
-        scaled: Array = (points - low) / np.where(high > low, high - low, 1.0)
-        return scaled
-
-    @property
-    def diameter(self) -> float:
-        """Diagonal of the bounds."""
-        return float(np.linalg.norm(np.diff(self.bounds)))
+        return np.asarray((points - low) / np.where(high > low, high - low, 1.0))
 
     def permitted(self, X: Array) -> Array:
-        """The rows of ``X`` that the constraint allows.
-
-        Raises:
-            InputError: if it allows none.
-        """
+        """The rows of ``X`` that the constraint allows, (n, d); maybe none."""
         if self.allowed is None:
             return X
-        kept = X[np.array([bool(self.allowed(each)) for each in X], dtype=np.bool_)]
-        if not len(kept):
-            raise InputError(f"allowed permits none of {len(X)} points; it must permit some.")
-        return kept
+        return X[np.array([bool(self.allowed(each)) for each in X], dtype=np.bool_)]
+
+    def project(self, X: Array) -> Array:
+        """Coordinates clipped to their bounds."""
+        return np.asarray(np.clip(X, *self.bounds.T))
+
+    def _some(self, X: Array) -> Array:
+        if not len(X):
+            raise InputError("allowed permits none of the points that were tried; it must.")
+        return X
 
 
 @dataclass(frozen=True, eq=False)
@@ -164,12 +168,7 @@ class PointSpace(Space):
             ) from None
         return cls(np.array(table), **more)
 
-    @property
-    def dimensions(self) -> int:  # type: ignore[override]
-        """d, the number of coordinates."""
-        return int(self.points.shape[1])
-
-    @property
+    @cached_property
     def bounds(self) -> Array:
         """Least and largest value of each coordinate, (d, 2)."""
         return np.stack([self.points.min(axis=0), self.points.max(axis=0)], axis=1)
@@ -177,22 +176,13 @@ class PointSpace(Space):
     @cached_property
     def candidates(self) -> Array:
         """All allowed points."""
-        return self.permitted(self.points)
+        return self._some(self.permitted(self.points))
 
-    @property
+    @cached_property
     def landmarks(self) -> Array:
         """All points, or three hundred of them."""
         order = np.random.default_rng(0).permutation(len(self.points))
         return self.unit(self.points[np.sort(order[:_LANDMARKS])])
-
-    def project(self, X: Array) -> Array:
-        """The nearest point, by the units of the bounds."""
-        squares = np.square(self.unit(X)[:, None] - self.unit(self.points)[None]).sum(axis=2)
-        return np.asarray(self.points[squares.argmin(axis=1)])
-
-    def sample(self, size: int, rng: np.random.Generator) -> Array:
-        """Uniform allowed points, (size, d)."""
-        return np.asarray(rng.choice(self.candidates, size))
 
 
 @dataclass(frozen=True)
@@ -213,42 +203,36 @@ class BoxSpace(Space):
 
     lower: tuple[float, ...] = (0.0, 0.0)
     upper: tuple[float, ...] = (1.0, 1.0)
-    allowed: Annotated[Named | None, named] = field(default=None)
+    allowed: Annotated[Named | None, named] = None
 
     def __post_init__(self) -> None:
         super().__post_init__()
         for name in ("lower", "upper"):
-            ends = array_of("d")(**{name: getattr(self, name)})
-            self._set(name, tuple(ends.tolist()))
+            self._set(name, tuple(array_of("d")(**{name: getattr(self, name)}).tolist()))
         if len(self.lower) != len(self.upper) or len(self.lower) > _MOST_DIMENSIONS:
             raise InputError(
                 f"lower has {len(self.lower)} coordinates and upper {len(self.upper)}; they must "
                 f"have as many, at most {_MOST_DIMENSIONS}."
             )
-        for place, (low, high) in enumerate(zip(self.lower, self.upper, strict=True)):
+        for place, (low, high) in enumerate(self.bounds):
             if not low < high:
                 raise InputError(
                     f"lower is {low:g} and upper {high:g} in coordinate {place}; lower must be "
                     "below upper."
                 )
 
-    @property
-    def dimensions(self) -> int:  # type: ignore[override]
-        """d, the number of coordinates."""
-        return len(self.lower)
-
-    @property
+    @cached_property
     def bounds(self) -> Array:
         """Least and largest value of each coordinate, (d, 2)."""
         return np.stack([self.lower, self.upper], axis=1)
 
     @cached_property
     def candidates(self) -> Array:
-        """The allowed of 512 points that fill the box, or where few are, of many more."""
-        points = self._scaled(_filling(_CANDIDATES, self.dimensions))
-        if self.allowed is None or sum(bool(self.allowed(each)) for each in points) > _TRIES:
-            return self.permitted(points)
-        return self.permitted(self._scaled(_filling(_TRIES * _CANDIDATES, self.dimensions)))
+        """The allowed of 512 points that fill the box, or where these are few, of many more."""
+        found = self.permitted(self._scaled(_filling(_CANDIDATES, self.dimensions)))
+        if len(found) < _FEW:
+            found = self.permitted(self._scaled(_filling(_FEW * _CANDIDATES, self.dimensions)))
+        return self._some(found)
 
     @cached_property
     def landmarks(self) -> Array:
@@ -270,29 +254,17 @@ class BoxSpace(Space):
             at = score(self._scaled(x + moves))
             return -float(at[0]), (at[d + 1 :] - at[1 : d + 1]) / (2 * _STEP)
 
-        best, point = -np.inf, self.candidates[0]
-        for start in self.candidates[np.argsort(-values, kind="stable")[:_STARTS]]:
-            found = minimize(
-                falling, self.unit(start[None])[0], jac=True, method="L-BFGS-B",
-                bounds=[(0.0, 1.0)] * d, options={"maxiter": 30},
-            )  # fmt: skip
-            for each in (start, self.project(self._scaled(found.x[None]))[0]):
-                value = float(score(each[None])[0])
-                if value > best and (self.allowed is None or bool(self.allowed(each))):
-                    best, point = value, each
-        return np.asarray(point)
-
-    def project(self, X: Array) -> Array:
-        """Coordinates clipped to their bounds."""
-        return np.asarray(np.clip(X, self.lower, self.upper))
-
-    def sample(self, size: int, rng: np.random.Generator) -> Array:
-        """Uniform allowed points, (size, d); among the candidates where few are allowed."""
-        points = self._scaled(rng.random((_TRIES * size, self.dimensions)))
-        if self.allowed is None:
-            return points[:size]
-        kept = points[np.array([bool(self.allowed(each)) for each in points])][:size]
-        return kept if len(kept) == size else np.asarray(rng.choice(self.candidates, size))
+        starts = self.candidates[np.argsort(-values, kind="stable")[:_STARTS]]
+        ends = [
+            minimize(
+                falling, x, jac=True, method="L-BFGS-B", bounds=[(0.0, 1.0)] * d,
+                options={"maxiter": _ITERATIONS},
+            ).x
+            for x in self.unit(starts)
+        ]  # fmt: skip
+        climbed = self.permitted(self.project(self._scaled(np.array(ends))))
+        tried = np.concatenate([starts[:1], climbed])
+        return np.asarray(tried[int(score(tried).argmax())])
 
     def _scaled(self, X: Array) -> Array:
         low, high = self.bounds.T

@@ -15,15 +15,15 @@ from dpaudit.certificate import Claim
 from dpaudit.errors import InputError
 from dpaudit.fields import Checked, Count, Interval, NonNegative, Positive, Rate
 from dpaudit.ledger import Ledger
-from dpaudit.plan import PrivacyUnit
+from dpaudit.plan import Plan, PrivacyUnit
 from dpaudit.project import AuditPair, Move, RunResult, Subject, read_data
 from private_bo.gp import Kernel, SquaredExponential
 from private_bo.gp.types import Array
 from private_bo.own.features import LandmarkFeatures
-from private_bo.own.server import Question, Server
+from private_bo.own.server import Server
 from private_bo.own.spaces import BoxSpace, Named, Space, named
 
-__all__ = ["NUMBERED", "Fixed", "Study", "clipped", "replaced", "space_of"]
+__all__ = ["NUMBERED", "AnsweringStudy", "Fixed", "Study", "clipped"]
 
 NUMBERED = "numbered"
 """The data where none are named: user 0, user 1, …"""
@@ -41,26 +41,6 @@ class Fixed:
     value: float
 
 
-def space_of(**given: Any) -> Space:
-    """The value as a space.
-
-    Raises:
-        InputError: if it is none.
-    """
-    ((name, value),) = given.items()
-    if not isinstance(value, Space):
-        raise InputError(f"{name} is {validate.shown(value)}; it must be a BoxSpace or PointSpace.")
-    return value
-
-
-def _kernels(**given: Any) -> tuple[Kernel, ...]:
-    ((name, value),) = given.items()
-    found = (value,) if isinstance(value, Kernel) else tuple(value)
-    if not found or not all(isinstance(each, Kernel) for each in found):
-        raise InputError(f"{name} is {validate.shown(value)}; it must hold kernels, at least one.")
-    return found
-
-
 def clipped(answer: Any, span: tuple[float, float]) -> float:
     """A private answer within the public range, scaled to [−½, ½].
 
@@ -74,25 +54,19 @@ def clipped(answer: Any, span: tuple[float, float]) -> float:
     return (min(high, max(low, float(own))) - low) / (high - low) - 0.5
 
 
-def replaced(
-    people: Sequence[Any], span: tuple[float, float], rng: np.random.Generator
-) -> Iterator[Move]:
-    """One user replaced by another, or by one who answers far beyond the range."""
-    low, high = span
-    far = _FAR * (high - low)
-    last = len(people) - 1
-    one, two, three = (int(place) for place in rng.integers(len(people), size=3))
-    tries: tuple[tuple[int, Any, str, bool], ...] = (
-        (0, Fixed(high), "answers the top of the range everywhere", False),
-        (last, Fixed(low), "answers the bottom of the range everywhere", False),
-        (one, people[two], "is another of the users", False),
-        (two, Fixed(high + far), "answers far above the range", True),
-        (three, Fixed(low - far), "answers far below the range", True),
-    )
-    for place, other, what, extreme in tries:
-        moved = [*people]
-        moved[place] = other
-        yield Move(moved, f"user {place + 1} {what}", extreme)
+def _space(**given: Any) -> Space:
+    ((name, value),) = given.items()
+    if not isinstance(value, Space):
+        raise InputError(f"{name} is {validate.shown(value)}; it must be a BoxSpace or PointSpace.")
+    return value
+
+
+def _kernels(**given: Any) -> tuple[Kernel, ...]:
+    ((name, value),) = given.items()
+    found = tuple(value) if isinstance(value, list | tuple) else (value,)
+    if not found or not all(isinstance(each, Kernel) for each in found):
+        raise InputError(f"{name} is {validate.shown(value)}; it must hold kernels, at least one.")
+    return found
 
 
 @dataclass(frozen=True)
@@ -111,16 +85,17 @@ class Study(Checked, Subject):
         features: how many at most stand for a kernel.
         deviation: prior deviation of the objective, in units of the range.
         answer_deviation: public guess of an answer's deviation from the objective, likewise.
-        exploration: factor on the deviation of a Thompson draw.
+        exploration: least factor on the deviation of a Thompson draw; it falls from 1 evenly.
+        constant: prior share of a common level of the objective.
 
     Raises:
         InputError: if a field is out of its range.
     """
 
     default_data: ClassVar[str] = NUMBERED
-    source: ClassVar[str] = "calibrated for it"
+    unit: ClassVar[PrivacyUnit] = PrivacyUnit("user")
 
-    space: Annotated[Space, space_of] = field(default_factory=BoxSpace)
+    space: Annotated[Space, _space] = field(default_factory=BoxSpace)
     objective: Annotated[Named | None, named] = None
     users: Count = 500
     epsilon: Positive = 1.0
@@ -129,21 +104,27 @@ class Study(Checked, Subject):
     features: Count = 40
     deviation: Positive = 0.3
     answer_deviation: NonNegative = 0.1
-    exploration: NonNegative = 0.5
+    exploration: NonNegative = 0.4
     constant: Rate = 0.3
 
-    unit: ClassVar[PrivacyUnit] = PrivacyUnit("user")
+    @property
+    @abstractmethod
+    def inner(self) -> Subject:
+        """The published algorithm whose mechanism and plan it has."""
+
+    def plan(self) -> Plan:
+        """That of the published algorithm."""
+        return self.inner.plan()
 
     def claim(self) -> Claim:
-        """(ε, 0) for every user."""
-        return Claim(self.epsilon, 0.0, self.source)
+        """(ε, δ) of one user; δ is 0 where there is no such field."""
+        return Claim(self.epsilon, getattr(self, "delta", 0.0), "calibrated for it")
 
     def not_covered(self) -> tuple[str, ...]:
         """What the claim leaves out."""
         return (
-            "That a user was asked, and whether and when an answer came, is not hidden.",
-            "What a user is asked follows from earlier releases alone, and is public.",
-            "A user who answers in another study too is protected in each of them alone.",
+            f"That a {self.unit} was asked, and whether and when an answer came, is not hidden.",
+            f"A {self.unit} in another study too is protected in each of them alone.",
             "That an objective follows from the point and the user's own record is assumed.",
         )
 
@@ -168,7 +149,7 @@ class Study(Checked, Subject):
             self.exploration, rng,
         )  # fmt: skip
 
-    def measure(self, question: Question | Array, record: Any) -> Any:
+    def measure(self, point: Array, record: Any) -> Any:
         """What a user answers, by the objective: private.
 
         Raises:
@@ -178,7 +159,6 @@ class Study(Checked, Subject):
             return record.value
         if self.objective is None:
             raise InputError("objective is None; give a function of a point and a user's record.")
-        point = question.point if isinstance(question, Question) else question
         return self.objective(point, record)
 
     # -- run -------------------------------------------------------------------------------------
@@ -191,7 +171,7 @@ class Study(Checked, Subject):
         """
         return self.people(range(self.users) if source == NUMBERED else read_data(source))
 
-    def people(self, records: Iterable[Any]) -> Sequence[Any]:
+    def people(self, records: Any) -> Sequence[Any]:
         """The records, if there are as many as users.
 
         Raises:
@@ -205,17 +185,26 @@ class Study(Checked, Subject):
         return found
 
     def neighbours(self, data: Any, rng: np.random.Generator) -> Iterator[Move]:
-        """One user replaced, by users within the range and far beyond."""
-        return replaced(data, self.answers, rng)
+        """One user replaced by another, by one at an end of the range, or by one far beyond it."""
+        low, high = self.answers
+        far = _FAR * (high - low)
+        one, two, three = (int(place) for place in rng.integers(len(data), size=3))
+        for place, other, what, extreme in (
+            (0, Fixed(high), "answers the top of the range everywhere", False),
+            (len(data) - 1, Fixed(low), "answers the bottom of the range everywhere", False),
+            (one, data[two], "is another of the users", False),
+            (two, Fixed(high + far), "answers far above the range", True),
+            (three, Fixed(low - far), "answers far below the range", True),
+        ):
+            moved = [*data[:place], other, *data[place + 1 :]]
+            yield Move(moved, f"user {place + 1} {what}", extreme)
 
     @abstractmethod
-    def play(
-        self, people: Sequence[Any], ledger: Ledger, rng: np.random.Generator
-    ) -> Server:
-        """Ask every user once; what they answer leaves only through the ledger."""
+    def play(self, people: Sequence[Any], ledger: Ledger, rng: np.random.Generator) -> Any:
+        """All rounds; what users answer leaves only through the ledger. Returns who knows."""
 
     def run(self, data: Any, ledger: Ledger, rng: np.random.Generator) -> RunResult:
-        """Ask every user once, and recommend a point.
+        """Play all rounds, and recommend a point.
 
         Args:
             data: a record a user.
@@ -225,30 +214,52 @@ class Study(Checked, Subject):
         Raises:
             InputError: if there is another number of records, or an answer is no finite number.
         """
-        server = self.play(self.people(data), ledger, rng)
-        return self.shown(server.best(), server.trace)
+        return self.shown(self.play(self.people(data), ledger, rng))
 
-    def shown(self, point: Array, trace: Sequence[tuple[Array, Any]]) -> RunResult:
+    def shown(self, server: Any) -> RunResult:
         """The recommended point and all releases: what everybody may see."""
-        curves = {f"x{place + 1}": [float(x[place]) for x, _ in trace] for place in range(len(point))}
-        series = {"released": [each.value for _, each in trace]} | curves
-        summary = {"algorithm": type(self).__name__, "recommended": point.tolist()}
-        return RunResult(summary | {"points asked": len(trace)}, series)
+        trace = server.trace
+        axes = range(self.space.dimensions)
+        curves = {f"x{axis + 1}": [float(point[axis]) for point, _ in trace] for axis in axes}
+        released = [each.value for _, each in trace]
+        return RunResult(self.summary(server.best().tolist()), {"released": released} | curves)
+
+    def summary(self, recommended: Any) -> dict[str, Any]:
+        """What ran, and what it recommends."""
+        return {"algorithm": type(self).__name__, "recommended": recommended}
 
     # -- audit -----------------------------------------------------------------------------------
+
+    def audit_pairs(self) -> tuple[AuditPair, ...]:
+        """As the published algorithm's."""
+        return self.inner.audit_pairs()
+
+    def audit_release(self, data: Any, size: int, rng: np.random.Generator) -> NDArray[Any]:
+        """As the published algorithm's."""
+        return self.inner.audit_release(data, size, rng)
+
+
+@dataclass(frozen=True)
+class AnsweringStudy(Study):
+    """Base of studies in which a user sends one answer."""
+
+    @property
+    def inner(self) -> Subject:
+        """Itself."""
+        return self
 
     @property
     @abstractmethod
     def mechanism(self) -> Any:
-        """What an answer, or a sum of them, passes."""
+        """What an answer scaled to [−½, ½], or a sum of them, passes."""
+
+    def encoded(self, answer: float) -> float:
+        """What the mechanism is given for one scaled answer."""
+        return answer
 
     def audit_pairs(self) -> tuple[AuditPair, ...]:
         """Two users at the ends of the range."""
-        return (AuditPair(self.answers[0], self.answers[1], "the ends of the range"),)
-
-    def encoded(self, answer: float) -> float:
-        """What the mechanism is given for one answer, scaled to [−½, ½]."""
-        return answer
+        return (AuditPair(*self.answers, "the ends of the range"),)
 
     def audit_release(self, data: Any, size: int, rng: np.random.Generator) -> NDArray[Any]:
         """What is released of one user's answer, ``size`` times; other users contribute nothing.
@@ -258,4 +269,3 @@ class Study(Checked, Subject):
         """
         value = self.encoded(clipped(data, self.answers))
         return np.asarray(self.mechanism.release_many(value, size, rng))
-
