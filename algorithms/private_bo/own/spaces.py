@@ -29,27 +29,38 @@ _STEP = 1e-5
 _MOST_DIMENSIONS = 1000
 
 
-@dataclass(frozen=True, repr=False)
 class Named:
     """A function that a certificate tells by its name and the hash of its source.
 
-    Attributes:
+    Args:
         function: what is called.
     """
 
-    function: Callable[..., Any]
+    def __init__(self, function: Callable[..., Any]) -> None:
+        self.function = function
 
     def __call__(self, *given: Any) -> Any:
-        """As the function."""
-        return self.function(*given)
+        """As the function.
+
+        Raises:
+            InputError: in place of whatever it raises, without its words, which may tell of data.
+        """
+        try:
+            return self.function(*given)
+        except Exception as error:  # noqa: BLE001 - a user's code may raise anything
+            kind = type(error).__name__
+        raise InputError(f"{self._name} raised {kind}; it must take whatever it is given.")
+
+    @property
+    def _name(self) -> str:
+        return str(getattr(self.function, "__qualname__", type(self.function).__name__))
 
     def __repr__(self) -> str:
-        name = getattr(self.function, "__qualname__", type(self.function).__name__)
         try:
             source = inspect.getsource(self.function)
         except (OSError, TypeError):
-            return f"{name}, without source"
-        return f"{name}, sha256 of its source {hashlib.sha256(source.encode()).hexdigest()}"
+            return f"{self._name}, without source"
+        return f"{self._name}, sha256 of its source {hashlib.sha256(source.encode()).hexdigest()}"
 
 
 def named(**given: Any) -> Named | None:

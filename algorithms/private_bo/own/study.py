@@ -47,7 +47,7 @@ def clipped(answer: Any, span: tuple[float, float]) -> float:
     Raises:
         InputError: if it is not one finite number; the sentence does not show it.
     """
-    own = validate.private(answer)
+    own = validate.private(int(answer) if isinstance(answer, bool | np.bool_) else answer)
     if own.ndim != 0:
         raise InputError(f"answer has shape {own.shape}; it must be one number.")
     low, high = span
@@ -87,12 +87,12 @@ class Study(Checked, Subject):
         answer_deviation: public guess of an answer's deviation from the objective, likewise.
         exploration: least factor on the deviation of a Thompson draw; it falls from 1 evenly.
         constant: prior share of a common level of the objective.
+        default_data: file of the users' records; without one users are numbers.
 
     Raises:
         InputError: if a field is out of its range.
     """
 
-    default_data: ClassVar[str] = NUMBERED
     unit: ClassVar[PrivacyUnit] = PrivacyUnit("user")
 
     space: Annotated[Space, _space] = field(default_factory=BoxSpace)
@@ -106,6 +106,7 @@ class Study(Checked, Subject):
     answer_deviation: NonNegative = 0.1
     exploration: NonNegative = 0.4
     constant: Rate = 0.3
+    default_data: str = NUMBERED  # type: ignore[misc]
 
     @property
     @abstractmethod
@@ -153,7 +154,7 @@ class Study(Checked, Subject):
         """What a user answers, by the objective: private.
 
         Raises:
-            InputError: if there is no objective.
+            InputError: if there is no objective, or it raises; the sentence tells nothing of data.
         """
         if isinstance(record, Fixed):
             return record.value
