@@ -12,6 +12,7 @@ import numpy as np
 from dpaudit.ledger import Ledger
 from dpaudit.mechanisms import Laplace, RandomizedResponse
 from dpaudit.plan import Invocation, Plan, ReplaceOne, TrustModel
+from dpaudit.project import AuditPair
 from private_bo.own.server import Question, Released, Server
 from private_bo.own.study import AnsweringStudy, clipped
 
@@ -55,9 +56,10 @@ class LocalStudy(AnsweringStudy):
             )
         )  # fmt: skip
 
-    def encoded(self, answer: float) -> float:
-        """The scaled answer, or its bit for an answer at an end of the range."""
-        return float(answer > 0) if isinstance(self.mechanism, RandomizedResponse) else answer
+    def audit_pairs(self) -> tuple[AuditPair, ...]:
+        """As in the base class, or two bits."""
+        pair = AuditPair(0, 1, "two bits")
+        return (pair,) if isinstance(self.mechanism, RandomizedResponse) else super().audit_pairs()
 
     def device(self, user: str, ledger: Ledger, rng: np.random.Generator) -> Device:
         """A user's device; ``rng`` makes coins of answers, which privacy does not rest on."""

@@ -14,6 +14,7 @@ from typing import Annotated, Any
 
 import numpy as np
 
+from dpaudit import validate
 from dpaudit.errors import InputError
 from dpaudit.fields import OpenProbability
 from dpaudit.ledger import Ledger
@@ -70,7 +71,7 @@ class LocalJointStudy(Study):
         for number, record in enumerate(people, start=1):
             options = self.space.candidates
             if self.options is not None and not isinstance(record, Fixed):
-                options = np.asarray(self.options(record), dtype=np.float64)
+                options = validate.private(self.options(record)).astype(np.float64)
             device = self.device(f"user {number}", ledger)
             server.tell(device.answer(server.ask(), options, partial(self._play, record, options)))
         return server

@@ -13,6 +13,7 @@ from typing import Annotated, Any, ClassVar
 
 import numpy as np
 
+from dpaudit import validate
 from dpaudit.errors import InputError
 from dpaudit.fields import Count, OpenProbability, Positive, Probability, at_least
 from dpaudit.ledger import Ledger
@@ -25,7 +26,7 @@ from private_bo.outsourced.likelihood import Hyperparameters, most_likely
 from private_bo.outsourced.protocol import AnswerDesk
 from private_bo.own.server import Released
 from private_bo.own.spaces import BoxSpace
-from private_bo.own.study import Study, clipped
+from private_bo.own.study import NUMBERED, Study, clipped
 
 __all__ = ["OutsourcedModeller", "OutsourcedStudy"]
 
@@ -92,7 +93,7 @@ class OutsourcedStudy(Study):
 
         def measure(row: int) -> float:
             own = records[row]
-            found = own.answer if isinstance(own, _Moved) else self.measure(_place(own), row)
+            found = own.answer if isinstance(own, _Moved) else self.measure(own, row)
             return clipped(found, self.answers)
 
         return self.inner.desk(len(records), measure, ledger)
@@ -105,23 +106,21 @@ class OutsourcedStudy(Study):
         return OutsourcedModeller(release, self.queries, noise, self.answers, rng)
 
     def _scaled(self, rows: Any) -> Array:
-        places = np.array([_place(row) for row in rows], dtype=np.float64)
-        inside = self.space.project(point_set(rows=places))
-        low, high = self.space.bounds.T
-        half = float(np.sqrt(self.space.dimensions))
+        places = point_set(rows=validate.private([_place(row) for row in rows]))
+        middle, half = self.space.bounds.mean(axis=1), np.diff(self.space.bounds)[:, 0] / 2
+        radius = self.protected * np.sqrt(self.space.dimensions)
         # A norm of exactly the bound may exceed it by rounding.
-        scaled = (2 * (inside - low) / (high - low) - 1) / half / self.protected
-        return np.asarray(scaled * (1 - 1e-12))
+        return np.asarray((self.space.project(places) - middle) / half / radius * (1 - 1e-12))
 
     # -- run -------------------------------------------------------------------------------------
 
     def load(self, source: str, rng: np.random.Generator) -> Sequence[Any]:
         """The rows: of a file, its columns in order; without one, random points of the box."""
-        if source == self.default_data:
+        if source == NUMBERED:
             low, high = self.space.bounds.T
-            return self.people(rng.uniform(low, high, (self.users, len(low))))
+            return self.people(low + rng.random((self.users, len(low))) * (high - low))
         rows = [list(r.values()) if isinstance(r, dict) else r for r in read_data(source)]
-        return self.people(point_set(rows=np.array(rows)))
+        return self.people(point_set(rows=validate.private(rows)))
 
     def play(self, people: Sequence[Any], ledger: Ledger, rng: np.random.Generator) -> Any:
         """Publish, ask, and be told."""
@@ -140,15 +139,14 @@ class OutsourcedStudy(Study):
 
     def neighbours(self, data: Any, rng: np.random.Generator) -> Iterator[Move]:
         """One row moved as far as is protected, with another output."""
-        low, high = self.space.bounds.T
-        step = self.protected * np.sqrt(self.space.dimensions) * (high - low) / 2
-        far = 1e3 * (self.answers[1] - self.answers[0])
-        for value, extreme in ((self.answers[0], False), (self.answers[1], False), (far, True)):
-            place = int(rng.integers(len(data)))
-            way = rng.standard_normal(len(low))
-            way *= step * (1 - 1e-9) / np.linalg.norm(way)
+        half = np.diff(self.space.bounds)[:, 0] / 2
+        step = self.protected * np.sqrt(self.space.dimensions) * half * (1 - 1e-9)
+        low, high = self.answers
+        for value, extreme in ((low, False), (high, False), (high + 1e3 * (high - low), True)):
+            place, way = int(rng.integers(len(data))), rng.standard_normal(len(half))
             moved = [*data]
-            moved[place] = _Moved(self.space.project(_place(data[place])[None] + way)[0], value)
+            at = np.asarray(data[place]) + step * way / np.linalg.norm(way)
+            moved[place] = _Moved(self.space.project(at), value)
             yield Move(moved, f"row {place} moved, with another output", extreme)
 
 
@@ -160,8 +158,8 @@ class _Moved:
     answer: float
 
 
-def _place(record: Any) -> Array:
-    return np.asarray(record.place if isinstance(record, _Moved) else record, dtype=np.float64)
+def _place(record: Any) -> Any:
+    return record.place if isinstance(record, _Moved) else record
 
 
 @dataclass(eq=False)

@@ -254,19 +254,10 @@ class AnsweringStudy(Study):
     def mechanism(self) -> Any:
         """What an answer scaled to [−½, ½], or a sum of them, passes."""
 
-    def encoded(self, answer: float) -> float:
-        """What the mechanism is given for one scaled answer."""
-        return answer
-
     def audit_pairs(self) -> tuple[AuditPair, ...]:
-        """Two users at the ends of the range."""
-        return (AuditPair(*self.answers, "the ends of the range"),)
+        """The ends of what the mechanism is given for one user."""
+        return (AuditPair(-0.5, 0.5, "the ends of the range"),)
 
     def audit_release(self, data: Any, size: int, rng: np.random.Generator) -> NDArray[Any]:
-        """What is released of one user's answer, ``size`` times; other users contribute nothing.
-
-        Raises:
-            InputError: if ``data`` is no number.
-        """
-        value = self.encoded(clipped(data, self.answers))
-        return np.asarray(self.mechanism.release_many(value, size, rng))
+        """What is released of one user's scaled answer; other users contribute nothing."""
+        return np.asarray(self.mechanism.release_many(data, size, rng))

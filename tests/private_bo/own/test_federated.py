@@ -115,8 +115,8 @@ def test_wrong_use_is_one_sentence_without_private_values():
 
 def test_others_help():
     """One of many agents with one objective: the last broadcast points at its best."""
-    study = FederatedStudy(objective=liking, users=40, epsilon=1.0)
+    study = FederatedStudy(objective=liking, users=25, epsilon=8.0, evaluations=4, rounds=1)
     with closing(Ledger(study.plan(), rng=np.random.default_rng(0))) as ledger:
-        result = study.run([0.0] * 40, ledger, np.random.default_rng(1))
+        result = study.run([0.0] * 25, ledger, np.random.default_rng(1))
     assert result.summary["recommended"] == pytest.approx([0.4, 0.4], abs=0.25)
-    assert len(result.owner.summary["best of each agent"]) == 40
+    assert len(result.owner.summary["best of each agent"]) == 25
