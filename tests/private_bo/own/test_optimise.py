@@ -11,6 +11,8 @@ import pytest
 from dpaudit.certificate.verification import verify
 from dpaudit.errors import InputError
 from private_bo import BoxSpace, PointSpace, optimise, study
+from tests.benchmarks.own_problems import BOX as BOX_OF_TABLE
+from tests.benchmarks.own_problems import FIRST_TUNED, GRID, Function, interval, share, table
 
 BOX = BoxSpace((0.0, 0.0), (1.0, 1.0))
 
@@ -79,3 +81,16 @@ def test_wrong_input_is_one_sentence(given, words):
 def test_a_study_without_an_objective_is_for_ask_and_tell():
     parties = study(None, BOX, users=3, epsilon=1.0).server(np.random.default_rng(0))
     assert parties.ask().point.shape == (2,)
+
+
+def test_a_slice_of_the_benchmark(capsys):
+    rows = table(functions=2, users=20, agents=3, first=FIRST_TUNED)
+    assert len(rows) == 13
+    assert capsys.readouterr().out.splitlines() == rows[2:]
+    f = Function((0,), bumps=True)
+    assert share(
+        f, BOX_OF_TABLE.lower + GRID * np.diff(BOX_OF_TABLE.bounds)[:, 0]
+    ) == pytest.approx(1.0)
+    assert f(GRID).min() == 0
+    assert f(GRID).max() == 1
+    assert interval([0.1, 0.3]) == "20.0 [-107.1, 147.1]"  # Student's 12.706 · 0.1

@@ -40,7 +40,7 @@ def test_the_plan_proves_the_claim():
     study = OutsourcedStudy(space=BOX, epsilon=2.0, output_share=0.25)
     assert guarantee(study.plan(), 1e-5).epsilon <= 2.0 * (1 + 1e-12)
     assert guarantee(study.plan(), 1e-5).epsilon > 1.99
-    assert study.inner.output_epsilon == 0.5
+    assert study.inner.output_mechanism.scale == pytest.approx(1 / 0.5)  # of outputs in [−½, ½]
 
 
 class Bare:

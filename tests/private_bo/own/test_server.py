@@ -44,6 +44,17 @@ def test_the_mean_is_in_units_of_the_answers_and_the_best_is_where_it_is_largest
     assert asked.mean(best[None])[0] == pytest.approx(26, abs=1)
 
 
+def test_the_units_of_answers_change_nothing():
+    at, beliefs = np.random.default_rng(1).random((20, 2)), []
+    for low, high in ((0.0, 1.0), (-10.0, 30.0)):
+        asked = server(answers=(low, high))
+        for number in range(8):
+            value = low + (high - low) * float(wave(asked.ask().point))
+            asked.tell(Released(number, value, 0.3 * (high - low) ** 2))
+        beliefs.append((asked.mean(at) - low) / (high - low))
+    assert beliefs[0] == pytest.approx(beliefs[1], abs=1e-5)
+
+
 def test_releases_choose_among_kernels_and_public_data_are_heard():
     kernels = (SquaredExponential(5.0), SquaredExponential(0.15))
     asked = server(kernels=kernels, space=BoxSpace((0.0,), (1.0,)))
