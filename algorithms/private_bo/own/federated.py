@@ -9,7 +9,7 @@ of its prior, as far as its own data say that this makes them likelier.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Annotated, Any, ClassVar
@@ -27,7 +27,7 @@ from private_bo.federated.agent import posterior_draws
 from private_bo.gp.types import Array
 from private_bo.own.features import LandmarkFeatures
 from private_bo.own.server import Question
-from private_bo.own.study import Fixed, Study, clipped
+from private_bo.own.studies import Fixed, Study, clipped
 
 __all__ = ["Agent", "FederatedStudy"]
 
@@ -69,7 +69,7 @@ class FederatedStudy(Study):
     @cached_property
     def inner(self) -> DPFTS:
         """The published server, with the least noise that is certified for the claim."""
-        size = self.maps()[0].size
+        size = self.maps[0].size
         return DPFTS(
             agents=self.users, features=size + size % 2, rounds=self.rounds, rate=1.0,
             clip=self.clip, delta=self.delta, sharp_rounds=0, fading_rounds=0,
@@ -85,11 +85,7 @@ class FederatedStudy(Study):
 
     def agent(self, number: int, rng: np.random.Generator) -> Agent:
         """An agent's own device; all that it draws comes from ``rng``."""
-        return Agent(self, number, self._map, rng)
-
-    @cached_property
-    def _map(self) -> LandmarkFeatures:
-        return self.maps()[0]
+        return Agent(self, number, self.maps[0], rng)
 
     # -- run -------------------------------------------------------------------------------------
 
@@ -111,7 +107,7 @@ class FederatedStudy(Study):
     def shown(self, parties: Any) -> RunResult:
         """What the last broadcast recommends; each agent's best is for the owner alone."""
         agents, broadcast = parties
-        common = self._map.argmax(broadcast.vectors[0, : self._map.size])
+        common = self.maps[0].argmax(broadcast.vectors[0, : self.maps[0].size])
         owner = RunResult({"best of each agent": [agent.best().tolist() for agent in agents]})
         return RunResult(self.summary(common.tolist()), owner=owner)
 
@@ -168,7 +164,7 @@ class Agent:
         Args:
             turn: the round, from 0.
         """
-        mean = self._posterior(np.zeros(self.features.size), self.study.deviation, None)
+        mean = self._posterior(np.zeros(self.features.size), self.study.deviation, 0.0)
         return Report(turn, self.number, np.pad(mean, (0, self.study.inner.features - mean.size)))
 
     def receive(self, broadcast: Broadcast) -> None:
@@ -180,8 +176,7 @@ class Agent:
         return self.features.argmax(self._theta(0.0))
 
     def _theta(self, exploration: float) -> Array:
-        prior, deviation = self._prior()
-        return self._posterior(prior, deviation, lambda n: exploration * self.rng.normal(size=n))
+        return self._posterior(*self._prior(), exploration)
 
     @property
     def _data(self) -> tuple[Array, Array]:
@@ -216,15 +211,10 @@ class Agent:
                     best, chosen = value, (trust * self._received, share * deviation)
         return chosen
 
-    def _posterior(
-        self, prior: Array, deviation: float, draw: Callable[[int], Array] | None
-    ) -> Array:
-        """A draw of θ given the own data, or its mean."""
+    def _posterior(self, prior: Array, deviation: float, exploration: float) -> Array:
+        """A draw of θ given the own data, its deviation times ``exploration``."""
         phi, seen = self._data
-        sizes = phi.shape[1], len(seen)
-        normals = [np.zeros(n) if draw is None else draw(n) for n in sizes]
-        moved = posterior_draws(
-            deviation * phi[None], (seen - phi @ prior)[None], np.array([self._variance]),
-            normals[0][None], normals[1][None],
-        )  # fmt: skip
+        draws = [exploration * self.rng.normal(size=(1, n)) for n in reversed(phi.shape)]
+        missing, variance = (seen - phi @ prior)[None], np.array([self._variance])
+        moved = posterior_draws(deviation * phi[None], missing, variance, *draws)
         return np.asarray(prior + deviation * moved[0])

@@ -21,7 +21,7 @@ from dpaudit.ledger import Ledger
 from dpaudit.mechanisms import Laplace
 from dpaudit.plan import Group, Invocation, Plan, ReplaceOne, TrustModel
 from private_bo.own.server import Question, Released, Server
-from private_bo.own.study import AnsweringStudy, clipped
+from private_bo.own.studies import AnsweringStudy, clipped
 
 __all__ = ["JointStudy", "Privatiser"]
 

@@ -14,7 +14,7 @@ from dpaudit.mechanisms import Laplace, RandomizedResponse
 from dpaudit.plan import Invocation, Plan, ReplaceOne, TrustModel
 from dpaudit.project import AuditPair
 from private_bo.own.server import Question, Released, Server
-from private_bo.own.study import AnsweringStudy, clipped
+from private_bo.own.studies import AnsweringStudy, clipped
 
 __all__ = ["Device", "LocalStudy"]
 

@@ -22,7 +22,7 @@ from dpaudit.project import RunResult
 from private_bo.gp.types import Array
 from private_bo.joint import Client, Estimate, LocalJointGPUCB, LocalServer, Parameters, Report
 from private_bo.own.spaces import Named, Space, named
-from private_bo.own.study import Fixed, Study, clipped
+from private_bo.own.studies import Fixed, Study, clipped
 
 __all__ = ["LocalJointServer", "LocalJointStudy"]
 
@@ -49,7 +49,7 @@ class LocalJointStudy(Study):
         """The published algorithm for answers in [−½, ½], with the least certified noise."""
         return LocalJointGPUCB(
             epsilon=self.epsilon, delta=self.delta, steps=self.users, reward_range=(-0.5, 0.5),
-            feature_map=replace(self.maps()[0], features=min(self.features, _FEATURES)),
+            feature_map=replace(self.maps[0], features=min(self.features, _FEATURES)),
             estimate=Estimate.SHRUNK, width_multiplier=self.exploration,
             noise_variance=max(self.answer_deviation**2, 1e-6), prior_variance=self.deviation**2,
         )  # fmt: skip

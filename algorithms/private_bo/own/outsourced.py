@@ -26,7 +26,7 @@ from private_bo.outsourced.likelihood import Hyperparameters, most_likely
 from private_bo.outsourced.protocol import AnswerDesk
 from private_bo.own.server import Released
 from private_bo.own.spaces import BoxSpace
-from private_bo.own.study import NUMBERED, Study, clipped
+from private_bo.own.studies import NUMBERED, Study, clipped
 
 __all__ = ["OutsourcedModeller", "OutsourcedStudy"]
 

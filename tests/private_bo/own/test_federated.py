@@ -13,7 +13,7 @@ from dpaudit.errors import InputError
 from private_bo.federated import Broadcast
 from private_bo.gp import SquaredExponential
 from private_bo.own import BoxSpace, FederatedStudy
-from private_bo.own.study import Fixed
+from private_bo.own.studies import Fixed
 
 
 def liking(x, taste):
@@ -54,7 +54,7 @@ def test_a_report_is_the_posterior_mean_of_the_own_data():
         if number != 3:  # never told
             one.tell(question.number, 2 + np.sin(5 * question.point[0]))
     del points[3]
-    phi = study.maps()[0](np.array(points))
+    phi = study.maps[0](np.array(points))
     seen = np.sin(5 * np.array(points)[:, 0]) / 4
     mean = 0.09 * phi.T @ np.linalg.solve(0.09 * phi @ phi.T + 0.01 * np.eye(4), seen)
     report = one.report(1)
@@ -78,7 +78,7 @@ def told(one, objective, count):
 
 def test_a_broadcast_is_believed_if_the_own_data_speak_for_it():
     study, one = agent(kernels=SquaredExponential(0.1), users=20)
-    features = study.maps()[0]
+    features = study.maps[0]
     at = np.linspace(0, 1, 200)[:, None]
     shape = 0.4 * np.exp(-0.5 * ((at[:, 0] - 0.83) / 0.06) ** 2)
     theta = np.linalg.lstsq(features(at), shape, rcond=None)[0]

@@ -12,7 +12,7 @@ from subject_conformance import SubjectConformance
 from dpaudit import Ledger, guarantee
 from dpaudit.errors import InputError
 from private_bo.own import JointStudy
-from private_bo.own.study import Fixed
+from private_bo.own.studies import Fixed
 
 
 def liking(x, taste):

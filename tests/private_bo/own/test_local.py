@@ -13,7 +13,7 @@ from subject_conformance import SubjectConformance
 from dpaudit import Ledger, PlanMismatchError, RandomizedResponse, guarantee
 from dpaudit.errors import InputError
 from private_bo.own import BoxSpace, LocalStudy
-from private_bo.own.study import Fixed, clipped
+from private_bo.own.studies import Fixed, clipped
 
 SECRET = 0.73519284
 

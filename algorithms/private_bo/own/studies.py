@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Annotated, Any, ClassVar
 
 import numpy as np
@@ -136,6 +137,7 @@ class Study(Checked, Subject):
         """How many users are asked about each point."""
         return 1
 
+    @cached_property
     def maps(self) -> tuple[LandmarkFeatures, ...]:
         """Features of each kernel."""
         return tuple(
@@ -146,7 +148,7 @@ class Study(Checked, Subject):
     def server(self, rng: np.random.Generator) -> Server:
         """A server without any data; ``rng`` draws what has no privacy role."""
         return Server(
-            self.maps(), self.answers, self.users, self.group_size, self.deviation,
+            self.maps, self.answers, self.users, self.group_size, self.deviation,
             self.exploration, rng,
         )  # fmt: skip
 

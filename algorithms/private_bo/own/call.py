@@ -20,7 +20,7 @@ from private_bo.own.local import LocalStudy
 from private_bo.own.local_joint import LocalJointStudy
 from private_bo.own.outsourced import OutsourcedStudy
 from private_bo.own.spaces import Space
-from private_bo.own.study import NUMBERED, Study
+from private_bo.own.studies import NUMBERED, Study
 from private_bo.threads import single_threaded
 
 __all__ = ["Optimised", "optimise", "study"]
