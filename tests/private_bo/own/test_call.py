@@ -85,7 +85,7 @@ def test_a_study_without_an_objective_is_for_ask_and_tell():
 
 def test_a_slice_of_the_benchmark(capsys):
     rows = table(functions=2, users=20, agents=3, first=FIRST_TUNED)
-    assert len(rows) == 13
+    assert len(rows) == 15
     assert capsys.readouterr().out.splitlines() == rows[2:]
     f = Function((0,), bumps=True)
     assert share(
