@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
+from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -20,7 +21,7 @@ from private_bo.own.local import LocalStudy
 from private_bo.own.local_joint import LocalJointStudy
 from private_bo.own.outsourced import OutsourcedStudy
 from private_bo.own.spaces import Space
-from private_bo.own.studies import NUMBERED, Study
+from private_bo.own.studies import NUMBERED, Study, listed
 from private_bo.threads import single_threaded
 
 __all__ = ["Optimised", "optimise", "study"]
@@ -120,9 +121,11 @@ def optimise(
         InputError: if an argument is wrong, or an answer is no finite number.
         UnsupportedError: without a seed, if the extra ``secure`` is missing.
     """
-    people = None if isinstance(users, int) else list(users)
-    count = users if isinstance(users, int) else len(users)
+    people = None if isinstance(users, Integral) else listed(users=users)
+    count = int(users) if isinstance(users, Integral) else len(people or ())
     made = study(objective, space, users=count, epsilon=epsilon, trust=trust, **settings)
+    if seed is not None:
+        validate.integer_at_least(0, seed=seed)
     algorithm, noise = np.random.SeedSequence(seed).spawn(2)
     rng = np.random.default_rng(algorithm)
     drawn = None if seed is None else np.random.default_rng(noise)

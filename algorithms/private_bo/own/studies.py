@@ -14,17 +14,18 @@ from numpy.typing import NDArray
 from dpaudit import validate
 from dpaudit.certificate import Claim
 from dpaudit.errors import InputError
-from dpaudit.fields import Checked, Count, Interval, NonNegative, Positive, Rate
+from dpaudit.fields import Checked, Count, Interval, NonNegative, Rate
 from dpaudit.ledger import Ledger
 from dpaudit.plan import Plan, PrivacyUnit
 from dpaudit.project import AuditPair, Move, RunResult, Subject, read_data
+from private_bo.federated.settings import Bounded, between
 from private_bo.gp import Kernel, SquaredExponential
 from private_bo.gp.types import Array
 from private_bo.own.features import LandmarkFeatures
 from private_bo.own.server import Server
 from private_bo.own.spaces import BoxSpace, Named, Space, named
 
-__all__ = ["NUMBERED", "AnsweringStudy", "Fixed", "Study", "clipped"]
+__all__ = ["NUMBERED", "AnsweringStudy", "Fixed", "Study", "clipped", "listed"]
 
 NUMBERED = "numbered"
 """The data where none are named: user 0, user 1, …"""
@@ -53,6 +54,18 @@ def clipped(answer: Any, span: tuple[float, float]) -> float:
         raise InputError(f"answer has shape {own.shape}; it must be one number.")
     low, high = span
     return (min(high, max(low, float(own))) - low) / (high - low) - 0.5
+
+
+def listed(**given: Any) -> list[Any]:
+    """The records as a list; the sentence shows none of them.
+
+    Raises:
+        InputError: if they are no list.
+    """
+    ((name, value),) = given.items()
+    if isinstance(value, str | bytes) or not isinstance(value, Iterable):
+        raise InputError(f"{name} is a {type(value).__name__}; it must be a list of records.")
+    return list(value)
 
 
 def _space(**given: Any) -> Space:
@@ -99,12 +112,12 @@ class Study(Checked, Subject):
     space: Annotated[Space, _space] = field(default_factory=BoxSpace)
     objective: Annotated[Named | None, named] = None
     users: Count = 500
-    epsilon: Positive = 1.0
+    epsilon: Bounded = 1.0
     answers: Interval = (0.0, 1.0)
     kernels: Annotated[tuple[Kernel, ...], _kernels] = (SquaredExponential(0.25),)
     features: Count = 40
-    deviation: Positive = 0.3
-    answer_deviation: NonNegative = 0.1
+    deviation: Bounded = 0.3
+    answer_deviation: Annotated[float, between(0.0, 1e6)] = 0.1
     exploration: NonNegative = 0.4
     constant: Rate = 0.3
     default_data: str = NUMBERED  # type: ignore[misc]
@@ -180,9 +193,7 @@ class Study(Checked, Subject):
         Raises:
             InputError: if not.
         """
-        if isinstance(records, str | bytes) or not isinstance(records, Iterable):
-            raise InputError(f"data is a {type(records).__name__}; it must be a list of records.")
-        found = list(records)
+        found = listed(data=records)
         if len(found) != self.users:
             raise InputError(f"data has {len(found)} records; users is {self.users}, so set it so.")
         return found
