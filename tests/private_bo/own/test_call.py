@@ -24,11 +24,11 @@ def liking(x, user):
 @pytest.mark.parametrize(
     ("trust", "users", "more"),
     [
-        ("local", 30, {}),
-        ("joint", 30, {}),
+        ("local", 12, {}),
+        ("joint", 20, {}),
         ("local-joint", 8, {}),
-        ("federated", 6, {"rounds": 1, "evaluations": 2}),
-        ("outsourced", np.random.default_rng(0).random((30, 2)), {"queries": 12}),
+        ("federated", 3, {"rounds": 1, "evaluations": 1}),
+        ("outsourced", np.random.default_rng(0).random((30, 2)), {"queries": 11}),
     ],
 )
 def test_every_trust_model_runs_by_one_call_and_is_certified(trust, users, more):
@@ -88,7 +88,7 @@ def test_a_study_without_an_objective_is_for_ask_and_tell():
 
 
 def test_a_slice_of_the_benchmark(capsys):
-    rows = table(functions=2, users=20, agents=3, first=FIRST_TUNED)
+    rows = table(functions=2, users=10, agents=2, first=FIRST_TUNED)
     assert len(rows) == 15
     assert capsys.readouterr().out.splitlines() == rows[2:]
     f = Function((0,), bumps=True)

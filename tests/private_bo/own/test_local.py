@@ -133,9 +133,9 @@ def test_the_server_holds_no_answer(epsilon):
 
 
 def test_a_search_without_truth_finds_the_best_and_invents_no_regret():
-    study = LocalStudy(objective=liking, users=300, epsilon=6.0, space=BoxSpace((-1, 0), (1, 2)))
+    study = LocalStudy(objective=liking, users=200, epsilon=6.0, space=BoxSpace((-1, 0), (1, 2)))
     with Ledger(study.plan(), rng=np.random.default_rng(0)) as ledger:
-        result = study.run([0.0] * 300, ledger, np.random.default_rng(1))
+        result = study.run([0.0] * 200, ledger, np.random.default_rng(1))
     assert result.summary["recommended"] == pytest.approx([0.4, 0.4], abs=0.2)
     assert result.owner is None
     assert set(result.series) == {"released", "x1", "x2"}
