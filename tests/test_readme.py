@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import json
 import random
 import re
 import shlex
@@ -152,3 +153,36 @@ def test_the_page_on_optuna_does_what_it_says(tmp_path, monkeypatch, capsys):
             assert left.value.code == 0, capsys.readouterr()
     assert str(names["best"].verdict) == "certified"
     assert names["best"].guarantee.epsilon <= 1.0
+
+
+def test_the_page_on_own_problems_does_what_it_says(tmp_path, monkeypatch, capsys):
+    page = (README.parent / "docs" / "own-problems.md").read_text("utf-8")
+    monkeypatch.chdir(tmp_path)
+    examples = re.findall(r"```python\n# ([\w.\- ]+)\n(.*?)```", page, re.DOTALL)
+    *shown, (file, code) = examples
+    assert [name for name, _ in shown] == [
+        *("local", "joint", "local-joint", "federated", "outsourced", "ask and tell")
+    ]
+    for name, text in shown:
+        assert len(text.splitlines()) <= 12 or name == "ask and tell", name
+        names: dict[str, object] = {}
+        exec(text, names)
+        found = names.get("found")
+        assert found is None or str(found.certificate.verdict) == "certified", name
+    Path(file).write_text(code, "utf-8")
+    rows = "\n".join(f"{n / 20}" for n in range(20))
+    Path("own.csv").write_text(f"best\n{rows}\n", "utf-8")
+    (typed,) = re.findall(r"```sh\n(.*?)```", page, re.DOTALL)
+    for line in typed.splitlines():
+        with pytest.raises(SystemExit) as left:
+            main(shlex.split(line, comments=True)[1:])
+        assert left.value.code in ({0, 2} if "audit" in line.split() else {0}), line
+    made = json.loads(Path("out/certificate.json").read_text("utf-8"))
+    assert made["verdict"] == "certified"
+    assert made["rehearsal"]
+    assert "0x" not in json.dumps(made["subject"])
+    with pytest.raises(SystemExit) as left:
+        main(["run", "mine.py:MINE", "--set", "users=3", "--data", "own.csv", "-o", "two"])
+    assert left.value.code == 3
+    assert "data has 20 records; users is 3" in " ".join(capsys.readouterr().err.split())
+    sys.modules.pop("mine", None)

@@ -11,7 +11,7 @@ from private_bo.gp.features import (
     RandomFourierFeatures,
 )
 from private_bo.gp.information import InformationGain, greedy_information_gain
-from private_bo.gp.kernels import Kernel, Matern, SquaredExponential, TableKernel
+from private_bo.gp.kernels import ARD, Kernel, Matern, SquaredExponential, TableKernel
 from private_bo.gp.nystrom import (
     Coordinates,
     NystromEmbedder,
@@ -24,6 +24,7 @@ from private_bo.gp.posterior import FinitePosterior, Storage
 from private_bo.gp.regions import Ball, Box, FeatureDomain
 
 __all__ = [
+    "ARD",
     "AdditiveFeatures",
     "Ball",
     "Box",

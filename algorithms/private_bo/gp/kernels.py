@@ -12,10 +12,10 @@ import numpy as np
 
 from dpaudit.errors import InputError
 from dpaudit.fields import Checked, Positive
-from dpaudit.validate import real_array
+from dpaudit.validate import positive, real_array
 from private_bo.gp.types import Array, point_set, point_sets, read_only
 
-__all__ = ["Kernel", "Matern", "SquaredExponential", "TableKernel"]
+__all__ = ["ARD", "Kernel", "Matern", "SquaredExponential", "TableKernel"]
 
 _LARGEST_NU = 100.0
 
@@ -159,6 +159,47 @@ def _covariance(**field: Any) -> Array:
             f"table has the eigenvalue {smallest!r}; it must be positive semi-definite."
         )
     return read_only((table + table.T) / 2.0)
+
+
+@dataclass(frozen=True)
+class ARD(Checked, Kernel):
+    """A kernel with a length scale for each coordinate: k(x/l, x'/l).
+
+    Attributes:
+        kernel: k, usually of length scale 1.
+        length_scales: l, one positive number a coordinate.
+
+    Raises:
+        InputError: if a length scale is not positive.
+
+    >>> ARD(SquaredExponential(1.0), (1.0, 2.0))(np.zeros((1, 2)), np.array([[0.0, 2.0]]))
+    array([[0.60653066]])
+    """
+
+    kernel: Kernel
+    length_scales: tuple[float, ...]
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        scales = tuple(positive(length_scales=each) for each in self.length_scales)
+        object.__setattr__(self, "length_scales", scales)
+
+    def __call__(self, X: Array, Y: Array) -> Array:
+        """Covariances of the scaled rows of ``X`` (n, d) and ``Y`` (m, d), shape (n, m)."""
+        return self.kernel(self._scaled(X), self._scaled(Y))
+
+    def diagonal(self, X: Array) -> Array:
+        """Prior variances of the rows of ``X`` (n, d), shape (n,)."""
+        return self.kernel.diagonal(self._scaled(X))
+
+    def _scaled(self, X: Array) -> Array:
+        points = point_set(X=X)
+        if points.shape[1] != len(self.length_scales):
+            raise InputError(
+                f"length_scales has {len(self.length_scales)} entries; it must have one for each "
+                f"of the {points.shape[1]} coordinates."
+            )
+        return np.asarray(points / np.array(self.length_scales))
 
 
 @dataclass(frozen=True, eq=False)

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from dpaudit.errors import InputError
-from private_bo.gp import FiniteDomain, Kernel, Matern, SquaredExponential, TableKernel
+from private_bo.gp import ARD, FiniteDomain, Kernel, Matern, SquaredExponential, TableKernel
 
 TABLE = np.array([[1.0, 0.3, -0.2], [0.3, 0.9, 0.0], [-0.2, 0.0, 1.0]])
 
@@ -119,3 +119,16 @@ def test_table_kernel_refuses_points_that_are_no_rows(X: list) -> None:
 def test_kernels_refuse_bad_input(build: object) -> None:
     with pytest.raises(InputError):
         build()
+
+
+def test_length_scales_of_each_coordinate() -> None:
+    kernel = ARD(SquaredExponential(1.0), [0.5, 4.0])
+    value = kernel(np.array([[0.0, 1.0]]), np.array([[1.0, 3.0]]))
+    assert value == pytest.approx(np.array([[np.exp(-(4 + 0.25) / 2)]]), rel=1e-14)
+    assert kernel == ARD(SquaredExponential(1.0), (0.5, 4.0))
+    assert hash(kernel) == hash(ARD(SquaredExponential(1.0), (0.5, 4.0)))
+    assert kernel.diagonal(np.zeros((3, 2))).tolist() == [1, 1, 1]
+    with pytest.raises(InputError, match="length_scales has 2 entries"):
+        kernel(np.zeros((1, 3)), np.zeros((1, 3)))
+    with pytest.raises(InputError, match="length_scales is 0"):
+        ARD(SquaredExponential(1.0), (0.5, 0.0))

@@ -1,0 +1,142 @@
+"""One call from an objective to a recommendation with its certificate, for each trust model."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from contextlib import closing
+from dataclasses import dataclass, field
+from numbers import Integral
+from typing import Any
+
+import numpy as np
+
+from dpaudit import validate
+from dpaudit.certificate import Certificate, SubjectRecord, certify
+from dpaudit.errors import InputError
+from dpaudit.ledger import FloatNoise, Ledger
+from dpaudit.project import RunResult
+from private_bo.own.federated import FederatedStudy
+from private_bo.own.joint import JointStudy
+from private_bo.own.local import LocalStudy
+from private_bo.own.local_joint import LocalJointStudy
+from private_bo.own.outsourced import OutsourcedStudy
+from private_bo.own.spaces import Space
+from private_bo.own.studies import NUMBERED, Study, listed
+from private_bo.threads import single_threaded
+
+__all__ = ["Optimised", "optimise", "study"]
+
+_STUDIES: dict[str, type[Study]] = {
+    "local": LocalStudy,
+    "joint": JointStudy,
+    "local-joint": LocalJointStudy,
+    "federated": FederatedStudy,
+    "outsourced": OutsourcedStudy,
+}
+
+
+@dataclass(frozen=True)
+class Optimised:
+    """What a study found, and the evidence of what it cost.
+
+    Attributes:
+        point: the recommended point, (d,); under outsourced trust the number of a row.
+        result: everything that others see: the releases, and the points that they are about.
+        ledger: of the run, closed.
+        certificate: of the plan, with its (ε, δ). It speaks of the code once that is rehearsed:
+            ``dpaudit certify FILE.py:STUDY --rehearse``.
+    """
+
+    point: Any
+    result: RunResult = field(repr=False)
+    ledger: Ledger = field(repr=False)
+    certificate: Certificate = field(repr=False)
+
+
+def study(
+    objective: Callable[..., Any] | None,
+    space: Space,
+    *,
+    users: int,
+    epsilon: float,
+    trust: str = "local",
+    **settings: Any,
+) -> Study:
+    """A subject for ``dpaudit certify``, ``run`` and ``audit``; its parties ask and tell.
+
+    Args:
+        objective: what a user answers, called with a point (d,) and the user's record.
+        space: where may be asked, public.
+        users: how many there are.
+        epsilon: of one of them.
+        trust: ``local``, ``joint``, ``local-joint``, ``federated`` or ``outsourced``.
+        **settings: further fields of the study of that trust.
+
+    Raises:
+        InputError: if an argument is out of its range, or there is no such setting.
+
+    >>> from private_bo.own.spaces import PointSpace
+    >>> study(None, PointSpace([[0.0], [1.0]]), users=9, epsilon=1.0, trust="joint").plan().unit
+    PrivacyUnit(name='user')
+    """
+    kind = _STUDIES.get(trust)
+    if kind is None:
+        known = ", ".join(_STUDIES)
+        raise InputError(f"trust is {validate.shown(trust)}; it must be one of {known}.")
+    given: dict[str, Any] = {"space": space, "objective": objective, "users": users}
+    fields = kind.__dataclass_fields__
+    if unknown := sorted(settings.keys() - fields.keys()):
+        raise InputError(
+            f"{trust} trust has no setting {unknown[0]!r}; it has {', '.join(fields)}."
+        )
+    return kind(**given, epsilon=epsilon, **settings)
+
+
+def optimise(
+    objective: Callable[..., Any],
+    space: Space,
+    *,
+    users: int | Sequence[Any],
+    epsilon: float,
+    trust: str = "local",
+    seed: int | None = None,
+    float_noise: bool = False,
+    **settings: Any,
+) -> Optimised:
+    """Search for the point that an unknown objective likes best; data leave by the ledger alone.
+
+    Args:
+        objective: as for :func:`study`; nobody needs to know the truth.
+        space: where may be asked.
+        users: a record of each user, or how many there are: they are then called 0, 1, …; under
+            outsourced trust the private rows.
+        epsilon: of one user.
+        trust: as for :func:`study`.
+        seed: makes an experiment that can be repeated, noise and all; None for a deployment, whose
+            noise comes from exact samplers (extra ``secure``).
+        float_noise: whether a deployment's noise is drawn in floating point instead.
+        **settings: as for :func:`study`.
+
+    Raises:
+        InputError: if an argument is wrong, or an answer is no finite number.
+        UnsupportedError: without a seed, if the extra ``secure`` is missing.
+    """
+    people = None if isinstance(users, Integral) else listed(users=users)
+    count = int(users) if isinstance(users, Integral) else len(people or ())
+    made = study(objective, space, users=count, epsilon=epsilon, trust=trust, **settings)
+    if seed is not None:
+        validate.integer_at_least(0, seed=seed)
+    algorithm, noise = np.random.SeedSequence(seed).spawn(2)
+    rng = np.random.default_rng(algorithm)
+    drawn = None if seed is None else np.random.default_rng(noise)
+    ledger = Ledger(made.plan(), rng=drawn, noise=FloatNoise() if float_noise else None)
+    with closing(ledger), single_threaded():
+        result = made.run(made.load(NUMBERED, rng) if people is None else people, ledger, rng)
+    claim = made.claim()
+    certificate = certify(
+        made.plan(), subject=SubjectRecord(f"{trust} study"), claim=claim, delta=claim.delta,
+        findings=made.findings(), not_covered=made.not_covered(),
+    )  # fmt: skip
+    found = result.summary["recommended"]
+    point = np.array(found) if isinstance(found, list) else found
+    return Optimised(point, result, ledger, certificate)

@@ -1,0 +1,256 @@
+"""Outsourced trust: a curator owns private rows, and a modeller looks for the best of them.
+
+The curator is :class:`~private_bo.outsourced.CertifiedCurator`: rows are scaled by a public box,
+published once with noise, and then each output that the modeller asks for leaves with noise too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Annotated, Any, ClassVar
+
+import numpy as np
+
+from dpaudit import validate
+from dpaudit.errors import InputError
+from dpaudit.fields import Count, OpenProbability, Positive, Probability, at_least
+from dpaudit.ledger import Ledger
+from dpaudit.plan import PrivacyUnit
+from dpaudit.project import Move, RunResult, read_data
+from private_bo.gp.types import Array, point_set
+from private_bo.outsourced import CertifiedCurator, Release
+from private_bo.outsourced.inputs import InputModel
+from private_bo.outsourced.likelihood import Hyperparameters, most_likely
+from private_bo.outsourced.protocol import AnswerDesk
+from private_bo.own.server import Released
+from private_bo.own.spaces import BoxSpace
+from private_bo.own.studies import NUMBERED, Study, clipped
+
+__all__ = ["OutsourcedModeller", "OutsourcedStudy"]
+
+_INITIAL = 10
+_WIDTH = 1.0
+
+
+@dataclass(frozen=True)
+class OutsourcedStudy(Study):
+    """The curator publishes noisy rows; the modeller asks for noisy outputs, by row number.
+
+    Neighbours differ in one row, which moves by at most ``protected`` half-diagonals of the box and
+    may change its output in any way. Fields as in the base class, where the space is the public box
+    of the rows, and ``users`` their number; the data are the rows, (n, d), and the objective is
+    called with a row and its number. Rows outside the box are moved to it.
+
+    Attributes:
+        delta: δ of the rows.
+        queries: how many outputs may be asked for, each of another row.
+        protected: how far a row may move, as a share of half the box's diagonal; 2 is anywhere.
+        output_share: share of ε that an output costs; the rest is for the rows.
+    """
+
+    unit: ClassVar[PrivacyUnit] = PrivacyUnit("row")
+
+    users: Annotated[int, at_least(3)] = 500
+    delta: Probability = 1e-5
+    queries: Count = 50
+    protected: Positive = 0.1
+    output_share: OpenProbability = 0.5
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not isinstance(self.space, BoxSpace):
+            raise InputError("space is no BoxSpace; it must be the public box of the rows.")
+        if self.queries > self.users:
+            raise InputError(
+                f"queries is {self.queries}; it must be at most the number of rows, {self.users}."
+            )
+
+    @cached_property
+    def inner(self) -> CertifiedCurator:
+        """The certified curator of rows in the ball of radius 1/protected."""
+        outputs = self.epsilon * self.output_share
+        return CertifiedCurator(
+            epsilon=self.epsilon - outputs, delta=self.delta, dimension=self.space.dimensions,
+            columns=self.space.dimensions, norm_bound=1.0 / self.protected, queries=self.queries,
+            output_epsilon=outputs, output_bound=0.5,
+        )  # fmt: skip
+
+    # -- parties ---------------------------------------------------------------------------------
+
+    def publish(self, rows: Any, ledger: Ledger) -> Release:
+        """The curator's release of all rows, scaled to the ball; the modeller sees it alone.
+
+        Raises:
+            InputError: if the rows are no (n, d) of finite numbers.
+        """
+        return self.inner.publish(self._scaled(rows), ledger)
+
+    def desk(self, rows: Any, ledger: Ledger) -> AnswerDesk:
+        """The curator's counter: ``ask(row)`` measures a row once and releases its output."""
+        records = list(rows)
+
+        def measure(row: int) -> float:
+            own = records[row]
+            found = own.answer if isinstance(own, _Moved) else self.measure(own, row)
+            return clipped(found, self.answers)
+
+        return self.inner.desk(len(records), measure, ledger)
+
+    def modeller(self, release: Release, rng: np.random.Generator) -> OutsourcedModeller:
+        """The modeller, who holds what was released and nothing else."""
+        outputs = self.inner.output_mechanism
+        assert outputs is not None
+        noise = 2.0 * outputs.scale**2 + self.answer_deviation**2
+        return OutsourcedModeller(release, self.queries, noise, self.answers, rng)
+
+    def _scaled(self, rows: Any) -> Array:
+        places = point_set(rows=validate.private([_place(row) for row in rows]))
+        middle, half = self.space.bounds.mean(axis=1), np.diff(self.space.bounds)[:, 0] / 2
+        radius = self.protected * np.sqrt(self.space.dimensions)
+        # A norm of exactly the bound may exceed it by rounding.
+        return np.asarray((self.space.project(places) - middle) / half / radius * (1 - 1e-12))
+
+    # -- run -------------------------------------------------------------------------------------
+
+    def load(self, source: str, rng: np.random.Generator) -> Sequence[Any]:
+        """The rows: of a file, its columns in order; without one, random points of the box."""
+        if source == NUMBERED:
+            low, high = self.space.bounds.T
+            return self.people(low + rng.random((self.users, len(low))) * (high - low))
+        rows = [list(r.values()) if isinstance(r, dict) else r for r in read_data(source)]
+        return self.people(point_set(rows=validate.private(rows)))
+
+    def play(self, people: Sequence[Any], ledger: Ledger, rng: np.random.Generator) -> Any:
+        """Publish, ask, and be told."""
+        modeller = self.modeller(self.publish(people, ledger), rng)
+        desk = self.desk(people, ledger)
+        for _ in range(self.queries):
+            row = modeller.ask()
+            modeller.tell(row, desk.ask(row))
+        return modeller
+
+    def shown(self, modeller: Any) -> RunResult:
+        """The number of the recommended row, and all rows with what was released of them."""
+        rows = [float(each.group) for each in modeller.trace]
+        released = [each.value for each in modeller.trace]
+        return RunResult(self.summary(modeller.best()), {"row": rows, "released": released})
+
+    def neighbours(self, data: Any, rng: np.random.Generator) -> Iterator[Move]:
+        """One row moved as far as is protected, with another output."""
+        half = np.diff(self.space.bounds)[:, 0] / 2
+        step = self.protected * np.sqrt(self.space.dimensions) * half * (1 - 1e-9)
+        low, high = self.answers
+        for value, extreme in ((low, False), (high, False), (high + 1e3 * (high - low), True)):
+            place, way = int(rng.integers(len(data))), rng.standard_normal(len(half))
+            moved = [*data]
+            at = np.asarray(data[place]) + step * way / np.linalg.norm(way)
+            moved[place] = _Moved(self.space.project(at), value)
+            yield Move(moved, f"row {place} moved, with another output", extreme)
+
+
+@dataclass(frozen=True, eq=False)
+class _Moved:
+    """A neighbour's row."""
+
+    place: Array
+    answer: float
+
+
+def _place(record: Any) -> Any:
+    return record.place if isinstance(record, _Moved) else record
+
+
+@dataclass(eq=False)
+class OutsourcedModeller:
+    """GP-UCB on released rows, by ask and tell: several rows may wait, and some may never be told.
+
+    The kernel's parameters are the likeliest for what was released; the rows are read under the
+    declared noise, as by :class:`~private_bo.outsourced.Modeller`.
+
+    Attributes:
+        release: what the curator published.
+        queries: how many rows may be asked for.
+        noise: variance of a told output, scaled to [−½, ½].
+        answers: (low, high) of an output.
+        rng: of the initial rows.
+        told: numbers of the rows that were told, in order.
+        trace: what was released of them.
+    """
+
+    release: Release
+    queries: int
+    noise: float
+    answers: tuple[float, float]
+    rng: np.random.Generator
+    told: list[int] = field(default_factory=list, init=False)
+    trace: list[Released] = field(default_factory=list, init=False)
+
+    def __post_init__(self) -> None:
+        self._inputs = InputModel.EXPECTED.read(self.release)
+        self._asked: list[int] = []
+        self._values: list[float] = []
+        self._model = Hyperparameters(self._inputs.diameter / 5 or 1.0, 0.0, 0.09, self.noise)
+        self._fit_at = _INITIAL
+
+    def ask(self) -> int:
+        """The next row; each is asked for once.
+
+        Raises:
+            InputError: if all queries have been made.
+        """
+        if len(self._asked) >= self.queries:
+            raise InputError(f"queries is {self.queries}, and all were made; declare more.")
+        if len(self._asked) < _INITIAL:
+            left = np.setdiff1d(np.arange(self.release.size), self._asked)
+            row = int(self.rng.choice(left))
+        else:
+            mean, deviation = self._belief()
+            scores = mean + _WIDTH * deviation
+            scores[self._asked] = -np.inf
+            row = int(scores.argmax())
+        self._asked.append(row)
+        return row
+
+    def tell(self, row: int, value: float) -> None:
+        """Learn what the curator released of a row, scaled to [−½, ½].
+
+        Raises:
+            InputError: if the row was not asked for, or was told, or the value is not finite.
+        """
+        if row not in self._asked or row in self.told:
+            raise InputError(f"row is {row!r}; it must be one that was asked for and not told.")
+        low, high = self.answers
+        found = Released(row, low + (value + 0.5) * (high - low), self.noise * (high - low) ** 2)
+        self.told.append(row)
+        self._values.append(value)
+        self.trace.append(found)
+
+    def best(self) -> int:
+        """The recommended row: of largest posterior mean among those that were told.
+
+        Raises:
+            InputError: if nothing was told.
+        """
+        if not self.told:
+            raise InputError("told is empty; tell at least one output.")
+        return self.told[int(self._belief()[0][self.told].argmax())]
+
+    def _belief(self) -> tuple[Array, Array]:
+        """Posterior mean and deviation of every row; what waits counts as what is expected."""
+        if len(self.told) >= max(2, self._fit_at):
+            self._fit_at = 2 * len(self.told)
+            self._model = most_likely(self._inputs, self.told, self._values)
+        model, share = self._model, self._inputs.share(self._model.length_scale)
+        smooth = model.signal_variance * share
+        own = model.signal_variance - smooth
+        posterior = self._inputs.posterior(
+            model.length_scale, (model.noise_variance + own) / smooth
+        )
+        for row, value in zip(self.told, self._values, strict=True):
+            posterior.update(row, (value - model.mean) / np.sqrt(smooth))
+        for row in set(self._asked) - set(self.told):
+            posterior.update(row, float(posterior.mean[row]))
+        deviation = np.sqrt(smooth * posterior.variance + own)
+        return np.sqrt(smooth) * posterior.mean + model.mean, deviation

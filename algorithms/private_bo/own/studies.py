@@ -1,0 +1,276 @@
+"""What all studies of a problem of one's own share: public configuration, users and a run."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Annotated, Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpaudit import validate
+from dpaudit.certificate import Claim
+from dpaudit.errors import InputError
+from dpaudit.fields import Checked, Count, Interval, NonNegative, Rate
+from dpaudit.ledger import Ledger
+from dpaudit.plan import Plan, PrivacyUnit
+from dpaudit.project import AuditPair, Move, RunResult, Subject, read_data
+from private_bo.federated.settings import Bounded, between
+from private_bo.gp import Kernel, SquaredExponential
+from private_bo.gp.types import Array
+from private_bo.own.features import LandmarkFeatures
+from private_bo.own.server import Server
+from private_bo.own.spaces import BoxSpace, Named, Space, named
+
+__all__ = ["NUMBERED", "AnsweringStudy", "Fixed", "Study", "clipped", "listed"]
+
+NUMBERED = "numbered"
+"""The data where none are named: user 0, user 1, …"""
+_FAR = 1e3
+
+
+@dataclass(frozen=True)
+class Fixed:
+    """A user who answers the same wherever asked, for rehearsals.
+
+    Attributes:
+        value: the answer.
+    """
+
+    value: float
+
+
+def clipped(answer: Any, span: tuple[float, float]) -> float:
+    """A private answer within the public range, scaled to [−½, ½].
+
+    Raises:
+        InputError: if it is not one finite number; the sentence does not show it.
+    """
+    own = validate.private(int(answer) if isinstance(answer, bool | np.bool_) else answer)
+    if own.ndim != 0:
+        raise InputError(f"answer has shape {own.shape}; it must be one number.")
+    low, high = span
+    return (min(high, max(low, float(own))) - low) / (high - low) - 0.5
+
+
+def listed(**given: Any) -> list[Any]:
+    """The records as a list; the sentence shows none of them.
+
+    Raises:
+        InputError: if they are no list.
+    """
+    ((name, value),) = given.items()
+    if isinstance(value, str | bytes) or not isinstance(value, Iterable):
+        raise InputError(f"{name} is a {type(value).__name__}; it must be a list of records.")
+    return list(value)
+
+
+def _space(**given: Any) -> Space:
+    ((name, value),) = given.items()
+    if not isinstance(value, Space):
+        raise InputError(f"{name} is {validate.shown(value)}; it must be a BoxSpace or PointSpace.")
+    return value
+
+
+def _kernels(**given: Any) -> tuple[Kernel, ...]:
+    ((name, value),) = given.items()
+    found = tuple(value) if isinstance(value, list | tuple) else (value,)
+    if not found or not all(isinstance(each, Kernel) for each in found):
+        raise InputError(f"{name} is {validate.shown(value)}; it must hold kernels, at least one.")
+    return found
+
+
+@dataclass(frozen=True)
+class Study(Checked, Subject):
+    """Base: public configuration of a search for the point that an unknown objective likes best.
+
+    Attributes:
+        space: where may be asked.
+        objective: what a user answers, called with a point (d,) and the user's record; None where
+            answers come from elsewhere, by ask and tell. It runs with the user, not the server.
+        users: how many users there are; each answers once.
+        epsilon: of one user.
+        answers: (low, high), the public range of an answer; what is outside is clipped.
+        kernels: of points in the unit cube, to which the space is scaled; among several, the
+            releases choose.
+        features: how many at most stand for a kernel.
+        deviation: prior deviation of the objective, in units of the range.
+        answer_deviation: public guess of an answer's deviation from the objective, likewise.
+        exploration: least factor on the deviation of a Thompson draw; it falls from 1 evenly.
+        constant: prior share of a common level of the objective.
+        default_data: file of the users' records; without one users are numbers.
+
+    Raises:
+        InputError: if a field is out of its range.
+    """
+
+    unit: ClassVar[PrivacyUnit] = PrivacyUnit("user")
+
+    space: Annotated[Space, _space] = field(default_factory=BoxSpace)
+    objective: Annotated[Named | None, named] = None
+    users: Count = 500
+    epsilon: Bounded = 1.0
+    answers: Interval = (0.0, 1.0)
+    kernels: Annotated[tuple[Kernel, ...], _kernels] = (SquaredExponential(0.25),)
+    features: Count = 40
+    deviation: Bounded = 0.3
+    answer_deviation: Annotated[float, between(0.0, 1e6)] = 0.1
+    exploration: NonNegative = 0.4
+    constant: Rate = 0.3
+    default_data: str = NUMBERED  # type: ignore[misc]
+
+    @property
+    @abstractmethod
+    def inner(self) -> Subject:
+        """The published algorithm whose mechanism and plan it has."""
+
+    def plan(self) -> Plan:
+        """That of the published algorithm."""
+        return self.inner.plan()
+
+    def claim(self) -> Claim:
+        """(ε, δ) of one user; δ is 0 where there is no such field."""
+        return Claim(self.epsilon, getattr(self, "delta", 0.0), "calibrated for it")
+
+    def not_covered(self) -> tuple[str, ...]:
+        """What the claim leaves out."""
+        return (
+            f"That a {self.unit} was asked, and whether and when an answer came, is not hidden.",
+            f"A {self.unit} in another study too is protected in each of them alone.",
+            "That an objective follows from the point and the user's own record is assumed.",
+        )
+
+    # -- parties ---------------------------------------------------------------------------------
+
+    @property
+    def group_size(self) -> int:
+        """How many users are asked about each point."""
+        return 1
+
+    @cached_property
+    def maps(self) -> tuple[LandmarkFeatures, ...]:
+        """Features of each kernel."""
+        return tuple(
+            LandmarkFeatures(self.space, kernel, self.features, self.constant)
+            for kernel in self.kernels
+        )
+
+    def server(self, rng: np.random.Generator) -> Server:
+        """A server without any data; ``rng`` draws what has no privacy role."""
+        return Server(
+            self.maps, self.answers, self.users, self.group_size, self.deviation,
+            self.exploration, rng,
+        )  # fmt: skip
+
+    def measure(self, point: Array, record: Any) -> Any:
+        """What a user answers, by the objective: private.
+
+        Raises:
+            InputError: if there is no objective, or it raises; the sentence tells nothing of data.
+        """
+        if isinstance(record, Fixed):
+            return record.value
+        if self.objective is None:
+            raise InputError("objective is None; give a function of a point and a user's record.")
+        return self.objective(point, record)
+
+    # -- run -------------------------------------------------------------------------------------
+
+    def load(self, source: str, rng: np.random.Generator) -> Sequence[Any]:
+        """One record a user: of a data file (CSV, JSON, …), or where none is named a number.
+
+        Raises:
+            InputError: if the file cannot be read or has another number of records.
+        """
+        return self.people(range(self.users) if source == NUMBERED else read_data(source))
+
+    def people(self, records: Any) -> Sequence[Any]:
+        """The records, if there are as many as users.
+
+        Raises:
+            InputError: if not.
+        """
+        found = listed(data=records)
+        if len(found) != self.users:
+            raise InputError(f"data has {len(found)} records; users is {self.users}, so set it so.")
+        return found
+
+    def neighbours(self, data: Any, rng: np.random.Generator) -> Iterator[Move]:
+        """One user replaced by another, by one at an end of the range, or by one far beyond it."""
+        low, high = self.answers
+        far = _FAR * (high - low)
+        one, two, three = (int(place) for place in rng.integers(len(data), size=3))
+        for place, other, what, extreme in (
+            (0, Fixed(high), "answers the top of the range everywhere", False),
+            (len(data) - 1, Fixed(low), "answers the bottom of the range everywhere", False),
+            (one, data[two], "is another of the users", False),
+            (two, Fixed(high + far), "answers far above the range", True),
+            (three, Fixed(low - far), "answers far below the range", True),
+        ):
+            moved = [*data[:place], other, *data[place + 1 :]]
+            yield Move(moved, f"user {place + 1} {what}", extreme)
+
+    @abstractmethod
+    def play(self, people: Sequence[Any], ledger: Ledger, rng: np.random.Generator) -> Any:
+        """All rounds; what users answer leaves only through the ledger. Returns who knows."""
+
+    def run(self, data: Any, ledger: Ledger, rng: np.random.Generator) -> RunResult:
+        """Play all rounds, and recommend a point.
+
+        Args:
+            data: a record a user.
+            ledger: a ledger of :meth:`plan`.
+            rng: of what has no privacy role.
+
+        Raises:
+            InputError: if there is another number of records, or an answer is no finite number.
+        """
+        return self.shown(self.play(self.people(data), ledger, rng))
+
+    def shown(self, server: Any) -> RunResult:
+        """The recommended point and all releases: what everybody may see."""
+        trace = server.trace
+        axes = range(self.space.dimensions)
+        curves = {f"x{axis + 1}": [float(point[axis]) for point, _ in trace] for axis in axes}
+        released = [each.value for _, each in trace]
+        return RunResult(self.summary(server.best().tolist()), {"released": released} | curves)
+
+    def summary(self, recommended: Any) -> dict[str, Any]:
+        """What ran, and what it recommends."""
+        return {"algorithm": type(self).__name__, "recommended": recommended}
+
+    # -- audit -----------------------------------------------------------------------------------
+
+    def audit_pairs(self) -> tuple[AuditPair, ...]:
+        """As the published algorithm's."""
+        return self.inner.audit_pairs()
+
+    def audit_release(self, data: Any, size: int, rng: np.random.Generator) -> NDArray[Any]:
+        """As the published algorithm's."""
+        return self.inner.audit_release(data, size, rng)
+
+
+@dataclass(frozen=True)
+class AnsweringStudy(Study):
+    """Base of studies in which a user sends one answer."""
+
+    @property
+    def inner(self) -> Subject:
+        """Itself."""
+        return self
+
+    @property
+    @abstractmethod
+    def mechanism(self) -> Any:
+        """What an answer scaled to [−½, ½], or a sum of them, passes."""
+
+    def audit_pairs(self) -> tuple[AuditPair, ...]:
+        """The ends of what the mechanism is given for one user."""
+        return (AuditPair(-0.5, 0.5, "the ends of the range"),)
+
+    def audit_release(self, data: Any, size: int, rng: np.random.Generator) -> NDArray[Any]:
+        """What is released of one user's scaled answer; other users contribute nothing."""
+        return np.asarray(self.mechanism.release_many(data, size, rng))

@@ -1,0 +1,100 @@
+"""One call for each trust model, and subjects for the command line."""
+
+from __future__ import annotations
+
+import json
+import math
+
+import numpy as np
+import pytest
+
+from dpaudit.certificate.verification import verify
+from dpaudit.errors import InputError
+from private_bo import BoxSpace, PointSpace, optimise, study
+from tests.benchmarks.own_problems import BOX as BOX_OF_TABLE
+from tests.benchmarks.own_problems import FIRST_TUNED, GRID, Function, interval, share, table
+
+BOX = BoxSpace((0.0, 0.0), (1.0, 1.0))
+
+
+def liking(x, user):
+    return math.exp(-8 * float(np.square(np.asarray(x) - 0.4).sum()))
+
+
+@pytest.mark.parametrize(
+    ("trust", "users", "more"),
+    [
+        ("local", 12, {}),
+        ("joint", 20, {}),
+        ("local-joint", 8, {}),
+        ("federated", 3, {"rounds": 1, "evaluations": 1}),
+        ("outsourced", np.random.default_rng(0).random((30, 2)), {"queries": 11}),
+    ],
+)
+def test_every_trust_model_runs_by_one_call_and_is_certified(trust, users, more):
+    found = optimise(liking, BOX, users=users, epsilon=1.0, trust=trust, seed=3, **more)
+    again = optimise(liking, BOX, users=users, epsilon=1.0, trust=trust, seed=3, **more)
+    assert np.array_equal(found.point, again.point)
+    assert str(found.certificate.verdict) == "certified"
+    assert found.certificate.guarantee.epsilon <= 1.0
+    verify(found.certificate)
+    found.ledger.check()
+    json.dumps(found.result.to_dict(), allow_nan=False)
+
+
+def test_a_list_of_points_and_own_records():
+    space = PointSpace([[1.0], [2.0], [3.0]])
+    found = optimise(
+        lambda x, user: user["best"] == x[0], space, users=[{"best": 2.0}] * 80, epsilon=4.0, seed=1
+    )
+    assert found.point.tolist() == [2.0]
+
+
+def test_noise_is_exact_unless_said_otherwise():
+    pytest.importorskip("opendp")
+    exact = optimise(liking, BOX, users=3, epsilon=1.0)
+    floats = optimise(liking, BOX, users=3, epsilon=1.0, float_noise=True)
+    assert not exact.ledger.seeded
+    assert {e.sampler for e in exact.ledger} != {e.sampler for e in floats.ledger}
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        ({"trust": "none"}, "trust is 'none'; it must be one of local"),
+        ({"delta": 0.1}, "local trust has no setting 'delta'"),
+        ({"users": 0}, "users is 0"),
+        ({"epsilon": 0}, "epsilon is 0"),
+        ({"users": []}, "users is 0"),
+        ({"users": None}, "users is a NoneType; it must be a list of records"),
+        ({"epsilon": 1e-9}, "epsilon is 1e-9; it must be from 1e-6 to 1e6"),
+        ({"answer_deviation": 1e300}, "answer_deviation is 1e300"),
+        ({"seed": -1}, "seed is -1"),
+        ({"space": [[1.0]]}, "space is"),
+        ({"objective": lambda x, user: float("nan")}, "NaN"),
+        ({"objective": lambda x, user: 1 / 0}, "raised ZeroDivisionError"),
+    ],
+)
+def test_wrong_input_is_one_sentence(given, words):
+    wanted = {"objective": liking, "space": BOX, "users": 3, "epsilon": 1.0, "seed": 0} | given
+    with pytest.raises(InputError, match=words) as refused:
+        optimise(wanted.pop("objective"), wanted.pop("space"), **wanted)
+    assert "\n" not in str(refused.value)
+
+
+def test_a_study_without_an_objective_is_for_ask_and_tell():
+    parties = study(None, BOX, users=3, epsilon=1.0).server(np.random.default_rng(0))
+    assert parties.ask().point.shape == (2,)
+
+
+def test_a_slice_of_the_benchmark(capsys):
+    rows = table(functions=2, users=10, agents=2, first=FIRST_TUNED)
+    assert len(rows) == 15
+    assert capsys.readouterr().out.splitlines() == rows[2:]
+    f = Function((0,), bumps=True)
+    assert share(
+        f, BOX_OF_TABLE.lower + GRID * np.diff(BOX_OF_TABLE.bounds)[:, 0]
+    ) == pytest.approx(1.0)
+    assert f(GRID).min() == 0
+    assert f(GRID).max() == 1
+    assert interval([0.1, 0.3]) == "20.0 [-107.1, 147.1]"  # Student's 12.706 · 0.1

@@ -1,0 +1,127 @@
+"""Outsourced trust: what the curator publishes, and a modeller that works with that alone."""
+
+from __future__ import annotations
+
+from contextlib import closing
+
+import numpy as np
+import pytest
+from subject_conformance import SubjectConformance
+
+from dpaudit import Ledger, guarantee
+from dpaudit.errors import InputError
+from private_bo.outsourced import Release
+from private_bo.own import BoxSpace, OutsourcedModeller, OutsourcedStudy, PointSpace
+
+BOX = BoxSpace((0.0, 100.0), (1.0, 300.0))
+ROWS = np.random.default_rng(0).uniform(BOX.lower, BOX.upper, (40, 2))
+
+
+def value(row, number):
+    return float(np.exp(-8 * np.square(BOX.unit(row[None]) - 0.4).sum()))
+
+
+class TestConformance(SubjectConformance):
+    subject = OutsourcedStudy(space=BOX, objective=value, users=40, queries=12, protected=0.2)
+
+    def data(self):
+        return ROWS.copy()
+
+    def neighbour(self):
+        moved = [*ROWS]
+        moved[3] = ROWS[3] + [0.1, 0.0]
+        return moved
+
+    def bad_data(self):
+        return [ROWS[:7], "rows", np.full((40, 2), np.nan), ROWS[:, :1]]
+
+
+def test_the_plan_proves_the_claim():
+    study = OutsourcedStudy(space=BOX, epsilon=2.0, output_share=0.25)
+    assert guarantee(study.plan(), 1e-5).epsilon <= 2.0 * (1 + 1e-12)
+    assert guarantee(study.plan(), 1e-5).epsilon > 1.99
+    assert study.inner.output_mechanism.scale == pytest.approx(1 / 0.5)  # of outputs in [−½, ½]
+
+
+class Bare:
+    """A ledger without noise that keeps what was to be released."""
+
+    def __init__(self):
+        self.seen = []
+
+    def release(self, mechanism, value, *, unit=None, at=""):
+        self.seen.append(np.array(value))
+        return value
+
+
+def test_rows_are_scaled_by_the_public_box_and_neighbours_are_one_apart():
+    study = OutsourcedStudy(space=BOX, objective=value, users=40, queries=9, protected=0.2)
+    rng, ledger = np.random.default_rng(1), Bare()
+    corner = [*ROWS]
+    corner[0], corner[1] = np.array(BOX.upper), np.array([9e9, -9e9])
+    study.publish(corner, ledger)
+    norms = np.linalg.norm(ledger.seen[0] - ledger.seen[0].mean(axis=0), axis=1)
+    assert norms.max() < 12
+    scaled = study.publish(ROWS, ledger).points
+    for move in study.neighbours(ROWS, rng):
+        moved = study.publish(move.data, ledger).points
+        apart = np.linalg.norm((moved - moved[-1]) - (scaled - scaled[-1]), axis=1)
+        assert 0 < apart.max() <= 1 + 1e-9
+
+
+def test_outputs_are_clipped_and_asked_once():
+    study = OutsourcedStudy(space=BOX, objective=lambda row, n: 50.0 * n - 1, users=40, queries=9)
+    desk = study.desk(ROWS, Bare())
+    assert [desk.ask(row) for row in (0, 1)] == [-0.5, 0.5]
+    with pytest.raises(InputError, match="has been measured"):
+        desk.ask(1)
+
+
+def modeller(queries=30, noise=1e-4):
+    release = Release(np.linspace(0.0, 10.0, 60)[:, None])
+    return OutsourcedModeller(release, queries, noise, (0.0, 1.0), np.random.default_rng(0))
+
+
+def test_a_modeller_finds_the_best_though_rows_wait_and_some_are_never_told():
+    one = modeller()
+    waiting = []
+    for turn in range(30):
+        waiting.append(one.ask())
+        if turn % 3 == 2:
+            waiting.pop(0)  # never told
+            for row in reversed(waiting):
+                one.tell(row, 0.4 * np.sin(row / 60 * 5))
+            waiting = []
+    assert abs(one.best() / 60 * 5 - np.pi / 2) < 0.4
+    with pytest.raises(InputError, match="queries is 30"):
+        one.ask()
+
+
+def test_wrong_use_is_one_sentence():
+    one = modeller()
+    with pytest.raises(InputError, match="told is empty"):
+        one.best()
+    row = one.ask()
+    for wrong, told, words in (
+        (-1, 0.1, "row is -1"),
+        (row, float("nan"), "value is nan"),
+    ):
+        with pytest.raises(InputError, match=words):
+            one.tell(wrong, told)
+    one.tell(row, 0.1)
+    with pytest.raises(InputError, match=f"row is {row}"):
+        one.tell(row, 0.1)
+    with pytest.raises(InputError, match="space is no BoxSpace"):
+        OutsourcedStudy(space=PointSpace([[1.0]]))
+    with pytest.raises(InputError, match="queries is 50"):
+        OutsourcedStudy(users=20)
+
+
+def test_a_run_recommends_a_good_row():
+    study = OutsourcedStudy(
+        space=BOX, objective=value, users=40, queries=30, epsilon=60.0, protected=0.2
+    )
+    with closing(Ledger(study.plan(), rng=np.random.default_rng(0))) as ledger:
+        result = study.run(ROWS, ledger, np.random.default_rng(1))
+    assert value(ROWS[result.summary["recommended"]], 0) > 0.6
+    assert result.owner is None

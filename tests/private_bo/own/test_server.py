@@ -1,0 +1,93 @@
+"""The server: asynchronous, sure of what it is told, and in possession of nothing else."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from dpaudit.errors import InputError
+from private_bo.gp import SquaredExponential
+from private_bo.own import BoxSpace, LocalStudy, PointSpace, Released
+
+
+def server(users=40, seed=0, **fields):
+    study = LocalStudy(users=users, **({"space": BoxSpace()} | fields))
+    return study.server(np.random.default_rng(seed))
+
+
+def wave(x):
+    return 0.5 + 0.4 * np.sin(6 * x[0])
+
+
+def test_answers_in_any_order_lead_to_the_same_belief():
+    one, other = server(), server()
+    questions = [one.ask() for _ in range(12)], [other.ask() for _ in range(12)]
+    told = [Released(n, float(wave(q.point)), 0.01) for n, q in enumerate(questions[0]) if n != 5]
+    for each in told:
+        one.tell(each)
+    for each in reversed(told):
+        other.tell(each)
+    at = np.random.default_rng(1).random((50, 2))
+    assert one.mean(at) == pytest.approx(other.mean(at), abs=1e-9)
+    assert len(one.trace) == 11
+
+
+def test_the_mean_is_in_units_of_the_answers_and_the_best_is_where_it_is_largest():
+    asked = server(answers=(-10.0, 30.0), users=60)
+    for _ in range(60):
+        question = asked.ask()
+        asked.tell(Released(question.group, 40 * wave(question.point) - 10, 1e-4))
+    at = np.random.default_rng(1).random((200, 2))
+    best = asked.best()
+    assert asked.mean(best[None])[0] >= asked.mean(at).max() - 1e-6
+    assert wave(best) == pytest.approx(0.9, abs=0.01)
+    assert asked.mean(best[None])[0] == pytest.approx(26, abs=1)
+
+
+def test_the_units_of_answers_change_nothing():
+    at, beliefs = np.random.default_rng(1).random((20, 2)), []
+    for low, high in ((0.0, 1.0), (-10.0, 30.0)):
+        asked = server(answers=(low, high))
+        for number in range(8):
+            value = low + (high - low) * float(wave(asked.ask().point))
+            asked.tell(Released(number, value, 0.3 * (high - low) ** 2))
+        beliefs.append((asked.mean(at) - low) / (high - low))
+    assert beliefs[0] == pytest.approx(beliefs[1], abs=1e-5)
+
+
+def test_releases_choose_among_kernels_and_public_data_are_heard():
+    kernels = (SquaredExponential(5.0), SquaredExponential(0.15))
+    asked = server(kernels=kernels, space=BoxSpace((0.0,), (1.0,)))
+    points = np.linspace(0, 1, 40)[:, None]
+    values = 0.5 + 0.4 * np.sin(14 * points[:, 0])
+    asked.inform(points, values, 0.02)
+    assert asked.mean(points) == pytest.approx(values, abs=0.05)
+    flat = server(kernels=kernels[:1], space=BoxSpace((0.0,), (1.0,)))
+    flat.inform(points, values, 0.02)
+    assert np.abs(flat.mean(points) - values).max() > 0.2
+    with pytest.raises(InputError, match="values has 1 entries; it must have 40"):
+        asked.inform(points, np.zeros(1), 0.02)
+
+
+def test_what_is_not_allowed_is_never_asked():
+    points = np.random.default_rng(0).random((30, 2))
+    asked = server(space=PointSpace(points, allowed=lambda x: x[0] < 0.5), users=20)
+    assert max(asked.ask().point[0] for _ in range(20)) < 0.5
+
+
+def test_wrong_use_is_one_sentence():
+    asked = server(users=2)
+    for wrong, words in (
+        (Released(0, 0.5, 1.0), "group is 0, which was not asked"),
+        (0.5, "released is a float; it must be a Released"),
+    ):
+        with pytest.raises(InputError, match=words):
+            asked.tell(wrong)
+    asked.ask(), asked.ask()
+    with pytest.raises(InputError, match="users is 2, and all have been asked"):
+        asked.ask()
+    asked.tell(Released(1, 0.5, 1.0))
+    with pytest.raises(InputError, match="group is 1, which has been told"):
+        asked.tell(Released(1, 0.5, 1.0))
+    with pytest.raises(InputError, match="value is nan"):
+        Released(0, float("nan"), 1.0)
