@@ -11,7 +11,7 @@ from pathlib import Path
 from audits.paper_rows.checking import RESULTS, changes
 from audits.paper_rows.experiments import experiments
 from audits.paper_rows.page import Page, headlines, html, markdown, number_text
-from audits.paper_rows.recording import FOLDER, Recording, record, spot_checks
+from audits.paper_rows.recording import FOLDER, VARIABLE, Recording, record, spot_checks
 from audits.paper_rows.rows import Outcome, measure_all, rows_of
 from dpaudit import files
 from dpaudit.errors import DpAuditError
@@ -56,7 +56,7 @@ def _page(given: argparse.Namespace) -> int:
     outcomes = measure_all(rows_of(), workers=given.workers, folder=given.folder)
     wrong = [
         f"{_rows_of(spot.experiment, outcomes)}: record {spot.experiment}, cell {spot.cell}: "
-        f"trial 1 was {spot.recorded:g}, is {spot.found:g}, and {spot.allowed:g} is allowed."
+        f"trial 1 was {spot.recorded:g}, is {spot.found or 0.0:g}, and {spot.allowed:g} is allowed."
         for spot in spots
         if not spot.agrees
     ]
@@ -65,6 +65,9 @@ def _page(given: argparse.Namespace) -> int:
     if wrong and not given.full:
         sys.stderr.write("\n".join([*wrong, "Nothing was written; see --full.", ""]))
         return DISAGREES
+    if any(spot.found is None for spot in spots):
+        _say(f"All that can be run agrees. Nothing was written: set {VARIABLE} for the rest.")
+        return 0
     files.write(given.folder / RESULTS, files.pretty_json(page.to_dict()))
     files.write(given.folder.with_suffix(".md"), markdown(page))
     files.write(given.folder.with_suffix(".html"), html(page))

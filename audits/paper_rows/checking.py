@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from audits.paper_rows.measured import ERRORS
+from audits.paper_rows.measured import ERRORS, Verdict
 from audits.paper_rows.recording import FOLDER
 from audits.paper_rows.rows import Outcome
 
@@ -31,6 +31,8 @@ def changes(outcomes: Iterable[Outcome], folder: Path = FOLDER) -> Iterator[str]
         row, now = outcome.row, outcome.to_dict()
         old = before.get(row.id)
         if old is None or (old["claim"], old["place"]) != (row.claim, row.place):
+            continue
+        if outcome.measured.verdict is Verdict.NOT_RUN:  # its data are not at hand
             continue
         if old["verdict"] != now["verdict"]:
             yield f"{row.id}: was {old['verdict']}, is {now['verdict']}."

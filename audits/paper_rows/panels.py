@@ -92,7 +92,7 @@ def _tuning(name: str) -> Iterator[tuple[str, Iterable[str]]]:
                 "DP-FTS-DE, a = 5",
                 "DP-FTS-DE, a = 30",
             ),
-            *("fixed-size sampling", "least noise for the published ε"),
+            "fixed-size sampling",
         ],
     )
 

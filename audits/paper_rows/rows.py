@@ -11,7 +11,7 @@ from typing import Any
 
 from audits.paper_rows.measured import Measured, Number, Verdict
 from audits.paper_rows.measures import code, measuring
-from audits.paper_rows.recording import FOLDER, Recording
+from audits.paper_rows.recording import FOLDER, VARIABLE, Recording
 from dpaudit.errors import InputError
 from private_bo.experiments import in_parallel
 
@@ -152,6 +152,10 @@ def measure(row: Row, folder: Path = FOLDER) -> Outcome:
     except _NotRunError as missing:
         text = f"There is no record of {missing}."
         return Outcome(row, Measured((), Verdict.NOT_RUN, text))
+    except InputError as error:
+        if VARIABLE not in str(error):
+            raise
+        return Outcome(row, Measured((), Verdict.NOT_RUN, f"Its data are missing: {error}"))
     numbers = tuple(_plain(number) for number in found.numbers)
     measured = Measured(numbers, Verdict(found.verdict), found.because)
     return Outcome(row, measured, tuple(dict.fromkeys(read)))

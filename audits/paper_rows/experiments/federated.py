@@ -102,7 +102,6 @@ def _tuning(task: Task) -> dict[str, Algorithm]:
         "DP-FTS-DE, a = 5": replace(private, contrast=5.0),
         "DP-FTS-DE, a = 30": replace(private, contrast=30.0),
         "fixed-size sampling": fixed,
-        "least noise for the published ε": private.calibrated(),
     }
 
 
