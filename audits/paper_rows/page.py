@@ -99,7 +99,8 @@ def value_text(value: float, error: float = 0.0) -> str:
     ('470 000 ± 35 000', '0.038 ± 0.014', '2')
     """
     if error <= 0 or not math.isfinite(value):
-        return _grouped(f"{value:.4g}")
+        short = float(f"{value:.4g}")
+        return _grouped(f"{short:.0f}" if 1e4 <= abs(short) < 1e9 else f"{short:.4g}")
     places = 1 - math.floor(math.log10(error))
     shown = [f"{round(each, places):.{max(places, 0)}f}" for each in (value, error)]
     return " ± ".join(map(_grouped, shown))

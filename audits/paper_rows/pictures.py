@@ -14,8 +14,8 @@ from private_bo.gp.types import Array
 
 __all__ = ["Line", "drawn"]
 
-WIDTH, HEIGHT = 340, 210
-LEFT, RIGHT, TOP, BOTTOM = 52, 8, 22, 34
+WIDTH, HEIGHT = 350, 210
+LEFT, RIGHT, TOP, BOTTOM = 52, 18, 22, 34
 COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#b8860b", "#56b4e9", "#7f7f7f")
 """Okabe and Ito's, which most colour-blind readers tell apart."""
 _LEGEND = 14
@@ -125,4 +125,4 @@ def _ticks(low: float, high: float, most: int) -> list[float]:
 def _shown(value: float) -> str:
     if abs(value) >= 1e4:
         return f"{value / 1000:g}k"
-    return f"{value:.3g}"
+    return f"{round(value, 6):g}"
