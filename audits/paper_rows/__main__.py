@@ -42,7 +42,8 @@ def _record(given: argparse.Namespace) -> int:
     """Run experiments and write their records."""
     known = experiments()
     for name in given.record or known:
-        experiment = chosen(known, record=name)
+        chosen(known, record=name)
+        experiment = known[name]
         record(experiment, workers=given.workers).write(experiment, given.folder)
         _say(f"{name}: recorded")
     return 0

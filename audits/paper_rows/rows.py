@@ -17,7 +17,7 @@ from private_bo.experiments import in_parallel
 
 __all__ = ["PAPERS", "Outcome", "Paper", "Row", "measure", "measure_all", "rows_of"]
 
-FILES = Path(__file__).parent / "rows"
+FILES = Path(__file__).parent / "claims"
 TESTS = "code.tests"
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
+from typing import Any
 
 import numpy as np
 
@@ -22,7 +23,7 @@ __all__ = ["ALPHAS", "BETAS", "EXPERIMENTS", "NON_PRIVATE", "figure_label"]
 ALPHAS, BETAS = (0.1, 0.5, 1.0, 10.0), (0.01, 0.1, 0.5, 0.99)
 NON_PRIVATE, UNIFORM = "non-private", "uniform play"
 _REFRESH = 0.1  # V is factorised 97 times in 10 000 rounds, not 465: a third less work
-_THEORY = {"width": Width.THEOREM, "width_multiplier": 1.0}
+_THEORY: dict[str, Any] = {"width": Width.THEOREM, "width_multiplier": 1.0}
 
 
 def figure_label(noise: str, alpha: float, beta: float) -> str:

@@ -109,7 +109,7 @@ class _LogTruncation(RewardTruncation):
     theta: float = 1.0
 
     def threshold(self, t: int) -> float:
-        return self.constants.B + math.log(max(t, 1)) ** self.theta
+        return self.constants.B + math.pow(math.log(max(t, 1)), self.theta)
 
 
 def _truncated(cells: Sequence[str], trial: int) -> Mapping[str, Array]:

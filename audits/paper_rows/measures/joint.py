@@ -179,7 +179,7 @@ def quadrature(records: Records) -> Measured:
 
 def _theorem_2(length: float, d: int, nodes: int) -> float:
     decay = (math.e / (4.0 * length**2 * nodes)) ** nodes
-    return d * 2 ** (d - 1) * math.sqrt(math.pi / 2.0) * decay
+    decay = math.pow(math.e / (4.0 * length**2 * nodes), nodes)
 
 
 def _worst(features: QuadratureFeatures, domain: Box | Ball) -> float:
