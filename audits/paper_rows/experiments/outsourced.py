@@ -130,7 +130,7 @@ _TITLES = {
 EXPERIMENTS = tuple(
     Experiment(
         f"outsourced-{name}", title, tuple(_cells(name)), partial(_run, name=name), _TRIALS,
-        tuple(_cells(name)), rounds="iteration", regret="simple regret",
+        tuple(_cells(name)), rounds="iteration, the start being 1", regret="simple regret",
     )
     for name, title in _TITLES.items()
 )  # fmt: skip

@@ -12,7 +12,7 @@ import pytest
 from audits.paper_rows.checking import RESULTS
 from audits.paper_rows.experiments import experiments
 from audits.paper_rows.measured import Verdict
-from audits.paper_rows.measures import measuring
+from audits.paper_rows.measures import code, measuring
 from audits.paper_rows.recording import FOLDER, command_of
 from audits.paper_rows.rows import PAPERS, TESTS, measure, measure_all, rows_of
 from dpaudit.errors import InputError
@@ -53,7 +53,7 @@ def test_tests_and_pictures_that_rows_name_are_there() -> None:
 
 def test_the_results_have_every_row_and_at_most_nine_are_not_possible() -> None:
     found = json.loads((FOLDER / RESULTS).read_text(encoding="utf-8"))["rows"]
-    assert list(found) == list(ROWS)
+    assert set(found) == set(ROWS)
     verdicts = [Verdict(row["verdict"]) for row in found.values()]
     assert sum(verdict.decided for verdict in verdicts) >= 65
     assert verdicts.count(Verdict.NOT_POSSIBLE) <= 9
@@ -88,9 +88,23 @@ def test_without_its_data_a_row_is_not_run(monkeypatch: pytest.MonkeyPatch) -> N
     assert "DPAUDIT_DATA" in outcome.measured.because
 
 
-def test_rows_come_in_their_order_with_tests_among_them() -> None:
+def test_rows_come_in_their_order_with_tests_among_them(monkeypatch: pytest.MonkeyPatch) -> None:
     asked = rows_of(["K6", "Z2", "F25"])
-    assert [outcome.row.id for outcome in measure_all(asked)] == ["Z2", "K6", "F25"]
+    words = {f"tests/private_bo/{node}": {"test": "PASSED"} for node in asked[1].arguments["nodes"]}
+    monkeypatch.setattr(code, "_known", words)
+    outcomes = measure_all(asked)
+    assert [outcome.row.id for outcome in outcomes] == ["Z2", "K6", "F25"]
+    assert outcomes[1].measured.verdict is Verdict.REPRODUCED
+
+
+@pytest.mark.parametrize("word", ["FAILED", "SKIPPED", "ERROR", None])
+def test_one_test_that_does_not_pass_decides(monkeypatch: pytest.MonkeyPatch, word: str) -> None:
+    words = {"a": "PASSED"} | ({"b": word} if word else {})
+    known = {"tests/private_bo/x": words, "tests/private_bo/y": {"c": "PASSED"} if word else {}}
+    monkeypatch.setattr(code, "_known", known)
+    found = code.tests(None, ["x", "y"], future=False)
+    assert found.verdict is Verdict.NOT_REPRODUCED
+    assert found.numbers[1].ours == 1
 
 
 def test_another_row_is_one_sentence() -> None:
