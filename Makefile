@@ -9,7 +9,7 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check -q
 SOURCES := pyproject.toml constraints.txt
 
-.PHONY: help demo test thorough lint format reports compare-reports peers benchmarks clean
+.PHONY: help demo test thorough lint format reports compare-reports papers peers benchmarks clean
 
 help:
 	@echo "make demo        install, then certify, run, audit and report one algorithm on real data"
@@ -19,6 +19,8 @@ help:
 	@echo "make reports     certifies and attacks the algorithms of the four papers into reports/"
 	@echo "make compare-reports [NAMES=\"curator dp-fts\"]"
 	@echo "                 certifies and attacks again, and prints where reports/ would change"
+	@echo "make papers      what the four papers state and what comes out, into reports/papers.md and .html"
+	@echo "                 (checks recorded figures by spot runs; FULL=1 makes every figure anew, an hour)"
 	@echo "make peers       measures other public auditors beside ours, into reports/auditors/ (an hour)"
 	@echo "make benchmarks  the timings (not part of the tests)"
 
@@ -58,6 +60,9 @@ reports: $(VENV)/.dev  # not the core alone: some attacks need the extra 'learn'
 
 compare-reports: $(VENV)/.dev
 	$(BIN)/python -m audits.papers --compare $(NAMES)
+
+papers: $(VENV)/.dev  # some data are not part of the project: see DPAUDIT_DATA in README.md
+	nice -n 5 $(BIN)/python -m audits.paper_rows $(if $(FULL),--full)
 
 peers: $(VENV)/.dev  # goes on where it was interrupted; the tools' environments are in out/peers
 	nice -n 5 $(BIN)/python -m audits.peers

@@ -39,6 +39,7 @@ NOTES = (
     "reports/curator.json -o report.pdf”.",
 )
 SEE_ALSO = (
+    ("papers.html", "What the four papers state, and what comes out here, row by row"),
     ("outsourced.md", "Outsourced Bayesian optimisation: a privacy theorem that does not hold"),
 )
 

@@ -1,0 +1,109 @@
+"""``python -m audits.paper_rows``: measures the rows, checks the records, writes the page."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import warnings
+from collections.abc import Sequence
+from pathlib import Path
+
+from audits.paper_rows.checking import RESULTS, changes
+from audits.paper_rows.experiments import experiments
+from audits.paper_rows.page import Page, headlines, html, markdown, number_text
+from audits.paper_rows.recording import FOLDER, VARIABLE, Recording, record, spot_checks
+from audits.paper_rows.rows import Outcome, measure_all, rows_of
+from dpaudit import files
+from dpaudit.errors import DpAuditError
+from dpaudit.tables import chosen
+
+DISAGREES = 1
+
+
+def _say(text: str) -> None:
+    sys.stdout.write(f"{text}\n")
+    sys.stdout.flush()
+
+
+def _shown(outcome: Outcome) -> str:
+    row, measured = outcome.row, outcome.measured
+    lines = [f"{row.id}  {row.place}: {row.claim}", f"  {measured.verdict}: {measured.because}"]
+    return "\n".join([*lines, *(f"  - {number_text(number)}" for number in measured.numbers)])
+
+
+def _only(given: argparse.Namespace) -> int:
+    """Print some rows; write nothing."""
+    for outcome in measure_all(rows_of(given.only), workers=given.workers):
+        _say(_shown(outcome))
+    return 0
+
+
+def _record(given: argparse.Namespace) -> int:
+    """Run experiments and write their records."""
+    known = experiments()
+    for name in given.record or known:
+        chosen(known, record=name)
+        experiment = known[name]
+        record(experiment, workers=given.workers).write(experiment, given.folder)
+        _say(f"{name}: recorded")
+    return 0
+
+
+def _page(given: argparse.Namespace) -> int:
+    """Measure rows, run spot checks, write page and results; 1 where something disagrees."""
+    names = {name: Recording.read(name, given.folder) for name in experiments()}
+    records = {name: found for name, found in names.items() if found is not None}
+    spots = tuple(spot_checks(records, workers=given.workers))
+    outcomes = measure_all(rows_of(), workers=given.workers, folder=given.folder)
+    wrong = [
+        f"{_rows_of(spot.experiment, outcomes)}: record {spot.experiment}, cell {spot.cell}: "
+        f"trial 1 was {spot.recorded:g}, is {spot.found or 0.0:g}, and {spot.allowed:g} is allowed."
+        for spot in spots
+        if not spot.agrees
+    ]
+    wrong += [] if given.full else changes(outcomes, given.folder)
+    page = Page({outcome.row.id: outcome for outcome in outcomes}, records, spots)
+    if wrong and not given.full:
+        sys.stderr.write("\n".join([*wrong, "Nothing was written; see --full.", ""]))
+        return DISAGREES
+    if any(spot.found is None for spot in spots):
+        _say(f"All that can be run agrees. Nothing was written: set {VARIABLE} for the rest.")
+        return 0
+    files.write(given.folder / RESULTS, files.pretty_json(page.to_dict()))
+    files.write(given.folder.with_suffix(".md"), markdown(page))
+    files.write(given.folder.with_suffix(".html"), html(page))
+    _say("\n".join(headlines(page)))
+    return DISAGREES if wrong else 0
+
+
+def _rows_of(experiment: str, outcomes: Sequence[Outcome]) -> str:
+    """The rows that rest on a record."""
+    return ", ".join(each.row.id for each in outcomes if experiment in each.recorded) or "no row"
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """The command; 1 where a spot check or a computed row disagrees, 3 for wrong input."""
+    parser = argparse.ArgumentParser(prog="python -m audits.paper_rows", description=__doc__)
+    parser.add_argument("--only", nargs="+", metavar="ROW", help="print these rows, write nothing")
+    parser.add_argument("--record", nargs="*", metavar="NAME", help="run experiments anew")
+    parser.add_argument("--full", action="store_true", help="run all experiments, then the page")
+    parser.add_argument("--folder", type=Path, default=FOLDER, help="of records and results")
+    parser.add_argument("--workers", type=int, default=2, help="processes")
+    given = parser.parse_args(arguments)
+    warnings.simplefilter("ignore")  # of libraries: what matters is raised
+    try:
+        if given.only:
+            return _only(given)
+        if given.record is not None:
+            return _record(given)
+        if given.full:
+            given.record = []
+            _record(given)
+        return _page(given)
+    except DpAuditError as error:
+        sys.stderr.write(f"{error}\n")
+        return 3
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,128 @@
+"""Curves of regret as small SVG pictures, which take the colours of the page that shows them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from html import escape
+
+import numpy as np
+
+from audits.paper_rows.recording import Cell
+from private_bo.gp.types import Array
+
+__all__ = ["Line", "drawn"]
+
+WIDTH, HEIGHT = 350, 210
+LEFT, RIGHT, TOP, BOTTOM = 52, 18, 22, 34
+COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#b8860b", "#56b4e9", "#7f7f7f")
+"""Okabe and Ito's, which most colour-blind readers tell apart."""
+_LEGEND = 14
+
+
+@dataclass(frozen=True, eq=False)
+class Line:
+    """One curve.
+
+    Attributes:
+        label: for the legend.
+        x: where.
+        mean: of the trials.
+        error: standard error; drawn as a band.
+        dashed: whether it is what the paper prints.
+    """
+
+    label: str
+    x: Array
+    mean: Array
+    error: Array = field(default_factory=lambda: np.zeros(1))
+    dashed: bool = False
+
+    @classmethod
+    def of(cls, label: str, cell: Cell) -> Line:
+        """The curve of a cell."""
+        return cls(label, cell.rounds, cell.mean, cell.error)
+
+
+def drawn(title: str, lines: Sequence[Line], x: str, y: str) -> str:
+    """A picture of curves with bands of one standard error.
+
+    Args:
+        title: above it.
+        lines: the curves.
+        x: name of the horizontal axis.
+        y: name of the vertical axis.
+    """
+    right = max(float(line.x.max()) for line in lines)
+    left = min(float(line.x.min()) for line in lines)
+    top = max(float((line.mean + line.error).max()) for line in lines) or 1.0
+    across = (WIDTH - LEFT - RIGHT) / max(right - left, 1e-12)
+    up = (HEIGHT - TOP - BOTTOM) / top
+
+    def place(at: Array, value: Array) -> str:
+        xs = LEFT + (at - left) * across
+        ys = HEIGHT - BOTTOM - np.maximum(value, 0.0) * up
+        return " ".join(f"{a:.1f},{b:.1f}" for a, b in zip(xs, ys, strict=True))
+
+    height = HEIGHT + _LEGEND * len(lines) + 4
+    parts = [
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height}" width="{WIDTH}" '
+        f'height="{height}" role="img" font-size="10.5" fill="currentColor">',
+        f"<title>{escape(title)}</title>",
+        f'<text x="{LEFT}" y="13" font-weight="600">{escape(title)}</text>',
+        *_axes(left, right, top, across, up, (x, y)),
+    ]
+    for number, line in enumerate(lines):
+        colour = COLOURS[number % len(COLOURS)]
+        if line.error.any():
+            around = np.concatenate([line.x, line.x[::-1]])
+            band = np.concatenate([line.mean + line.error, (line.mean - line.error)[::-1]])
+            points = place(around, band)
+            parts.append(f'<polygon points="{points}" fill="{colour}" fill-opacity=".18"/>')
+        dash = ' stroke-dasharray="4 3"' if line.dashed else ""
+        style = f'fill="none" stroke="{colour}" stroke-width="1.6"{dash}'
+        parts.append(f'<polyline points="{place(line.x, line.mean)}" {style}/>')
+        at = HEIGHT + _LEGEND * number + 6
+        parts.append(f'<path d="M{LEFT} {at - 4}h18" {style}/>')
+        parts.append(f'<text x="{LEFT + 24}" y="{at}">{escape(line.label)}</text>')
+    return "\n".join([*parts, "</svg>"])
+
+
+def _axes(
+    left: float, right: float, top: float, across: float, up: float, names: tuple[str, str]
+) -> Iterator[str]:
+    floor = HEIGHT - BOTTOM
+    yield (
+        f'<path d="M{LEFT} {TOP}V{floor}H{WIDTH - RIGHT}" fill="none" stroke="currentColor" '
+        'stroke-opacity=".5"/>'
+    )
+    for value in _ticks(0.0, top, 4):
+        at = floor - value * up
+        yield f'<text x="{LEFT - 5}" y="{at + 3.5:.1f}" text-anchor="end">{_shown(value)}</text>'
+        grid = 'stroke="currentColor" stroke-opacity=".1"'
+        yield f'<path d="M{LEFT} {at:.1f}H{WIDTH - RIGHT}" {grid}/>'
+    for value in _ticks(left, right, 5):
+        at = LEFT + (value - left) * across
+        yield f'<text x="{at:.1f}" y="{floor + 13}" text-anchor="middle">{_shown(value)}</text>'
+    middle = (LEFT + WIDTH - RIGHT) / 2
+    yield f'<text x="{middle}" y="{HEIGHT - 8}" text-anchor="middle">{escape(names[0])}</text>'
+    yield (
+        f'<text transform="translate(10 {(TOP + floor) / 2}) rotate(-90)" '
+        f'text-anchor="middle">{escape(names[1])}</text>'
+    )
+
+
+def _ticks(low: float, high: float, most: int) -> list[float]:
+    """Round numbers between these, at most so many and one."""
+    step = (high - low) / most or 1.0
+    scale = 10.0 ** math.floor(math.log10(step))
+    step = next(each * scale for each in (1, 2, 5, 10) if each * scale >= step * 0.999)
+    first, last = math.ceil(low / step - 1e-9), math.floor(high / step + 1e-9)
+    return [number * step for number in range(first, last + 1)]
+
+
+def _shown(value: float) -> str:
+    if abs(value) >= 1e4:
+        return f"{value / 1000:g}k"
+    return f"{round(value, 6):g}"
