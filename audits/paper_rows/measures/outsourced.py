@@ -78,6 +78,8 @@ def distances(records: Records, inflate: bool) -> Measured:
     first, second = np.triu_indices(n, 1)
     true, moved = (each[first] - each[second] for each in (centred, released))
     lengths = np.square(true).sum(axis=1)
+    apart = lengths > 0  # of equal points no ratio is left
+    moved, lengths = moved[apart], lengths[apart]
     failures = 0
     for _ in range(draws):
         M = rng.standard_normal((2, r))
