@@ -16,19 +16,6 @@ from dpaudit.errors import DpAuditError, InputError
 from dpaudit.extras import needed
 from private_bo.gp.types import Array
 
-__all__ = [
-    "Curves",
-    "command",
-    "drawing",
-    "in_parallel",
-    "mean_and_error",
-    "options",
-    "row",
-    "save",
-    "table",
-    "trial_numbers",
-]
-
 Curves: TypeAlias = Mapping[str, Array]
 """Regret by label, (trials, rounds)."""
 

@@ -8,8 +8,6 @@ from private_bo.joint import JointGPUCB, LocalJointGPUCB
 from private_bo.local import LDPATAGPUCB, LDPTGPUCB, LDPMoMAGPUCB, LDPOneBitGP
 from private_bo.outsourced import CertifiedCurator, Curator
 
-__all__ = ["SUBJECTS"]
-
 SUBJECTS: tuple[type[Subject], ...] = (
     DPFTS,
     DPFTSDE,

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from contextlib import AbstractContextManager, nullcontext
 
-__all__ = ["single_threaded"]
-
 
 def single_threaded() -> AbstractContextManager[object]:
     """A context in which numpy's and scipy's linear algebra runs on one thread.

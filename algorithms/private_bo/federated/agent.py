@@ -18,8 +18,6 @@ from private_bo.gp import Box, RandomFourierFeatures, SquaredExponential
 from private_bo.gp.types import Array, Indices, read_only
 from private_bo.threads import single_threaded
 
-__all__ = ["AgentModel", "Histories", "Observe", "posterior_draws"]
-
 Observe: TypeAlias = Callable[[int, int, np.random.Generator], float]
 """What agent n observes at point x of the grid: (n, x, generator) to y."""
 

@@ -21,9 +21,6 @@ from private_bo.federated.messages import Broadcast, Report
 from private_bo.federated.server import Aggregator, Release, Transport, clipped
 from private_bo.gp.types import Array
 
-__all__ = ["Agents", "Server", "central_server"]
-
-
 # -- Algorithm 1 ---------------------------------------------------------------------------------
 
 

@@ -17,8 +17,6 @@ from private_bo.federated.streams import Streams
 from private_bo.federated.transports import InProcess
 from private_bo.threads import single_threaded
 
-__all__ = ["FTS", "FTSDE", "NonPrivateServer", "PlainTS"]
-
 
 class NonPrivateServer(Aggregator):
     """Exact weighted averages of all vectors: no sampling, no clipping, no noise, no claim."""

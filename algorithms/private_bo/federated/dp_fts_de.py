@@ -44,8 +44,6 @@ from private_bo.federated.subject import PrivateFederation
 from private_bo.federated.transports import Canary, InProcess, Selected
 from private_bo.threads import single_threaded
 
-__all__ = ["DPFTS", "DPFTSDE"]
-
 _FAR = 1e6
 _PRESENT = {"agent", "present"}
 

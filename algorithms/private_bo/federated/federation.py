@@ -22,8 +22,6 @@ from private_bo.federated.settings import Settings
 from private_bo.federated.streams import Streams
 from private_bo.gp.types import Array
 
-__all__ = ["Federation"]
-
 
 @dataclass(frozen=True)
 class Federation(Settings):

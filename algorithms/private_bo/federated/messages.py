@@ -16,8 +16,6 @@ from dpaudit.errors import InputError
 from dpaudit.fields import Checked, at_least
 from private_bo.gp.types import Array, array_of, read_only
 
-__all__ = ["Broadcast", "Report"]
-
 _WIRE = np.dtype("<f8")
 
 

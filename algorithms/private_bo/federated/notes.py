@@ -6,8 +6,6 @@ from dpaudit.certificate import Finding, Severity
 from private_bo.federated.settings import Reliance
 from private_bo.federated.subject import PrivateFederation, Sensitivity
 
-__all__ = ["federated_findings", "limits_of_claim"]
-
 
 def federated_findings(algorithm: PrivateFederation) -> tuple[Finding, ...]:
     """Findings of DP-FTS-DE: assumptions first, then what differs from the paper."""

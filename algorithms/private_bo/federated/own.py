@@ -15,8 +15,6 @@ from private_bo.gp import Kernel, SquaredExponential
 from private_bo.gp.types import Array, read_only
 from private_bo.threads import single_threaded
 
-__all__ = ["NOISE_FACTORS", "SCALE_FACTORS", "OwnProcess", "kernel_root"]
-
 SCALE_FACTORS = (1.0, 0.25, 0.5, 2.0, 4.0)
 """Of the length scale; the stated one first, which wins ties."""
 NOISE_FACTORS = (1.0, 0.01, 0.1)

@@ -16,8 +16,6 @@ from private_bo.federated.messages import Broadcast, Report
 from private_bo.federated.weights import Weights
 from private_bo.gp.types import Array
 
-__all__ = ["Aggregator", "Refusal", "Release", "Transport", "clipped"]
-
 
 class Transport(Protocol):
     """What carries the messages of Algorithms 1 and 2."""

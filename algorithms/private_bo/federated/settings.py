@@ -15,8 +15,6 @@ from dpaudit.fields import Count, Natural, NonNegative, Record, at_least
 from private_bo.federated.weights import Weights, contrasts
 from private_bo.gp.types import Array
 
-__all__ = ["Bounded", "OneRegion", "Reliance", "Settings", "between"]
-
 _MOST_FEATURES = 10_000
 _MOST_ROUNDS = 1_000_000
 _MOST_NUMBERS = 20_000_000

@@ -6,8 +6,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-__all__ = ["Streams"]
-
 _AGENTS, _WORDS = 1, 4
 
 

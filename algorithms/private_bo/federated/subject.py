@@ -31,8 +31,6 @@ from private_bo.federated.server import Release
 from private_bo.federated.settings import Bounded, between
 from private_bo.gp.types import Array
 
-__all__ = ["PrivateFederation", "SamplingScheme", "Sensitivity"]
-
 _AGENT = PrivacyUnit("agent")
 
 

@@ -12,8 +12,6 @@ from private_bo.federated.messages import Broadcast, Report
 from private_bo.federated.server import Transport
 from private_bo.gp.types import Array
 
-__all__ = ["Canary", "InProcess", "Recorded", "Selected"]
-
 
 @dataclass(frozen=True, eq=False)
 class InProcess:

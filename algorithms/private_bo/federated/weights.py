@@ -16,8 +16,6 @@ from dpaudit.errors import InputError
 from dpaudit.fields import Checked
 from private_bo.gp.types import Array, Indices, array_of
 
-__all__ = ["Weights", "contrasts", "region_of_agent", "region_of_point", "splits"]
-
 _ROUNDING = 1e-9
 _UP = 1 + 1e-12
 """Sensitivities are rounded up: the weights are floats, and so are their norms."""

@@ -14,8 +14,6 @@ from dpaudit.validate import integer_at_least
 from private_bo.gp.kernels import Kernel
 from private_bo.gp.types import Array, Indices, array_of, read_only
 
-__all__ = ["FiniteDomain"]
-
 _LARGEST_KEPT_MATRIX = 1024
 
 

@@ -13,8 +13,6 @@ from private_bo.gp.kernels import Kernel
 from private_bo.gp.posterior import FinitePosterior
 from private_bo.gp.types import Array, read_only
 
-__all__ = ["InformationGain", "greedy_information_gain"]
-
 
 @dataclass(frozen=True)
 class InformationGain:

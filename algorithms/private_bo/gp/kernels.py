@@ -15,8 +15,6 @@ from dpaudit.fields import Checked, Positive
 from dpaudit.validate import positive, real_array
 from private_bo.gp.types import Array, point_set, point_sets, read_only
 
-__all__ = ["ARD", "Kernel", "Matern", "SquaredExponential", "TableKernel"]
-
 _LARGEST_NU = 100.0
 
 

@@ -20,15 +20,6 @@ from private_bo.gp.domains import FiniteDomain
 from private_bo.gp.kernels import Kernel
 from private_bo.gp.types import Array, Indices, read_only
 
-__all__ = [
-    "Coordinates",
-    "NystromEmbedder",
-    "NystromEmbedding",
-    "NystromPosterior",
-    "oversampling",
-    "variance_ratio",
-]
-
 
 class Coordinates(Enum):
     """The basis of the feature space; inner products of features are the same in both.

@@ -15,8 +15,6 @@ from private_bo.gp.domains import FiniteDomain
 from private_bo.gp.kernels import Kernel
 from private_bo.gp.types import Array, read_only
 
-__all__ = ["FinitePosterior", "Storage"]
-
 _LARGEST_DENSE_DOMAIN = 1024
 _FIRST_CAPACITY = 64
 

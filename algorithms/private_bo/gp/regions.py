@@ -11,8 +11,6 @@ import numpy as np
 from dpaudit.fields import Checked, Count, Interval, Positive
 from private_bo.gp.types import Array
 
-__all__ = ["Ball", "Box", "FeatureDomain"]
-
 
 class FeatureDomain(Checked, ABC):
     """A bounded set of R^d, known to the public: a dataclass with the field ``dimensions``, d."""

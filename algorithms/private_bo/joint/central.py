@@ -38,8 +38,6 @@ from private_bo.joint.problems import DecisionProblem
 from private_bo.joint.statistics import CentredStatistics, PaperStatistics, Statistics
 from private_bo.joint.subject import PrivateApproximateGPUCB
 
-__all__ = ["JointGPUCB"]
-
 _LONGEST_AUDIT = 4096
 _MARGIN = 1e-9
 """Relative excess of the calibrated σ, for the accountant's rounding."""

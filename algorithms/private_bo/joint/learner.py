@@ -12,8 +12,6 @@ from private_bo.gp.types import Array
 from private_bo.joint.noise import noise_norm
 from private_bo.joint.statistics import Sums
 
-__all__ = ["Belief", "Estimate", "Learner", "Width"]
-
 _CAUTION = 2.0
 """How much of the matrix's squared deviation must be more than noise before any of it is used: the
 share of the noise itself fluctuates, and noise in V costs more than coarseness."""

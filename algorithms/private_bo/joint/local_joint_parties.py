@@ -18,8 +18,6 @@ from private_bo.gp.types import Array
 from private_bo.joint.parties import JointServer, RewardGate, unit_features
 from private_bo.joint.statistics import Encoding, Sums
 
-__all__ = ["Client", "LocalServer", "Parameters", "Report"]
-
 
 @dataclass(frozen=True, eq=False)
 class Parameters:

@@ -13,8 +13,6 @@ from private_bo.gp.types import Array
 from private_bo.joint.noise import lemma_5_sigmas
 from private_bo.joint.statistics import CentredStatistics, Encoding, Sums
 
-__all__ = ["Lemma5Statistics", "PackedStatistics", "symmetric", "triangle"]
-
 
 @dataclass(frozen=True)
 class PackedStatistics(CentredStatistics):

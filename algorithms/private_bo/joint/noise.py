@@ -8,16 +8,6 @@ from enum import StrEnum
 from dpaudit.mechanisms import BinaryTree, BufferedToeplitz, HonakerTree, SquareRootToeplitz
 from dpaudit.mechanisms.continual import Factorization
 
-__all__ = [
-    "ContinualNoise",
-    "Noise",
-    "lemma_2_sigma",
-    "lemma_3_shift",
-    "lemma_5_sigmas",
-    "lemma_6_shift",
-    "noise_norm",
-]
-
 
 class Noise(StrEnum):
     """Which noise is added."""

@@ -21,8 +21,6 @@ from private_bo.gp.types import Array
 from private_bo.joint.learner import Belief, Learner
 from private_bo.joint.statistics import Statistics, Sums
 
-__all__ = ["JointPrivatiser", "JointServer", "OutOfRange", "Period", "RewardGate", "unit_features"]
-
 _ROUNDING = 1e-9
 
 

@@ -14,16 +14,6 @@ from dpaudit.errors import InputError
 from private_bo.gp import Ball, Box, SquaredExponential
 from private_bo.gp.types import Array
 
-__all__ = [
-    "BENCHMARKS",
-    "AnotherUser",
-    "Benchmark",
-    "DecisionProblem",
-    "TabledProblem",
-    "benchmark",
-    "bump",
-]
-
 
 class DecisionProblem(ABC):
     """A sequence of users, each with a decision set and a reward for each arm of it.

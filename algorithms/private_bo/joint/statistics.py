@@ -14,8 +14,6 @@ from dpaudit.errors import InputError
 from dpaudit.fields import Checked, Count, Finite, Interval, NonNegative
 from private_bo.gp.types import Array
 
-__all__ = ["FREE_WEIGHT", "CentredStatistics", "Encoding", "PaperStatistics", "Statistics", "Sums"]
-
 FREE_WEIGHT = 8.0**-0.5
 """The largest weight of φφᵀ beside (y − ½)φ that leaves the sensitivity at 1."""
 

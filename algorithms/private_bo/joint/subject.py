@@ -37,9 +37,6 @@ from private_bo.joint.problems import (
 )
 from private_bo.joint.statistics import FREE_WEIGHT, CentredStatistics, Encoding
 
-__all__ = ["PrivateApproximateGPUCB", "default_features"]
-
-
 _Centred = TypeVar("_Centred", bound=CentredStatistics)
 
 

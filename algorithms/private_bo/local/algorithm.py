@@ -14,8 +14,6 @@ from private_bo.local.users import Outcome, Users
 from private_bo.problems import BanditProblem
 from private_bo.threads import single_threaded
 
-__all__ = ["Algorithm", "Epochs", "bandit_problem"]
-
 _Schedule = TypeVar("_Schedule", bound=Schedule)
 
 

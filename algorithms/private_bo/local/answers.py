@@ -25,8 +25,6 @@ from private_bo.local.users import Channel, Outcome, Users
 from private_bo.problems import AnotherAnswer, BanditProblem
 from private_bo.problems.sources import load_problem
 
-__all__ = ["LocalAnswers", "one_number"]
-
 _AT = "reward"
 
 

@@ -10,8 +10,6 @@ from private_bo.gp import NystromEmbedder, NystromPosterior
 from private_bo.local.schedules import Constants
 from private_bo.local.users import Outcome, Users
 
-__all__ = ["FeatureTruncationSchedule", "adaptively_truncated_gp_ucb"]
-
 
 class FeatureTruncationSchedule(Protocol):
     """Parameters that follow from the number of responses t and of features m_t."""

@@ -30,8 +30,6 @@ from private_bo.local.tgp import truncated_gp_ucb
 from private_bo.local.users import Outcome, Users, in_the_clear
 from private_bo.problems import BanditProblem
 
-__all__ = ["ATAGPUCB", "GPUCB", "TGPUCB", "LookaheadGP", "MoMAGPUCB"]
-
 
 @dataclass(frozen=True)
 class Baseline(Checked):

@@ -11,8 +11,6 @@ import math
 
 from private_bo.local.schedules import Schedule
 
-__all__ = ["FeatureTruncation", "RewardTruncation", "SubGaussian"]
-
 
 class FeatureTruncation(Schedule):
     """ATA-GP-UCB (Chowdhury & Gopalan 2019, Section 5)."""

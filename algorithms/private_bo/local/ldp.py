@@ -34,8 +34,6 @@ from private_bo.local.schedules import (
 from private_bo.local.subject import LocallyPrivate
 from private_bo.local.tgp import truncated_gp_ucb
 
-__all__ = ["LDPATAGPUCB", "LDPTGPUCB", "LDPMoMAGPUCB"]
-
 
 @dataclass(frozen=True)
 class LDPATAGPUCB(LocallyPrivate):

@@ -19,8 +19,6 @@ from private_bo.gp import FiniteDomain, FinitePosterior, Kernel, Storage, TableK
 from private_bo.gp.types import Array
 from private_bo.local.users import Outcome, Users
 
-__all__ = ["ask_ahead", "prior_covariance", "worth"]
-
 _PATIENCE = 50
 """After t responses a choice is made anew every t/50 responses: they hardly change it sooner."""
 _NODES, _WEIGHTS = np.polynomial.hermite_e.hermegauss(8)

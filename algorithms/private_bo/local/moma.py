@@ -11,8 +11,6 @@ from private_bo.gp.types import Array
 from private_bo.local.schedules import Constants
 from private_bo.local.users import Outcome, Users
 
-__all__ = ["EpochSchedule", "central_estimate", "median_of_means_gp_ucb"]
-
 
 class EpochSchedule(Protocol):
     """Parameters that follow from the number of epochs n and of features m_n."""

@@ -35,8 +35,6 @@ from private_bo.local.answers import LocalAnswers, one_number
 from private_bo.local.lookahead import ask_ahead
 from private_bo.local.users import Channel, Outcome, Users
 
-__all__ = ["LDPOneBitGP"]
-
 
 @dataclass(frozen=True)
 class LDPOneBitGP(LocalAnswers):

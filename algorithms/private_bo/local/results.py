@@ -8,8 +8,6 @@ from dpaudit.project import RunResult
 from private_bo.local.users import Outcome
 from private_bo.problems import BanditProblem
 
-__all__ = ["run_result"]
-
 
 def run_result(
     algorithm: str, problem: BanditProblem, outcome: Outcome, settings: Mapping[str, float]

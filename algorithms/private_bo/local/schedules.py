@@ -13,16 +13,6 @@ from typing import Annotated, TypeAlias
 from dpaudit import validate
 from private_bo.gp import oversampling
 
-__all__ = [
-    "Constants",
-    "LaplaceFeatureTruncation",
-    "LaplaceTruncation",
-    "MedianOfMeans",
-    "MomentOrder",
-    "Schedule",
-    "theorem_plays_per_epoch",
-]
-
 MomentOrder: TypeAlias = Annotated[float, validate.fraction]
 """α in (0, 1]: a moment of order 1 + α is bounded."""
 

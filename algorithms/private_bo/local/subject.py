@@ -18,8 +18,6 @@ from private_bo.local.answers import LocalAnswers, one_number
 from private_bo.local.schedules import Constants
 from private_bo.local.users import Channel, Outcome, Users
 
-__all__ = ["LocallyPrivate"]
-
 
 @dataclass(frozen=True)
 class LocallyPrivate(LocalAnswers):

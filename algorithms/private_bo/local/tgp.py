@@ -10,8 +10,6 @@ from private_bo.gp import FinitePosterior
 from private_bo.local.schedules import Constants
 from private_bo.local.users import Outcome, Users
 
-__all__ = ["TruncationSchedule", "truncated_gp_ucb"]
-
 
 class TruncationSchedule(Protocol):
     """Parameters that follow from the number of responses t."""

@@ -13,8 +13,6 @@ from dpaudit.errors import InputError
 from private_bo.gp.types import Array, Indices
 from private_bo.problems import BanditProblem, RealSellers, RewardSource
 
-__all__ = ["Channel", "Outcome", "Users", "in_the_clear"]
-
 Channel: TypeAlias = Callable[[str, float], float]
 """What happens to a user's raw reward on its way to the learner: (user, reward) -> response."""
 

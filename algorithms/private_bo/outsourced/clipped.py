@@ -7,8 +7,6 @@ import numpy as np
 from private_bo.gp import FiniteDomain, Kernel
 from private_bo.gp.types import Array
 
-__all__ = ["ClippedPosterior"]
-
 
 class ClippedPosterior:
     """The posterior of a finite domain, negative eigenvalues of the observed Gram matrix set to 0.

@@ -46,9 +46,6 @@ from private_bo.outsourced.rows import (
 )
 from private_bo.outsourced.subject import RELEASE, OutsourcingCurator
 
-__all__ = ["CertifiedCurator", "Curator", "RowNoise"]
-
-
 _ROUNDING = 1 + 1e-9  # so that an accountant that rounds ε up still proves the claim
 
 

@@ -12,8 +12,6 @@ from dpaudit.fields import Checked, Finite, Positive
 from private_bo.gp.types import Array
 from private_bo.outsourced.inputs import Inputs
 
-__all__ = ["Hyperparameters", "most_likely"]
-
 _LENGTHS = 16
 _NOISE_RATIOS = (1e-4, 1e-3, 1e-2, 1e-1, 0.3, 1.0, 3.0)
 

@@ -15,8 +15,6 @@ from private_bo.outsourced.inputs import InputModel, Inputs
 from private_bo.outsourced.likelihood import Hyperparameters, most_likely
 from private_bo.outsourced.protocol import Query, Release
 
-__all__ = ["Modeller", "Search"]
-
 
 @dataclass(frozen=True, eq=False)
 class Search:

@@ -9,8 +9,6 @@ import numpy as np
 from dpaudit.project import AuditPair
 from private_bo.gp.types import Array
 
-__all__ = ["small_pairs"]
-
 
 def small_pairs(columns: int, norm_bound: float) -> tuple[AuditPair, ...]:
     """4d + 1 rows on the axes and in the middle; one in the middle or at the rim moves by 1.

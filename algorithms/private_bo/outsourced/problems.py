@@ -20,17 +20,6 @@ from private_bo.outsourced.likelihood import Hyperparameters
 from private_bo.problems import recorded_sales
 from private_bo.problems.files import data_file
 
-__all__ = [
-    "OutsourcedProblem",
-    "grid_problem",
-    "grid_rows",
-    "in_public_box",
-    "load_problem",
-    "loans",
-    "properties",
-    "to_norm",
-]
-
 NORM = 25.0
 """Largest norm of the rows in every experiment of the paper."""
 

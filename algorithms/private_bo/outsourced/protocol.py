@@ -14,8 +14,6 @@ from dpaudit.errors import InputError
 from dpaudit.fields import Checked, Count, NonNegative
 from private_bo.gp.types import Array, array_of
 
-__all__ = ["AnswerDesk", "Query", "Release"]
-
 Query = Callable[[int], float]
 """The modeller's only way back to the curator: a row number in, its output out."""
 

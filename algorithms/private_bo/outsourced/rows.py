@@ -11,18 +11,6 @@ from dpaudit import validate
 from dpaudit.errors import InputError
 from private_bo.gp.types import Array, point_set
 
-__all__ = [
-    "LARGEST_RELEASE",
-    "centred",
-    "checked_rows",
-    "inflated",
-    "largest_l1_gain",
-    "largest_l2_gain",
-    "public_projection",
-    "require_memory",
-    "thin_svd",
-]
-
 LARGEST_RELEASE = 2**31
 """Bytes that one released matrix may take."""
 

@@ -27,8 +27,6 @@ from private_bo.outsourced.problems import OutsourcedProblem, load_problem
 from private_bo.outsourced.protocol import AnswerDesk, Query, Release
 from private_bo.outsourced.rows import checked_rows, require_memory
 
-__all__ = ["OutsourcingCurator"]
-
 RELEASE, OUTPUT = "release", "output"
 _UNIT = PrivacyUnit("row")
 _EPSILON = math.exp(1.1)  # of the paper's synthetic experiment

@@ -24,8 +24,6 @@ from private_bo.own.spaces import Space
 from private_bo.own.studies import NUMBERED, Study, listed
 from private_bo.threads import single_threaded
 
-__all__ = ["Optimised", "optimise", "study"]
-
 _STUDIES: dict[str, type[Study]] = {
     "local": LocalStudy,
     "joint": JointStudy,

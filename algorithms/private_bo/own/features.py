@@ -14,8 +14,6 @@ from dpaudit.fields import Checked, Count, Rate
 from private_bo.gp import FeatureMap, Kernel, SquaredExponential
 from private_bo.gp.types import Array
 
-__all__ = ["Belief", "LandmarkFeatures"]
-
 _RANK = 1e-9
 """Least eigenvalue that is kept, relative to the largest: smaller ones are rounding."""
 

@@ -29,8 +29,6 @@ from private_bo.own.features import LandmarkFeatures
 from private_bo.own.server import Question
 from private_bo.own.studies import Fixed, Study, clipped
 
-__all__ = ["Agent", "FederatedStudy"]
-
 _TRUST = (0.0, 1.0, 2.0, 4.0)
 """Multiples of the broadcast that an agent tries: means of few data are too short."""
 _SPREAD = (1.0, 0.5, 0.25)

@@ -23,8 +23,6 @@ from dpaudit.plan import Group, Invocation, Plan, ReplaceOne, TrustModel
 from private_bo.own.server import Question, Released, Server
 from private_bo.own.studies import AnsweringStudy, clipped
 
-__all__ = ["JointStudy", "Privatiser"]
-
 _MOST_GROUPS = 10_000
 
 

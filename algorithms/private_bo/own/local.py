@@ -16,8 +16,6 @@ from dpaudit.project import AuditPair
 from private_bo.own.server import Question, Released, Server
 from private_bo.own.studies import AnsweringStudy, clipped
 
-__all__ = ["Device", "LocalStudy"]
-
 _AT = "answer"
 
 

@@ -24,8 +24,6 @@ from private_bo.joint import Client, Estimate, LocalJointGPUCB, LocalServer, Par
 from private_bo.own.spaces import Named, Space, named
 from private_bo.own.studies import Fixed, Study, clipped
 
-__all__ = ["LocalJointServer", "LocalJointStudy"]
-
 _FEATURES = 15
 
 

@@ -28,8 +28,6 @@ from private_bo.own.server import Released
 from private_bo.own.spaces import BoxSpace
 from private_bo.own.studies import NUMBERED, Study, clipped
 
-__all__ = ["OutsourcedModeller", "OutsourcedStudy"]
-
 _INITIAL = 10
 _WIDTH = 1.0
 

@@ -14,8 +14,6 @@ from dpaudit.fields import Checked, Finite, Natural, Positive
 from private_bo.gp.types import Array, array_of
 from private_bo.own.features import Belief, LandmarkFeatures
 
-__all__ = ["Question", "Released", "Server"]
-
 
 @dataclass(frozen=True, eq=False)
 class Question(Checked):

@@ -18,8 +18,6 @@ from dpaudit.project import read_data
 from dpaudit.validate import shown
 from private_bo.gp.types import Array, array_of, point_set
 
-__all__ = ["BoxSpace", "Named", "PointSpace", "Space", "named"]
-
 _LANDMARKS, _SCATTERED, _CANDIDATES = 300, 256, 512
 _FEW = 64
 """So few allowed candidates are too few, and more are tried, as many times."""

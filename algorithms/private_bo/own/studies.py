@@ -25,8 +25,6 @@ from private_bo.own.features import LandmarkFeatures
 from private_bo.own.server import Server
 from private_bo.own.spaces import BoxSpace, Named, Space, named
 
-__all__ = ["NUMBERED", "AnsweringStudy", "Fixed", "Study", "clipped", "listed"]
-
 NUMBERED = "numbered"
 """The data where none are named: user 0, user 1, …"""
 _FAR = 1e3

@@ -10,8 +10,6 @@ import numpy as np
 from dpaudit.fields import Finite, Natural
 from private_bo.problems.base import BanditProblem, Response
 
-__all__ = ["AnotherAnswer"]
-
 _SHARE = 0.01
 """Of one user in a true mean."""
 

@@ -14,8 +14,6 @@ from dpaudit.fields import Checked
 from private_bo.gp import FiniteDomain, Kernel
 from private_bo.gp.types import Array, Indices, array_of
 
-__all__ = ["BanditProblem", "RecordedRewards", "Response", "RewardSource", "fresh_user"]
-
 
 @dataclass(frozen=True)
 class Response:

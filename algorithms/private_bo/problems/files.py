@@ -7,8 +7,6 @@ from pathlib import Path
 
 from dpaudit.errors import InputError
 
-__all__ = ["data_file"]
-
 _DATA_VARIABLE = "DPAUDIT_DATA"
 
 

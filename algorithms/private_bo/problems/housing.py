@@ -19,8 +19,6 @@ from private_bo.gp import FiniteDomain, Matern
 from private_bo.gp.types import Array
 from private_bo.problems.base import BanditProblem, RecordedRewards, Response, RewardSource
 
-__all__ = ["RealSellers", "Sale", "neighbourhood_prices", "price_of_reward", "recorded_sales"]
-
 # Public constants, chosen for the market and not computed from the sales.
 _CELL = 0.006  # degrees: cells of about 0.66 km by 0.61 km
 _FEWEST_SALES = 5

@@ -17,8 +17,6 @@ from private_bo.gp.types import Array
 from private_bo.problems.base import BanditProblem, RecordedRewards
 from private_bo.problems.files import data_file
 
-__all__ = ["light_sensors", "stocks"]
-
 
 def light_sensors(path: str | Path | None = None) -> BanditProblem:
     """Which of 41 light sensors of the CMU Intelligent Workplace reads most on average?

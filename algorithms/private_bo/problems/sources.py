@@ -11,8 +11,6 @@ from dpaudit.errors import InputError
 from private_bo import problems
 from private_bo.gp import Kernel, Matern, SquaredExponential
 
-__all__ = ["SOURCES", "load_problem"]
-
 SOURCES = {
     "synthetic": "a random function of the Matérn kernel (ν = 2.5, l = 0.2), uniform noise",
     "synthetic-se": "the same with the squared-exponential kernel (l = 0.2)",

@@ -14,8 +14,6 @@ from private_bo.gp import FiniteDomain, Kernel
 from private_bo.gp.types import Array
 from private_bo.problems.base import BanditProblem, Response, RewardSource, fresh_user
 
-__all__ = ["Noise", "StudentNoise", "UniformNoise", "synthetic"]
-
 
 class Noise(Checked, ABC):
     """A symmetric noise law with public bounds."""

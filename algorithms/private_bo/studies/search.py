@@ -18,8 +18,6 @@ from dpaudit.plan import Plan, TrustModel
 from dpaudit.project import AuditPair, Move, RunResult, Subject
 from private_bo.studies.study import PrivateStudy, PrivateTrials
 
-__all__ = ["PrivateSearch"]
-
 
 @dataclass(frozen=True)
 class PrivateSearch(Checked, Subject):

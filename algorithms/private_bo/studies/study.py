@@ -23,8 +23,6 @@ from dpaudit.mechanisms import Gaussian, Laplace
 from dpaudit.plan import Invocation, Plan, PrivacyUnit, ReplaceOne, TrustModel
 from dpaudit.project import RunResult
 
-__all__ = ["PrivateStudy", "PrivateTrials"]
-
 _AT = "objective"
 _ATTRIBUTE = "dpaudit certificate"
 

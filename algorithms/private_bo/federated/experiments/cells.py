@@ -10,8 +10,6 @@ from typing import TypeAlias, TypeVar
 from private_bo.federated import DPFTS, DPFTSDE, FTS, FTSDE, PlainTS, Reliance, Sensitivity
 from private_bo.federated.federation import Federation
 
-__all__ = ["Algorithm", "Cells", "Experiment", "Task", "comparisons", "panels"]
-
 Algorithm: TypeAlias = DPFTSDE | FTSDE
 Cells: TypeAlias = dict[str, Algorithm]
 """Algorithms by label."""

@@ -27,8 +27,6 @@ from private_bo.federated.experiments.cells import (
 from private_bo.federated.experiments.runs import Regrets, problem_of, regrets_of
 from private_bo.gp.types import Array
 
-__all__ = ["document", "main"]
-
 
 def document(
     title: str,

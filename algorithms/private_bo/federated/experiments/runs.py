@@ -13,8 +13,6 @@ from private_bo.federated import DPFTSDE, FederatedProblem, digits, landmines, s
 from private_bo.federated.experiments.cells import Algorithm, Task
 from private_bo.gp.types import Array
 
-__all__ = ["Regrets", "one_run", "problem_of", "regrets_of"]
-
 Regrets: TypeAlias = dict[Algorithm, Array]
 """Simple regret of each trial, mean over the agents, (trials, T + 1)."""
 

@@ -22,8 +22,6 @@ from private_bo.federated.flower.parties import CERTIFICATE, JOURNAL, generators
 from private_bo.federated.flower.processes import FederationError
 from private_bo.federated.flower.run import FlowerRun, Trajectory, in_process, over_flower
 
-__all__ = ["main"]
-
 _DIFFERENT, _FAILED, _INPUT, _INTERRUPTED = 1, 2, 3, 130
 _PUBLIC = ("agents", "rounds", "regions", "rate", "noise_multiplier", "delta")
 

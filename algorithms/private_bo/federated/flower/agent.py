@@ -14,8 +14,6 @@ from private_bo.federated import Agents, Broadcast
 from private_bo.federated.flower.parties import CHOICES, AgentSetup, setup_in
 from private_bo.threads import single_threaded
 
-__all__ = ["answer", "finish", "memory_of", "resume"]
-
 _MEMORY = "agent"
 
 

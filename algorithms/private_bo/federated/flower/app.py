@@ -7,8 +7,6 @@ from typing import Any
 
 from dpaudit import files
 
-__all__ = ["write_app"]
-
 _PROJECT = f"""\
 [build-system]
 requires = ["hatchling"]

@@ -18,11 +18,6 @@ import numpy as np
 from dpaudit import files, validate
 from private_bo.federated import DPFTSDE, AgentModel, Agents, FederatedProblem, Streams
 
-__all__ = [
-    *("CERTIFICATE", "CHOICES", "ERROR", "JOURNAL", "RESULT"),
-    *("AgentSetup", "ServerSetup", "generators", "hand_out", "setup_in"),
-]
-
 JOURNAL, CERTIFICATE = "ledger.jsonl", "certificate.json"
 """Of the server: its ledger, and what the plan proves."""
 RESULT, ERROR = "result.json", "error.txt"

@@ -25,8 +25,6 @@ from dpaudit import files
 from dpaudit.errors import DpAuditError, UnsupportedError
 from dpaudit.extras import require
 
-__all__ = ["FederationError", "Loopback", "loopback", "require_flower"]
-
 _LEAST_FLOWER = (1, 41)  # before it, SuperLink and SuperNode take other options
 _LOOPBACK = "127.0.0.1"
 _PORTS = range(20_000, 32_000)

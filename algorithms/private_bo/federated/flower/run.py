@@ -34,8 +34,6 @@ from private_bo.federated.flower.processes import (
 from private_bo.gp.types import Array
 from private_bo.threads import single_threaded
 
-__all__ = ["FlowerRun", "Trajectory", "in_process", "over_flower"]
-
 _START = 120.0  # seconds for all processes to come up and be given the app
 _POLL = 0.2
 

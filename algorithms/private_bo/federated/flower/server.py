@@ -21,8 +21,6 @@ from private_bo.federated.flower.parties import (
 from private_bo.federated.flower.transport import FlowerTransport, Grid
 from private_bo.threads import single_threaded
 
-__all__ = ["serve"]
-
 _NAME = "private_bo.federated:DPFTSDE"
 _SEEDED = Finding(
     "seeded-noise",

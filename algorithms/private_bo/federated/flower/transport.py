@@ -9,8 +9,6 @@ from typing import Any, Protocol
 from dpaudit.errors import InputError
 from private_bo.federated import Broadcast, Report
 
-__all__ = ["FlowerTransport", "Grid"]
-
 _POLL = 0.2  # seconds between two looks
 
 

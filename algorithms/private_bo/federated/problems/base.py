@@ -18,16 +18,6 @@ from private_bo.experiments import in_parallel
 from private_bo.gp.types import Array, array_of, read_only
 from private_bo.threads import single_threaded
 
-__all__ = [
-    "Distorted",
-    "EvaluatedObjective",
-    "FederatedProblem",
-    "Objective",
-    "TabledObjective",
-    "WithoutAgent",
-    "unit_grid",
-]
-
 
 def unit_grid(per_axis: int, dimensions: int = 1) -> Array:
     """The grid {0, 1/(m-1), ..., 1}^d, shape (m^d, d), last coordinate fastest.

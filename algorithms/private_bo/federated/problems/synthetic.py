@@ -11,8 +11,6 @@ from private_bo.gp import SquaredExponential
 from private_bo.gp.types import Array
 from private_bo.threads import single_threaded
 
-__all__ = ["synthetic"]
-
 _JITTER = 1e-9  # relative to the variance 1; far below the noise of any observation
 _MOST_POINTS = 4096
 

@@ -14,8 +14,6 @@ from private_bo.federated.problems.base import EvaluatedObjective, FederatedProb
 from private_bo.gp.types import Array, Indices, read_only
 from private_bo.problems.files import data_file
 
-__all__ = ["Split", "digits", "landmines"]
-
 _FEWEST = 6  # images of a writer: at least three to learn from and three to be judged by
 # Public ranges: C and γ of the support vector machine, as in the paper's experiment.
 _C, _GAMMA = (1e-4, 10.0), (0.01, 10.0)

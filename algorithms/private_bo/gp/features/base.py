@@ -20,8 +20,6 @@ from private_bo.gp.types import Array, point_set
 
 Mask: TypeAlias = np.ndarray[Any, np.dtype[np.bool_]]
 
-__all__ = ["AdditiveFeatures", "FeatureMap"]
-
 
 class FeatureMap(ABC):
     """Φ: R^d → R^m with ‖Φ(x)‖ <= 1 that approximates a kernel on a domain.

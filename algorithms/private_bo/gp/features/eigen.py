@@ -15,8 +15,6 @@ from private_bo.gp.kernels import Matern, SquaredExponential
 from private_bo.gp.regions import FeatureDomain
 from private_bo.gp.types import Array
 
-__all__ = ["EigenFeatures"]
-
 _MOST_GRID = 3_000
 _CHUNK = 4_000
 _MARGIN = 0.15

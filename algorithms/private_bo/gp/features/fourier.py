@@ -17,8 +17,6 @@ from private_bo.gp.kernels import Matern, SquaredExponential
 from private_bo.gp.regions import Box, FeatureDomain
 from private_bo.gp.types import Array
 
-__all__ = ["QuadratureFeatures", "RandomFourierFeatures"]
-
 _MOST_FEATURES = 20_000
 
 

@@ -10,8 +10,6 @@ import numpy as np
 from private_bo.gp.kernels import Matern, SquaredExponential
 from private_bo.gp.types import Array
 
-__all__ = ["Quadrature", "error_envelope", "line_error", "product_error"]
-
 _STEPS = 8_000
 _TABLE = 1_000
 

@@ -18,8 +18,6 @@ from private_bo.gp import Ball, EigenFeatures, QuadratureFeatures, SquaredExpone
 from private_bo.joint import JointGPUCB, LocalJointGPUCB, Noise
 from private_bo.joint.experiments.trials import Configurations, arguments, curves_of, final, write
 
-__all__ = ["ABLATIONS", "ablation", "main"]
-
 _KERNEL, _BALL = SquaredExponential(1.0), Ball(2.0, 2)
 _UNCENTRED = {"centred": False, "matrix_weight": 2**-0.5}
 _TREE = {"continual_noise": "binary-tree"}

@@ -21,8 +21,6 @@ from private_bo.joint.experiments.trials import arguments
 from private_bo.joint.local_joint_statistics import Lemma5Statistics
 from private_bo.joint.noise import lemma_2_sigma
 
-__all__ = ["Cost", "costs", "lemma_2_cost", "lemma_5_cost", "main"]
-
 READINGS: dict[str, dict[str, Any]] = {
     "ρ² = 1/4": {"variance": 0.25},
     "bounded rewards": {"variance": 0.0},

@@ -14,8 +14,6 @@ from private_bo.experiments import Curves, command, table
 from private_bo.joint import JointGPUCB, Noise
 from private_bo.joint.experiments.trials import Configurations, arguments, curves_of, final, write
 
-__all__ = ["figures", "main"]
-
 ALPHAS = (0.1, 0.5, 1.0, 10.0)
 BETAS = (0.01, 0.1, 0.5, 0.99)
 SMALL_BETA = 1e-5

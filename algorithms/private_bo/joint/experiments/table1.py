@@ -25,8 +25,6 @@ from private_bo.joint.experiments.trials import Configurations, arguments, curve
 from private_bo.joint.problems import BENCHMARKS, benchmark
 from private_bo.joint.subject import benchmark_features
 
-__all__ = ["main", "table1"]
-
 ALPHAS = (10.0, 1.0, 0.1)
 PRINTED = {
     "camelback": (519, 775, 1029, 3324),

@@ -19,8 +19,6 @@ from private_bo.joint.problems import BENCHMARKS, DecisionProblem, benchmark, bu
 from private_bo.joint.statistics import CentredStatistics, Sums
 from private_bo.joint.subject import PrivateApproximateGPUCB
 
-__all__ = ["Configurations", "arguments", "curves_of", "final", "nonprivate_regret", "write"]
-
 Configurations: TypeAlias = dict[str, tuple[PrivateApproximateGPUCB, bool]]
 """Algorithms by label, with whether each is run privately."""
 

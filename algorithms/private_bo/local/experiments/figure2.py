@@ -31,8 +31,6 @@ from private_bo.local.experiments.panels import (
 )
 from private_bo.local.experiments.report import HEADS, Curve, cells, panel_curves, verdict
 
-__all__ = ["figure2", "main", "tune"]
-
 Curves: TypeAlias = dict[Panel, dict[Algorithm, Curve]]
 Choice: TypeAlias = Callable[[Algorithm, Panel], Setting]
 

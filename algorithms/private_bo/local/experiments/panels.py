@@ -17,20 +17,6 @@ from private_bo.local import ATAGPUCB, LDPATAGPUCB, LDPTGPUCB, TGPUCB, LDPMoMAGP
 from private_bo.problems import BanditProblem, StudentNoise, synthetic
 from private_bo.problems.sources import load_problem
 
-__all__ = [
-    "PANELS",
-    "THEOREM",
-    "TUNED",
-    "Algorithm",
-    "Panel",
-    "Setting",
-    "Trial",
-    "missing_data",
-    "run_trial",
-    "seeds",
-    "trial_of",
-]
-
 
 class Algorithm(Enum):
     """The three algorithms of a panel, private or not."""

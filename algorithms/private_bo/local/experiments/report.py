@@ -12,8 +12,6 @@ from private_bo.experiments import Curves, mean_and_error
 from private_bo.gp.types import Array
 from private_bo.local.experiments.panels import Algorithm, Panel, Setting, Trial
 
-__all__ = ["HEADS", "Curve", "cells", "panel_curves", "verdict"]
-
 HEADS = (
     *("panel", "algorithm", "ε", "width ×", "k", "responses"),
     *("final regret ± s.e.", "of uniform play"),

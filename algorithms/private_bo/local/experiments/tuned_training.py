@@ -63,8 +63,6 @@ from private_bo.problems import BanditProblem, Response, RewardSource
 if TYPE_CHECKING:
     from dpaudit.integrations.opacus import Training
 
-__all__ = ["TRAINING", "VALIDATION", "TunedTraining", "main", "tune"]
-
 TRAINING, VALIDATION = "training rows", "validation rows"
 RATES = tuple(float(rate) for rate in np.geomspace(0.01, 10.0, 10))
 """Learning rates of the search, a grid on the logarithm."""

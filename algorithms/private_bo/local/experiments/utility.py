@@ -22,8 +22,6 @@ from private_bo.local import LDPOneBitGP, LookaheadGP
 from private_bo.local.experiments.figure2 import figure2, tuned
 from private_bo.local.experiments.panels import PANELS, Panel, Trial, missing_data, seeds, trial_of
 
-__all__ = ["ahead_trial", "main"]
-
 _UNSEEN = Panel("g", "taipei", 1.0, "house prices")
 """Not of the paper: a problem that nobody's setting was chosen on."""
 

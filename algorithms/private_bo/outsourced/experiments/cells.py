@@ -16,8 +16,6 @@ from private_bo.outsourced import (
     RowNoise,
 )
 
-__all__ = ["Cell", "Setting", "grid_cells", "real_cells"]
-
 _DELTA = 1e-5
 _LENGTH = 5.0
 _MODEL_NOISE = 0.05  # variance that an ordinary kernel is given for the noise of its inputs

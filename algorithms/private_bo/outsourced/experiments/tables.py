@@ -22,8 +22,6 @@ from private_bo.outsourced import Curator, grid_problem
 from private_bo.outsourced.experiments.cells import Cell, Setting, grid_cells, real_cells
 from private_bo.outsourced.experiments.trials import run_trial
 
-__all__ = ["Outcome", "branch_table", "main", "regret_table", "regrets"]
-
 _EXPONENTS = (1.1, 1.3, 1.5)
 _DIMENSIONS = {
     1.1: (3, 6, 8, 10, 15, 20),

@@ -11,8 +11,6 @@ from private_bo.gp.types import Array
 from private_bo.outsourced import OutsourcedProblem, Release, grid_problem, loans, properties
 from private_bo.outsourced.experiments.cells import Cell, Setting
 
-__all__ = ["curves_of", "run_trial"]
-
 
 def run_trial(
     setting: Setting, cells: Sequence[Cell], seed: np.random.SeedSequence
