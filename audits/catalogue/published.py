@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpaudit import Claim
-from dpaudit.mechanisms import Staircase
+from dpaudit.mechanisms import Staircase, TruncatedLaplace
 
 from .additive import CURVE
 from .claims import DELTA, PURE
@@ -201,6 +201,8 @@ WRONG = (
           Staircase(1.0, 0.5).release_many),
     Entry("truncated Laplace, bound 2", False, Claim(1.0, DELTA), 0.0, 1.0, math.inf, 5_000,
           truncated(2.0)),
+    Entry("truncated Laplace, called pure", False, PURE, 0.0, 1.0, math.inf, 200_000,
+          TruncatedLaplace.calibrated(epsilon=1.0, delta=1e-3, sensitivity=1.0).release_many),
     Entry("median by exp(ε u), u of sensitivity 2", False, PURE, APART, TOGETHER, STEEP_MEDIAN,
           20_000, median(1.0)),
 )  # fmt: skip
@@ -222,6 +224,8 @@ RIGHT = (
     Entry("staircase", True, PURE, 0.0, 1.0, 1.0, 10_000, staircase),
     Entry("truncated Laplace", True, Claim(1.0, DELTA), 0.0, 1.0, 1.0, 10_000,
           truncated(TRUNCATION)),
+    Entry("truncated Laplace, declared", True, Claim(1.0, 1e-3), 0.0, 1.0, 1.0, 10_000,
+          TruncatedLaplace.calibrated(epsilon=1.0, delta=1e-3, sensitivity=1.0).release_many),
     Entry("Laplace, rounded", True, PURE, 0.0, 1.0, 1.0, 10_000, after(np.round), CURVE),
     Entry("Laplace, cut to [0, 1]", True, PURE, 0.0, 1.0, 1.0, 10_000,
           after(lambda noisy: np.clip(noisy, 0.0, 1.0)), CURVE),

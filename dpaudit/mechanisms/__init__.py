@@ -35,6 +35,7 @@ from dpaudit.mechanisms.sparse_vector import SparseVector
 from dpaudit.mechanisms.staircase import Staircase
 from dpaudit.mechanisms.tails import Tails
 from dpaudit.mechanisms.top_k import TopK
+from dpaudit.mechanisms.truncated_laplace import TruncatedLaplace
 from dpaudit.mechanisms.vector import GaussianVector, LaplaceVector
 
 __all__ = [
@@ -76,6 +77,7 @@ __all__ = [
     "SubsetSelection",
     "Tails",
     "TopK",
+    "TruncatedLaplace",
     "UnaryEncoding",
     "approximate_pair",
 ]

@@ -166,7 +166,7 @@ def _covering(nodes: Floats) -> Floats:
 
 def _with_end(nodes: Floats, base: DominatingPair, end: float) -> Floats:
     """The nodes, increasing, and the loss that sampling makes of an infinite one, if there is."""
-    if isinstance(base, FinitePair) and base.p_infinite > 0:
+    if float(base.above(math.inf)[0]) > 0:
         nodes = np.append(nodes, end)
     elif len(nodes) == 2 and nodes[0] > nodes[1]:
         return nodes[::-1]

@@ -21,6 +21,7 @@ from dpaudit.mechanisms.pairs.finite import (
 )
 from dpaudit.mechanisms.pairs.gaussian import GaussianPair, least_deviation, normal_pair
 from dpaudit.mechanisms.pairs.laplace import LaplaceBound, LaplacePair
+from dpaudit.mechanisms.pairs.truncated import TruncatedLaplacePair
 
 __all__ = [
     "BoundedRangePair",
@@ -31,6 +32,7 @@ __all__ = [
     "GaussianPair",
     "LaplaceBound",
     "LaplacePair",
+    "TruncatedLaplacePair",
     "VastPair",
     "approximate_pair",
     "costless_pair",

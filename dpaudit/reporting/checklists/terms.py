@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from dpaudit.certificate.assumptions import clips
-from dpaudit.mechanisms import Mechanism
+from dpaudit.mechanisms import Mechanism, TruncatedLaplace
 from dpaudit.numbers import down, percent, plain, up
 from dpaudit.plan import TrustModel
 from dpaudit.reporting.checklists.facts import Facts, Level, Rules, listed
@@ -92,12 +92,17 @@ def _of_plan(facts: Facts) -> dict[str, Any]:
         "adversary": f"{adversary[0].lower()}{adversary[1:]}",
         "mechanisms": _kinds(facts.mechanisms),
         "unexplained": _kinds(each for each in facts.mechanisms if each.is_black_box),
-        "failing": _kinds(m for m in facts.mechanisms if getattr(m, "delta", 0.0) > 0),
+        "failing": _kinds(filter(_fails, facts.mechanisms)),
         "clipping": _kinds(filter(clips, facts.mechanisms)),
         "sampling": any(each.sampling is not None for each in plan.invocations),
         "releases": facts.releases,
         "touches": max(sum(each.count for each in group) for group in plan.by_unit()),
     }
+
+
+def _fails(mechanism: Mechanism) -> bool:
+    """Whether its loss may be infinite, as far as its fields tell."""
+    return isinstance(mechanism, TruncatedLaplace) or getattr(mechanism, "delta", 0.0) > 0
 
 
 def _kinds(mechanisms: Iterable[Mechanism]) -> str:

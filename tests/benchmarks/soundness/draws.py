@@ -60,6 +60,7 @@ def facts(rng: random.Random, kind: str) -> tuple[dict[str, Any], float]:
             {"epsilon": epsilon(rng), "width": shift, "share": rng.choice([None, rng.random()])},
             shift * rng.choice([1.0, 1.0, 0.5, 1e-3]),
         ),
+        "truncated-laplace": lambda: _ended(rng),
         "pure-black-box": lambda: ({"epsilon": epsilon(rng)}, 1.0),
         "approximate-black-box": lambda: (
             {"epsilon": epsilon(rng), "delta": rng.choice([1e-12, 1e-8, 1e-4, 0.0])},
@@ -78,6 +79,13 @@ def facts(rng: random.Random, kind: str) -> tuple[dict[str, Any], float]:
         ),
     }
     return makers[kind]()
+
+
+def _ended(rng: random.Random) -> tuple[dict[str, Any], float]:
+    """Noise that ends after some or many of its scales, and a shift up to twice as far."""
+    bound = between(rng, 0.01, 100.0)
+    share = rng.choice([1.0, 0.1, 1.9, between(rng, 1e-3, 1.0), between(rng, 1e-3, 1.0)])
+    return {"scale": bound / between(rng, 0.05, 60.0), "bound": bound}, bound * share
 
 
 def _box(rng: random.Random) -> dict[str, Any]:

@@ -36,6 +36,7 @@ def case(rng: random.Random) -> Case:
     kinds = {
         _plain: 24, _poisson: 26, _subset: 8, _mixed: 18, _parallel: 8, _users: 6, _stream: 8,
         _moved: 2, _data: 6, _drawn: 14, _turns: 4, _shuffled: 4,
+        _ended: 2,
     }  # fmt: skip
     return rng.choices(list(kinds), list(kinds.values()))[0](rng)
 
@@ -52,6 +53,15 @@ def _poisson(rng: random.Random) -> Case:
     apart = related == "zero-out" and kind not in SUMS
     name = f"poisson {'other' if apart else kind}"
     return Case(name, related, (one,), rng.choice(_DELTAS))
+
+
+def _ended(rng: random.Random) -> Case:
+    """Noise that ends, whose loss may be infinite, alone and in Poisson samples."""
+    one = use(rng, "truncated-laplace", (1, 1, 2, 5, 20, 100))
+    if rng.random() < 0.5:
+        return Case(one.kind, rng.choice(RELATIONS), (one,), rng.choice(_DELTAS))
+    one = replace(one, rate=rate(rng))
+    return Case(f"poisson {one.kind}", "add-remove", (one,), rng.choice(_DELTAS))
 
 
 def _subset(rng: random.Random) -> Case:

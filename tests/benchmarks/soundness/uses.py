@@ -45,6 +45,7 @@ from dpaudit.mechanisms import (
     SquareRootToeplitz,
     Staircase,
     TopK,
+    TruncatedLaplace,
 )
 from dpaudit.plan import (
     Contribution,
@@ -75,6 +76,7 @@ _MECHANISMS: dict[str, type[Mechanism]] = {
     "laplace-vector": LaplaceVector,
     "gaussian-vector": GaussianVector,
     "staircase": Staircase,
+    "truncated-laplace": TruncatedLaplace,
     "continual-gaussian": ContinualGaussian,
     "continual-laplace": ContinualLaplace,
     "shuffled": Shuffled,

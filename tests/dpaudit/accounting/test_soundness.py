@@ -18,6 +18,7 @@ from tests.benchmarks.soundness.oracle.laws import (
     FiniteLaw,
     GaussianLaw,
     LaplaceLaw,
+    TruncatedLaw,
 )
 from tests.benchmarks.soundness.oracle.sampled import AddedLaw, RemovedLaw
 from tests.benchmarks.soundness.oracle.streams import factors
@@ -58,6 +59,8 @@ QUICK = (
     115,
     134,
     186,
+    248,
+    262,
 )
 """Numbers of plans of most kinds that are proved in a moment."""
 
@@ -153,6 +156,20 @@ def test_tails_of_laws_are_those_of_their_densities():
         above = LaplaceLaw(1.5).above(np.array(x))
         assert above[0] == pytest.approx(p[losses > x].sum() * 1e-4, abs=1e-3)
         assert above[1] == pytest.approx(q[losses > x].sum() * 1e-4, abs=1e-3)
+
+
+@pytest.mark.parametrize("shift", [0.7, 2.0, 3.1])
+def test_tails_of_noise_that_ends_are_those_of_its_densities(shift: float):
+    draws = np.linspace(-3, 7, 1_000_001)[:-1] + 5e-6
+    p, q = (np.where(np.abs(draws - c) <= 2, np.exp(-np.abs(draws - c)), 0.0) for c in (shift, 0))
+    with np.errstate(divide="ignore", invalid="ignore"):
+        losses = np.log(p) - np.log(q)
+    law = TruncatedLaw(shift, 2.0)
+    for x in (-4.0, -0.5, 0.0, 0.4, 4.0):
+        above, below = law.above(np.array(x)), law.below(np.array(x))
+        for one, up, down in zip((p, q), above, below, strict=True):
+            assert up == pytest.approx(one[losses > x].sum() / one.sum(), abs=1e-4)
+            assert down == pytest.approx(one[losses <= x].sum() / one.sum(), abs=1e-4)
 
 
 def test_no_pair_of_choices_costs_more_than_bounded_range():

@@ -23,6 +23,7 @@ from tests.benchmarks.soundness.oracle.laws import (
     GaussianLaw,
     LaplaceLaw,
     Law,
+    TruncatedLaw,
 )
 
 
@@ -53,6 +54,21 @@ def _laplace(facts: Any, shifts: tuple[Fraction, Fraction]) -> dict[str, Any]:
         "upper": laws[1],
         "curves": tuple(partial(closed.laplace_delta, ratio) for ratio in ratios),
         "range": tuple(closed.exact(ratio) for ratio in ratios),
+    }
+
+
+def _truncated(facts: Any, shifts: tuple[Fraction, Fraction]) -> dict[str, Any] | None:
+    scale, end = Fraction(facts["scale"]), Fraction(facts["bound"]) / Fraction(facts["scale"])
+    ratio = shifts[1] / scale
+    if shifts[0] != shifts[1] or ratio >= 2 * end:
+        return None
+    law = TruncatedLaw(float(ratio), float(end))
+    curve = partial(closed.truncated_delta, ratio, end)
+    return {
+        "lower": lambda _: law,
+        "upper": law,
+        "curves": (curve, curve),
+        "range": (mp.inf, mp.inf),
     }
 
 
@@ -198,6 +214,7 @@ BASES: dict[str, Callable[[Any, tuple[Fraction, Fraction]], dict[str, Any] | Non
     "continual-gaussian": _gaussian,
     "shuffled": _shuffled,
     "laplace": _laplace,
+    "truncated-laplace": _truncated,
     "continual-laplace": _laplace,
     "discrete-laplace": discrete_laplace,
     "discrete-gaussian": discrete_gaussian,

@@ -58,6 +58,22 @@ def laplace_delta(ratio: Fraction, epsilon: float) -> Number:
         return -mp.expm1(min(mp.mpf(0), (exact(epsilon) - exact(ratio)) / 2))
 
 
+def truncated_delta(ratio: Fraction, end: Fraction, epsilon: float) -> Number:
+    """P − e^ε' Q of the outputs above (ε' + ε)/2, where Laplace noise ends at ±u."""
+    with mp.workdps(digits(float(ratio), epsilon or 1.0) + int(float(end))):
+        e, u, asked = exact(ratio), exact(end), exact(epsilon)
+        whole = -2 * mp.expm1(-u)
+
+        def beyond(y: Number) -> Number:
+            half = (mp.exp(-min(abs(y), u)) - mp.exp(-u)) / whole
+            return half if y > 0 else 1 - half
+
+        start = (min(asked, e) + e) / 2
+        if asked >= min(e, 2 * u - e):
+            return beyond(u - e)
+        return beyond(start - e) - mp.exp(asked) * beyond(start)
+
+
 def response_delta(ratio: Number, epsilon: float, failure: float = 0.0) -> Number:
     """Of the worst (ε, δ)-private release (Kairouz, Oh and Viswanath 2015)."""
     with mp.workdps(_DIGITS):

@@ -117,6 +117,47 @@ class LaplaceLaw(Law):
         return np.where(one, 1.0, np.where(zero, 0.0, p)), np.where(one, 1.0, np.where(zero, 0, q))
 
 
+@dataclass(frozen=True)
+class TruncatedLaw(Law):
+    """Laplace noise up to ±u, with and without a shift e < 2u, by its distribution function."""
+
+    epsilon: float
+    end: float
+
+    def _beyond(self, y: Floats | float) -> Floats:
+        """P[noise > y]."""
+        size = np.minimum(np.abs(y), self.end)
+        half = np.exp(-size) * np.expm1(size - self.end) / (2 * math.expm1(-self.end))
+        return np.where(np.asarray(y) > 0, half, 1 - half)
+
+    @property
+    def infinite(self) -> float:
+        return float(self._beyond(self.end - self.epsilon))
+
+    def top(self, tail: float) -> float:
+        """Of the outputs that both have, the loss at the last."""
+        return min(self.epsilon, 2 * self.end - self.epsilon)
+
+    def above(self, x: Floats) -> Tails:
+        """The loss is above x, within its ends, where the output is above (x + e)/2."""
+        x, top, sure = np.asarray(x), self.top(0.0), self.infinite
+        y = (np.clip(x, -top, top) + self.epsilon) / 2
+        p, q = self._beyond(y - self.epsilon), self._beyond(y)
+        zero, one = x >= top, x < -top
+        return np.where(zero, sure, np.where(one, 1.0, p)), np.where(
+            zero, 0.0, np.where(one, 1 - sure, q)
+        )
+
+    def below(self, x: Floats) -> Tails:
+        x, top, sure = np.asarray(x), self.top(0.0), self.infinite
+        y = (np.clip(x, -top, top) + self.epsilon) / 2
+        p, q = self._beyond(self.epsilon - y), self._beyond(-y)
+        one, zero = x >= top, x < -top
+        return np.where(one, 1 - sure, np.where(zero, 0.0, p)), np.where(
+            one, 1.0, np.where(zero, sure, q)
+        )
+
+
 @dataclass(frozen=True, eq=False)
 class FiniteLaw(Law):
     """Finitely many losses with their masses; the rest of P is infinite loss, of Q minus that."""
