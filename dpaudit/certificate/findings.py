@@ -10,7 +10,8 @@ from dpaudit.certificate.claim import Claim, Finding, Severity
 from dpaudit.errors import UnsupportedError
 from dpaudit.finding_table import FindingTable
 from dpaudit.mechanisms import Opaque
-from dpaudit.plan import Plan, ZeroOut
+from dpaudit.mechanisms.continual.release import Stepwise
+from dpaudit.plan import CyclicPoissonSampling, Plan, ZeroOut
 from dpaudit.validate import shown
 
 _found = FindingTable(__name__)
@@ -65,7 +66,7 @@ def plan_findings(plan: Plan) -> tuple[Finding, ...]:
         for i in plan.invocations
         if isinstance(i.mechanism, Opaque)
     ]
-    return (*floats, *opaque, *_sums(plan), *_fallbacks(plan))
+    return (*floats, *opaque, *_sums(plan), *_streams(plan), *_fallbacks(plan))
 
 
 def _sums(plan: Plan) -> Iterator[Finding]:
@@ -74,6 +75,15 @@ def _sums(plan: Plan) -> Iterator[Finding]:
         sampled = each.sampling is not None and isinstance(each.relation, ZeroOut)
         if sampled and each.mechanism.zeroed_is_absent and each.contribution is None:
             yield _found("zeroed-as-absent", each.at)
+            return
+
+
+def _streams(plan: Plan) -> Iterator[Finding]:
+    """Streams of which a sample is drawn once; the first of them."""
+    for each in plan.invocations:
+        alone = isinstance(each.sampling, CyclicPoissonSampling)  # a sample for each step
+        if isinstance(each.mechanism, Stepwise) and each.sampling is not None and not alone:
+            yield _found("one-sample-for-a-stream", each.at)
             return
 
 

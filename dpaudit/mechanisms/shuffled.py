@@ -29,6 +29,9 @@ _ROWS, _ROWS_OF_MANY_ANSWERS = 1024, 16
 _FINE, _COARSE = 640, 80
 """Losses above 0: up to ten standard deviations, and from there to ε₀."""
 
+_LEAST = 1e-12
+"""Of an ε of less, rounding would eat what shuffling gains."""
+
 
 @dataclass(frozen=True)
 class Shuffled(Enumerated):
@@ -89,7 +92,7 @@ class Shuffled(Enumerated):
             answers = 2
         if epsilon == math.inf:
             raise UnsupportedError(f"{self.local.kind} has no pure ε, without which none is known.")
-        if epsilon == 0 or epsilon > 30 or self.reports == 1:
+        if not _LEAST < epsilon <= 30 or self.reports == 1:
             return pair
         return _blanket(min(self.reports, _MOST_REPORTS), epsilon, answers)
 

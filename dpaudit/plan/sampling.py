@@ -32,6 +32,8 @@ class Sampling(Kinded):
 class PoissonSampling(Sampling):
     """Every unit, or every row of it, takes part independently with probability ``rate``.
 
+    A stream is one release: who is drawn takes part in all of it, and nobody else does.
+
     Attributes:
         rate: probability in (0, 1].
         rows: how many rows one unit holds at most, each drawn on its own; the declared sensitivity

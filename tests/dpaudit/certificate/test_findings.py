@@ -5,6 +5,7 @@ from dataclasses import replace
 from examples import gaussian_invocation
 
 from dpaudit import (
+    ContinualGaussian,
     Contribution,
     FixedSizeSampling,
     Gaussian,
@@ -19,6 +20,8 @@ from dpaudit import (
 )
 from dpaudit.certificate import SubjectRecord, certify
 from dpaudit.certificate.findings import plan_findings
+from dpaudit.mechanisms import BandedToeplitz
+from dpaudit.plan import CyclicPoissonSampling
 
 
 def test_one_line_without_a_theorem_leaves_the_rest_its_proof():
@@ -57,3 +60,13 @@ def test_a_sampled_sum_under_zero_out_is_told_where_nothing_bounds_it() -> None:
         sampling=PoissonSampling(0.1), at="sum",
     )  # fmt: skip
     assert "zeroed-as-absent" not in [each.rule for each in plan_findings(Plan.of(bounded))]
+
+
+def test_a_sample_of_a_stream_is_one_for_all_its_steps() -> None:
+    turns = BandedToeplitz(8, bands=2)
+    stream = ContinualGaussian(sigma=2.0, factorization=turns, participations=4, min_separation=2)
+    cases = {PoissonSampling(0.1): True, CyclicPoissonSampling(0.1, groups=2): False, None: False}
+    for sampling, told in cases.items():
+        plan = Plan.of(gaussian_invocation(mechanism=stream, sampling=sampling))
+        rules = [each.rule for each in plan_findings(plan)]
+        assert ("one-sample-for-a-stream" in rules) == told, sampling

@@ -227,3 +227,10 @@ def test_what_a_shuffle_does_not_hide_is_refused():
     with pytest.raises(UnsupportedError, match="are not drawn here"):
         Shuffled(UnaryEncoding(3, 0.2), 4).release([0] * 4, np.random.default_rng(0))
     assert Shuffled(UnaryEncoding(3, 0.2), 4).pair(1).pure_epsilon < 2
+
+
+@pytest.mark.parametrize("epsilon", [5e-324, 1e-300, 1e-15, 1e-12, 1e-11])
+def test_an_epsilon_near_nothing_costs_no_more_than_it(epsilon):
+    pair = Shuffled(PureBlackBox(epsilon), 10**6).pair(1.0)
+    assert pair.pure_epsilon <= Fraction(epsilon)
+    assert 0 <= float(pair.delta(0.0)) <= 2 * epsilon
