@@ -8,8 +8,8 @@ PUBLIC = """
     Claim ClosedLedgerError ContinualGaussian Contribution DiscreteGaussian DiscreteLaplace
     DpAuditError Durability ExponentialMechanism FileAnchor Finding FixedSizeSampling FloatNoise
     Gaussian Group Guarantee InconclusiveError IndividualGaussian InputError Invocation Laplace
-    Ledger Mechanism Membership MetricBall Move Opaque Plan PlanMismatchError PoissonSampling PrivacyUnit
-    RandomizedResponse
+    Ledger Mechanism Membership MetricBall Move Opaque Plan PlanMismatchError PoissonSampling
+    PrivacyUnit RandomizedResponse
     Relation ReplaceOne RunResult Sampling SecureNoise Severity Subject TamperedError TrustModel
     UnsupportedError Verdict ZeroOut certify guarantee privacy_curve write_report
 """
