@@ -81,7 +81,10 @@ class TruncatedLaplace(AdditiveNoise):
             enough = bound > shift and bound / scale >= _SHORTEST
             return enough and cls(scale, bound).pair_and_failure(shift)[1] <= delta
 
-        return cls(scale, first_float(holds, max(scale * end, shift) * (1 + 1e-9)))
+        bound = first_float(holds, max(scale * end, shift) * (1 + 1e-9))
+        if bound / scale < _SHORTEST:
+            raise InputError(f"epsilon is {epsilon:g}; it is too small for so large a delta.")
+        return cls(scale, bound)
 
     # -- privacy ---------------------------------------------------------------------------------
 
