@@ -113,6 +113,8 @@ def certificate(certificate: Certificate, *, as_json: bool, files: Sequence[Path
             facts.add_row(escape(name), escape(_value(value)))
     for record in certificate.audits:
         facts.add_row("audit", _audit_line(record))
+    if certificate.rehearsal is not None and certificate.rehearsal.reason:
+        facts.add_row("rehearsal", escape(f"none: {certificate.rehearsal.reason}"))
     facts.add_row("rests on", escape(rests_on(certificate)))
     say(facts)
     for finding in certificate.findings:

@@ -51,7 +51,10 @@ class RewardGate:
         Raises:
             InputError: if it is no finite number, or outside and outsiders are refused.
         """
-        number = validate.finite(reward=reward)
+        try:
+            number = validate.finite(reward=reward)
+        except InputError:  # whose words hold the value
+            raise InputError("reward is no finite number.") from None
         low, high = self.reward_range
         if low <= number <= high:
             return number

@@ -32,7 +32,8 @@ def checked_rows(rows: Any, *, columns: int, norm_bound: float, count: int | Non
 
     Raises:
         InputError: if a value is NaN or infinite, the shape is not the declared one, there are no
-            more rows than columns, a row is longer than declared, or a column is constant.
+            more rows than columns, or a row is longer than declared. A constant column is none:
+            a refusal would tell neighbours apart.
     """
     matrix = point_set(rows=validate.private(rows))
     n, d = matrix.shape
@@ -48,9 +49,6 @@ def checked_rows(rows: Any, *, columns: int, norm_bound: float, count: int | Non
             f"rows has a row longer than the declared norm_bound, {norm_bound:g}; scale all rows "
             "by a public constant."
         )
-    constant = np.flatnonzero(np.ptp(matrix, axis=0) == 0)
-    if constant.size:
-        raise InputError(f"column {constant[0]} of rows is constant; leave it out.")
     return matrix
 
 

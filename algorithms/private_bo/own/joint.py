@@ -15,6 +15,7 @@ from typing import Annotated, Any
 
 import numpy as np
 
+from dpaudit import validate
 from dpaudit.errors import InputError
 from dpaudit.fields import at_least
 from dpaudit.ledger import Ledger
@@ -146,8 +147,7 @@ class Privatiser:
         return Released(number, value, spread * (high - low) ** 2)
 
     def _open(self, group: int) -> int:
-        if not 0 <= group < self.study.groups:
-            raise InputError(f"group is {group!r}; it must be from 0 to {self.study.groups - 1}.")
+        group = validate.integer_at_least(0, self.study.groups - 1, group=group)
         if group in self._closed:
             raise InputError(f"group is {group}, which has been released; answers are too late.")
         return group

@@ -105,6 +105,8 @@ class OutsourcedStudy(Study):
 
     def _scaled(self, rows: Any) -> Array:
         places = point_set(rows=validate.private([_place(row) for row in rows]))
+        if places.shape[1] != (wide := self.space.dimensions):
+            raise InputError(f"rows has {places.shape[1]} columns; the box has {wide} coordinates.")
         middle, half = self.space.bounds.mean(axis=1), np.diff(self.space.bounds)[:, 0] / 2
         radius = self.protected * np.sqrt(self.space.dimensions)
         # A norm of exactly the bound may exceed it by rounding.

@@ -199,6 +199,8 @@ class PrivateStudy:
         """
         if local := self.private.trust is TrustModel.LOCAL:
             units = validate.text(units=units)
+        if self.study.get_trials(deepcopy=False)[trial.number].state.is_finished():
+            raise InputError(f"trial {trial.number} has been told already; ask for another.")
         mean = self.private.mean(values, None if local else units)
         released = self.ledger.release(
             self.private.mechanism, mean, unit=units if local else None, at=_AT
