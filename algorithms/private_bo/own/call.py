@@ -77,7 +77,7 @@ def study(
     >>> study(None, PointSpace([[0.0], [1.0]]), users=9, epsilon=1.0, trust="joint").plan().unit
     PrivacyUnit(name='user')
     """
-    kind = _STUDIES.get(trust)
+    kind = _STUDIES.get(trust) if isinstance(trust, str) else None
     if kind is None:
         known = ", ".join(_STUDIES)
         raise InputError(f"trust is {validate.shown(trust)}; it must be one of {known}.")

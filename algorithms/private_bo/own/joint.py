@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Annotated, Any
+from weakref import WeakKeyDictionary
 
 import numpy as np
 
@@ -89,6 +90,10 @@ class JointStudy(AnsweringStudy):
         return server
 
 
+_ANSWERED: WeakKeyDictionary[Ledger, set[str]] = WeakKeyDictionary()
+"""Who has answered, of all privatisers of a ledger: nobody is in two groups."""
+
+
 @dataclass(eq=False)
 class Privatiser:
     """Adds up what a group answers, and releases one noisy sum of it.
@@ -106,7 +111,7 @@ class Privatiser:
 
     def __post_init__(self) -> None:
         self._answers: dict[int, dict[int, float]] = {}
-        self._users: set[str] = set()
+        self._users = _ANSWERED.setdefault(self.ledger, set())
         self._closed: set[int] = set()
 
     def collect(self, question: Question, user: str, value: Any) -> Released | None:
@@ -117,7 +122,7 @@ class Privatiser:
                 released, or the answer is no finite number. Nothing is counted or released then.
         """
         group = self._open(question.group)
-        if question.number // self.study.group_size != group:
+        if question.number >= self.study.users or question.number // self.study.group_size != group:
             raise InputError(
                 f"number is {question.number}, which is not of group {group}; give the question "
                 "as it was asked."

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from contextlib import closing
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -11,7 +12,7 @@ from subject_conformance import SubjectConformance
 
 from dpaudit import Ledger, guarantee
 from dpaudit.errors import InputError
-from private_bo.own import JointStudy
+from private_bo.own import JointStudy, Privatiser
 from private_bo.own.studies import Fixed
 
 
@@ -102,6 +103,13 @@ def test_a_user_is_in_one_group_alone():
         assert "HIV" not in str(refused.value)
     with pytest.raises(InputError, match="group is 7"):
         privatiser.close(7)
+    with pytest.raises(InputError, match="group is True"):
+        privatiser.close(True)
+    another = Privatiser(privatiser.study, ledger)  # as after a restart
+    with pytest.raises(InputError, match="each answers once"):
+        another.collect(questions[5], "ann", 1.0)
+    with pytest.raises(InputError, match="number is 10"):
+        privatiser.collect(replace(questions[9], number=10), "cas", 1.0)
     assert ledger.sums == {}
     privatiser.collect(questions[1], "bob", 1.0)  # a refusal costs no turn
 
