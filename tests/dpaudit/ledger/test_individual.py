@@ -115,6 +115,22 @@ def test_a_step_that_depends_on_other_units_is_found():
     assert rules == ["sensitivity-understated"]
 
 
+def test_steps_count_together_where_none_alone_is_too_far():
+    """Every step is 1.5 from the neighbour's, of 2; all three are 2.6."""
+
+    def scaled(rows, ledger, rng):
+        sums = ledger.individual((), at="sums")
+        for _ in range(3):
+            sums.add(np.full(6, 1.0 if "last" in rows else 0.75), units=range(6))
+
+    plan, rows = Plan.of(declared(steps=3)), {str(number): 0.0 for number in range(6)}
+    report = replay(Routine(plan, scaled), rows | {"last": 0.0}, rows)
+    assert [each.observed for each in report.comparisons] == pytest.approx([1.5] * 3, abs=1e-6)
+    assert [found.rule for found in report.findings] == ["sensitivity-understated"]
+    two = replay(Routine(Plan.of(declared(steps=3, bound=2.7)), scaled), rows | {"last": 0.0}, rows)
+    assert two.clean
+
+
 def test_it_is_one_invocation_of_as_many_steps_as_declared(tmp_path):
     journal = tmp_path / "ledger.jsonl"
     with Ledger(Plan.of(declared(steps=1)), rng=np.random.default_rng(), journal=journal) as ledger:
