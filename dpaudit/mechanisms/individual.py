@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from dpaudit.errors import InputError
 from dpaudit.fields import Count
-from dpaudit.mechanisms.continual.noise import NodeNoise, NoiseStream
+from dpaudit.mechanisms.continual.noise import NodeNoise, NoiseStream, require_stream
 from dpaudit.mechanisms.continual.release import PrefixSums, StepSums, Stepwise
 from dpaudit.mechanisms.gaussian import Gaussian
 from dpaudit.mechanisms.pairs import Floats
@@ -81,10 +81,7 @@ class IndividualGaussian(Gaussian, Stepwise):
     def prepare(self, value: ArrayLike) -> NDArray[Any]:
         """A stream of 1 to T steps along the first axis."""
         array = super().prepare(value)
-        if array.ndim == 0 or not 1 <= len(array) <= self.steps:
-            raise InputError(
-                f"value has shape {array.shape}; its first axis must be 1 to {self.steps} steps."
-            )
+        require_stream(array, self.steps)
         return array
 
 

@@ -115,7 +115,8 @@ class Step:
     @property
     def adds_up(self) -> bool:
         """Whether it is a step of a stream whose steps are bounded all together."""
-        return self.turn is not None and getattr(self.invocation.mechanism, "adds_up", False)
+        mechanism = self.invocation.mechanism
+        return self.turn is not None and isinstance(mechanism, Stepwise) and mechanism.adds_up
 
     @property
     def _compared(self) -> Mechanism:

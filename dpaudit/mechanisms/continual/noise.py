@@ -151,6 +151,14 @@ def require_step_left(taken: int, steps: int) -> None:
         )
 
 
+def require_stream(value: Floats, steps: int) -> None:
+    """Refuse an array whose first axis is not that of 1 to ``steps`` steps."""
+    if value.ndim == 0 or not 1 <= len(value) <= steps:
+        raise InputError(
+            f"value has shape {value.shape}; its first axis must be 1 to {steps} steps."
+        )
+
+
 def _packed_index(side: int) -> np.ndarray[tuple[int, ...], np.dtype[np.intp]]:
     rows, columns = np.triu_indices(side)
     index = np.empty((side, side), dtype=np.intp)

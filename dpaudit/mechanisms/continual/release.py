@@ -25,6 +25,7 @@ from dpaudit.mechanisms.continual.noise import (
     packed_scale,
     require_mirrored,
     require_step_left,
+    require_stream,
 )
 from dpaudit.mechanisms.pairs import Floats
 
@@ -186,11 +187,7 @@ class Continual(Stepwise):
     def prepare(self, value: ArrayLike) -> NDArray[Any]:
         """A stream of 1 to T steps along the first axis."""
         array: NDArray[Any] = validate.real_array(value=value)
-        steps = self.factorization.steps
-        if array.ndim == 0 or not 1 <= len(array) <= steps:
-            raise InputError(
-                f"value has shape {array.shape}; its first axis must be 1 to {steps} steps."
-            )
+        require_stream(array, self.factorization.steps)
         if self._is_symmetric:
             require_mirrored(array)
         return array
