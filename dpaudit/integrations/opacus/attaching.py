@@ -43,8 +43,14 @@ from dpaudit.integrations.opacus.findings import (
     library_findings,
     without_amplification,
 )
+from dpaudit.integrations.opacus.ghost import GhostSums
 from dpaudit.integrations.opacus.optimizer import ObservedOptimizer
-from dpaudit.integrations.opacus.step import SAMPLER, ObservedStep, require_supported
+from dpaudit.integrations.opacus.step import (
+    SAMPLER,
+    ObservedStep,
+    clips_in_the_loss,
+    require_supported,
+)
 from dpaudit.ledger import Ledger
 from dpaudit.plan import Invocation
 
@@ -218,8 +224,9 @@ class Training:
         label: str,
         divisor: float | None,
         engine: PrivacyEngine | None = None,
+        module: Any = None,
     ) -> None:
-        require_supported(optimizer)
+        require_supported(optimizer, module)
         if ObservedOptimizer.holds(optimizer):
             raise InputError("optimizer is attached already; attach it to one ledger, once.")
         declared = _labelled(self.ledger, label)
@@ -229,8 +236,9 @@ class Training:
             )
         stream = None if data_loader is None else watch(data_loader)
         charged = Counter(entry.invocation.at for entry in self.ledger)
+        ghost = GhostSums(module, optimizer) if clips_in_the_loss(optimizer) else None
         observed = ObservedOptimizer(
-            optimizer, self.ledger, label, declared, stream, divisor, engine, charged
+            optimizer, self.ledger, label, declared, stream, divisor, engine, charged, ghost
         )
         self._optimizers.append(observed)
 
@@ -255,7 +263,7 @@ class Training:
                     "engine makes more optimizers than it has labels; give attach one label each."
                 )
             made = make_private(**settings)
-            self._attach(made[1], made[-1], labels.pop(0), divisor, engine)
+            self._attach(made[1], made[-1], labels.pop(0), divisor, engine, made[0])
             return made
 
         engine.make_private = attached

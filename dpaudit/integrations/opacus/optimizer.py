@@ -8,6 +8,7 @@ from typing import Any
 
 from dpaudit.errors import PlanMismatchError
 from dpaudit.integrations.opacus.batches import BatchStream
+from dpaudit.integrations.opacus.ghost import GhostSums
 from dpaudit.integrations.opacus.step import (
     GradientNoise,
     ObservedStep,
@@ -35,6 +36,7 @@ class ObservedOptimizer:
         divisor: a public number to divide the noisy sums by, in place of the optimizer's own.
         engine: that made the optimizer, if it is known.
         charged: what the ledger holds already, by label of the invocation.
+        ghost: what the loss clipped, where the loss clips.
 
     Attributes:
         disjoint: whether the plan declares disjoint batches: more releases than touch one unit.
@@ -51,6 +53,7 @@ class ObservedOptimizer:
         divisor: float | None,
         engine: Any,
         charged: Counter[str],
+        ghost: GhostSums | None = None,
     ) -> None:
         self.label, self.declared, self.stream, self.engine = label, declared, stream, engine
         self.public_divisor = divisor
@@ -69,8 +72,11 @@ class ObservedOptimizer:
         self._noise = GradientNoise(optimizer, optimizer.add_noise)
         self._checked: tuple[Any, ...] = ()  # numbers that were found to be the declared ones
         optimizer.add_noise = self._noisy
-        self._sum = optimizer.clip_and_accumulate
-        optimizer.clip_and_accumulate = self._summed
+        self._ghost = ghost
+        if ghost is None:
+            self._sum, optimizer.clip_and_accumulate = optimizer.clip_and_accumulate, self._summed
+        else:
+            self._sum, optimizer.accumulate = optimizer.accumulate, self._summed
 
     @staticmethod
     def holds(optimizer: Any) -> bool:
@@ -106,14 +112,19 @@ class ObservedOptimizer:
 
     def _summed(self) -> None:
         """Clip and add up one physical batch, counting its units."""
-        parameter = first_parameter(self._optimizer)
+        parameter, ghost = first_parameter(self._optimizer), self._ghost
         if parameter.summed_grad is None:
             self._units = self._parts = 0
             self._norms.clear()
-        held = parameter.grad_sample
-        units, self._batches = units_of(held), len(held) if isinstance(held, list) else 1
-        del held  # the optimizer is about to free these gradients, which are large
-        self._norms.add(clip_norm(self._optimizer))
+        if ghost is None:
+            held = parameter.grad_sample
+            units, self._batches = units_of(held), len(held) if isinstance(held, list) else 1
+            del held  # the optimizer is about to free these gradients, which are large
+            norm = clip_norm(self._optimizer)
+        else:
+            ghost.take()
+            units, norm = ghost.units, ghost.norm
+        self._norms.add(norm)
         self._sum()
         self._units += units
         self._parts += 1

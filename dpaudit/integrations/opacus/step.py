@@ -87,12 +87,21 @@ def _flat(tensors: list[Any]) -> NDArray[Any]:
     return np.array(torch.cat(parts).numpy())  # a copy: gradients are scaled in place
 
 
-def require_supported(optimizer: Any) -> None:
+def clips_in_the_loss(optimizer: Any) -> bool:
+    """Whether the loss clips (fast gradient and ghost clipping), and not the optimizer."""
+    return isinstance(optimizer, DPOptimizerFastGradientClipping)
+
+
+def require_supported(optimizer: Any, module: Any) -> None:
     """Refuse what is no opacus optimizer, or one whose noise this module does not account for.
 
+    Args:
+        optimizer: to be attached.
+        module: its model, where it is known.
+
     Raises:
-        InputError: if it is no opacus optimizer.
-        UnsupportedError: if it clips adaptively or in the loss, or is distributed.
+        InputError: if it is no opacus optimizer, or clips in the loss of a model that is not known.
+        UnsupportedError: if it clips adaptively, or is distributed.
     """
     if not isinstance(optimizer, DPOptimizer):
         raise InputError(
@@ -100,12 +109,15 @@ def require_supported(optimizer: Any) -> None:
             "an optimizer that make_private returned."
         )
     # A distributed optimizer knows the number of its processes, and only one of them adds noise.
-    # With ghost clipping the loss clips: whether it did, and to which norm, is not to be seen here.
-    unknown = AdaClipDPOptimizer | DPOptimizerFastGradientClipping
-    if isinstance(optimizer, unknown) or hasattr(optimizer, "world_size"):
+    if isinstance(optimizer, AdaClipDPOptimizer) or hasattr(optimizer, "world_size"):
         raise UnsupportedError(
-            f"optimizer is a {type(optimizer).__name__}; supported are flat and per-layer clipping "
-            "of per-example gradients in one process."
+            f"optimizer is a {type(optimizer).__name__}; supported are flat, per-layer and ghost "
+            "clipping in one process."
+        )
+    if clips_in_the_loss(optimizer) and module is None:
+        raise InputError(
+            "optimizer leaves clipping to the loss, which is not to be seen from here; attach the "
+            "PrivacyEngine before make_private."
         )
 
 

@@ -683,14 +683,6 @@ def test_the_norms_of_all_layers_count():
         train(*made)
 
 
-def test_ghost_clipping_is_refused():
-    """The loss clips, and nothing tells whether it was the right loss."""
-    engine = PrivacyEngine(accountant="rdp")
-    attach(engine, Ledger(plan()))
-    with pytest.raises(UnsupportedError, match="DPOptimizerFastGradientClipping"):
-        private(engine, grad_sample_mode="ghost", criterion=nn.CrossEntropyLoss())
-
-
 def test_parts_of_a_step_are_clipped_alike():
     model, optimizer, loader = private()
     ledger = Ledger(plan())
