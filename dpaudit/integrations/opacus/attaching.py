@@ -32,9 +32,9 @@ from typing import Any
 from opacus import PrivacyEngine
 
 from dpaudit import validate
-from dpaudit.accounting import AccountantName
+from dpaudit.accounting import AccountantName, compose
 from dpaudit.certificate import Certificate, Claim, Finding, Severity, SubjectRecord, certify
-from dpaudit.errors import InputError, PlanMismatchError
+from dpaudit.errors import InputError, PlanMismatchError, UnsupportedError
 from dpaudit.finding_table import FindingTable
 from dpaudit.integrations.opacus.batches import watch
 from dpaudit.integrations.opacus.findings import (
@@ -48,11 +48,12 @@ from dpaudit.integrations.opacus.optimizer import ObservedOptimizer
 from dpaudit.integrations.opacus.step import (
     SAMPLER,
     ObservedStep,
+    clips_adaptively,
     clips_in_the_loss,
     require_supported,
 )
 from dpaudit.ledger import Ledger
-from dpaudit.plan import Invocation
+from dpaudit.plan import Invocation, ZeroOut
 
 __all__ = ["ObservedStep", "Training", "attach"]
 
@@ -94,7 +95,7 @@ def attach(
 
     Raises:
         InputError: if the target is neither, is attached already, or the plan has no such label.
-        UnsupportedError: if the optimizer clips adaptively or is distributed.
+        UnsupportedError: if the optimizer is distributed, or clips adaptively under zero-out.
     """
     if not isinstance(ledger, Ledger):
         raise InputError(f"ledger is {ledger!r:.60}; it must be a Ledger.")
@@ -129,6 +130,26 @@ class Training:
     def steps(self) -> tuple[ObservedStep, ...]:
         """Noisy steps of this process, optimizer by optimizer; their batch sizes are private."""
         return tuple(step for each in self._optimizers for step in each.steps)
+
+    def epsilon(self, delta: float, accountant: AccountantName | str = AccountantName.RDP) -> float:
+        """ε of the steps so far, for loggers and callbacks; a tenth of a millisecond with Rényi.
+
+        It promises nothing of a training that stops because of it, or of anything else that it
+        saw: the certificate says what is proved of the whole, and a filter as the ledger's budget
+        may end a training at any step.
+
+        Args:
+            delta: δ, as in the certificate.
+            accountant: whose bound is wanted; by default the fastest that takes every training.
+
+        >>> from dpaudit import Ledger, Plan
+        >>> Training(Ledger(Plan.dp_sgd(noise_multiplier=1.0, steps=5))).epsilon(1e-5)
+        0.0
+        """
+        validate.probability(delta=delta)
+        if not len(self.ledger):
+            return 0.0
+        return compose(self.ledger.spent(), accountant).epsilon(delta).upper
 
     def check(self) -> None:
         """Compare what ran with what was declared, and with what opacus accounted for.
@@ -230,6 +251,11 @@ class Training:
         if ObservedOptimizer.holds(optimizer):
             raise InputError("optimizer is attached already; attach it to one ledger, once.")
         declared = _labelled(self.ledger, label)
+        if clips_adaptively(optimizer) and isinstance(declared[0].relation, ZeroOut):
+            raise UnsupportedError(
+                "optimizer clips adaptively and counts the units of a batch, also those that add "
+                "no gradient; declare add-remove or replace-one."
+            )
         if any(each.label == label for each in self._optimizers):
             raise InputError(
                 f"at is {label!r}, which another optimizer has; declare and name them apart."

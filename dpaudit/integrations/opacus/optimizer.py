@@ -7,12 +7,14 @@ from collections import Counter
 from typing import Any
 
 from dpaudit.errors import PlanMismatchError
+from dpaudit.integrations.opacus.adaptive import AdaptiveNoise
 from dpaudit.integrations.opacus.batches import BatchStream
 from dpaudit.integrations.opacus.ghost import GhostSums
 from dpaudit.integrations.opacus.step import (
     GradientNoise,
     ObservedStep,
     clip_norm,
+    clips_adaptively,
     first_parameter,
     units_of,
 )
@@ -69,7 +71,9 @@ class ObservedOptimizer:
         if divisor is not None:
             optimizer.expected_batch_size = divisor
         self._norms: set[float] = set()  # that its parts were clipped to
-        self._noise = GradientNoise(optimizer, optimizer.add_noise)
+        self._adaptive = clips_adaptively(optimizer)
+        kind = AdaptiveNoise if self._adaptive else GradientNoise
+        self._noise = kind(optimizer, optimizer.add_noise)
         self._checked: tuple[Any, ...] = ()  # numbers that were found to be the declared ones
         optimizer.add_noise = self._noisy
         self._ghost = ghost
@@ -91,8 +95,8 @@ class ObservedOptimizer:
 
     @property
     def divides(self) -> bool:
-        """Whether the noisy sum is divided by an expected batch size."""
-        return str(self._optimizer.loss_reduction) == "mean"
+        """Whether a noisy sum, or a noisy count, is divided by an expected batch size."""
+        return self._adaptive or str(self._optimizer.loss_reduction) == "mean"
 
     def configuration(self) -> dict[str, Any]:
         """Public facts, as JSON values; nothing that follows from a private size."""
@@ -159,7 +163,8 @@ class ObservedOptimizer:
                 actual_batch_size=units,
                 physical_batches=max(self._parts, batches),
                 epoch=self._epoch,
-                secure_mode=bool(optimizer.secure_mode),
+                # The count's noise never comes from the secure mode of opacus.
+                secure_mode=bool(optimizer.secure_mode) and not self._adaptive,
             )
         )
 
@@ -218,6 +223,8 @@ class ObservedOptimizer:
         """The declared mechanism if the optimizer's numbers are its, else what would run."""
         noise, norm = float(self._optimizer.noise_multiplier), clip_norm(self._optimizer)
         sigma = noise * float(self._optimizer.max_grad_norm)
+        if self._adaptive:  # measures its values in the clip norm, which changes
+            norm, sigma = 1.0, noise
         if not (sigma > 0 and norm > 0):
             raise PlanMismatchError(
                 f"{invocation.describe()} runs with noise multiplier {noise:g} and clip norm "

@@ -92,6 +92,11 @@ def clips_in_the_loss(optimizer: Any) -> bool:
     return isinstance(optimizer, DPOptimizerFastGradientClipping)
 
 
+def clips_adaptively(optimizer: Any) -> bool:
+    """Whether the clip norm follows the gradients."""
+    return isinstance(optimizer, AdaClipDPOptimizer)
+
+
 def require_supported(optimizer: Any, module: Any) -> None:
     """Refuse what is no opacus optimizer, or one whose noise this module does not account for.
 
@@ -101,7 +106,7 @@ def require_supported(optimizer: Any, module: Any) -> None:
 
     Raises:
         InputError: if it is no opacus optimizer, or clips in the loss of a model that is not known.
-        UnsupportedError: if it clips adaptively, or is distributed.
+        UnsupportedError: if it is distributed.
     """
     if not isinstance(optimizer, DPOptimizer):
         raise InputError(
@@ -109,10 +114,10 @@ def require_supported(optimizer: Any, module: Any) -> None:
             "an optimizer that make_private returned."
         )
     # A distributed optimizer knows the number of its processes, and only one of them adds noise.
-    if isinstance(optimizer, AdaClipDPOptimizer) or hasattr(optimizer, "world_size"):
+    if hasattr(optimizer, "world_size"):
         raise UnsupportedError(
-            f"optimizer is a {type(optimizer).__name__}; supported are flat, per-layer and ghost "
-            "clipping in one process."
+            f"optimizer is a {type(optimizer).__name__}; supported are flat, per-layer, adaptive "
+            "and ghost clipping in one process."
         )
     if clips_in_the_loss(optimizer) and module is None:
         raise InputError(

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import torch
 from opacus import PrivacyEngine
-from opacus.optimizers import AdaClipDPOptimizer, DPOptimizer
+from opacus.optimizers import DPOptimizer
 from opacus.optimizers import optimizer as opacus_optimizer
 from opacus.schedulers import ExponentialNoise, StepGradClip
 from opacus.utils.batch_memory_manager import BatchMemoryManager
@@ -19,17 +19,18 @@ from torch.nn.functional import cross_entropy
 from torch.utils.data import DataLoader, RandomSampler, TensorDataset
 
 from dpaudit import (
+    BudgetExceededError,
     ClosedLedgerError,
     InputError,
     Ledger,
     Plan,
     PlanMismatchError,
     Severity,
-    UnsupportedError,
     Verdict,
     ZeroOut,
     guarantee,
 )
+from dpaudit.accounting.budgets import RenyiFilter
 from dpaudit.accounting.orders import ORDERS
 from dpaudit.certificate import load_certificate, verify
 from dpaudit.integrations.opacus import attach
@@ -450,6 +451,37 @@ def test_a_training_that_ends_early_keeps_the_certificate_of_what_was_declared()
     assert "declared 6 times and ran 1 times" in found.message
 
 
+def test_a_running_epsilon_is_that_of_the_steps_so_far():
+    training = attach((made := private())[1], Ledger(plan()), made[2])
+    model, optimizer, loader = made
+    assert training.epsilon(1e-5) == 0
+    for steps, batch in enumerate(loader, start=1):
+        step(model, optimizer, batch)
+        so_far = plan(epochs=None, steps=steps)
+        assert training.epsilon(1e-5) == guarantee(so_far, 1e-5, "rdp").epsilon
+        assert training.epsilon(1e-5, "pld") == guarantee(so_far, 1e-5, "pld").epsilon
+    for wrong in (-0.1, 2, "1e-5", math.nan):
+        with pytest.raises(InputError, match="delta"):
+            training.epsilon(wrong)
+
+
+def test_a_budget_ends_the_training_before_its_noise(draws):
+    model, optimizer, loader = private()
+    whole = plan(epochs=50)
+    budget = RenyiFilter(epsilon=8.0, delta=1e-5)
+    ledger = Ledger(whole, budget=budget)
+    training = attach(optimizer, ledger, loader)
+    with ledger:
+        with pytest.raises(BudgetExceededError):
+            train(model, optimizer, loader, epochs=50)
+        ledger.close()
+    assert 0 < len(ledger) == len(draws) < 50 * STEPS
+    assert training.epsilon(1e-5) <= 8
+    certificate = training.certificate(1e-5)
+    assert "training-ended-early" in {each.rule for each in certificate.findings}
+    assert certificate.guarantee.epsilon == guarantee(whole, 1e-5).epsilon
+
+
 @pytest.mark.parametrize("declared", [plan(epochs=2), disjoint_plan(epochs=2)])
 def test_a_resumed_training_goes_on_with_its_ledger(tmp_path, declared):
     path = tmp_path / "ledger.jsonl"
@@ -748,23 +780,6 @@ def test_a_failed_make_private_keeps_the_label():
     with pytest.raises(UnsupportedModuleError):
         private(engine, module=model, optimizer=optimizer)
     assert private(engine)
-
-
-def test_adaptive_clipping_is_refused():
-    model = nn.Linear(2, 1)
-    optimizer = AdaClipDPOptimizer(
-        torch.optim.SGD(model.parameters(), lr=0.1),
-        noise_multiplier=1.0,
-        target_unclipped_quantile=0.5,
-        clipbound_learning_rate=0.2,
-        max_clipbound=10,
-        min_clipbound=0.1,
-        unclipped_num_std=5,
-        max_grad_norm=1.0,
-        expected_batch_size=4,
-    )
-    with pytest.raises(UnsupportedError, match="AdaClipDPOptimizer"):
-        attach(optimizer, Ledger(plan()))
 
 
 def test_attaching_twice_is_refused():

@@ -29,7 +29,10 @@ def plan(**settings):
     return Plan.dp_sgd(**base | settings)
 
 
-def made(mode="ghost", noise=None, plan=plan(), model=None, norm=1.0, **settings):
+DECLARED = plan()
+
+
+def made(mode="ghost", noise=None, plan=DECLARED, model=None, norm=1.0, **settings):
     """A training, and what ``make_private`` gave it."""
     generator = torch.Generator().manual_seed(1)
     data = TensorDataset(
@@ -84,7 +87,9 @@ def test_the_values_before_noise_are_those_of_clipping_by_example():
     for mode in ("ghost", "hooks"):
         torch.manual_seed(3)
         noise = RecordingNoise(np.random.default_rng(0))
-        _, parts = made(mode, noise, model=copy.deepcopy(start), norm=0.5, plan=plan(max_grad_norm=0.5))
+        _, parts = made(
+            mode, noise, model=copy.deepcopy(start), norm=0.5, plan=plan(max_grad_norm=0.5)
+        )
         train(parts)
         values.append([step.value for step in noise.steps])
     assert len(values[0]) == SIZE // BATCH
@@ -188,7 +193,7 @@ class Branching(nn.Module):
 
 def test_norms_of_an_earlier_batch_clip_nothing():
     model = Branching()
-    training, (wrapped, optimizer, criterion, loader) = made(model=model)
+    _, (wrapped, optimizer, criterion, loader) = made(model=model)
     x, y = next(iter(loader))
     for whole in (True, False):
         model.whole = whole

@@ -1,0 +1,98 @@
+"""Adaptive clipping, with the number of unclipped gradients in the same noisy release.
+
+Andrew, Thakkar, McMahan & Ramaswamy 2021, Algorithm 1: a step releases the sum of gradients clipped
+to C, at noise multiplier z_Δ, and Σ (b − ½) over the batch, b = 1 where a gradient was not clipped,
+with noise σ_b. A unit moves the sum by at most C and the count by ½. Measured in their noise, times
+z with 1/z² = 1/z_Δ² + 1/(2σ_b)² (Theorem 1), both together move by at most 1: the step is one
+Gaussian mechanism of noise multiplier z.
+
+opacus 1.6 divides the count, not centred, by the size of the batch, which add-remove protects. Here
+the centred count is divided by the expected batch size, and C moves by that.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import ArrayLike, NDArray
+from opacus.optimizers import DPOptimizer
+
+from dpaudit.integrations.opacus.step import GradientNoise, first_parameter
+
+
+class AdaptiveNoise(GradientNoise):
+    """The noise of sum and count; the optimizer's update of C is replaced by one from these alone.
+
+    Args:
+        optimizer: of opacus, that clips adaptively.
+        add_noise: its method.
+    """
+
+    def __init__(self, optimizer: Any, add_noise: Callable[[], None]) -> None:
+        super().__init__(optimizer, add_noise)
+        self._centred = 0.0  # private until noise was drawn
+        self._counts: tuple[int, Any] = 0, 0  # units of the step so far, and those not clipped
+        self._clip = optimizer.clip_and_accumulate
+        optimizer.clip_and_accumulate = self._clipped
+        optimizer.update_max_grad_norm = self._update
+
+    def _clipped(self) -> None:
+        """Clip one physical batch; of an empty one, which opacus cannot count, nothing is."""
+        optimizer = self._optimizer
+        fresh = first_parameter(optimizer).summed_grad is None
+        # opacus forgets the counts of the parts before the last one of a step.
+        optimizer.sample_size, optimizer.unclipped_num = (0, 0) if fresh else self._counts
+        if len(optimizer.grad_samples[0]):
+            self._clip()
+        else:
+            DPOptimizer.clip_and_accumulate(optimizer)
+        optimizer.unclipped_num = torch.as_tensor(optimizer.unclipped_num)
+        self._counts = optimizer.sample_size, optimizer.unclipped_num
+
+    def draw(self) -> None:
+        """Let opacus add its noise to both."""
+        optimizer = self._optimizer
+        half = optimizer.sample_size / 2
+        self._centred = float(optimizer.unclipped_num) - half
+        super().draw()
+        self._centred = float(optimizer.unclipped_num) - half
+
+    def value(self) -> NDArray[Any]:
+        """Sum and centred count, each over the scale of its noise, times z; private."""
+        centred = float(self._optimizer.unclipped_num) - self._optimizer.sample_size / 2
+        return self._together(super().value(), centred)
+
+    def released(self) -> NDArray[Any]:
+        """Both with noise, measured likewise."""
+        return self._together(super().released(), self._centred)
+
+    def impose(self, released: ArrayLike) -> None:
+        """Put both in place of what was just drawn."""
+        values = np.asarray(released, dtype=np.float64)
+        by_sum, by_count = self._units()
+        super().impose(values[:-1] / by_sum)
+        self._centred = float(values[-1] / by_count)
+
+    def _units(self) -> tuple[float, float]:
+        optimizer = self._optimizer
+        share = optimizer.noise_multiplier / (2 * optimizer.unclipped_num_std)
+        by_sum = math.sqrt(1 - share * share) / float(optimizer.max_grad_norm)
+        return by_sum, 2 * share
+
+    def _together(self, total: NDArray[Any], centred: float) -> NDArray[Any]:
+        by_sum, by_count = self._units()
+        return np.append(total * by_sum, centred * by_count)
+
+    def _update(self) -> None:
+        """Move the clip norm towards the quantile that is wanted, by released numbers alone."""
+        optimizer = self._optimizer
+        unclipped = 0.5 + self._centred / float(optimizer.expected_batch_size)
+        beyond = unclipped - optimizer.target_unclipped_quantile
+        norm = float(optimizer.max_grad_norm) * math.exp(
+            -optimizer.clipbound_learning_rate * beyond
+        )
+        optimizer.max_grad_norm = min(max(norm, optimizer.min_clipbound), optimizer.max_clipbound)
