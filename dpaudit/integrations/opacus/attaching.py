@@ -25,16 +25,17 @@ A training that is resumed from a checkpoint goes on with :meth:`Ledger.resume
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Any
+from functools import partial
+from typing import Any, cast
 
 from opacus import PrivacyEngine
 
 from dpaudit import validate
 from dpaudit.accounting import AccountantName, compose
 from dpaudit.certificate import Certificate, Claim, Finding, Severity, SubjectRecord, certify
-from dpaudit.errors import InputError, PlanMismatchError, UnsupportedError
+from dpaudit.errors import DpAuditError, InputError, PlanMismatchError, UnsupportedError
 from dpaudit.finding_table import FindingTable
 from dpaudit.integrations.opacus.batches import watch
 from dpaudit.integrations.opacus.findings import (
@@ -45,11 +46,19 @@ from dpaudit.integrations.opacus.findings import (
 )
 from dpaudit.integrations.opacus.ghost import GhostSums
 from dpaudit.integrations.opacus.optimizer import ObservedOptimizer
+from dpaudit.integrations.opacus.processes import (
+    RemoteLedger,
+    SharedOptimizer,
+    from_all,
+    from_first,
+    is_follower,
+)
 from dpaudit.integrations.opacus.step import (
     SAMPLER,
     ObservedStep,
     clips_adaptively,
     clips_in_the_loss,
+    is_distributed,
     require_supported,
 )
 from dpaudit.ledger import Ledger
@@ -71,7 +80,7 @@ NOT_COVERED = (
 
 def attach(
     target: Any,
-    ledger: Ledger,
+    ledger: Ledger | None,
     data_loader: Any = None,
     *,
     at: str | Sequence[str] = "gradient",
@@ -82,7 +91,9 @@ def attach(
     Args:
         target: a ``PrivacyEngine`` before ``make_private``, whose optimizers and loaders are then
             attached as they are made; or an optimizer that ``make_private`` returned.
-        ledger: of a plan as :meth:`Plan.dp_sgd <dpaudit.plan.Plan.dp_sgd>` makes it.
+        ledger: of a plan as :meth:`Plan.dp_sgd <dpaudit.plan.Plan.dp_sgd>` makes it; of several
+            processes, in process 0 alone: the others give None and ask that one. All then attach,
+            check and certify together.
         data_loader: the loader that the optimizer's batches come from. Without it the certificate
             says that the sampling was not observed.
         at: label of the plan's invocations; for an engine that makes several optimizers one label
@@ -95,13 +106,17 @@ def attach(
 
     Raises:
         InputError: if the target is neither, is attached already, or the plan has no such label.
-        UnsupportedError: if the optimizer is distributed, or clips adaptively under zero-out.
+        UnsupportedError: if the optimizer is of a sharded model, clips by layer in several
+            processes, or clips adaptively under zero-out.
     """
-    if not isinstance(ledger, Ledger):
+    remote = RemoteLedger() if ledger is None and is_follower() else None
+    if remote is not None:
+        ledger = cast(Ledger, remote)
+    elif not isinstance(ledger, Ledger):
         raise InputError(f"ledger is {ledger!r:.60}; it must be a Ledger.")
     if expected_batch_size is not None:
         validate.positive(expected_batch_size=expected_batch_size)
-    training = vars(ledger).get(_HELD) or Training(ledger)
+    training = vars(ledger).get(_HELD) or Training(ledger, remote)
     if isinstance(target, PrivacyEngine):
         if data_loader is not None:
             raise InputError("data_loader is given; an engine brings its own, so leave it out.")
@@ -121,10 +136,12 @@ class Training:
         ledger: the ledger.
     """
 
-    def __init__(self, ledger: Ledger) -> None:
+    def __init__(self, ledger: Ledger, remote: RemoteLedger | None = None) -> None:
         self.ledger = ledger
+        self._remote = remote  # the same, where it is that of another process
         self._optimizers: list[ObservedOptimizer] = []
         self._engines: list[tuple[PrivacyEngine, int]] = []
+        self._shared = False  # among processes
 
     @property
     def steps(self) -> tuple[ObservedStep, ...]:
@@ -161,6 +178,8 @@ class Training:
         """
         if not self.ledger.closed:
             self.ledger.check()
+        if self._remote is not None:
+            return
         charged = Counter(entry.invocation.at for entry in self.ledger)
         for engine, before in self._engines:
             counted = _accounted(engine) - before
@@ -186,7 +205,7 @@ class Training:
 
     def _resumed(self) -> list[Finding]:
         """Steps of an earlier process, of which the ledger knows that they happened, not how."""
-        earlier = len(self.ledger) - len(self.steps)
+        earlier = max(0, len(self.ledger) - len(self.steps))
         found = FindingTable(__name__)
         return [found("resumed-steps-not-observed", earlier=earlier)] if earlier else []
 
@@ -216,8 +235,41 @@ class Training:
             PlanMismatchError: if what ran is not what was declared.
             InputError: if δ is missing or invalid.
         """
+        ask = partial(
+            self._certified, delta, claim=claim, accountant=accountant, name=name, findings=findings
+        )
+        return ask() if not self._shared else self._together(ask)
+
+    def _together(self, ask: Callable[..., Certificate]) -> Certificate:
+        """The certificate that process 0 makes, with what all of them found."""
+        seeds = [each.stream.seed() for each in self._optimizers if each.stream is not None]
+        found, drawn = zip(*from_all((self.findings(), seeds)), strict=True)
+        others = [finding for each in found[1:] for finding in each]
+        if any(len(set(alike)) < len(alike) for alike in zip(*drawn, strict=False)):
+            others.append(FindingTable(__name__)("processes-draw-alike"))
+        made: Any = None
+        if not is_follower():
+            try:
+                made = ask(of_others=tuple(dict.fromkeys(others)))
+            except DpAuditError as error:
+                made = error
+        made = from_first(made)
+        if isinstance(made, DpAuditError):
+            raise made
+        return cast(Certificate, made)
+
+    def _certified(
+        self,
+        delta: float | None,
+        *,
+        claim: Claim | None,
+        accountant: AccountantName | str,
+        name: str,
+        findings: Sequence[Finding],
+        of_others: tuple[Finding, ...] = (),
+    ) -> Certificate:
         self.check()
-        own = self.findings()
+        own = tuple(dict.fromkeys((*self.findings(), *of_others)))
         certificate = certify(
             self.ledger.plan,
             subject=SubjectRecord(name, self._configuration()),
@@ -248,6 +300,17 @@ class Training:
         module: Any = None,
     ) -> None:
         require_supported(optimizer, module)
+        several = is_distributed(optimizer)
+        if several:
+            self._shared = True
+            plan = from_first(self.ledger.plan)
+            if self._remote is not None:
+                self._remote.plan = plan
+            elif is_follower():
+                raise InputError(
+                    "ledger is a second one; give None in all processes but the first."
+                )
+            divisor = divisor and divisor / optimizer.world_size
         if ObservedOptimizer.holds(optimizer):
             raise InputError("optimizer is attached already; attach it to one ledger, once.")
         declared = _labelled(self.ledger, label)
@@ -263,7 +326,8 @@ class Training:
         stream = None if data_loader is None else watch(data_loader)
         charged = Counter(entry.invocation.at for entry in self.ledger)
         ghost = GhostSums(module, optimizer) if clips_in_the_loss(optimizer) else None
-        observed = ObservedOptimizer(
+        kind = SharedOptimizer if several else ObservedOptimizer
+        observed = kind(
             optimizer, self.ledger, label, declared, stream, divisor, engine, charged, ghost
         )
         self._optimizers.append(observed)
@@ -279,7 +343,7 @@ class Training:
                 "attach the optimizer and its loader."
             )
         labels = [at] if isinstance(at, str) else list(at)
-        for label in labels:
+        for label in labels if self._remote is None else ():
             _labelled(self.ledger, label)
         make_private = engine.make_private
 

@@ -11,8 +11,12 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
+import torch
 from opacus.utils.batch_memory_manager import BatchSplittingSampler
-from opacus.utils.uniform_sampler import UniformWithReplacementSampler
+from opacus.utils.uniform_sampler import (
+    DistributedUniformWithReplacementSampler,
+    UniformWithReplacementSampler,
+)
 from torch.utils.data import (
     BatchSampler,
     IterableDataset,
@@ -45,6 +49,7 @@ class BatchStream:
         counted: whether draws are observed and tell the sizes of batches.
         left_out: drawn batches that no step used, though a later one of their pass was used.
         changed: whether the sampler became another one after it was described.
+        sampler: that of the loader, where units are shared out among processes.
     """
 
     batching: Batching | None
@@ -58,6 +63,7 @@ class BatchStream:
     counted: bool = True
     left_out: int = 0
     changed: bool = False
+    sampler: Any = None
 
     def __post_init__(self) -> None:
         self._waiting: deque[int] = deque(maxlen=_HELD)
@@ -75,6 +81,19 @@ class BatchStream:
         self.drawn += 1
         self._forgotten += len(self._waiting) == _HELD
         self._waiting.append(size)
+
+    def shards(self) -> tuple[float, float, float]:
+        """What decides which units a process has: number of units, seed and epoch."""
+        held = self.sampler
+        if held is None:
+            return 0.0, 0.0, 0.0
+        seed = float(held.shuffle_seed) if held.shuffle else -1.0
+        return float(held.total_size), seed, float(held.epoch)
+
+    def seed(self) -> int:
+        """Of the generator that draws the units of this process."""
+        own = getattr(self.sampler, "generator", None)
+        return torch.initial_seed() if own is None else int(own.initial_seed())
 
     def compare(self, now: BatchStream) -> None:
         """Note whether the sampler still does what it did when it was first described."""
@@ -163,7 +182,7 @@ def _count(sampler: Any, stream: BatchStream, dataset: Any) -> None:
     def counted(self: Any) -> Iterator[Any]:
         stream.begin()
         stream.compare(_described(kind, self, dataset))
-        for batch in kind.__iter__(self):
+        for batch in _batches(kind, self):
             if stream.rate is not None and self.sample_rate != stream.rate:
                 stream.changed = True
             stream.draw(len(batch))
@@ -171,6 +190,24 @@ def _count(sampler: Any, stream: BatchStream, dataset: Any) -> None:
 
     sampler.__class__ = type(kind.__name__, (kind,), {"__iter__": counted})
     sampler._dpaudit_stream = stream
+
+
+def _batches(kind: Any, sampler: Any) -> Iterator[Any]:
+    """A pass over the sampler.
+
+    That of several processes passes over empty batches, so that their number would depend on the
+    data and processes fall out of step; here an empty batch is one too.
+    """
+    if kind is not DistributedUniformWithReplacementSampler:
+        yield from kind.__iter__(sampler)
+        return
+    mixed = torch.Generator().manual_seed(sampler.shuffle_seed + sampler.epoch)
+    total = sampler.total_size
+    order = torch.randperm(total, generator=mixed) if sampler.shuffle else torch.arange(total)
+    mine = order[sampler.rank : total : sampler.num_replicas]
+    for _ in range(sampler.num_batches):
+        drawn = torch.rand(len(mine), generator=sampler.generator) < sampler.sample_rate
+        yield mine[drawn].tolist()
 
 
 def _described(kind: type, sampler: Any, dataset: Any) -> BatchStream:
@@ -181,6 +218,14 @@ def _described(kind: type, sampler: Any, dataset: Any) -> BatchStream:
             rate=float(sampler.sample_rate),
             population=int(sampler.num_samples),
             per_epoch=len(sampler),
+        )
+    if kind is DistributedUniformWithReplacementSampler:
+        return BatchStream(
+            Batching.POISSON,
+            rate=float(sampler.sample_rate),
+            population=int(sampler.num_samples),
+            per_epoch=len(sampler),
+            sampler=sampler,
         )
     if kind is not BatchSampler or isinstance(dataset, IterableDataset):
         # Of an iterable data set samplers tell nothing, and the last batch may be smaller.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from typing import Any
+from typing import Any, NamedTuple
 
 from dpaudit.errors import PlanMismatchError
 from dpaudit.integrations.opacus.adaptive import AdaptiveNoise
@@ -24,6 +24,15 @@ from dpaudit.plan import AddRemove, Invocation
 
 _SAME = 2.0**-22
 """Relative slack of noise and clip norm: opacus keeps some of them, and draws, in 32-bit floats."""
+
+
+class Ready(NamedTuple):
+    """A step that was compared with the plan and is about to be charged."""
+
+    invocation: Invocation
+    unit: str | None
+    mechanism: Mechanism
+    norm: float
 
 
 class ObservedOptimizer:
@@ -135,33 +144,46 @@ class ObservedOptimizer:
 
     def _noisy(self) -> None:
         """Add noise, if the plan declares it, and record that it was added."""
-        optimizer, stream = self._optimizer, self.stream
+        self._passed(self._prepared())
+
+    def _prepared(self) -> Ready:
+        """The step that is due, if it is what the plan declares."""
+        optimizer = self._optimizer
         invocation, unit = self._next()
-        batches = self._batches
-        if batches > 1:
-            self._require_one_contribution(invocation, batches)
+        if self._batches > 1:
+            self._require_one_contribution(invocation, self._batches)
         norm = clip_norm(optimizer)
         self._require_unchanged(invocation, norm)
         numbers = optimizer.noise_multiplier, optimizer.max_grad_norm, norm, invocation
         mechanism = invocation.mechanism
         if numbers != self._checked:
             mechanism = self._mechanism(invocation)
-        self._ledger.observe(mechanism, self._noise, unit=unit, at=invocation.at)
         self._checked = numbers
-        self._ran[invocation.at] += 1
+        return Ready(invocation, unit, mechanism, norm)
+
+    def _passed(self, ready: Ready) -> None:
+        """Through the ledger's door."""
+        at = ready.invocation.at
+        self._ledger.observe(ready.mechanism, self._noise, unit=ready.unit, at=at)
+        self._note(ready)
+
+    def _note(self, ready: Ready) -> None:
+        """Keep what happened, in this process."""
+        optimizer, stream, at = self._optimizer, self.stream, ready.invocation.at
+        self._ran[at] += 1
         units: int | None = self._units
         if stream is not None:
             self._epoch = stream.epochs
-            units = stream.use(units, batches)
+            units = stream.use(units, self._batches)
         self.steps.append(
             ObservedStep(
-                at=invocation.at,
-                unit=unit,
-                noise_multiplier=float(numbers[0]),
-                max_grad_norm=norm,
+                at=at,
+                unit=ready.unit,
+                noise_multiplier=float(optimizer.noise_multiplier),
+                max_grad_norm=ready.norm,
                 expected_batch_size=float(optimizer.expected_batch_size) if self.divides else None,
                 actual_batch_size=units,
-                physical_batches=max(self._parts, batches),
+                physical_batches=max(self._parts, self._batches),
                 epoch=self._epoch,
                 # The count's noise never comes from the secure mode of opacus.
                 secure_mode=bool(optimizer.secure_mode) and not self._adaptive,

@@ -4,17 +4,31 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, get_args
 
 import numpy as np
 import torch
 from numpy.typing import ArrayLike, NDArray
 from opacus import __version__
-from opacus.optimizers import AdaClipDPOptimizer, DPOptimizer, DPOptimizerFastGradientClipping
+from opacus.optimizers import (
+    AdaClipDPOptimizer,
+    DistributedDPOptimizer,
+    DPOptimizer,
+    DPOptimizerFastGradientClipping,
+)
+from opacus.optimizers.ddpoptimizer_fast_gradient_clipping import (
+    DistributedDPOptimizerFastGradientClipping,
+)
 
 from dpaudit.errors import InputError, UnsupportedError
 
 SAMPLER = f"opacus {__version__}"
+
+DISTRIBUTED = DistributedDPOptimizer | DistributedDPOptimizerFastGradientClipping
+"""Optimizers of several processes that sum after process 0 added its noise.
+
+Sharded models (FSDP) hold parts of each gradient, and per-layer clipping of several processes adds
+noise within the backward pass: neither has one moment at which a step could be refused."""
 
 
 class ObservedStep(NamedTuple):
@@ -97,6 +111,11 @@ def clips_adaptively(optimizer: Any) -> bool:
     return isinstance(optimizer, AdaClipDPOptimizer)
 
 
+def is_distributed(optimizer: Any) -> bool:
+    """Whether it sums over processes, as :data:`DISTRIBUTED` does."""
+    return type(optimizer) in get_args(DISTRIBUTED)
+
+
 def require_supported(optimizer: Any, module: Any) -> None:
     """Refuse what is no opacus optimizer, or one whose noise this module does not account for.
 
@@ -106,7 +125,7 @@ def require_supported(optimizer: Any, module: Any) -> None:
 
     Raises:
         InputError: if it is no opacus optimizer, or clips in the loss of a model that is not known.
-        UnsupportedError: if it is distributed.
+        UnsupportedError: if it clips or adds noise in another way.
     """
     if not isinstance(optimizer, DPOptimizer):
         raise InputError(
@@ -114,10 +133,10 @@ def require_supported(optimizer: Any, module: Any) -> None:
             "an optimizer that make_private returned."
         )
     # A distributed optimizer knows the number of its processes, and only one of them adds noise.
-    if hasattr(optimizer, "world_size"):
+    if hasattr(optimizer, "world_size") and not is_distributed(optimizer):
         raise UnsupportedError(
-            f"optimizer is a {type(optimizer).__name__}; supported are flat, per-layer, adaptive "
-            "and ghost clipping in one process."
+            f"optimizer is a {type(optimizer).__name__}; of several processes, flat and ghost "
+            "clipping of models that are not sharded are supported."
         )
     if clips_in_the_loss(optimizer) and module is None:
         raise InputError(
