@@ -22,9 +22,9 @@ from dpaudit.plan import Plan
 
 def is_follower() -> bool:
     """Whether this is a process of several, and not the one that holds the ledger."""
-    return (
-        distributed.is_available() and distributed.is_initialized() and distributed.get_rank() > 0
-    )
+    if not (distributed.is_available() and distributed.is_initialized()):
+        return False
+    return int(distributed.get_rank()) > 0
 
 
 def from_first(value: Any) -> Any:
