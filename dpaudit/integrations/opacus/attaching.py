@@ -37,8 +37,10 @@ from dpaudit.accounting import AccountantName, compose
 from dpaudit.certificate import Certificate, Claim, Finding, Severity, SubjectRecord, certify
 from dpaudit.errors import DpAuditError, InputError, PlanMismatchError, UnsupportedError
 from dpaudit.finding_table import FindingTable
+from dpaudit.integrations.opacus.apart import Inputs
 from dpaudit.integrations.opacus.batches import watch
 from dpaudit.integrations.opacus.findings import (
+    apart_findings,
     batch_findings,
     divisor_finding,
     library_findings,
@@ -73,8 +75,7 @@ NOT_COVERED = (
     "Hyperparameters that were chosen by looking at other trainings on the same data.",
     "Anything computed from the data besides the noisy gradients, such as statistics of the inputs "
     "or a validation score on training rows.",
-    "Steps that do not go through the attached optimizers, such as those of the optimizer that one "
-    "of them wraps, or of another engine on the same model.",
+    "Steps of an optimizer that is not attached, before the first or after the last attached one.",
 )
 
 
@@ -198,6 +199,7 @@ class Training:
         for each in self._optimizers:
             found += batch_findings(each.label, each.declared, each.stream, each.steps)
             found += divisor_finding(each)
+            found += apart_findings(each)
         found += self._resumed()
         left = FindingTable(__name__)
         found += [left("training-ended-early", sentence=each) for each in self.ledger.left()]
@@ -326,9 +328,10 @@ class Training:
         stream = None if data_loader is None else watch(data_loader)
         charged = Counter(entry.invocation.at for entry in self.ledger)
         ghost = GhostSums(module, optimizer) if clips_in_the_loss(optimizer) else None
+        inputs = None if module is None else Inputs(module)
         kind = SharedOptimizer if several else ObservedOptimizer
         observed = kind(
-            optimizer, self.ledger, label, declared, stream, divisor, engine, charged, ghost
+            optimizer, self.ledger, label, declared, stream, divisor, engine, charged, ghost, inputs
         )
         self._optimizers.append(observed)
 

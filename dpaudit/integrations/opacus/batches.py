@@ -27,6 +27,7 @@ from torch.utils.data import (
 )
 
 from dpaudit.errors import InputError
+from dpaudit.integrations.opacus.apart import Randomness
 from dpaudit.plan.dp_sgd import Batching
 
 _HELD = 4096
@@ -69,18 +70,31 @@ class BatchStream:
         self._waiting: deque[int] = deque(maxlen=_HELD)
         self._forgotten = 0  # batches of this pass that no longer fit among those that wait
         self.used: Counter[int] = Counter()
+        self.randomness = Randomness()
+        self._steps = self._steps_of_last = 0  # of this pass, and of the one before it
+        self._uneven = False
+        self._seen: set[bytes] = set()  # batches of this pass, by digest
 
     def begin(self) -> None:
         """A new pass over the loader; what the last one left unused at its end is gone."""
+        if self.epochs > 1:
+            self._uneven |= self._steps != self._steps_of_last
+        self._steps, self._steps_of_last = 0, self._steps
         self.epochs += 1
         self.drawn = self._forgotten = 0
         self._waiting.clear()
+        self._seen.clear()
 
     def draw(self, size: int) -> None:
         """One batch, before it is split or handed to a worker."""
         self.drawn += 1
         self._forgotten += len(self._waiting) == _HELD
         self._waiting.append(size)
+
+    @property
+    def uneven(self) -> bool:
+        """Whether passes ended after different numbers of steps; the last one may be shorter."""
+        return self._uneven or (self.epochs > 1 and self._steps > self._steps_of_last)
 
     def shards(self) -> tuple[float, float, float]:
         """What decides which units a process has: number of units, seed and epoch."""
@@ -103,17 +117,21 @@ class BatchStream:
             same &= self.population == now.population
         self.changed |= not same
 
-    def use(self, size: int | None, batches: int) -> int | None:
+    def use(self, size: int | None, batches: int, digest: bytes | None = None) -> int | None:
         """A step on ``batches`` drawn batches that have ``size`` units together.
 
         Batches that were drawn earlier and left out are passed over and counted. Without a size
-        the next batches are meant.
+        the next batches are meant. A digest that this pass had already is a batch used again.
 
         Returns:
             The number of units, where it is known.
         """
         self.left_out += self._forgotten
         self._forgotten = 0
+        self._steps += 1
+        if digest is not None and self.rate != 1:
+            self.strays += digest in self._seen
+            self._seen.add(digest)
         if batches == 1 and self._waiting and self._waiting[0] == size:  # nearly always
             self.used[self._waiting.popleft()] += 1
             return size
@@ -181,6 +199,8 @@ def _count(sampler: Any, stream: BatchStream, dataset: Any) -> None:
 
     def counted(self: Any) -> Iterator[Any]:
         stream.begin()
+        if stream.rate is not None:
+            stream.randomness.look(self.generator)
         stream.compare(_described(kind, self, dataset))
         for batch in _batches(kind, self):
             if stream.rate is not None and self.sample_rate != stream.rate:

@@ -31,6 +31,14 @@ def library_findings(steps: Sequence[ObservedStep], sampler: str) -> Iterable[Fi
         yield _found("noise-not-secure")
 
 
+def apart_findings(optimizer: ObservedOptimizer) -> Iterable[Finding]:
+    """What happened beside the ledger."""
+    if optimizer.randomness.repeated:
+        yield _found("noise-repeated", optimizer.label)
+    if optimizer.writes.elsewhere:
+        yield _found("parameters-written-elsewhere", optimizer.label)
+
+
 def divisor_finding(optimizer: ObservedOptimizer) -> list[Finding]:
     """An expected batch size that opacus took from the size of the data (its issues 571, 819)."""
     if optimizer.size_is_public or not optimizer.divides or optimizer.public_divisor is not None:
@@ -101,6 +109,10 @@ def _irregular(label: str, stream: BatchStream, steps: int) -> Iterator[Finding]
         yield _found("loader-changed", label)
     if stream.left_out and stream.batching is Batching.POISSON:
         yield _found("batches-left-out", label)
+    if stream.uneven and stream.batching is Batching.POISSON:
+        yield _found("passes-cut-unevenly", label)
+    if stream.randomness.repeated:
+        yield _found("batches-repeated", label)
     if stream.strays and stream.counted:
         yield _found("batch-not-fresh", label, strays=stream.strays, steps=steps)
 

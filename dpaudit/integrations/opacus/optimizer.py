@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 from dpaudit.errors import PlanMismatchError
 from dpaudit.integrations.opacus.adaptive import AdaptiveNoise
+from dpaudit.integrations.opacus.apart import Inputs, Randomness, Writes
 from dpaudit.integrations.opacus.batches import BatchStream
 from dpaudit.integrations.opacus.ghost import GhostSums
 from dpaudit.integrations.opacus.step import (
@@ -48,10 +49,13 @@ class ObservedOptimizer:
         engine: that made the optimizer, if it is known.
         charged: what the ledger holds already, by label of the invocation.
         ghost: what the loss clipped, where the loss clips.
+        inputs: what the model saw, where the model is known.
 
     Attributes:
         disjoint: whether the plan declares disjoint batches: more releases than touch one unit.
         steps: the noisy steps that happened.
+        writes: who writes to the parameters.
+        randomness: states of the generator that the noise comes from.
     """
 
     def __init__(
@@ -65,6 +69,7 @@ class ObservedOptimizer:
         engine: Any,
         charged: Counter[str],
         ghost: GhostSums | None = None,
+        inputs: Inputs | None = None,
     ) -> None:
         self.label, self.declared, self.stream, self.engine = label, declared, stream, engine
         self.public_divisor = divisor
@@ -85,7 +90,8 @@ class ObservedOptimizer:
         self._noise = kind(optimizer, optimizer.add_noise)
         self._checked: tuple[Any, ...] = ()  # numbers that were found to be the declared ones
         optimizer.add_noise = self._noisy
-        self._ghost = ghost
+        self.writes, self.randomness = Writes(optimizer, ledger), Randomness()
+        self._ghost, self._inputs = ghost, inputs
         if ghost is None:
             self._sum, optimizer.clip_and_accumulate = optimizer.clip_and_accumulate, self._summed
         else:
@@ -149,6 +155,8 @@ class ObservedOptimizer:
     def _prepared(self) -> Ready:
         """The step that is due, if it is what the plan declares."""
         optimizer = self._optimizer
+        self.writes.look()
+        self.randomness.look(optimizer.generator)
         invocation, unit = self._next()
         if self._batches > 1:
             self._require_one_contribution(invocation, self._batches)
@@ -170,11 +178,12 @@ class ObservedOptimizer:
     def _note(self, ready: Ready) -> None:
         """Keep what happened, in this process."""
         optimizer, stream, at = self._optimizer, self.stream, ready.invocation.at
+        self.writes.admit()
         self._ran[at] += 1
         units: int | None = self._units
         if stream is not None:
             self._epoch = stream.epochs
-            units = stream.use(units, self._batches)
+            units = stream.use(units, self._batches, self._inputs.last if self._inputs else None)
         self.steps.append(
             ObservedStep(
                 at=at,

@@ -405,21 +405,25 @@ def test_the_step_hook_stays_free():
 # -- plan = run --------------------------------------------------------------------------------
 
 
-def test_a_step_without_the_ledger_is_found_at_the_end():
+def test_a_step_without_the_ledger_is_refused():
+    """Noise that was drawn past the ledger gives the wrapped optimizer no step."""
+    training = attach((made := private())[1], Ledger(plan()), made[2])
+    model, optimizer, loader = made
+    before = [p.detach().clone() for p in model.parameters()]
+    optimizer.add_noise = lambda: DPOptimizer.add_noise(optimizer)
+    with pytest.raises(PlanMismatchError, match="without noise"):
+        step(model, optimizer, next(iter(loader)))
+    assert all(map(torch.equal, before, model.parameters()))
+    assert not training.steps
+
+
+def test_a_step_that_opacus_alone_accounted_is_found_at_the_end():
     engine = PrivacyEngine(accountant="rdp")
-    ledger = Ledger(plan())
-    training = attach(engine, ledger)
-    model, optimizer, loader = private(engine)
-    batches = list(loader)
-    for batch in batches[:-1]:
-        step(model, optimizer, batch)
-    guarded, optimizer.add_noise = optimizer.add_noise, lambda: DPOptimizer.add_noise(optimizer)
-    step(model, optimizer, batches[-1])
-    with pytest.raises(PlanMismatchError, match="declared 6 times and ran 5 times"):
-        training.certificate(1e-5)
-    optimizer.add_noise = guarded
-    step(model, optimizer, batches[-1])
-    with pytest.raises(PlanMismatchError, match="accounted for 7 steps and the ledger recorded 6"):
+    training = attach(engine, Ledger(plan()))
+    train(*private(engine))
+    training.check()
+    engine.accountant.step(noise_multiplier=1.0, sample_rate=1 / STEPS)
+    with pytest.raises(PlanMismatchError, match="opacus accounted for 7 steps"):
         training.certificate(1e-5)
 
 

@@ -98,7 +98,7 @@ def repeatedly(wanted, steps):
 def test_empty_batches_may_not_be_skipped():
     plan = poisson(sample_rate=0.05, epochs=None, steps=100)
     train = repeatedly(lambda x, _: len(x) > 0, 100)
-    assert run(plan, train, size=20, batch=1) == {"batches-left-out"}
+    assert run(plan, train, size=20, batch=1) >= {"batches-left-out"}
 
 
 def test_batches_may_not_be_chosen():
@@ -106,7 +106,7 @@ def test_batches_may_not_be_chosen():
         return bool((x[:, 0] == loader.dataset.tensors[0][0, 0]).any())
 
     train = repeatedly(holds_the_first, 20)
-    assert run(poisson(epochs=None, steps=20), train) == {"batches-left-out"}
+    assert run(poisson(epochs=None, steps=20), train) >= {"batches-left-out"}
 
 
 def test_to_stop_early_or_to_begin_again_leaves_nothing_out():
