@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import json
+import os
 import random
 import re
 import shlex
@@ -186,3 +187,34 @@ def test_the_page_on_own_problems_does_what_it_says(tmp_path, monkeypatch, capsy
     assert left.value.code == 3
     assert "data has 20 records; users is 3" in " ".join(capsys.readouterr().err.split())
     sys.modules.pop("mine", None)
+
+
+def test_the_page_on_trainings_does_what_it_says(tmp_path, capsys):
+    pytest.importorskip("opacus")
+    page = (README.parent / "docs" / "training.md").read_text("utf-8")
+    for name, code in re.findall(r"```python\n# (\w+\.py)\n(.*?)```", page, re.DOTALL):
+        (tmp_path / name).write_text(code, "utf-8")
+    path = os.pathsep.join([str(README.parent), os.environ.get("PYTHONPATH", "")])
+    said = {}
+    for name in ("digits", "budget", "together"):
+        words = [sys.executable, f"{name}.py"]
+        if name == "together":
+            words[1:1] = ["-m", "torch.distributed.run", "--nproc-per-node", "2"]
+        shown = (
+            ""
+            if name == "together"
+            else "print(certificate.verdict, certificate.guarantee.epsilon)"
+        )
+        with (tmp_path / f"{name}.py").open("a", encoding="utf-8") as script:
+            script.write(shown)
+        settings = os.environ | {"PYTHONPATH": path, "PYTHONWARNINGS": "ignore"}
+        done = subprocess.run(
+            words, cwd=tmp_path, env=settings, capture_output=True, text=True, timeout=200
+        )
+        assert done.returncode == 0, done.stderr
+        said[name] = done.stdout
+    assert "epoch 3: ε = " in said["digits"]
+    assert {text.split()[-2] for text in (said["digits"], said["budget"])} == {"certified"}
+    assert said["together"].split() == ["certified"]
+    assert (tmp_path / "training.html").exists()
+    assert "torchrun --nproc-per-node 2 together.py" in page

@@ -24,6 +24,7 @@ def main(arguments: list[str] | None = None) -> int:
     import torch
 
     from audits.opacus.defects import CHECKS, run_checks
+    from audits.opacus.trainings import run_trainings
 
     logging.getLogger("opacus").setLevel(logging.ERROR)  # empty first batches are expected here
     torch.set_num_threads(1)
@@ -38,6 +39,13 @@ def main(arguments: list[str] | None = None) -> int:
             f"{outcome.found or 'nothing'}{'  UNEXPECTED' if late else ''}\n"
         )
         sys.stdout.flush()
+    for each, said, seconds in run_trainings(given.only, given.seed):
+        late = not each.right(said)
+        wrong += late
+        sys.stdout.write(
+            f"{each.name:<46} {'ledger, loop':<20} {1:>5} {seconds:>8.2f}  "
+            f"{said or each.finds or 'nothing'}{'  UNEXPECTED' if late else ''}\n"
+        )
     return int(wrong > 0)
 
 
