@@ -60,12 +60,16 @@ def exit_of_project(outcome: ProjectOutcome) -> Exit:
 
 def init(
     name: Annotated[str, typer.Argument(metavar="NAME", help="Folder to make, such as my-study.")],
+    training: Annotated[
+        bool, typer.Option("--training", help="About a training with opacus, not a survey.")
+    ] = False,
 ) -> None:
     """Start a project: an algorithm, a plan, a project file, a test and a workflow."""
     from dpaudit.cli import show_project
-    from dpaudit.project.scaffold.scaffolding import scaffold
+    from dpaudit.project.scaffold.scaffolding import Kind, scaffold
 
-    show_project.scaffolded(name, scaffold(name))
+    kind = Kind.TRAINING if training else Kind.SURVEY
+    show_project.scaffolded(name, scaffold(name, kind))
 
 
 def demo(

@@ -7,6 +7,7 @@ import shutil
 import tempfile
 from collections.abc import Iterator
 from contextlib import suppress
+from enum import StrEnum
 from importlib import resources
 from importlib.resources.abc import Traversable
 from pathlib import Path, PurePosixPath
@@ -20,11 +21,19 @@ SUFFIX = ".template"
 _NAME = "@NAME@"
 
 
-def scaffold(name: str, *, within: Path | str = ".") -> tuple[Path, ...]:
+class Kind(StrEnum):
+    """What a new project is about."""
+
+    SURVEY = "survey"
+    TRAINING = "training"
+
+
+def scaffold(name: str, kind: Kind = Kind.SURVEY, *, within: Path | str = ".") -> tuple[Path, ...]:
     """Make a folder with a project that passes its own check.
 
     Args:
         name: of the folder and the project; no path.
+        kind: what it is about.
         within: the folder to make it in.
 
     Returns:
@@ -40,7 +49,7 @@ def scaffold(name: str, *, within: Path | str = ".") -> tuple[Path, ...]:
     try:
         beside = Path(tempfile.mkdtemp(dir=within, prefix=".dpaudit-"))
         _readable(beside)
-        for path, text in templates():
+        for path, text in templates(kind):
             (beside / path).parent.mkdir(parents=True, exist_ok=True)
             files.write(beside / path, text.replace(_NAME, name))
         with suppress(FileNotFoundError):
@@ -53,12 +62,14 @@ def scaffold(name: str, *, within: Path | str = ".") -> tuple[Path, ...]:
     finally:
         if beside is not None:
             shutil.rmtree(beside, ignore_errors=True)
-    return tuple(folder / path for path, _ in templates())
+    return tuple(folder / path for path, _ in templates(kind))
 
 
-def templates() -> Iterator[tuple[PurePosixPath, str]]:
-    """Path and text of every file, in alphabetical order of the templates."""
-    yield from _below(resources.files("dpaudit.project.scaffold"), PurePosixPath())
+def templates(kind: Kind) -> Iterator[tuple[PurePosixPath, str]]:
+    """Path and text of every file: of every project, then of its kind."""
+    folder = resources.files("dpaudit.project.scaffold")
+    yield from _below(folder / "common", PurePosixPath())
+    yield from _below(folder / kind, PurePosixPath())
 
 
 def _below(folder: Traversable, path: PurePosixPath) -> Iterator[tuple[PurePosixPath, str]]:

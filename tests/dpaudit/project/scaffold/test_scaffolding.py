@@ -12,7 +12,7 @@ from dpaudit import InputError, Ledger
 from dpaudit.certificate import Premise, Standing, load_certificate
 from dpaudit.project.project_file import read_project_file
 from dpaudit.project.scaffold import scaffolding
-from dpaudit.project.scaffold.scaffolding import scaffold
+from dpaudit.project.scaffold.scaffolding import Kind, scaffold
 from dpaudit.project.targets import find_subject
 from dpaudit.reporting import suffixes
 
@@ -152,3 +152,40 @@ class TestRefusals:
     def test_a_folder_that_cannot_be_written(self, tmp_path):
         with pytest.raises(InputError, match="cannot be made"):
             scaffold("new", within=tmp_path / "nowhere")
+
+
+@pytest.fixture(scope="module")
+def training(tmp_path_factory):
+    pytest.importorskip("opacus")
+    folder = tmp_path_factory.mktemp("new")
+    scaffold("demo", Kind.TRAINING, within=folder)
+    return folder / "demo"
+
+
+class TestTraining:
+    def test_it_passes_its_own_check(self, training):
+        code, out = run(training, "dpaudit", "check")
+        assert code == 0, out
+        assert "1 certified" in out
+        certificate = load_certificate(training / "reports" / "digits.json")
+        (audit,) = certificate.audits
+        assert 0.5 < audit.epsilon_lower < certificate.guarantee.epsilon < 2
+        standings = {each.premise: each.standing for each in certificate.assumptions}
+        assert standings[Premise.SENSITIVITY] is Standing.TESTED
+        assert standings[Premise.NOISE] is Standing.TESTED
+
+    def test_it_passes_its_own_tests(self, training):
+        code, out = run(training, "pytest", "-q", "-p", "no:cacheprovider", "--dp-runs", "5000")
+        assert code == 0, out
+        assert "3 passed" in out
+
+    def test_its_model_can_be_attacked(self, training):
+        command = ("audit", "training.py:canaries", "--canaries", "20", "--epsilon", "2")
+        code, out = run(training, "dpaudit", *command, "--delta", "1e-5")
+        assert code == 0, out
+        assert "one training with 20 canaries" in out
+
+    def test_its_code_is_clean(self, training):
+        for command in (("check",), ("format", "--check")):
+            code, out = run(training, "ruff", *command, "--isolated", "--line-length", "100", ".")
+            assert code == 0, out
