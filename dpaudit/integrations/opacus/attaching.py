@@ -39,6 +39,7 @@ from dpaudit.errors import DpAuditError, InputError, PlanMismatchError, Unsuppor
 from dpaudit.finding_table import FindingTable
 from dpaudit.integrations.opacus.apart import Inputs
 from dpaudit.integrations.opacus.batches import watch
+from dpaudit.integrations.opacus.correlated import CorrelatedOptimizer, is_correlated
 from dpaudit.integrations.opacus.findings import (
     apart_findings,
     batch_findings,
@@ -56,7 +57,6 @@ from dpaudit.integrations.opacus.processes import (
     is_follower,
 )
 from dpaudit.integrations.opacus.step import (
-    SAMPLER,
     ObservedStep,
     clips_adaptively,
     clips_in_the_loss,
@@ -186,7 +186,7 @@ class Training:
             counted = _accounted(engine) - before
             mine = [each for each in self._optimizers if each.engine is engine]
             # With steps that were resumed: an engine's checkpoint brings their account along.
-            recorded = sum(charged[part.at] for each in mine for part in each.declared)
+            recorded = sum(each.charged(charged) for each in mine)
             if counted > recorded:
                 raise PlanMismatchError(
                     f"opacus accounted for {counted} steps and the ledger recorded {recorded}; "
@@ -195,8 +195,10 @@ class Training:
 
     def findings(self) -> tuple[Finding, ...]:
         """What a reader of the certificate must know of this training, each said once."""
-        found = [*library_findings(self.steps, SAMPLER)]
+        found: list[Finding] = []
         for each in self._optimizers:
+            if each.sampler is not None:
+                found += library_findings(each.steps, each.sampler)
             found += batch_findings(each.label, each.declared, each.stream, each.steps)
             found += divisor_finding(each)
             found += apart_findings(each)
@@ -281,7 +283,10 @@ class Training:
             findings=(*own, *findings),
             not_covered=NOT_COVERED,
         )
-        run = {"summary": {"noisy_steps": len(self.ledger), "sampler": SAMPLER}, "series": {}}
+        steps = max(len(self.ledger), len(self.steps))
+        drawn = {each.sampler or "ledger" for each in self._optimizers}
+        summary = {"noisy_steps": steps, "sampler": ", ".join(sorted(drawn))}
+        run = {"summary": summary, "series": {}}
         certificate = certificate.with_run(run, None)
         if not any(each.severity is Severity.ERROR for each in own):
             return certificate
@@ -329,7 +334,13 @@ class Training:
         charged = Counter(entry.invocation.at for entry in self.ledger)
         ghost = GhostSums(module, optimizer) if clips_in_the_loss(optimizer) else None
         inputs = None if module is None else Inputs(module)
-        kind = SharedOptimizer if several else ObservedOptimizer
+        kind: type[ObservedOptimizer] = SharedOptimizer if several else ObservedOptimizer
+        if is_correlated(declared):
+            if several:
+                raise UnsupportedError(
+                    "optimizer is one of several processes; correlated noise takes one process."
+                )
+            kind = CorrelatedOptimizer
         observed = kind(
             optimizer, self.ledger, label, declared, stream, divisor, engine, charged, ghost, inputs
         )

@@ -28,6 +28,7 @@ from torch.utils.data import (
 
 from dpaudit.errors import InputError
 from dpaudit.integrations.opacus.apart import Randomness
+from dpaudit.integrations.opacus.fixed_batches import FixedBatches
 from dpaudit.plan.dp_sgd import Batching
 
 _HELD = 4096
@@ -50,7 +51,8 @@ class BatchStream:
         counted: whether draws are observed and tell the sizes of batches.
         left_out: drawn batches that no step used, though a later one of their pass was used.
         changed: whether the sampler became another one after it was described.
-        sampler: that of the loader, where units are shared out among processes.
+        sampler: that of the loader, where it shares units out among processes or is fixed.
+        position: place, in its pass, of the batch that was used last.
     """
 
     batching: Batching | None
@@ -65,6 +67,7 @@ class BatchStream:
     left_out: int = 0
     changed: bool = False
     sampler: Any = None
+    position: int = -1
 
     def __post_init__(self) -> None:
         self._waiting: deque[int] = deque(maxlen=_HELD)
@@ -99,7 +102,7 @@ class BatchStream:
     def shards(self) -> tuple[float, float, float]:
         """What decides which units a process has: number of units, seed and epoch."""
         held = self.sampler
-        if held is None:
+        if not isinstance(held, DistributedUniformWithReplacementSampler):
             return 0.0, 0.0, 0.0
         seed = float(held.shuffle_seed) if held.shuffle else -1.0
         return float(held.total_size), seed, float(held.epoch)
@@ -134,6 +137,7 @@ class BatchStream:
             self._seen.add(digest)
         if batches == 1 and self._waiting and self._waiting[0] == size:  # nearly always
             self.used[self._waiting.popleft()] += 1
+            self.position = self.drawn - len(self._waiting) - 1
             return size
         waiting = list(self._waiting)
         for start in range(len(waiting) - batches + 1):
@@ -144,6 +148,7 @@ class BatchStream:
                     self._waiting.popleft()
                 self.left_out += start
                 self.used[found] += 1
+                self.position = self.drawn - len(self._waiting) - 1
                 return found if size is None else size
         self.strays += 1
         return size
@@ -246,6 +251,11 @@ def _described(kind: type, sampler: Any, dataset: Any) -> BatchStream:
             population=int(sampler.num_samples),
             per_epoch=len(sampler),
             sampler=sampler,
+        )
+    if kind is FixedBatches:
+        per_epoch = len(sampler)
+        return BatchStream(
+            Batching.DISJOINT, population=sampler.size, per_epoch=per_epoch, sampler=sampler
         )
     if kind is not BatchSampler or isinstance(dataset, IterableDataset):
         # Of an iterable data set samplers tell nothing, and the last batch may be smaller.

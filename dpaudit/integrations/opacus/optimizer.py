@@ -12,6 +12,7 @@ from dpaudit.integrations.opacus.apart import Inputs, Randomness, Writes
 from dpaudit.integrations.opacus.batches import BatchStream
 from dpaudit.integrations.opacus.ghost import GhostSums
 from dpaudit.integrations.opacus.step import (
+    SAMPLER,
     GradientNoise,
     ObservedStep,
     clip_norm,
@@ -52,11 +53,14 @@ class ObservedOptimizer:
         inputs: what the model saw, where the model is known.
 
     Attributes:
+        sampler: what draws the noise.
         disjoint: whether the plan declares disjoint batches: more releases than touch one unit.
         steps: the noisy steps that happened.
         writes: who writes to the parameters.
         randomness: states of the generator that the noise comes from.
     """
+
+    sampler: str | None = SAMPLER
 
     def __init__(
         self,
@@ -113,6 +117,10 @@ class ObservedOptimizer:
         """Whether a noisy sum, or a noisy count, is divided by an expected batch size."""
         return self._adaptive or str(self._optimizer.loss_reduction) == "mean"
 
+    def charged(self, charges: Counter[str]) -> int:
+        """Steps that the ledger knows of, with those of an earlier process."""
+        return sum(charges[each.at] for each in self.declared)
+
     def configuration(self) -> dict[str, Any]:
         """Public facts, as JSON values; nothing that follows from a private size."""
         facts: dict[str, Any] = {
@@ -156,7 +164,8 @@ class ObservedOptimizer:
         """The step that is due, if it is what the plan declares."""
         optimizer = self._optimizer
         self.writes.look()
-        self.randomness.look(optimizer.generator)
+        if self.sampler is not None:
+            self.randomness.look(optimizer.generator)
         invocation, unit = self._next()
         if self._batches > 1:
             self._require_one_contribution(invocation, self._batches)
@@ -180,10 +189,9 @@ class ObservedOptimizer:
         optimizer, stream, at = self._optimizer, self.stream, ready.invocation.at
         self.writes.admit()
         self._ran[at] += 1
-        units: int | None = self._units
+        units = self._use()
         if stream is not None:
             self._epoch = stream.epochs
-            units = stream.use(units, self._batches, self._inputs.last if self._inputs else None)
         self.steps.append(
             ObservedStep(
                 at=at,
@@ -198,6 +206,13 @@ class ObservedOptimizer:
                 secure_mode=bool(optimizer.secure_mode) and not self._adaptive,
             )
         )
+
+    def _use(self) -> int | None:
+        """Tell the loader's stream of the batch that was used; its units, where they are known."""
+        if self.stream is None:
+            return self._units
+        seen = None if self._inputs is None else self._inputs.last
+        return self.stream.use(self._units, self._batches, seen)
 
     def _next(self) -> tuple[Invocation, str | None]:
         """The invocation that is due and the unit it touches; where all ran, the last one."""
@@ -261,16 +276,20 @@ class ObservedOptimizer:
                 f"{invocation.describe()} runs with noise multiplier {noise:g} and clip norm "
                 f"{norm:g}; both must be above 0."
             )
+        self._require_norm(invocation, norm)
+        declared = invocation.mechanism
+        if isinstance(declared, Gaussian) and math.isclose(sigma, declared.sigma, rel_tol=_SAME):
+            return declared
+        return Gaussian(sigma)
+
+    def _require_norm(self, invocation: Invocation, norm: float) -> None:
+        """Refuse a clip norm that makes another sensitivity than the declared one."""
         moved = norm * invocation.relation.contribution_factor
         if not math.isclose(moved, invocation.sensitivity, rel_tol=_SAME):
             raise PlanMismatchError(
                 f"the plan declares a sensitivity of {invocation.sensitivity:g} at "
                 f"{invocation.at!r}, but the clip norm {norm:g} makes it {moved:g}."
             )
-        declared = invocation.mechanism
-        if isinstance(declared, Gaussian) and math.isclose(sigma, declared.sigma, rel_tol=_SAME):
-            return declared
-        return Gaussian(sigma)
 
 
 def _distinct(values: Any) -> list[float]:
