@@ -269,7 +269,7 @@ def _ran(policy: Policy, seen: Seen) -> Iterator[str]:
 
 def _other(what: str, found: str | None, wanted: Iterable[str | None]) -> Iterator[str]:
     """A sentence where something else is wanted; where nothing is named, anything will do."""
-    names = sorted({each for each in wanted if each is not None})
+    names = sorted({str(each) for each in wanted if each is not None})
     if names and found not in names:
         told = "none" if found is None else shown(str(found))
         yield f"the {what} is {told}; the policy wants {' or '.join(map(shown, names))}."
