@@ -56,7 +56,7 @@ def load_private(path: Path | str, password: Callable[[], str]) -> Ed25519Privat
     try:
         return _loaded(load, Ed25519PrivateKey, path, None)
     except TypeError:  # it has a password
-        return _loaded(load, Ed25519PrivateKey, path, password().encode())
+        return _loaded(load, Ed25519PrivateKey, path, os.fsencode(password()))
 
 
 def new_key(path: Path | str, password: str | None) -> tuple[Ed25519PublicKey, Path]:
@@ -70,16 +70,22 @@ def new_key(path: Path | str, password: str | None) -> tuple[Ed25519PublicKey, P
         The public half, and its path.
 
     Raises:
-        InputError: if a file exists or cannot be written.
+        InputError: if a file exists or cannot be written, or there can be no such password.
     """
-    key, lock = Ed25519PrivateKey.generate(), serialization.NoEncryption()
-    if password is not None:
-        lock = serialization.BestAvailableEncryption(password.encode())
-    private, public = Path(path), key.public_key()
-    shared = private.with_name(f"{private.name.removesuffix('.pem')}.pub.pem")
+    key, lock, private = Ed25519PrivateKey.generate(), serialization.NoEncryption(), Path(path)
+    public = key.public_key()
+    try:
+        if password is not None:
+            lock = serialization.BestAvailableEncryption(os.fsencode(password))
+        content = key.private_bytes(_PEM, serialization.PrivateFormat.PKCS8, lock)
+        shared = private.with_name(f"{private.name.removesuffix('.pem')}.pub.pem")
+    except ValueError:
+        raise InputError(
+            f"key {files.shown(path)} cannot be made; it needs a name, and a password of 1 to 1023 "
+            "bytes."
+        ) from None
     _create(shared, public.public_bytes(_PEM, _SPKI), 0o644)
     try:
-        content = key.private_bytes(_PEM, serialization.PrivateFormat.PKCS8, lock)
         _create(private, content, 0o600)
     except InputError:
         shared.unlink()

@@ -115,15 +115,15 @@ class Attack(fields.Record):
     confidence: fields.OpenProbability | None = None
     runs: fields.Natural = 0
 
-    def lacks(self, certificate: Certificate) -> Iterator[str]:
-        """Whether there is none."""
+    def lacks(self, certificate: Certificate, most: float = math.inf) -> Iterator[str]:
+        """Whether there is none; of no ε above ``most``, as claims may be as large as one likes."""
         claim, proved = certificate.claim, certificate.guarantee
         own = () if proved is None else (CurvePoint(proved.epsilon, proved.delta),)
         for each in certificate.audits:
             sure = each.confidence is None or (
                 each.confidence >= (self.confidence or 0) and each.runs >= self.runs
             )
-            about = any(
+            about = each.claim_epsilon <= most and any(
                 each.claim_epsilon <= point.epsilon * (1 + 1e-9) and each.delta <= point.delta
                 for point in (own if claim is None else claim.points)
             )
@@ -191,10 +191,11 @@ class Policy(fields.Record):
         certificate, unit = seen.certificate, seen.certificate.plan.unit.name
         found = [*_other("verdict", certificate.verdict, [Verdict.CERTIFIED])]
         found += _other("unit", unit, [each.unit for each in self.limit])
-        for limit in self.limit:
-            found += limit.lacks(certificate) if limit.unit == unit else ()
+        limits = [each for each in self.limit if each.unit == unit]
+        for limit in limits:
+            found += limit.lacks(certificate)
         for attack in self.audit:
-            found += attack.lacks(certificate)
+            found += attack.lacks(certificate, max([each.epsilon for each in limits] or [math.inf]))
         for part in (_signed, _about, _assumed, _ran):
             found += part(self, seen)
         return tuple(dict.fromkeys(found))

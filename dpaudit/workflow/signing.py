@@ -55,6 +55,8 @@ def sign_file(
     Raises:
         InputError: if something is wrong with file or key, or the key has signed it already.
     """
+    if output.exists() and key.exists() and output.samefile(key):
+        raise InputError("output is the key's own file; give another path with -o.")
     now = datetime.now(UTC) if timed else None
     if is_journal(path):
         envelope = journal_statement(read_ledger(path), now).envelope()

@@ -82,6 +82,21 @@ def test_nothing_is_overwritten(tmp_path, there):
     assert (tmp_path / there).read_text() == "mine"
 
 
+@pytest.mark.parametrize(
+    ("name", "password"), [("a.pem", "x" * 1024), ("a.pem", ""), ("a.pem", "\ud800"), ("", None)]
+)
+def test_what_can_be_no_key_leaves_nothing(tmp_path, name, password):
+    with pytest.raises(InputError, match="it needs a name, and a password of 1 to 1023 bytes"):
+        new_key(tmp_path / name if name else "/", password)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_password_may_be_any_bytes_of_the_shell(tmp_path):
+    public, _ = new_key(tmp_path / "a.pem", "\udcff\udcfe")
+    key = load_private(tmp_path / "a.pem", lambda: "\udcff\udcfe")
+    assert key_id(key.public_key()) == key_id(public)
+
+
 def test_no_link_is_followed(tmp_path):
     (tmp_path / "a.pem").symlink_to(tmp_path / "elsewhere")
     with pytest.raises(InputError, match="File exists"):

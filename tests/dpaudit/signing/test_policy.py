@@ -240,6 +240,13 @@ def test_an_audit(changes, found):
     assert lacks(replace(attacked, claim=None), audit=[wanted]) == lacks(attacked, audit=[wanted])
 
 
+def test_an_audit_of_a_large_claim_says_nothing_of_a_small_limit():
+    made = certify(response_plan(), subject=SUBJECT, claim=Claim(50.0))
+    attacked = made.with_audits([audit(claim_epsilon=50.0)])
+    assert lacks(attacked, audit=[{"runs": 1}], **limit(epsilon=50)) == ""
+    assert "no audit of what is stated" in lacks(attacked, audit=[{"runs": 1}], **limit())
+
+
 def test_findings():
     note = Finding("style", Severity.NOTE, "")
     made = replace(CERTIFICATE, findings=(note, Finding("floats", Severity.WARNING, "")))
