@@ -13,16 +13,10 @@ from typing import Annotated
 import typer
 
 import dpaudit
-from dpaudit.cli import (
-    audit_command,
-    commands,
-    plan_commands,
-    project_commands,
-    replay_command,
-    sign_commands,
-)
+from dpaudit.cli import audit_command, commands, plan_commands, project_commands, replay_command
 from dpaudit.cli.exits import Exit
 from dpaudit.cli.guard import guarded
+from dpaudit.cli.sign_commands import keygen, sign
 from dpaudit.errors import DpAuditError, InconclusiveError, InputError
 from dpaudit.extras import lacking
 
@@ -67,8 +61,8 @@ app.command("audit")(audit_command.audit)
 app.command("replay")(replay_command.replay)
 app.command("report")(commands.report)
 app.command("verify")(commands.verify)
-app.command("keygen")(sign_commands.keygen)
-app.command("sign")(sign_commands.sign)
+app.command("keygen")(keygen)
+app.command("sign")(sign)
 app.command("demo")(project_commands.demo)
 app.command("check")(project_commands.check)
 app.command("init")(project_commands.init)

@@ -56,12 +56,9 @@ def _hash(**given: Any) -> str:
     raise InputError(f"{name} has {shown(value)}; it must be 64 hexadecimal digits in lower case.")
 
 
-def _relation(**given: Any) -> str:
-    return Relation.named(*given.values()).kind
-
-
-def _accountant(**given: Any) -> str:
-    return Accountant.named(*given.values()).kind
+def _kind(family: Any) -> Any:
+    """The check of a kind of that family."""
+    return lambda **given: family.named(*given.values()).kind
 
 
 def _versions(**given: Any) -> str:
@@ -88,7 +85,11 @@ class Limit(fields.Record):
     unit: fields.Name
     epsilon: fields.NonNegative
     delta: fields.Probability = 0.0
-    relations: tuple[Annotated[str, _relation], ...] = ("add-remove", "replace-one", "zero-out")
+    relations: tuple[Annotated[str, _kind(Relation)], ...] = (
+        "add-remove",
+        "replace-one",
+        "zero-out",
+    )
     trust: tuple[TrustModel, ...] = ()
 
     def lacks(self, certificate: Certificate) -> Iterator[str]:
@@ -168,7 +169,7 @@ class Policy(fields.Record):
     secure_noise: bool = False
     journal: bool = False
     anchor: bool = False
-    accountants: tuple[Annotated[str, _accountant], ...] = ()
+    accountants: tuple[Annotated[str, _kind(Accountant)], ...] = ()
     dpaudit: Annotated[str, _versions] = ""
     audit: tuple[Attack, ...] = ()
     never: tuple[fields.Name, ...] = ()
