@@ -28,6 +28,8 @@ from dpaudit.validate import shown
 
 _SKEW = timedelta(minutes=5)
 """By which the clocks of signer and reader may differ."""
+_WHOLE = ("add-remove", "replace-one", "zero-out")
+"""Relations that hide all of a unit."""
 
 
 @dataclass(frozen=True)
