@@ -7,7 +7,6 @@ is stricter: bytes have one text of base64, every signature names its key, and n
 from __future__ import annotations
 
 import base64
-import binascii
 from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass
@@ -129,7 +128,7 @@ def _has(record: Any, *keys: str) -> bool:
 def _decoded(name: str, value: Any) -> bytes:
     """The bytes of the one base64 text that they have."""
     with suppress(ValueError, TypeError):
-        data = binascii.a2b_base64(value, strict_mode=True)
+        data = base64.b64decode(value)
         if base64.b64encode(data).decode() == value:
             return data
     raise TamperedError(f"{name} is {shown(value)}; it must be base64 with padding, on one line.")

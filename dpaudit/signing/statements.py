@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Any
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
@@ -17,12 +16,9 @@ from dpaudit.errors import InputError, TamperedError
 from dpaudit.ledger import JournalSummary
 from dpaudit.reporting.machine.intoto import STATEMENT_TYPE, certificate_statement
 from dpaudit.signing.envelope import Envelope, parsed
-from dpaudit.validate import shown
 
 JOURNAL_TYPE = "urn:dpaudit:journal-head:1"
 """Type of the predicate that tells how far a journal had come."""
-
-_TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ", re.ASCII)
 
 
 @dataclass(frozen=True)
@@ -74,7 +70,8 @@ class Statement:
         record = parsed(envelope.payload, "payload")
         with suppress(LookupError, TypeError, ValueError, RecursionError):
             predicate, subjects = dict(record["predicate"]), record["subject"]
-            signed_at = _time(predicate.pop("signed_at", None))
+            time = predicate.pop("signed_at", None)
+            signed_at = None if time is None else datetime.fromisoformat(time)
             found = cls(record["predicateType"], predicate, subjects, signed_at, signers)
             if found.envelope().payload == envelope.payload:
                 return found
@@ -122,11 +119,3 @@ def journal_statement(content: JournalSummary, signed_at: datetime | None) -> St
     digest = {"dpauditJournalHeadV1": content.head}  # of the last line, which holds the one before
     subjects = [{"name": f"journal {content.identifier}", "digest": digest}]
     return Statement(JOURNAL_TYPE, predicate, subjects, signed_at)
-
-
-def _time(value: object) -> datetime | None:
-    if value is None:
-        return None
-    if not isinstance(value, str) or not _TIME.fullmatch(value):
-        raise ValueError(f"signed_at is {shown(value)}")
-    return datetime.fromisoformat(value).astimezone(UTC)

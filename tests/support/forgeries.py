@@ -32,7 +32,7 @@ from dpaudit import (
     certify,
     files,
 )
-from dpaudit.certificate import Certificate
+from dpaudit.certificate import Certificate, Standing
 from dpaudit.ledger import summarise_journal
 from dpaudit.plan import Plan
 from dpaudit.signing.envelope import Envelope
@@ -877,6 +877,33 @@ for name, (certificate, told) in {
     "a finding that may not be": (lambda w: restated(w, findings=(OTHER,)), "data-dependent-bound"),
 }.items():
     add("signed, but not what the policy wants", name, honest(certificate), told)
+
+
+def claiming(epsilon):
+    def make(world):
+        proved = replace(world.certificate.guarantee, epsilon=epsilon)
+        return replace(world.certificate, guarantee=proved)
+
+    return make
+
+
+for name, (certificate, told) in {
+    "a smaller ε": (claiming(0.1), "guarantee.epsilon is 0.1; the plan proves 1"),
+    "a verdict that does not follow": (
+        lambda w: replace(w.refuted, verdict=w.certificate.verdict),
+        "verdict is certified; plan, claim, findings and audits make it refuted",
+    ),
+    "an assumption that is better than known": (
+        lambda w: replace(
+            w.certificate,
+            assumptions=tuple(
+                replace(each, standing=Standing.ENFORCED) for each in w.certificate.assumptions
+            ),
+        ),
+        "is said to be enforced; it is",
+    ),
+}.items():
+    add("signed, but it does not follow", name, honest(certificate), told)
 
 
 def flips(count=12):

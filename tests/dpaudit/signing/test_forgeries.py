@@ -1,6 +1,7 @@
 """Whatever is tried without a key is refused in one sentence, and what is right is not."""
 
 import warnings
+from pathlib import Path
 
 import pytest
 import typer
@@ -52,6 +53,9 @@ def test_there_are_enough_of_them():
     assert len(FORGERIES) >= 60
     assert len({each.kind for each in FORGERIES}) >= 15
     assert len({(each.kind, each.name) for each in FORGERIES}) == len(FORGERIES)
+    page = (Path(__file__).parents[3] / "docs" / "signing.md").read_text("utf-8")
+    kinds = len({each.kind for each in FORGERIES})
+    assert f"{len(FORGERIES)} times in {kinds} ways" in page
 
 
 def test_what_is_right_passes(world, verified):
