@@ -14,7 +14,7 @@ from dpaudit.certificate.schema import SCHEMA_VERSION, certificate_schema
 from dpaudit.errors import InputError, TamperedError
 from dpaudit.signing.envelope import Envelope, parsed
 from dpaudit.signing.keys import key_id, load_private, load_public
-from dpaudit.signing.policy import Seen, read_policy
+from dpaudit.signing.policy import Policy, Seen, read_policy
 from dpaudit.signing.statements import (
     JOURNAL_TYPE,
     Statement,
@@ -106,19 +106,13 @@ def verify_signed(
         TamperedError: if a signature or anything else does not belong to what it stands beside.
         InputError: if a file is not what it must be.
     """
-    if not keys:
-        raise InputError("no key is given; say who must have signed with --key PUBLIC.pem.")
     demanded = None if policy is None else read_policy(policy)
-    trusted = {key_id(key): key for key in map(load_public, keys)}
-    statement = Statement.opened(Envelope.from_json(_bytes(signature or path)), trusted.values())
-    missing = sorted(trusted.keys() - statement.signers)
-    if missing and (demanded is None or not demanded.keys):
-        raise TamperedError(f"key {missing[0]:.16}… has not signed it; leave it out, or ask it to.")
-    signed = {
-        "signed_by": sorted(statement.signers),
-        "signed_at": str(statement.signed_at or "not stated"),
-    }
+    statement = _believed(signature or path, keys, demanded)
+    at = str(statement.signed_at or "not stated")
+    signed = {"signed_by": sorted(statement.signers), "signed_at": at}
     if statement.kind == JOURNAL_TYPE and not (demanded or with_second_opinion):
+        if signature is not None and ledger is not None:
+            raise InputError("--ledger is given for a ledger; it goes with a certificate.")
         _require_signed(statement, ledger if signature is None else path, anchor)
         return Verification("journal head", {**statement.predicate, **signed})
     if statement.kind != certificate_schema()["$id"]:
@@ -137,6 +131,18 @@ def verify_signed(
     lacks = demanded.lacks(seen)
     facts = {**found.facts, **signed, "policy": "not met" if lacks else "met"}
     return replace(found, facts=facts, lacks=lacks)
+
+
+def _believed(path: Path, keys: Sequence[Path], policy: Policy | None) -> Statement:
+    """What those have signed whose keys are given: all of them, where no policy names its own."""
+    if not keys:
+        raise InputError("no key is given; say who must have signed with --key PUBLIC.pem.")
+    trusted = {key_id(key): key for key in map(load_public, keys)}
+    statement = Statement.opened(Envelope.from_json(_bytes(path)), trusted.values())
+    missing = sorted(trusted.keys() - statement.signers)
+    if missing and (policy is None or not policy.keys):
+        raise TamperedError(f"key {missing[0]:.16}… has not signed it; leave it out, or ask it to.")
+    return statement
 
 
 def _require_signed(statement: Statement, ledger: Path | None, anchor: Path | None) -> None:

@@ -205,6 +205,8 @@ def test_the_head_of_a_journal(call, monkeypatch):
     assert call("verify", head, *key, *ledger, "--anchor", "one.anchor")[0] == 0
     assert call("verify", "one/ledger.jsonl", "--signature", head, *key)[0] == 0
     refused(call("verify", head, *key, "--anchor", "one.anchor"), "give --ledger too")
+    both = ("--ledger", "two/ledger.jsonl", "--signature", head)
+    refused(call("verify", "one/ledger.jsonl", *both, *key), "it goes with a certificate")
     refused(call("verify", head, *key, "--ledger", "two/ledger.jsonl"), "is not as it was signed")
     Path("p.toml").write_text("journal = true\n")
     refused(call("verify", head, *key, "--policy", "p.toml"), "journal-head:1', and no certificate")
