@@ -223,9 +223,9 @@ def _signed(policy: Policy, seen: Seen) -> Iterator[str]:
         if policy.days is not None:
             yield "the signers state no time; the policy limits the age."
     elif at > seen.now + _SKEW:
-        yield f"it was signed at {at:%F %T}, which is still to come."
+        yield f"it was signed at {at}, which is still to come."
     elif policy.days is not None and (seen.now - at) / timedelta(days=1) > policy.days:
-        yield f"it was signed at {at:%F %T}; the policy wants {policy.days:g} days at most."
+        yield f"it was signed at {at}; the policy wants {policy.days:g} days at most."
 
 
 def _about(policy: Policy, seen: Seen) -> Iterator[str]:

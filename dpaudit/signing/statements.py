@@ -42,7 +42,9 @@ class Statement:
 
     def to_dict(self) -> dict[str, Any]:
         """The JSON record."""
-        time = {} if self.signed_at is None else {"signed_at": f"{self.signed_at:%FT%TZ}"}
+        time = (
+            {} if self.signed_at is None else {"signed_at": f"{self.signed_at:%Y-%m-%dT%H:%M:%SZ}"}
+        )
         return {
             "_type": STATEMENT_TYPE,
             "subject": list(self.subjects),

@@ -116,7 +116,7 @@ def test_keys_and_threshold():
 
 def test_days():
     assert lacks(days=1, at=NOW - timedelta(hours=23)) == ""
-    assert "signed at 2026-05-31 11:00:00; the policy wants 1 days at most" in lacks(
+    assert "signed at 2026-05-31 11:00:00+00:00; the policy wants 1 days at most" in lacks(
         days=1, at=NOW - timedelta(hours=25)
     )
     assert "state no time" in lacks(days=1, at=None)
