@@ -175,6 +175,8 @@ def test_a_policy_is_met_and_grows_old(call):
     Path("p.toml").write_text('days = 30\n[[limit]]\nunit = "response"\nepsilon = 1\n')
     code, out, _ = call("verify", path, "--key", "ana.pub.pem", "--policy", "p.toml", "--json")
     assert (code, json.loads(out)["policy"]) == (0, "met")
+    both = ("--key", "ana.pub.pem", "--key", "ben.pub.pem")
+    refused(call("verify", path, *both, "--policy", "p.toml"), "has not signed it")
     later = datetime.now(UTC) + timedelta(days=31)
     keys, policy = [Path("ana.pub.pem")], Path("p.toml")
     found = verify_signed(Path(path), keys, policy=policy, now=later)
