@@ -28,6 +28,7 @@ TESTED_BY = {
         "dpaudit/integrations/opacus/batches dpaudit/integrations/opacus/findings "
         "dpaudit/integrations/opacus/optimizer dpaudit/integrations/opacus/step"
     ),
+    "dpaudit/workflow/test_signing.py": "dpaudit/cli/sign_commands",
     # Parts of one public class or function, which their neighbour's test calls.
     "dpaudit/certificate/test_certificate.py": (
         "dpaudit/certificate/claim dpaudit/certificate/records dpaudit/certificate/schema"
@@ -82,6 +83,7 @@ WITHOUT_SOURCE = {
     "dpaudit/auditing/distinguishing/test_any_output.py": "code that returns anything",
     "dpaudit/auditing/rehearsal/test_published_mistakes.py": "mistakes that others found",
     "dpaudit/cli/test_bounds.py": "huge and hostile input through every command",
+    "dpaudit/signing/test_forgeries.py": "what could be tried by somebody who has no key",
     "dpaudit/workflow/test_valid_plans.py": "valid plans of every kind through every command",
     "dpaudit/reporting/checklists/test_dpfy.py": "dpfy.toml",
     "dpaudit/reporting/checklists/test_label.py": "label.toml",

@@ -218,3 +218,43 @@ def test_the_page_on_trainings_does_what_it_says(tmp_path, capsys):
     assert said["together"].split() == ["certified"]
     assert (tmp_path / "training.html").exists()
     assert "torchrun --nproc-per-node 2 together.py" in page
+
+
+def test_the_page_on_signing_does_what_it_says(tmp_path, monkeypatch, capsys):
+    pytest.importorskip("opendp")
+    page = (README.parent / "docs" / "signing.md").read_text("utf-8")
+    (survey,) = [text for kind, text in BLOCKS if text.startswith("# survey.py")]
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setenv("DPAUDIT_KEY_PASSWORD", "of the page")
+    sys.modules.pop("survey", None)
+    Path("survey.py").write_text(survey, "utf-8")
+    signing, demanding = re.findall(r"```sh\n(.*?)```", page, re.DOTALL)
+    policy, attacked = re.findall(r"```toml\n(.*?)```", page, re.DOTALL)
+    printed = []
+    for line in (signing + demanding).splitlines():
+        words = shlex.split(line, comments=True)[1:]
+        if "--policy" in words:
+            for example, real in zip(
+                "12", re.findall(r"^id (\w+)$", "".join(printed), re.M), strict=True
+            ):
+                policy = policy.replace(example * 64, real)
+            Path("policy.toml").write_text(policy, "utf-8")
+        with pytest.raises(SystemExit) as left:
+            main(words)
+        told = capsys.readouterr()
+        printed.append(told.out)
+        assert left.value.code == 0, (line, told)
+    assert "met" in printed[-1].split()
+    Path("policy.toml").write_text(policy + attacked, "utf-8")
+    with pytest.raises(SystemExit) as left:
+        main(words)
+    assert left.value.code == 1
+    assert "'white-box', 'confidence': 0.99, 'runs': 1000}" in capsys.readouterr().err
+    (code,) = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
+    with pytest.raises(SystemExit):
+        main(["keygen", "plain.pem", "--no-password"])
+    names: dict[str, object] = {}
+    exec(code, names)
+    assert dict(names["found"].predicate) == {"spent": 0.5}
+    sys.modules.pop("survey", None)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -20,6 +22,9 @@ from dpaudit.cli.options import (
     WithSecondOpinion,
     foreign_code,
 )
+
+if TYPE_CHECKING:
+    from dpaudit.workflow.verifying import Verification
 
 
 def certify(
@@ -165,7 +170,9 @@ def report(
 
 
 def verify(
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="A certificate or a ledger.")],
+    file: Annotated[
+        Path, typer.Argument(metavar="FILE", help="A certificate or a ledger, or signed.")
+    ],
     ledger: Annotated[
         Path | None,
         typer.Option("--ledger", metavar="FILE", help="The ledger of the certificate's run."),
@@ -174,16 +181,33 @@ def verify(
         Path | None,
         typer.Option("--anchor", metavar="FILE", help="What kept the ledger's head."),
     ] = None,
+    key: Annotated[
+        list[Path] | None,
+        typer.Option("--key", metavar="PUBLIC.pem", help="Of whoever must have signed FILE."),
+    ] = None,
+    policy: Annotated[
+        Path | None,
+        typer.Option("--policy", metavar="policy.toml", help="What a signed FILE must say."),
+    ] = None,
+    signature: Annotated[
+        Path | None,
+        typer.Option("--signature", metavar="FILE.dsse.json", help="If it is beside FILE."),
+    ] = None,
     second_opinion: WithSecondOpinion = False,
     allow_work: AllowWork = False,
     as_json: Json = False,
 ) -> None:
-    """Recompute a certificate's guarantee, or check a ledger's chain."""
+    """Recompute a certificate's guarantee, or check a ledger's chain, and who signed them."""
     from dpaudit.cli import show
-    from dpaudit.cli.exits import exit_of_opinion
+    from dpaudit.cli.exits import Exit, exit_of_opinion
     from dpaudit.workflow.verifying import verify_file
 
-    found = verify_file(
+    check: Callable[..., Verification] = verify_file
+    if key or policy or signature:
+        from dpaudit.workflow.signing import verify_signed
+
+        check = partial(verify_signed, keys=key or (), policy=policy, signature=signature)
+    found = check(
         file,
         ledger=ledger,
         anchor=anchor,
@@ -191,4 +215,4 @@ def verify(
         allow_work=allow_work,
     )
     show.verification(found, as_json=as_json)
-    raise typer.Exit(exit_of_opinion(found.opinion))
+    raise typer.Exit(Exit.REFUTED if found.lacks else exit_of_opinion(found.opinion))

@@ -16,6 +16,7 @@ import dpaudit
 from dpaudit.cli import audit_command, commands, plan_commands, project_commands, replay_command
 from dpaudit.cli.exits import Exit
 from dpaudit.cli.guard import guarded
+from dpaudit.cli.sign_commands import keygen, sign
 from dpaudit.errors import DpAuditError, InconclusiveError, InputError
 from dpaudit.extras import lacking
 
@@ -60,6 +61,8 @@ app.command("audit")(audit_command.audit)
 app.command("replay")(replay_command.replay)
 app.command("report")(commands.report)
 app.command("verify")(commands.verify)
+app.command("keygen")(keygen)
+app.command("sign")(sign)
 app.command("demo")(project_commands.demo)
 app.command("check")(project_commands.check)
 app.command("init")(project_commands.init)

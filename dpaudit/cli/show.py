@@ -245,16 +245,17 @@ def inventory(content: dict[str, Any], *, as_json: bool) -> None:
 def verification(found: Verification, *, as_json: bool) -> None:
     """Print what a verified file says; remarks go to stderr."""
     if as_json:
-        shown = {"kind": found.kind, "valid": True, **found.facts, "remarks": found.remarks}
+        shown = {"kind": found.kind, "valid": not found.lacks, **found.facts}
+        shown |= {"remarks": found.remarks} | ({"lacks": found.lacks} if found.lacks else {})
         opinion = {} if found.opinion is None else {"second_opinion": found.opinion.to_dict()}
         _print_json(shown | opinion)
         return
     facts = grid()
-    facts.add_row(found.kind, "[green]valid[/]")
+    facts.add_row(found.kind, "[red]refused[/]" if found.lacks else "[green]valid[/]")
     for name, value in found.facts.items():
         facts.add_row(name.replace("_", " "), escape(_value(value)))
     if found.opinion is not None:
         facts.add_row("second opinion", escape(found.opinion.reason))
     say(facts)
-    for remark in found.remarks:
+    for remark in (*found.remarks, *found.lacks):
         sys.stderr.write(f"dpaudit: {remark}\n")

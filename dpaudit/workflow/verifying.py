@@ -29,12 +29,14 @@ class Verification:
         facts: what it says, JSON values.
         remarks: what a reader must know, such as a line that was cut off.
         opinion: what another library says of a certificate, if it was asked.
+        lacks: what a policy demands and the file has not, one sentence each.
     """
 
     kind: str
     facts: Mapping[str, Any]
     remarks: tuple[str, ...] = ()
     opinion: SecondOpinion | None = None
+    lacks: tuple[str, ...] = ()
 
 
 _USUAL_POINTS = 34
@@ -52,7 +54,11 @@ def load_verified(path: Path | str, *, allow_work: bool = False) -> Certificate:
         TamperedError: if they do not, or a hash does not match.
         InputError: if it is missing, does not follow the schema, or would take too long.
     """
-    certificate = load_certificate(path)
+    return verified(load_certificate(path), allow_work=allow_work)
+
+
+def verified(certificate: Certificate, *, allow_work: bool = False) -> Certificate:
+    """The certificate, if all that it states follows: as for :func:`load_verified`."""
     if not allow_work:
         points = 0 if certificate.guarantee is None else len(certificate.guarantee.curve)
         require_affordable(certificate.plan, times=max(1.0, points / _USUAL_POINTS))
@@ -82,17 +88,21 @@ def verify_file(
         InputError: if it is neither.
         PlanMismatchError: if a ledger holds more than its plan declares.
     """
-    if path.suffix == ".jsonl" or _is_journal(path):
+    if is_journal(path):
         if ledger is not None:
             raise InputError("--ledger is given for a ledger; it goes with a certificate.")
         if with_second_opinion:
             raise InputError("--second-opinion is given for a ledger; it goes with a certificate.")
         return _verify_ledger(path, anchor)
+    if path.name.endswith(".dsse.json"):
+        raise InputError(f"{files.shown(path)} is signed; say by whom with --key PUBLIC.pem.")
     certificate = load_verified(path, allow_work=allow_work)
-    if ledger is not None:
-        _require_together(certificate, _read(ledger, anchor))
-    elif anchor is not None:
-        raise InputError("--anchor is given without a ledger; give --ledger too.")
+    require_journal(certificate, ledger, anchor)
+    return verification(certificate, with_second_opinion=with_second_opinion)
+
+
+def verification(certificate: Certificate, *, with_second_opinion: bool = False) -> Verification:
+    """What is to be said of a verified certificate."""
     proved = certificate.guarantee
     facts = {
         "subject": certificate.subject.name,
@@ -123,22 +133,33 @@ def opinion_on(certificate: Certificate) -> SecondOpinion:
     return opinion
 
 
-def _is_journal(path: Path) -> bool:
-    """Whether the first bytes of a file are those of a journal, whose keys are in order."""
+def is_journal(path: Path) -> bool:
+    """Whether a file is called, or begins, as a journal does, whose keys are in order."""
+    if path.suffix == ".jsonl":
+        return True
     with files.opened(path, what="file") as file:
         return file.read(200).startswith(f'{{"format":"{JOURNAL_FORMAT}"'.encode())
 
 
-def _read(path: Path, anchor: Path | None) -> JournalSummary:
+def read_ledger(path: Path, anchor: Path | None = None) -> JournalSummary:
+    """A journal that its chain, its plan and its anchor allow."""
     return summarise_journal(path, anchor=None if anchor is None else FileAnchor(anchor))
 
 
-def _require_together(certificate: Certificate, content: JournalSummary) -> None:
-    """The run that a certificate speaks of is the one that a ledger recorded.
+def require_journal(
+    certificate: Certificate, ledger: Path | None, anchor: Path | None
+) -> JournalSummary | None:
+    """The journal, if there is one, of the run that a certificate speaks of.
 
     Raises:
         TamperedError: naming what differs.
+        InputError: if the certificate speaks of none, or an anchor has no journal.
     """
+    if ledger is None:
+        if anchor is not None:
+            raise InputError("--anchor is given without a ledger; give --ledger too.")
+        return None
+    content = read_ledger(ledger, anchor)
     record = (certificate.run or {}).get("ledger")
     if record is None:
         raise InputError("the certificate speaks of no ledger; it cannot be held against one.")
@@ -157,10 +178,11 @@ def _require_together(certificate: Certificate, content: JournalSummary) -> None
     for name, value in stated.items():
         if value != found[name]:
             raise TamperedError(f"certificate and ledger differ in {name}: they are of two runs.")
+    return content
 
 
 def _verify_ledger(path: Path, anchor: Path | None) -> Verification:
-    content = _read(path, anchor)
+    content = read_ledger(path, anchor)
     remarks = []
     if content.cut:
         remarks.append("the last line was cut off while being written; all lines before it hold.")

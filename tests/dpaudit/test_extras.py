@@ -120,6 +120,7 @@ def without(missing, folder, words):
             "audit release.py:release --pair [1] [2] --epsilon 1 --runs 10 --dask tcp://x:1",
             "'dpaudit[cluster]'",
         ),
+        ("cryptography", "sign c.json --key key.pem -o c.dsse.json", "'dpaudit[sign]'"),
     ],
 )
 def test_a_command_without_its_library_ends_in_one_sentence(folder, missing, words, wanted):
@@ -129,7 +130,9 @@ def test_a_command_without_its_library_ends_in_one_sentence(folder, missing, wor
     assert ended.stderr.endswith(f"is not installed; install it with pip install {wanted}.\n")
 
 
-EXTRAS = "sklearn,joblib,threadpoolctl,opendp,opacus,distributed,dask,flwr,typst,fontpkg"
+EXTRAS = (
+    "sklearn,joblib,threadpoolctl,opendp,opacus,distributed,dask,flwr,typst,fontpkg,cryptography"
+)
 """All but torch, which scipy looks for among the loaded modules."""
 
 

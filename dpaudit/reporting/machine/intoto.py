@@ -28,11 +28,12 @@ class InTotoRenderer(Renderer):
 
     def render(self, *certificates: Certificate) -> str:
         """Sorted keys, two spaces, one line break at the end; several make an array."""
-        statements = [_statement(certificate) for certificate in certificates]
+        statements = [certificate_statement(certificate) for certificate in certificates]
         return files.pretty_json(statements[0] if len(statements) == 1 else statements)
 
 
-def _statement(certificate: Certificate) -> dict[str, Any]:
+def certificate_statement(certificate: Certificate) -> dict[str, Any]:
+    """The statement of one certificate, as :class:`InTotoRenderer` writes it."""
     record = certificate.to_dict()
     subjects = [{"name": "plan", "digest": {"sha256": certificate.plan.hash}}]
     if certificate.subject.code_hash is not None:

@@ -1,0 +1,61 @@
+"""The commands of signatures: ``keygen`` and ``sign``."""
+
+from __future__ import annotations
+
+import os
+import sys
+from functools import partial
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from dpaudit.cli.options import AllowWork
+from dpaudit.errors import InputError
+
+PASSWORD = "DPAUDIT_KEY_PASSWORD"
+"""Variable of the environment; a password is never among a command's words, which all can see."""
+
+
+def keygen(
+    key: Annotated[Path, typer.Argument(metavar="KEY.pem", help="The private key; a new file.")],
+    no_password: Annotated[
+        bool, typer.Option("--no-password", help="Whoever has the file can sign.")
+    ] = False,
+) -> None:
+    """Make an Ed25519 key, and KEY.pub.pem beside it; prints the key's id.
+
+    The password is asked for, or taken from DPAUDIT_KEY_PASSWORD.
+    """
+    from dpaudit.cli import show
+    from dpaudit.signing.keys import key_id, new_key
+
+    public, path = new_key(key, None if no_password else _password(twice=True))
+    show.written(key, path)
+    show.say(f"id {key_id(public)}", soft_wrap=True)
+
+
+def sign(
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="A certificate or a ledger.")],
+    key: Annotated[Path, typer.Option("--key", metavar="KEY.pem", help="The private key.")],
+    output: Annotated[
+        Path, typer.Option("-o", "--output", metavar="FILE.dsse.json", help="File to write.")
+    ],
+    no_time: Annotated[bool, typer.Option("--no-time", help="Do not say when.")] = False,
+    allow_work: AllowWork = False,
+) -> None:
+    """Verify a certificate or a ledger, and sign it; FILE.dsse.json gets one more signature."""
+    from dpaudit.cli import show
+    from dpaudit.workflow.signing import sign_file
+
+    ask = partial(_password, twice=False)
+    show.written(sign_file(file, key, output, ask, timed=not no_time, allow_work=allow_work))
+
+
+def _password(*, twice: bool) -> str:
+    given = os.environ.get(PASSWORD)
+    if given is None and sys.stdin.isatty():
+        given = typer.prompt("password", hide_input=True, confirmation_prompt=twice, err=True)
+    if not given:
+        raise InputError(f"the key's password is missing; give it in {PASSWORD}.")
+    return given

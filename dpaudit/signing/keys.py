@@ -1,0 +1,135 @@
+"""Ed25519 keys: files of them, and what makes a public key fit to be believed."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from cryptography.exceptions import UnsupportedAlgorithm
+from cryptography.hazmat.primitives import serialization
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
+
+from dpaudit import files
+from dpaudit.errors import InputError
+
+_P = 2**255 - 19
+_D = -121665 * pow(121666, -1, _P) % _P
+"""Of the curve −x² + y² = 1 + d·x²·y² over the integers modulo p (RFC 8032, section 5.1)."""
+_PEM = serialization.Encoding.PEM
+_SPKI = serialization.PublicFormat.SubjectPublicKeyInfo
+
+
+def key_id(key: Ed25519PublicKey) -> str:
+    """SHA-256 of the key's SubjectPublicKeyInfo in DER, as 64 hexadecimal digits."""
+    return hashlib.sha256(key.public_bytes(serialization.Encoding.DER, _SPKI)).hexdigest()
+
+
+def load_public(path: Path | str) -> Ed25519PublicKey:
+    """The Ed25519 key of a PEM file (SubjectPublicKeyInfo).
+
+    Raises:
+        InputError: if there is none, or everybody can sign for it, as for a point of small order.
+    """
+    key = _loaded(serialization.load_pem_public_key, Ed25519PublicKey, path)
+    if _of_small_order(key.public_bytes_raw()):
+        raise InputError(
+            f"key {files.shown(path)} is a point of small order, for which everybody can sign; "
+            "make a key with dpaudit keygen."
+        )
+    return key
+
+
+def load_private(path: Path | str, password: Callable[[], str]) -> Ed25519PrivateKey:
+    """The Ed25519 key of a PEM file (PKCS#8).
+
+    Args:
+        path: of the file.
+        password: asked for it, where the key has one.
+
+    Raises:
+        InputError: if there is no such key, or the password is not its.
+    """
+    load = serialization.load_pem_private_key
+    try:
+        return _loaded(load, Ed25519PrivateKey, path, None)
+    except TypeError:  # it has a password
+        return _loaded(load, Ed25519PrivateKey, path, os.fsencode(password()))
+
+
+def new_key(path: Path | str, password: str | None) -> tuple[Ed25519PublicKey, Path]:
+    """Make a private file that its owner alone can read, and ``NAME.pub.pem`` beside it.
+
+    Args:
+        path: of the private half, PKCS#8; neither file may exist.
+        password: of the private half; None for a file that is as good as the key.
+
+    Returns:
+        The public half, and its path.
+
+    Raises:
+        InputError: if a file exists or cannot be written, or there can be no such password.
+    """
+    key, lock, private = Ed25519PrivateKey.generate(), serialization.NoEncryption(), Path(path)
+    public = key.public_key()
+    try:
+        if password is not None:
+            lock = serialization.BestAvailableEncryption(os.fsencode(password))
+        content = key.private_bytes(_PEM, serialization.PrivateFormat.PKCS8, lock)
+        shared = private.with_name(f"{private.name.removesuffix('.pem')}.pub.pem")
+    except ValueError:
+        raise InputError(
+            f"key {files.shown(path)} cannot be made; it needs a name, and a password of 1 to 1023 "
+            "bytes."
+        ) from None
+    _create(shared, public.public_bytes(_PEM, _SPKI), 0o644)
+    try:
+        _create(private, content, 0o600)
+    except InputError:
+        shared.unlink()
+        raise
+    return public, shared
+
+
+def _create(path: Path, content: bytes, mode: int) -> None:
+    try:
+        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
+        try:
+            with os.fdopen(descriptor, "wb") as file:
+                file.write(content)
+        except OSError:
+            path.unlink()
+            raise
+    except (OSError, ValueError) as error:
+        why = getattr(error, "strerror", None) or "it is no path"
+        raise InputError(
+            f"key {files.shown(path)} cannot be made: {why}; keys are never overwritten, so give a "
+            "new path."
+        ) from None
+
+
+def _loaded(load: Callable[..., Any], kind: type, path: Path | str, *password: Any) -> Any:
+    """A key of that kind; TypeError if it has a password and none is given."""
+    try:
+        key = load(files.read_bytes(path, what="key"), *password)
+    except (ValueError, UnsupportedAlgorithm) as error:
+        if isinstance(error, InputError):
+            raise
+        why = "has another password" if any(password) else "is not one of that half, in PEM"
+        raise InputError(f"key {files.shown(path)} {why}; give what keygen wrote.") from None
+    if not isinstance(key, kind):
+        raise InputError(f"key {files.shown(path)} is of another kind; it must be of Ed25519.")
+    return key
+
+
+def _of_small_order(raw: bytes) -> bool:
+    """Whether eight times the point is the neutral one, or its y is not below p.
+
+    The points of order 1, 2 and 4 have y = 1, −1 and 0. Those of order 8 double to y = 0. As the
+    doubled y is (y² + x²) / (1 − d·x²·y²), they have x² = −y², and by the equation of the curve
+    d·y⁴ + 2·y² = 1.
+    """
+    y = int.from_bytes(raw, "little") & (2**255 - 1)
+    return y >= _P or y in (0, 1, _P - 1) or (_D * y**4 + 2 * y**2 - 1) % _P == 0

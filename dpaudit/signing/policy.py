@@ -1,0 +1,296 @@
+"""Policies: what a signed certificate must say before somebody acts on it.
+
+A key of ``policy.toml`` that is left out demands nothing. What does not meet one is a sentence.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from dataclasses import fields as fields_of
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import Annotated, Any
+
+from packaging.specifiers import SpecifierSet
+
+from dpaudit import fields, files
+from dpaudit.accounting import Accountant, CurvePoint, guarantee
+from dpaudit.certificate import Certificate, Premise, Severity, Standing, Verdict
+from dpaudit.certificate.findings import FLOAT_NOISE
+from dpaudit.errors import InputError, UnsupportedError
+from dpaudit.plan import Relation, TrustModel
+from dpaudit.signing.statements import Statement
+from dpaudit.validate import shown
+
+_SKEW = timedelta(minutes=5)
+"""By which the clocks of signer and reader may differ."""
+_WHOLE = ("add-remove", "replace-one", "zero-out")
+"""Relations that hide all of a unit."""
+
+
+@dataclass(frozen=True)
+class Seen:
+    """What a policy is held against.
+
+    Attributes:
+        certificate: what was signed; its proof was computed again.
+        statement: in which it was, whose signatures were checked.
+        now: the time of the reader, in UTC.
+        journal: whether the closed journal of its run was there, and is that of its run.
+        anchor: whether an anchor knows the end of that journal.
+    """
+
+    certificate: Certificate
+    statement: Statement
+    now: datetime
+    journal: bool = False
+    anchor: bool = False
+
+
+def _hash(**given: Any) -> str:
+    ((name, value),) = given.items()
+    if isinstance(value, str) and re.fullmatch("[0-9a-f]{64}", value):
+        return value
+    raise InputError(f"{name} has {shown(value)}; it must be 64 hexadecimal digits in lower case.")
+
+
+def _kind(family: Any) -> Any:
+    """The check of a kind of that family."""
+    return lambda **given: family.named(*given.values()).kind
+
+
+def _versions(**given: Any) -> str:
+    ((name, value),) = given.items()
+    with suppress(ValueError):
+        if isinstance(value, str):
+            SpecifierSet(value)
+            return value
+    raise InputError(f"{name} is {shown(value)}; it must be like '>=0.1, <2'.")
+
+
+@dataclass(frozen=True)
+class Limit(fields.Record):
+    """The largest loss of one kind of unit.
+
+    Attributes:
+        unit: who is protected.
+        epsilon: that must be proved, or less.
+        delta: of it.
+        relations: that will do; a metric ball hides as little as its radius is small.
+        trust: models that will do; any, where none is named.
+    """
+
+    unit: fields.Name
+    epsilon: fields.NonNegative
+    delta: fields.Probability = 0.0
+    relations: tuple[Annotated[str, _kind(Relation)], ...] = (
+        "add-remove",
+        "replace-one",
+        "zero-out",
+    )
+    trust: tuple[TrustModel, ...] = ()
+
+    def lacks(self, certificate: Certificate) -> Iterator[str]:
+        """What is not so of a certificate of that unit."""
+        plan, proved = certificate.plan, _proved(certificate, self.delta)
+        if not proved <= self.epsilon:
+            wanted = f"the policy wants {self.epsilon:g} or less"
+            yield f"the ε that is proved at δ = {self.delta:g} is {proved:.6g}; {wanted}."
+        yield from _other("relation", plan.relation.kind, self.relations or ["none"])
+        yield from _other("trust model", plan.trust, self.trust)
+
+
+@dataclass(frozen=True)
+class Attack(fields.Record):
+    """An audit that there must be, of no less than the certificate states.
+
+    Attributes:
+        method: how the name of its method begins.
+        confidence: of it, at least; an exact audit has all.
+        runs: on each side, at least; an exact audit needs none.
+    """
+
+    method: str = ""
+    confidence: fields.OpenProbability | None = None
+    runs: fields.Natural = 0
+
+    def lacks(self, certificate: Certificate, most: float = math.inf) -> Iterator[str]:
+        """Whether there is none; of no ε above ``most``, as claims may be as large as one likes."""
+        claim, proved = certificate.claim, certificate.guarantee
+        own = () if proved is None else (CurvePoint(proved.epsilon, proved.delta),)
+        for each in certificate.audits:
+            sure = each.confidence is None or (
+                each.confidence >= (self.confidence or 0) and each.runs >= self.runs
+            )
+            about = each.claim_epsilon <= most and any(
+                each.claim_epsilon <= point.epsilon * (1 + 1e-9) and each.delta <= point.delta
+                for point in (own if claim is None else claim.points)
+            )
+            if sure and about and each.method.startswith(self.method):
+                return
+        yield f"no audit of what is stated is like {self.to_dict()}; the policy wants one."
+
+
+@dataclass(frozen=True)
+class Policy(fields.Record):
+    """What a certificate must say, which besides must be *certified*, and not signed in the future.
+
+    Attributes:
+        keys: ids of those who may sign; where there are none, all keys that are given must.
+        threshold: how many of these must have signed.
+        days: since it was signed, at most.
+        limit: how much may be lost; one of them must be of the certificate's unit.
+        subject: names, of which one must be its subject's: another signed one is not this one.
+        plan_hash: of its plan.
+        code_hash: of its code.
+        enforced: assumptions that hold by construction.
+        tested: assumptions that were tested, or are enforced.
+        secure_noise: whether exact samplers must have drawn the noise of its run, from no seed.
+        journal: whether the closed journal of its run must be there.
+        anchor: whether what kept the head of that journal must be there.
+        accountants: of which one must have proved it.
+        dpaudit: versions of which one must have made it, as pip writes them.
+        audit: attacks that it must have stood.
+        never: rules of findings that it may not have.
+        worst: severity of findings that it may have at worst.
+    """
+
+    keys: tuple[Annotated[str, _hash], ...] = ()
+    threshold: fields.Count = 1
+    days: fields.Positive | None = None
+    limit: tuple[Limit, ...] = ()
+    subject: tuple[fields.Name, ...] = ()
+    plan_hash: Annotated[str, _hash] | None = None
+    code_hash: Annotated[str, _hash] | None = None
+    enforced: tuple[Premise, ...] = ()
+    tested: tuple[Premise, ...] = ()
+    secure_noise: bool = False
+    journal: bool = False
+    anchor: bool = False
+    accountants: tuple[Annotated[str, _kind(Accountant)], ...] = ()
+    dpaudit: Annotated[str, _versions] = ""
+    audit: tuple[Attack, ...] = ()
+    never: tuple[fields.Name, ...] = ()
+    worst: Severity = Severity.ERROR
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        number = len({*self.keys})
+        if number < len(self.keys) or self.threshold > max(1, number):
+            raise InputError(
+                f"threshold is {self.threshold} of {len(self.keys)} keys; it must be at most their "
+                "number, and each must stand there once."
+            )
+        others = [each for each in fields_of(self) if each.name != "threshold"]
+        if all(getattr(self, each.name) == each.default for each in others):
+            raise InputError("policy demands nothing; begin with keys and [[limit]].")
+
+    def lacks(self, seen: Seen) -> tuple[str, ...]:
+        """One sentence for each demand that is not met."""
+        certificate, unit = seen.certificate, seen.certificate.plan.unit.name
+        found = [*_other("verdict", certificate.verdict, [Verdict.CERTIFIED])]
+        found += _other("unit", unit, [each.unit for each in self.limit])
+        limits = [each for each in self.limit if each.unit == unit]
+        for limit in limits:
+            found += limit.lacks(certificate)
+        for attack in self.audit:
+            found += attack.lacks(certificate, max([each.epsilon for each in limits] or [math.inf]))
+        for part in (_signed, _about, _assumed, _ran):
+            found += part(self, seen)
+        return tuple(dict.fromkeys(found))
+
+
+def read_policy(path: Path | str) -> Policy:
+    """The policy of a TOML file.
+
+    Raises:
+        InputError: if a key is unknown, with the nearest; if a value is wrong; or if it demands
+            nothing.
+    """
+    return Policy.from_dict(files.read_toml(path, what="policy"))
+
+
+def _signed(policy: Policy, seen: Seen) -> Iterator[str]:
+    """Who signed, and when."""
+    signed, at = len(seen.statement.signers & {*policy.keys}), seen.statement.signed_at
+    if policy.keys and signed < policy.threshold:
+        yield f"{signed} of the policy's keys signed it; the policy wants {policy.threshold}."
+    if at is None:
+        if policy.days is not None:
+            yield "the signers state no time; the policy limits the age."
+    elif at > seen.now + _SKEW:
+        yield f"it was signed at {at}, which is still to come."
+    elif policy.days is not None and (seen.now - at) / timedelta(days=1) > policy.days:
+        yield f"it was signed at {at}; the policy wants {policy.days:g} days at most."
+
+
+def _about(policy: Policy, seen: Seen) -> Iterator[str]:
+    """What it speaks of, who made it, and what was found."""
+    certificate, severities = seen.certificate, list(Severity)
+    subject, proved = certificate.subject, certificate.guarantee
+    yield from _other("subject", subject.name, policy.subject)
+    yield from _other("plan_hash", certificate.plan.hash, [policy.plan_hash])
+    yield from _other("code_hash", subject.code_hash, [policy.code_hash])
+    by = None if proved is None else str(proved.accountant)
+    yield from _other("accountant", by, policy.accountants)
+    made = certificate.versions.get("dpaudit", "none")
+    if policy.dpaudit and not _admits(policy.dpaudit, made):
+        yield from _other("dpaudit that made it", made, [policy.dpaudit])
+    for each in certificate.findings:
+        worse = severities.index(each.severity) < severities.index(policy.worst)
+        if worse or each.rule in policy.never:
+            yield f"the {each.severity} {shown(each.rule)} was found; the policy wants none."
+
+
+def _assumed(policy: Policy, seen: Seen) -> Iterator[str]:
+    """What its proof rests on; of a plan without code nothing is known."""
+    known = {each.premise: each.standing for each in seen.certificate.known_assumptions()}
+    wanted = dict.fromkeys(policy.tested, Standing.TESTED)
+    for premise, least in (wanted | dict.fromkeys(policy.enforced, Standing.ENFORCED)).items():
+        if seen.certificate.subject.code_hash is None:
+            yield "the certificate speaks of no code; the policy wants to know how it behaves."
+        elif known[premise].rank > least.rank:
+            yield f"{str(premise)!r} is {known[premise]}; the policy wants it {least}."
+
+
+def _ran(policy: Policy, seen: Seen) -> Iterator[str]:
+    """How it ran."""
+    ledger = (seen.certificate.run or {}).get("ledger", {})
+    samplers = ledger.get("samplers")
+    exact = samplers and all(each.startswith("opendp ") for each in samplers)
+    noted = any(each.rule == FLOAT_NOISE for each in seen.certificate.findings)
+    if policy.secure_noise and (not exact or noted or ledger["seeded"]):
+        yield "no run is certified whose noise came from exact samplers without a seed."
+    if policy.journal and not seen.journal:
+        yield "the closed journal of the run is not there; give it with --ledger."
+    if policy.anchor and not seen.anchor:
+        yield "what kept the head of the closed journal is not there; give it with --anchor."
+
+
+def _other(what: str, found: str | None, wanted: Iterable[str | None]) -> Iterator[str]:
+    """A sentence where something else is wanted; where nothing is named, anything will do."""
+    names = sorted({str(each) for each in wanted if each is not None})
+    if names and found not in names:
+        told = "none" if found is None else shown(str(found))
+        yield f"the {what} is {told}; the policy wants {' or '.join(map(shown, names))}."
+
+
+def _admits(versions: str, made: str) -> bool:
+    with suppress(ValueError):  # it may be no version at all
+        return SpecifierSet(versions).contains(made, prereleases=True)
+    return False
+
+
+def _proved(certificate: Certificate, delta: float) -> float:
+    """The ε that the certificate's own accountant proves at δ; none is infinite."""
+    proved = certificate.guarantee
+    if proved is None or proved.delta == delta:
+        return math.inf if proved is None else proved.epsilon
+    try:
+        return guarantee(certificate.plan, delta, proved.accountant).epsilon
+    except UnsupportedError:
+        return math.inf

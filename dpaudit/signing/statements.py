@@ -1,0 +1,123 @@
+"""What is signed: in-toto statements, as canonical JSON."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
+
+from dpaudit import files
+from dpaudit.certificate import Certificate
+from dpaudit.errors import InputError, TamperedError
+from dpaudit.ledger import JournalSummary
+from dpaudit.reporting.machine.intoto import STATEMENT_TYPE, certificate_statement
+from dpaudit.signing.envelope import Envelope, parsed
+
+JOURNAL_TYPE = "urn:dpaudit:journal-head:1"
+"""Type of the predicate that tells how far a journal had come."""
+
+
+@dataclass(frozen=True)
+class Statement:
+    """What is stated of subjects.
+
+    Attributes:
+        kind: type of the predicate, a URI.
+        predicate: what is stated, a JSON object without ``signed_at``.
+        subjects: each a name and digests.
+        signed_at: when it was signed, as whoever signed first says, in UTC to the second; it is
+            written into the predicate.
+        signers: ids of the keys whose signatures were checked.
+    """
+
+    kind: str
+    predicate: Mapping[str, Any]
+    subjects: Sequence[Mapping[str, Any]]
+    signed_at: datetime | None = None
+    signers: frozenset[str] = frozenset()
+
+    def to_dict(self) -> dict[str, Any]:
+        """The JSON record."""
+        time = (
+            {} if self.signed_at is None else {"signed_at": f"{self.signed_at:%Y-%m-%dT%H:%M:%SZ}"}
+        )
+        return {
+            "_type": STATEMENT_TYPE,
+            "subject": list(self.subjects),
+            "predicateType": self.kind,
+            "predicate": {**self.predicate, **time},
+        }
+
+    def envelope(self) -> Envelope:
+        """What is to be signed, without a signature."""
+        return Envelope(files.canonical_json(self.to_dict()).encode(), {})
+
+    @classmethod
+    def opened(cls, envelope: Envelope, keys: Iterable[Ed25519PublicKey] | None) -> Statement:
+        """What an envelope states: the payload's own bytes, once its signatures hold.
+
+        Args:
+            envelope: of a statement.
+            keys: some of which must have signed it; None believes nobody, and checks nothing.
+
+        Raises:
+            InputError: if a signature is wrong, none is of these keys, or the payload is none that
+                :meth:`envelope` could have made.
+        """
+        signers = frozenset() if keys is None else envelope.signers(keys)
+        record = parsed(envelope.payload, "payload")
+        with suppress(LookupError, TypeError, ValueError, RecursionError):
+            predicate, subjects = dict(record["predicate"]), record["subject"]
+            time = predicate.pop("signed_at", None)
+            signed_at = None if time is None else datetime.fromisoformat(time)
+            found = cls(record["predicateType"], predicate, subjects, signed_at, signers)
+            if found.envelope().payload == envelope.payload:
+                return found
+        raise TamperedError("payload is no in-toto statement in canonical JSON; sign it anew.")
+
+
+def statement_of(certificate: Certificate, file: str, signed_at: datetime | None) -> Statement:
+    """A certificate, about its code, its plan and its file, which is named by its SHA-256."""
+    record = certificate_statement(certificate)
+    subjects = [*record["subject"], {"name": "certificate", "digest": {"sha256": file}}]
+    return Statement(record["predicateType"], record["predicate"], subjects, signed_at)
+
+
+def signed_certificate(statement: Statement) -> tuple[Certificate, str]:
+    """The certificate that was signed, and the SHA-256 of its file.
+
+    Raises:
+        InputError: if it does not follow the newest schema, or the subjects are not its own.
+    """
+    certificate = Certificate.from_dict(statement.predicate)
+    with suppress(LookupError, TypeError):
+        file = statement.subjects[-1]["digest"]["sha256"]
+        again = statement_of(certificate, file, statement.signed_at)
+        if again.to_dict() == statement.to_dict():
+            return certificate, file
+    raise TamperedError("the statement's subjects or schema are not those of its certificate.")
+
+
+def journal_statement(content: JournalSummary, signed_at: datetime | None) -> Statement:
+    """How far a journal has come: whoever has this can tell a shorter or another one.
+
+    Raises:
+        InputError: if its last line was cut off.
+    """
+    if content.cut:
+        raise InputError("the journal's last line was cut off; resume and close the ledger first.")
+    predicate = {
+        "journal": content.identifier,
+        "lines": content.lines,
+        "head": content.head,
+        "closed": content.closed,
+        "plan_hash": content.plan.hash,
+        "releases": content.releases,
+    }
+    digest = {"dpauditJournalHeadV1": content.head}  # of the last line, which holds the one before
+    subjects = [{"name": f"journal {content.identifier}", "digest": digest}]
+    return Statement(JOURNAL_TYPE, predicate, subjects, signed_at)

@@ -1,0 +1,115 @@
+"""Envelopes: signatures that an independent reader checks, and one text for each."""
+
+import base64
+import json
+
+import edwards
+import pytest
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+from hypothesis import given, settings
+from hypothesis import strategies as some
+
+from dpaudit import InputError, TamperedError
+from dpaudit.signing.envelope import PAYLOAD_TYPE, Envelope, parsed
+from dpaudit.signing.keys import key_id
+
+ANA, BEN, EVE = (Ed25519PrivateKey.from_private_bytes(bytes([n] * 32)) for n in (1, 2, 3))
+IDS = [key_id(key.public_key()) for key in (ANA, BEN, EVE)]
+
+
+def publics(*keys):
+    return [key.public_key() for key in keys]
+
+
+def test_what_is_signed_is_that_of_dsse():
+    """PAE: the words DSSEv1, and each part behind its length in bytes (DSSE 1.0, protocol)."""
+    envelope = Envelope('{"ε":1}'.encode(), {}).signed(ANA)
+    message = b'DSSEv1 28 application/vnd.in-toto+json 8 {"\xce\xb5":1}'
+    raw = ANA.public_key().public_bytes_raw()
+    assert edwards.holds(raw, message, envelope.signatures[IDS[0]])
+    assert not edwards.holds(raw, message + b" ", envelope.signatures[IDS[0]])
+
+
+def test_the_file_is_that_of_dsse():
+    record = json.loads(Envelope(b"{}", {}).signed(ANA).to_json())
+    assert base64.b64decode(record["payload"], validate=True) == b"{}"
+    assert record["payloadType"] == PAYLOAD_TYPE
+    (signature,) = record["signatures"]
+    assert signature["keyid"] == IDS[0]
+    assert len(base64.b64decode(signature["sig"], validate=True)) == 64
+
+
+@given(some.binary(max_size=200), some.sets(some.sampled_from([ANA, BEN, EVE]), min_size=1))
+@settings(max_examples=30, deadline=None)
+def test_what_is_written_is_read(payload, keys):
+    envelope = Envelope(payload, {})
+    for key in keys:
+        envelope = envelope.signed(key)
+    again = Envelope.from_json(envelope.to_json().encode())
+    assert again == envelope
+    assert again.signers(publics(ANA, BEN, EVE)) == {key_id(key.public_key()) for key in keys}
+
+
+def test_only_given_keys_count():
+    envelope = Envelope(b"{}", {}).signed(ANA).signed(EVE)
+    assert envelope.signers(publics(ANA, BEN)) == {IDS[0]}
+    with pytest.raises(TamperedError, match="none of the given keys has signed"):
+        envelope.signers(publics(BEN))
+    with pytest.raises(TamperedError, match="none of the given keys has signed"):
+        envelope.signers([])
+
+
+def test_a_wrong_one_of_a_given_key_spoils_all():
+    envelope = Envelope(b"{}", {}).signed(ANA).signed(BEN)
+    mixed = Envelope(b"{}", {**envelope.signatures, IDS[1]: envelope.signatures[IDS[0]]})
+    with pytest.raises(TamperedError, match=f"signature of key {IDS[1]:.16}… is not of this"):
+        mixed.signers(publics(ANA, BEN))
+    assert mixed.signers(publics(ANA)) == {IDS[0]}
+
+
+def test_nobody_signs_twice():
+    with pytest.raises(InputError, match="has signed it already"):
+        Envelope(b"{}", {}).signed(ANA).signed(ANA)
+
+
+GOOD = json.loads(Envelope(b'{"a":1}', {}).signed(ANA).to_json())
+
+
+@pytest.mark.parametrize(
+    ("changes", "told"),
+    [
+        ({"payloadType": "text/plain"}, "payloadType is 'text/plain'; it must be"),
+        ({"payload": "e30"}, "payload is 'e30'; it must be base64 with padding"),
+        ({"payload": "e31="}, "payload is 'e31='; it must be base64 with padding"),
+        ({"payload": "eyJh\nIjoxfQ=="}, "it must be base64 with padding, on one line"),
+        ({"payload": "-_8="}, "it must be base64 with padding"),
+        ({"payload": None}, "payload is None"),
+        ({"signatures": []}, "signatures must be a list of 1 to 100"),
+        ({"signatures": GOOD["signatures"] * 101}, "signatures must be a list of 1 to 100"),
+        ({"signatures": GOOD["signatures"] * 2}, "signs twice; once is enough"),
+        ({"signatures": [{"sig": "AAAA"}]}, "must have keyid and sig alone"),
+        ({"signatures": [{"keyid": 1, "sig": "AAAA"}]}, "which are texts"),
+        ({"signatures": [{"keyid": "a", "sig": "AAA"}]}, "sig is 'AAA'"),
+        ({"more": 1}, "must have payload, payloadType and signatures alone"),
+    ],
+)
+def test_one_that_dpaudit_does_not_write_is_refused(changes, told):
+    with pytest.raises(TamperedError, match=told):
+        Envelope.from_json(json.dumps(GOOD | changes).encode())
+
+
+@pytest.mark.parametrize(
+    ("data", "told"),
+    [
+        (b'{"a": 1, "a": 2}', "has the key 'a' twice"),
+        (b'{"a": NaN}', "has the number NaN"),
+        (b"{} {}", "is not JSON: Extra data"),
+        (b"\xef\xbb\xbf{}", "is not JSON"),
+        (b"\xff", "is not UTF-8 text"),
+        (b"[" * 100_000, "nested too deeply"),
+        (b'"\\ud800"', "half of a surrogate pair"),
+    ],
+)
+def test_json_means_one_thing(data, told):
+    with pytest.raises(InputError, match=told):
+        parsed(data, "file")

@@ -1,0 +1,64 @@
+"""Whatever is tried without a key is refused in one sentence, and what is right is not."""
+
+import warnings
+from pathlib import Path
+
+import pytest
+import typer
+from forgeries import FORGERIES, World, right
+
+from dpaudit.cli.main import _outcome, app
+
+
+@pytest.fixture(scope="module")
+def world(tmp_path_factory):
+    pytest.importorskip("opendp")
+    with pytest.MonkeyPatch.context() as patch:
+        command = typer.main.get_command(app)  # to make it takes most of a call's time
+        patch.setattr(typer.main, "get_command", lambda _: command)
+        yield World(tmp_path_factory.mktemp("world"))
+
+
+@pytest.fixture
+def verified(capsys):
+    def verify(words):
+        with warnings.catch_warnings():
+            code = _outcome(["verify", *map(str, words)])
+        told = capsys.readouterr()
+        return code, told.out, told.err
+
+    return verify
+
+
+@pytest.mark.parametrize(
+    "forgery", FORGERIES, ids=[f"{each.kind}: {each.name}" for each in FORGERIES]
+)
+def test_a_forgery_is_refused(world, tmp_path, verified, forgery):
+    code, out, err = verified(forgery.make(world, tmp_path))
+    assert code in (1, 3), (out, err)
+    assert forgery.told in err
+    lines = err.splitlines()
+    assert lines
+    assert all(line.startswith("dpaudit: ") and line.endswith(".") for line in lines), err
+    assert "Traceback" not in err
+    assert "fault of dpaudit" not in err
+    if code == 3:
+        assert (out, len(lines)) == ("", 1)
+    else:
+        assert "refused" in out
+        assert "policy" in out
+
+
+def test_there_are_enough_of_them():
+    assert len(FORGERIES) >= 60
+    assert len({each.kind for each in FORGERIES}) >= 15
+    assert len({(each.kind, each.name) for each in FORGERIES}) == len(FORGERIES)
+    page = (Path(__file__).parents[3] / "docs" / "signing.md").read_text("utf-8")
+    kinds = len({each.kind for each in FORGERIES})
+    assert f"{len(FORGERIES)} times in {kinds} ways" in page
+
+
+def test_what_is_right_passes(world, verified):
+    for name, words in right(world).items():
+        code, out, err = verified(words)
+        assert (code, "refused" in out) == (0, False), (name, out, err)
