@@ -7,13 +7,15 @@ import math
 import shlex
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, fields
+from functools import partial
+from typing import Any
 
 import numpy as np
 
-from dpaudit.auditing.rehearsal.afresh import BY_A_COPY, afresh
+from dpaudit.auditing.rehearsal.apart import apart, first_apart
 from dpaudit.auditing.rehearsal.neighbours import moves
 from dpaudit.auditing.rehearsal.rehearse import MOST
-from dpaudit.auditing.replaying.replay import Comparison, ReplayReport, record
+from dpaudit.auditing.replaying.replay import Comparison, Recorded, ReplayReport, record
 from dpaudit.errors import InputError
 from dpaudit.project import Subject
 from dpaudit.project.foreign import foreign
@@ -55,7 +57,7 @@ def replay_subject(
     seed: int = 0,
     neighbour: str = "",
 ) -> Iterator[Replayed]:
-    """The replays of a rehearsal, one by one.
+    """The replays of a rehearsal, one by one, each in a process of its own where that is possible.
 
     Args:
         name: ``module:Object``.
@@ -72,17 +74,18 @@ def replay_subject(
     found = False
     with foreign(name):
         loaded = subject.load(source, np.random.default_rng([seed, 0]))
-        first = record(subject, loaded, seed)
+
+        def ran_on(x: Any) -> Recorded:
+            return first_apart(subject, x, seed) or record(subject, x, seed)
+
+        first = ran_on(loaded)
         near, far = moves(subject, loaded, subject.plan(), np.random.default_rng([seed, 1]))
-        copied = neighbour.endswith(BY_A_COPY)
-        wanted = neighbour.removesuffix(BY_A_COPY)
         for number, move in enumerate([*near, *far]):
-            if wanted in (move.recipe, "") and (wanted or number < MOST):
+            if neighbour in (move.recipe, "") and (neighbour or number < MOST):
                 found = True
-                base = first if move.base is None else record(subject, move.base, seed)
-                copy = afresh(subject, loaded, first.run.shown) if copied else None
-                report = base.against(move.data, hops=move.hops, algorithm=copy)
-                yield Replayed(neighbour or move.recipe, move.hops, report)
+                base = first if move.base is None else ran_on(move.base)
+                compare = partial(base.against, move.data, hops=move.hops)
+                yield Replayed(move.recipe, move.hops, apart(compare) or compare())
     if not found:
         raise InputError(
             f"no neighbour of {source!r} is made like that; leave --neighbour out to see which are."
