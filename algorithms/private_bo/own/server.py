@@ -14,6 +14,9 @@ from dpaudit.fields import Checked, Finite, Natural, Positive
 from private_bo.gp.types import Array, array_of
 from private_bo.own.features import Belief, LandmarkFeatures
 
+_LARGEST = 1e100
+"""Of public data: squares of these are numbers."""
+
 
 @dataclass(frozen=True, eq=False)
 class Question(Checked):
@@ -132,6 +135,12 @@ class Server:
         spread = validate.positive(deviation=deviation)
         if len(known) != len(chosen):
             raise InputError(f"values has {len(known)} entries; it must have {len(chosen)}.")
+        low, high = self.answers
+        if max(np.abs(known).max(), spread, (high - low) / spread) > _LARGEST:
+            raise InputError(
+                f"deviation is {spread:g}; it and values must be at most {_LARGEST:g}, and not "
+                "much less than the range of answers."
+            )
         for point, value in zip(chosen, known, strict=True):
             self._learn(point, float(value), spread**2)
 

@@ -28,6 +28,8 @@ from private_bo.own.spaces import BoxSpace, Named, Space, named
 NUMBERED = "numbered"
 """The data where none are named: user 0, user 1, …"""
 _FAR = 1e3
+_LARGEST = 1e100
+"""Of answers, and of their range one over it at least: squares of these are numbers."""
 
 
 @dataclass(frozen=True)
@@ -120,6 +122,15 @@ class Study(Checked, Subject):
     constant: Rate = 0.3
     default_data: str = NUMBERED  # type: ignore[misc]
 
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        low, high = self.answers
+        if max(-low, high) > _LARGEST or high - low < 1 / _LARGEST:
+            raise InputError(
+                f"answers is {self.answers}; both must be within ±{_LARGEST:g}, and at least "
+                f"{1 / _LARGEST:g} apart."
+            )
+
     @property
     @abstractmethod
     def inner(self) -> Subject:
@@ -158,6 +169,7 @@ class Study(Checked, Subject):
 
     def server(self, rng: np.random.Generator) -> Server:
         """A server without any data; ``rng`` draws what has no privacy role."""
+        validate.instance(np.random.Generator, rng=rng)
         return Server(
             self.maps, self.answers, self.users, self.group_size, self.deviation,
             self.exploration, rng,
