@@ -145,6 +145,11 @@ def record(
     return Recorded(algorithm, seed, run, telling)
 
 
+def own_generator(seed: int) -> np.random.Generator:
+    """That of the algorithm's own randomness, in every run that is recorded with a seed."""
+    return _generators(seed)[1]
+
+
 def _generators(seed: int) -> list[np.random.Generator]:
     """That of the ledger, that of the algorithm, and another one for the ledger."""
     return [np.random.default_rng(child) for child in np.random.SeedSequence(seed).spawn(3)]
