@@ -7,13 +7,7 @@ from private_bo.federated import DPFTS, DPFTSDE
 from private_bo.joint import JointGPUCB, LocalJointGPUCB
 from private_bo.local import LDPATAGPUCB, LDPTGPUCB, LDPMoMAGPUCB, LDPOneBitGP
 from private_bo.outsourced import CertifiedCurator, Curator
-from private_bo.own import (
-    FederatedStudy,
-    JointStudy,
-    LocalJointStudy,
-    LocalStudy,
-    OutsourcedStudy,
-)
+from private_bo.own import FederatedStudy, JointStudy, LocalJointStudy, LocalStudy, OutsourcedStudy
 from private_bo.studies import PrivateSearch
 
 SUBJECTS: tuple[type[Subject], ...] = (

@@ -92,7 +92,6 @@ class Device:
     rng: np.random.Generator
 
     def __post_init__(self) -> None:
-        validate.text(user=self.user)
         validate.instance(Ledger, ledger=self.ledger)
         validate.instance(np.random.Generator, rng=self.rng)
 

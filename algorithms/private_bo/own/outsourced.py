@@ -125,9 +125,12 @@ class OutsourcedStudy(Study):
             low, high = self.space.bounds.T
             return self.people(low + rng.random((self.users, len(low))) * (high - low))
         rows = [list(r.values()) if isinstance(r, dict) else r for r in read_data(source)]
+        wide = self.space.dimensions
         for number, row in enumerate(rows, start=1):
-            if _length(row) != (wide := self.space.dimensions):
-                raise InputError(f"row {number} of {source} must hold {wide} finite numbers.")
+            with suppress(InputError):
+                if validate.private(row).shape == (wide,):
+                    continue
+            raise InputError(f"row {number} of {source} must hold {wide} finite numbers.")
         return self.people(point_set(rows=validate.private(rows)))
 
     def play(self, people: Sequence[Any], ledger: Ledger, rng: np.random.Generator) -> Any:
@@ -164,14 +167,6 @@ class _Moved:
 
     place: Array
     answer: float
-
-
-def _length(row: Any) -> int:
-    """Of a vector of finite numbers; -1 of anything else."""
-    with suppress(InputError):
-        found = validate.private(row)
-        return len(found) if found.ndim == 1 else -1
-    return -1
 
 
 def _place(record: Any) -> Any:

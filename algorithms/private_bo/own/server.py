@@ -14,9 +14,6 @@ from dpaudit.fields import Checked, Finite, Natural, Positive
 from private_bo.gp.types import Array, array_of
 from private_bo.own.features import Belief, LandmarkFeatures
 
-_LARGEST = 1e100
-"""Of public data: squares of these are numbers."""
-
 
 @dataclass(frozen=True, eq=False)
 class Question(Checked):
@@ -136,10 +133,10 @@ class Server:
         if len(known) != len(chosen):
             raise InputError(f"values has {len(known)} entries; it must have {len(chosen)}.")
         low, high = self.answers
-        if max(np.abs(known).max(), spread, (high - low) / spread) > _LARGEST:
+        if max(np.abs(known).max(), spread, (high - low) / spread) > 1e100:  # squares overflow
             raise InputError(
-                f"deviation is {spread:g}; it and values must be at most {_LARGEST:g}, and not "
-                "much less than the range of answers."
+                f"deviation is {spread:g}; it and values must be at most 1e100, and not much less "
+                "than the range of answers."
             )
         for point, value in zip(chosen, known, strict=True):
             self._learn(point, float(value), spread**2)

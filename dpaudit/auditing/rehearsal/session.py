@@ -43,6 +43,7 @@ PATIENCE = 5.0
 FURTHER = 1_000_000
 """Between the seeds of a rehearsal and those of the runs that show who is sampled."""
 
+_KEEPS = "keeps-state"
 _T = TypeVar("_T")
 _found = FindingTable(__name__)
 _UNTOLD = Telling(values=False)
@@ -236,7 +237,7 @@ class Session:
         if report is None or again:
             report = self._against(base, move)
         if fresh is not None and report is not None and not alike(fresh, report):
-            self._keep([_found("keeps-state")], move)
+            self._keep([_found(_KEEPS)], move)
             report = fresh
         if report is not None and report.raised and move.extreme and self._may_refuse(report):
             self._refused.append(move.recipe)
@@ -298,11 +299,12 @@ class Session:
         """The first finding of each rule and place, with the data that show it."""
         known = {(each.rule, each.at) for each in self.findings}
         told = f"Neighbour: {move.recipe}; seed {self.seed}."
-        if self.command:
-            told += f" To see it: {self.command} {shlex.quote(move.recipe)}"
+        seen = f" To see it: {self.command} {shlex.quote(move.recipe)}" if self.command else ""
         for finding in findings:
             if (finding.rule, finding.at) not in known:
-                self.findings.append(replace(finding, message=f"{finding.message} ({told})"))
+                more = "" if finding.rule == _KEEPS else seen  # a replay begins anew
+                message = f"{finding.message} ({told}{more})"
+                self.findings.append(replace(finding, message=message))
 
     def _timed(self, call: Callable[[], _T], limit: float | None = None) -> _T:
         with watched(self.watch):

@@ -156,7 +156,7 @@ WRONG = {
         lambda: JOINT.privatiser(door(JOINT)).collect(None, "ann", 0.5),
     ],
     "user is ": [
-        lambda: LOCAL.device(3, door(LOCAL), rng()),
+        lambda: DEVICES.device(3, door(DEVICES)),
         lambda: JOINT.privatiser(door(JOINT)).collect(asked(JOINT), [], 0.5),
     ],
     "group is 'x'": [lambda: JOINT.privatiser(door(JOINT)).close("x")],
