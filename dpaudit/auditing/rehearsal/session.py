@@ -110,7 +110,7 @@ class Session:
             EndError: if the data or the code do not allow a rehearsal.
             TrialTimeoutError: if a run on the data takes too long.
         """
-        fresh = self._fresh()
+        apart, fresh = self._fresh()
         start = time.monotonic()
         first = self._first()
         self._patience = self._patience_after(time.monotonic() - start)
@@ -128,7 +128,7 @@ class Session:
                 break
             base = first if move.base is None else self._base(move)
             if base is not None:
-                self._compare(base, move, fresh.get(number), again=number == 0)
+                self._compare(base, move, fresh.get(number), None if number else apart)
         if self._refused and not self._neighbours:
             raise EndError("The run refuses every neighbour of the data; define neighbours.")
         if not self._neighbours:
@@ -170,14 +170,17 @@ class Session:
 
     # -- the run on the data ---------------------------------------------------------------------
 
-    def _fresh(self) -> dict[int, ReplayReport]:
-        """The first neighbours, before anything has run here; whatever fails does so again here."""
+    def _fresh(self) -> tuple[Recorded | None, dict[int, ReplayReport]]:
+        """A run and its first neighbours, before anything has run here.
+
+        Whatever fails does so here again.
+        """
         start = time.monotonic()
-        first = first_apart(self.subject, self.data, self.seed, self.limit, _UNTOLD, self.watch)
-        if first is None:
-            return {}
+        base = first_apart(self.subject, self.data, self.seed, self.limit, _UNTOLD, self.watch)
+        if base is None:
+            return None, {}
         limit = self._patience_after(time.monotonic() - start)
-        return neighbours_apart(first, self._moves()[0], limit, self.watch)
+        return base, neighbours_apart(base, self._moves()[0], limit, self.watch)
 
     def _moves(self) -> tuple[Iterator[Move], Iterator[Move]]:
         rng = np.random.default_rng([self.seed, 1])
@@ -231,14 +234,19 @@ class Session:
         self._recorded.append(made.run.steps)
         return made
 
-    def _compare(self, base: Recorded, move: Move, fresh: ReplayReport | None, again: bool) -> None:
-        """Keep what a neighbour shows; ``again``, what it shows after the run on the data too."""
-        report = fresh
-        if report is None or again:
-            report = self._against(base, move)
-        if fresh is not None and report is not None and not alike(fresh, report):
-            self._keep([_found(_KEEPS)], move)
-            report = fresh
+    def _compare(
+        self, base: Recorded, move: Move, fresh: ReplayReport | None, apart: Recorded | None = None
+    ) -> None:
+        """Keep what a neighbour shows: here, or if that is known, in a process of its own.
+
+        Where the run ``apart`` is given, the neighbour is compared with it here as well: noise of
+        other libraries is not that of the run here.
+        """
+        report = fresh or self._against(base, move)
+        if fresh is not None and apart is not None:
+            again = self._against(apart, move)
+            if again is not None and not alike(fresh, again):
+                self._keep([_found(_KEEPS)], move)
         if report is not None and report.raised and move.extreme and self._may_refuse(report):
             self._refused.append(move.recipe)
             return
