@@ -5,9 +5,11 @@ from __future__ import annotations
 import json
 import math
 import shlex
+import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, fields
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -95,9 +97,13 @@ def replay_subject(
 def replay_command(subject: Subject, name: str, data: str, seed: int) -> str:
     """The command that tells of one neighbour in full; how it is made is still to follow."""
     usual = {each.name: each.default for each in fields(subject)}  # type: ignore[arg-type]
+    module, _, attribute = name.rpartition(":")
+    loaded = sys.modules.get(Path(module).stem if module.endswith(".py") else module)
+    named = getattr(loaded, attribute, None)  # an instance has its own fields already
+    own = configuration(named) if isinstance(named, Subject) else {}
     words = ["dpaudit", "replay", name]
     for key, value in configuration(subject).items():
-        if getattr(subject, key) != usual[key]:
+        if value != own[key] if key in own else getattr(subject, key) != usual[key]:
             words += ["--set", f"{key}={json.dumps(value, ensure_ascii=False)}"]
     if data != subject.default_data:
         words += ["--data", data]
