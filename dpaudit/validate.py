@@ -24,6 +24,7 @@ import numpy as np
 from dpaudit.errors import InputError
 
 _Member = TypeVar("_Member", bound=StrEnum)
+_Kind = TypeVar("_Kind")
 
 
 def _only(fields: dict[str, Any]) -> tuple[str, Any]:
@@ -158,6 +159,14 @@ def member(kind: type[_Member], **field: Any) -> _Member:
         raise InputError(f"{name} is {shown(value)}; it must be one of {names}.") from None
 
 
+def instance(kind: type[_Kind], **field: Any) -> _Kind:
+    """The value, if it is of a class; the sentence tells its class alone."""
+    name, value = _only(field)
+    if not isinstance(value, kind):
+        raise InputError(f"{name} is a {type(value).__name__:.60}; it must be a {kind.__name__}.")
+    return value
+
+
 def private(value: Any) -> np.ndarray[Any, Any]:
     """A private value as an array of numbers of its own; no error shows what it is.
 
@@ -169,7 +178,7 @@ def private(value: Any) -> np.ndarray[Any, Any]:
     """
     kind, array = type(value).__name__, None
     with suppress(Exception):  # conversion may run foreign code, whose words may show the value
-        array = np.array(value)
+        array = None if _masked(value) else np.array(value)
     if array is None or array.dtype.kind not in "iuf":
         raise InputError(
             f"value is of type {kind:.60} and no array of numbers; it must be a number or an array "
@@ -178,6 +187,12 @@ def private(value: Any) -> np.ndarray[Any, Any]:
     if array.dtype.kind == "f" and not np.isfinite(array).all():
         raise InputError("value has an entry that is NaN or infinite; it must be finite.")
     return array
+
+
+def _masked(value: Any) -> bool:
+    """Whether an entry is missing; under its mask numpy would find a number."""
+    parts = value if isinstance(value, list | tuple) else [value]
+    return any(isinstance(each, np.ma.MaskedArray) and np.ma.is_masked(each) for each in parts)
 
 
 def real_array(**field: Any) -> np.ndarray[Any, np.dtype[np.float64]]:

@@ -55,7 +55,6 @@ TESTED_BY = {
         "private_bo/problems/another private_bo/problems/sources"
     ),
     "private_bo/outsourced/test_subject.py": "private_bo/outsourced/pairs",
-    "private_bo/own/test_local.py": "private_bo/own/studies",
     "private_bo/outsourced/experiments/test_tables.py": (
         "private_bo/outsourced/experiments/cells private_bo/outsourced/experiments/trials"
     ),

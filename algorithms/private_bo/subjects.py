@@ -1,4 +1,4 @@
-"""The algorithms that can be certified, run and audited."""
+"""What can be certified, run and audited: algorithms of papers, and studies of one's own."""
 
 from __future__ import annotations
 
@@ -7,6 +7,8 @@ from private_bo.federated import DPFTS, DPFTSDE
 from private_bo.joint import JointGPUCB, LocalJointGPUCB
 from private_bo.local import LDPATAGPUCB, LDPTGPUCB, LDPMoMAGPUCB, LDPOneBitGP
 from private_bo.outsourced import CertifiedCurator, Curator
+from private_bo.own import FederatedStudy, JointStudy, LocalJointStudy, LocalStudy, OutsourcedStudy
+from private_bo.studies import PrivateSearch
 
 SUBJECTS: tuple[type[Subject], ...] = (
     DPFTS,
@@ -19,4 +21,10 @@ SUBJECTS: tuple[type[Subject], ...] = (
     LocalJointGPUCB,
     CertifiedCurator,
     Curator,
+    FederatedStudy,
+    JointStudy,
+    LocalJointStudy,
+    LocalStudy,
+    OutsourcedStudy,
+    PrivateSearch,
 )

@@ -9,6 +9,7 @@ from enum import StrEnum
 from typing import TypeAlias
 
 from audits.paper_rows.recording import Cell, Recording
+from private_bo.experiments import mean_and_error
 
 __all__ = [
     "ERRORS",
@@ -64,6 +65,27 @@ class Number:
     def of(cls, what: str, cell: Cell, paper: float | None = None) -> Number:
         """The final regret of a cell."""
         return cls(what, *cell.regret, cell.trials, paper)
+
+    @classmethod
+    def over_rounds(cls, name: str, cell: Cell) -> Number:
+        """The regret of a cell over all rounds: how fast it falls, and how far."""
+        return cls(f"mean regret of all rounds, {name}", *cell.all_rounds, cell.trials)
+
+    @classmethod
+    def paired(cls, record: Recording, one: str, other: str, *, average: bool = True) -> Number:
+        """One cell's regret less another's, trial by trial: over all rounds, or at the end."""
+        what = f"{one} less {other}, {'mean of all rounds' if average else 'at the end'}"
+        return cls(what, *record.less(one, other, average=average), record.cell(one).trials)
+
+    @property
+    def below(self) -> bool:
+        """Whether it is negative for sure."""
+        return self.ours < -ERRORS * self.error
+
+    @property
+    def above(self) -> bool:
+        """Whether it is positive for sure."""
+        return self.ours > ERRORS * self.error
 
     def agrees(self, relative: float = 0.0) -> bool:
         """Whether it is the paper's, within two errors of each (the paper's taken for ours).
@@ -123,12 +145,12 @@ def not_worse(difference: tuple[float, float]) -> bool:
 
 
 def exponent(cell: Cell) -> tuple[float, float, int]:
-    """Log of the growth of cumulative regret from T/2 to T over log 2, its error, and the trials.
+    """The exponent with which cumulative regret grows, its standard error, and the trials.
 
-    The error is that of the end alone, which is more than that of the growth: both ends are of the
-    same runs.
+    Regret c t^a has the mean c T^a / (1 + a) over T rounds, so a is the regret at the end over that
+    mean, less 1. Both are of the same runs, and the error is that of the ratio.
     """
-    half = int(abs(cell.rounds - cell.rounds[-1] / 2).argmin())
-    span = math.log(cell.rounds[-1] / cell.rounds[half])
-    value = math.log(cell.mean[-1] / cell.mean[half]) / span
-    return value, float(cell.error[-1] / cell.mean[-1]) / span, cell.trials
+    mean = float(cell.average.mean())
+    ratio = float(cell.final.mean()) / mean
+    _, error = mean_and_error(cell.final - ratio * cell.average)
+    return ratio - 1.0, float(error) / mean, cell.trials

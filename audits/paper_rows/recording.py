@@ -61,6 +61,12 @@ class Cell:
         mean, error = mean_and_error(self.final)
         return float(mean), float(error)
 
+    @property
+    def all_rounds(self) -> tuple[float, float]:
+        """Mean regret over all rounds, and its standard error."""
+        mean, error = mean_and_error(self.average)
+        return float(mean), float(error)
+
 
 @dataclass(frozen=True, eq=False)
 class Recording:

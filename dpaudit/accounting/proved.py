@@ -89,9 +89,12 @@ class Guarantee(Record):
     delta: Probability
     accountant: Annotated[str, _accountant]
     error_bound: NonNegative | None
-    native: Mapping[str, Any] = field(default_factory=dict)
-    curve: tuple[CurvePoint, ...] = ()
-    compared: Mapping[str, float] = field(default_factory=dict)
+    native: Mapping[str, Any] = field(default_factory=dict, repr=False)
+    curve: tuple[CurvePoint, ...] = field(default=(), repr=False)
+    compared: Mapping[str, float] = field(default_factory=dict, repr=False)
+
+    def __str__(self) -> str:
+        return f"ε = {self.epsilon} at δ = {self.delta}, by {self.accountant}"
 
     def to_dict(self) -> dict[str, Any]:
         """A JSON record; an infinite ε becomes null."""

@@ -66,6 +66,7 @@ VIOLATED_BY = {
     "not-a-number": Premise.SENSITIVITY,
     "load-mixes-rows": Premise.OWN_VALUES,
     "load-keeps": Premise.OWN_VALUES,
+    "keeps-state": Premise.OWN_VALUES,
     "touched-too-often": Premise.TOUCHES,
     "groups-overlap": Premise.UNITS,
     "private-control-flow": Premise.CONTROL_FLOW,

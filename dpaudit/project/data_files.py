@@ -38,8 +38,12 @@ def read_data(path: str) -> Any:
 
 
 def _csv(path: str) -> Any:
-    lines = files.read_text(path, what="data", limit=LARGEST).splitlines()
-    head, *rows = [[_cell(cell) for cell in row] for row in csv.reader(lines) if row] or [[]]
+    reader = csv.reader(files.read_text(path, what="data", limit=LARGEST).splitlines())
+    lines = [(reader.line_num, [_cell(cell) for cell in row]) for row in reader if row]
+    head, *rows = [row for _, row in lines] or [[]]
+    for number, row in lines:
+        if len(row) != len(head):
+            raise ValueError(f"line {number} has {len(row)} cells, and the first has {len(head)}")
     if not all(isinstance(cell, str) for cell in head):
         return [head, *rows]
     return [dict(zip(head, row, strict=True)) for row in rows]

@@ -5,15 +5,19 @@ from __future__ import annotations
 import json
 import math
 import shlex
+import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, fields
+from functools import partial
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 
-from dpaudit.auditing.rehearsal.afresh import BY_A_COPY, afresh
+from dpaudit.auditing.rehearsal.apart import apart, first_apart
 from dpaudit.auditing.rehearsal.neighbours import moves
 from dpaudit.auditing.rehearsal.rehearse import MOST
-from dpaudit.auditing.replaying.replay import Comparison, ReplayReport, record
+from dpaudit.auditing.replaying.replay import Comparison, Recorded, ReplayReport, record
 from dpaudit.errors import InputError
 from dpaudit.project import Subject
 from dpaudit.project.foreign import foreign
@@ -55,7 +59,7 @@ def replay_subject(
     seed: int = 0,
     neighbour: str = "",
 ) -> Iterator[Replayed]:
-    """The replays of a rehearsal, one by one.
+    """The replays of a rehearsal, one by one, each in a process of its own where that is possible.
 
     Args:
         name: ``module:Object``.
@@ -72,17 +76,18 @@ def replay_subject(
     found = False
     with foreign(name):
         loaded = subject.load(source, np.random.default_rng([seed, 0]))
-        first = record(subject, loaded, seed)
+
+        def ran_on(x: Any) -> Recorded:
+            return first_apart(subject, x, seed) or record(subject, x, seed)
+
+        first = ran_on(loaded)
         near, far = moves(subject, loaded, subject.plan(), np.random.default_rng([seed, 1]))
-        copied = neighbour.endswith(BY_A_COPY)
-        wanted = neighbour.removesuffix(BY_A_COPY)
         for number, move in enumerate([*near, *far]):
-            if wanted in (move.recipe, "") and (wanted or number < MOST):
+            if neighbour in (move.recipe, "") and (neighbour or number < MOST):
                 found = True
-                base = first if move.base is None else record(subject, move.base, seed)
-                copy = afresh(subject, loaded, first.run.shown) if copied else None
-                report = base.against(move.data, hops=move.hops, algorithm=copy)
-                yield Replayed(neighbour or move.recipe, move.hops, report)
+                base = first if move.base is None else ran_on(move.base)
+                compare = partial(base.against, move.data, hops=move.hops)
+                yield Replayed(move.recipe, move.hops, apart(compare) or compare())
     if not found:
         raise InputError(
             f"no neighbour of {source!r} is made like that; leave --neighbour out to see which are."
@@ -92,9 +97,13 @@ def replay_subject(
 def replay_command(subject: Subject, name: str, data: str, seed: int) -> str:
     """The command that tells of one neighbour in full; how it is made is still to follow."""
     usual = {each.name: each.default for each in fields(subject)}  # type: ignore[arg-type]
+    module, _, attribute = name.rpartition(":")
+    loaded = sys.modules.get(Path(module).stem if module.endswith(".py") else module)
+    named = getattr(loaded, attribute, None)  # an instance has its own fields already
+    own = configuration(named) if isinstance(named, Subject) else {}
     words = ["dpaudit", "replay", name]
     for key, value in configuration(subject).items():
-        if getattr(subject, key) != usual[key]:
+        if value != own[key] if key in own else getattr(subject, key) != usual[key]:
             words += ["--set", f"{key}={json.dumps(value, ensure_ascii=False)}"]
     if data != subject.default_data:
         words += ["--data", data]

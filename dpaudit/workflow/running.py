@@ -16,7 +16,7 @@ from dpaudit import files
 from dpaudit.auditing.rehearsal.rehearse import MOST
 from dpaudit.certificate import Certificate, Finding, Severity
 from dpaudit.certificate.findings import FLOAT_NOISE, float_samplers
-from dpaudit.errors import InputError, TamperedError
+from dpaudit.errors import DpAuditError, InputError, TamperedError
 from dpaudit.finding_table import FindingTable
 from dpaudit.ledger import Durability, FileAnchor, FloatNoise, Ledger, read_journal
 from dpaudit.project.foreign import foreign
@@ -104,12 +104,14 @@ def run_subject(
             result = target.subject.run(problem, ledger, np.random.default_rng(algorithm_seed))
             if len(ledger) == 0:
                 ledger.check()
-    except BaseException:
+            run = _results(name, result)
+    except BaseException as error:
         if len(ledger) == 0:  # what was released stays on record
             journal.unlink(missing_ok=True)
+        elif isinstance(error, DpAuditError):
+            raise type(error)(f"{error} {_kept(ledger, journal)}") from None
         raise
     record = ledger_record(ledger, journal)
-    run = _results(name, result)
     run["summary"] = {"data": data, **run.get("summary", {}), "releases": len(ledger)}
     run.setdefault("series", {})
     certificate = certified(target, extra=(*_noise_findings(record), *_left(ledger)))
@@ -125,6 +127,11 @@ def run_subject(
         return certificate, written
     private = files.pretty_json(_results(f"{name} for its owner", owner))
     return certificate, (*written, files.write(folder / OWNER, private))
+
+
+def _kept(ledger: Ledger, journal: Path) -> str:
+    made = "1 release" if len(ledger) == 1 else f"{len(ledger)} releases"
+    return f"Before that {made} left and stay charged: {files.shown(journal)} keeps the record."
 
 
 def _results(name: str, result: Any) -> dict[str, Any]:

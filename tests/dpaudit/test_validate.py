@@ -91,6 +91,27 @@ def test_no_error_shows_a_private_value(value):
     assert raised.value.__cause__ is None
 
 
+@pytest.mark.parametrize(
+    "value",
+    [
+        np.ma.masked,
+        np.ma.masked_array([1.0, 2.0], mask=[True, False]),
+        [np.ma.masked_array([7.0], mask=[True]), np.ma.masked_array([2.0], mask=[False])],
+    ],
+)
+def test_what_is_masked_is_no_number(value):
+    with pytest.raises(InputError, match="no array of numbers") as refused:
+        validate.private(value)
+    assert "7" not in str(refused.value)
+    assert validate.private(np.ma.masked_array([1.0, 2.0])).tolist() == [1.0, 2.0]
+
+
+def test_instances_are_told_by_their_class_alone():
+    assert validate.instance(float, value=0.5) == 0.5
+    with pytest.raises(InputError, match=r"^value is a str; it must be a float\.$"):
+        validate.instance(float, value="secret")
+
+
 def test_a_private_array_is_a_copy():
     mine = np.zeros(2)
     kept = validate.private(mine)

@@ -11,6 +11,7 @@ from typing import Protocol
 
 import numpy as np
 
+from dpaudit.errors import InputError
 from dpaudit.mechanisms import Gaussian
 from private_bo.federated.messages import Broadcast, Report
 from private_bo.federated.weights import Weights
@@ -81,6 +82,8 @@ class Aggregator(ABC):
     def accepted(self, turn: int, reports: Iterable[object]) -> dict[int, Array]:
         """ω_n of each agent that sent a proper one, (M,); all else is counted and forgotten."""
         vectors: dict[int, Array] = {}
+        if not isinstance(reports, Iterable):
+            raise InputError(f"reports is a {type(reports).__name__}; it must be a list of them.")
         for report in reports:
             reason = self._reason(turn, report, vectors)
             if reason is not None:

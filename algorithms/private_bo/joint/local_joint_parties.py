@@ -11,10 +11,12 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from dpaudit import validate
 from dpaudit.errors import InputError
 from dpaudit.ledger import Ledger
 from dpaudit.mechanisms import Gaussian
 from private_bo.gp.types import Array
+from private_bo.hushed import hushed
 from private_bo.joint.parties import JointServer, RewardGate, unit_features
 from private_bo.joint.statistics import Encoding, Sums
 
@@ -79,13 +81,15 @@ class Client:
 
         Raises:
             InputError: if the client has answered before, or the decision set, the features or the
-                reward are wrong. No noise is drawn then.
+                reward are wrong, or ``play`` raises: its words are not told. No noise is drawn
+                then.
         """
         if self.arm is not None:
             raise InputError(f"client {self.name!r} has answered; each answers once.")
-        arm, phi = parameters.server.choose(decision_set)  # lines 9-13
+        server = validate.instance(Parameters, parameters=parameters).server
+        arm, phi = server.choose(validate.private(decision_set))  # lines 9-13
         features = unit_features(phi, self.statistics.size)
-        reward = self.gate(play(arm))  # line 14
+        reward = self.gate(hushed(play)(arm))  # line 14
         value = self.statistics.encode(features, reward)
         noisy = self.ledger.release(self.mechanism, value, unit=self.name, at="statistics")  # 15
         self.arm = arm

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from enum import StrEnum
 
@@ -51,10 +52,11 @@ class RewardGate:
         Raises:
             InputError: if it is no finite number, or outside and outsiders are refused.
         """
-        try:
+        number = math.nan
+        with suppress(InputError):  # whose words hold the value
             number = validate.finite(reward=reward)
-        except InputError:  # whose words hold the value
-            raise InputError("reward is no finite number.") from None
+        if math.isnan(number):
+            raise InputError("reward is no finite number.")
         low, high = self.reward_range
         if low <= number <= high:
             return number

@@ -16,6 +16,7 @@ from typing import Annotated, Any, ClassVar
 
 import numpy as np
 
+from dpaudit import validate
 from dpaudit.certificate import Finding
 from dpaudit.errors import InputError
 from dpaudit.fields import Count, OpenProbability, Positive, at_least
@@ -79,10 +80,12 @@ class FederatedStudy(Study):
 
     def server(self, ledger: Ledger) -> Server:  # type: ignore[override]
         """The trusted server: it sees vectors, and shows broadcasts."""
-        return self.inner.server(ledger)
+        return self.inner.server(validate.instance(Ledger, ledger=ledger))
 
     def agent(self, number: int, rng: np.random.Generator) -> Agent:
         """An agent's own device; all that it draws comes from ``rng``."""
+        number = validate.integer_at_least(0, self.users - 1, number=number)
+        validate.instance(np.random.Generator, rng=rng)
         return Agent(self, number, self.maps[0], rng)
 
     # -- run -------------------------------------------------------------------------------------
@@ -166,8 +169,15 @@ class Agent:
         return Report(turn, self.number, np.pad(mean, (0, self.study.inner.features - mean.size)))
 
     def receive(self, broadcast: Broadcast) -> None:
-        """Take a broadcast for the mean of the prior, from now on."""
-        self._received = broadcast.vectors[0, : self.features.size]
+        """Take a broadcast for the mean of the prior, from now on.
+
+        Raises:
+            InputError: if it is none, or one of another study.
+        """
+        vectors = validate.instance(Broadcast, broadcast=broadcast).vectors
+        if vectors.shape != (shape := (1, self.study.inner.features)):
+            raise InputError(f"broadcast has vectors of shape {vectors.shape}; it must be {shape}.")
+        self._received = vectors[0, : self.features.size]
 
     def best(self) -> Array:
         """The point of largest posterior mean, (d,). Private."""

@@ -110,6 +110,7 @@ class Privatiser:
     ledger: Ledger
 
     def __post_init__(self) -> None:
+        validate.instance(Ledger, ledger=self.ledger)
         self._answers: dict[int, dict[int, float]] = {}
         self._users = _ANSWERED.setdefault(self.ledger, set())
         self._closed: set[int] = set()
@@ -121,7 +122,8 @@ class Privatiser:
             InputError: if the user has answered, the question has been answered, its group is
                 released, or the answer is no finite number. Nothing is counted or released then.
         """
-        group = self._open(question.group)
+        validate.text(user=user)
+        group = self._open(validate.instance(Question, question=question).group)
         if question.number >= self.study.users or question.number // self.study.group_size != group:
             raise InputError(
                 f"number is {question.number}, which is not of group {group}; give the question "

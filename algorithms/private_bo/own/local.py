@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from dpaudit import validate
 from dpaudit.ledger import Ledger
 from dpaudit.mechanisms import Laplace, RandomizedResponse
 from dpaudit.plan import Invocation, Plan, ReplaceOne, TrustModel
@@ -90,14 +91,20 @@ class Device:
     ledger: Ledger
     rng: np.random.Generator
 
+    def __post_init__(self) -> None:
+        validate.instance(Ledger, ledger=self.ledger)
+        validate.instance(np.random.Generator, rng=self.rng)
+
     def answer(self, question: Question, value: Any) -> Released:
         """Clip the user's answer and release it.
 
         Raises:
-            InputError: if the answer is no finite number; nothing is released then.
+            InputError: if the answer is no finite number, or there is no question; nothing is
+                released then.
             PlanMismatchError: if this user has answered before.
         """
         study = self.study
+        validate.instance(Question, question=question)
         scaled, mechanism = clipped(value, study.answers), study.mechanism
         low, high = study.answers
         if isinstance(mechanism, RandomizedResponse):

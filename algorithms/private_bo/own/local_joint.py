@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property, partial
+from functools import cached_property
 from typing import Annotated, Any
 
 import numpy as np
@@ -20,6 +20,7 @@ from dpaudit.fields import OpenProbability
 from dpaudit.ledger import Ledger
 from dpaudit.project import RunResult
 from private_bo.gp.types import Array
+from private_bo.hushed import Hushed
 from private_bo.joint import Client, Estimate, LocalJointGPUCB, LocalServer, Parameters, Report
 from private_bo.own.spaces import Named, Space, named
 from private_bo.own.studies import Fixed, Study, clipped
@@ -61,7 +62,7 @@ class LocalJointStudy(Study):
 
         ``play(place)`` is the answer about an option, scaled to [−½, ½].
         """
-        return self.inner.client(user, ledger)
+        return self.inner.client(validate.text(user=user), validate.instance(Ledger, ledger=ledger))
 
     def play(self, people: Sequence[Any], ledger: Ledger, rng: np.random.Generator) -> Any:
         """Ask one user after the other."""
@@ -71,15 +72,24 @@ class LocalJointStudy(Study):
             if self.options is not None and not isinstance(record, Fixed):
                 options = validate.private(self.options(record)).astype(np.float64)
             device = self.device(f"user {number}", ledger)
-            server.tell(device.answer(server.ask(), options, partial(self._play, record, options)))
+            server.tell(device.answer(server.ask(), options, _Played(self, record, options)))
         return server
-
-    def _play(self, record: Any, options: Array, place: int) -> float:
-        return clipped(self.measure(options[place], record), self.answers)
 
     def shown(self, server: Any) -> RunResult:
         """The recommended point; reports are long vectors and are not shown."""
         return RunResult(self.summary(server.best().tolist()))
+
+
+@dataclass(eq=False)
+class _Played(Hushed):
+    """A user's answer about an option, of whose errors the study's own sentence is told."""
+
+    study: LocalJointStudy
+    record: Any
+    options: Array
+
+    def __call__(self, place: int) -> float:
+        return clipped(self.study.measure(self.options[place], self.record), self.study.answers)
 
 
 @dataclass(eq=False)
@@ -114,7 +124,7 @@ class LocalJointServer:
         Raises:
             InputError: if it answers nothing that waits, or is malformed.
         """
-        if report.turn not in self._waiting:
+        if validate.instance(Report, report=report).turn not in self._waiting:
             raise InputError(f"turn is {report.turn!r}; it must be of a question that waits.")
         self.server.receive(replace(report, turn=self.server.rounds))
         self._waiting.discard(report.turn)

@@ -7,6 +7,7 @@ published once with noise, and then each output that the modeller asks for leave
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Annotated, Any, ClassVar
@@ -81,13 +82,15 @@ class OutsourcedStudy(Study):
         """The curator's release of all rows, scaled to the ball; the modeller sees it alone.
 
         Raises:
-            InputError: if the rows are no (n, d) of finite numbers.
+            InputError: if the rows are no (users, d) of finite numbers.
         """
-        return self.inner.publish(self._scaled(rows), ledger)
+        validate.instance(Ledger, ledger=ledger)
+        return self.inner.publish(self._scaled(self.people(rows)), ledger)
 
     def desk(self, rows: Any, ledger: Ledger) -> AnswerDesk:
         """The curator's counter: ``ask(row)`` measures a row once and releases its output."""
-        records = list(rows)
+        records = self.people(rows)
+        validate.instance(Ledger, ledger=ledger)
 
         def measure(row: int) -> float:
             own = records[row]
@@ -98,6 +101,8 @@ class OutsourcedStudy(Study):
 
     def modeller(self, release: Release, rng: np.random.Generator) -> OutsourcedModeller:
         """The modeller, who holds what was released and nothing else."""
+        validate.instance(Release, release=release)
+        validate.instance(np.random.Generator, rng=rng)
         outputs = self.inner.output_mechanism
         assert outputs is not None
         noise = 2.0 * outputs.scale**2 + self.answer_deviation**2
@@ -120,6 +125,12 @@ class OutsourcedStudy(Study):
             low, high = self.space.bounds.T
             return self.people(low + rng.random((self.users, len(low))) * (high - low))
         rows = [list(r.values()) if isinstance(r, dict) else r for r in read_data(source)]
+        wide = self.space.dimensions
+        for number, row in enumerate(rows, start=1):
+            with suppress(InputError):
+                if validate.private(row).shape == (wide,):
+                    continue
+            raise InputError(f"row {number} of {source} must hold {wide} finite numbers.")
         return self.people(point_set(rows=validate.private(rows)))
 
     def play(self, people: Sequence[Any], ledger: Ledger, rng: np.random.Generator) -> Any:
@@ -222,6 +233,7 @@ class OutsourcedModeller:
         if row not in self._asked or row in self.told:
             raise InputError(f"row is {row!r}; it must be one that was asked for and not told.")
         low, high = self.answers
+        value = validate.finite(value=value)
         found = Released(row, low + (value + 0.5) * (high - low), self.noise * (high - low) ** 2)
         self.told.append(row)
         self._values.append(value)

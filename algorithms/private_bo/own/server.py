@@ -132,6 +132,12 @@ class Server:
         spread = validate.positive(deviation=deviation)
         if len(known) != len(chosen):
             raise InputError(f"values has {len(known)} entries; it must have {len(chosen)}.")
+        low, high = self.answers
+        if max(np.abs(known).max(), spread, (high - low) / spread) > 1e100:  # squares overflow
+            raise InputError(
+                f"deviation is {spread:g}; it and values must be at most 1e100, and not much less "
+                "than the range of answers."
+            )
         for point, value in zip(chosen, known, strict=True):
             self._learn(point, float(value), spread**2)
 

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import hashlib
 import inspect
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from numbers import Integral
 from typing import Annotated, Any, Self
 
 import numpy as np
@@ -17,6 +19,7 @@ from dpaudit.fields import Checked
 from dpaudit.project import read_data
 from dpaudit.validate import shown
 from private_bo.gp.types import Array, array_of, point_set
+from private_bo.hushed import Hushed
 
 _LANDMARKS, _SCATTERED, _CANDIDATES = 300, 256, 512
 _FEW = 64
@@ -27,38 +30,19 @@ _STEP = 1e-5
 _MOST_DIMENSIONS = 1000
 
 
-class Named:
+class Named(Hushed):
     """A function that a certificate tells by its name and the hash of its source.
 
     Args:
         function: what is called.
     """
 
-    def __init__(self, function: Callable[..., Any]) -> None:
-        self.function = function
-
-    def __call__(self, *given: Any) -> Any:
-        """As the function.
-
-        Raises:
-            InputError: in place of whatever it raises, without its words, which may tell of data.
-        """
-        try:
-            return self.function(*given)
-        except Exception as error:  # noqa: BLE001 - a user's code may raise anything
-            kind = type(error).__name__
-        raise InputError(f"{self._name} raised {kind}; it must take whatever it is given.")
-
-    @property
-    def _name(self) -> str:
-        return str(getattr(self.function, "__qualname__", type(self.function).__name__))
-
     def __repr__(self) -> str:
         try:
             source = inspect.getsource(self.function)
         except (OSError, TypeError):
-            return f"{self._name}, without source"
-        return f"{self._name}, sha256 of its source {hashlib.sha256(source.encode()).hexdigest()}"
+            return f"{self.name}, without source"
+        return f"{self.name}, sha256 of its source {hashlib.sha256(source.encode()).hexdigest()}"
 
 
 def named(**given: Any) -> Named | None:
@@ -127,7 +111,12 @@ class Space(Checked, ABC):
         """The rows of ``X`` that the constraint allows, (n, d); maybe none."""
         if self.allowed is None:
             return X
-        return X[np.array([bool(self.allowed(each)) for each in X], dtype=np.bool_)]
+        return X[np.array([self._permits(self.allowed(each)) for each in X], dtype=np.bool_)]
+
+    def _permits(self, found: Any) -> bool:
+        if not isinstance(found, bool | np.bool_ | Integral):
+            raise InputError(f"allowed gave a {type(found).__name__}; it must give True or False.")
+        return bool(found)
 
     def project(self, X: Array) -> Array:
         """Coordinates clipped to their bounds."""
@@ -159,6 +148,8 @@ class PointSpace(Space):
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        if np.diff(self.bounds / 2, axis=1).max() > np.finfo(np.float64).max / 2:
+            raise InputError("points lie too far apart; their distances must be finite.")
         _ = self.candidates
 
     @classmethod
@@ -168,12 +159,13 @@ class PointSpace(Space):
         Raises:
             InputError: if the file cannot be read, or has no such columns of numbers.
         """
+        table: list[list[float]] = []
         try:
-            table = [[float(row[name]) for name in columns] for row in read_data(path)]
+            table.extend([float(row[name]) for name in columns] for row in read_data(path))
         except (TypeError, ValueError, LookupError):
             raise InputError(
                 f"columns is {shown(list(columns))}; {path} must have a header with all of them, "
-                "and a number in every row."
+                f"and a number in every row: row {len(table) + 1} has not."
             ) from None
         return cls(np.array(table), **more)
 
@@ -223,11 +215,11 @@ class BoxSpace(Space):
                 f"lower has {len(self.lower)} coordinates and upper {len(self.upper)}; they must "
                 f"have as many, at most {_MOST_DIMENSIONS}."
             )
-        for place, (low, high) in enumerate(self.bounds):
-            if not low < high:
+        for place, (low, high) in enumerate(zip(self.lower, self.upper, strict=True)):
+            if not 0 < high - low < math.inf:
                 raise InputError(
                     f"lower is {low:g} and upper {high:g} in coordinate {place}; lower must be "
-                    "below upper."
+                    "below upper, and their distance finite."
                 )
 
     @cached_property

@@ -28,6 +28,8 @@ from private_bo.own.spaces import BoxSpace, Named, Space, named
 NUMBERED = "numbered"
 """The data where none are named: user 0, user 1, …"""
 _FAR = 1e3
+_LARGEST = 1e100
+"""Of answers, and of their range one over it at least: squares of these are numbers."""
 
 
 @dataclass(frozen=True)
@@ -120,6 +122,15 @@ class Study(Checked, Subject):
     constant: Rate = 0.3
     default_data: str = NUMBERED  # type: ignore[misc]
 
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        low, high = self.answers
+        if max(-low, high) > _LARGEST or high - low < 1 / _LARGEST:
+            raise InputError(
+                f"answers is {self.answers}; both must be within ±{_LARGEST:g}, and at least "
+                f"{1 / _LARGEST:g} apart."
+            )
+
     @property
     @abstractmethod
     def inner(self) -> Subject:
@@ -158,6 +169,7 @@ class Study(Checked, Subject):
 
     def server(self, rng: np.random.Generator) -> Server:
         """A server without any data; ``rng`` draws what has no privacy role."""
+        validate.instance(np.random.Generator, rng=rng)
         return Server(
             self.maps, self.answers, self.users, self.group_size, self.deviation,
             self.exploration, rng,
@@ -197,19 +209,28 @@ class Study(Checked, Subject):
         return found
 
     def neighbours(self, data: Any, rng: np.random.Generator) -> Iterator[Move]:
-        """One user replaced by another, by one at an end of the range, or by one far beyond it."""
+        """One user replaced by another, by one at the top of the range, or by one far beyond it.
+
+        The first two are asked as all others are, which shows what an objective keeps of them.
+        """
         low, high = self.answers
-        far = _FAR * (high - low)
-        one, two, three = (int(place) for place in rng.integers(len(data), size=3))
+        far, last = _FAR * (high - low), len(data) - 1
+        one, two, three, four = (int(place) for place in rng.integers(len(data), size=4))
         for place, other, what, extreme in (
-            (0, Fixed(high), "answers the top of the range everywhere", False),
-            (len(data) - 1, Fixed(low), "answers the bottom of the range everywhere", False),
-            (one, data[two], "is another of the users", False),
-            (two, Fixed(high + far), "answers far above the range", True),
-            (three, Fixed(low - far), "answers far below the range", True),
+            (0, data[self._another(data, 0, one)], "is another of the users", False),
+            (last, data[self._another(data, last, two)], "is another of the users", False),
+            (two, Fixed(high), "answers the top of the range everywhere", False),
+            (three, Fixed(high + far), "answers far above the range", True),
+            (four, Fixed(low - far), "answers far below the range", True),
         ):
             moved = [*data[:place], other, *data[place + 1 :]]
             yield Move(moved, f"user {place + 1} {what}", extreme)
+
+    @staticmethod
+    def _another(data: Sequence[Any], place: int, begin: int) -> int:
+        """The first place from one on whose record differs from that of another."""
+        order = (*range(begin, len(data)), *range(begin))
+        return next((each for each in order if repr(data[each]) != repr(data[place])), begin)
 
     @abstractmethod
     def play(self, people: Sequence[Any], ledger: Ledger, rng: np.random.Generator) -> Any:

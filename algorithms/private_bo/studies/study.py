@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -22,6 +22,7 @@ from dpaudit.ledger import Ledger
 from dpaudit.mechanisms import Gaussian, Laplace
 from dpaudit.plan import Invocation, Plan, PrivacyUnit, ReplaceOne, TrustModel
 from dpaudit.project import RunResult
+from private_bo.hushed import hushed
 
 _AT = "objective"
 _ATTRIBUTE = "dpaudit certificate"
@@ -107,13 +108,21 @@ class PrivateTrials(Checked):
             InputError: if a value is no finite number, or there are not ``units`` units.
         """
         own = np.clip(np.atleast_1d(validate.private(values)).astype(float), *self.bounds)
-        if units is not None and len(units) != own.size:
-            raise InputError(f"units has {len(units)} names for {own.size} values; give as many.")
-        names = range(own.size) if units is None else units
-        _, of = np.unique(np.asarray(names), return_inverse=True)
+        names = range(own.size) if units is None else _listed(units)
+        if len(names) != own.size:
+            raise InputError(f"units has {len(names)} names for {own.size} values; give as many.")
+        places = {name: place for place, name in enumerate(dict.fromkeys(names))}
+        of = np.array([places[name] for name in names], dtype=np.intp)
         if own.ndim != 1 or of.max(initial=-1) + 1 != self.units:
             raise InputError(f"values must be those of {self.units} units, one number a row.")
         return math.fsum(np.bincount(of, own) / np.bincount(of)) / self.units
+
+
+def _listed(units: Any) -> list[Any]:
+    found = [] if isinstance(units, str | bytes) or not isinstance(units, Iterable) else [*units]
+    if not found or not all(isinstance(each, Hashable) for each in found):
+        raise InputError(f"units is a {type(units).__name__}; it must be a list of names.")
+    return found
 
 
 class PrivateStudy:
@@ -153,8 +162,9 @@ class PrivateStudy:
             UnsupportedError: if Optuna is not installed (extra ``optuna``).
         """
         optuna = self._optuna = needed("optuna", "optuna", what="a private study")
-        self.private = private
-        self.ledger = Ledger(private.plan(), journal=journal) if ledger is None else ledger
+        self.private = validate.instance(PrivateTrials, private=private)
+        own = Ledger(private.plan(), journal=journal) if ledger is None else ledger
+        self.ledger = validate.instance(Ledger, ledger=own)
         loud = optuna.logging.get_verbosity()
         optuna.logging.set_verbosity(optuna.logging.WARNING)  # else two runs print two random names
         self.study = optuna.create_study(direction=direction, sampler=sampler, **settings)
@@ -173,14 +183,21 @@ class PrivateStudy:
                 for :meth:`tell`.
 
         Raises:
-            InputError: as :meth:`tell`.
+            InputError: as :meth:`tell`; or if the objective raises anything, as to prune a trial:
+                its words may hold private values, and are not told.
             PlanMismatchError: as :meth:`tell`.
         """
+        for name, given in (("space", space), ("objective", objective)):
+            if not callable(given):
+                raise InputError(f"{name} is a {type(given).__name__}; it must be a function.")
         while len(self.study.trials) < self.private.trials:
             trial = self.study.ask()
             try:
-                found = objective(space(trial))
-                self.tell(trial, *(found if isinstance(found, tuple) else (found,)))
+                found = hushed(objective)(space(trial))
+                told = found if isinstance(found, tuple) else (found,)
+                if len(told) not in {1, 2}:
+                    raise InputError(f"objective gave {len(told)} things; give values, or a pair.")
+                self.tell(trial, *told)
             except BaseException:
                 self.study.tell(trial, state=self._optuna.trial.TrialState.FAIL)
                 raise
@@ -199,6 +216,9 @@ class PrivateStudy:
         """
         if local := self.private.trust is TrustModel.LOCAL:
             units = validate.text(units=units)
+        kind = self._optuna.trial.Trial
+        if not isinstance(trial, kind) or trial.study is not self.study:
+            raise InputError(f"trial is a {type(trial).__name__}; it must be of study.ask().")
         if self.study.get_trials(deepcopy=False)[trial.number].state.is_finished():
             raise InputError(f"trial {trial.number} has been told already; ask for another.")
         mean = self.private.mean(values, None if local else units)

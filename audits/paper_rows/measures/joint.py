@@ -231,7 +231,7 @@ def concentration(records: Records) -> Measured:
 
 
 def growth(records: Records, cell: str, limit: float) -> Measured:
-    """The exponent with which regret grows from T/2 to T, with the theorem's width and without."""
+    """The exponent with which regret grows, with the theorem's width and without."""
     record = records("joint-figures")
     theory = "theorem's width, tight noise, α = 1" if cell != _LOCAL else _LOCAL_THEORY
     numbers = []
@@ -239,10 +239,11 @@ def growth(records: Records, cell: str, limit: float) -> Measured:
         numbers.append(Number(f"exponent of T in the regret, {name}", *exponent(record.cell(name))))
         numbers.append(Number.of(f"regret, {name}", record.cell(name)))
     return judged(
-        numbers[0].ours < limit,
+        numbers[0].ours + ERRORS * numbers[0].error < limit,
         numbers,
-        f"Reproduced where regret grows with an exponent below {limit:g} in the last half of "
-        "T = 1024, with 0.1 of the posterior's width; with the width of Theorem 1 it is linear.",
+        f"Reproduced where the exponent with which regret grows up to T = 1024 is below {limit:g} "
+        "by two errors, with 0.1 of the posterior's width; with that of Theorem 1 it is linear. "
+        "That it is so for larger T does not follow.",
     )
 
 

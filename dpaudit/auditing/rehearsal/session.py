@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import shlex
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
 from os import PathLike
@@ -16,7 +16,7 @@ import numpy as np
 from dpaudit import files
 from dpaudit.auditing.distinguishing.limits import TrialTimeoutError, within_time
 from dpaudit.auditing.noise.conformance import judged
-from dpaudit.auditing.rehearsal.afresh import BY_A_COPY, afresh
+from dpaudit.auditing.rehearsal.apart import alike, first_apart, neighbours_apart
 from dpaudit.auditing.rehearsal.columns import whose
 from dpaudit.auditing.rehearsal.model import model_findings
 from dpaudit.auditing.rehearsal.neighbours import moves
@@ -40,15 +40,15 @@ QUICK = 10.0
 """Seconds within which all neighbours are tried, beyond those that are asked for."""
 PATIENCE = 5.0
 """Seconds that a run on a neighbour may take beyond 20 times those of the first run."""
-AFRESH = 3
-"""So many neighbours are run on a new copy of the subject's module too."""
 FURTHER = 1_000_000
 """Between the seeds of a rehearsal and those of the runs that show who is sampled."""
 
+_KEEPS = "keeps-state"
 _T = TypeVar("_T")
 _found = FindingTable(__name__)
-_recorded = partial(record, telling=Telling(values=False))
-"""A first run; findings of a rehearsal stand in certificates, and tell no value."""
+_UNTOLD = Telling(values=False)
+"""Findings of a rehearsal stand in certificates, and tell no value."""
+_recorded = partial(record, telling=_UNTOLD)
 
 
 class EndError(Exception):
@@ -110,18 +110,17 @@ class Session:
             EndError: if the data or the code do not allow a rehearsal.
             TrialTimeoutError: if a run on the data takes too long.
         """
+        apart, fresh = self._fresh()
         start = time.monotonic()
-        rng = np.random.default_rng([self.seed, 1])
         first = self._first()
-        took = time.monotonic() - start
-        self._patience = min(self.limit or math.inf, PATIENCE + 20 * took)
+        self._patience = self._patience_after(time.monotonic() - start)
         self.findings += _unwritable(first.run)
         self._require_stable(first)
         if first.run.refused:
             self.findings.append(_found("tries-undeclared", refused=first.run.refused))
         shown = self._timed(lambda: first.with_other_samples(self.data))
         self._keep(shown, Move(self.data, "the same data, other samples"))
-        near, far = moves(self.subject, self.data, self.plan, rng)
+        near, far = self._moves()
         if self.subject.neighbours(self.data, np.random.default_rng(self.seed)) is None:
             self._shared = whose(self.data, str(self.plan.unit))
         for number, move in enumerate(near):
@@ -129,9 +128,7 @@ class Session:
                 break
             base = first if move.base is None else self._base(move)
             if base is not None:
-                self._compare(base, move)
-            if move.base is None and number < AFRESH:
-                self._compare_afresh(first, move)
+                self._compare(base, move, fresh.get(number), None if number else apart)
         if self._refused and not self._neighbours:
             raise EndError("The run refuses every neighbour of the data; define neighbours.")
         if not self._neighbours:
@@ -172,6 +169,25 @@ class Session:
         )
 
     # -- the run on the data ---------------------------------------------------------------------
+
+    def _fresh(self) -> tuple[Recorded | None, dict[int, ReplayReport]]:
+        """A run and its first neighbours, before anything has run here.
+
+        Whatever fails does so here again.
+        """
+        start = time.monotonic()
+        base = first_apart(self.subject, self.data, self.seed, self.limit, _UNTOLD, self.watch)
+        if base is None:
+            return None, {}
+        limit = self._patience_after(time.monotonic() - start)
+        return base, neighbours_apart(base, self._moves()[0], limit, self.watch)
+
+    def _moves(self) -> tuple[Iterator[Move], Iterator[Move]]:
+        rng = np.random.default_rng([self.seed, 1])
+        return moves(self.subject, self.data, self.plan, rng)
+
+    def _patience_after(self, took: float) -> float:
+        return min(self.limit or math.inf, PATIENCE + 20 * took)
 
     def _first(self) -> Recorded:
         """The run on the data; what it raises ends the rehearsal."""
@@ -218,8 +234,19 @@ class Session:
         self._recorded.append(made.run.steps)
         return made
 
-    def _compare(self, base: Recorded, move: Move) -> None:
-        report = self._against(base, move)
+    def _compare(
+        self, base: Recorded, move: Move, fresh: ReplayReport | None, apart: Recorded | None = None
+    ) -> None:
+        """Keep what a neighbour shows: here, or if that is known, in a process of its own.
+
+        Where the run ``apart`` is given, the neighbour is compared with it here as well: noise of
+        other libraries is not that of the run here.
+        """
+        report = fresh or self._against(base, move)
+        if fresh is not None and apart is not None:
+            again = self._against(apart, move)
+            if again is not None and not alike(fresh, again):
+                self._keep([_found(_KEEPS)], move)
         if report is not None and report.raised and move.extreme and self._may_refuse(report):
             self._refused.append(move.recipe)
             return
@@ -266,18 +293,9 @@ class Session:
             self._elsewhere.append(move.recipe)
             self._keep(report.findings, move)
 
-    def _compare_afresh(self, first: Recorded, move: Move) -> None:
-        """The same on a new copy of the subject's module, which no earlier run has touched."""
-        copied = afresh(self.subject, self.data, first.run.shown)
-        report = None if copied is None else self._against(first, move, algorithm=copied)
-        if report is not None and not report.raised:
-            self._keep(report.findings, replace(move, recipe=f"{move.recipe}{BY_A_COPY}"))
-
-    def _against(
-        self, base: Recorded, move: Move, algorithm: Subject | None = None
-    ) -> ReplayReport | None:
+    def _against(self, base: Recorded, move: Move) -> ReplayReport | None:
         """The run on other data, compared; None if it takes too long."""
-        run = partial(base.against, move.data, hops=move.hops, algorithm=algorithm)
+        run = partial(base.against, move.data, hops=move.hops)
         try:
             return self._timed(run, self._patience)
         except TrialTimeoutError:
@@ -289,11 +307,12 @@ class Session:
         """The first finding of each rule and place, with the data that show it."""
         known = {(each.rule, each.at) for each in self.findings}
         told = f"Neighbour: {move.recipe}; seed {self.seed}."
-        if self.command:
-            told += f" To see it: {self.command} {shlex.quote(move.recipe)}"
+        seen = f" To see it: {self.command} {shlex.quote(move.recipe)}" if self.command else ""
         for finding in findings:
             if (finding.rule, finding.at) not in known:
-                self.findings.append(replace(finding, message=f"{finding.message} ({told})"))
+                more = "" if finding.rule == _KEEPS else seen  # a replay begins anew
+                message = f"{finding.message} ({told}{more})"
+                self.findings.append(replace(finding, message=message))
 
     def _timed(self, call: Callable[[], _T], limit: float | None = None) -> _T:
         with watched(self.watch):

@@ -45,6 +45,11 @@ class Watch:
         self.reads: list[str] = []
         self.left = Left()
 
+    @property
+    def places(self) -> list[list[str]]:
+        """All that was seen."""
+        return [self.ledgers, self.releases, self.outside, self.reads]
+
     def saw(self, deed: str, place: str) -> None:
         """Keep what reached the world."""
         if deed != _READS:

@@ -145,6 +145,11 @@ def record(
     return Recorded(algorithm, seed, run, telling)
 
 
+def own_generator(seed: int) -> np.random.Generator:
+    """That of the algorithm's own randomness, in every run that is recorded with a seed."""
+    return _generators(seed)[1]
+
+
 def _generators(seed: int) -> list[np.random.Generator]:
     """That of the ledger, that of the algorithm, and another one for the ledger."""
     return [np.random.default_rng(child) for child in np.random.SeedSequence(seed).spawn(3)]
@@ -173,7 +178,6 @@ class Recorded:
         data: Any,
         *,
         other: bool = False,
-        algorithm: Runnable | None = None,
         choose: Choose | None = None,
     ) -> Run:
         """Run on data with the releases and samples of the first run.
@@ -181,12 +185,11 @@ class Recorded:
         Args:
             data: of any kind that the algorithm takes.
             other: give the ledger another generator, which nothing released depends on.
-            algorithm: an equal one in place of the algorithm.
             choose: says who takes part, in place of the samples.
         """
         generators = _generators(self.seed)
         noise = ReplayingNoise(generators[2 if other else 0], self.run.steps, choose)
-        return ran(algorithm or self.algorithm, data, noise, generators[1])
+        return ran(self.algorithm, data, noise, generators[1])
 
     def unstable(self, x: Any) -> Finding | None:
         """What differs between two runs on the same data with the same seeds and releases.
@@ -213,18 +216,15 @@ class Recorded:
         again = self.again(x, choose=other)
         return [*_diverged(self.run, again, self.telling), *_leaks(self.run, again)]
 
-    def against(
-        self, x_prime: Any, *, hops: float = 1, algorithm: Runnable | None = None
-    ) -> ReplayReport:
+    def against(self, x_prime: Any, *, hops: float = 1) -> ReplayReport:
         """Compare with a run on other data.
 
         Args:
             x_prime: a neighbour of x, or data that are further away.
             hops: how many steps from neighbour to neighbour lead there. Values, touches and groups
                 may differ by so many times what is declared, control flow and results never.
-            algorithm: an equal one in place of the algorithm.
         """
-        first, second = self.run, self.again(x_prime, algorithm=algorithm)
+        first, second = self.run, self.again(x_prime)
         compared = list(zip(first.steps, second.common(first), strict=False))
         found: list[Finding] = []
         for check in (too_far, too_often, groups_overlap):

@@ -29,6 +29,7 @@ from dpaudit.auditing.replaying.recording import (
     prepared,
     whole_streams,
 )
+from dpaudit.auditing.replaying.replay import own_generator
 from dpaudit.auditing.replaying.runs import own_copy
 from dpaudit.auditing.subjects.hidden import Hidden, Inside, find_hidden
 from dpaudit.certificate import AuditRecord
@@ -67,7 +68,7 @@ class Transcripts:
         for (seed,) in seeds:
             noise = RecordingNoise(rng, _known(self.hidden, seed, lambda rate: rng.random() < rate))
             ledger = Ledger(plan, noise=noise)
-            self.algorithm.run(own_copy(data), ledger, np.random.default_rng(self.seed))
+            self.algorithm.run(own_copy(data), ledger, own_generator(self.seed))
             rows.append(np.concatenate([np.ravel(step.released) for step in noise.steps]))
         longest = max(row.size for row in rows)
         whole = np.zeros((size, 1 + max(longest, self.entries)))
@@ -160,7 +161,7 @@ class ReplayScore:
         )
         ledger = Ledger(self.algorithm.plan(), noise=noise)
         try:
-            self.algorithm.run(own_copy(data), ledger, np.random.default_rng(self.seed))
+            self.algorithm.run(own_copy(data), ledger, own_generator(self.seed))
         except (DivergedError, PlanMismatchError):
             return None
         return None if noise.left.size else list(noise.log_densities())

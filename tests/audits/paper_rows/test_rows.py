@@ -20,8 +20,8 @@ from dpaudit.errors import InputError
 ROOT = Path(__file__).parents[3]
 ROWS = {row.id: row for row in rows_of()}
 RECORDED = (
-    "Z6", "Z13", "Z14", "Z17", "K8", "K11", "K12", "K16", "D3", "D11", "D18", "D21",
-    "F8", "F9", "F11", "F13", "F17", "F19", "F20", "F26",
+    "Z6", "Z13", "Z14", "Z17", "K8", "K11", "K12", "K16", "K26", "D3", "D11", "D12",
+    "D18", "D21", "F8", "F9", "F11", "F13", "F17", "F19", "F20", "F21", "F23", "F26",
 )  # fmt: skip
 """Rows that rest on records alone, which are read at once."""
 

@@ -76,3 +76,11 @@ def test_a_missing_field_is_named(key: str) -> None:
         Guarantee.from_dict({name: value for name, value in RECORD.items() if name != key})
     with pytest.raises(InputError, match="it must be a table"):
         Guarantee.from_dict([])  # type: ignore[arg-type]
+
+
+def test_a_guarantee_is_printed_in_a_line():
+    found = guarantee(plan(use(Gaussian(1.0))), 1e-5)
+    assert len(str(found)) < 80
+    assert str(found).startswith(f"ε = {found.epsilon} at δ = 1e-05, by ")
+    assert len(repr(found)) < 200
+    assert "curve" not in repr(found)

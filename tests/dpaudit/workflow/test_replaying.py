@@ -62,6 +62,17 @@ def test_what_differs_from_the_defaults_is_in_the_command():
     )
 
 
+def test_an_instance_is_replayed_with_its_own_fields(tmp_path, capsys):
+    target = tmp_path / "made_here.py"
+    target.write_text(KEEPS + "\n\nMADE = Keeps(epsilon=0.5, users=3)\n")
+    name = f"{target}:MADE"
+    (finding,) = rehearsed(find_subject(name, {"users": 4}), name).findings
+    (command,) = re.findall(r"To see it: (.*)\)$", finding.message)
+    assert "--set users=4" in command
+    assert "epsilon" not in command
+    assert ran(command, capsys)[0] == 1
+
+
 def test_an_unknown_neighbour_is_refused():
     with pytest.raises(InputError, match="leave --neighbour out"):
         list(replay_subject(f"{HERE}:Right", neighbour="another one"))
@@ -82,13 +93,12 @@ class Keeps(Answers):
 """
 
 
-def test_what_only_a_new_copy_of_the_module_shows_is_shown_too(tmp_path, capsys):
+def test_what_only_a_process_of_its_own_shows_is_shown_too(tmp_path, capsys):
     target = tmp_path / "keeping.py"
     target.write_text(KEEPS)
     name = f"{target}:Keeps"
     (finding,) = rehearsed(find_subject(name, {}), name).findings
     (command,) = re.findall(r"To see it: (.*)\)$", finding.message)
-    assert "by a new copy of the module" in command
     code, out = ran(command, capsys)
     assert code == 1
     assert "result-not-from-releases" in out

@@ -20,6 +20,7 @@ from dpaudit import (
     TrustModel,
     UnsupportedError,
 )
+from dpaudit.auditing.replaying.replay import own_generator
 from dpaudit.mechanisms import BinaryTree, ContinualLaplace
 from dpaudit.plan import PoissonSampling
 from dpaudit.project import Execution, Move
@@ -155,3 +156,28 @@ def test_bounded_sums_are_attacked_too():
             return RunResult({"sum": ledger.sum(rows)})
 
     assert not audit_run(Bounded(), "x", Claim(1.0), RUNS).refuted
+
+
+@dataclass(frozen=True)
+class Weighed(Total):
+    """One row counts, and the run's own randomness says which."""
+
+    def load(self, source, rng):
+        return np.ones(10)
+
+    def run(self, rows, ledger, rng):
+        total = rows[rng.integers(10)]
+        return RunResult({"sum": ledger.release(Laplace(self.declared), total, at="sum")})
+
+    def neighbours(self, data, rng):
+        for row in range(10):
+            yield Move(np.where(np.arange(10) == row, 0.0, data), f"row {row} zeroed")
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_the_neighbour_is_chosen_for_the_randomness_that_is_attacked(seed):
+    few = Execution(runs=200, seed=seed, confidence=0.999999)
+    record = audit_run(Weighed(), "x", Claim(1.0), few)
+    chosen = int(own_generator(seed).integers(10))
+    assert record.pair["x_prime"] == f"row {chosen} zeroed"
+    assert record.epsilon_lower > 0

@@ -33,6 +33,7 @@ class TestConformance(SubjectConformance):
         return [[1.0], "records", 3, [float("nan")] * 11]
 
 
+@Ledger.register
 class Silent:
     """A ledger without noise."""
 

@@ -47,6 +47,7 @@ def test_the_plan_proves_the_claim_and_wastes_nothing(epsilon):
     assert isinstance(study.mechanism, RandomizedResponse) is (epsilon < 2.3)
 
 
+@Ledger.register
 class Scripted:
     """A ledger that releases what it is told to."""
 

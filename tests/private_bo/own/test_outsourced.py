@@ -43,6 +43,7 @@ def test_the_plan_proves_the_claim():
     assert study.inner.output_mechanism.scale == pytest.approx(1 / 0.5)  # of outputs in [−½, ½]
 
 
+@Ledger.register
 class Bare:
     """A ledger without noise that keeps what was to be released."""
 

@@ -51,6 +51,9 @@ def test_points_of_a_file(tmp_path):
     for columns in (["dosis"], ["name"]):
         with pytest.raises(InputError, match=r"columns is .* must have a header"):
             PointSpace.from_csv(str(path), columns)
+    path.write_text("dose\n1\n2\nx\n")
+    with pytest.raises(InputError, match="row 3 has not"):
+        PointSpace.from_csv(str(path), ["dose"])
 
 
 @pytest.mark.parametrize(
@@ -58,6 +61,11 @@ def test_points_of_a_file(tmp_path):
     [
         (lambda: BoxSpace((0.0, 2.0), (1.0, 1.0)), "lower is 2 and upper 1 in coordinate 1"),
         (lambda: BoxSpace((0.0,), (1.0, 1.0)), "lower has 1 coordinates and upper 2"),
+        (lambda: BoxSpace((-1e308,), (1e308,)), "their distance finite"),
+        (lambda: PointSpace([[-1e308], [1e308]]), "points lie too far apart"),
+        (lambda: BoxSpace((0.0,), (1.0,), allowed=lambda x: x > 0).candidates, "gave a ndarray"),
+        (lambda: PointSpace([[1.0, 2.0]], allowed=lambda x: x > 0), "gave a ndarray"),
+        (lambda: PointSpace([[1.0]], allowed=lambda x: "no"), "it must give True or False"),
         (lambda: BoxSpace((), ()), "must be"),
         (lambda: BoxSpace((float("nan"),), (1.0,)), "lower has a value that is NaN"),
         (lambda: BoxSpace((0.0,), (1.0,), allowed=3), "allowed is 3; it must be a function"),

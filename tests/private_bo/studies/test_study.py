@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 from dataclasses import replace
+from traceback import format_exception
 
 import numpy as np
 import pytest
@@ -112,16 +113,18 @@ def test_optuna_sees_releases_only(sampler: str) -> None:
     assert [value for _, value, _ in made[0]][:3] == [0.31, 0.2, 0.9]
 
 
-def test_the_objective_meets_parameters_and_its_error_stops_the_study(caplog) -> None:
+@pytest.mark.parametrize("error", [ValueError, optuna.TrialPruned, InputError])
+def test_the_objective_meets_parameters_and_its_error_stops_the_study(caplog, error) -> None:
     study = seeded(central())
 
     def fails(parameters):
         assert type(parameters) is dict
-        raise ValueError("row 3 is 17.5")
+        raise error("row 3 is 17.5")
 
-    with pytest.raises(ValueError, match=r"17\.5"):
+    with pytest.raises(InputError, match=f"fails raised {error.__name__}") as told:
         study.optimize(line, fails)
-    assert "17.5" not in caplog.text
+    assert told.value.__context__ is None
+    assert "17.5" not in caplog.text + "".join(format_exception(told.value))
     (trial,) = study.study.trials
     assert trial.state == optuna.trial.TrialState.FAIL
     assert (trial.value, trial.user_attrs, trial.system_attrs) == (None, {}, {})
@@ -206,3 +209,30 @@ def test_bad_fields_are_one_sentence(settings: dict[str, object], name: str) -> 
     with pytest.raises(InputError, match=rf"^{name} is ") as refused:
         central(**settings)
     assert "\n" not in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "words"),
+    [
+        (lambda study: study.tell(None, 0.5, "ann"), "trial is a NoneType; it must be of"),
+        (lambda study: study.tell(3, 0.5, "ann"), "trial is a int"),
+        (lambda study: study.tell(seeded(central()).study.ask(), 0.5), "must be of study.ask"),
+        (lambda study: study.tell(study.study.ask(), [0.5] * 10, 3), "units is a int"),
+        (lambda study: study.tell(study.study.ask(), [0.5] * 10, [[]] * 10), "a list of names"),
+        (lambda study: study.optimize(None, line), "space is a NoneType; it must be a function"),
+        (lambda study: study.optimize(line, None), "objective is a NoneType"),
+        (lambda study: study.optimize(line, lambda _: ()), "objective gave 0 things"),
+        (lambda _: PrivateStudy(None), "private is a NoneType; it must be a PrivateTrials"),
+        (lambda _: PrivateStudy(central(), ledger=3), "ledger is a int; it must be a Ledger"),
+    ],
+)
+def test_wrong_parties_are_one_sentence(wrong, words) -> None:
+    study = seeded(central())
+    with pytest.raises(InputError, match=words):
+        wrong(study)
+    assert len(study.ledger) == 0
+
+
+def test_names_of_any_kind_are_told_apart() -> None:
+    private = central(units=2)
+    assert private.mean([0.1, 0.3, 0.6], [None, None, 3]) == pytest.approx(0.4)

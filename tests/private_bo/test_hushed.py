@@ -1,0 +1,26 @@
+"""A user's error is told by its kind alone."""
+
+import pytest
+
+from dpaudit import InputError
+from private_bo.hushed import hushed
+
+
+def fails(value):
+    raise KeyError(value)
+
+
+def test_an_error_loses_its_words_and_its_context():
+    with pytest.raises(InputError, match=r"^fails raised KeyError; it must take") as told:
+        hushed(fails)(17)
+    assert told.value.__context__ is None
+    assert told.value.__cause__ is None
+    assert "17" not in str(told.value)
+
+
+def test_what_is_no_error_passes():
+    with pytest.raises(KeyboardInterrupt):
+        hushed(lambda: (_ for _ in ()).throw(KeyboardInterrupt()))()
+    assert hushed(sum)([1, 2]) == 3
+    own = hushed(fails)
+    assert hushed(own) is own
