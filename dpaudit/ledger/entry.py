@@ -6,11 +6,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol, runtime_checkable
 
+import numpy as np
 from numpy.typing import NDArray
 
 from dpaudit.mechanisms.base import Released
 from dpaudit.mechanisms.continual.release import PrefixSums
 from dpaudit.plan import Invocation, Plan
+
+Key = str | int
 
 
 @dataclass(frozen=True)
@@ -68,6 +71,22 @@ class BatchNoise(Protocol):
         self, entries: Sequence[Entry], values: Sequence[NDArray[Any]]
     ) -> list[Released]:
         """One release for each entry, as that many calls of ``release``."""
+
+
+@runtime_checkable
+class KeyedNoise(Protocol):
+    """A noise backend that looks at the keys of private counts, which others need not know."""
+
+    def release_keyed(
+        self, entry: Entry, keys: tuple[Key, ...], counts: NDArray[Any]
+    ) -> dict[Key, int]:
+        """What is told of the counts, by key, as :func:`told` of one call of ``release``."""
+
+
+def told(keys: Sequence[Key], released: Released) -> dict[Key, int]:
+    """The keys of counts that were released, in the order of the keys; 0 tells nothing."""
+    both = zip(keys, np.ravel(released).tolist(), strict=True)
+    return {key: int(count) for key, count in both if count}
 
 
 class ExternalDraw(Protocol):

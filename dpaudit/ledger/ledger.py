@@ -38,7 +38,16 @@ from dpaudit.ledger.checks import (
     require_unbounded,
 )
 from dpaudit.ledger.door import Door
-from dpaudit.ledger.entry import BatchNoise, Budget, Entry, ExternalDraw, NoiseBackend
+from dpaudit.ledger.entry import (
+    BatchNoise,
+    Budget,
+    Entry,
+    ExternalDraw,
+    Key,
+    KeyedNoise,
+    NoiseBackend,
+    told,
+)
 from dpaudit.ledger.float_noise import FloatNoise
 from dpaudit.ledger.individual import IndividualSums
 from dpaudit.ledger.journal import Journal
@@ -275,6 +284,17 @@ class Ledger(BoundedQueries):
 
         mechanism, at = invocation.mechanism, invocation.at
         return self._pass(mechanism, None, at, draw, check=require_individual)
+
+    def _release_keyed(
+        self, invocation: Invocation, keys: tuple[Key, ...], counts: NDArray[Any]
+    ) -> dict[Key, int]:
+        def draw(noise: NoiseBackend, entry: Entry) -> dict[Key, int]:
+            if isinstance(noise, KeyedNoise):
+                return noise.release_keyed(entry, keys, counts)
+            return told(keys, noise.release(entry, counts))
+
+        mechanism, at = invocation.mechanism, invocation.at
+        return self._pass(mechanism, None, at, draw, check=lambda found: None)
 
     def _release_bounded(self, invocation: Invocation, total: NDArray[Any]) -> Released:
         if isinstance(invocation.mechanism, Stepwise):

@@ -135,6 +135,9 @@ def judged(
             untested.append(at)
             continue
         drawn = Tails.joined(parts)
+        if not drawn.tails.size:  # counts of no key
+            untested.append(at)
+            continue
         shown = p_value(drawn), scale_ratio(drawn)
         tested.append(Conformance(at, found[0].source, drawn.tails.size, *shown))
     share = (1 - REUSE_SHARE) * error_rate / max(1, len(tested))

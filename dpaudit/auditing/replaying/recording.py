@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from dpaudit.errors import UnsupportedError
 from dpaudit.ledger import Entry, ExternalDraw, FloatNoise, Ledger
 from dpaudit.ledger.checks import caller
+from dpaudit.ledger.entry import Key, told
 from dpaudit.mechanisms import Mechanism
 from dpaudit.mechanisms.base import Released
 from dpaudit.mechanisms.continual.release import Continual, PrefixSums, Stepwise
@@ -82,6 +83,7 @@ class Step:
         turn: which step of its stream this is; None for a release that is no stream.
         external: the library that drew the noise; empty if the ledger did.
         sample: of every unit, whether it takes part; None where the ledger drew no sample.
+        keys: of counts of private keys, those of ``value``; None of all else.
     """
 
     invocation: Invocation
@@ -92,6 +94,12 @@ class Step:
     turn: int | None = None
     external: str = ""
     sample: Mapping[str, bool] | None = None
+    keys: tuple[Key, ...] | None = None
+
+    @property
+    def handed(self) -> Released | dict[Key, int]:
+        """What came out, as the code was given it."""
+        return self.released if self.keys is None else told(self.keys, self.released)
 
     @property
     def place(self) -> str:
@@ -138,6 +146,8 @@ class Step:
 
     def distance(self, other: Step) -> float:
         """How far the pre-noise values lie apart, in the mechanism's norm; never NaN."""
+        if self.keys != other.keys:
+            return self._by_key(other).distance(other._by_key(self))
         if self.value.shape != other.value.shape:
             return math.inf
         mechanism = self._compared
@@ -146,6 +156,12 @@ class Step:
         else:
             apart = mechanism.norm.length(self.value - other.value)
         return math.inf if math.isnan(apart) else apart
+
+    def _by_key(self, other: Step) -> Step:
+        """The same with a count, perhaps of 0, for each key that either has."""
+        counts = dict(zip(self.keys or (), self.value.tolist(), strict=True))
+        every = tuple(sorted({*counts, *(other.keys or ())}, key=repr))
+        return replace(self, keys=every, value=np.array([counts.get(key, 0) for key in every]))
 
 
 class DivergedError(BaseException):
@@ -179,6 +195,14 @@ class RecordingNoise:
         released = self._drawn(entry, value)
         self._keep(entry, prepared(entry.invocation.mechanism, value), released)
         return released
+
+    def release_keyed(
+        self, entry: Entry, keys: tuple[Key, ...], counts: NDArray[Any]
+    ) -> dict[Key, int]:
+        """Counts of private keys, kept with these; told are those of the first run."""
+        released = self._drawn(entry, counts)
+        self._keep(entry, np.array(counts), released, keys=keys)
+        return self._first_of(self.steps[-1]).handed  # type: ignore[return-value]
 
     def stream(self, entry: Entry, shape: Sequence[int]) -> RecordedSums:
         """A running release, of which every step is kept."""
@@ -226,12 +250,21 @@ class RecordingNoise:
     def _settle(self, external: ReplayableDraw) -> None:
         """A first run keeps what was drawn."""
 
+    def _first_of(self, step: Step) -> Step:
+        """Of the last step, that of the first run."""
+        return step
+
     def _keep(
-        self, entry: Entry, value: NDArray[Any], released: Released, turn: int | None = None
+        self,
+        entry: Entry,
+        value: NDArray[Any],
+        released: Released,
+        turn: int | None = None,
+        keys: tuple[Key, ...] | None = None,
     ) -> None:
         external = "" if entry.sampler == self.sampler else entry.sampler
         sample = self._waiting.pop(entry.invocation.at, None)
-        facts = (value, released, turn, external, sample)
+        facts = (value, released, turn, external, sample, keys)
         self.steps.append(Step(entry.invocation, entry.unit, entry.source, *facts))
 
 
@@ -303,10 +336,18 @@ class ReplayingNoise(RecordingNoise):
             if earlier.shape == external.released().shape:
                 external.impose(earlier)
 
+    def _first_of(self, step: Step) -> Step:
+        return self._first[len(self.steps) - 1]
+
     def _keep(
-        self, entry: Entry, value: NDArray[Any], released: Released, turn: int | None = None
+        self,
+        entry: Entry,
+        value: NDArray[Any],
+        released: Released,
+        turn: int | None = None,
+        keys: tuple[Key, ...] | None = None,
     ) -> None:
-        super()._keep(entry, value, released, turn)
+        super()._keep(entry, value, released, turn, keys)
         place, step = len(self.steps) - 1, self.steps[-1]
         if place >= len(self._first) or not step.follows(self._first[place]):
             raise DivergedError

@@ -6,6 +6,7 @@ import math
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -154,7 +155,16 @@ class FinitePair(DominatingPair):
         return float(above[0]) if above.size else None
 
 
-def approximate_pair(epsilon: float, delta: float = 0.0) -> FinitePair:
+@dataclass(frozen=True, eq=False)
+class FiniteBound(FinitePair):
+    """Such a pair of which each point of the curve is attained, but by other neighbours each."""
+
+    is_attained: ClassVar[bool] = False
+
+
+def approximate_pair(
+    epsilon: float, delta: float = 0.0, kind: type[FinitePair] = FinitePair
+) -> FinitePair:
     """The pair that dominates every (ε, δ)-private mechanism.
 
     Kairouz, Oh and Viswanath 2015, Theorem 3.3: with mass δ the loss is infinite, otherwise it is
@@ -164,8 +174,8 @@ def approximate_pair(epsilon: float, delta: float = 0.0) -> FinitePair:
     low = (1 - delta) * math.exp(-epsilon) / (1 + math.exp(-epsilon))
     if epsilon == 0:
         masses = np.array([1 - delta])
-        return FinitePair(np.zeros(1), masses, masses, delta, Fraction(0))
-    return FinitePair(
+        return kind(np.zeros(1), masses, masses, delta, Fraction(0))
+    return kind(
         np.array([-epsilon, epsilon]),
         np.array([low, share]),
         np.array([share, low]),
