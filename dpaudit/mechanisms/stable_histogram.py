@@ -156,11 +156,12 @@ class StableHistogram(Mechanism):
         return self.key_sensitivity == 1
 
     def distance(self, one: NDArray[Any], other: NDArray[Any]) -> float:
-        """How many counts differ, of as many as may; or by how much one does, if that is more."""
+        """How many counts differ, of as many as may; or by how much one does, if by more than 1."""
         if one.shape != other.shape:
             return math.inf
         moved = np.abs(one.astype(np.float64) - other)
-        return float(max(np.count_nonzero(moved) / self.key_sensitivity, moved.max(initial=0.0)))
+        share = np.count_nonzero(moved) / self.key_sensitivity
+        return max(share, float(moved.max(where=moved > 1, initial=0.0)))
 
     def worst_pairs(self) -> tuple[tuple[list[int], list[int], str], ...]:
         """Keys that nobody else has, and keys that are told more often than not."""
