@@ -16,7 +16,14 @@ from dpaudit.fields import Positive, at_least
 from dpaudit.mechanisms.base import Mechanism, Norm, changes, integer_array, sum_over_entries
 from dpaudit.mechanisms.discrete_laplace import DiscreteLaplace
 from dpaudit.mechanisms.exact import ExactSource
-from dpaudit.mechanisms.pairs import DominatingPair, Floats, approximate_pair, costless_pair
+from dpaudit.mechanisms.inversion import first_float
+from dpaudit.mechanisms.pairs import (
+    DominatingPair,
+    FinitePair,
+    Floats,
+    approximate_pair,
+    costless_pair,
+)
 from dpaudit.mechanisms.pairs.finite import FiniteBound
 from dpaudit.mechanisms.rounding import exp_up, round_up, up
 from dpaudit.mechanisms.tails import Tails
@@ -89,16 +96,16 @@ class StableHistogram(Mechanism):
                 f"epsilon is {epsilon:g}; the scale would be {scale:g}, and must be from "
                 f"{_LEAST:g} to {_MOST:g}."
             )
-        one = -math.expm1(math.log1p(-validate.open_fraction(delta=delta)) / each.key_sensitivity)
-        if not one > 0:
-            raise InputError(f"delta is {delta:g}; it is too small for so many keys.")
-        least = 1 - scale * (math.log(one) + math.log1p(math.exp(-1 / scale)))
-        threshold = max(math.floor(least * (1 - 1e-12)), 2)
-        while threshold < _MOST and cls(scale, threshold, key_sensitivity)._told > delta:
-            threshold += 1 + int(threshold * 2.0**-50)
-        if threshold >= _MOST:
-            raise InputError(f"epsilon is {epsilon:g}; it is too small for so small a delta.")
-        return cls(scale, threshold, key_sensitivity)
+        most = validate.open_fraction(delta=delta)
+
+        def holds(threshold: float) -> bool:
+            return threshold > 1 and cls(scale, threshold, key_sensitivity)._told <= most
+
+        if not holds(_MOST):
+            raise InputError(
+                f"delta is {delta:g}; with noise of scale {scale:g} no threshold is so large."
+            )
+        return cls(scale, math.ceil(first_float(holds, _MOST)), key_sensitivity)
 
     # -- privacy ---------------------------------------------------------------------------------
 
@@ -122,9 +129,8 @@ class StableHistogram(Mechanism):
 
     @property
     def _told(self) -> float:
-        """The probability, rounded up, that one of as many new keys is told."""
-        one, keys = self._one[1], self.key_sensitivity
-        return one if keys == 1 else up(-math.expm1(keys * math.log1p(-one)), 8)
+        """A bound on the probability that one of as many new keys is told, as accountants add."""
+        return min(round_up(self.key_sensitivity * Fraction(self._one[1])), 1.0)
 
     def pair(self, sensitivity: float) -> DominatingPair:
         """That of the theorem; of several keys one of kε* and the probability that one is told.
@@ -132,18 +138,17 @@ class StableHistogram(Mechanism):
         Raises:
             InputError: if the sensitivity, 1 where counts change at all, is not 0 or 1.
         """
-        if not changes(sensitivity, self.kind):
-            return costless_pair()
-        cost = round_up(self.key_sensitivity * self._one[0])
-        return approximate_pair(cost, min(self._told, 1.0), FiniteBound)
+        return self._pair(self._told) if changes(sensitivity, self.kind) else costless_pair()
 
     def pair_and_failure(self, sensitivity: float) -> tuple[DominatingPair, float]:
         """Randomised response, and the probability of infinite loss."""
-        pair = self.pair(sensitivity)
-        if not isinstance(pair, FiniteBound):
-            return pair, 0.0
-        assert pair.bound is not None
-        return approximate_pair(float(pair.bound), 0.0, FiniteBound), pair.p_infinite
+        if not changes(sensitivity, self.kind):
+            return costless_pair(), 0.0
+        return self._pair(0.0), self._told
+
+    def _pair(self, failure: float) -> FinitePair:
+        cost = self.key_sensitivity * self._one[0]
+        return replace(approximate_pair(round_up(cost), failure, FiniteBound), bound=cost)
 
     def composed_of(self) -> tuple[tuple[Mechanism, float, int], ...]:
         """One use for each key."""

@@ -1,10 +1,14 @@
 import itertools
 import math
+import re
+from functools import cache
 
 import mpmath as mp
 import numpy as np
 import pytest
 from accounting_builders import plan, poisson, use
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from mechanism_conformance import MechanismConformance, PlainSource, grid_delta
 
 from dpaudit import ReplaceOne
@@ -15,6 +19,7 @@ from dpaudit.mechanisms import Gaussian, StableHistogram
 mp.mp.dps = 40
 
 
+@cache
 def law(mechanism: StableHistogram, count: int) -> dict[int, mp.mpf]:
     """All that may be told of one key, 0 for silence, by the definition."""
     if count == 0:
@@ -168,7 +173,7 @@ def test_keys_are_accounted_as_that_many_uses():
     uses = guarantee(plan(use(StableHistogram(9.0, 120.0), count=5)), 1e-4)
     assert five.epsilon == uses.epsilon < 5 / 9
     pair = StableHistogram(9.0, 120.0, key_sensitivity=5).pair(1.0)
-    assert five.epsilon < float(pair.bound)
+    assert five.epsilon < float(pair.bound) <= 5 / 9
 
 
 def test_of_a_group_any_key_may_move_by_more_than_one():
@@ -194,15 +199,41 @@ def test_calibrated_noise_certifies_and_a_lower_threshold_does_not(epsilon, delt
         assert less.pair_and_failure(1.0)[1] > delta
 
 
+sizes = st.one_of(st.floats(1e-300, 1.7e308), st.floats(-15, 4).map(lambda power: 10.0**power))
+shares = st.one_of(
+    st.sampled_from([5e-324, 1e-310, 1e-300, 1e-16, 1e-6, 0.5, 1 - 2**-53]),
+    st.floats(-300, -1e-3).map(lambda power: 10.0**power),
+)
+
+
+@settings(max_examples=60, derandomize=True, deadline=None)
+@given(sizes, shares, st.sampled_from([1, 2, 3, 7, 10**6]))
+def test_what_calibration_returns_is_certified_at_its_target(epsilon, delta, keys):
+    facts = {"epsilon": epsilon, "delta": delta, "key_sensitivity": keys}
+    mechanism, refusal = None, ""
+    try:
+        mechanism = StableHistogram.calibrated(**facts)
+    except InputError as error:
+        refusal = str(error)
+    if mechanism is None:
+        assert re.fullmatch(r"(epsilon|delta) is .*\.", refusal)
+        assert delta < 1e-300 or not 1e-12 * keys < epsilon < 1e3 * keys
+        return
+    assert compose(plan(use(mechanism))).epsilon(delta).upper <= epsilon
+
+
 @pytest.mark.parametrize(
     ("changed", "message"),
     [
         ({"epsilon": 0.0}, "epsilon is 0.0"),
         ({"epsilon": 1e-20}, "the scale would be 1e"),
         ({"epsilon": 1e9}, "the scale would be 1e-09"),
-        ({"epsilon": 1e-15, "delta": 1e-300}, "too small for so small a delta"),
+        (
+            {"epsilon": 1e-15, "delta": 1e-300},
+            "delta is 1e-300; with noise of scale 1e.15 no threshold",
+        ),
         ({"delta": 0.0}, "delta is 0.0"),
-        ({"delta": 5e-324, "key_sensitivity": 2}, "too small for so many keys"),
+        ({"delta": 5e-324, "key_sensitivity": 2}, "with noise of scale 2 no threshold is so large"),
         ({"key_sensitivity": 0}, "key_sensitivity is 0"),
     ],
 )
