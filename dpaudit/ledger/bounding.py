@@ -9,7 +9,7 @@ more than the bound, rounding included (compare Casacuberta, Shoemate, Vadhan an
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
@@ -18,7 +18,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dpaudit.errors import InputError
-from dpaudit.mechanisms import ExponentialMechanism, Norm
+from dpaudit.ledger.entry import Entry, Key, KeyedNoise, NoiseBackend
+from dpaudit.mechanisms import ExponentialMechanism, Norm, Released, StableHistogram
 from dpaudit.mechanisms.pairs import Floats
 from dpaudit.plan import AddRemove, Contribution, Invocation
 
@@ -206,6 +207,40 @@ def quantile_utilities(
     return utilities
 
 
+def key_counts(
+    invocation: Invocation, keys: Sequence[Key] | NDArray[Any], units: ArrayLike | None
+) -> dict[Key, int]:
+    """How many units have each key, in the order of the keys: of each unit the first distinct ones.
+
+    Raises:
+        InputError: if an argument is wrong, or the mechanism covers less than one unit may change.
+    """
+    most, listed = _keys_of_one(invocation), _listed(keys)
+    distinct = sorted(set(listed))
+    place = {key: number for number, key in enumerate(distinct)}
+    cells = np.fromiter(map(place.__getitem__, listed), dtype=np.int64, count=len(listed))
+    members = Units.of(units, len(listed))
+    if members.codes is not None:
+        _, rows = np.unique(members.codes * len(distinct) + cells, return_index=True)
+        rows.sort()
+        cells = cells[rows][first_rows(Units(members.codes[rows], members.count), most)]
+    counts = np.bincount(cells, minlength=len(distinct))
+    return dict(zip(distinct, counts.tolist(), strict=True))
+
+
+def drawn(counts: Mapping[Key, int], noise: NoiseBackend, entry: Entry) -> dict[Key, int]:
+    """What is told of private counts."""
+    if isinstance(noise, KeyedNoise):
+        return noise.release_keyed(entry, counts)
+    return told(counts, noise.release(entry, np.fromiter(counts.values(), np.int64)))
+
+
+def told(keys: Iterable[Key], released: Released) -> dict[Key, int]:
+    """The released counts by their keys, in the same order; 0 tells nothing."""
+    both = zip(keys, np.asarray(released).tolist(), strict=True)
+    return {key: count for key, count in both if count}
+
+
 def _numbers(values: Floats, bound: float) -> Floats:
     """NaN as 0, and infinities and huge numbers as ones so large that the bound takes over."""
     huge = _HUGE * bound
@@ -271,3 +306,32 @@ def _norms(parts: Floats, norm: Norm) -> Floats:
             largest = np.abs(parts[extreme]).max(axis=1, initial=5e-324)
             norms[extreme] = largest * np.linalg.norm(parts[extreme] / largest[:, None], axis=1)
     return norms
+
+
+def _keys_of_one(invocation: Invocation) -> int:
+    """How many keys of one unit count."""
+    mechanism, contribution = invocation.mechanism, invocation.contribution
+    rows = None if contribution is None else contribution.rows
+    if not isinstance(mechanism, StableHistogram) or rows is None:
+        raise InputError(f"{invocation.describe()} is no stable histogram of some rows of a unit.")
+    # Who is replaced, or zeroed, leaves its own keys and may come to others.
+    moved = rows * (1 if isinstance(invocation.relation, AddRemove) else 2)
+    if mechanism.key_sensitivity < moved:
+        raise InputError(
+            f"key_sensitivity of {invocation.describe()} is {mechanism.key_sensitivity}; under "
+            f"{invocation.relation} {rows} keys of a unit can change {moved} counts."
+        )
+    return rows
+
+
+def _listed(keys: Sequence[Key] | NDArray[Any]) -> list[Key]:
+    """All texts or all whole numbers; which other ones there are is nobody's business."""
+    listed: Any = keys.tolist() if isinstance(keys, np.ndarray) else keys
+    if isinstance(listed, list | tuple):
+        plain = [each.item() if isinstance(each, np.generic) else each for each in listed]
+        kinds = set(map(type, plain))
+        if len(kinds) <= 1 and kinds <= {str, int}:
+            return plain
+    raise InputError(
+        "keys must be a list, a tuple or an array, of texts or of whole numbers alone."
+    )

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol, runtime_checkable
 
-import numpy as np
 from numpy.typing import NDArray
 
 from dpaudit.mechanisms.base import Released
@@ -77,16 +76,8 @@ class BatchNoise(Protocol):
 class KeyedNoise(Protocol):
     """A noise backend that looks at the keys of private counts, which others need not know."""
 
-    def release_keyed(
-        self, entry: Entry, keys: tuple[Key, ...], counts: NDArray[Any]
-    ) -> dict[Key, int]:
-        """What is told of the counts, by key, as :func:`told` of one call of ``release``."""
-
-
-def told(keys: Sequence[Key], released: Released) -> dict[Key, int]:
-    """The keys of counts that were released, in the order of the keys; 0 tells nothing."""
-    both = zip(keys, np.ravel(released).tolist(), strict=True)
-    return {key: int(count) for key, count in both if count}
+    def release_keyed(self, entry: Entry, counts: Mapping[Key, int]) -> dict[Key, int]:
+        """What is told of the counts, by key."""
 
 
 class ExternalDraw(Protocol):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -11,10 +11,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from dpaudit import validate
 from dpaudit.errors import InputError
-from dpaudit.ledger.bounding import Units, bounded_total, cells_of, quantile_utilities
+from dpaudit.ledger.bounding import Units, bounded_total, cells_of, key_counts, quantile_utilities
 from dpaudit.ledger.entry import Key
 from dpaudit.ledger.individual import IndividualSums
-from dpaudit.ledger.keys import key_counts
 from dpaudit.mechanisms.base import Norm, Released
 from dpaudit.plan import Invocation
 
@@ -122,18 +121,8 @@ class BoundedQueries(ABC):
         """Release how many units have each key, of keys that nobody knows beforehand.
 
         Of a unit the first distinct keys count, as many as its contribution has rows, each once.
-        Noisy counts from the threshold on are told with their keys, in the order of the keys; what
-        is not told is in no release, no error and no journal.
-
-        >>> from dpaudit import AddRemove, Contribution, Invocation, Ledger, Plan
-        >>> from dpaudit import PrivacyUnit, TrustModel
-        >>> from dpaudit.mechanisms import StableHistogram
-        >>> noise = StableHistogram.calibrated(epsilon=2.0, delta=1e-6)
-        >>> about = (PrivacyUnit("person"), AddRemove(), TrustModel.CENTRAL)
-        >>> used = Invocation.bounded(noise, Contribution(1.0, rows=1), *about, at="towns")
-        >>> with Ledger(Plan.of(used), rng=np.random.default_rng(0)) as ledger:
-        ...     ledger.stable_histogram(["Ulm"] * 90 + ["Bonn"] * 2 + ["Aix"] * 50)
-        {'Aix': 50, 'Ulm': 90}
+        Noisy counts from the threshold on are told by their keys, in the order of the keys; what is
+        not told is in no release, no error and no journal.
 
         Args:
             keys: of the rows, n texts or n whole numbers, in a list, a tuple or an array.
@@ -142,12 +131,10 @@ class BoundedQueries(ABC):
                 contribution of some rows.
 
         Raises:
-            InputError: if the keys are of other types or of several, ``units`` has another length,
-                or the mechanism covers fewer keys than a unit may change.
-            PlanMismatchError: if no contribution is declared; else as :meth:`release`.
+            InputError: if the keys are others, or more of a unit than the mechanism covers.
         """
         invocation = self._bounded(at)
-        return self._release_keyed(invocation, *key_counts(invocation, keys, units))
+        return self._release_keyed(invocation, key_counts(invocation, keys, units))
 
     def quantile(
         self,
@@ -210,9 +197,7 @@ class BoundedQueries(ABC):
         """The declared invocation, if its parts are bounded."""
 
     @abstractmethod
-    def _release_keyed(
-        self, invocation: Invocation, keys: tuple[Key, ...], counts: NDArray[Any]
-    ) -> dict[Key, int]:
+    def _release_keyed(self, invocation: Invocation, counts: Mapping[Key, int]) -> dict[Key, int]:
         """Release counts of keys that are private."""
 
     @abstractmethod

@@ -17,13 +17,7 @@ from dpaudit.mechanisms.base import Mechanism, Norm, changes, integer_array, sum
 from dpaudit.mechanisms.discrete_laplace import DiscreteLaplace
 from dpaudit.mechanisms.exact import ExactSource
 from dpaudit.mechanisms.inversion import first_float
-from dpaudit.mechanisms.pairs import (
-    DominatingPair,
-    FinitePair,
-    Floats,
-    approximate_pair,
-    costless_pair,
-)
+from dpaudit.mechanisms.pairs import DominatingPair, Floats, approximate_pair, costless_pair
 from dpaudit.mechanisms.pairs.finite import FiniteBound
 from dpaudit.mechanisms.rounding import exp_up, round_up, up
 from dpaudit.mechanisms.tails import Tails
@@ -56,7 +50,7 @@ class StableHistogram(Mechanism):
 
     Attributes:
         scale: scale b of the noise, from 0.001 to 10^15.
-        threshold: τ, above 1; as noisy counts are whole, it is the next whole number.
+        threshold: τ, above 1; as counts are whole, the next whole number.
         key_sensitivity: of how many keys, at most, the counts of neighbours differ, each by at most
             1: the keys that one unit may have, and twice as many where it is replaced.
 
@@ -78,9 +72,9 @@ class StableHistogram(Mechanism):
             raise InputError(f"scale is {self.scale:g}; it must be from {_LEAST:g} to {_MOST:g}.")
         if not 1 < self.threshold <= _MOST:
             raise InputError(
-                f"threshold is {self.threshold:g}; it must be above 1, as a lower one tells every "
-                f"key, and at most {_MOST:g}."
+                f"threshold is {self.threshold:g}; it must be above 1, up to {_MOST:g}."
             )
+        self._set("threshold", float(math.ceil(self.threshold)))
 
     @classmethod
     def calibrated(cls, *, epsilon: float, delta: float, key_sensitivity: int = 1) -> Self:
@@ -91,33 +85,21 @@ class StableHistogram(Mechanism):
         """
         each = cls(1.0, 2.0, key_sensitivity)  # checks the keys
         scale = round_up(each.key_sensitivity / Fraction(validate.positive(epsilon=epsilon)))
-        if not _LEAST <= scale <= _MOST:
-            raise InputError(
-                f"epsilon is {epsilon:g}; the scale would be {scale:g}, and must be from "
-                f"{_LEAST:g} to {_MOST:g}."
-            )
         most = validate.open_fraction(delta=delta)
 
         def holds(threshold: float) -> bool:
             return threshold > 1 and cls(scale, threshold, key_sensitivity)._told <= most
 
         if not holds(_MOST):
-            raise InputError(
-                f"delta is {delta:g}; with noise of scale {scale:g} no threshold is so large."
-            )
-        return cls(scale, math.ceil(first_float(holds, _MOST)), key_sensitivity)
+            raise InputError(f"delta is {delta:g}; no threshold is so large for scale {scale:g}.")
+        return cls(scale, first_float(holds, _MOST), key_sensitivity)
 
     # -- privacy ---------------------------------------------------------------------------------
 
     @property
-    def _first(self) -> int:
-        """The least noisy count that is told."""
-        return math.ceil(self.threshold)
-
-    @property
     def _one(self) -> tuple[Fraction, float]:
         """ε* and q of the theorem, rounded up, but ε* to no more than 1/b."""
-        above, further = 1 / self.scale, (self._first - 2) / self.scale
+        above, further = 1 / self.scale, (self.threshold - 2) / self.scale
         behind = -(above + further) - math.log1p(math.exp(-above))
         if above > 1:  # e^(1/b) may be no float
             cost = above + math.log(-math.expm1(-above - further)) + 1e-15 * above
@@ -142,13 +124,12 @@ class StableHistogram(Mechanism):
 
     def pair_and_failure(self, sensitivity: float) -> tuple[DominatingPair, float]:
         """Randomised response, and the probability of infinite loss."""
-        if not changes(sensitivity, self.kind):
-            return costless_pair(), 0.0
-        return self._pair(0.0), self._told
+        changed = changes(sensitivity, self.kind)
+        return (self._pair(0.0), self._told) if changed else (costless_pair(), 0.0)
 
-    def _pair(self, failure: float) -> FinitePair:
+    def _pair(self, failure: float) -> DominatingPair:
         cost = self.key_sensitivity * self._one[0]
-        return replace(approximate_pair(round_up(cost), failure, FiniteBound), bound=cost)
+        return FiniteBound(**vars(approximate_pair(round_up(cost), failure)) | {"bound": cost})
 
     def composed_of(self) -> tuple[tuple[Mechanism, float, int], ...]:
         """One use for each key."""
@@ -164,21 +145,17 @@ class StableHistogram(Mechanism):
         """How many counts differ, of as many as may; or by how much one does, if by more than 1."""
         if one.shape != other.shape:
             return math.inf
-        moved = np.abs(one.astype(np.float64) - other)
-        share = np.count_nonzero(moved) / self.key_sensitivity
-        return max(share, float(moved.max(where=moved > 1, initial=0.0)))
+        moved = np.abs(one - other)
+        most = float(moved.max(where=moved > 1, initial=0))
+        return max(np.count_nonzero(moved) / self.key_sensitivity, most)
 
     def worst_pairs(self) -> tuple[tuple[list[int], list[int], str], ...]:
         """Keys that nobody else has, and keys that are told more often than not."""
-        keys, many = min(self.key_sensitivity, 100), self._first
-        new = ([1] * keys, [0] * keys, "keys that nobody else has")
+        keys, many = min(self.key_sensitivity, 100), int(self.threshold)
+        new = [1] * keys, [0] * keys, "keys that nobody else has"
         return new, ([many] * keys, [many - 1] * keys, "counts at the threshold")
 
     # -- release ---------------------------------------------------------------------------------
-
-    @property
-    def _noise(self) -> DiscreteLaplace:
-        return DiscreteLaplace(self.scale)
 
     def prepare(self, value: ArrayLike) -> NDArray[np.int64]:
         """Whole numbers of at least 0."""
@@ -189,7 +166,7 @@ class StableHistogram(Mechanism):
 
     def sample(self, values: NDArray[Any], rng: np.random.Generator) -> NDArray[np.int64]:
         """Noisy counts, and 0 for those that are not told."""
-        return self._shown(values, self._noise.noise(values.shape, rng))
+        return self._shown(values, DiscreteLaplace(self.scale).noise(values.shape, rng))
 
     def sample_exactly(
         self, values: NDArray[Any], sensitivity: float, source: ExactSource
@@ -199,20 +176,19 @@ class StableHistogram(Mechanism):
 
     def _shown(self, counts: NDArray[Any], noise: NDArray[np.int64]) -> NDArray[np.int64]:
         noisy = counts + noise
-        return np.where((counts > 0) & (noisy >= self._first), noisy, 0)
+        return np.where((counts > 0) & (noisy >= self.threshold), noisy, 0)
 
     # -- law -------------------------------------------------------------------------------------
 
     def log_density(self, outputs: ArrayLike, value: ArrayLike) -> Floats:
         """The sum over counts of ln P[noise = told − count], or ln P[noise < τ − count]."""
         told, counts = np.asarray(outputs, dtype=np.float64), self.prepare(value)
-        silent = np.log(self._at_least(counts - self._first + 1))  # as the law is symmetric
+        silent = np.log(self._at_least(counts - self.threshold + 1))  # as the law is symmetric
+        shown = (told >= self.threshold) & (counts > 0)
         masses = np.where(
-            told >= self._first, self._noise.log_noise_density(told - counts), -np.inf
+            shown, DiscreteLaplace(self.scale).log_noise_density(told - counts), -np.inf
         )
-        own = np.where(told == 0, silent, masses)
-        none = np.where(told == 0, 0.0, -np.inf)
-        return sum_over_entries(np.where(counts > 0, own, none))
+        return sum_over_entries(np.where(told == 0, np.where(counts > 0, silent, 0.0), masses))
 
     def _at_least(self, noise: ArrayLike) -> Floats:
         """P[noise ≥ n] of whole numbers."""
@@ -226,8 +202,8 @@ class StableHistogram(Mechanism):
         if (told[counts == 0] != 0).any():
             return Tails(np.zeros(1), np.zeros(1, dtype=bool), np.empty(0))
         told, counts = told[counts > 0], counts[counts > 0]
-        shown = told >= self._first
-        low = self._at_least(np.where(shown, told + 1, self._first) - counts)
+        shown = told >= self.threshold
+        low = self._at_least(np.where(shown, told + 1, self.threshold) - counts)
         high = np.where(shown, self._at_least(told - counts), 1.0)
         place = low + rng.random(told.size) * (high - low)
         return Tails(2 * np.minimum(place, 1 - place), place < 0.5, np.empty(0))

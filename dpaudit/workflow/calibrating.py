@@ -183,9 +183,9 @@ def calibrated(content: Mapping[str, Any], claim: Claim, at: str = "") -> Calibr
     kinds = {content["invocation"][number]["mechanism"] for number in places}
     if factor is None and StableHistogram.kind in kinds:
         # Behind a threshold that stays, noise that hides counts tells keys: there is a window.
-        inside = next((near for near in _NEARBY if meets(near)), 1.0)
-        factor = least_noise(lambda more: meets(inside * more))
-        factor = None if factor is None else inside * factor
+        near = next((near for near in _NEARBY if meets(near)), 1.0)
+        more = least_noise(lambda more: meets(near * more))
+        factor = None if more is None else near * more
     if factor is None:
         if not refused:
             raise InputError(f"no noise certifies {claim}; claim less, or release less often.")

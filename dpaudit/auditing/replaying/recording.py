@@ -12,8 +12,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from dpaudit.errors import UnsupportedError
 from dpaudit.ledger import Entry, ExternalDraw, FloatNoise, Ledger
+from dpaudit.ledger.bounding import told
 from dpaudit.ledger.checks import caller
-from dpaudit.ledger.entry import Key, told
+from dpaudit.ledger.entry import Key
 from dpaudit.mechanisms import Mechanism
 from dpaudit.mechanisms.base import Released
 from dpaudit.mechanisms.continual.release import Continual, PrefixSums, Stepwise
@@ -177,6 +178,7 @@ class RecordingNoise:
 
     def __init__(self, rng: np.random.Generator, choose: Choose | None = None) -> None:
         self.steps: list[Step] = []
+        self._first: Sequence[Step] = self.steps
         self._choose = choose
         self._waiting: dict[str, Mapping[str, bool]] = {}
         self._noise = FloatNoise(rng)
@@ -196,13 +198,12 @@ class RecordingNoise:
         self._keep(entry, prepared(entry.invocation.mechanism, value), released)
         return released
 
-    def release_keyed(
-        self, entry: Entry, keys: tuple[Key, ...], counts: NDArray[Any]
-    ) -> dict[Key, int]:
-        """Counts of private keys, kept with these; told are those of the first run."""
-        released = self._drawn(entry, counts)
-        self._keep(entry, np.array(counts), released, keys=keys)
-        return self._first_of(self.steps[-1]).handed  # type: ignore[return-value]
+    def release_keyed(self, entry: Entry, counts: Mapping[Key, int]) -> dict[Key, int]:
+        """Counts of private keys, kept with these; told is what the first run told."""
+        value = np.fromiter(counts.values(), np.int64)
+        self._keep(entry, value, self._drawn(entry, value), keys=tuple(counts))
+        first = self._first[len(self.steps) - 1]
+        return told(first.keys or (), first.released)
 
     def stream(self, entry: Entry, shape: Sequence[int]) -> RecordedSums:
         """A running release, of which every step is kept."""
@@ -212,7 +213,7 @@ class RecordingNoise:
         """One step of a stream, kept."""
         turn, source = sums.noise.taken, caller(())
         released = np.asarray(self._summed(sums, value), dtype=np.float64)
-        self._keep(replace(entry, unit=unit, source=source), np.array(value), released, turn)
+        self._keep(replace(entry, unit=unit, source=source), np.array(value), released, turn=turn)
         return released
 
     def observe(self, entry: Entry, external: ExternalDraw) -> None:
@@ -250,22 +251,11 @@ class RecordingNoise:
     def _settle(self, external: ReplayableDraw) -> None:
         """A first run keeps what was drawn."""
 
-    def _first_of(self, step: Step) -> Step:
-        """Of the last step, that of the first run."""
-        return step
-
-    def _keep(
-        self,
-        entry: Entry,
-        value: NDArray[Any],
-        released: Released,
-        turn: int | None = None,
-        keys: tuple[Key, ...] | None = None,
-    ) -> None:
+    def _keep(self, entry: Entry, value: NDArray[Any], released: Released, **facts: Any) -> None:
         external = "" if entry.sampler == self.sampler else entry.sampler
-        sample = self._waiting.pop(entry.invocation.at, None)
-        facts = (value, released, turn, external, sample, keys)
-        self.steps.append(Step(entry.invocation, entry.unit, entry.source, *facts))
+        facts |= {"external": external, "sample": self._waiting.pop(entry.invocation.at, None)}
+        place = entry.invocation, entry.unit, entry.source
+        self.steps.append(Step(*place, value, released, **facts))
 
 
 class RecordedSums(PrefixSums):
@@ -336,18 +326,8 @@ class ReplayingNoise(RecordingNoise):
             if earlier.shape == external.released().shape:
                 external.impose(earlier)
 
-    def _first_of(self, step: Step) -> Step:
-        return self._first[len(self.steps) - 1]
-
-    def _keep(
-        self,
-        entry: Entry,
-        value: NDArray[Any],
-        released: Released,
-        turn: int | None = None,
-        keys: tuple[Key, ...] | None = None,
-    ) -> None:
-        super()._keep(entry, value, released, turn, keys)
+    def _keep(self, entry: Entry, value: NDArray[Any], released: Released, **facts: Any) -> None:
+        super()._keep(entry, value, released, **facts)
         place, step = len(self.steps) - 1, self.steps[-1]
         if place >= len(self._first) or not step.follows(self._first[place]):
             raise DivergedError

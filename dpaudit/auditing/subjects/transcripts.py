@@ -69,10 +69,7 @@ class Transcripts:
             ledger = Ledger(plan, noise=noise)
             self.algorithm.run(own_copy(data), ledger, np.random.default_rng(self.seed))
             if any(step.keys is not None for step in noise.steps):
-                raise UnsupportedError(
-                    "a stable histogram of unknown keys has no transcript of numbers; attack a "
-                    "function that returns it, or define audit_release."
-                )
+                raise UnsupportedError("private keys are in no transcript; attack a function.")
             rows.append(np.concatenate([np.ravel(step.released) for step in noise.steps]))
         longest = max(row.size for row in rows)
         whole = np.zeros((size, 1 + max(longest, self.entries)))

@@ -162,9 +162,7 @@ class FiniteBound(FinitePair):
     is_attained: ClassVar[bool] = False
 
 
-def approximate_pair(
-    epsilon: float, delta: float = 0.0, kind: type[FinitePair] = FinitePair
-) -> FinitePair:
+def approximate_pair(epsilon: float, delta: float = 0.0) -> FinitePair:
     """The pair that dominates every (ε, δ)-private mechanism.
 
     Kairouz, Oh and Viswanath 2015, Theorem 3.3: with mass δ the loss is infinite, otherwise it is
@@ -174,8 +172,8 @@ def approximate_pair(
     low = (1 - delta) * math.exp(-epsilon) / (1 + math.exp(-epsilon))
     if epsilon == 0:
         masses = np.array([1 - delta])
-        return kind(np.zeros(1), masses, masses, delta, Fraction(0))
-    return kind(
+        return FinitePair(np.zeros(1), masses, masses, delta, Fraction(0))
+    return FinitePair(
         np.array([-epsilon, epsilon]),
         np.array([low, share]),
         np.array([share, low]),

@@ -29,7 +29,7 @@ from dpaudit import (
     TrustModel,
     ZeroOut,
 )
-from dpaudit.ledger.keys import key_counts
+from dpaudit.ledger.bounding import key_counts
 from dpaudit.mechanisms import StableHistogram
 
 ABOUT = (PrivacyUnit("user"), AddRemove(), TrustModel.CENTRAL)
@@ -53,8 +53,7 @@ def test_each_unit_counts_once_for_its_first_distinct_keys():
         *("ann", "Ulm"), *("bob", "Ulm"), *("ann", "Ulm"), *("ann", "Bonn"), *("ann", "Aix"),
         *("bob", "Bonn"), *("cid", "Aix"), *("bob", "Aix"), *("dan", "Kiel"), *("dan", "Kiel"),
     ]  # fmt: skip
-    keys, counts = key_counts(bounded(), rows[1::2], rows[::2])
-    assert dict(zip(keys, counts.tolist(), strict=True)) == {
+    assert key_counts(bounded(), rows[1::2], rows[::2]) == {
         "Aix": 1,
         "Bonn": 2,
         "Kiel": 1,
@@ -84,7 +83,7 @@ def test_whoever_leaves_changes_so_many_counts_by_one(rows, most, leaver):
     keys, units = [key for key, _ in rows], [unit for _, unit in rows]
     left = [row for row in rows if row[1] != leaver]
     one, two = (
-        {k: n for k, n in zip(*key_counts(invocation, *data), strict=True) if n}
+        {key: n for key, n in key_counts(invocation, *data).items() if n}
         for data in ((keys, units), ([key for key, _ in left], [unit for _, unit in left]))
     )
     assert one == by_definition(keys, units, most)
@@ -171,10 +170,10 @@ def test_units_need_one_entry_a_row():
         (bounded(keys=3, relation=ReplaceOne()), "is 3; under replace-one 2 .* 4 counts"),
         (bounded(keys=3, relation=ZeroOut()), "under zero-out 2 keys of a unit can change 4"),
         (bounded(keys=3, relation=MetricBall(1.0)), "under metric-ball 2 keys"),
-        (bounded(rows=None), "bounds no rows of a unit"),
+        (bounded(rows=None), "no stable histogram of some rows"),
         (
             Invocation.bounded(DiscreteLaplace(1.0), Contribution(1.0, rows=1), *ABOUT, at="towns"),
-            "is no stable histogram",
+            "no stable histogram of some rows",
         ),
     ],
 )

@@ -216,7 +216,7 @@ def test_what_calibration_returns_is_certified_at_its_target(epsilon, delta, key
     except InputError as error:
         refusal = str(error)
     if mechanism is None:
-        assert re.fullmatch(r"(epsilon|delta) is .*\.", refusal)
+        assert re.fullmatch(r"(scale|epsilon|delta) is .*\.", refusal)
         assert delta < 1e-300 or not 1e-12 * keys < epsilon < 1e3 * keys
         return
     assert compose(plan(use(mechanism))).epsilon(delta).upper <= epsilon
@@ -226,14 +226,14 @@ def test_what_calibration_returns_is_certified_at_its_target(epsilon, delta, key
     ("changed", "message"),
     [
         ({"epsilon": 0.0}, "epsilon is 0.0"),
-        ({"epsilon": 1e-20}, "the scale would be 1e"),
-        ({"epsilon": 1e9}, "the scale would be 1e-09"),
+        ({"epsilon": 1e-20}, "scale is 1e.20; it must be from 0.001"),
+        ({"epsilon": 1e9}, "scale is 1e-09; it must be from 0.001"),
         (
             {"epsilon": 1e-15, "delta": 1e-300},
-            "delta is 1e-300; with noise of scale 1e.15 no threshold",
+            "delta is 1e-300; no threshold is so large for scale 1e.15",
         ),
         ({"delta": 0.0}, "delta is 0.0"),
-        ({"delta": 5e-324, "key_sensitivity": 2}, "with noise of scale 2 no threshold is so large"),
+        ({"delta": 5e-324, "key_sensitivity": 2}, "no threshold is so large for scale 2"),
         ({"key_sensitivity": 0}, "key_sensitivity is 0"),
     ],
 )
