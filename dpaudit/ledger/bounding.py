@@ -221,8 +221,7 @@ def key_counts(
     cells = np.fromiter(map(place.__getitem__, listed), dtype=np.int64, count=len(listed))
     members = Units.of(units, len(listed))
     if members.codes is not None:
-        _, rows = np.unique(members.codes * len(distinct) + cells, return_index=True)
-        rows.sort()
+        rows = np.sort(np.unique(members.codes * len(distinct) + cells, return_index=True)[1])
         cells = cells[rows][first_rows(Units(members.codes[rows], members.count), most)]
     counts = np.bincount(cells, minlength=len(distinct))
     return dict(zip(distinct, counts.tolist(), strict=True))
@@ -326,12 +325,9 @@ def _keys_of_one(invocation: Invocation) -> int:
 
 def _listed(keys: Sequence[Key] | NDArray[Any]) -> list[Key]:
     """All texts or all whole numbers; which other ones there are is nobody's business."""
-    listed: Any = keys.tolist() if isinstance(keys, np.ndarray) else keys
+    listed: Any = keys.tolist() if hasattr(keys, "tolist") else keys
     if isinstance(listed, list | tuple):
         plain = [each.item() if isinstance(each, np.generic) else each for each in listed]
-        kinds = set(map(type, plain))
-        if len(kinds) <= 1 and kinds <= {str, int}:
+        if len(kinds := set(map(type, plain))) <= 1 and kinds <= {str, int}:
             return plain
-    raise InputError(
-        "keys must be a list, a tuple or an array, of texts or of whole numbers alone."
-    )
+    raise InputError("keys must be a list or an array, of texts alone or of whole numbers alone.")

@@ -127,8 +127,7 @@ class BoundedQueries(ABC):
         Args:
             keys: of the rows, n texts or n whole numbers, in a list, a tuple or an array.
             units: as for :meth:`sum`.
-            at: label of an invocation of :class:`~dpaudit.mechanisms.StableHistogram` with a
-                contribution of some rows.
+            at: label of an invocation of a stable histogram, whose contribution has rows.
 
         Raises:
             InputError: if the keys are others, or more of a unit than the mechanism covers.

@@ -71,9 +71,7 @@ class StableHistogram(Mechanism):
         if not _LEAST <= self.scale <= _MOST:
             raise InputError(f"scale is {self.scale:g}; it must be from {_LEAST:g} to {_MOST:g}.")
         if not 1 < self.threshold <= _MOST:
-            raise InputError(
-                f"threshold is {self.threshold:g}; it must be above 1, up to {_MOST:g}."
-            )
+            raise InputError(f"threshold is {self.threshold:g}; it must be in (1, {_MOST:g}].")
         self._set("threshold", float(math.ceil(self.threshold)))
 
     @classmethod
@@ -106,8 +104,7 @@ class StableHistogram(Mechanism):
         else:
             grown, less = math.expm1(above), math.exp(-further)
             cost = math.log1p(max(grown - less + 1e-15 * (grown + less), 0.0))
-        most = 1 / Fraction(self.scale)
-        return min(Fraction(up(cost, 2)), most), exp_up(behind, -behind)
+        return min(Fraction(up(cost, 2)), 1 / Fraction(self.scale)), exp_up(behind, -behind)
 
     @property
     def _told(self) -> float:
@@ -145,9 +142,8 @@ class StableHistogram(Mechanism):
         """How many counts differ, of as many as may; or by how much one does, if by more than 1."""
         if one.shape != other.shape:
             return math.inf
-        moved = np.abs(one - other)
-        most = float(moved.max(where=moved > 1, initial=0))
-        return max(np.count_nonzero(moved) / self.key_sensitivity, most)
+        moved, keys = np.abs(one - other), self.key_sensitivity
+        return max(np.count_nonzero(moved) / keys, float(moved.max(where=moved > 1, initial=0)))
 
     def worst_pairs(self) -> tuple[tuple[list[int], list[int], str], ...]:
         """Keys that nobody else has, and keys that are told more often than not."""
@@ -185,9 +181,8 @@ class StableHistogram(Mechanism):
         told, counts = np.asarray(outputs, dtype=np.float64), self.prepare(value)
         silent = np.log(self._at_least(counts - self.threshold + 1))  # as the law is symmetric
         shown = (told >= self.threshold) & (counts > 0)
-        masses = np.where(
-            shown, DiscreteLaplace(self.scale).log_noise_density(told - counts), -np.inf
-        )
+        masses = DiscreteLaplace(self.scale).log_noise_density(told - counts)
+        masses = np.where(shown, masses, -np.inf)
         return sum_over_entries(np.where(told == 0, np.where(counts > 0, silent, 0.0), masses))
 
     def _at_least(self, noise: ArrayLike) -> Floats:

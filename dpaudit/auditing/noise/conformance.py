@@ -130,12 +130,10 @@ def judged(
     for at, found in by_label.items():
         laws[at] = found[0].invocation.mechanism
         try:
-            parts = [laws[at].tails(step.released, step.value, rng) for step in found]
+            drawn = Tails.joined([laws[at].tails(s.released, s.value, rng) for s in found])
         except UnsupportedError:
-            untested.append(at)
-            continue
-        drawn = Tails.joined(parts)
-        if not drawn.tails.size:  # counts of no key
+            drawn = None
+        if drawn is None or not drawn.tails.size:  # as of a histogram that has no key
             untested.append(at)
             continue
         shown = p_value(drawn), scale_ratio(drawn)

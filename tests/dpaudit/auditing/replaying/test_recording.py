@@ -1,7 +1,7 @@
 """Ledgers that remember values and noise, and replay them."""
 
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pytest
@@ -10,6 +10,7 @@ from rehearsals import rules
 
 from dpaudit import (
     AddRemove,
+    AuditPair,
     Contribution,
     DiscreteLaplace,
     Gaussian,
@@ -26,6 +27,7 @@ from dpaudit import (
     TrustModel,
     UnsupportedError,
 )
+from dpaudit.auditing.noise.conformance import conformance, judged
 from dpaudit.auditing.replaying.recording import (
     DivergedError,
     RecordingNoise,
@@ -33,6 +35,8 @@ from dpaudit.auditing.replaying.recording import (
     Routine,
     prepared,
 )
+from dpaudit.auditing.replaying.replay import record
+from dpaudit.auditing.subjects.transcripts import audit_transcript
 from dpaudit.mechanisms import StableHistogram
 
 NOISE = Laplace(2.0, clip=(-1.0, 1.0))
@@ -295,3 +299,28 @@ RAISED = ("not-a-number", "refused-after-release")
 )
 def test_a_rehearsal_finds_stable_histograms_that_are_none(subject, found):
     assert rules(subject) == found
+
+
+@pytest.mark.parametrize(("towns", "tested"), [([], False), (["Ulm"] * 40 + ["Aix"] * 9, True)])
+def test_the_noise_behind_a_threshold_can_be_tested(towns, tested):
+    counting = Routine(
+        towns_plan(), lambda data, ledger, rng: ledger.stable_histogram(data, at="towns")
+    )
+    report = conformance(counting, towns, runs=50)
+    assert report.untested == (() if tested else ("towns",))
+    assert not report.findings
+    spread = replace(COUNTED, scale=3 * COUNTED.scale)
+    steps = record(counting, towns).run.steps
+    drawn = spread.release_many([each.value for each in steps] * 50, 20, np.random.default_rng(0))
+    found = judged([[replace(steps[0], released=one) for one in drawn[:, n]] for n in range(50)])
+    assert {each.rule for each in found.findings} == (
+        {"not-the-declared-noise"} if tested else set()
+    )
+
+
+def test_private_keys_have_no_transcript():
+    counting = Routine(
+        towns_plan(), lambda data, ledger, rng: ledger.stable_histogram(data, at="towns")
+    )
+    with pytest.raises(UnsupportedError, match="private keys are in no transcript"):
+        audit_transcript(counting, AuditPair(["Ulm"], ["Ulm", "Aix"]), epsilon=1.0, delta=1e-3)
