@@ -152,6 +152,7 @@ def test_both_ends_of_one_use_hold(scale, threshold):
 
 def test_a_lower_end_is_stated_of_one_use_of_one_key_alone():
     one, two = StableHistogram(2.0, 20.0), StableHistogram(2.0, 20.0, key_sensitivity=2)
+    assert (one.is_tight, two.is_tight) == (True, False)
     alone = compose(plan(use(one)))
     assert alone.epsilon(1e-3).lower is not None
     for epsilon in (0.0, 0.4, 3.0):

@@ -1,5 +1,6 @@
 """Ledgers that remember values and noise, and replay them."""
 
+import itertools
 from collections import Counter
 from dataclasses import dataclass, replace
 
@@ -324,3 +325,12 @@ def test_private_keys_have_no_transcript():
     )
     with pytest.raises(UnsupportedError, match="private keys are in no transcript"):
         audit_transcript(counting, AuditPair(["Ulm"], ["Ulm", "Aix"]), epsilon=1.0, delta=1e-3)
+
+
+def test_keys_that_are_others_in_each_run_are_hidden_randomness():
+    numbers = itertools.count()
+    naming = Routine(
+        towns_plan(),
+        lambda data, ledger, rng: ledger.stable_histogram([next(numbers)] * 40, at="towns"),
+    )
+    assert record(naming, [1]).unstable([1]).rule == "hidden-randomness"
