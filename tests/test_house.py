@@ -78,6 +78,7 @@ WITHOUT_SOURCE = {
     "dpaudit/integrations/opacus/test_hostile.py": "trainings that cheat",
     "dpaudit/accounting/amplification/test_turns.py": "groups that take turns, of covered.py",
     "dpaudit/ledger/test_laws.py": "ledger and journal as one state machine",
+    "dpaudit/ledger/test_keys.py": "counts of unknown keys, of bounding.py",
     "dpaudit/ledger/test_observing.py": "noise of other libraries, by ledger, journal and replay",
     "dpaudit/auditing/distinguishing/test_any_output.py": "code that returns anything",
     "dpaudit/auditing/rehearsal/test_published_mistakes.py": "mistakes that others found",

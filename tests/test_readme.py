@@ -139,6 +139,20 @@ def test_the_page_on_individual_budgets_does_what_it_says(tmp_path, monkeypatch,
     sys.modules.pop("visits", None)
 
 
+def test_the_page_on_unknown_keys_does_what_it_says(tmp_path, monkeypatch, capsys):
+    page = (README.parent / "docs" / "unknown-keys.md").read_text("utf-8")
+    (code,) = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
+    (typed,) = re.findall(r"```sh\n(.*?)```", page, re.DOTALL)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(tmp_path)
+    Path("towns.py").write_text(code, "utf-8")
+    for line in typed.splitlines():
+        with pytest.raises(SystemExit) as left:
+            main(shlex.split(line)[1:])
+        assert left.value.code == 0, capsys.readouterr()
+    sys.modules.pop("towns", None)
+
+
 def test_the_page_on_optuna_does_what_it_says(tmp_path, monkeypatch, capsys):
     pytest.importorskip("optuna")
     page = (README.parent / "docs" / "optuna.md").read_text("utf-8")

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpaudit import Claim
-from dpaudit.mechanisms import Staircase, TruncatedLaplace
+from dpaudit.mechanisms import StableHistogram, Staircase, TruncatedLaplace
 
 from .additive import CURVE
 from .claims import DELTA, PURE
@@ -175,8 +175,6 @@ APART, TOGETHER = [0, 9], [9, 9]
 STEEP_MEDIAN = float(np.abs(np.log(_median_odds(APART, 1.0) / _median_odds(TOGETHER, 1.0))).max())
 TRUNCATION = math.log(1 + (E - 1) / (2 * DELTA))
 """Where Laplace noise may end for (1, δ): Geng et al. 2020, Theorem 1."""
-STABLE = 1 + math.log(1 / (2 * DELTA))
-"""Where a count of one is let through with probability δ."""
 FLAT, STEEP = [0.0] * 5, [1.0, -1.0, -1.0, -1.0, -1.0]
 BITS, OTHERS = [0, 1, 0, 1], [1, 1, 0, 1]
 
@@ -219,8 +217,8 @@ RIGHT = (
           index("gumbel", 2.0), limit=True),
     Entry("partial sums", True, PURE, BITS, OTHERS, 1.0, 10_000, running(1.0)),
     Entry("smart sum", True, PURE, BITS, OTHERS, 1.0, 10_000, blocks(2.0)),
-    Entry("stable histogram", True, Claim(1.0, DELTA), [0, 0, 1], [0, 0, 1, 2], 1.0, 10_000,
-          histogram(STABLE), limit=True),
+    Entry("stable histogram", True, Claim(1.0, DELTA), [2, 1, 0, 0], [2, 1, 1, 0], 1.0, 10_000,
+          StableHistogram.calibrated(epsilon=1.0, delta=DELTA).release_many, limit=True),
     Entry("staircase", True, PURE, 0.0, 1.0, 1.0, 10_000, staircase),
     Entry("truncated Laplace", True, Claim(1.0, DELTA), 0.0, 1.0, 1.0, 10_000,
           truncated(TRUNCATION)),

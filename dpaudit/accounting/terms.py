@@ -107,11 +107,11 @@ def whole(declared: Invocation, count: int) -> Term:
 
 def costs_as_its_pair(declared: Invocation) -> bool:
     """Whether one use may cost as much as its pair, and is not merely dominated by it."""
-    if not declared.mechanism.is_tight:
+    mechanism, sampling = declared.mechanism, declared.sampling
+    if not mechanism.is_tight or not (sampling is None or mechanism.tight_in_samples):
         return False
     instead = covered(declared)
     drawn = amplification(instead.sampling, instead)
-    sampling = declared.sampling
     taken = isinstance(sampling, FixedSizeSampling) and sampling.size < sampling.population
     taken = taken and declared.relation == AddRemove() and is_location(declared)
     if taken or isinstance(drawn, TimesAmplification):

@@ -9,7 +9,7 @@ more than the bound, rounding included (compare Casacuberta, Shoemate, Vadhan an
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
@@ -18,7 +18,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dpaudit.errors import InputError
-from dpaudit.mechanisms import ExponentialMechanism, Norm
+from dpaudit.ledger.entry import Entry, Key, KeyedNoise, NoiseBackend
+from dpaudit.mechanisms import ExponentialMechanism, Norm, Released, StableHistogram
 from dpaudit.mechanisms.pairs import Floats
 from dpaudit.plan import AddRemove, Contribution, Invocation
 
@@ -47,10 +48,10 @@ class Units:
 
     @classmethod
     def of(cls, units: ArrayLike | None, rows: int) -> Units:
-        """From labels of any kind; small non-negative integers are taken as codes.
+        """From labels of one kind; small non-negative integers are taken as codes.
 
         Raises:
-            InputError: if there is not one for each row.
+            InputError: if there is not one for each row, or they may be confused.
         """
         if units is None:
             return cls(None, rows)
@@ -59,10 +60,36 @@ class Units:
             raise InputError(
                 f"units has shape {labels.shape}; it must have one entry a row, {rows}."
             )
+        labels = _distinguished(units, labels)
         if labels.dtype.kind in "iu" and rows and labels.min() >= 0 and labels.max() < 4 * rows:
             return cls(labels.astype(np.int64, copy=False), int(labels.max()) + 1)
         _, codes = np.unique(labels, return_inverse=True)
         return cls(codes.astype(np.int64, copy=False), int(codes.max(initial=-1)) + 1)
+
+
+def _distinguished(units: ArrayLike, labels: NDArray[Any]) -> NDArray[Any]:
+    """Labels of which none are equal but those of one unit.
+
+    Numpy makes texts of numbers and floats of integers that stand in one list, and loses zeros at
+    the end of a text; and a label that is missing would be that of everybody who has none.
+    """
+    listed: list[Any] = []
+    if labels.dtype == object or isinstance(units, list | tuple):
+        held: Any = labels.tolist() if labels.dtype == object else units
+        listed = [each.item() if isinstance(each, np.generic) else each for each in held]
+    kinds = {*map(type, listed)}
+    numbers: dict[Any, int] = {}
+    try:
+        if len(kinds) > 1 or type(None) in kinds or not bool(np.all(labels == labels)):
+            raise InputError(
+                "units has labels of several types, or missing ones; give texts alone or whole "
+                "numbers alone, one for each row."
+            )
+        if labels.dtype.kind not in "OfUS" or not listed:
+            return labels
+        return np.array([numbers.setdefault(each, len(numbers)) for each in listed], dtype=np.int64)
+    except TypeError:
+        raise InputError("units has labels that cannot be compared; give texts.") from None
 
 
 def first_rows(units: Units, most: int) -> NDArray[np.bool_]:
@@ -206,6 +233,39 @@ def quantile_utilities(
     return utilities
 
 
+def key_counts(
+    invocation: Invocation, keys: Sequence[Key] | NDArray[Any], units: ArrayLike | None
+) -> dict[Key, int]:
+    """How many units have each key, in the order of the keys: of each unit the first distinct ones.
+
+    Raises:
+        InputError: if an argument is wrong, or the mechanism covers less than one unit may change.
+    """
+    most, listed = _keys_of_one(invocation), _listed(keys)
+    distinct = sorted(set(listed))
+    place = {key: number for number, key in enumerate(distinct)}
+    cells = np.fromiter(map(place.__getitem__, listed), dtype=np.int64, count=len(listed))
+    members = Units.of(units, len(listed))
+    if members.codes is not None:
+        rows = np.sort(np.unique(members.codes * len(distinct) + cells, return_index=True)[1])
+        cells = cells[rows][first_rows(Units(members.codes[rows], members.count), most)]
+    counts = np.bincount(cells, minlength=len(distinct))
+    return dict(zip(distinct, counts.tolist(), strict=True))
+
+
+def drawn(counts: Mapping[Key, int], noise: NoiseBackend, entry: Entry) -> dict[Key, int]:
+    """What is told of private counts."""
+    if isinstance(noise, KeyedNoise):
+        return noise.release_keyed(entry, counts)
+    return told(counts, noise.release(entry, np.fromiter(counts.values(), np.int64)))
+
+
+def told(keys: Iterable[Key], released: Released) -> dict[Key, int]:
+    """The released counts by their keys, in the same order; 0 tells nothing."""
+    both = zip(keys, np.asarray(released).tolist(), strict=True)
+    return {key: count for key, count in both if count}
+
+
 def _numbers(values: Floats, bound: float) -> Floats:
     """NaN as 0, and infinities and huge numbers as ones so large that the bound takes over."""
     huge = _HUGE * bound
@@ -271,3 +331,29 @@ def _norms(parts: Floats, norm: Norm) -> Floats:
             largest = np.abs(parts[extreme]).max(axis=1, initial=5e-324)
             norms[extreme] = largest * np.linalg.norm(parts[extreme] / largest[:, None], axis=1)
     return norms
+
+
+def _keys_of_one(invocation: Invocation) -> int:
+    """How many keys of one unit count."""
+    mechanism, contribution = invocation.mechanism, invocation.contribution
+    rows = None if contribution is None else contribution.rows
+    if not isinstance(mechanism, StableHistogram) or rows is None:
+        raise InputError(f"{invocation.describe()} is no stable histogram of some rows of a unit.")
+    # Who is replaced, or zeroed, leaves its own keys and may come to others.
+    moved = rows * (1 if isinstance(invocation.relation, AddRemove) else 2)
+    if mechanism.key_sensitivity < moved:
+        raise InputError(
+            f"key_sensitivity of {invocation.describe()} is {mechanism.key_sensitivity}; under "
+            f"{invocation.relation} {rows} keys of a unit can change {moved} counts."
+        )
+    return rows
+
+
+def _listed(keys: Sequence[Key] | NDArray[Any]) -> list[Key]:
+    """All texts or all whole numbers; which other ones there are is nobody's business."""
+    listed: Any = keys.tolist() if hasattr(keys, "tolist") else keys
+    if isinstance(listed, list | tuple):
+        plain = [each.item() if isinstance(each, np.generic) else each for each in listed]
+        if len(kinds := set(map(type, plain))) <= 1 and kinds <= {str, int}:
+            return plain
+    raise InputError("keys must be a list or an array, of texts alone or of whole numbers alone.")

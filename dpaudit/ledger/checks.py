@@ -69,7 +69,7 @@ def require_unbounded(invocation: Invocation) -> None:
     if invocation.contribution is not None:
         raise PlanMismatchError(
             f"{invocation.describe()} is declared with a bounded contribution; use the ledger's "
-            "sum, count, histogram or quantile, which bound it."
+            "sum, count, histogram, stable_histogram or quantile, which bound it."
         )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol, runtime_checkable
 
@@ -11,6 +11,8 @@ from numpy.typing import NDArray
 from dpaudit.mechanisms.base import Released
 from dpaudit.mechanisms.continual.release import PrefixSums
 from dpaudit.plan import Invocation, Plan
+
+Key = str | int
 
 
 @dataclass(frozen=True)
@@ -68,6 +70,14 @@ class BatchNoise(Protocol):
         self, entries: Sequence[Entry], values: Sequence[NDArray[Any]]
     ) -> list[Released]:
         """One release for each entry, as that many calls of ``release``."""
+
+
+@runtime_checkable
+class KeyedNoise(Protocol):
+    """A noise backend that looks at the keys of private counts, which others need not know."""
+
+    def release_keyed(self, entry: Entry, counts: Mapping[Key, int]) -> dict[Key, int]:
+        """What is told of the counts, by key."""
 
 
 class ExternalDraw(Protocol):

@@ -14,8 +14,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from types import TracebackType
 from typing import Any, NoReturn, Self, TypeVar
@@ -28,6 +29,7 @@ from dpaudit.chain import Durability
 from dpaudit.errors import InputError, JournalError, PlanMismatchError
 from dpaudit.ledger.account import Account
 from dpaudit.ledger.anchor import Anchor
+from dpaudit.ledger.bounding import drawn
 from dpaudit.ledger.checks import (
     caller,
     name_of,
@@ -38,7 +40,7 @@ from dpaudit.ledger.checks import (
     require_unbounded,
 )
 from dpaudit.ledger.door import Door
-from dpaudit.ledger.entry import BatchNoise, Budget, Entry, ExternalDraw, NoiseBackend
+from dpaudit.ledger.entry import BatchNoise, Budget, Entry, ExternalDraw, Key, NoiseBackend
 from dpaudit.ledger.float_noise import FloatNoise
 from dpaudit.ledger.individual import IndividualSums
 from dpaudit.ledger.journal import Journal
@@ -275,6 +277,10 @@ class Ledger(BoundedQueries):
 
         mechanism, at = invocation.mechanism, invocation.at
         return self._pass(mechanism, None, at, draw, check=require_individual)
+
+    def _release_keyed(self, invocation: Invocation, counts: Mapping[Key, int]) -> dict[Key, int]:
+        own, at = invocation.mechanism, invocation.at
+        return self._pass(own, None, at, partial(drawn, counts), check=lambda found: None)
 
     def _release_bounded(self, invocation: Invocation, total: NDArray[Any]) -> Released:
         if isinstance(invocation.mechanism, Stepwise):

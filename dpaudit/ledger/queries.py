@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -11,7 +11,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from dpaudit import validate
 from dpaudit.errors import InputError
-from dpaudit.ledger.bounding import Units, bounded_total, cells_of, quantile_utilities
+from dpaudit.ledger.bounding import Units, bounded_total, cells_of, key_counts, quantile_utilities
+from dpaudit.ledger.entry import Key
 from dpaudit.ledger.individual import IndividualSums
 from dpaudit.mechanisms.base import Norm, Released
 from dpaudit.plan import Invocation
@@ -114,6 +115,26 @@ class BoundedQueries(ABC):
         members = None if units is None else np.asarray(units)[present]
         return self.sum(rows, units=members, at=at)
 
+    def stable_histogram(
+        self, keys: Sequence[Key] | NDArray[Any], *, units: ArrayLike | None = None, at: str = ""
+    ) -> dict[Key, int]:
+        """Release how many units have each key, of keys that nobody knows beforehand.
+
+        Of a unit the first distinct keys count, as many as its contribution has rows, each once.
+        Noisy counts from the threshold on are told by their keys, in the order of the keys; what is
+        not told is in no release, no error and no journal.
+
+        Args:
+            keys: of the rows, n texts or n whole numbers, in a list, a tuple or an array.
+            units: as for :meth:`sum`.
+            at: label of an invocation of a stable histogram, whose contribution has rows.
+
+        Raises:
+            InputError: if the keys are others, or more of a unit than the mechanism covers.
+        """
+        invocation = self._bounded(at)
+        return self._release_keyed(invocation, key_counts(invocation, keys, units))
+
     def quantile(
         self,
         values: ArrayLike,
@@ -173,6 +194,10 @@ class BoundedQueries(ABC):
     @abstractmethod
     def _bounded(self, at: str) -> Invocation:
         """The declared invocation, if its parts are bounded."""
+
+    @abstractmethod
+    def _release_keyed(self, invocation: Invocation, counts: Mapping[Key, int]) -> dict[Key, int]:
+        """Release counts of keys that are private."""
 
     @abstractmethod
     def _release_bounded(self, invocation: Invocation, total: NDArray[Any]) -> Released:

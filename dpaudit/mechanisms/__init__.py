@@ -32,6 +32,7 @@ from dpaudit.mechanisms.pairs import (
 from dpaudit.mechanisms.randomized_response import RandomizedResponse
 from dpaudit.mechanisms.shuffled import Shuffled
 from dpaudit.mechanisms.sparse_vector import SparseVector
+from dpaudit.mechanisms.stable_histogram import StableHistogram
 from dpaudit.mechanisms.staircase import Staircase
 from dpaudit.mechanisms.tails import Tails
 from dpaudit.mechanisms.top_k import TopK
@@ -73,6 +74,7 @@ __all__ = [
     "Shuffled",
     "SparseVector",
     "SquareRootToeplitz",
+    "StableHistogram",
     "Staircase",
     "SubsetSelection",
     "Tails",

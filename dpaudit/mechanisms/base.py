@@ -64,6 +64,8 @@ class Mechanism(Kinded, ABC):
     """Whether a unit whose contribution is zero leaves no other trace than one that is absent, as
     in the sum that noise is added to. If not, as in a count of the units, a sample that a zeroed
     unit may be in does not amplify."""
+    tight_in_samples: ClassVar[bool] = True
+    """Whether :attr:`is_tight` holds where units are sampled too, as others may weigh nothing."""
     _samplers: ClassVar[tuple[str, ...]] = ("sample",)
     """The methods that decide the law of a release."""
 

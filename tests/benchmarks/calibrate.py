@@ -84,6 +84,9 @@ def _settings(kind: str, rng: np.random.Generator, quick: bool) -> Iterator[str]
     if kind == "sparse-vector":
         yield f"threshold={float(rng.normal())!r}"
         yield f"cutoff={int(rng.integers(1, 9))}"
+    if kind == "stable-histogram":
+        yield f"threshold={float(rng.integers(2, 2000))!r}"
+        yield f"key_sensitivity={int(rng.integers(1, 4))}"
     if kind == "approximate-black-box":
         yield f"delta={float(10 ** rng.uniform(-12, -8))!r}"
     yield f"relation={rng.choice(['add-remove', 'replace-one', 'zero-out'])}"

@@ -130,11 +130,12 @@ def judged(
     for at, found in by_label.items():
         laws[at] = found[0].invocation.mechanism
         try:
-            parts = [laws[at].tails(step.released, step.value, rng) for step in found]
+            drawn = Tails.joined([laws[at].tails(s.released, s.value, rng) for s in found])
         except UnsupportedError:
+            drawn = None
+        if drawn is None or not drawn.tails.size:  # as of a histogram that has no key
             untested.append(at)
             continue
-        drawn = Tails.joined(parts)
         shown = p_value(drawn), scale_ratio(drawn)
         tested.append(Conformance(at, found[0].source, drawn.tails.size, *shown))
     share = (1 - REUSE_SHARE) * error_rate / max(1, len(tested))

@@ -56,7 +56,7 @@ def _runs(subject: Subject, data: Any, seed: int) -> Iterator[NDArray[Any]]:
         if number >= FEWEST and time.monotonic() - start > SECONDS:
             return
         steps = record(subject, data, seed + number).run.steps
-        yield np.asarray(subject.statistic([step.released for step in steps]))
+        yield np.asarray(subject.statistic([step.handed for step in steps]))
 
 
 def _draws(

@@ -12,7 +12,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from dpaudit.errors import UnsupportedError
 from dpaudit.ledger import Entry, ExternalDraw, FloatNoise, Ledger
+from dpaudit.ledger.bounding import told
 from dpaudit.ledger.checks import caller
+from dpaudit.ledger.entry import Key
 from dpaudit.mechanisms import Mechanism
 from dpaudit.mechanisms.base import Released
 from dpaudit.mechanisms.continual.release import Continual, PrefixSums, Stepwise
@@ -82,6 +84,7 @@ class Step:
         turn: which step of its stream this is; None for a release that is no stream.
         external: the library that drew the noise; empty if the ledger did.
         sample: of every unit, whether it takes part; None where the ledger drew no sample.
+        keys: of counts of private keys, those of ``value``; None of all else.
     """
 
     invocation: Invocation
@@ -92,6 +95,12 @@ class Step:
     turn: int | None = None
     external: str = ""
     sample: Mapping[str, bool] | None = None
+    keys: tuple[Key, ...] | None = None
+
+    @property
+    def handed(self) -> Released | dict[Key, int]:
+        """What came out, as the code was given it."""
+        return self.released if self.keys is None else told(self.keys, self.released)
 
     @property
     def place(self) -> str:
@@ -138,6 +147,8 @@ class Step:
 
     def distance(self, other: Step) -> float:
         """How far the pre-noise values lie apart, in the mechanism's norm; never NaN."""
+        if self.keys != other.keys:
+            return self._by_key(other).distance(other._by_key(self))
         if self.value.shape != other.value.shape:
             return math.inf
         mechanism = self._compared
@@ -146,6 +157,12 @@ class Step:
         else:
             apart = mechanism.norm.length(self.value - other.value)
         return math.inf if math.isnan(apart) else apart
+
+    def _by_key(self, other: Step) -> Step:
+        """The same with a count, perhaps of 0, for each key that either has."""
+        counts = dict(zip(self.keys or (), self.value.tolist(), strict=True))
+        every = tuple(sorted({*counts, *(other.keys or ())}, key=repr))
+        return replace(self, keys=every, value=np.array([counts.get(key, 0) for key in every]))
 
 
 class DivergedError(BaseException):
@@ -161,6 +178,7 @@ class RecordingNoise:
 
     def __init__(self, rng: np.random.Generator, choose: Choose | None = None) -> None:
         self.steps: list[Step] = []
+        self._first: Sequence[Step] = self.steps
         self._choose = choose
         self._waiting: dict[str, Mapping[str, bool]] = {}
         self._noise = FloatNoise(rng)
@@ -180,6 +198,13 @@ class RecordingNoise:
         self._keep(entry, prepared(entry.invocation.mechanism, value), released)
         return released
 
+    def release_keyed(self, entry: Entry, counts: Mapping[Key, int]) -> dict[Key, int]:
+        """Counts of private keys, kept with these; told is what the first run told."""
+        value = np.fromiter(counts.values(), np.int64)
+        self._keep(entry, value, self._drawn(entry, value), keys=tuple(counts))
+        first = self._first[len(self.steps) - 1]
+        return told(first.keys or (), first.released)
+
     def stream(self, entry: Entry, shape: Sequence[int]) -> RecordedSums:
         """A running release, of which every step is kept."""
         return RecordedSums(self, entry, self._noise.stream(entry, shape))
@@ -188,7 +213,7 @@ class RecordingNoise:
         """One step of a stream, kept."""
         turn, source = sums.noise.taken, caller(())
         released = np.asarray(self._summed(sums, value), dtype=np.float64)
-        self._keep(replace(entry, unit=unit, source=source), np.array(value), released, turn)
+        self._keep(replace(entry, unit=unit, source=source), np.array(value), released, turn=turn)
         return released
 
     def observe(self, entry: Entry, external: ExternalDraw) -> None:
@@ -226,13 +251,11 @@ class RecordingNoise:
     def _settle(self, external: ReplayableDraw) -> None:
         """A first run keeps what was drawn."""
 
-    def _keep(
-        self, entry: Entry, value: NDArray[Any], released: Released, turn: int | None = None
-    ) -> None:
+    def _keep(self, entry: Entry, value: NDArray[Any], released: Released, **facts: Any) -> None:
         external = "" if entry.sampler == self.sampler else entry.sampler
-        sample = self._waiting.pop(entry.invocation.at, None)
-        facts = (value, released, turn, external, sample)
-        self.steps.append(Step(entry.invocation, entry.unit, entry.source, *facts))
+        facts |= {"external": external, "sample": self._waiting.pop(entry.invocation.at, None)}
+        place = entry.invocation, entry.unit, entry.source
+        self.steps.append(Step(*place, value, released, **facts))
 
 
 class RecordedSums(PrefixSums):
@@ -303,10 +326,8 @@ class ReplayingNoise(RecordingNoise):
             if earlier.shape == external.released().shape:
                 external.impose(earlier)
 
-    def _keep(
-        self, entry: Entry, value: NDArray[Any], released: Released, turn: int | None = None
-    ) -> None:
-        super()._keep(entry, value, released, turn)
+    def _keep(self, entry: Entry, value: NDArray[Any], released: Released, **facts: Any) -> None:
+        super()._keep(entry, value, released, **facts)
         place, step = len(self.steps) - 1, self.steps[-1]
         if place >= len(self._first) or not step.follows(self._first[place]):
             raise DivergedError

@@ -199,7 +199,8 @@ class Recorded:
         """
         first, again = self.run, self.again(x, other=True)
         for one, two in zip(first.steps, again.steps, strict=False):
-            if not one.follows(two) or not np.array_equal(one.value, two.value, equal_nan=True):
+            alike = one.keys == two.keys and np.array_equal(one.value, two.value, equal_nan=True)
+            if not (one.follows(two) and alike):
                 at, place = one.invocation.at, self.telling.place(one)
                 return _found("hidden-randomness", at, place=place)
         if again.ended is not first.ended or len(again.steps) != len(first.steps):

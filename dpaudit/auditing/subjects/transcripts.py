@@ -69,6 +69,8 @@ class Transcripts:
             noise = RecordingNoise(rng, _known(self.hidden, seed, lambda rate: rng.random() < rate))
             ledger = Ledger(plan, noise=noise)
             self.algorithm.run(own_copy(data), ledger, own_generator(self.seed))
+            if any(step.keys is not None for step in noise.steps):
+                raise UnsupportedError("private keys are in no transcript; attack a function.")
             rows.append(np.concatenate([np.ravel(step.released) for step in noise.steps]))
         longest = max(row.size for row in rows)
         whole = np.zeros((size, 1 + max(longest, self.entries)))

@@ -6,6 +6,7 @@ import math
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -152,6 +153,13 @@ class FinitePair(DominatingPair):
         """The smallest loss other than 0, which has a mirror image."""
         above = self.losses[np.searchsorted(self.losses, 0.0, side="right") :]
         return float(above[0]) if above.size else None
+
+
+@dataclass(frozen=True, eq=False)
+class FiniteBound(FinitePair):
+    """Such a pair of which each point of the curve is attained, but by other neighbours each."""
+
+    is_attained: ClassVar[bool] = False
 
 
 def approximate_pair(epsilon: float, delta: float = 0.0) -> FinitePair:

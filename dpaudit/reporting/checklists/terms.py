@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from dpaudit.certificate.assumptions import clips
-from dpaudit.mechanisms import Mechanism, TruncatedLaplace
+from dpaudit.mechanisms import Mechanism, StableHistogram, TruncatedLaplace
 from dpaudit.numbers import down, percent, plain, up
 from dpaudit.plan import TrustModel
 from dpaudit.reporting.checklists.facts import Facts, Level, Rules, listed
@@ -102,7 +102,8 @@ def _of_plan(facts: Facts) -> dict[str, Any]:
 
 def _fails(mechanism: Mechanism) -> bool:
     """Whether its loss may be infinite, as far as its fields tell."""
-    return isinstance(mechanism, TruncatedLaplace) or getattr(mechanism, "delta", 0.0) > 0
+    telling = isinstance(mechanism, TruncatedLaplace | StableHistogram)
+    return telling or getattr(mechanism, "delta", 0.0) > 0
 
 
 def _kinds(mechanisms: Iterable[Mechanism]) -> str:

@@ -61,6 +61,7 @@ def facts(rng: random.Random, kind: str) -> tuple[dict[str, Any], float]:
             shift * rng.choice([1.0, 1.0, 0.5, 1e-3]),
         ),
         "truncated-laplace": lambda: _ended(rng),
+        "stable-histogram": lambda: (_thresholded(rng), 1.0),
         "pure-black-box": lambda: ({"epsilon": epsilon(rng)}, 1.0),
         "approximate-black-box": lambda: (
             {"epsilon": epsilon(rng), "delta": rng.choice([1e-12, 1e-8, 1e-4, 0.0])},
@@ -86,6 +87,14 @@ def _ended(rng: random.Random) -> tuple[dict[str, Any], float]:
     bound = between(rng, 0.01, 100.0)
     share = rng.choice([1.0, 0.1, 1.9, between(rng, 1e-3, 1.0), between(rng, 1e-3, 1.0)])
     return {"scale": bound / between(rng, 0.05, 60.0), "bound": bound}, bound * share
+
+
+def _thresholded(rng: random.Random) -> dict[str, Any]:
+    """Noise behind a threshold of some of its scales, and keys of a unit."""
+    scale = between(rng, 1e-3, 1e6) if rng.random() < 0.2 else between(rng, 0.05, 50.0)
+    threshold = 2 + round(scale * rng.choice([0.0, 1.0, between(rng, 1.0, 40.0), 800.0]))
+    keys = rng.choice([1, 1, 2, 5, 100])
+    return {"scale": scale, "threshold": float(threshold), "key_sensitivity": keys}
 
 
 def _box(rng: random.Random) -> dict[str, Any]:

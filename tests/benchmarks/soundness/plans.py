@@ -56,9 +56,10 @@ def _poisson(rng: random.Random) -> Case:
 
 
 def _ended(rng: random.Random) -> Case:
-    """Noise that ends, whose loss may be infinite, alone and in Poisson samples."""
-    one = use(rng, "truncated-laplace", (1, 1, 2, 5, 20, 100))
-    if rng.random() < 0.5:
+    """Noise that ends or is cut, whose loss may be infinite; one alone and in Poisson samples."""
+    kind = rng.choice(["truncated-laplace", "stable-histogram"])
+    one = use(rng, kind, (1, 1, 2, 5, 20, 100))
+    if kind == "stable-histogram" or rng.random() < 0.5:
         return Case(one.kind, rng.choice(RELATIONS), (one,), rng.choice(_DELTAS))
     one = replace(one, rate=rate(rng))
     return Case(f"poisson {one.kind}", "add-remove", (one,), rng.choice(_DELTAS))

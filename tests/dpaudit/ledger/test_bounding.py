@@ -91,11 +91,54 @@ def test_the_first_rows_of_each_unit_count(codes, most):
 
 
 def test_units_are_labels_or_codes():
-    assert Units.of(["b", "a", "b"], 3).codes.tolist() == [1, 0, 1]
+    assert Units.of(["b", "a", "b"], 3).codes.tolist() == [0, 1, 0]
     assert Units.of(np.array([2, 0, 2]), 3).codes.tolist() == [2, 0, 2]
     assert Units.of(np.array([10**12, -5]), 2).codes.tolist() == [1, 0]
     with pytest.raises(InputError, match="one entry a row, 3"):
         Units.of(["a"], 3)
+
+
+@pytest.mark.parametrize(
+    "labels",
+    [
+        ["a", "a\0"],
+        [2**63, 2**63 + 1],
+        [2**63, -1],
+        [2**80, 2**80 + 1],
+        [b"a", b"a\0"],
+        np.array(["a", "a\0"], dtype=object),
+        [0.1, 0.1 + 2**-56],
+    ],
+)
+def test_units_that_numpy_takes_for_one_are_two(labels):
+    first, second = Units.of(labels, 2).codes
+    assert first != second
+
+
+@pytest.mark.parametrize(
+    "labels",
+    [
+        [1, "1"],
+        [1, 1.0],
+        [2**53, 2**53 + 1.0],
+        ["a", None],
+        [np.nan, np.nan],
+        np.array([1.0, np.nan]),
+        np.array(["a", None], dtype=object),
+        np.array(["NaT", "2020-01-01"], dtype="datetime64[D]"),
+        (True, 1),
+        [None, None],
+    ],
+)
+def test_units_that_may_be_confused_are_refused(labels):
+    """Merged people change places when one of them leaves, which is more than declared."""
+    with pytest.raises(InputError, match="several types, or missing"):
+        Units.of(labels, 2)
+
+
+def test_labels_that_nothing_compares_are_refused():
+    with pytest.raises(InputError, match="cannot be compared"):
+        Units.of(np.array([{1}, {2}], dtype=object), 2)
 
 
 def test_keys_are_known_beforehand():

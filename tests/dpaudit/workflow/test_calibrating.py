@@ -105,6 +105,13 @@ def test_wrong_input_is_one_sentence(name, settings, claim, at, message):
         calibrate_target(name, settings, claim, at)
 
 
+def test_a_threshold_that_stays_leaves_a_window_of_noise():
+    """Between 10, where the count of a key tells too much, and 34, where a new key is told."""
+    found = calibrate_target("stable-histogram", ["threshold=400"], "epsilon = 0.1, delta = 1e-5")
+    assert found.noise["invocation 1"] == ("scale", pytest.approx(10.0, rel=1e-3))
+    assert [cost.certified for cost in found.costs] == [cost.factor >= 1 for cost in found.costs]
+
+
 def test_what_has_no_proof_cannot_be_calibrated():
     with pytest.raises(UnsupportedError, match="without a proof"):
         calibrate_target("opaque", ['label="x"'], "advantage = 0.1")

@@ -72,6 +72,36 @@ def _truncated(facts: Any, shifts: tuple[Fraction, Fraction]) -> dict[str, Any] 
     }
 
 
+def _stable(facts: Any, _: Any) -> dict[str, Any]:
+    """Of one key: at the threshold, or new; either at most the worst (ε, δ)-private release."""
+    with mp.workdps(60):
+        ratio, first = mp.exp(-1 / closed.exact(facts["scale"])), math.ceil(facts["threshold"])
+        masses = [(1 / (1 + ratio), ratio / (1 + ratio)), (ratio / (1 + ratio), 1 / (1 + ratio))]
+        told = ratio ** (first - 1) / (1 + ratio)
+        new = [(told, mp.mpf(0)), (1 - told, mp.mpf(1))]
+        ends = mp.log(max((1 - told * (1 + ratio)) / ratio, 1))
+        share = float((1 - told) / (1 + mp.exp(-ends)))
+    e, q, low = float(ends), float(told), float((1 - told) / (1 + mp.exp(ends)))
+    top = float(-mp.log(ratio))
+    one, two = (float(each) for each in masses[0])
+    at = FiniteLaw(np.array([-top, top]), np.array([two, one]), np.array([one, two]), span=top)
+    worst = FiniteLaw(
+        np.array([-e, e]), np.array([low, share]), np.array([share, low]), q, q, span=e
+    )
+    if e == 0:
+        worst = FiniteLaw(np.zeros(1), np.array([1 - q]), np.array([1 - q]), q, q)
+
+    def curve(asked: float) -> closed.Number:
+        return max(closed.table_delta(each, asked) for each in (masses, new))
+
+    return {
+        "lower": lambda _: at,
+        "upper": worst,
+        "curves": (curve, curve),
+        "range": (mp.inf, mp.inf),
+    }
+
+
 def _response(facts: Any, _: Any) -> dict[str, Any]:
     p, k = facts["p"], facts.get("k", 2)
     if p == 1:
@@ -221,6 +251,7 @@ BASES: dict[str, Callable[[Any, tuple[Fraction, Fraction]], dict[str, Any] | Non
     "randomized-response": lambda facts, _: _response(facts, _),
     "exponential": _exponential,
     "further-choice": _further_choice,
+    "stable-histogram": _stable,
     "staircase": _staircase,
     "pure-black-box": _black_box,
     "approximate-black-box": _black_box,

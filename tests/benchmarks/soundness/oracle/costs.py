@@ -93,6 +93,9 @@ def expanded(use: Any) -> list[Any]:
         name = "scale" if kind == "laplace" else "sigma"
         both = zip(facts["scales"], facts["sensitivities"], strict=True)
         return [replace(use, kind=kind, facts={name: b}, shift=moved) for b, moved in both]
+    if use.kind == "stable-histogram":
+        keys, each = facts["key_sensitivity"], {**facts, "key_sensitivity": 1}
+        return [replace(use, facts=each, count=use.count * keys)]
     if use.kind == "top-k":
         alone = {"epsilon": facts["epsilon"]}
         first = replace(use, kind="exponential", facts=alone)
