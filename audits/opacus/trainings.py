@@ -283,6 +283,28 @@ def _penalty(parts: Parts, x: Any, y: Any) -> None:
     parts.optimizer.step()
 
 
+def _weights_in_the_loss(parts: Parts, x: Any, y: Any) -> None:
+    parts.optimizer.zero_grad()
+    penalty = 0.1 * sum(p.square().sum() for p in parts.model.parameters())
+    (parts.criterion(parts.model(x), y) + penalty).backward()
+    parts.optimizer.step()
+
+
+def _ascent(parts: Parts, x: Any, y: Any) -> None:
+    parts.step(x, y)
+    for p in parts.model.parameters():
+        p.data -= 0.1 * p.summed_grad
+
+
+def _restored(parts: Parts) -> None:
+    def exact(optimizer: Any) -> None:
+        for p in optimizer.params:
+            p.grad = p.summed_grad.clone()
+
+    parts.optimizer.attach_step_hook(exact)
+    parts.passes()
+
+
 def _scaled(parts: Parts, x: Any, y: Any) -> None:
     parts.optimizer.zero_grad()
     parts.criterion(parts.model(x), y).backward()
@@ -363,6 +385,14 @@ TRAININGS: tuple[Trained, ...] = (
     Trained("the divisor of each batch", _each(_divisor), "leave it"),
     Trained("ghost clipping, the usual loss", _each(_usual_loss), NOT_GHOST, settings=GHOST),
     Trained("ghost clipping and a penalty", _each(_penalty), NOT_GHOST, settings=GHOST),
+    Trained(
+        "ghost clipping, penalty in the loss",
+        _each(_weights_in_the_loss),
+        "outside its layer",
+        settings=GHOST,
+    ),
+    Trained("a step by the exact sums", _each(_ascent), "parameters-written-elsewhere"),
+    Trained("exact gradients put back", _restored, "changed after their noise"),
     Trained("ghost clipping, scaled gradients", _each(_scaled), NOT_GHOST, settings=GHOST),
     Trained("ghost clipping, other coefficients", _coefficients, NOT_GHOST, settings=GHOST),
     Trained("ghost clipping to another norm", _model_norm, "clip norm", settings=GHOST),

@@ -429,6 +429,9 @@ class Ledger(BoundedQueries):
     def __len__(self) -> int:
         return len(self._entries)
 
+    def __bool__(self) -> bool:
+        return True  # though nothing was released yet
+
     def __iter__(self) -> Iterator[Entry]:
         return iter(tuple(self._entries))
 

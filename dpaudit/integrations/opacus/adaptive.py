@@ -21,6 +21,7 @@ import torch
 from numpy.typing import ArrayLike, NDArray
 from opacus.optimizers import DPOptimizer
 
+from dpaudit.errors import PlanMismatchError
 from dpaudit.integrations.opacus.step import GradientNoise, first_parameter
 
 
@@ -39,10 +40,27 @@ class AdaptiveNoise(GradientNoise):
         self._clip = optimizer.clip_and_accumulate
         optimizer.clip_and_accumulate = self._clipped
         optimizer.update_max_grad_norm = self._update
+        self._norm = float(optimizer.max_grad_norm)
+        self._rule = self._settings()
+
+    def _settings(self) -> tuple[float, ...]:
+        """What the clip norm follows, beside what was released."""
+        held = self._optimizer
+        rule = (held.target_unclipped_quantile, held.clipbound_learning_rate, held.min_clipbound)
+        return (*map(float, rule), float(held.max_clipbound), float(held.unclipped_num_std))
 
     def _clipped(self) -> None:
         """Clip one physical batch; of an empty one, which opacus cannot count, nothing is."""
         optimizer = self._optimizer
+        own = optimizer.update_max_grad_norm == self._update
+        if not own or (float(optimizer.max_grad_norm), self._settings()) != (
+            self._norm,
+            self._rule,
+        ):
+            raise PlanMismatchError(
+                "the clip norm, or the rule that it follows, was changed between two steps; leave "
+                "both to what is released."
+            )
         fresh = first_parameter(optimizer).summed_grad is None
         # opacus forgets the counts of the parts before the last one of a step.
         optimizer.sample_size, optimizer.unclipped_num = (0, 0) if fresh else self._counts
@@ -96,3 +114,4 @@ class AdaptiveNoise(GradientNoise):
             -optimizer.clipbound_learning_rate * beyond
         )
         optimizer.max_grad_norm = min(max(norm, optimizer.min_clipbound), optimizer.max_clipbound)
+        self._norm = float(optimizer.max_grad_norm)

@@ -72,9 +72,13 @@ _HELD = "_opacus_training"
 """Where a ledger holds its training, so that no attachment is forgotten with its result."""
 
 NOT_COVERED = (
-    "Hyperparameters that were chosen by looking at other trainings on the same data.",
+    "Hyperparameters, and rates or stops during the training, that were chosen by looking at "
+    "anything but noisy gradients.",
     "Anything computed from the data besides the noisy gradients, such as statistics of the inputs "
     "or a validation score on training rows.",
+    "Rows that the training puts in place of those that its loader drew, and losses of one row "
+    "that depend on others, such as contrastive ones.",
+    "That a training breaks off.",
     "Steps of an optimizer that is not attached, before the first or after the last attached one.",
 )
 
@@ -95,8 +99,8 @@ def attach(
         ledger: of a plan as :meth:`Plan.dp_sgd <dpaudit.plan.Plan.dp_sgd>` makes it; of several
             processes, in process 0 alone: the others give None and ask that one. All then attach,
             check and certify together.
-        data_loader: the loader that the optimizer's batches come from. Without it the certificate
-            says that the sampling was not observed.
+        data_loader: the loader that the optimizer's batches come from. Without it no claim of
+            sampling is proved.
         at: label of the plan's invocations; for an engine that makes several optimizers one label
             each, in their order.
         expected_batch_size: a public number to divide the noisy sums by, in place of opacus' own,
@@ -305,6 +309,7 @@ class Training:
         divisor: float | None,
         engine: PrivacyEngine | None = None,
         module: Any = None,
+        criterion: Any = None,
     ) -> None:
         require_supported(optimizer, module)
         several = is_distributed(optimizer)
@@ -332,7 +337,7 @@ class Training:
             )
         stream = None if data_loader is None else watch(data_loader)
         charged = Counter(entry.invocation.at for entry in self.ledger)
-        ghost = GhostSums(module, optimizer) if clips_in_the_loss(optimizer) else None
+        ghost = GhostSums(module, optimizer, criterion) if clips_in_the_loss(optimizer) else None
         inputs = None if module is None else Inputs(module)
         kind: type[ObservedOptimizer] = SharedOptimizer if several else ObservedOptimizer
         if is_correlated(declared):
@@ -342,7 +347,17 @@ class Training:
                 )
             kind = CorrelatedOptimizer
         observed = kind(
-            optimizer, self.ledger, label, declared, stream, divisor, engine, charged, ghost, inputs
+            optimizer,
+            self.ledger,
+            label,
+            declared,
+            stream,
+            divisor,
+            engine,
+            charged,
+            ghost,
+            inputs,
+            module,
         )
         self._optimizers.append(observed)
 
@@ -367,7 +382,7 @@ class Training:
                     "engine makes more optimizers than it has labels; give attach one label each."
                 )
             made = make_private(**settings)
-            self._attach(made[1], made[-1], labels.pop(0), divisor, engine, made[0])
+            self._attach(made[1], made[-1], labels.pop(0), divisor, engine, made[0], made[2])
             return made
 
         engine.make_private = attached

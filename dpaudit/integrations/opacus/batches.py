@@ -74,15 +74,18 @@ class BatchStream:
         self._forgotten = 0  # batches of this pass that no longer fit among those that wait
         self.used: Counter[int] = Counter()
         self.randomness = Randomness()
-        self._steps = self._steps_of_last = 0  # of this pass, and of the one before it
+        self._steps = 0  # of this pass
+        self._steps_of_last: int | None = None  # of the one before it
         self._uneven = False
         self._seen: set[bytes] = set()  # batches of this pass, by digest
 
     def begin(self) -> None:
         """A new pass over the loader; what the last one left unused at its end is gone."""
-        if self.epochs > 1:
-            self._uneven |= self._steps != self._steps_of_last
-        self._steps, self._steps_of_last = 0, self._steps
+        looked = not self._steps and (self._steps_of_last is None or self.drawn == self.per_epoch)
+        if not looked:  # a pass that nothing was learned from cuts none
+            if self._steps_of_last is not None:
+                self._uneven |= self._steps != self._steps_of_last
+            self._steps, self._steps_of_last = 0, self._steps
         self.epochs += 1
         self.drawn = self._forgotten = 0
         self._waiting.clear()
@@ -97,7 +100,8 @@ class BatchStream:
     @property
     def uneven(self) -> bool:
         """Whether passes ended after different numbers of steps; the last one may be shorter."""
-        return self._uneven or (self.epochs > 1 and self._steps > self._steps_of_last)
+        last = self._steps_of_last
+        return self._uneven or (last is not None and self._steps > last)
 
     def shards(self) -> tuple[float, float, float]:
         """What decides which units a process has: number of units, seed and epoch."""
@@ -205,7 +209,7 @@ def _count(sampler: Any, stream: BatchStream, dataset: Any) -> None:
     def counted(self: Any) -> Iterator[Any]:
         stream.begin()
         if stream.rate is not None:
-            stream.randomness.look(self.generator)
+            stream.randomness.drawn(Randomness.state(self.generator))
         stream.compare(_described(kind, self, dataset))
         for batch in _batches(kind, self):
             if stream.rate is not None and self.sample_rate != stream.rate:

@@ -33,6 +33,7 @@ class CorrelatedOptimizer(ObservedOptimizer):
         self._sums: Stream | None = None
         self._last: Any = 0.0
         self._used: int | None = None
+        self._places: dict[bytes | None, int] = {}  # of batches in their pass, by digest
         if len(self.declared) > 1 or self._adaptive or not _fixed(self.stream):
             raise InputError(
                 f"at is {self.label!r}, a continual release; it takes one invocation, one clip "
@@ -61,7 +62,9 @@ class CorrelatedOptimizer(ObservedOptimizer):
         assert stream is not None
         strays = stream.strays
         self._used = super()._use()
-        if stream.strays > strays:
+        seen = None if self._inputs is None else self._inputs.last
+        place = stream.position if seen is None else self._places.setdefault(seen, stream.position)
+        if stream.strays > strays or place != stream.position:
             raise PlanMismatchError(
                 f"{invocation.describe()} sums what its loader draws, each batch once a pass; this "
                 "step has another one."

@@ -56,13 +56,13 @@ def batch_findings(
     if not steps:
         return []
     unknown = partial(_found, "sampling-not-observed", label)
+    claimed = any(_sampled(each) or each.releases > each.count for each in declared)
+    severity = Severity.ERROR if claimed else Severity.WARNING
     if stream is None:
-        return [replace(unknown(what="No loader was attached"), severity=Severity.WARNING)]
+        return [replace(unknown(what="No loader was attached"), severity=severity)]
     if stream.repeats:
         return [_found("repeated-units", label)]
     if stream.batching is None:
-        claimed = any(_sampled(each) or each.releases > each.count for each in declared)
-        severity = Severity.ERROR if claimed else Severity.WARNING
         found = [replace(unknown(what="The loader's sampler is not known"), severity=severity)]
     else:
         found = [one for each in declared for one in _against(label, each, stream)]

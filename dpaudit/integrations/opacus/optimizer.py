@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from dpaudit.errors import PlanMismatchError
 from dpaudit.integrations.opacus.adaptive import AdaptiveNoise
-from dpaudit.integrations.opacus.apart import Inputs, Randomness, Writes
+from dpaudit.integrations.opacus.apart import Inputs, Kept, Randomness, Writes
 from dpaudit.integrations.opacus.batches import BatchStream
 from dpaudit.integrations.opacus.ghost import GhostSums
 from dpaudit.integrations.opacus.step import (
@@ -23,6 +23,9 @@ from dpaudit.integrations.opacus.step import (
 from dpaudit.ledger import Ledger
 from dpaudit.mechanisms import Gaussian, Mechanism
 from dpaudit.plan import AddRemove, Invocation
+
+_DRAWN = "_opacus_drawn"
+"""Where a ledger holds the states that its noise was drawn from, whichever optimizer asked."""
 
 _SAME = 2.0**-22
 """Relative slack of noise and clip norm: opacus keeps some of them, and draws, in 32-bit floats."""
@@ -51,6 +54,7 @@ class ObservedOptimizer:
         charged: what the ledger holds already, by label of the invocation.
         ghost: what the loss clipped, where the loss clips.
         inputs: what the model saw, where the model is known.
+        module: the model.
 
     Attributes:
         sampler: what draws the noise.
@@ -74,6 +78,7 @@ class ObservedOptimizer:
         charged: Counter[str],
         ghost: GhostSums | None = None,
         inputs: Inputs | None = None,
+        module: Any = None,
     ) -> None:
         self.label, self.declared, self.stream, self.engine = label, declared, stream, engine
         self.public_divisor = divisor
@@ -94,7 +99,10 @@ class ObservedOptimizer:
         self._noise = kind(optimizer, optimizer.add_noise)
         self._checked: tuple[Any, ...] = ()  # numbers that were found to be the declared ones
         optimizer.add_noise = self._noisy
-        self.writes, self.randomness = Writes(optimizer, ledger), Randomness()
+        self.writes = Writes(optimizer, ledger, module)
+        self.randomness: Randomness = vars(ledger).setdefault(_DRAWN, Randomness())
+        self._state: int | None = None  # of the generator, before the noise that is due
+        self._clipped_sums: Kept | None = None  # of clipped gradients, as they were left
         self._ghost, self._inputs = ghost, inputs
         if ghost is None:
             self._sum, optimizer.clip_and_accumulate = optimizer.clip_and_accumulate, self._summed
@@ -143,6 +151,8 @@ class ObservedOptimizer:
         if parameter.summed_grad is None:
             self._units = self._parts = 0
             self._norms.clear()
+        else:
+            self._require_own_sums()
         if ghost is None:
             held = parameter.grad_sample
             units, self._batches = units_of(held), len(held) if isinstance(held, list) else 1
@@ -155,6 +165,20 @@ class ObservedOptimizer:
         self._sum()
         self._units += units
         self._parts += 1
+        self._clipped_sums = Kept([p.summed_grad for p in self._optimizer.params])
+
+    def _require_own_sums(self) -> None:
+        """Refuse sums that are not those that were clipped, or that one row made infinite."""
+        held = [p.summed_grad for p in self._optimizer.params]
+        if self._clipped_sums is None or not self._clipped_sums.still(held):
+            raise PlanMismatchError(
+                "the sums of clipped gradients were changed before their noise; leave them alone."
+            )
+        if not all(bool(each.isfinite().all()) for each in held):
+            raise PlanMismatchError(
+                "a sum of gradients is not finite, however they are clipped; keep the loss of "
+                "every row within what floats can hold."
+            )
 
     def _noisy(self) -> None:
         """Add noise, if the plan declares it, and record that it was added."""
@@ -163,14 +187,19 @@ class ObservedOptimizer:
     def _prepared(self) -> Ready:
         """The step that is due, if it is what the plan declares."""
         optimizer = self._optimizer
+        self._require_own_sums()
         self.writes.look()
-        if self.sampler is not None:
-            self.randomness.look(optimizer.generator)
+        self._state = None if self.sampler is None else Randomness.state(optimizer.generator)
         invocation, unit = self._next()
         if self._batches > 1:
             self._require_one_contribution(invocation, self._batches)
         norm = clip_norm(optimizer)
         self._require_unchanged(invocation, norm)
+        if getattr(optimizer, "_adjusted_noise_multiplier", None) is not None:
+            raise PlanMismatchError(
+                f"{invocation.describe()} would be drawn with another noise multiplier; opacus' "
+                "own adaptive ghost clipping is not supported."
+            )
         numbers = optimizer.noise_multiplier, optimizer.max_grad_norm, norm, invocation
         mechanism = invocation.mechanism
         if numbers != self._checked:
@@ -188,6 +217,7 @@ class ObservedOptimizer:
         """Keep what happened, in this process."""
         optimizer, stream, at = self._optimizer, self.stream, ready.invocation.at
         self.writes.admit()
+        self.randomness.drawn(self._state)
         self._ran[at] += 1
         units = self._use()
         if stream is not None:

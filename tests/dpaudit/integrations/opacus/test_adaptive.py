@@ -10,7 +10,16 @@ from opacus.utils.batch_memory_manager import BatchMemoryManager
 from torch import nn
 from torch.utils.data import DataLoader, TensorDataset
 
-from dpaudit import Ledger, Plan, ReplaceOne, UnsupportedError, Verdict, ZeroOut, guarantee
+from dpaudit import (
+    Ledger,
+    Plan,
+    PlanMismatchError,
+    ReplaceOne,
+    UnsupportedError,
+    Verdict,
+    ZeroOut,
+    guarantee,
+)
 from dpaudit.auditing.replaying.recording import RecordingNoise
 from dpaudit.integrations.opacus import attach
 
@@ -144,6 +153,36 @@ def test_one_unit_moves_sum_and_count_by_the_sensitivity_at_most():
         optimizer.step()
         values.append(each.steps[-1].value)
     assert np.linalg.norm(values[0] - values[1]) == pytest.approx(1, abs=1e-5)
+
+
+def by_size(optimizer):
+    optimizer.max_grad_norm = 1 + optimizer.sample_size
+
+
+def by_rate(optimizer):
+    optimizer.clipbound_learning_rate = 0.1 * optimizer.sample_size
+
+
+def by_opacus(optimizer):
+    optimizer.update_max_grad_norm = lambda: type(optimizer).update_max_grad_norm(optimizer)
+
+
+@pytest.mark.parametrize("change", [by_size, by_rate, by_opacus])
+def test_a_clip_norm_that_follows_anything_else_is_refused(change):
+    """Exact sizes of batches would be the scale of the noise, and stand in the certificate."""
+    training, (model, optimizer, loader) = made()
+    batches = iter(loader)
+    for turn in range(2):
+        x, y = next(batches)
+        optimizer.zero_grad()
+        nn.functional.cross_entropy(model(x), y).backward()
+        if turn:
+            change(optimizer)
+            with pytest.raises(PlanMismatchError, match="clip norm, or the rule"):
+                optimizer.step()
+        else:
+            optimizer.step()
+    assert len(training.steps) == 1
 
 
 def test_an_empty_batch_is_a_step_too():

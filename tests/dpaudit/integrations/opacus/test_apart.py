@@ -118,6 +118,153 @@ def test_another_ledger_on_the_model_is_found():
     assert "parameters-written-elsewhere" in {each.rule for each in trainings[0].findings()}
 
 
+def by_data(model, head):
+    for p in model.parameters():
+        p.data.add_(1e-3)
+
+
+def by_numpy(model, head):
+    next(model.parameters()).detach().numpy()[...] += 1e-3
+
+
+def by_another_head(model, head):
+    with torch.no_grad():
+        head.add_(1.0)
+
+
+@pytest.mark.parametrize("write", [by_data, by_numpy, by_another_head])
+def test_writes_that_torch_does_not_count_are_found(write):
+    model = nn.Linear(4, 1)
+    head = nn.Parameter(torch.zeros(1), requires_grad=False)
+    model.register_parameter("head", head)
+    engine = PrivacyEngine()
+    ledger = Ledger(Plan.dp_sgd(noise_multiplier=1.0, sample_rate=BATCH / SIZE, epochs=PASSES))
+    training = attach(engine, ledger, expected_batch_size=BATCH)
+    data = TensorDataset(torch.randn(SIZE, 4), torch.randn(SIZE))
+    parts = engine.make_private(
+        module=model,
+        optimizer=torch.optim.SGD([model.weight, model.bias], lr=0.1),
+        data_loader=DataLoader(data, batch_size=BATCH),
+        noise_multiplier=1.0,
+        max_grad_norm=1.0,
+    )
+    train(parts, lambda at: write(model, head) if at == 4 else None)
+    assert errors(training) == {"parameters-written-elsewhere"}
+
+
+def test_a_step_by_hand_is_found():
+    parts = private()
+    training = attached(parts)
+    model, optimizer, loader = parts
+    for _ in range(PASSES):
+        for x, y in loader:
+            optimizer.zero_grad()
+            nn.functional.mse_loss(model(x).squeeze(1), y).backward()
+            optimizer.pre_step()
+            with torch.no_grad():
+                for p in optimizer.params:
+                    p -= 0.1 * p.summed_grad
+    assert errors(training) == {"parameters-written-elsewhere"}
+
+
+def back_again(optimizer):
+    for p in optimizer.params:
+        p.grad = p.summed_grad.clone()
+
+
+def test_gradients_stay_as_the_noise_left_them():
+    parts = private()
+    training = attached(parts)
+    parts[1].attach_step_hook(back_again)
+    before = [p.detach().clone() for p in parts[0].parameters()]
+    with pytest.raises(PlanMismatchError, match="changed after their noise"):
+        step(parts, *next(iter(parts[2])))
+    assert all(map(torch.equal, before, parts[0].parameters()))
+    assert len(training.steps) == 1
+
+
+@pytest.mark.parametrize("how", ["between parts", "wrapped", "infinite"])
+def test_sums_stay_as_they_were_clipped(how):
+    parts = private()
+    training = attached(parts)
+    _, optimizer, loader = parts
+    x, y = next(iter(loader))
+    own = optimizer.clip_and_accumulate
+    if how == "wrapped":
+
+        def larger():
+            own()
+            for p in optimizer.params:
+                p.summed_grad.data *= 100
+
+        optimizer.clip_and_accumulate = larger
+    if how == "infinite":
+        x = x.clone()
+        x[0] = float("inf")
+    if how == "between parts":
+        optimizer.signal_skip_step()
+        step(parts, x[:3], y[:3])
+        optimizer.zero_grad()
+        for p in optimizer.params:
+            p.summed_grad *= 10
+        x, y = x[3:], y[3:]
+    with pytest.raises(PlanMismatchError, match=r"were changed before|is not finite"):
+        step(parts, x, y)
+    assert not training.steps
+
+
+def test_two_models_of_one_ledger_share_no_noise():
+    models = [private(generator=torch.Generator().manual_seed(seed)) for seed in (3, 4)]
+    one = Plan.dp_sgd(noise_multiplier=1.0, sample_rate=BATCH / SIZE, steps=STEPS, at="one")
+    other = Plan.dp_sgd(noise_multiplier=1.0, sample_rate=BATCH / SIZE, steps=STEPS, at="other")
+    ledger = Ledger(Plan.of(*one.invocations, *other.invocations))
+    for parts, at in zip(models, ("one", "other"), strict=True):
+        training = attach(parts[1], ledger, parts[2], at=at, expected_batch_size=BATCH)
+        torch.manual_seed(7)
+        for batch in parts[2]:
+            step(parts, *batch)
+    assert "noise-repeated" in errors(training)
+
+
+def test_weights_that_are_swapped_and_put_back_are_the_same():
+    parts = private()
+    training = attached(parts)
+
+    def swapped(at):
+        held = copy.deepcopy(parts[0].state_dict())
+        parts[0].load_state_dict({name: 2 * value for name, value in held.items()})
+        parts[0].load_state_dict(held)
+
+    train(parts, swapped)
+    assert not errors(training)
+
+
+def test_a_refused_step_that_is_asked_for_again_repeats_nothing():
+    parts = private(generator=torch.Generator().manual_seed(3))
+    training = attached(parts)
+    _, optimizer, loader = parts
+    for at, (x, y) in enumerate(loader):
+        if at == 2:
+            optimizer.noise_multiplier = 0.5
+            with pytest.raises(PlanMismatchError):
+                step(parts, x, y)
+            optimizer.noise_multiplier = 1.0
+        step(parts, x, y)
+    training.ledger.close()
+    assert "noise-repeated" not in errors(training)
+
+
+def test_a_look_at_the_batches_cuts_no_pass():
+    parts = private()
+    training = attached(parts)
+    next(iter(parts[2]))
+    for _ in range(PASSES):
+        for batch in parts[2]:
+            step(parts, *batch)
+        assert len(list(parts[2])) == STEPS
+    assert not errors(training)
+
+
 def test_a_second_training_of_a_model_begins_afresh():
     parts = private()
     train(parts)

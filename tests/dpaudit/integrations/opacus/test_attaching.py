@@ -621,9 +621,18 @@ def test_no_amplification_under_add_remove_needs_whole_or_poisson_batches():
         assert ("batches-shift" in rules(training)) is wrong
 
 
-def test_without_a_loader_sampling_is_an_assumption():
+def test_without_a_loader_no_amplification_is_proved():
     model, optimizer, loader = private()
     training = attach(optimizer, Ledger(plan()), expected_batch_size=BATCH)
+    train(model, optimizer, loader)
+    assert "sampling-not-observed" in rules(training)
+    assert training.certificate(1e-5).verdict is Verdict.UNPROVEN
+
+
+def test_without_a_loader_a_training_that_claims_no_sampling_is_certified():
+    model, optimizer, loader = private()
+    whole = Plan.dp_sgd(noise_multiplier=1.0, steps=STEPS, batching="arbitrary", relation=ZeroOut())
+    training = attach(optimizer, Ledger(whole), expected_batch_size=BATCH)
     train(model, optimizer, loader)
     assert "sampling-not-observed" in rules(training)
     assert training.certificate(1e-5).verdict is Verdict.CERTIFIED

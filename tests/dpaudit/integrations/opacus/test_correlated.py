@@ -198,3 +198,14 @@ def test_a_batch_that_is_left_out_moves_no_other_in_its_turn():
                     step(parts, *batch)
                 return
             step(parts, *batch)
+
+
+def test_batches_out_of_their_turn_are_refused():
+    """Of equal size they look alike to the loader's stream, and the model has seen them before."""
+    training, parts = private(opened(plan()))
+    for batch in parts[2]:
+        step(parts, *batch)
+    batches = list(parts[2])
+    with pytest.raises(PlanMismatchError, match="another one"):
+        step(parts, *batches[-1])
+    assert len(training.steps) == STEPS

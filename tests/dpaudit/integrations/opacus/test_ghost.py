@@ -171,6 +171,51 @@ def test_gradients_of_another_making_are_refused_before_noise(wrong):
     assert all(map(torch.equal, middle, model.parameters()))
 
 
+def penalised(model, optimizer, criterion, x, y):
+    """Common code, whose penalty opacus adds to the loss of every row."""
+    (criterion(model(x), y) + 0.1 * sum(p.square().sum() for p in model.parameters())).backward()
+
+
+def used_again(model, optimizer, criterion, x, y):
+    weight = model._module[2].weight
+    criterion(model(x) + nn.functional.linear(x[:, :3], weight), y).backward()
+
+
+def hooked(model, optimizer, criterion, x, y):
+    optimizer.params[0].register_hook(lambda gradient: 100 * gradient)
+    criterion(model(x), y).backward()
+
+
+@pytest.mark.parametrize("wrong", [penalised, used_again, hooked])
+def test_what_no_norm_tells_of_is_refused_before_it_is_summed(wrong):
+    training, (model, optimizer, criterion, loader) = made()
+    x, y = next(iter(loader))
+    optimizer.zero_grad()
+    with pytest.raises(PlanMismatchError, match=r"outside its layer|has a hook"):
+        wrong(model, optimizer, criterion, x, y)
+    with pytest.raises((PlanMismatchError, AttributeError, TypeError)):
+        optimizer.step()
+    assert not len(training.ledger)
+
+
+def test_losses_may_be_scaled_and_added():
+    training, (model, optimizer, criterion, loader) = made()
+    for x, y in loader:
+        optimizer.zero_grad()
+        loss = criterion(model(x), y)
+        ((2 * loss + loss / 4 - 1) * 0.5).backward()
+        optimizer.step()
+    assert training.certificate(1e-5).verdict is Verdict.CERTIFIED
+
+
+def test_another_noise_than_that_of_the_multiplier_is_refused():
+    training, parts = made()
+    parts[1]._adjusted_noise_multiplier = 1e-6
+    with pytest.raises(PlanMismatchError, match="another noise multiplier"):
+        train(parts)
+    assert not len(training.ledger)
+
+
 @pytest.mark.parametrize("which", ["module", "optimizer"])
 def test_loss_and_noise_have_one_norm(which):
     training, (model, optimizer, criterion, loader) = made()
