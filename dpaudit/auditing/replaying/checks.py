@@ -130,3 +130,17 @@ def groups_overlap(
             places = {"earlier": telling.place(earlier), "place": telling.place(one)}
             return [_found("groups-overlap", one.invocation.at, **facts, **places)]
     return []
+
+
+def facts_differ(
+    compared: Sequence[tuple[Step, Step]], telling: Telling = EVERYTHING, hops: float = 1
+) -> list[Finding]:
+    """Numbers that a library draws by as if they were public, though they follow from the data."""
+    found: dict[str, Finding] = {}
+    for one, two in compared:
+        both = one.facts.keys() | two.facts.keys()
+        names = [name for name in sorted(both) if one.facts.get(name) != two.facts.get(name)]
+        if names and one.invocation.at not in found:
+            facts = {"place": telling.place(one), "names": ", ".join(names)}
+            found[one.invocation.at] = _found("private-parameters", one.invocation.at, **facts)
+    return list(found.values())

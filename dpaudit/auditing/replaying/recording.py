@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from types import MappingProxyType
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
@@ -46,6 +47,9 @@ class ReplayableDraw(ExternalDraw, Protocol):
     def impose(self, released: ArrayLike) -> None:
         """Put an earlier release in place of the one just drawn."""
 
+    # ``facts``, where given, are the public numbers that the library draws by, by name: they must
+    # not differ between neighbours.
+
 
 @dataclass(frozen=True)
 class Routine:
@@ -82,6 +86,7 @@ class Step:
         turn: which step of its stream this is; None for a release that is no stream.
         external: the library that drew the noise; empty if the ledger did.
         sample: of every unit, whether it takes part; None where the ledger drew no sample.
+        facts: by which numbers the library drew, that must be public, by name.
     """
 
     invocation: Invocation
@@ -92,6 +97,7 @@ class Step:
     turn: int | None = None
     external: str = ""
     sample: Mapping[str, bool] | None = None
+    facts: Mapping[str, Any] = MappingProxyType({})
 
     @property
     def place(self) -> str:
@@ -205,7 +211,8 @@ class RecordingNoise:
         value = prepared(entry.invocation.mechanism, external.value())
         external.draw()
         self._settle(external)
-        self._keep(entry, value, external.released())
+        facts = getattr(external, "facts", {})
+        self._keep(entry, value, external.released(), facts=facts)
 
     def sample(self, invocation: Invocation, units: Sequence[str]) -> list[int]:
         """Who takes part, kept with the release that follows."""
@@ -227,12 +234,17 @@ class RecordingNoise:
         """A first run keeps what was drawn."""
 
     def _keep(
-        self, entry: Entry, value: NDArray[Any], released: Released, turn: int | None = None
+        self,
+        entry: Entry,
+        value: NDArray[Any],
+        released: Released,
+        turn: int | None = None,
+        facts: Mapping[str, Any] = MappingProxyType({}),
     ) -> None:
         external = "" if entry.sampler == self.sampler else entry.sampler
         sample = self._waiting.pop(entry.invocation.at, None)
-        facts = (value, released, turn, external, sample)
-        self.steps.append(Step(entry.invocation, entry.unit, entry.source, *facts))
+        seen = (value, released, turn, external, sample, facts)
+        self.steps.append(Step(entry.invocation, entry.unit, entry.source, *seen))
 
 
 class RecordedSums(PrefixSums):
@@ -303,10 +315,8 @@ class ReplayingNoise(RecordingNoise):
             if earlier.shape == external.released().shape:
                 external.impose(earlier)
 
-    def _keep(
-        self, entry: Entry, value: NDArray[Any], released: Released, turn: int | None = None
-    ) -> None:
-        super()._keep(entry, value, released, turn)
+    def _keep(self, *made: Any, **facts: Any) -> None:
+        super()._keep(*made, **facts)
         place, step = len(self.steps) - 1, self.steps[-1]
         if place >= len(self._first) or not step.follows(self._first[place]):
             raise DivergedError

@@ -20,6 +20,7 @@ import numpy as np
 from dpaudit.auditing.replaying.checks import (
     EVERYTHING,
     Telling,
+    facts_differ,
     groups_overlap,
     too_far,
     too_often,
@@ -227,7 +228,7 @@ class Recorded:
         first, second = self.run, self.again(x_prime, algorithm=algorithm)
         compared = list(zip(first.steps, second.common(first), strict=False))
         found: list[Finding] = []
-        for check in (too_far, too_often, groups_overlap):
+        for check in (too_far, too_often, groups_overlap, facts_differ):
             found += check(compared, self.telling, hops)
         comparisons = tuple(
             Comparison(one.invocation.at, one.unit, one.source, one.invocation.sensitivity, apart)
