@@ -1,33 +1,37 @@
 """diffprivlib: where it draws noise, and what that noise is in a plan.
 
-Every draw is a ``randomise`` of a mechanism; truncation and folding come after it, and cost nothing.
+Every draw is a ``randomise`` of a mechanism; truncation and folding follow it, and cost nothing.
 Noise that scales with the value is told in units of the sensitivity, which diffprivlib often takes
-from the number of rows: a plan then stays the same for other data, and a rehearsal sees it where
-that number is not public.
+from the number of rows: a plan then stays the same for other data, and a rehearsal sees where that
+number is not public.
 """
 
 from __future__ import annotations
 
+import inspect
 import math
 import sys
-import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Hashable, Iterator
+from contextlib import suppress
+from functools import cache
 from typing import Any
 
 import numpy as np
-from diffprivlib import accountant, mechanisms
+from diffprivlib import accountant, mechanisms, tools
+from diffprivlib.models import logistic_regression
 from diffprivlib.tools import quantiles
 from diffprivlib.utils import PrivacyLeakWarning
 
+from dpaudit.errors import InputError
 from dpaudit.integrations.observing import Patch, Reading, Recorder
-from dpaudit.integrations.observing.calls import in_units
-from dpaudit.integrations.observing.recorder import reading_now
+from dpaudit.integrations.observing.calls import in_units, least_known
 from dpaudit.mechanisms import (
     DiscreteGaussian,
     DiscreteLaplace,
     ExponentialMechanism,
     Gaussian,
     Laplace,
+    Mechanism,
     Opaque,
     PermuteAndFlip,
     RandomizedResponse,
@@ -36,120 +40,25 @@ from dpaudit.mechanisms import (
     TruncatedLaplace,
 )
 
-Read = Callable[[Any, Any, str, dict[str, Any]], Reading]
-_PRIVATE = frozenset({"utility", "candidates", "measure", "utility_list", "random_state"})
-
-
-def _facts(own: Any) -> dict[str, Any]:
-    """The parameters that a mechanism was made with, as one shows itself."""
-    names = type(own).__init__.__kwdefaults__ or {}
-    code = type(own).__init__.__code__
-    keyword = code.co_varnames[code.co_argcount : code.co_argcount + code.co_kwonlyargcount]
-    kept = dict.fromkeys((*keyword, *names))
-    found = {name: getattr(own, name, None) for name in kept if name not in _PRIVATE}
-    numbers = bool | int | float | np.generic
-    return {name: each for name, each in found.items() if isinstance(each, numbers)}
-
-
-def _cost(own: Any) -> tuple[float, float]:
-    return float(own.epsilon), float(own.delta)
-
-
-def _stated(own: Any, value: Any, name: str, facts: dict[str, Any]) -> Reading:
-    """Noise on a number or a matrix that only the library speaks for."""
-    epsilon, delta = _cost(own)
-    mechanism = StatedNoise(name, min(epsilon, 1e9), delta)
-    made = Reading(name, mechanism, float(own.sensitivity), value, (epsilon, delta), facts)
-    return in_units(made)
-
-
-def _opaque(own: Any, value: Any, name: str, facts: dict[str, Any]) -> Reading:
-    """A release of which every change costs what the library states."""
-    epsilon, delta = _cost(own)
-    return Reading(name, Opaque(name, min(epsilon, 1e9), delta), 1.0, value, (epsilon, delta), facts)
-
-
-def _additive(kind: Any, field: str, scale_of: Callable[[Any], float]) -> Read:
-    def read(own: Any, value: Any, name: str, facts: dict[str, Any]) -> Reading:
-        scale, sensitivity = float(scale_of(own)), float(own.sensitivity)
-        if not 0 < scale < math.inf or not sensitivity:
-            return _stated(own, value, name, facts)
-        made = Reading(name, kind(scale), sensitivity, value, _cost(own), facts)
-        return in_units(made, **{field: scale}) if kind in (Laplace, Gaussian) else made
-
-    return read
-
-
-def _staircase(own: Any, value: Any, name: str, facts: dict[str, Any]) -> Reading:
-    if not own.sensitivity or not 0 < own.epsilon < math.inf or not 0 < own.gamma < 1:
-        return _stated(own, value, name, facts)
-    width = float(own.sensitivity)
-    mechanism = Staircase(own.epsilon, width, own.gamma)
-    return in_units(Reading(name, mechanism, width, value, _cost(own), facts), width=width)
-
-
-def _bounded_noise(own: Any, value: Any, name: str, facts: dict[str, Any]) -> Reading:
-    epsilon, delta = _cost(own)
-    scale = own.sensitivity / epsilon
-    bound = scale * np.log(1 + (np.exp(epsilon) - 1) / 2 / delta)
-    if not 0 < scale < math.inf or not math.isfinite(bound):
-        return _stated(own, value, name, facts)
-    mechanism = TruncatedLaplace(float(scale), float(bound))
-    made = Reading(name, mechanism, float(own.sensitivity), value, (epsilon, delta), facts)
-    return in_units(made, scale=float(scale), bound=float(bound))
-
-
-def _choice(kind: Any) -> Read:
-    """Of utilities; with a measure of the candidates only the library speaks for it."""
-
-    def read(own: Any, value: Any, name: str, facts: dict[str, Any]) -> Reading:
-        utility = np.asarray(own.utility, dtype=np.float64)
-        plain = 0 < own.epsilon < math.inf and own.sensitivity and own.measure is None
-        if not plain or (own.monotonic and kind is not PermuteAndFlip):
-            return _opaque(own, utility, name, facts)
-        more = {"monotonic": True} if own.monotonic else {}
-        mechanism = kind(own.epsilon, own.sensitivity, **more)
-        return Reading(name, mechanism, 1.0, utility, _cost(own), facts)
-
-    return read
-
-
-def _binary(own: Any, value: Any, name: str, facts: dict[str, Any]) -> Reading:
-    answer = float(value != own.value0)
-    if not 0 < own.epsilon < math.inf:
-        return _opaque(own, answer, name, facts)
-    return Reading(
-        name, RandomizedResponse.calibrated(epsilon=own.epsilon), 1.0, answer, _cost(own), facts
-    )
-
-
-def _category(own: Any, value: Any, name: str, facts: dict[str, Any]) -> Reading:
-    return _opaque(own, sorted(own._domain_values).index(value), name, facts)
-
-
-def _unseen(own: Any, value: Any, name: str, facts: dict[str, Any]) -> Reading:
-    """A function, which has no value to compare."""
-    return _opaque(own, 0.0, name, facts)
-
-
-_READERS: dict[str, Read] = {
-    "Laplace": _additive(Laplace, "scale", lambda own: own.sensitivity / (own.epsilon - np.log(1 - own.delta))),
-    "LaplaceBoundedDomain": _stated,
-    "LaplaceBoundedNoise": _bounded_noise,
-    "Gaussian": _additive(Gaussian, "sigma", lambda own: own._scale),
-    "GaussianDiscrete": _additive(DiscreteGaussian, "sigma", lambda own: own._scale),
-    "Geometric": _additive(DiscreteLaplace, "scale", lambda own: own.sensitivity / own.epsilon),
-    "Staircase": _staircase,
-    "Snapping": _stated,
-    "Uniform": _stated,
-    "Bingham": _opaque,
-    "Exponential": _choice(ExponentialMechanism),
-    "PermuteAndFlip": _choice(PermuteAndFlip),
-    "ExponentialCategorical": _category,
-    "Binary": _binary,
-    "Vector": _unseen,
+_LAWS: dict[str, Callable[[Any], Mechanism]] = {
+    "Laplace": lambda own: Laplace(own.sensitivity / (own.epsilon - math.log1p(-own.delta))),
+    "LaplaceBoundedNoise": lambda own: TruncatedLaplace(
+        own.sensitivity / own.epsilon,
+        own.sensitivity / own.epsilon * math.log1p(math.expm1(own.epsilon) / 2 / own.delta),
+    ),
+    "Gaussian": lambda own: Gaussian(own._scale),
+    "GaussianDiscrete": lambda own: DiscreteGaussian(own._scale),
+    "Geometric": lambda own: DiscreteLaplace(own.sensitivity / own.epsilon),
+    "Staircase": lambda own: Staircase(own.epsilon, own.sensitivity, own.gamma),
 }
-"""By the class that defines ``randomise``; its subclasses truncate, fold or calibrate otherwise."""
+"""Of additive noise, by the class that defines ``randomise``; others truncate or fold it."""
+_ADDITIVE = (*_LAWS, "LaplaceBoundedDomain", "Snapping", "Uniform")
+_CHOICES: dict[str, Callable[[Any], Mechanism]] = {
+    "Exponential": lambda own: ExponentialMechanism(own.epsilon, own.sensitivity),
+    "PermuteAndFlip": lambda own: PermuteAndFlip(own.epsilon, own.sensitivity, own.monotonic),
+    "Binary": lambda own: RandomizedResponse.calibrated(epsilon=own.epsilon * (1 + 1e-12)),
+}
+_PRIVATE = frozenset({"utility", "candidates", "measure", "utility_list", "random_state"})
 
 
 class Diffprivlib:
@@ -160,47 +69,117 @@ class Diffprivlib:
     packages = ("diffprivlib", "sklearn", "numpy", "scipy", "joblib", "pandas")
 
     def patches(self, recorder: Recorder) -> Iterator[Patch]:
-        """Draws of mechanisms, quantiles as a whole, charges and warnings."""
-        for name, read in _READERS.items():
-            yield Patch(getattr(mechanisms, name), "randomise", _drawn(recorder, read))
-        yield Patch(quantiles, "quantile", _quantile(recorder))
-        yield Patch(sys.modules["diffprivlib.tools"], "quantile", _quantile(recorder))
+        """Draws, functions that are one release as a whole, charges and warnings."""
+        for name in (*_ADDITIVE, *_CHOICES, "ExponentialCategorical", "Bingham"):
+            yield Patch(getattr(mechanisms, name), "randomise", _drawn(recorder, name))
+        for module in (quantiles, tools):
+            yield Patch(module, "quantile", _whole(recorder, quantiles.quantile, _quantile))
+        path = logistic_regression._logistic_regression_path
+        yield Patch(logistic_regression, path.__name__, _whole(recorder, path, _regression))
         yield from _accounts(recorder)
-        yield Patch(warnings, "warn", _heard(recorder))
+        yield Patch(PrivacyLeakWarning, "__init__", _heard(recorder))
 
 
-def _drawn(recorder: Recorder, read: Read) -> Callable[[Any], Any]:
+def _drawn(recorder: Recorder, kind: str) -> Callable[[Any], Any]:
+    read = _noise if kind in _ADDITIVE else _choice
+
     def made(original: Any) -> Any:
         def randomise(own: Any, value: Any = None) -> Any:
             given = () if value is None else (value,)
-            if reading_now():
+            if recorder.quiet:
                 return original(own, *given)
-            reading = read(own, value, type(own).__name__, _facts(own))
-            return recorder.release(reading, lambda: original(own, *given))
+            return recorder.release(read(kind, own, value), lambda: original(own, *given))
 
         return randomise
 
     return made
 
 
-def _quantile(recorder: Recorder) -> Callable[[Any], Any]:
-    """One quantile is one release: the index that its mechanism chooses points into the data."""
+def _noise(kind: str, own: Any, value: Any) -> Reading:
+    """Noise on a number; where it has no law here, or none at all, what the library states."""
+    name, cost = type(own).__name__, (float(own.epsilon), float(own.delta))
+    try:
+        mechanism = _LAWS[kind](own)
+    except (KeyError, InputError, ArithmeticError, ValueError):
+        mechanism = StatedNoise(name, least_known(cost[0]), cost[1])
+    return in_units(Reading(name, mechanism, float(own.sensitivity), value, cost, _facts(own)))
+
+
+def _choice(kind: str, own: Any, value: Any) -> Reading:
+    """A choice, or another release of which every change costs the same."""
+    name, cost = type(own).__name__, (float(own.epsilon), float(own.delta))
+    mechanism: Mechanism = Opaque(name, least_known(cost[0]), cost[1])
+    weighted = getattr(own, "measure", None) or (kind == "Exponential" and own.monotonic)
+    if kind in _CHOICES and not weighted:
+        with suppress(InputError):
+            mechanism = _CHOICES[kind](own)
+    if kind == "Binary":
+        value = float(value != own.value0)
+    elif kind == "ExponentialCategorical":
+        value = float(own._domain_values.index(value))
+    elif kind != "Bingham":
+        value = np.asarray(own.utility, dtype=np.float64)
+    return Reading(name, mechanism, 1.0, value, cost, _facts(own))
+
+
+@cache
+def _parameters(kind: Hashable) -> tuple[str, ...]:
+    given = inspect.getfullargspec(kind.__init__).kwonlyargs  # type: ignore[misc]
+    return tuple(name for name in given if name not in _PRIVATE)
+
+
+def _facts(own: Any) -> dict[str, Any]:
+    """The numbers that a mechanism was made with."""
+    found = ((name, getattr(own, name, None)) for name in _parameters(type(own)))  # type: ignore[arg-type]
+    return {name: each for name, each in found if isinstance(each, bool | int | float | np.generic)}
+
+
+def _whole(
+    recorder: Recorder, function: Any, read: Callable[[dict[str, Any]], Reading | None]
+) -> Callable[[Any], Any]:
+    """A function whose result alone is a release: its noise is one of indices or functions."""
+    signature = inspect.signature(function)
 
     def made(original: Any) -> Any:
-        def quantile(array: Any, quant: Any, epsilon: Any = 1.0, **options: Any) -> Any:
-            several = np.size(quant) > 1 or options.get("axis") is not None
-            if several or options.get("keepdims") or options.get("bounds") is None or reading_now():
-                return original(array, quant, epsilon, **options)
-            lower, upper = options["bounds"]
-            cost = (float(epsilon), 0.0)
-            facts = {"epsilon": epsilon, "lower": lower, "upper": upper, "quantile": float(np.ravel(quant)[0])}
-            value = np.sort(np.clip(np.ravel(array), lower, upper))
-            reading = Reading("quantile", Opaque("quantile", *cost), 1.0, value, cost, facts)
-            return recorder.release(reading, lambda: original(array, quant, epsilon, **options))
+        def call(*given: Any, **options: Any) -> Any:
+            bound = signature.bind(*given, **options)
+            bound.apply_defaults()
+            reading = None if recorder.quiet else read(bound.arguments)
+            if reading is None:
+                return original(*given, **options)
+            return recorder.release(reading, lambda: original(*given, **options))
 
-        return quantile
+        return call
 
     return made
+
+
+def _quantile(given: dict[str, Any]) -> Reading | None:
+    """One quantile; what asks for several, or along an axis, calls it for each."""
+    if np.size(given["quant"]) > 1 or given["axis"] is not None or given["keepdims"]:
+        return None
+    if given["bounds"] is None:  # diffprivlib warns, and takes them from the data
+        given["bounds"] = np.min(given["array"]), np.max(given["array"])
+    facts = {
+        "lower": given["bounds"][0],
+        "upper": given["bounds"][1],
+        "quant": float(given["quant"]),
+    }
+    value = np.sort(np.clip(np.ravel(given["array"]), *given["bounds"]))
+    return _result("quantile", given["epsilon"], value, facts)
+
+
+def _regression(given: dict[str, Any]) -> Reading:
+    """Coefficients of a noisy objective, whose value before noise is a function."""
+    value = np.column_stack([given["X"], np.unique(given["y"], return_inverse=True)[1]])
+    facts = {"data_norm": given["data_norm"], "rows": len(value)}
+    return _result("LogisticRegression", given["epsilon"], value, facts)
+
+
+def _result(name: str, epsilon: float, value: Any, facts: dict[str, Any]) -> Reading:
+    cost = float(epsilon), 0.0
+    mechanism = Opaque(name, least_known(cost[0]))
+    return Reading(name, mechanism, 1.0, value, cost, facts | {"epsilon": epsilon})
 
 
 def _accounts(recorder: Recorder) -> Iterator[Patch]:
@@ -238,13 +217,14 @@ def _accounts(recorder: Recorder) -> Iterator[Patch]:
 
 
 def _heard(recorder: Recorder) -> Callable[[Any], Any]:
-    def made(original: Any) -> Any:
-        def warn(message: Any, category: Any = None, *given: Any, **options: Any) -> None:
-            if isinstance(category, type) and issubclass(category, PrivacyLeakWarning):
-                recorder.warned(category.__name__)
-            original(message, category, *given, **options)
+    """A warning that is made is one that is given."""
 
-        return warn
+    def made(original: Any) -> Any:
+        def begin(own: Any, *given: Any) -> None:
+            recorder.warned(type(own).__name__)
+            original(own, *given)
+
+        return begin
 
     return made
 

@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any
 
 import numpy as np
 from scipy.stats import rv_continuous, rv_discrete
 
 from dpaudit.integrations.observing import Patch, Reading, Recorder
-from dpaudit.integrations.observing.recorder import alone, reading_now
 from dpaudit.mechanisms import DiscreteLaplace, Gaussian, Laplace, Mechanism
 
 _LAWS: dict[str, Callable[[float], Mechanism]] = {
@@ -24,8 +24,6 @@ _LAWS: dict[str, Callable[[float], Mechanism]] = {
     "norm": Gaussian,
     "dlaplace": DiscreteLaplace,
 }
-_SUMS = {np.add: (1, 1), np.subtract: (1, -1)}
-_LINEAR = (np.multiply, np.true_divide)
 
 
 class Noise(np.ndarray):
@@ -38,20 +36,22 @@ class Noise(np.ndarray):
     def __array_ufunc__(self, ufunc: Any, method: str, *given: Any, **options: Any) -> Any:
         """Noise of a multiple of the scale, a release, or plain numbers."""
         noisy = [isinstance(each, Noise) for each in given]
-        plain = [each.view(np.ndarray) if own else each for each, own in zip(given, noisy, strict=True)]
+        plain = [
+            each.view(np.ndarray) if own else each for each, own in zip(given, noisy, strict=True)
+        ]
         if method != "__call__" or noisy.count(True) != 1 or options.get("out"):
             return getattr(ufunc, method)(*plain, **_plain(options))
         (own,) = (each for each in given if isinstance(each, Noise))
-        if ufunc in _SUMS:
-            other = plain[noisy.index(False)]
-            return own.added(other, lambda: ufunc(*plain, **options), *_SUMS[ufunc])
-        made = ufunc(*plain, **options)
+        made = partial(getattr(ufunc, method), *plain, **options)
+        other: Any = plain[noisy.index(False)] if False in noisy else None
+        if ufunc in (np.add, np.subtract):
+            return own.added(other, made)
         if ufunc is np.negative:
-            return own.like(made, own.scale)
-        other = plain[noisy.index(False)] if False in noisy else None
-        if ufunc in _LINEAR and np.ndim(other) == 0 and other and (noisy[0] or ufunc is np.multiply):
-            return own.like(made, abs(float(ufunc(own.scale, other))))
-        return made
+            return own.like(made(), own.scale)
+        scales = ufunc is np.multiply or (ufunc is np.true_divide and noisy[0])
+        if scales and np.ndim(other) == 0 and other:
+            return own.like(made(), abs(float(ufunc(own.scale, other))))
+        return made()
 
     def __array_finalize__(self, other: Any) -> None:
         """A part of noise is noise."""
@@ -70,10 +70,10 @@ class Noise(np.ndarray):
         """Draws of the same law and another scale."""
         return noise(made, self.law, scale, self.recorder)
 
-    def added(self, value: Any, draw: Callable[[], Any], own: int, sign: int) -> Any:
+    def added(self, value: Any, draw: Callable[[], Any]) -> Any:
         """The release that noise and a value make."""
         recorder = self.recorder
-        if recorder is None or reading_now() or np.asarray(value).dtype.kind not in "biuf":
+        if recorder is None or recorder.quiet or np.asarray(value).dtype.kind not in "biuf":
             return draw()
         shape = np.broadcast_shapes(np.shape(value), self.shape)
         before = np.broadcast_to(np.asarray(value), shape)
@@ -90,7 +90,8 @@ def noise(made: Any, law: str, scale: float, recorder: Recorder | None) -> Noise
 
 def _plain(options: dict[str, Any]) -> dict[str, Any]:
     outs = tuple(
-        each.view(np.ndarray) if isinstance(each, Noise) else each for each in options.get("out", ())
+        each.view(np.ndarray) if isinstance(each, Noise) else each
+        for each in options.get("out", ())
     )
     return options | {"out": outs} if outs else options
 
@@ -114,12 +115,12 @@ class Numpy:
             if isinstance(seed, watched):
                 return seed
             own = seed if isinstance(seed, np.random.Generator) else plain(seed)
-            return own if reading_now() else watched(own.bit_generator)
+            return own if recorder.quiet else watched(own.bit_generator)
 
         plain = np.random.default_rng
         yield Patch(np.random, "default_rng", lambda _: default_rng)
         for name in ("laplace", "normal", "standard_normal"):
-            yield Patch(np.random, name, lambda own, name=name: _function(recorder, name, own))
+            yield Patch(np.random, name, partial(_function, recorder, name))
         for kind in (rv_continuous, rv_discrete):
             yield Patch(kind, "rvs", lambda own: _variates(recorder, own))
 
@@ -129,7 +130,7 @@ def _function(recorder: Recorder, name: str, original: Any) -> Any:
     law = name.removeprefix("standard_")
 
     def drawn(*given: Any, **options: Any) -> Any:
-        if reading_now():
+        if recorder.quiet:
             return original(*given, **options)
         if law != name:
             return _drawn(recorder, law, 1.0, 0.0, lambda: original(*given, **options))
@@ -143,7 +144,7 @@ def _function(recorder: Recorder, name: str, original: Any) -> Any:
 
 def _drawn(recorder: Recorder, law: str, scale: Any, loc: Any, draw: Callable[[], Any]) -> Any:
     """Noise, which is a release at once where it comes with its value."""
-    made = alone(draw)
+    made = recorder.alone(draw)
     if np.ndim(scale) or not scale > 0:
         return made + loc
     found = noise(made, law, float(scale), recorder)
@@ -168,14 +169,16 @@ def _generator(recorder: Recorder) -> type[np.random.Generator]:
 
 def _variates(recorder: Recorder, original: Any) -> Any:
     def rvs(own: Any, *given: Any, **options: Any) -> Any:
-        if own.name not in _LAWS or reading_now():
+        if own.name not in _LAWS or recorder.quiet:
             return original(own, *given, **options)
         shapes, loc, scale, _ = own._parse_args_rvs(
             *given, **{name: each for name, each in options.items() if name != "random_state"}
         )
         scale = 1 / shapes[0] if own.name == "dlaplace" else scale
-        made = alone(lambda: original(own, *given, **options))
-        return _drawn(recorder, own.name, np.asarray(scale)[()], np.asarray(loc)[()], lambda: made - loc)
+        made = recorder.alone(lambda: original(own, *given, **options))
+        return _drawn(
+            recorder, own.name, np.asarray(scale)[()], np.asarray(loc)[()], lambda: made - loc
+        )
 
     return rvs
 

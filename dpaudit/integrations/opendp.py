@@ -17,7 +17,7 @@ from opendp.mod import Measurement, OpenDPException
 
 from dpaudit.errors import InputError, UnsupportedError
 from dpaudit.integrations.observing import Patch, Reading, Recorder
-from dpaudit.integrations.observing.recorder import reading_now
+from dpaudit.integrations.observing.calls import least_known
 from dpaudit.mechanisms import (
     DiscreteGaussian,
     DiscreteLaplace,
@@ -67,7 +67,7 @@ def _made(part: Any) -> tuple[str, dict[str, Any]]:
 
 def _invoked(recorder: Recorder, original: Call, asked: dict[int, Any]) -> Call:
     def invoke(measurement: Any, arg: Any) -> Any:
-        if reading_now():
+        if recorder.quiet:
             return original(measurement, arg)
         name, parts = _made(measurement)
         near = _steps(measurement.input_metric, recorder.relation)
@@ -88,7 +88,7 @@ def _answered(recorder: Recorder, original: Call, asked: dict[int, Any]) -> Call
 
     def evaluate(queryable: Any, query: Any) -> Any:
         _, arg, near = asked.get(id(queryable), (None, None, None))
-        if reading_now() or not isinstance(query, Measurement) or id(queryable) not in asked:
+        if recorder.quiet or not isinstance(query, Measurement) or id(queryable) not in asked:
             return original(queryable, query)
         reading = _read(*_last(query, arg, near))
         return recorder.release(reading, lambda: original(queryable, query))
@@ -142,7 +142,7 @@ def _read(own: Any, arg: Any, moved: Any) -> Reading:
         epsilon, delta, rho = stated
         if rho is not None:  # no black box here is stated as one
             epsilon, delta = _as_approximate(rho)
-        mechanism = Opaque(own_name, min(epsilon, 1e9), delta)
+        mechanism = Opaque(own_name, least_known(epsilon), delta)
         return Reading(own_name, mechanism, 1.0, value, (epsilon, delta), facts)
     cost = (stated[0], stated[1]) if stated[2] is None else None
     if isinstance(found, RandomizedResponse):
@@ -161,7 +161,7 @@ def _mechanism(name: str, parts: dict[str, Any], arg: Any) -> Mechanism | None:
         return None
     real, whole, field = _NOISE[name]
     kind = whole if np.asarray(arg).dtype.kind in "iu" else real
-    return kind(parts[field]) if parts.get(field) else None  # type: ignore[no-any-return]
+    return kind(parts[field]) if parts.get(field) else None
 
 
 def _numeric(arg: Any) -> bool:
@@ -198,7 +198,8 @@ def _same(found: Mechanism, moved: Any, stated: tuple[float, float, float | None
     if isinstance(found, Gaussian | DiscreteGaussian):
         rho = (float(moved) / found.sigma) ** 2 / 2
         return stated[2] is not None and stated[2] <= rho * (1 + _NEAR)
-    return stated[0] <= float(moved) / found.scale * (1 + _NEAR)  # type: ignore[attr-defined]
+    scale = float(getattr(found, "scale", math.inf))
+    return stated[0] <= float(moved) / scale * (1 + _NEAR)
 
 
 def _as_approximate(rho: float, delta: float = 1e-9) -> tuple[float, float]:

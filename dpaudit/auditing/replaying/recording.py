@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from types import MappingProxyType
+from dataclasses import dataclass, field, replace
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
@@ -97,7 +96,7 @@ class Step:
     turn: int | None = None
     external: str = ""
     sample: Mapping[str, bool] | None = None
-    facts: Mapping[str, Any] = MappingProxyType({})
+    facts: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def place(self) -> str:
@@ -239,11 +238,11 @@ class RecordingNoise:
         value: NDArray[Any],
         released: Released,
         turn: int | None = None,
-        facts: Mapping[str, Any] = MappingProxyType({}),
+        facts: Mapping[str, Any] | None = None,
     ) -> None:
         external = "" if entry.sampler == self.sampler else entry.sampler
         sample = self._waiting.pop(entry.invocation.at, None)
-        seen = (value, released, turn, external, sample, facts)
+        seen = (value, released, turn, external, sample, facts or {})
         self.steps.append(Step(entry.invocation, entry.unit, entry.source, *seen))
 
 

@@ -1,13 +1,12 @@
 """Libraries as they are: every noise that they draw, seen as an invocation of a plan."""
 
 from dpaudit.integrations.observing.calls import Call, Charge, Reading
-from dpaudit.integrations.observing.notes import Notes
+from dpaudit.integrations.observing.notes import Noted, Notes, plan_of
 from dpaudit.integrations.observing.recorder import (
     KNOWN,
     Adapter,
     Patch,
     Recorder,
-    adapter,
     noting,
     through,
 )
@@ -17,11 +16,12 @@ __all__ = [
     "Adapter",
     "Call",
     "Charge",
+    "Noted",
     "Notes",
     "Patch",
     "Reading",
     "Recorder",
-    "adapter",
     "noting",
+    "plan_of",
     "through",
 ]

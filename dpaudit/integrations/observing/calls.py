@@ -13,10 +13,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dpaudit.mechanisms import Mechanism, StatedNoise
+from dpaudit.mechanisms import IntegerNoise, Mechanism, StatedNoise
 
 _OWN = __name__.partition(".")[0]
 _DIGITS = 12
+_SCALES = ("scale", "sigma", "width", "bound")
+"""Fields of mechanisms that scale with the value."""
 UNKNOWN_EPSILON = 1e9
 """Stated where nobody says what a release costs, which no claim survives."""
 
@@ -89,20 +91,26 @@ class Charge:
     calls: int = 0
 
 
-def in_units(reading: Reading, **scales: float) -> Reading:
+def in_units(reading: Reading) -> Reading:
     """The reading in units of its sensitivity, so that equal privacy is an equal mechanism.
 
-    Args:
-        reading: with a sensitivity above 0.
-        **scales: the fields of the mechanism that scale with the value; they are rounded down.
+    Noise of integers stays as it is.
     """
-    unit = reading.sensitivity
-    if not unit:
+    unit, own = reading.sensitivity, reading.mechanism
+    if not unit or isinstance(own, IntegerNoise):
         return reading
-    scaled = {name: _fewer_digits(scale / unit) for name, scale in scales.items()}
+    scaled = {
+        name: _fewer_digits(getattr(own, name) / unit) for name in _SCALES if hasattr(own, name)
+    }
     value = np.asarray(reading.value, dtype=np.float64) / unit
-    mechanism = replace(reading.mechanism, **scaled)
-    return replace(reading, mechanism=mechanism, sensitivity=1.0, value=value, unit=unit)
+    return replace(
+        reading, mechanism=replace(own, **scaled), sensitivity=1.0, value=value, unit=unit
+    )
+
+
+def least_known(epsilon: float) -> float:
+    """An ε that can be declared: one beyond all claims for an infinite one."""
+    return min(epsilon, UNKNOWN_EPSILON)
 
 
 def _fewer_digits(value: float) -> float:
@@ -211,10 +219,12 @@ class Draw:
     def impose(self, released: ArrayLike) -> None:
         """Give out what an earlier run released."""
         made = np.asarray(released)
-        if made.dtype != object and self._reading.unit != 1:
+        if made.dtype == object:
+            self.result = made[()]
+            return
+        if self._reading.unit != 1:
             made = made * self._reading.unit
-        self.result = made[()] if made.ndim == 0 and made.dtype == object else _like(made)
-
-
-def _like(made: NDArray[Any]) -> Any:
-    return made.item() if made.ndim == 0 else made.copy()
+        if isinstance(self.result, np.ndarray):
+            self.result = made.copy()
+        else:  # of the same type: a result shows it
+            self.result = type(self.result)(made.item())

@@ -123,7 +123,11 @@ class Notes:
         for charge in self.charges:
             numbers = range(start, start := start + charge.calls)
             stated = [self.calls[number].reading.stated for number in numbers]
-            if not charge.epsilon or charge.delta or not all(each and not each[1] for each in stated):
+            if (
+                not charge.epsilon
+                or charge.delta
+                or not all(each and not each[1] for each in stated)
+            ):
                 continue
             share = sum(each[0] for each in stated if each) / charge.epsilon
             whole = round(share)

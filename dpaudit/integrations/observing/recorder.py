@@ -12,9 +12,11 @@ from __future__ import annotations
 
 import threading
 import warnings
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, replace
+from contextlib import AbstractContextManager, ExitStack, contextmanager
+from dataclasses import dataclass, field, replace
+from functools import cache
 from importlib import metadata
 from typing import Any, Protocol
 from unittest import mock
@@ -29,8 +31,9 @@ from dpaudit.ledger import Ledger
 from dpaudit.plan import Relation
 
 _found = FindingTable(__name__)
-_HOMES = {name: f"dpaudit.integrations.{name}" for name in ("diffprivlib", "numpy", "opendp")}
-KNOWN = tuple(_HOMES)
+_inside = threading.local()
+"""Whether a draw of some library runs in this thread."""
+KNOWN = ("diffprivlib", "numpy", "opendp")
 """Libraries that have an adapter."""
 
 
@@ -63,41 +66,80 @@ class Adapter(Protocol):
         """Everything that is replaced, so that draws and charges go through the recorder."""
 
 
-def adapter(library: str) -> Adapter:
-    """The adapter of a library.
+@dataclass(frozen=True)
+class _Use:
+    """Where draws go while a block runs."""
 
-    Raises:
-        InputError: if there is none of that name.
-        UnsupportedError: if the library is not installed.
-    """
-    home = _HOMES[tables.chosen(_HOMES, library=library)]
-    found: Adapter = needed("", home, what=f"observing {library}").ADAPTER
-    return found
+    relation: Relation
+    notes: Notes
+    ledger: Ledger | None
+    labels: Labels
+    parts: Counter[str] = field(default_factory=Counter)
+
+    def part(self, at: str) -> str | None:
+        """Whose value the next draw at a label is: of releases on disjoint data a part's own."""
+        assert self.ledger is not None
+        declared = next((i for i in self.ledger.plan.invocations if i.at == at), None)
+        if declared is None or declared.count == declared.releases:
+            return None
+        self.parts[at] += 1
+        return f"part {self.parts[at]}"
 
 
 class Recorder:
-    """Where the draws of a library go: into a ledger, or into notes.
+    """What a patched library tells of its draws. It is one and the same whatever block runs.
+
+    Code that has imported a patched function by its name keeps it; outside of blocks such a
+    function does what it always did.
 
     Args:
         own: the adapter.
-        relation: which data sets are neighbours; it says what a library's map is asked.
-        notes: where calls are noted.
-        ledger: that observes every draw, if there is one.
-        labels: of the places of this run.
     """
 
-    def __init__(
-        self, own: Adapter, relation: Relation, notes: Notes, ledger: Ledger | None, labels: Labels
-    ) -> None:
-        self.relation = relation
-        self._own, self._notes, self._ledger, self._labels = own, notes, ledger, labels
-        version = metadata.version(own.library)
-        self.sampler = f"{own.library} {version}"
-        if not version.startswith(own.versions):
-            known = " or ".join(f"{each}x" for each in own.versions)
-            unread = _found("unknown-version", sampler=self.sampler, known=known)
-            notes.findings.append(unread)
-            warnings.warn(unread.message, UserWarning, stacklevel=4)
+    def __init__(self, own: Adapter) -> None:
+        self._own = own
+        self._version = metadata.version(own.library)
+        self._use: _Use | None = None
+
+    @property
+    def quiet(self) -> bool:
+        """Whether nothing is recorded now: outside of blocks, and within a draw."""
+        return self._use is None or getattr(_inside, "draws", False)
+
+    @property
+    def relation(self) -> Relation:
+        """Which data sets are neighbours; it says what a library's map is asked."""
+        return self._used.relation
+
+    @property
+    def _used(self) -> _Use:
+        assert self._use is not None
+        return self._use
+
+    @contextmanager
+    def within(self, use: _Use) -> Iterator[None]:
+        """Record, and restore the library at the end."""
+        if self._use is not None:
+            name = self._own.library
+            raise InputError(f"{name} is observed already; leave one block before the next.")
+        if not self._version.startswith(self._own.versions):
+            known = " or ".join(f"{each}x" for each in self._own.versions)
+            unread = _found("unknown-version", sampler=self._sampler, known=known)
+            use.notes.findings.append(unread)
+            warnings.warn(unread.message, UserWarning, stacklevel=6)
+        with ExitStack() as stack:
+            for patch in _patches(self._own.library):
+                made = patch.made(getattr(patch.owner, patch.name))
+                stack.enter_context(mock.patch.object(patch.owner, patch.name, made))
+            self._use = use
+            try:
+                yield
+            finally:
+                self._use = None
+
+    @property
+    def _sampler(self) -> str:
+        return f"{self._own.library} {self._version}"
 
     def release(self, reading: Reading, draw: Callable[[], Any]) -> Any:
         """Let the library draw, seen by notes and ledger; a draw within a draw is part of it.
@@ -105,63 +147,70 @@ class Recorder:
         Raises:
             PlanMismatchError: if the plan of the ledger does not declare it.
         """
-        if getattr(_inside, "draws", False):
+        if self.quiet:
             return draw()
-        at, line = self._labels.of(self._own.packages, reading.primitive)
-        self._notes.calls.append(Call(reading, self._own.library, at, line))
-        if self._ledger is None:
-            return alone(draw)
-        at, reading = _declared(self._ledger, at, reading)
-        mechanism = reading.mechanism
-        made = Draw(reading, self.sampler, self._own.packages, lambda: alone(draw))
-        self._ledger.observe(mechanism, made, at=at)
-        return made.result
+        use = self._used
+        at, line = use.labels.of(self._own.packages, reading.primitive)
+        use.notes.calls.append(Call(reading, self._own.library, at, line))
+        if use.ledger is None:
+            return self.alone(draw)
+        at, reading = _declared(use.ledger, at, reading)
+        unit = use.part(at)
+        drawn = Draw(reading, self._sampler, self._own.packages, lambda: self.alone(draw))
+        use.ledger.observe(reading.mechanism, drawn, unit=unit, at=at)
+        return drawn.result
 
-    def charged(self, epsilon: float = 0.0, delta: float = 0.0, rho: float = 0.0) -> None:
+    def alone(self, draw: Callable[[], Any]) -> Any:
+        """Run code of the library whose draws are no draws of their own."""
+        _inside.draws = True
+        try:
+            return draw()
+        finally:
+            _inside.draws = False
+
+    def charged(self, epsilon: float, delta: float = 0.0, rho: float = 0.0) -> None:
         """The library says what the calls since its last charge have cost."""
-        before = sum(each.calls for each in self._notes.charges)
-        calls = len(self._notes.calls) - before
-        self._notes.charges.append(Charge(self._own.library, epsilon, delta, rho, calls))
+        if self._use is not None:
+            notes = self._use.notes
+            calls = len(notes.calls) - sum(each.calls for each in notes.charges)
+            notes.charges.append(Charge(self._own.library, epsilon, delta, rho, calls))
 
     def totalled(self, epsilon: float, delta: float) -> None:
         """The library's own sum of its charges, by its own rule."""
-        self._notes.budgets[self._own.library] = (epsilon, delta)
+        if self._use is not None:
+            self._use.notes.budgets[self._own.library] = (epsilon, delta)
 
     def loose(self, primitive: str, draws: int) -> None:
         """Noise was drawn that has met no value yet."""
-        self._notes.loose[primitive] = self._notes.loose.get(primitive, 0) + draws
-        if primitive not in self._notes.lines:
-            self._notes.lines[primitive] = place(self._own.packages)
+        notes = self._used.notes
+        notes.loose[primitive] = notes.loose.get(primitive, 0) + draws
+        if primitive not in notes.lines:
+            notes.lines[primitive] = place(self._own.packages)
 
     def met(self, primitive: str, draws: int) -> None:
         """Noise was added to a value."""
-        self._notes.loose[primitive] -= draws
+        notes = self._used.notes
+        notes.loose[primitive] = notes.loose.get(primitive, 0) - draws
 
     def warned(self, warning: str) -> None:
         """The library itself warns that something leaks."""
-        line = place(self._own.packages)
-        found = _found("library-warns", line, library=self.sampler, warning=warning, line=line)
-        if found not in self._notes.findings:
-            self._notes.findings.append(found)
+        if self._use is not None:
+            line = place(self._own.packages)
+            found = _found("library-warns", line, library=self._sampler, warning=warning, line=line)
+            self._use.notes.findings.append(found)
 
 
-_inside = threading.local()
-_observed: set[str] = set()
-"""Libraries that are patched now, in this process."""
+@cache
+def _known(library: str) -> tuple[Recorder, tuple[Patch, ...]]:
+    """The recorder of a library, and what it patches."""
+    home = f"dpaudit.integrations.{tables.chosen(KNOWN, library=library)}"
+    own: Adapter = needed("", home, what=f"observing {library}").ADAPTER
+    recorder = Recorder(own)
+    return recorder, tuple(own.patches(recorder))
 
 
-def reading_now() -> bool:
-    """Whether a draw of some library is running in this thread, or an adapter reads one."""
-    return bool(getattr(_inside, "draws", False))
-
-
-def alone(draw: Callable[[], Any]) -> Any:
-    """Run code of a library whose draws are no draws of their own."""
-    _inside.draws = True
-    try:
-        return draw()
-    finally:
-        _inside.draws = False
+def _patches(library: str) -> tuple[Patch, ...]:
+    return _known(library)[1]
 
 
 def _declared(ledger: Ledger, at: str, reading: Reading) -> tuple[str, Reading]:
@@ -182,26 +231,14 @@ def _declared(ledger: Ledger, at: str, reading: Reading) -> tuple[str, Reading]:
 
 
 @contextmanager
-def _patched(
-    libraries: Iterable[str], relation: Relation, notes: Notes, ledger: Ledger | None
-) -> Iterator[Notes]:
-    names = tuple(dict.fromkeys(libraries))
-    twice = _observed & set(names)
-    if twice:
-        raise InputError(f"{min(twice)} is observed already; leave one block before the next.")
-    labels = Labels()
+def _observed(libraries: Iterable[str], use: _Use) -> Iterator[Notes]:
     with ExitStack() as stack:
-        for name in names:
-            own = adapter(name)
-            for patch in own.patches(Recorder(own, relation, notes, ledger, labels)):
-                made = patch.made(getattr(patch.owner, patch.name))
-                stack.enter_context(mock.patch.object(patch.owner, patch.name, made))
-        _observed.update(names)
-        stack.callback(_observed.difference_update, names)
-        yield notes
+        for name in dict.fromkeys(libraries):
+            stack.enter_context(_known(name)[0].within(use))
+        yield use.notes
 
 
-def noting(relation: Relation, *libraries: str) -> Any:
+def noting(relation: Relation, *libraries: str) -> AbstractContextManager[Notes]:
     """Note every draw of libraries while code runs, and change none.
 
     Args:
@@ -215,10 +252,10 @@ def noting(relation: Relation, *libraries: str) -> Any:
         InputError: on entry, if a library has no adapter, or is observed already.
         UnsupportedError: on entry, if it is not installed.
     """
-    return _patched(libraries, relation, Notes(), None)
+    return _observed(libraries, _Use(relation, Notes(), None, Labels()))
 
 
-def through(ledger: Ledger, *libraries: str) -> Any:
+def through(ledger: Ledger, *libraries: str) -> AbstractContextManager[Notes]:
     """Let every draw of libraries go through a ledger while code runs.
 
     A draw that the plan does not declare is refused before it is drawn. A rehearsal replays such
@@ -232,9 +269,9 @@ def through(ledger: Ledger, *libraries: str) -> Any:
         A context manager that gives :class:`Notes`.
 
     Raises:
-        InputError: on entry, if there is no ledger, or a library has no adapter or is observed.
+        InputError: if there is no ledger; on entry, if a library has no adapter or is observed.
         UnsupportedError: on entry, if it is not installed.
     """
     if not isinstance(ledger, Ledger):
         raise InputError(f"ledger is {ledger!r:.60}; it must be a Ledger.")
-    return _patched(libraries, ledger.plan.relation, Notes(), ledger)
+    return _observed(libraries, _Use(ledger.plan.relation, Notes(), ledger, Labels()))
