@@ -185,7 +185,6 @@ def _result(name: str, epsilon: float, value: Any, facts: dict[str, Any]) -> Rea
 def _accounts(recorder: Recorder) -> Iterator[Patch]:
     """What accountants are charged that the user can see; others, a model makes for itself."""
     Budgets, inner = accountant.BudgetAccountant, set[int]()
-    spent: dict[int, tuple[Any, list[tuple[float, float]]]] = {}
 
     def born(original: Any) -> Any:
         def begin(own: Any, *given: Any, **options: Any) -> None:
@@ -202,12 +201,11 @@ def _accounts(recorder: Recorder) -> Iterator[Patch]:
     def spend(original: Any) -> Any:
         def spends(own: Any, epsilon: float, delta: float) -> Any:
             made = original(own, epsilon, delta)
-            if id(own) not in inner:
+            if id(own) not in inner and recorder.active:
                 recorder.charged(epsilon, delta)
-                charges = spent.setdefault(id(own), (own, []))[1]
-                charges.append((epsilon, delta))
-                totals = [each.total(spent_budget=paid) for each, paid in spent.values()]
-                recorder.totalled(sum(t[0] for t in totals), sum(t[1] for t in totals))
+                recorder.memory.setdefault(id(own), (own, []))[1].append((epsilon, delta))
+                spent = (each.total(spent_budget=paid) for each, paid in recorder.memory.values())
+                recorder.totalled(*map(sum, zip(*spent, strict=True)))
             return made
 
         return spends

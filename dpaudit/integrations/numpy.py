@@ -8,7 +8,7 @@ it. Draws that meet no value may have no privacy role; they are counted, and tol
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import Any
 
@@ -36,22 +36,30 @@ class Noise(np.ndarray):
     def __array_ufunc__(self, ufunc: Any, method: str, *given: Any, **options: Any) -> Any:
         """Noise of a multiple of the scale, a release, or plain numbers."""
         noisy = [isinstance(each, Noise) for each in given]
-        plain = [
-            each.view(np.ndarray) if own else each for each, own in zip(given, noisy, strict=True)
-        ]
-        if method != "__call__" or noisy.count(True) != 1 or options.get("out"):
-            return getattr(ufunc, method)(*plain, **_plain(options))
-        (own,) = (each for each in given if isinstance(each, Noise))
+        plain = [np.asarray(each) if own else each for each, own in zip(given, noisy, strict=True)]
+        into = tuple(map(np.asarray, options.pop("out", ())))
         made = partial(getattr(ufunc, method), *plain, **options)
-        other: Any = plain[noisy.index(False)] if False in noisy else None
+        result = None
+        if method == "__call__" and noisy.count(True) == 1:
+            result = given[noisy.index(True)].after(ufunc, plain, noisy, made)
+        if not into:
+            return made() if result is None else result
+        if result is None:
+            return made(out=into)
+        into[0][...] = result
+        return into[0]
+
+    def after(self, ufunc: Any, given: Sequence[Any], noisy: Sequence[bool], made: Any) -> Any:
+        """What an operation with numbers gives, where it is noise again or a release."""
+        other: Any = given[noisy.index(False)] if False in noisy else None
         if ufunc in (np.add, np.subtract):
-            return own.added(other, made)
+            return self.added(-other if ufunc is np.subtract and noisy[0] else other, made)
         if ufunc is np.negative:
-            return own.like(made(), own.scale)
+            return self.like(made(), self.scale)
         scales = ufunc is np.multiply or (ufunc is np.true_divide and noisy[0])
-        if scales and np.ndim(other) == 0 and other:
-            return own.like(made(), abs(float(ufunc(own.scale, other))))
-        return made()
+        if scales and self.law != "dlaplace" and np.ndim(other) == 0 and other:
+            return self.like(made(), abs(float(ufunc(self.scale, other))))
+        return None
 
     def __array_finalize__(self, other: Any) -> None:
         """A part of noise is noise."""
@@ -76,7 +84,7 @@ class Noise(np.ndarray):
         if recorder is None or recorder.quiet or np.asarray(value).dtype.kind not in "biuf":
             return draw()
         shape = np.broadcast_shapes(np.shape(value), self.shape)
-        before = np.broadcast_to(np.asarray(value), shape)
+        before = np.array(np.broadcast_to(value, shape))
         recorder.met(self.law, self.size)
         return recorder.release(_reading(self.law, self.scale, before), draw)
 
@@ -86,14 +94,6 @@ def noise(made: Any, law: str, scale: float, recorder: Recorder | None) -> Noise
     found = np.asarray(made).view(Noise)
     found.law, found.scale, found.recorder = law, scale, recorder
     return found
-
-
-def _plain(options: dict[str, Any]) -> dict[str, Any]:
-    outs = tuple(
-        each.view(np.ndarray) if isinstance(each, Noise) else each
-        for each in options.get("out", ())
-    )
-    return options | {"out": outs} if outs else options
 
 
 def _reading(law: str, scale: float, value: Any) -> Reading:

@@ -49,9 +49,8 @@ class OpenDP:
 
     def patches(self, recorder: Recorder) -> Iterator[Patch]:
         """What every call of a measurement goes through, and every query of an interactive one."""
-        asked: dict[int, tuple[Any, Any, Any]] = {}
-        yield Patch(core, "measurement_invoke", lambda own: _invoked(recorder, own, asked))
-        yield Patch(core, "queryable_eval", lambda own: _answered(recorder, own, asked))
+        yield Patch(core, "measurement_invoke", lambda own: _invoked(recorder, own))
+        yield Patch(core, "queryable_eval", lambda own: _answered(recorder, own))
         yield Patch(core, "odometer_invoke", lambda _: _refused)
 
 
@@ -65,7 +64,7 @@ def _made(part: Any) -> tuple[str, dict[str, Any]]:
     return str(how.get("__function__", "measurement")), dict(how.get("__kwargs__", {}))
 
 
-def _invoked(recorder: Recorder, original: Call, asked: dict[int, Any]) -> Call:
+def _invoked(recorder: Recorder, original: Call) -> Call:
     def invoke(measurement: Any, arg: Any) -> Any:
         if recorder.quiet:
             return original(measurement, arg)
@@ -74,7 +73,7 @@ def _invoked(recorder: Recorder, original: Call, asked: dict[int, Any]) -> Call:
         if name in _INTERACTIVE:  # its queries are what it costs
             near = None if near is None else max(near, parts["d_in"])
             made = original(measurement, arg)
-            asked[id(made.value)] = (made.value, arg, near)
+            recorder.memory[id(made.value)] = (made.value, arg, near)
         else:
             made = _released(recorder, original, measurement, arg, near)
         _charge(recorder, measurement, near)
@@ -83,13 +82,13 @@ def _invoked(recorder: Recorder, original: Call, asked: dict[int, Any]) -> Call:
     return invoke
 
 
-def _answered(recorder: Recorder, original: Call, asked: dict[int, Any]) -> Call:
+def _answered(recorder: Recorder, original: Call) -> Call:
     """A query of a queryable that holds data is a release of these."""
 
     def evaluate(queryable: Any, query: Any) -> Any:
-        _, arg, near = asked.get(id(queryable), (None, None, None))
-        if recorder.quiet or not isinstance(query, Measurement) or id(queryable) not in asked:
+        if recorder.quiet or id(queryable) not in recorder.memory:
             return original(queryable, query)
+        _, arg, near = recorder.memory[id(queryable)]
         reading = _read(*_last(query, arg, near))
         return recorder.release(reading, lambda: original(queryable, query))
 

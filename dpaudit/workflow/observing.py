@@ -131,10 +131,11 @@ def observe_target(
     declared = plan_of(noted) if content is None else content.plan
     charged = notes.claim(USUAL_DELTA if delta is None else delta)
     stated = parse_claim(claim) or (None if content is None else content.claim)
-    stated = stated or _loosened(charged)
+    allowed = _loosened(charged)
+    stated = stated or allowed
     if stated is None and delta is None:
         delta = 0.0 if _epsilon(declared, 0.0) is not None else USUAL_DELTA
-    own = _cost(plan_of(noted), charged)
+    own = _cost(plan_of(noted), allowed)
     findings = [] if content is None else [*content.findings]
     findings += [*notes.all_findings(noted if content is None else ()), *own.findings]
     certificate = certify(
@@ -270,7 +271,7 @@ def _cost(plan: Plan, charged: Claim | None) -> _Cost:
         return _Cost(None, usual, ())
     proved = _epsilon(own, charged.delta)
     found: tuple[Finding, ...] = ()
-    if proved is not None and proved > charged.epsilon * (1 + SLACK):
+    if proved is not None and proved > charged.epsilon:
         facts = {"charged": charged, "relation": plan.relation, "proved": f"{proved:.4g}"}
         found = (_found("charged-less", **facts),)
     return _Cost(proved, usual, found)
@@ -306,7 +307,9 @@ def _loosened(charged: Claim | None) -> Claim | None:
     """The charge as a claim, with room for the rounding of the library's own sum."""
     if charged is None or charged.risk is not None:
         return charged
-    return replace(charged, epsilon=charged.epsilon * (1 + SLACK))
+    return replace(
+        charged, epsilon=charged.epsilon * (1 + SLACK), delta=charged.delta * (1 + SLACK)
+    )
 
 
 # -- rehearsal -------------------------------------------------------------------------------------

@@ -137,7 +137,7 @@ class Labels:
         """
         frame, entry = _asking(packages, primitive)
         code = frame.f_code
-        name = code.co_qualname.rpartition(">.")[2]
+        name = code.co_qualname.rpartition("<locals>.")[2]
         name = Path(code.co_filename).stem if name == "<module>" else name
         base = f"{name}: {entry}" if entry == primitive else f"{name}: {entry} by {primitive}"
         places = self._known.setdefault(base, {})
@@ -162,10 +162,10 @@ def _asking(packages: Collection[str], primitive: str) -> tuple[FrameType, str]:
         code = frame.f_code
         package = str(frame.f_globals.get("__name__", "")).partition(".")[0]
         within = package in inner or _of_python(code.co_filename)
-        if not within and (not code.co_name.startswith("<") or code.co_name == "<module>"):
+        if not within and not code.co_name.endswith(("comp>", "expr>")):
             break
         if package in packages and not code.co_name.startswith(("<", "_", "wrapper")):
-            entry = code.co_qualname.rpartition(">.")[2]
+            entry = code.co_qualname.rpartition("<locals>.")[2]
         frame = frame.f_back
     return frame, entry
 

@@ -17,13 +17,12 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cache
-from importlib import metadata
+from importlib import import_module, metadata
 from typing import Any, Protocol
 from unittest import mock
 
 from dpaudit import tables
-from dpaudit.errors import InputError
-from dpaudit.extras import needed
+from dpaudit.errors import InputError, UnsupportedError
 from dpaudit.finding_table import FindingTable
 from dpaudit.integrations.observing.calls import Call, Charge, Draw, Labels, Reading, place
 from dpaudit.integrations.observing.notes import Notes
@@ -75,6 +74,7 @@ class _Use:
     ledger: Ledger | None
     labels: Labels
     parts: Counter[str] = field(default_factory=Counter)
+    memory: dict[int, Any] = field(default_factory=dict)
 
     def part(self, at: str) -> str | None:
         """Whose value the next draw at a label is: of releases on disjoint data a part's own."""
@@ -102,6 +102,11 @@ class Recorder:
         self._use: _Use | None = None
 
     @property
+    def active(self) -> bool:
+        """Whether a block runs."""
+        return self._use is not None
+
+    @property
     def quiet(self) -> bool:
         """Whether nothing is recorded now: outside of blocks, and within a draw."""
         return self._use is None or getattr(_inside, "draws", False)
@@ -110,6 +115,11 @@ class Recorder:
     def relation(self) -> Relation:
         """Which data sets are neighbours; it says what a library's map is asked."""
         return self._used.relation
+
+    @property
+    def memory(self) -> dict[int, Any]:
+        """What an adapter keeps while a block runs, by the identity of an object that it holds."""
+        return self._used.memory
 
     @property
     def _used(self) -> _Use:
@@ -204,7 +214,12 @@ class Recorder:
 def _known(library: str) -> tuple[Recorder, tuple[Patch, ...]]:
     """The recorder of a library, and what it patches."""
     home = f"dpaudit.integrations.{tables.chosen(KNOWN, library=library)}"
-    own: Adapter = needed("", home, what=f"observing {library}").ADAPTER
+    try:
+        own: Adapter = import_module(home).ADAPTER
+    except ImportError as error:
+        raise UnsupportedError(
+            f"{library} cannot be observed, as it cannot be imported here: {error!s:.200}."
+        ) from None
     recorder = Recorder(own)
     return recorder, tuple(own.patches(recorder))
 
