@@ -13,7 +13,7 @@ import math
 import sys
 from collections.abc import Callable, Hashable, Iterator
 from contextlib import suppress
-from functools import cache
+from functools import cache, partial
 from typing import Any
 
 import numpy as np
@@ -203,15 +203,21 @@ def _accounts(recorder: Recorder) -> Iterator[Patch]:
             made = original(own, epsilon, delta)
             if id(own) not in inner and recorder.active:
                 recorder.charged(epsilon, delta)
-                recorder.memory.setdefault(id(own), (own, []))[1].append((epsilon, delta))
-                spent = (each.total(spent_budget=paid) for each, paid in recorder.memory.values())
-                recorder.totalled(*map(sum, zip(*spent, strict=True)))
+                spent = recorder.memory
+                spent.setdefault(id(own), (own, []))[1].append((epsilon, delta))
+                recorder.totalled(partial(_total, spent))
             return made
 
         return spends
 
     yield Patch(Budgets, "__init__", born)
     yield Patch(Budgets, "spend", spend)
+
+
+def _total(spent: dict[int, tuple[Any, list[tuple[float, float]]]]) -> tuple[float, float]:
+    """What accountants say of their charges, together."""
+    totals = [own.total(spent_budget=paid) for own, paid in spent.values()]
+    return sum(each[0] for each in totals), sum(each[1] for each in totals)
 
 
 def _heard(recorder: Recorder) -> Callable[[Any], Any]:

@@ -135,7 +135,7 @@ def observe_target(
     stated = stated or allowed
     if stated is None and delta is None:
         delta = 0.0 if _epsilon(declared, 0.0) is not None else USUAL_DELTA
-    own = _cost(plan_of(noted), allowed)
+    own = _cost(plan_of(noted), allowed, is_claim=stated is allowed)
     findings = [] if content is None else [*content.findings]
     findings += [*notes.all_findings(noted if content is None else ()), *own.findings]
     certificate = certify(
@@ -261,7 +261,7 @@ class _Cost:
     findings: tuple[Finding, ...]
 
 
-def _cost(plan: Plan, charged: Claim | None) -> _Cost:
+def _cost(plan: Plan, charged: Claim | None, *, is_claim: bool) -> _Cost:
     """What ran costs if the libraries' words are true, beside what they charge."""
     own = _at_its_word(plan)
     if own is None:
@@ -271,7 +271,8 @@ def _cost(plan: Plan, charged: Claim | None) -> _Cost:
         return _Cost(None, usual, ())
     proved = _epsilon(own, charged.delta)
     found: tuple[Finding, ...] = ()
-    if proved is not None and proved > charged.epsilon:
+    certain = not any(isinstance(each.mechanism, Opaque) for each in plan.invocations)
+    if not (certain and is_claim) and proved is not None and proved > charged.epsilon:
         facts = {"charged": charged, "relation": plan.relation, "proved": f"{proved:.4g}"}
         found = (_found("charged-less", **facts),)
     return _Cost(proved, usual, found)
@@ -360,8 +361,9 @@ def _written(seen: Observation) -> Iterator[str]:
     yield f"#   dpaudit observe {seen.name} --plan PLAN.toml     whether the code keeps to it\n\n"
     head = {"unit": str(plan.unit), "relation": plan.relation.to_dict(), "trust": str(plan.trust)}
     yield f"{plan_text({'plan': head})}\n"
-    if seen.charged is not None:
-        stated = {key: each for key, each in seen.charged.to_dict().items() if each != ""}
+    allowed = _loosened(seen.charged)
+    if allowed is not None:
+        stated = {key: each for key, each in allowed.to_dict().items() if each != ""}
         yield f"{plan_text({'claim': stated})}\n"
     for each in seen.noted:
         yield from _comments(each)

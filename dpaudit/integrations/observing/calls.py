@@ -81,14 +81,16 @@ class Charge:
         epsilon: ε.
         delta: δ.
         rho: ρ of zero-concentrated privacy, in place of both; 0 where it is (ε, δ).
-        calls: how many calls it speaks of, the last ones.
+        start: the first call that it speaks of.
+        end: the first that it does not.
     """
 
     library: str
     epsilon: float = 0.0
     delta: float = 0.0
     rho: float = 0.0
-    calls: int = 0
+    start: int = 0
+    end: int = 0
 
 
 def in_units(reading: Reading) -> Reading:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any
@@ -42,7 +42,7 @@ class Notes:
         calls: every draw, in order.
         charges: what the libraries say it cost.
         findings: what a reader must know of the libraries.
-        budgets: the libraries' own sums of charges, where they have another rule than the sum.
+        totals: what sums the charges of a library, where it has a rule of its own.
         loose: draws that have met no value yet, by law.
         lines: where the first of each law was drawn.
     """
@@ -50,7 +50,7 @@ class Notes:
     calls: list[Call] = field(default_factory=list)
     charges: list[Charge] = field(default_factory=list)
     findings: list[Finding] = field(default_factory=list)
-    budgets: dict[str, tuple[float, float]] = field(default_factory=dict)
+    totals: dict[str, Callable[[], tuple[float, float]]] = field(default_factory=dict)
     loose: dict[str, int] = field(default_factory=dict)
     lines: dict[str, str] = field(default_factory=dict)
 
@@ -60,8 +60,9 @@ class Notes:
         Args:
             delta: at which a ρ is told as an ε.
         """
-        charged = [each for each in self.charges if each.library not in self.budgets]
-        own = [*self.budgets.values(), *((each.epsilon, each.delta) for each in charged)]
+        charged = [each for each in self.charges if each.library not in self.totals]
+        own = [total() for total in self.totals.values()]
+        own += [(each.epsilon, each.delta) for each in charged]
         epsilon, lost = sum(each[0] for each in own), sum(each[1] for each in own)
         rho = sum(each.rho for each in charged)
         if not self.charges or lost >= 1:
@@ -119,9 +120,8 @@ class Notes:
         disjoint data, where that gives a whole number which divides the calls of every place.
         """
         parts = [1] * len(self.calls)
-        start = 0
         for charge in self.charges:
-            numbers = range(start, start := start + charge.calls)
+            numbers = range(charge.start, charge.end)
             stated = [self.calls[number].reading.stated for number in numbers]
             if (
                 not charge.epsilon

@@ -182,13 +182,13 @@ class Recorder:
         """The library says what the calls since its last charge have cost."""
         if self._use is not None:
             notes = self._use.notes
-            calls = len(notes.calls) - sum(each.calls for each in notes.charges)
-            notes.charges.append(Charge(self._own.library, epsilon, delta, rho, calls))
+            last = notes.charges[-1].end if notes.charges else 0
+            charge = Charge(self._own.library, epsilon, delta, rho, last, len(notes.calls))
+            notes.charges.append(charge)
 
-    def totalled(self, epsilon: float, delta: float) -> None:
-        """The library's own sum of its charges, by its own rule."""
-        if self._use is not None:
-            self._use.notes.budgets[self._own.library] = (epsilon, delta)
+    def totalled(self, total: Callable[[], tuple[float, float]]) -> None:
+        """How the library itself sums its charges, where it has a rule of its own."""
+        self._used.notes.totals[self._own.library] = total
 
     def loose(self, primitive: str, draws: int) -> None:
         """Noise was drawn that has met no value yet."""

@@ -2,8 +2,6 @@
 
 import pytest
 
-dp = pytest.importorskip("opendp.prelude")
-
 from dpaudit import AddRemove, FloatNoise, Ledger, PrivacyUnit, ReplaceOne, UnsupportedError
 from dpaudit.accounting import guarantee
 from dpaudit.auditing.noise.conformance import conformance
@@ -13,6 +11,7 @@ from dpaudit.errors import InputError
 from dpaudit.integrations.observing import noting, plan_of, through
 from dpaudit.mechanisms import DiscreteGaussian, DiscreteLaplace, Gaussian, Laplace, Opaque
 
+dp = pytest.importorskip("opendp.prelude")
 dp.enable_features("contrib", "honest-but-curious")
 
 ROWS = [float(each) for each in range(50)]

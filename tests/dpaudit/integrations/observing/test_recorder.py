@@ -184,7 +184,9 @@ def notes_of(stated, charges, primitive="noise"):
     for epsilon in stated:
         read = reading(Laplace(1 / epsilon), 1.0, stated=(epsilon, 0.0))
         made.calls.append(Call(read, "lib", f"f: {primitive} {epsilon}", "f.py:1"))
-    made.charges += [Charge("lib", each, calls=number) for each, number in charges]
+    for each, number in charges:
+        start = made.charges[-1].end if made.charges else 0
+        made.charges.append(Charge("lib", each, start=start, end=start + number))
     return made
 
 
