@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
+from functools import reduce
 from typing import Any
 
 import numpy as np
 from opendp import core
-from opendp.mod import Measurement, OpenDPException
+from opendp.mod import OpenDPException
 
 from dpaudit.errors import InputError, UnsupportedError
 from dpaudit.integrations.observing import Patch, Reading, Recorder
@@ -30,6 +31,7 @@ from dpaudit.mechanisms import (
 from dpaudit.plan import Relation, ReplaceOne
 
 Call = Callable[[Any, Any], Any]
+Stated = tuple[float, float, float | None]
 _NEAR = 1e-9
 _INTERACTIVE = ("make_adaptive_composition", "make_sequential_composition")
 _NOISE: dict[str, tuple[type[Any], type[Any], str]] = {
@@ -64,19 +66,29 @@ def _made(part: Any) -> tuple[str, dict[str, Any]]:
     return str(how.get("__function__", "measurement")), dict(how.get("__kwargs__", {}))
 
 
+def _once(recorder: Recorder, of: Call, own: Any, about: Any) -> Any:
+    """A public fact of a measurement, asked once while a block runs."""
+    key = of, id(own), about
+    if key not in recorder.memory:
+        recorder.memory[key] = own, of(own, about)  # as long as it is held, its id is its own
+    return recorder.memory[key][1]
+
+
 def _invoked(recorder: Recorder, original: Call) -> Call:
     def invoke(measurement: Any, arg: Any) -> Any:
         if recorder.quiet:
             return original(measurement, arg)
         name, parts = _made(measurement)
-        near = _steps(measurement.input_metric, recorder.relation)
+        near = _once(recorder, _steps, measurement, recorder.relation)
         if name in _INTERACTIVE:  # its queries are what it costs
             near = None if near is None else max(near, parts["d_in"])
             made = original(measurement, arg)
             recorder.memory[id(made.value)] = (made.value, arg, near)
         else:
             made = _released(recorder, original, measurement, arg, near)
-        _charge(recorder, measurement, near)
+        epsilon, delta, rho = _once(recorder, _stated, measurement, near)
+        if epsilon < math.inf:
+            recorder.charged(epsilon, delta, rho or 0.0)
         return made
 
     return invoke
@@ -89,53 +101,61 @@ def _answered(recorder: Recorder, original: Call) -> Call:
         if recorder.quiet or id(queryable) not in recorder.memory:
             return original(queryable, query)
         _, arg, near = recorder.memory[id(queryable)]
-        reading = _read(*_last(query, arg, near))
+        before, last, moved = _chain(query, near)
+        reading = _read(last, reduce(_applied, before, arg), moved, _stated(last, moved))
         return recorder.release(reading, lambda: original(queryable, query))
 
     return evaluate
 
 
-def _last(own: Any, arg: Any, moved: Any) -> tuple[Any, Any, Any]:
-    """The noise of a chain, its value and how far that moves; the whole, where more follows."""
+def _chain(own: Any, moved: Any) -> tuple[list[Any], Any, Any]:
+    """What stands before the noise, the noise or what follows it, and how far its value moves."""
+    before = []
     name, parts = _made(own)
-    if name != "make_chain_mt":
-        return own, arg, moved
-    before = parts["transformation0"]
-    further = None if moved is None else before.map(moved)
-    return _last(parts["measurement1"], before(arg), further)
+    while name == "make_chain_mt":
+        before.append(parts["transformation0"])
+        moved = None if moved is None else before[-1].map(moved)
+        own = parts["measurement1"]
+        name, parts = _made(own)
+    return before, own, moved
+
+
+def _applied(value: Any, before: Any) -> Any:
+    return before(value)
 
 
 def _released(recorder: Recorder, original: Call, own: Any, arg: Any, moved: Any) -> Any:
     """What a measurement releases; only its noise is a draw."""
-    own, arg, moved = _last(own, arg, moved)
+    before, own, moved = _once(recorder, _chain, own, moved)
+    value = reduce(_applied, before, arg)
     name, parts = _made(own)
     if name == "make_chain_pm":
-        inner = _released(recorder, original, parts["measurement0"], arg, moved)
+        inner = _released(recorder, original, parts["measurement0"], value, moved)
         return parts["postprocess1"](inner)
-    return recorder.release(_read(own, arg, moved), lambda: original(own, arg))
+    reading = _read(own, value, moved, _once(recorder, _stated, own, moved))
+    return recorder.release(reading, lambda: original(own, value))
 
 
-def _steps(metric: Any, relation: Relation) -> Any:
-    """How far neighbours are apart in a metric of data sets; None in one of numbers."""
-    name = str(metric)
+def _steps(own: Any, relation: Relation) -> Any:
+    """How far neighbouring data sets are apart for a measurement; None where it takes numbers."""
+    name = str(own.input_metric)
     if name.startswith(("SymmetricDistance", "InsertDeleteDistance")):
         return 2 if relation.replaces else 1
-    if name.startswith(("ChangeOneDistance", "HammingDistance")):
-        if not relation.replaces:
-            raise InputError(
-                f"a measurement takes {name}, which speaks of rows that change; state the relation "
-                f"{ReplaceOne()}."
-            )
-        return 1
-    return 1 if name.startswith("DiscreteDistance") else None
+    if not name.startswith(("ChangeOneDistance", "HammingDistance", "DiscreteDistance")):
+        return None
+    if not relation.replaces and not name.startswith("Discrete"):
+        raise InputError(
+            f"a measurement takes {name}, which speaks of rows that change; state the relation "
+            f"{ReplaceOne()}."
+        )
+    return 1
 
 
-def _read(own: Any, arg: Any, moved: Any) -> Reading:
+def _read(own: Any, arg: Any, moved: Any, stated: Stated) -> Reading:
     name, parts = _made(own)
     value = np.asarray(arg) if _numeric(arg) else np.zeros(())
     facts = {key: each for key, each in parts.items() if isinstance(each, bool | int | float)}
     found = _mechanism(name, parts, arg)
-    stated = _stated(own, moved)
     own_name = name.removeprefix("make_")
     if found is None or (moved is not None and not _same(found, moved, stated)):
         epsilon, delta, rho = stated
@@ -175,7 +195,7 @@ def _answer(parts: dict[str, Any], arg: Any) -> float:
     return float(arg) if categories is None else float(list(categories).index(arg))
 
 
-def _stated(own: Any, moved: Any) -> tuple[float, float, float | None]:
+def _stated(own: Any, moved: Any) -> Stated:
     """ε and δ of the map, or ρ where it speaks of that; infinite where nothing was asked."""
     if moved is None:
         return math.inf, 0.0, None
@@ -190,7 +210,7 @@ def _stated(own: Any, moved: Any) -> tuple[float, float, float | None]:
     return (float(lost), 0.0, None) if isinstance(lost, int | float) else (math.inf, 0.0, None)
 
 
-def _same(found: Mechanism, moved: Any, stated: tuple[float, float, float | None]) -> bool:
+def _same(found: Mechanism, moved: Any, stated: Stated) -> bool:
     """Whether the map states no more than the mechanism costs."""
     if isinstance(found, RandomizedResponse):
         return stated[0] <= float(found.pair(1.0).pure_epsilon) * (1 + _NEAR)
@@ -204,13 +224,6 @@ def _same(found: Mechanism, moved: Any, stated: tuple[float, float, float | None
 def _as_approximate(rho: float, delta: float = 1e-9) -> tuple[float, float]:
     """(ε, δ) of ρ-zCDP (Bun and Steinke 2016, Proposition 1.3)."""
     return rho + 2 * math.sqrt(rho * math.log(1 / delta)), delta
-
-
-def _charge(recorder: Recorder, measurement: Measurement, near: Any) -> None:
-    """What the map of a whole measurement states, if it is one of data sets."""
-    epsilon, delta, rho = _stated(measurement, near)
-    if epsilon < math.inf:
-        recorder.charged(epsilon, delta, rho or 0.0)
 
 
 ADAPTER = OpenDP()

@@ -16,8 +16,8 @@ import numpy as np
 from dpaudit import FloatNoise, Ledger, PrivacyUnit, ReplaceOne
 from dpaudit.integrations.observing import noting, plan_of, through
 
-TURNS = 60
-CALLS = 500
+TURNS = 20
+CALLS = 200
 
 
 def numpy_noise() -> tuple[str, Callable[[], Any]]:

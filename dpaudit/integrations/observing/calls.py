@@ -7,7 +7,7 @@ import sys
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from types import FrameType
+from types import CodeType, FrameType
 from typing import Any
 
 import numpy as np
@@ -129,7 +129,8 @@ class Labels:
     """Labels of the places of one run, which survive that lines move."""
 
     def __init__(self) -> None:
-        self._known: dict[str, dict[int, int]] = {}
+        self._known: dict[tuple[CodeType, int, str, str], tuple[str, str]] = {}
+        self._turns: dict[str, dict[int, int]] = {}
 
     def of(self, packages: Collection[str], primitive: str) -> tuple[str, str]:
         """The label of the code that asks, and its file and line.
@@ -138,11 +139,17 @@ class Labels:
         counts the places of the same names in the order in which they are first reached.
         """
         frame, entry = _asking(packages, primitive)
+        key = frame.f_code, frame.f_lineno, entry, primitive
+        if key not in self._known:
+            self._known[key] = self._new(frame, entry, primitive)
+        return self._known[key]
+
+    def _new(self, frame: FrameType, entry: str, primitive: str) -> tuple[str, str]:
         code = frame.f_code
         name = code.co_qualname.rpartition("<locals>.")[2]
         name = Path(code.co_filename).stem if name == "<module>" else name
         base = f"{name}: {entry}" if entry == primitive else f"{name}: {entry} by {primitive}"
-        places = self._known.setdefault(base, {})
+        places = self._turns.setdefault(base, {})
         turn = places.setdefault(frame.f_lineno, len(places) + 1)
         return (base if turn == 1 else f"{base} {turn}"), _line(frame)
 

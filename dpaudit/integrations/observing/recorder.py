@@ -74,7 +74,7 @@ class _Use:
     ledger: Ledger | None
     labels: Labels
     parts: Counter[str] = field(default_factory=Counter)
-    memory: dict[int, Any] = field(default_factory=dict)
+    memory: dict[Any, Any] = field(default_factory=dict)
 
     def part(self, at: str) -> str | None:
         """Whose value the next draw at a label is: of releases on disjoint data a part's own."""
@@ -117,8 +117,8 @@ class Recorder:
         return self._used.relation
 
     @property
-    def memory(self) -> dict[int, Any]:
-        """What an adapter keeps while a block runs, by the identity of an object that it holds."""
+    def memory(self) -> dict[Any, Any]:
+        """What an adapter keeps while a block runs."""
         return self._used.memory
 
     @property
