@@ -27,7 +27,7 @@ def observe(
         typer.Option(
             "--library",
             metavar="NAME",
-            help="diffprivlib, opendp or numpy; by default those that the code imports.",
+            help="diffprivlib, opendp or numpy; by default what the code imports.",
         ),
     ] = None,
     plan: Annotated[

@@ -22,41 +22,28 @@ from diffprivlib.models import logistic_regression
 from diffprivlib.tools import quantiles
 from diffprivlib.utils import PrivacyLeakWarning
 
+from dpaudit import mechanisms as kinds
 from dpaudit.errors import InputError
 from dpaudit.integrations.observing import Patch, Reading, Recorder
 from dpaudit.integrations.observing.calls import in_units, least_known
-from dpaudit.mechanisms import (
-    DiscreteGaussian,
-    DiscreteLaplace,
-    ExponentialMechanism,
-    Gaussian,
-    Laplace,
-    Mechanism,
-    Opaque,
-    PermuteAndFlip,
-    RandomizedResponse,
-    Staircase,
-    StatedNoise,
-    TruncatedLaplace,
-)
 
-_LAWS: dict[str, Callable[[Any], Mechanism]] = {
-    "Laplace": lambda own: Laplace(own.sensitivity / (own.epsilon - math.log1p(-own.delta))),
-    "LaplaceBoundedNoise": lambda own: TruncatedLaplace(
+_LAWS: dict[str, Callable[[Any], kinds.Mechanism]] = {
+    "Laplace": lambda own: kinds.Laplace(own.sensitivity / (own.epsilon - math.log1p(-own.delta))),
+    "LaplaceBoundedNoise": lambda own: kinds.TruncatedLaplace(
         own.sensitivity / own.epsilon,
         own.sensitivity / own.epsilon * math.log1p(math.expm1(own.epsilon) / 2 / own.delta),
     ),
-    "Gaussian": lambda own: Gaussian(own._scale),
-    "GaussianDiscrete": lambda own: DiscreteGaussian(own._scale),
-    "Geometric": lambda own: DiscreteLaplace(own.sensitivity / own.epsilon),
-    "Staircase": lambda own: Staircase(own.epsilon, own.sensitivity, own.gamma),
+    "Gaussian": lambda own: kinds.Gaussian(own._scale),
+    "GaussianDiscrete": lambda own: kinds.DiscreteGaussian(own._scale),
+    "Geometric": lambda own: kinds.DiscreteLaplace(own.sensitivity / own.epsilon),
+    "Staircase": lambda own: kinds.Staircase(own.epsilon, own.sensitivity, own.gamma),
 }
 """Of additive noise, by the class that defines ``randomise``; others truncate or fold it."""
 _ADDITIVE = (*_LAWS, "LaplaceBoundedDomain", "Snapping", "Uniform")
-_CHOICES: dict[str, Callable[[Any], Mechanism]] = {
-    "Exponential": lambda own: ExponentialMechanism(own.epsilon, own.sensitivity),
-    "PermuteAndFlip": lambda own: PermuteAndFlip(own.epsilon, own.sensitivity, own.monotonic),
-    "Binary": lambda own: RandomizedResponse.calibrated(epsilon=own.epsilon * (1 + 1e-12)),
+_CHOICES: dict[str, Callable[[Any], kinds.Mechanism]] = {
+    "Exponential": lambda own: kinds.ExponentialMechanism(own.epsilon, own.sensitivity),
+    "PermuteAndFlip": lambda own: kinds.PermuteAndFlip(own.epsilon, own.sensitivity, own.monotonic),
+    "Binary": lambda own: kinds.RandomizedResponse.calibrated(epsilon=own.epsilon * (1 + 1e-12)),
 }
 _PRIVATE = frozenset({"utility", "candidates", "measure", "utility_list", "random_state"})
 
@@ -101,14 +88,14 @@ def _noise(kind: str, own: Any, value: Any) -> Reading:
     try:
         mechanism = _LAWS[kind](own)
     except (KeyError, InputError, ArithmeticError, ValueError):
-        mechanism = StatedNoise(name, least_known(cost[0]), cost[1])
+        mechanism = kinds.StatedNoise(name, least_known(cost[0]), cost[1])
     return in_units(Reading(name, mechanism, float(own.sensitivity), value, cost, _facts(own)))
 
 
 def _choice(kind: str, own: Any, value: Any) -> Reading:
     """A choice, or another release of which every change costs the same."""
     name, cost = type(own).__name__, (float(own.epsilon), float(own.delta))
-    mechanism: Mechanism = Opaque(name, least_known(cost[0]), cost[1])
+    mechanism: kinds.Mechanism = kinds.Opaque(name, least_known(cost[0]), cost[1])
     weighted = getattr(own, "measure", None) or (kind == "Exponential" and own.monotonic)
     if kind in _CHOICES and not weighted:
         with suppress(InputError):
@@ -178,22 +165,22 @@ def _regression(given: dict[str, Any]) -> Reading:
 
 def _result(name: str, epsilon: float, value: Any, facts: dict[str, Any]) -> Reading:
     cost = float(epsilon), 0.0
-    mechanism = Opaque(name, least_known(cost[0]))
+    mechanism = kinds.Opaque(name, least_known(cost[0]))
     return Reading(name, mechanism, 1.0, value, cost, facts | {"epsilon": epsilon})
 
 
 def _accounts(recorder: Recorder) -> Iterator[Patch]:
     """What accountants are charged that the user can see; others, a model makes for itself."""
-    Budgets, inner = accountant.BudgetAccountant, set[int]()
+    inner = set[int]()
 
     def born(original: Any) -> Any:
         def begin(own: Any, *given: Any, **options: Any) -> None:
             caller = sys._getframe(1)
-            name = str(caller.f_globals.get("__name__", ""))
-            if name.startswith("diffprivlib") and caller.f_code.co_name != "load_default":
-                inner.add(id(own))
-            else:
-                inner.discard(id(own))
+            within = str(caller.f_globals.get("__name__", "")).startswith("diffprivlib")
+            keep = (
+                inner.add if within and caller.f_code.co_name != "load_default" else inner.discard
+            )
+            keep(id(own))
             original(own, *given, **options)
 
         return begin
@@ -203,15 +190,14 @@ def _accounts(recorder: Recorder) -> Iterator[Patch]:
             made = original(own, epsilon, delta)
             if id(own) not in inner and recorder.active:
                 recorder.charged(epsilon, delta)
-                spent = recorder.memory
-                spent.setdefault(id(own), (own, []))[1].append((epsilon, delta))
-                recorder.totalled(partial(_total, spent))
+                recorder.memory.setdefault(id(own), (own, []))[1].append((epsilon, delta))
+                recorder.totalled(partial(_total, recorder.memory))
             return made
 
         return spends
 
-    yield Patch(Budgets, "__init__", born)
-    yield Patch(Budgets, "spend", spend)
+    yield Patch(accountant.BudgetAccountant, "__init__", born)
+    yield Patch(accountant.BudgetAccountant, "spend", spend)
 
 
 def _total(spent: dict[int, tuple[Any, list[tuple[float, float]]]]) -> tuple[float, float]:

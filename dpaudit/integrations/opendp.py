@@ -16,18 +16,10 @@ import numpy as np
 from opendp import core
 from opendp.mod import OpenDPException
 
+from dpaudit import mechanisms as kinds
 from dpaudit.errors import InputError, UnsupportedError
 from dpaudit.integrations.observing import Patch, Reading, Recorder
 from dpaudit.integrations.observing.calls import least_known
-from dpaudit.mechanisms import (
-    DiscreteGaussian,
-    DiscreteLaplace,
-    Gaussian,
-    Laplace,
-    Mechanism,
-    Opaque,
-    RandomizedResponse,
-)
 from dpaudit.plan import Relation, ReplaceOne
 
 Call = Callable[[Any, Any], Any]
@@ -35,9 +27,9 @@ Stated = tuple[float, float, float | None]
 _NEAR = 1e-9
 _INTERACTIVE = ("make_adaptive_composition", "make_sequential_composition")
 _NOISE: dict[str, tuple[type[Any], type[Any], str]] = {
-    "make_laplace": (Laplace, DiscreteLaplace, "scale"),
-    "make_geometric": (Laplace, DiscreteLaplace, "scale"),
-    "make_gaussian": (Gaussian, DiscreteGaussian, "scale"),
+    "make_laplace": (kinds.Laplace, kinds.DiscreteLaplace, "scale"),
+    "make_geometric": (kinds.Laplace, kinds.DiscreteLaplace, "scale"),
+    "make_gaussian": (kinds.Gaussian, kinds.DiscreteGaussian, "scale"),
 }
 """Of floats and of integers, and the parameter that says how much."""
 
@@ -46,7 +38,7 @@ class OpenDP:
     """The adapter."""
 
     library = "opendp"
-    versions = ("0.12.", "0.13.", "0.14.", "0.15.", "0.16.")
+    versions = ("0.16.",)
     packages = ("opendp",)
 
     def patches(self, recorder: Recorder) -> Iterator[Patch]:
@@ -102,7 +94,7 @@ def _answered(recorder: Recorder, original: Call) -> Call:
             return original(queryable, query)
         _, arg, near = recorder.memory[id(queryable)]
         before, last, moved = _chain(query, near)
-        reading = _read(last, reduce(_applied, before, arg), moved, _stated(last, moved))
+        reading = _read(last, _before(before, arg), moved, _stated(last, moved))
         return recorder.release(reading, lambda: original(queryable, query))
 
     return evaluate
@@ -120,14 +112,14 @@ def _chain(own: Any, moved: Any) -> tuple[list[Any], Any, Any]:
     return before, own, moved
 
 
-def _applied(value: Any, before: Any) -> Any:
-    return before(value)
+def _before(before: list[Any], value: Any) -> Any:
+    return reduce(lambda made, each: each(made), before, value)
 
 
 def _released(recorder: Recorder, original: Call, own: Any, arg: Any, moved: Any) -> Any:
     """What a measurement releases; only its noise is a draw."""
     before, own, moved = _once(recorder, _chain, own, moved)
-    value = reduce(_applied, before, arg)
+    value = _before(before, arg)
     name, parts = _made(own)
     if name == "make_chain_pm":
         inner = _released(recorder, original, parts["measurement0"], value, moved)
@@ -161,21 +153,21 @@ def _read(own: Any, arg: Any, moved: Any, stated: Stated) -> Reading:
         epsilon, delta, rho = stated
         if rho is not None:  # no black box here is stated as one
             epsilon, delta = _as_approximate(rho)
-        mechanism = Opaque(own_name, least_known(epsilon), delta)
+        mechanism = kinds.Opaque(own_name, least_known(epsilon), delta)
         return Reading(own_name, mechanism, 1.0, value, (epsilon, delta), facts)
     cost = (stated[0], stated[1]) if stated[2] is None else None
-    if isinstance(found, RandomizedResponse):
+    if isinstance(found, kinds.RandomizedResponse):
         return Reading(own_name, found, 1.0, _answer(parts, arg), cost, facts)
     sensitivity = None if moved is None else float(moved)
     return Reading(own_name, found, sensitivity, value, cost, facts)
 
 
-def _mechanism(name: str, parts: dict[str, Any], arg: Any) -> Mechanism | None:
+def _mechanism(name: str, parts: dict[str, Any], arg: Any) -> kinds.Mechanism | None:
     if name == "make_randomized_response_bool":
-        return RandomizedResponse(2 * (1 - parts["prob"]))
+        return kinds.RandomizedResponse(2 * (1 - parts["prob"]))
     if name == "make_randomized_response":
         k = len(parts["categories"])
-        return RandomizedResponse((1 - parts["prob"]) * k / (k - 1), k)
+        return kinds.RandomizedResponse((1 - parts["prob"]) * k / (k - 1), k)
     if name not in _NOISE or not _numeric(arg):
         return None
     real, whole, field = _NOISE[name]
@@ -210,11 +202,11 @@ def _stated(own: Any, moved: Any) -> Stated:
     return (float(lost), 0.0, None) if isinstance(lost, int | float) else (math.inf, 0.0, None)
 
 
-def _same(found: Mechanism, moved: Any, stated: Stated) -> bool:
+def _same(found: kinds.Mechanism, moved: Any, stated: Stated) -> bool:
     """Whether the map states no more than the mechanism costs."""
-    if isinstance(found, RandomizedResponse):
+    if isinstance(found, kinds.RandomizedResponse):
         return stated[0] <= float(found.pair(1.0).pure_epsilon) * (1 + _NEAR)
-    if isinstance(found, Gaussian | DiscreteGaussian):
+    if isinstance(found, kinds.Gaussian | kinds.DiscreteGaussian):
         rho = (float(moved) / found.sigma) ** 2 / 2
         return stated[2] is not None and stated[2] <= rho * (1 + _NEAR)
     scale = float(getattr(found, "scale", math.inf))

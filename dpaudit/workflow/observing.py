@@ -23,7 +23,7 @@ from dpaudit.auditing.distinguishing.canonical import canonical
 from dpaudit.auditing.rehearsal.constants import literals
 from dpaudit.auditing.rehearsal.rehearse import rehearse
 from dpaudit.auditing.replaying.runs import own_copy
-from dpaudit.certificate import Certificate, Claim, Finding, SubjectRecord, certify
+from dpaudit.certificate import Certificate, Claim, SubjectRecord, certify
 from dpaudit.certificate.claim import USUAL_DELTA
 from dpaudit.errors import InputError, PlanMismatchError, UnsupportedError
 from dpaudit.finding_table import FindingTable
@@ -45,7 +45,8 @@ _found = FindingTable(__name__)
 SLACK = 1e-9
 """By which a library's own sum of floats may fall short, relatively."""
 NOT_COVERED = (
-    "Noise that was drawn in other processes, or by libraries that were not observed.",
+    "Noise that was drawn in other processes, by libraries that were not observed, or by code "
+    "that was not run.",
     "Whatever the code shows besides the releases that were recorded, unless it was rehearsed.",
 )
 
@@ -118,26 +119,29 @@ def observe_target(
         raise InputError("--data and --rehearse are of functions; give FILE.py:function.")
     if plan is not None and (relation is not None or unit != "row" or claim is not None):
         raise InputError("--plan is given with --relation, --unit or --claim; it states them.")
-    content = None if plan is None else read_plan_file(plan)
-    near = parse_relation(relation) or (ReplaceOne() if content is None else content.plan.relation)
     found = tuple(libraries) or _imported(name)
     code = _Code(name, None if data is None else read_data(data))
-    if content is None:
+    if plan is None:
+        near, who = parse_relation(relation) or ReplaceOne(), PrivacyUnit(unit)
         with noting(near, *found) as notes:
             code.run(seed)
+        noted = notes.noted(who, near)
+        declared, stated, findings = plan_of(noted), parse_claim(claim), notes.all_findings(noted)
     else:
+        content = read_plan_file(plan)
         notes = _matched(content.plan, found, code, seed)
-    noted = notes.noted(PrivacyUnit(unit) if content is None else content.plan.unit, near)
-    declared = plan_of(noted) if content is None else content.plan
+        noted = notes.noted(content.plan.unit, content.plan.relation)
+        declared, stated = content.plan, content.claim
+        findings = (*content.findings, *notes.all_findings(()))
     charged = notes.claim(USUAL_DELTA if delta is None else delta)
-    stated = parse_claim(claim) or (None if content is None else content.claim)
-    allowed = _loosened(charged)
-    stated = stated or allowed
+    cost = _cost(declared, charged)
+    exact = not any(isinstance(each.mechanism, Opaque) for each in declared.invocations)
+    if cost.excess and (stated is not None or not exact):  # else it is the claim that is exceeded
+        facts = {"charged": charged, "relation": declared.relation, "proved": f"{cost.epsilon:.4g}"}
+        findings = (*findings, _found("charged-less", **facts))
+    stated = stated or _loosened(charged)
     if stated is None and delta is None:
         delta = 0.0 if _epsilon(declared, 0.0) is not None else USUAL_DELTA
-    own = _cost(plan_of(noted), allowed, is_claim=stated is allowed)
-    findings = [] if content is None else [*content.findings]
-    findings += [*notes.all_findings(noted if content is None else ()), *own.findings]
     certificate = certify(
         declared,
         subject=code.record(),
@@ -148,7 +152,7 @@ def observe_target(
     )
     if rehearsed:
         certificate = _rehearsed(certificate, code, found, data or "", seed or 0)
-    return Observation(name, noted, certificate, charged, own.epsilon, own.usual)
+    return Observation(name, noted, certificate, charged, cost.epsilon, cost.usual)
 
 
 class _Code:
@@ -206,19 +210,17 @@ def _run_script(name: str) -> None:
 
 
 def _imported(name: str) -> tuple[str, ...]:
-    """The libraries with an adapter that the code imports itself."""
+    """The libraries for privacy that the code imports itself, or else numpy."""
     home = name.rpartition(":")[0] or name
     if not home.endswith(".py"):
-        return tuple(each for each in KNOWN if each in sys.modules) or KNOWN[1:2]
+        raise InputError("--library is missing; it must be given where no file is named.")
     files.read_text(home, what="file")
     path = Path(home).resolve()
     names = set[str]().union(*map(imported_names, own_files(path.stem, path)))
-    found = tuple(
-        each for each in KNOWN if each in names | ({"numpy"} if "scipy" in names else set())
-    )
-    if not found:
+    found = tuple(each for each in KNOWN if each in names and each != "numpy")
+    if not found and not names & {"numpy", "scipy"}:
         raise InputError(f"{home} imports none of {', '.join(KNOWN)}; name one with --library.")
-    return found
+    return found or ("numpy",)
 
 
 @contextmanager
@@ -256,26 +258,23 @@ def _matched(plan: Plan, libraries: Sequence[str], code: _Code, seed: int | None
 
 @dataclass(frozen=True)
 class _Cost:
-    epsilon: float | None
-    usual: float | None
-    findings: tuple[Finding, ...]
+    """ε at the charged δ and at the usual one, and whether the charge is less."""
+
+    epsilon: float | None = None
+    usual: float | None = None
+    excess: bool = False
 
 
-def _cost(plan: Plan, charged: Claim | None, *, is_claim: bool) -> _Cost:
-    """What ran costs if the libraries' words are true, beside what they charge."""
+def _cost(plan: Plan, charged: Claim | None) -> _Cost:
+    """What a plan costs if the libraries' words are true."""
     own = _at_its_word(plan)
     if own is None:
-        return _Cost(None, None, ())
-    usual = _epsilon(own, USUAL_DELTA)
-    if charged is None or charged.risk is not None:
-        return _Cost(None, usual, ())
-    proved = _epsilon(own, charged.delta)
-    found: tuple[Finding, ...] = ()
-    certain = not any(isinstance(each.mechanism, Opaque) for each in plan.invocations)
-    if not (certain and is_claim) and proved is not None and proved > charged.epsilon:
-        facts = {"charged": charged, "relation": plan.relation, "proved": f"{proved:.4g}"}
-        found = (_found("charged-less", **facts),)
-    return _Cost(proved, usual, found)
+        return _Cost()
+    usual, allowed = _epsilon(own, USUAL_DELTA), _loosened(charged)
+    if allowed is None or allowed.risk is not None:
+        return _Cost(None, usual)
+    proved = _epsilon(own, allowed.delta)
+    return _Cost(proved, usual, proved is not None and proved > allowed.epsilon)
 
 
 def _at_its_word(plan: Plan) -> Plan | None:
@@ -283,16 +282,14 @@ def _at_its_word(plan: Plan) -> Plan | None:
     made = []
     for each in plan.invocations:
         own = each.mechanism
-        if isinstance(own, Opaque):
-            if own.epsilon >= UNKNOWN_EPSILON:
-                return None
-            box = (
-                ApproximateBlackBox(own.epsilon, own.delta)
-                if own.delta
-                else PureBlackBox(own.epsilon)
-            )
-            each = replace(each, mechanism=box, sensitivity=min(1.0, math.ceil(each.sensitivity)))
-        made.append(each)
+        if not isinstance(own, Opaque):
+            made.append(each)
+            continue
+        if own.epsilon >= UNKNOWN_EPSILON or each.sensitivity not in (0, 1):
+            return None
+        pure = PureBlackBox(own.epsilon)
+        box = ApproximateBlackBox(own.epsilon, own.delta) if own.delta else pure
+        made.append(replace(each, mechanism=box))
     return Plan.of(*made)
 
 
