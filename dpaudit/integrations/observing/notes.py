@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import Any
 
 from dpaudit.certificate import Claim, Finding
 from dpaudit.errors import InputError
 from dpaudit.finding_table import FindingTable
 from dpaudit.integrations.observing.calls import Call, Charge
-from dpaudit.mechanisms import Norm, Opaque
+from dpaudit.mechanisms import Mechanism, Norm, Opaque
 from dpaudit.plan import Invocation, Membership, Plan, PrivacyUnit, Relation, TrustModel
 
 _found = FindingTable(__name__)
 _NEAR = 1e-6
+_Kind = tuple[str, Mechanism, float | None]
 
 
 @dataclass(frozen=True)
@@ -90,10 +91,9 @@ class Notes:
                 "nothing was recorded: the code drew no noise of the libraries that were observed."
             )
         parts = self._parts()
-        groups: dict[Any, list[int]] = {}
+        groups: dict[_Kind, list[int]] = {}
         for number, call in enumerate(self.calls):
-            kind = (call.at, call.reading.declared, call.reading.sensitivity)
-            groups.setdefault(kind, []).append(number)
+            groups.setdefault(_kind(call), []).append(number)
         labels: dict[str, int] = {}
         found = []
         for (at, mechanism, sensitivity), numbers in groups.items():
@@ -121,25 +121,16 @@ class Notes:
         """
         parts = [1] * len(self.calls)
         for charge in self.charges:
-            numbers = range(charge.start, charge.end)
-            stated = [self.calls[number].reading.stated for number in numbers]
-            if (
-                not charge.epsilon
-                or charge.delta
-                or not all(each and not each[1] for each in stated)
-            ):
+            calls = self.calls[charge.start : charge.end]
+            stated = [call.reading.stated or (0.0, 1.0) for call in calls]
+            if not charge.epsilon or charge.delta or any(delta for _, delta in stated):
                 continue
-            share = sum(each[0] for each in stated if each) / charge.epsilon
+            share = sum(epsilon for epsilon, _ in stated) / charge.epsilon
             whole = round(share)
-            if whole < 2 or abs(share - whole) > _NEAR * share:
-                continue
-            places: dict[str, int] = {}
-            for number in numbers:
-                name = self.calls[number].reading.primitive
-                places[name] = places.get(name, 0) + 1
-            if all(times % whole == 0 for times in places.values()):
-                for number in numbers:
-                    parts[number] = whole
+            alike = Counter(map(_kind, calls)).values()
+            even = whole > 1 and all(times % whole == 0 for times in alike)
+            if even and abs(share - whole) <= _NEAR * share:
+                parts[charge.start : charge.end] = [whole] * len(calls)
         return parts
 
     def all_findings(self, noted: tuple[Noted, ...]) -> tuple[Finding, ...]:
@@ -150,6 +141,11 @@ class Notes:
             if draws > 0
         )
         return tuple(dict.fromkeys((*self.findings, *_of_plan(noted), *left)))
+
+
+def _kind(call: Call) -> _Kind:
+    """What calls of one invocation have in common."""
+    return call.at, call.reading.declared, call.reading.sensitivity
 
 
 def plan_of(noted: tuple[Noted, ...]) -> Plan:

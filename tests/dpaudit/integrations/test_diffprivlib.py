@@ -296,8 +296,6 @@ def test_a_histogram_of_replaced_rows_moves_two_counts():
 
 def test_a_linear_regression_understates_squares_and_does_not_clip():
     """The sensitivity of Σx² is of the lower bound; without an intercept nothing is clipped."""
-    found = replayed(slope, NUMBERS.tolist(), HIGH)
-    assert "sensitivity-understated" not in found  # what an intercept moves hides it
     for other in (HIGH, [1e6, *NUMBERS[1:]]):
         found = replayed(lambda rows: slope(rows, fit_intercept=False), NUMBERS.tolist(), other)
         assert "sensitivity-understated" in found

@@ -210,6 +210,7 @@ def test_a_charge_below_the_sum_takes_calls_as_disjoint():
         ([0.5] * 4, [(0.8, 4)]),  # no whole number of parts
         ([0.5, 0.5, 1.0], [(1.0, 3)]),  # 2 parts, and an odd number of calls
         ([0.5] * 4, [(1.0, 2), (1.0, 2)]),
+        ([0.5, 0.25, 0.25], [(0.5, 3)]),  # 2 parts, but no two calls of each kind
     ],
 )
 def test_else_every_unit_moves_every_call(stated, charges):
