@@ -15,11 +15,15 @@ from dpaudit.project.plan_file import read_plan_file
 from dpaudit.workflow.observing import observe_target
 
 HOME_MADE = """
+import random
 import numpy as np
 from numpy.random import default_rng
 
 def total(rows, rng):
     return float(np.clip([row["age"] for row in rows], 0, 100).sum() + rng.laplace(scale=200.0))
+
+def dithered(rows, rng):
+    return total(rows, rng), random.random(), float(np.random.random())
 
 def careless(rows):
     return float(sum(row["age"] for row in rows) + default_rng().laplace(scale=200.0))
@@ -37,6 +41,7 @@ if __name__ == "__main__":
 """
 BY_LIBRARY = """
 from diffprivlib import tools
+from diffprivlib.models import GaussianNB
 
 def mean(rows):
     return tools.mean([row["age"] for row in rows], epsilon=0.5, bounds=(0, 100))
@@ -47,6 +52,11 @@ def both(rows):
 
 def spread(rows):
     return tools.var([row["age"] for row in rows], bounds=(0, 100))
+
+def bayes(rows):
+    ages = [[row["age"]] for row in rows]
+    fitted = GaussianNB(bounds=([0], [100])).fit(ages, [row["age"] > 50 for row in rows])
+    return fitted.theta_.tolist()
 
 def many(rows):
     return [mean(rows) for _ in range(40)]
@@ -104,6 +114,13 @@ def test_a_rehearsal_refutes_a_sensitivity_that_is_too_small(here, capsys):
     assert "sensitivity-understated" in capsys.readouterr().out
 
 
+def test_other_randomness_of_a_function_is_the_same_in_all_runs(here):
+    code = "home_made.py:dithered", "--data", "rows.json"
+    observed(*code, "-o", "plan.toml")
+    declared(here / "plan.toml", sensitivity=100.0)
+    assert observed(*code, "--plan", "plan.toml", "--rehearse") == 0
+
+
 def test_a_run_that_does_not_match_its_plan_fails(here, capsys):
     code = "home_made.py:total", "--data", "rows.json"
     observed(*code, "-o", "plan.toml")
@@ -138,7 +155,7 @@ def test_a_script(here, capsys):
     assert observed("home_made.py", "-o", "plan.toml") == 2
     shown = capsys.readouterr()
     assert "out of the script" in shown.err
-    assert "home_made.py:6" in shown.out
+    assert "home_made.py:7" in shown.out
     text = (here / "plan.toml").read_text("utf-8")
     assert 'at = "total: laplace"' in text
     assert "write sensitivity" in text
@@ -218,6 +235,22 @@ def test_the_word_of_a_library_is_no_proof(here, library, capsys):
     seen = observe_target("by_library.py:spread", data="rows.json")
     assert seen.at_its_word == pytest.approx(1.0)
     assert seen.certificate.guarantee is None or math.isinf(seen.certificate.guarantee.epsilon)
+
+
+def test_words_that_add_up_to_more_than_the_charge(here, library, capsys):
+    words = "by_library.py:bayes", "--data", "rows.json"
+    assert observed(*words) == 1
+    shown = " ".join(capsys.readouterr().out.split())
+    assert "charge ε = 1, δ = 0; under replace-one what was recorded costs ε = 2" in shown
+    assert observed(*words, "--relation", "add-remove") == 2
+
+
+def test_a_word_says_nothing_of_values_further_apart(here, library):
+    code = "by_library.py:spread", "--data", "rows.json"
+    observed(*code, "-o", "plan.toml")
+    text = (here / "plan.toml").read_text("utf-8")
+    (here / "plan.toml").write_text(text.replace("sensitivity = 1.0", "sensitivity = 2.0"), "utf-8")
+    assert observe_target(code[0], data="rows.json", plan="plan.toml").at_its_word is None
 
 
 def test_public_sizes_are_compared(here, library, capsys):
