@@ -1,9 +1,7 @@
 """diffprivlib: where it draws noise, and what that noise is in a plan.
 
-Every draw is a ``randomise`` of a mechanism; truncation and folding follow it, and cost nothing.
 Noise that scales with the value is told in units of the sensitivity, which diffprivlib often takes
-from the number of rows: a plan then stays the same for other data, and a rehearsal sees where that
-number is not public.
+from the number of rows: a plan stays the same for other data, and a rehearsal sees that number.
 """
 
 from __future__ import annotations
@@ -13,7 +11,7 @@ import math
 import sys
 from collections.abc import Callable, Hashable, Iterator
 from contextlib import suppress
-from functools import cache, partial
+from functools import cache, partial, wraps
 from typing import Any
 
 import numpy as np
@@ -58,28 +56,25 @@ class Diffprivlib:
     def patches(self, recorder: Recorder) -> Iterator[Patch]:
         """Draws, functions that are one release as a whole, charges and warnings."""
         for name in (*_ADDITIVE, *_CHOICES, "ExponentialCategorical", "Bingham"):
-            yield Patch(getattr(mechanisms, name), "randomise", _drawn(recorder, name))
+            yield Patch(getattr(mechanisms, name), "randomise", partial(_drawn, recorder, name))
         for module in (quantiles, tools):
-            yield Patch(module, "quantile", _whole(recorder, quantiles.quantile, _quantile))
-        path = logistic_regression._logistic_regression_path
-        yield Patch(logistic_regression, path.__name__, _whole(recorder, path, _regression))
+            yield Patch(module, "quantile", partial(_whole, recorder, _quantile))
+        path = "_logistic_regression_path"
+        yield Patch(logistic_regression, path, partial(_whole, recorder, _regression))
         yield from _accounts(recorder)
-        yield Patch(PrivacyLeakWarning, "__init__", _heard(recorder))
+        yield Patch(PrivacyLeakWarning, "__init__", partial(_heard, recorder))
 
 
-def _drawn(recorder: Recorder, kind: str) -> Callable[[Any], Any]:
+def _drawn(recorder: Recorder, kind: str, original: Any) -> Any:
     read = _noise if kind in _ADDITIVE else _choice
 
-    def made(original: Any) -> Any:
-        def randomise(own: Any, value: Any = None) -> Any:
-            given = () if value is None else (value,)
-            if recorder.quiet:
-                return original(own, *given)
-            return recorder.release(read(kind, own, value), lambda: original(own, *given))
+    def randomise(own: Any, value: Any = None) -> Any:
+        given = () if value is None else (value,)
+        if recorder.quiet:
+            return original(own, *given)
+        return recorder.release(read(kind, own, value), lambda: original(own, *given))
 
-        return randomise
-
-    return made
+    return randomise
 
 
 def _noise(kind: str, own: Any, value: Any) -> Reading:
@@ -100,10 +95,9 @@ def _choice(kind: str, own: Any, value: Any) -> Reading:
     if kind in _CHOICES and not weighted:
         with suppress(InputError):
             mechanism = _CHOICES[kind](own)
-    if kind == "Binary":
-        value = float(value != own.value0)
-    elif kind == "ExponentialCategorical":
-        value = float(own._domain_values.index(value))
+    if kind in ("Binary", "ExponentialCategorical"):
+        answers = (own.value0, own.value1) if kind == "Binary" else own._domain_values
+        value = float(answers.index(value))
     elif kind != "Bingham":
         value = np.asarray(own.utility, dtype=np.float64)
     return Reading(name, mechanism, 1.0, value, cost, _facts(own))
@@ -121,24 +115,20 @@ def _facts(own: Any) -> dict[str, Any]:
     return {name: each for name, each in found if isinstance(each, bool | int | float | np.generic)}
 
 
-def _whole(
-    recorder: Recorder, function: Any, read: Callable[[dict[str, Any]], Reading | None]
-) -> Callable[[Any], Any]:
+def _whole(recorder: Recorder, read: Callable[[dict[str, Any]], Reading | None], own: Any) -> Any:
     """A function whose result alone is a release: its noise is one of indices or functions."""
-    signature = inspect.signature(function)
+    signature = inspect.signature(own)
 
-    def made(original: Any) -> Any:
-        def call(*given: Any, **options: Any) -> Any:
-            bound = signature.bind(*given, **options)
-            bound.apply_defaults()
-            reading = None if recorder.quiet else read(bound.arguments)
-            if reading is None:
-                return original(*given, **options)
-            return recorder.release(reading, lambda: original(*given, **options))
+    @wraps(own)
+    def call(*given: Any, **options: Any) -> Any:
+        bound = signature.bind(*given, **options)
+        bound.apply_defaults()
+        reading = None if recorder.quiet else read(bound.arguments)
+        if reading is None:
+            return own(*given, **options)
+        return recorder.release(reading, lambda: own(*given, **options))
 
-        return call
-
-    return made
+    return call
 
 
 def _quantile(given: dict[str, Any]) -> Reading | None:
@@ -164,9 +154,8 @@ def _regression(given: dict[str, Any]) -> Reading:
 
 
 def _result(name: str, epsilon: float, value: Any, facts: dict[str, Any]) -> Reading:
-    cost = float(epsilon), 0.0
-    mechanism = kinds.Opaque(name, least_known(cost[0]))
-    return Reading(name, mechanism, 1.0, value, cost, facts | {"epsilon": epsilon})
+    own = kinds.Opaque(name, least_known(float(epsilon)))
+    return Reading(name, own, 1.0, value, (float(epsilon), 0.0), facts | {"epsilon": epsilon})
 
 
 def _accounts(recorder: Recorder) -> Iterator[Patch]:
@@ -202,21 +191,18 @@ def _accounts(recorder: Recorder) -> Iterator[Patch]:
 
 def _total(spent: dict[int, tuple[Any, list[tuple[float, float]]]]) -> tuple[float, float]:
     """What accountants say of their charges, together."""
-    totals = [own.total(spent_budget=paid) for own, paid in spent.values()]
-    return sum(each[0] for each in totals), sum(each[1] for each in totals)
+    epsilons, deltas = zip(*(own.total(paid) for own, paid in spent.values()), strict=True)
+    return sum(epsilons), sum(deltas)
 
 
-def _heard(recorder: Recorder) -> Callable[[Any], Any]:
+def _heard(recorder: Recorder, original: Any) -> Any:
     """A warning that is made is one that is given."""
 
-    def made(original: Any) -> Any:
-        def begin(own: Any, *given: Any) -> None:
-            recorder.warned(type(own).__name__)
-            original(own, *given)
+    def begin(own: Any, *given: Any) -> None:
+        recorder.warned(type(own).__name__)
+        original(own, *given)
 
-        return begin
-
-    return made
+    return begin
 
 
 ADAPTER = Diffprivlib()

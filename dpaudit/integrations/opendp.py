@@ -1,15 +1,13 @@
 """OpenDP: what its measurements are in a plan.
 
-A measurement says how it was made. Chains are taken apart: what stands before the noise gives the
-private value, and its map the sensitivity. Where the map of the noise is the mechanism's own, the
-plan has the mechanism, with its whole curve; else what the map states.
+A measurement says how it was made: what stands before its noise gives the value and, by its map,
+the sensitivity. Where the map of the noise states no more, the plan has the mechanism itself.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
-from functools import reduce
 from typing import Any
 
 import numpy as np
@@ -26,12 +24,12 @@ Call = Callable[[Any, Any], Any]
 Stated = tuple[float, float, float | None]
 _NEAR = 1e-9
 _INTERACTIVE = ("make_adaptive_composition", "make_sequential_composition")
-_NOISE: dict[str, tuple[type[Any], type[Any], str]] = {
-    "make_laplace": (kinds.Laplace, kinds.DiscreteLaplace, "scale"),
-    "make_geometric": (kinds.Laplace, kinds.DiscreteLaplace, "scale"),
-    "make_gaussian": (kinds.Gaussian, kinds.DiscreteGaussian, "scale"),
+_NOISE: dict[str, tuple[type[Any], type[Any]]] = {
+    "make_laplace": (kinds.Laplace, kinds.DiscreteLaplace),
+    "make_geometric": (kinds.Laplace, kinds.DiscreteLaplace),
+    "make_gaussian": (kinds.Gaussian, kinds.DiscreteGaussian),
 }
-"""Of floats and of integers, and the parameter that says how much."""
+"""Of floats and of integers."""
 
 
 class OpenDP:
@@ -94,7 +92,9 @@ def _answered(recorder: Recorder, original: Call) -> Call:
             return original(queryable, query)
         _, arg, near = recorder.memory[id(queryable)]
         before, last, moved = _chain(query, near)
-        reading = _read(last, _before(before, arg), moved, _stated(last, moved))
+        for each in before:
+            arg = each(arg)
+        reading = _read(last, arg, moved, _stated(last, moved))
         return recorder.release(reading, lambda: original(queryable, query))
 
     return evaluate
@@ -112,20 +112,17 @@ def _chain(own: Any, moved: Any) -> tuple[list[Any], Any, Any]:
     return before, own, moved
 
 
-def _before(before: list[Any], value: Any) -> Any:
-    return reduce(lambda made, each: each(made), before, value)
-
-
 def _released(recorder: Recorder, original: Call, own: Any, arg: Any, moved: Any) -> Any:
     """What a measurement releases; only its noise is a draw."""
     before, own, moved = _once(recorder, _chain, own, moved)
-    value = _before(before, arg)
+    for each in before:
+        arg = each(arg)
     name, parts = _made(own)
     if name == "make_chain_pm":
-        inner = _released(recorder, original, parts["measurement0"], value, moved)
+        inner = _released(recorder, original, parts["measurement0"], arg, moved)
         return parts["postprocess1"](inner)
-    reading = _read(own, value, moved, _once(recorder, _stated, own, moved))
-    return recorder.release(reading, lambda: original(own, value))
+    reading = _read(own, arg, moved, _once(recorder, _stated, own, moved))
+    return recorder.release(reading, lambda: original(own, arg))
 
 
 def _steps(own: Any, relation: Relation) -> Any:
@@ -145,34 +142,31 @@ def _steps(own: Any, relation: Relation) -> Any:
 
 def _read(own: Any, arg: Any, moved: Any, stated: Stated) -> Reading:
     name, parts = _made(own)
-    value = np.asarray(arg) if _numeric(arg) else np.zeros(())
+    if "categories" in parts:
+        arg = list(parts["categories"]).index(arg)
+    value = np.asarray(arg) + 0 if _numeric(arg) else np.zeros(())
     facts = {key: each for key, each in parts.items() if isinstance(each, bool | int | float)}
-    found = _mechanism(name, parts, arg)
-    own_name = name.removeprefix("make_")
-    if found is None or (moved is not None and not _same(found, moved, stated)):
-        epsilon, delta, rho = stated
-        if rho is not None:  # no black box here is stated as one
-            epsilon, delta = _as_approximate(rho)
-        mechanism = kinds.Opaque(own_name, least_known(epsilon), delta)
-        return Reading(own_name, mechanism, 1.0, value, (epsilon, delta), facts)
-    cost = (stated[0], stated[1]) if stated[2] is None else None
-    if isinstance(found, kinds.RandomizedResponse):
-        return Reading(own_name, found, 1.0, _answer(parts, arg), cost, facts)
-    sensitivity = None if moved is None else float(moved)
-    return Reading(own_name, found, sensitivity, value, cost, facts)
+    found = _mechanism(name, parts, value) if _numeric(arg) else None
+    (epsilon, delta, rho), name = stated, name.removeprefix("make_")
+    if found is None or not (moved is None or _same(found, moved, stated)):
+        if rho is not None:  # (ε, δ) of ρ: Bun and Steinke 2016, Proposition 1.3
+            epsilon, delta = rho + 2 * math.sqrt(rho * math.log(1e9)), 1e-9
+        mechanism = kinds.Opaque(name, least_known(epsilon), delta)
+        return Reading(name, mechanism, 1.0, value, (epsilon, delta), facts)
+    moved = 1.0 if found.norm is kinds.Norm.CHANGE else moved
+    cost = (epsilon, delta) if rho is None else None
+    return Reading(name, found, None if moved is None else float(moved), value, cost, facts)
 
 
-def _mechanism(name: str, parts: dict[str, Any], arg: Any) -> kinds.Mechanism | None:
+def _mechanism(name: str, parts: dict[str, Any], value: Any) -> kinds.Mechanism | None:
     if name == "make_randomized_response_bool":
         return kinds.RandomizedResponse(2 * (1 - parts["prob"]))
     if name == "make_randomized_response":
         k = len(parts["categories"])
         return kinds.RandomizedResponse((1 - parts["prob"]) * k / (k - 1), k)
-    if name not in _NOISE or not _numeric(arg):
-        return None
-    real, whole, field = _NOISE[name]
-    kind = whole if np.asarray(arg).dtype.kind in "iu" else real
-    return kind(parts[field]) if parts.get(field) else None
+    real, whole = _NOISE.get(name, (None, None))
+    kind = whole if value.dtype.kind in "iu" else real
+    return None if kind is None or not parts.get("scale") else kind(parts["scale"])
 
 
 def _numeric(arg: Any) -> bool:
@@ -180,11 +174,6 @@ def _numeric(arg: Any) -> bool:
     return isinstance(numbers, list | np.ndarray) and all(
         isinstance(each, bool | int | float | np.number) for each in numbers
     )
-
-
-def _answer(parts: dict[str, Any], arg: Any) -> float:
-    categories = parts.get("categories")
-    return float(arg) if categories is None else float(list(categories).index(arg))
 
 
 def _stated(own: Any, moved: Any) -> Stated:
@@ -207,10 +196,8 @@ def _same(found: kinds.Mechanism, moved: Any, stated: Stated) -> bool:
     if isinstance(found, kinds.RandomizedResponse):
         return stated[0] <= float(found.pair(1.0).pure_epsilon) * (1 + _NEAR)
     if isinstance(found, kinds.Gaussian | kinds.DiscreteGaussian):
-        rho = (float(moved) / found.sigma) ** 2 / 2
-        return stated[2] is not None and stated[2] <= rho * (1 + _NEAR)
-    scale = float(getattr(found, "scale", math.inf))
-    return stated[0] <= float(moved) / scale * (1 + _NEAR)
+        return bool((stated[2] or math.inf) <= (moved / found.sigma) ** 2 / 2 * (1 + _NEAR))
+    return bool(stated[0] <= moved / getattr(found, "scale", math.inf) * (1 + _NEAR))
 
 
 def _as_approximate(rho: float, delta: float = 1e-9) -> tuple[float, float]:

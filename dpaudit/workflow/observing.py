@@ -338,12 +338,10 @@ def _subject(
         def run(self, data: Any, ledger: Ledger, rng: np.random.Generator) -> RunResult:
             with through(ledger, *libraries), seeded(int(rng.integers(2**32))):
                 form = canonical(code.call(data, rng))
-            numbers = {label: repr(number) for label, number in form.numbers.items()}
-            arrays = {
-                f"{label}{list(rest)}": files.digest(each.tolist())
-                for (label, rest), each in form.blocks.items()
-            }
-            return RunResult({"facts": sorted(form.facts), **numbers, **arrays})
+            shown = {label: repr(number) for label, number in form.numbers.items()}
+            for (label, rest), each in form.blocks.items():
+                shown[f"{label}{list(rest)}"] = files.digest(repr(each.tolist()))
+            return RunResult({"facts": sorted(form.facts), **shown})
 
     return Observed(constants)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 import sys
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field, replace
@@ -16,6 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 from dpaudit.mechanisms import IntegerNoise, Mechanism, StatedNoise
 
 _OWN = __name__.partition(".")[0]
+_PYTHON = f"{Path(os.__file__).parent}{os.sep}"
 _DIGITS = 12
 _SCALES = ("scale", "sigma", "width", "bound")
 """Fields of mechanisms that scale with the value."""
@@ -180,9 +182,7 @@ def _asking(packages: Collection[str], primitive: str) -> tuple[FrameType, str]:
 
 
 def _of_python(file: str) -> bool:
-    return file.startswith("<frozen ") or (
-        file.startswith(sys.base_prefix) and "site-packages" not in file
-    )
+    return file.startswith((_PYTHON, "<frozen ")) and "site-packages" not in file
 
 
 class Draw:

@@ -98,10 +98,9 @@ class Notes:
         found = []
         for (at, mechanism, sensitivity), numbers in groups.items():
             turn = labels[at] = labels.get(at, 0) + 1
-            change = mechanism.norm is Norm.CHANGE or sensitivity is None
             invocation = Invocation(
                 mechanism,
-                1.0 if change else sensitivity,
+                1.0 if sensitivity is None or mechanism.norm is Norm.CHANGE else sensitivity,
                 unit,
                 relation,
                 TrustModel.CENTRAL,
