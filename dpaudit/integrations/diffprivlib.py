@@ -13,6 +13,7 @@ from collections.abc import Callable, Hashable, Iterator
 from contextlib import suppress
 from functools import cache, partial, wraps
 from typing import Any
+from weakref import WeakSet
 
 import numpy as np
 from diffprivlib import accountant, mechanisms, tools
@@ -23,7 +24,7 @@ from diffprivlib.utils import PrivacyLeakWarning
 from dpaudit import mechanisms as kinds
 from dpaudit.errors import InputError
 from dpaudit.integrations.observing import Patch, Reading, Recorder
-from dpaudit.integrations.observing.calls import in_units, least_known
+from dpaudit.integrations.observing.calls import in_units, least_known, mark
 
 _LAWS: dict[str, Callable[[Any], kinds.Mechanism]] = {
     "Laplace": lambda own: kinds.Laplace(own.sensitivity / (own.epsilon - math.log1p(-own.delta))),
@@ -155,21 +156,19 @@ def _regression(given: dict[str, Any]) -> Reading:
 
 def _result(name: str, epsilon: float, value: Any, facts: dict[str, Any]) -> Reading:
     own = kinds.Opaque(name, least_known(float(epsilon)))
-    return Reading(name, own, 1.0, value, (float(epsilon), 0.0), facts | {"epsilon": epsilon})
+    return Reading(name, own, 1.0, mark(value), (float(epsilon), 0.0), facts | {"epsilon": epsilon})
 
 
 def _accounts(recorder: Recorder) -> Iterator[Patch]:
     """What accountants are charged that the user can see; others, a model makes for itself."""
-    inner = set[int]()
+    inner = WeakSet[Any]()
 
     def born(original: Any) -> Any:
         def begin(own: Any, *given: Any, **options: Any) -> None:
             caller = sys._getframe(1)
             within = str(caller.f_globals.get("__name__", "")).startswith("diffprivlib")
-            keep = (
-                inner.add if within and caller.f_code.co_name != "load_default" else inner.discard
-            )
-            keep(id(own))
+            if within and caller.f_code.co_name != "load_default":
+                inner.add(own)
             original(own, *given, **options)
 
         return begin
@@ -177,7 +176,7 @@ def _accounts(recorder: Recorder) -> Iterator[Patch]:
     def spend(original: Any) -> Any:
         def spends(own: Any, epsilon: float, delta: float) -> Any:
             made = original(own, epsilon, delta)
-            if id(own) not in inner and recorder.active:
+            if own not in inner and recorder.active:
                 recorder.charged(epsilon, delta)
                 recorder.memory.setdefault(id(own), (own, []))[1].append((epsilon, delta))
                 recorder.totalled(partial(_total, recorder.memory))

@@ -17,7 +17,7 @@ from opendp.mod import OpenDPException
 from dpaudit import mechanisms as kinds
 from dpaudit.errors import InputError, UnsupportedError
 from dpaudit.integrations.observing import Patch, Reading, Recorder
-from dpaudit.integrations.observing.calls import least_known
+from dpaudit.integrations.observing.calls import least_known, mark
 from dpaudit.plan import Relation, ReplaceOne
 
 Call = Callable[[Any, Any], Any]
@@ -144,7 +144,7 @@ def _read(own: Any, arg: Any, moved: Any, stated: Stated) -> Reading:
     name, parts = _made(own)
     if "categories" in parts:
         arg = list(parts["categories"]).index(arg)
-    value = np.asarray(arg) + 0 if _numeric(arg) else np.zeros(())
+    value = np.asarray(arg) + 0 if _numeric(arg) else np.asarray(mark(arg))
     facts = {key: each for key, each in parts.items() if isinstance(each, bool | int | float)}
     found = _mechanism(name, parts, value) if _numeric(arg) else None
     (epsilon, delta, rho), name = stated, name.removeprefix("make_")
@@ -152,7 +152,7 @@ def _read(own: Any, arg: Any, moved: Any, stated: Stated) -> Reading:
         if rho is not None:  # (ε, δ) of ρ: Bun and Steinke 2016, Proposition 1.3
             epsilon, delta = rho + 2 * math.sqrt(rho * math.log(1e9)), 1e-9
         mechanism = kinds.Opaque(name, least_known(epsilon), delta)
-        return Reading(name, mechanism, 1.0, value, (epsilon, delta), facts)
+        return Reading(name, mechanism, 1.0, mark(value), (epsilon, delta), facts)
     moved = 1.0 if found.norm is kinds.Norm.CHANGE else moved
     cost = (epsilon, delta) if rho is None else None
     return Reading(name, found, None if moved is None else float(moved), value, cost, facts)

@@ -278,6 +278,13 @@ def test_a_mean_takes_the_number_of_rows_as_public():
     assert "private-parameters" in found
 
 
+def test_a_quantile_of_fewer_rows_is_a_change_like_any_other():
+    def median(rows):
+        return tools.quantile(rows, 0.5, bounds=(0, 100))
+
+    assert replayed(median, NUMBERS.tolist(), NUMBERS.tolist()[1:], AddRemove()) == set()
+
+
 @pytest.mark.filterwarnings("ignore::diffprivlib.utils.PrivacyLeakWarning")
 def test_bounds_from_the_data():
     def mean(rows):

@@ -28,7 +28,7 @@ from dpaudit.integrations.observing import (
     recorder,
     through,
 )
-from dpaudit.integrations.observing.calls import Call, Draw, in_units
+from dpaudit.integrations.observing.calls import Call, Draw, in_units, mark
 from dpaudit.mechanisms import DiscreteLaplace, Gaussian, Opaque, StatedNoise
 
 ROW = PrivacyUnit("row")
@@ -174,6 +174,13 @@ def test_units_change_no_bit_between_the_runs():
     second.draw()
     second.impose(released)
     assert first.result == second.result == pytest.approx(0.3, rel=1e-15)
+
+
+def test_marks_tell_values_apart():
+    values = [np.ones(3), np.ones(4), np.array([1.0, 1.0, 2.0]), "a", ["a"], ["b"], 3]
+    assert len({mark(value) for value in values}) == len(values)
+    assert mark(np.ones(3)) == mark(np.ones(3))
+    assert all(0 <= mark(value) < 1 for value in values)
 
 
 # -- notes -----------------------------------------------------------------------------------------
