@@ -24,6 +24,10 @@ TESTED_BY = {
         "dpaudit/workflow/certifying dpaudit/workflow/index dpaudit/workflow/outcomes "
         "dpaudit/workflow/planned_audits"
     ),
+    "dpaudit/workflow/test_observing.py": "dpaudit/cli/observe_command dpaudit/cli/show_observed",
+    "dpaudit/integrations/observing/test_recorder.py": (
+        "dpaudit/integrations/observing/calls dpaudit/integrations/observing/notes"
+    ),
     "dpaudit/integrations/opacus/test_attaching.py": (
         "dpaudit/integrations/opacus/batches dpaudit/integrations/opacus/findings "
         "dpaudit/integrations/opacus/optimizer dpaudit/integrations/opacus/step"

@@ -153,6 +153,34 @@ def test_the_page_on_unknown_keys_does_what_it_says(tmp_path, monkeypatch, capsy
     sys.modules.pop("towns", None)
 
 
+def test_the_page_on_libraries_does_what_it_says(tmp_path, monkeypatch, capsys):
+    pytest.importorskip("diffprivlib", exc_type=ImportError)
+    pytest.importorskip("pandas")
+    page = (README.parent / "docs" / "libraries.md").read_text("utf-8")
+    assert len(page.splitlines()) <= 120
+    code, used = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
+    (typed,) = re.findall(r"```sh\n(.*?)```", page, re.DOTALL)
+    monkeypatch.chdir(tmp_path)
+    Path("sales.py").write_text(code, "utf-8")
+    regions = ("east", "north", "south", "west")
+    rows = [f"{regions[n % 4]},{n % 7},{20 + n}" for n in range(60)]
+    Path("sales.csv").write_text("\n".join(["region,day,amount", *rows]), "utf-8")
+    codes, shown = [], []
+    for line in typed.splitlines():
+        with pytest.raises(SystemExit) as left:
+            main(shlex.split(line)[1:])
+        codes.append(left.value.code)
+        shown.append(capsys.readouterr().out)
+    assert codes == [0, 0, 0, 1], shown
+    assert "ε = 1.5" in shown[-1]
+    names: dict[str, object] = {}
+    monkeypatch.syspath_prepend(tmp_path)
+    exec(used, names)
+    sys.modules.pop("sales", None)
+    assert isinstance(names["slope"], float)
+    assert len(names["ledger"]) == 5
+
+
 def test_the_page_on_optuna_does_what_it_says(tmp_path, monkeypatch, capsys):
     pytest.importorskip("optuna")
     page = (README.parent / "docs" / "optuna.md").read_text("utf-8")

@@ -70,6 +70,7 @@ VIOLATED_BY = {
     "touched-too-often": Premise.TOUCHES,
     "groups-overlap": Premise.UNITS,
     "private-control-flow": Premise.CONTROL_FLOW,
+    "private-parameters": Premise.CONTROL_FLOW,
     "refused-after-release": Premise.CONTROL_FLOW,
     "raises-on-neighbour": Premise.CONTROL_FLOW,
     "private-use-of-randomness": Premise.CONTROL_FLOW,

@@ -13,7 +13,14 @@ from typing import Annotated
 import typer
 
 import dpaudit
-from dpaudit.cli import audit_command, commands, plan_commands, project_commands, replay_command
+from dpaudit.cli import (
+    audit_command,
+    commands,
+    observe_command,
+    plan_commands,
+    project_commands,
+    replay_command,
+)
 from dpaudit.cli.exits import Exit
 from dpaudit.cli.guard import guarded
 from dpaudit.cli.sign_commands import keygen, sign
@@ -58,6 +65,7 @@ app.command("certify")(commands.certify)
 app.command("calibrate")(plan_commands.calibrate)
 app.command("run")(commands.run)
 app.command("audit")(audit_command.audit)
+app.command("observe")(observe_command.observe)
 app.command("replay")(replay_command.replay)
 app.command("report")(commands.report)
 app.command("verify")(commands.verify)

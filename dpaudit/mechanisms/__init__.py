@@ -21,7 +21,7 @@ from dpaudit.mechanisms.gaussian import Gaussian
 from dpaudit.mechanisms.individual import IndividualGaussian
 from dpaudit.mechanisms.laplace import Laplace
 from dpaudit.mechanisms.noisy_max import NoisyMax, PermuteAndFlip
-from dpaudit.mechanisms.opaque import Opaque
+from dpaudit.mechanisms.opaque import Opaque, StatedNoise
 from dpaudit.mechanisms.pairs import (
     DominatingPair,
     FinitePair,
@@ -76,6 +76,7 @@ __all__ = [
     "SquareRootToeplitz",
     "StableHistogram",
     "Staircase",
+    "StatedNoise",
     "SubsetSelection",
     "Tails",
     "TopK",

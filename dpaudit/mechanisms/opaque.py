@@ -78,3 +78,15 @@ class Opaque(Mechanism):
             )
         released = [np.asarray(self.sampler(np.array(value), rng)) for value in values]
         return np.stack(released) if released else np.empty(values.shape)
+
+
+@dataclass(frozen=True)
+class StatedNoise(Opaque):
+    """Noise of another library, of which no theorem here speaks: what it states is taken down.
+
+    Values are compared with the sensitivity that the library noised them for; the rest is as for
+    any opaque mechanism.
+    """
+
+    kind: ClassVar[str] = "stated-noise"
+    norm: ClassVar[Norm] = Norm.L1

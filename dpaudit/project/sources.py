@@ -46,11 +46,16 @@ def own_files(module: str, file: Path) -> set[Path]:
     found = {file.resolve()} if package is None else set(package.rglob("*.py"))
     pending = list(found)
     while pending:
-        for name in _imported(*_state(pending.pop())):
+        for name in imported_names(pending.pop()):
             new = set(_files_of(name, base)) - found
             found |= new
             pending += new
     return found
+
+
+def imported_names(path: Path) -> frozenset[str]:
+    """First parts of the names that a file imports anywhere."""
+    return _imported(*_state(path))
 
 
 def _state(path: Path) -> tuple[Path, int, int]:

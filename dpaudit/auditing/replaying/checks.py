@@ -26,7 +26,7 @@ OF_SINGLE = 2.0**-20
 
 def _slack(one: Step, two: Step) -> float:
     size = max(float(np.abs(each.value).max(initial=0.0)) for each in (one, two))
-    if one.external:
+    if one.external and not one.facts:  # who tells the facts computes in 64 bits
         return OF_SINGLE * (one.invocation.sensitivity + size)
     return OF_SENSITIVITY * one.invocation.sensitivity + OF_VALUES * size
 
@@ -130,3 +130,17 @@ def groups_overlap(
             places = {"earlier": telling.place(earlier), "place": telling.place(one)}
             return [_found("groups-overlap", one.invocation.at, **facts, **places)]
     return []
+
+
+def facts_differ(
+    compared: Sequence[tuple[Step, Step]], telling: Telling = EVERYTHING, hops: float = 1
+) -> list[Finding]:
+    """Numbers that a library draws by as if they were public, though they follow from the data."""
+    found: dict[str, Finding] = {}
+    for one, two in compared:
+        both = one.facts.keys() | two.facts.keys()
+        names = [name for name in sorted(both) if one.facts.get(name) != two.facts.get(name)]
+        if names and one.invocation.at not in found:
+            facts = {"place": telling.place(one), "names": ", ".join(names)}
+            found[one.invocation.at] = _found("private-parameters", one.invocation.at, **facts)
+    return list(found.values())

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
@@ -48,6 +48,9 @@ class ReplayableDraw(ExternalDraw, Protocol):
     def impose(self, released: ArrayLike) -> None:
         """Put an earlier release in place of the one just drawn."""
 
+    # ``facts``, where given, are the public numbers that the library draws by, by name: they must
+    # not differ between neighbours.
+
 
 @dataclass(frozen=True)
 class Routine:
@@ -85,6 +88,7 @@ class Step:
         external: the library that drew the noise; empty if the ledger did.
         sample: of every unit, whether it takes part; None where the ledger drew no sample.
         keys: of counts of private keys, those of ``value``; None of all else.
+        facts: by which numbers the library drew, that must be public, by name.
     """
 
     invocation: Invocation
@@ -96,6 +100,7 @@ class Step:
     external: str = ""
     sample: Mapping[str, bool] | None = None
     keys: tuple[Key, ...] | None = None
+    facts: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def handed(self) -> Released | dict[Key, int]:
@@ -230,7 +235,8 @@ class RecordingNoise:
         value = prepared(entry.invocation.mechanism, external.value())
         external.draw()
         self._settle(external)
-        self._keep(entry, value, external.released())
+        facts = getattr(external, "facts", {})
+        self._keep(entry, value, external.released(), facts=facts)
 
     def sample(self, invocation: Invocation, units: Sequence[str]) -> list[int]:
         """Who takes part, kept with the release that follows."""
@@ -251,11 +257,11 @@ class RecordingNoise:
     def _settle(self, external: ReplayableDraw) -> None:
         """A first run keeps what was drawn."""
 
-    def _keep(self, entry: Entry, value: NDArray[Any], released: Released, **facts: Any) -> None:
+    def _keep(self, entry: Entry, value: NDArray[Any], released: Released, **seen: Any) -> None:
         external = "" if entry.sampler == self.sampler else entry.sampler
-        facts |= {"external": external, "sample": self._waiting.pop(entry.invocation.at, None)}
+        seen |= {"external": external, "sample": self._waiting.pop(entry.invocation.at, None)}
         place = entry.invocation, entry.unit, entry.source
-        self.steps.append(Step(*place, value, released, **facts))
+        self.steps.append(Step(*place, value, released, **seen))
 
 
 class RecordedSums(PrefixSums):
@@ -326,8 +332,8 @@ class ReplayingNoise(RecordingNoise):
             if earlier.shape == external.released().shape:
                 external.impose(earlier)
 
-    def _keep(self, entry: Entry, value: NDArray[Any], released: Released, **facts: Any) -> None:
-        super()._keep(entry, value, released, **facts)
+    def _keep(self, entry: Entry, value: NDArray[Any], released: Released, **seen: Any) -> None:
+        super()._keep(entry, value, released, **seen)
         place, step = len(self.steps) - 1, self.steps[-1]
         if place >= len(self._first) or not step.follows(self._first[place]):
             raise DivergedError

@@ -6,7 +6,7 @@ from examples import gaussian_invocation
 
 from dpaudit import Ledger, Plan
 from dpaudit.errors import InputError, UnsupportedError
-from dpaudit.mechanisms import Mechanism, Opaque
+from dpaudit.mechanisms import Mechanism, Opaque, StatedNoise
 
 MECHANISM = Opaque("projection", 1.0, 1e-5, sampler=lambda value, rng: value + rng.normal())
 
@@ -65,3 +65,12 @@ def test_bad_parameters():
     for parameters in ({"epsilon": -1}, {"epsilon": math.nan}, {"delta": 1.0}, {"label": ""}):
         with pytest.raises(InputError):
             Opaque(**({"label": "x", "epsilon": 1.0} | parameters))
+
+
+def test_stated_noise_proves_nothing_but_says_how_far_values_are_apart():
+    noise = StatedNoise("bounded domain", 1.0, 1e-6)
+    with pytest.raises(UnsupportedError, match="without a proof"):
+        noise.pair(1.0)
+    assert noise.pair(0.0).pure_epsilon == 0
+    assert noise.distance(np.array([1.0, 2.0]), np.array([4.0, 0.0])) == 5
+    assert Mechanism.parse(noise.to_dict()) == noise

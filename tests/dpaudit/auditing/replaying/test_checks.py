@@ -8,7 +8,7 @@ import pytest
 from examples import gaussian_invocation
 
 from dpaudit import Gaussian, Laplace, RandomizedResponse
-from dpaudit.auditing.replaying.checks import groups_overlap, too_far, too_often
+from dpaudit.auditing.replaying.checks import facts_differ, groups_overlap, too_far, too_often
 from dpaudit.auditing.replaying.recording import Step
 from dpaudit.mechanisms import BinaryTree, ContinualLaplace
 
@@ -92,3 +92,27 @@ def test_groups_that_share_a_unit_are_named():
     assert (
         groups_overlap(steps(1.0, group="north", at="a") + steps(0.0, group="south", at="b")) == []
     )
+
+
+def test_what_a_library_draws_by_must_be_public():
+    call = call_of(Laplace(1.0))
+    made = [
+        Step(call, None, "m:1", np.array(0.0), 0.0, external="lib 1", facts=facts)
+        for facts in ({"rows": 10, "lower": 0.0}, {"rows": 9, "lower": 0.0})
+    ]
+    (finding,) = facts_differ([tuple(made), tuple(made)])
+    assert (finding.rule, finding.at) == ("private-parameters", "sum")
+    assert "(rows)" in finding.message
+    assert facts_differ([(made[0], made[0])]) == []
+
+
+def test_a_library_that_tells_its_facts_has_no_slack_of_32_bits():
+    call = call_of(Laplace(1.0))
+    pairs = [
+        tuple(
+            Step(call, None, "m:1", np.array(v), 0.0, external="lib 1", facts=facts)
+            for v in (1e8, 1e8 + 50)
+        )
+        for facts in ({}, {"rows": 10})
+    ]
+    assert [len(too_far([pair])) for pair in pairs] == [0, 1]

@@ -1,0 +1,87 @@
+"""``dpaudit observe``: what code draws by libraries, as a plan."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from dpaudit.cli.options import Delta, Json, Seed, Stated, foreign_code
+
+
+def observe(
+    code: Annotated[
+        str,
+        typer.Argument(
+            metavar="SCRIPT.py|FILE.py:function",
+            help="A script; or a function f(data) or f(data, rng), with --data.",
+        ),
+    ],
+    data: Annotated[
+        str | None,
+        typer.Option("--data", metavar="FILE", help="Data (.json, .csv, .npy, .parquet)."),
+    ] = None,
+    libraries: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--library",
+            metavar="NAME",
+            help="diffprivlib, opendp or numpy; by default what the code imports.",
+        ),
+    ] = None,
+    plan: Annotated[
+        str | None,
+        typer.Option("--plan", metavar="FILE", help="Fail if the run is not what it declares."),
+    ] = None,
+    rehearse: Annotated[
+        bool,
+        typer.Option("--rehearse", help="Run it on neighbours too, and compare what is noised."),
+    ] = False,
+    unit: Annotated[str, typer.Option("--unit", metavar="NOUN", help="Who is protected.")] = "row",
+    relation: Annotated[
+        str | None,
+        typer.Option(
+            "--relation", metavar="KIND", help="Which data sets are neighbours; replace-one."
+        ),
+    ] = None,
+    claim: Stated = None,
+    delta: Delta = None,
+    seed: Seed = None,
+    output: Annotated[
+        Path | None,
+        typer.Option("-o", "--output", help="Write the plan (.toml) or the certificate (.json)."),
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Run code that uses a library, and say what its noise costs."""
+    from dpaudit import files
+    from dpaudit.cli import show
+    from dpaudit.cli.exits import Exit, exit_of
+    from dpaudit.cli.show_observed import observed
+    from dpaudit.errors import InputError
+    from dpaudit.workflow.observing import observe_target
+
+    if output is not None and output.suffix not in (".toml", ".json"):
+        raise InputError(f"--output is {str(output)!r:.80}; it must end with .toml or .json.")
+    with foreign_code():
+        seen = observe_target(
+            code,
+            data=data,
+            libraries=libraries or (),
+            unit=unit,
+            relation=relation,
+            delta=delta,
+            claim=claim,
+            plan=plan,
+            rehearsed=rehearse,
+            seed=seed,
+        )
+    if output is not None and output.suffix == ".toml":
+        files.write(output, seen.text)
+    elif output is not None:
+        seen.certificate.save(output)
+    observed(seen, as_json=as_json)
+    if output is not None and not as_json:
+        show.written(output)
+    raise typer.Exit(Exit.REFUTED if seen.overspent else exit_of(seen.certificate))

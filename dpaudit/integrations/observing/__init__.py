@@ -1,0 +1,27 @@
+"""Libraries as they are: every noise that they draw, seen as an invocation of a plan."""
+
+from dpaudit.integrations.observing.calls import Call, Charge, Reading
+from dpaudit.integrations.observing.notes import Noted, Notes, plan_of
+from dpaudit.integrations.observing.recorder import (
+    KNOWN,
+    Adapter,
+    Patch,
+    Recorder,
+    noting,
+    through,
+)
+
+__all__ = [
+    "KNOWN",
+    "Adapter",
+    "Call",
+    "Charge",
+    "Noted",
+    "Notes",
+    "Patch",
+    "Reading",
+    "Recorder",
+    "noting",
+    "plan_of",
+    "through",
+]

@@ -1,0 +1,292 @@
+"""Noise of libraries, seen where it is drawn: nothing of the user's code is changed.
+
+A ledger observes every draw::
+
+    with Ledger(plan) as ledger, through(ledger, "diffprivlib"):
+        ...  # any code that uses the library
+
+What draws is patched on entry, and restored on exit whatever happens.
+"""
+
+from __future__ import annotations
+
+import threading
+import warnings
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import AbstractContextManager, ExitStack, contextmanager
+from dataclasses import dataclass, field, replace
+from functools import cache
+from importlib import import_module, metadata
+from typing import Any, Protocol
+from unittest import mock
+
+from dpaudit import tables
+from dpaudit.errors import InputError, UnsupportedError
+from dpaudit.finding_table import FindingTable
+from dpaudit.integrations.observing.calls import Call, Charge, Draw, Labels, Reading, place
+from dpaudit.integrations.observing.notes import Notes
+from dpaudit.ledger import Ledger
+from dpaudit.plan import Relation
+
+_found = FindingTable(__name__)
+_inside = threading.local()
+"""Whether a draw of some library runs in this thread."""
+KNOWN = ("diffprivlib", "numpy", "opendp")
+"""Libraries that have an adapter."""
+
+
+@dataclass(frozen=True)
+class Patch:
+    """One attribute of a library that is replaced while it is observed.
+
+    Attributes:
+        owner: module or class.
+        name: of the attribute.
+        made: what replaces it, given what was there.
+    """
+
+    owner: Any
+    name: str
+    made: Callable[[Any], Any]
+
+
+class Adapter(Protocol):
+    """What is known of a library: where it draws noise, and what that noise is in a plan."""
+
+    library: str
+    """As it is named when it is installed."""
+    versions: tuple[str, ...]
+    """Beginnings of the versions that were read."""
+    packages: tuple[str, ...]
+    """Top-level packages that stand between the user's code and a draw."""
+
+    def patches(self, recorder: Recorder) -> Iterable[Patch]:
+        """Everything that is replaced, so that draws and charges go through the recorder."""
+
+
+@dataclass(frozen=True)
+class _Use:
+    """Where draws go while a block runs."""
+
+    relation: Relation
+    notes: Notes
+    ledger: Ledger | None
+    labels: Labels
+    parts: Counter[str] = field(default_factory=Counter)
+    memory: dict[Any, Any] = field(default_factory=dict)
+
+    def part(self, at: str) -> str | None:
+        """Whose value the next draw at a label is: of releases on disjoint data a part's own."""
+        assert self.ledger is not None
+        declared = next((i for i in self.ledger.plan.invocations if i.at == at), None)
+        if declared is None or declared.count == declared.releases:
+            return None
+        self.parts[at] += 1
+        return f"part {self.parts[at]}"
+
+
+class Recorder:
+    """What a patched library tells of its draws. It is one and the same whatever block runs.
+
+    Code that has imported a patched function by its name keeps it; outside of blocks such a
+    function does what it always did.
+
+    Args:
+        own: the adapter.
+    """
+
+    def __init__(self, own: Adapter) -> None:
+        self._own = own
+        self._version = metadata.version(own.library)
+        self._use: _Use | None = None
+
+    @property
+    def active(self) -> bool:
+        """Whether a block runs."""
+        return self._use is not None
+
+    @property
+    def quiet(self) -> bool:
+        """Whether nothing is recorded now: outside of blocks, and within a draw."""
+        return self._use is None or getattr(_inside, "draws", False)
+
+    @property
+    def relation(self) -> Relation:
+        """Which data sets are neighbours; it says what a library's map is asked."""
+        return self._used.relation
+
+    @property
+    def memory(self) -> dict[Any, Any]:
+        """What an adapter keeps while a block runs."""
+        return self._used.memory
+
+    @property
+    def _used(self) -> _Use:
+        assert self._use is not None
+        return self._use
+
+    @contextmanager
+    def within(self, use: _Use) -> Iterator[None]:
+        """Record, and restore the library at the end."""
+        if self._use is not None:
+            name = self._own.library
+            raise InputError(f"{name} is observed already; leave one block before the next.")
+        if not self._version.startswith(self._own.versions):
+            known = " or ".join(f"{each}x" for each in self._own.versions)
+            unread = _found("unknown-version", sampler=self._sampler, known=known)
+            use.notes.findings.append(unread)
+            warnings.warn(unread.message, UserWarning, stacklevel=6)
+        with ExitStack() as stack:
+            for patch in _patches(self._own.library):
+                made = patch.made(getattr(patch.owner, patch.name))
+                stack.enter_context(mock.patch.object(patch.owner, patch.name, made))
+            self._use = use
+            try:
+                yield
+            finally:
+                self._use = None
+
+    @property
+    def _sampler(self) -> str:
+        return f"{self._own.library} {self._version}"
+
+    def release(self, reading: Reading, draw: Callable[[], Any]) -> Any:
+        """Let the library draw, seen by notes and ledger; a draw within a draw is part of it.
+
+        Raises:
+            PlanMismatchError: if the plan of the ledger does not declare it.
+        """
+        if self.quiet:
+            return draw()
+        use = self._used
+        at, line = use.labels.of(self._own.packages, reading.primitive)
+        use.notes.calls.append(Call(reading, self._own.library, at, line))
+        if use.ledger is None:
+            return self.alone(draw)
+        at, reading = _declared(use.ledger, at, reading)
+        unit = use.part(at)
+        drawn = Draw(reading, self._sampler, self._own.packages, lambda: self.alone(draw))
+        use.ledger.observe(reading.mechanism, drawn, unit=unit, at=at)
+        return drawn.result
+
+    def alone(self, draw: Callable[[], Any]) -> Any:
+        """Run code of the library whose draws are no draws of their own."""
+        _inside.draws = True
+        try:
+            return draw()
+        finally:
+            _inside.draws = False
+
+    def charged(self, epsilon: float, delta: float = 0.0, rho: float = 0.0) -> None:
+        """The library says what the calls since its last charge have cost."""
+        if self._use is not None:
+            notes = self._use.notes
+            last = notes.charges[-1].end if notes.charges else 0
+            charge = Charge(self._own.library, epsilon, delta, rho, last, len(notes.calls))
+            notes.charges.append(charge)
+
+    def totalled(self, total: Callable[[], tuple[float, float]]) -> None:
+        """How the library itself sums its charges, where it has a rule of its own."""
+        self._used.notes.totals[self._own.library] = total
+
+    def loose(self, primitive: str, draws: int) -> None:
+        """Noise was drawn that has met no value yet."""
+        notes = self._used.notes
+        notes.loose[primitive] = notes.loose.get(primitive, 0) + draws
+        if primitive not in notes.lines:
+            notes.lines[primitive] = place(self._own.packages)
+
+    def met(self, primitive: str, draws: int) -> None:
+        """Noise was added to a value."""
+        notes = self._used.notes
+        notes.loose[primitive] = notes.loose.get(primitive, 0) - draws
+
+    def warned(self, warning: str) -> None:
+        """The library itself warns that something leaks."""
+        if self._use is not None:
+            line = place(self._own.packages)
+            found = _found("library-warns", line, library=self._sampler, warning=warning, line=line)
+            self._use.notes.findings.append(found)
+
+
+@cache
+def _known(library: str) -> tuple[Recorder, tuple[Patch, ...]]:
+    """The recorder of a library, and what it patches."""
+    home = f"dpaudit.integrations.{tables.chosen(KNOWN, library=library)}"
+    try:
+        own: Adapter = import_module(home).ADAPTER
+    except ImportError as error:
+        raise UnsupportedError(
+            f"{library} cannot be observed, as it cannot be imported here: {error!s:.200}."
+        ) from None
+    recorder = Recorder(own)
+    return recorder, tuple(own.patches(recorder))
+
+
+def _patches(library: str) -> tuple[Patch, ...]:
+    return _known(library)[1]
+
+
+def _declared(ledger: Ledger, at: str, reading: Reading) -> tuple[str, Reading]:
+    """The label under which the plan declares a draw, and the draw as it is declared.
+
+    One place in the code may have several invocations: "mean", "mean (2)" and so on.
+    """
+    near = [
+        each
+        for each in ledger.plan.invocations
+        if each.at == at or (each.at.startswith(f"{at} (") and each.at.endswith(")"))
+    ]
+    for mechanism in (reading.mechanism, reading.declared):
+        for each in near:
+            if each.mechanism == mechanism:
+                return each.at, replace(reading, mechanism=mechanism)
+    return at, reading
+
+
+@contextmanager
+def _observed(libraries: Iterable[str], use: _Use) -> Iterator[Notes]:
+    with ExitStack() as stack:
+        for name in dict.fromkeys(libraries):
+            stack.enter_context(_known(name)[0].within(use))
+        yield use.notes
+
+
+def noting(relation: Relation, *libraries: str) -> AbstractContextManager[Notes]:
+    """Note every draw of libraries while code runs, and change none.
+
+    Args:
+        relation: which data sets are neighbours.
+        *libraries: that are observed.
+
+    Returns:
+        A context manager that gives :class:`Notes`.
+
+    Raises:
+        InputError: on entry, if a library has no adapter, or is observed already.
+        UnsupportedError: on entry, if it is not installed.
+    """
+    return _observed(libraries, _Use(relation, Notes(), None, Labels()))
+
+
+def through(ledger: Ledger, *libraries: str) -> AbstractContextManager[Notes]:
+    """Let every draw of libraries go through a ledger while code runs.
+
+    A draw that the plan does not declare is refused before it is drawn. A rehearsal replays such
+    draws as it does the ledger's own.
+
+    Args:
+        ledger: of the declared plan; its labels are those that ``dpaudit observe`` writes.
+        *libraries: that are observed.
+
+    Returns:
+        A context manager that gives :class:`Notes`.
+
+    Raises:
+        InputError: if there is no ledger; on entry, if a library has no adapter or is observed.
+        UnsupportedError: on entry, if it is not installed.
+    """
+    if not isinstance(ledger, Ledger):
+        raise InputError(f"ledger is {ledger!r:.60}; it must be a Ledger.")
+    return _observed(libraries, _Use(ledger.plan.relation, Notes(), ledger, Labels()))

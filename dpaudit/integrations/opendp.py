@@ -1,0 +1,208 @@
+"""OpenDP: what its measurements are in a plan.
+
+A measurement says how it was made: what stands before its noise gives the value and, by its map,
+the sensitivity. Where the map of the noise states no more, the plan has the mechanism itself.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+from opendp import core
+from opendp.mod import OpenDPException
+
+from dpaudit import mechanisms as kinds
+from dpaudit.errors import InputError, UnsupportedError
+from dpaudit.integrations.observing import Patch, Reading, Recorder
+from dpaudit.integrations.observing.calls import least_known, mark
+from dpaudit.plan import Relation, ReplaceOne
+
+Call = Callable[[Any, Any], Any]
+Stated = tuple[float, float, float | None]
+_NEAR = 1e-9
+_INTERACTIVE = ("make_adaptive_composition", "make_sequential_composition")
+_NOISE: dict[str, tuple[type[Any], type[Any]]] = {
+    "make_laplace": (kinds.Laplace, kinds.DiscreteLaplace),
+    "make_geometric": (kinds.Laplace, kinds.DiscreteLaplace),
+    "make_gaussian": (kinds.Gaussian, kinds.DiscreteGaussian),
+}
+"""Of floats and of integers."""
+
+
+class OpenDP:
+    """The adapter."""
+
+    library = "opendp"
+    versions = ("0.16.",)
+    packages = ("opendp",)
+
+    def patches(self, recorder: Recorder) -> Iterator[Patch]:
+        """What every call of a measurement goes through, and every query of an interactive one."""
+        yield Patch(core, "measurement_invoke", lambda own: _invoked(recorder, own))
+        yield Patch(core, "queryable_eval", lambda own: _answered(recorder, own))
+        yield Patch(core, "odometer_invoke", lambda _: _refused)
+
+
+def _refused(*_: Any) -> Any:
+    raise UnsupportedError("an odometer of opendp cannot be observed yet; use a compositor.")
+
+
+def _made(part: Any) -> tuple[str, dict[str, Any]]:
+    """How it was constructed, and from what."""
+    how = getattr(part, "__opendp_dict__", {})
+    return str(how.get("__function__", "measurement")), dict(how.get("__kwargs__", {}))
+
+
+def _once(recorder: Recorder, of: Call, own: Any, about: Any) -> Any:
+    """A public fact of a measurement, asked once while a block runs."""
+    key = of, id(own), about
+    if key not in recorder.memory:
+        recorder.memory[key] = own, of(own, about)  # as long as it is held, its id is its own
+    return recorder.memory[key][1]
+
+
+def _invoked(recorder: Recorder, original: Call) -> Call:
+    def invoke(measurement: Any, arg: Any) -> Any:
+        if recorder.quiet:
+            return original(measurement, arg)
+        name, parts = _made(measurement)
+        near = _once(recorder, _steps, measurement, recorder.relation)
+        if name in _INTERACTIVE:  # its queries are what it costs
+            near = None if near is None else max(near, parts["d_in"])
+            made = original(measurement, arg)
+            recorder.memory[id(made.value)] = (made.value, arg, near)
+        else:
+            made = _released(recorder, original, measurement, arg, near)
+        epsilon, delta, rho = _once(recorder, _stated, measurement, near)
+        if epsilon < math.inf:
+            recorder.charged(epsilon, delta, rho or 0.0)
+        return made
+
+    return invoke
+
+
+def _answered(recorder: Recorder, original: Call) -> Call:
+    """A query of a queryable that holds data is a release of these."""
+
+    def evaluate(queryable: Any, query: Any) -> Any:
+        if recorder.quiet or id(queryable) not in recorder.memory:
+            return original(queryable, query)
+        _, arg, near = recorder.memory[id(queryable)]
+        before, last, moved = _chain(query, near)
+        for each in before:
+            arg = each(arg)
+        reading = _read(last, arg, moved, _stated(last, moved))
+        return recorder.release(reading, lambda: original(queryable, query))
+
+    return evaluate
+
+
+def _chain(own: Any, moved: Any) -> tuple[list[Any], Any, Any]:
+    """What stands before the noise, the noise or what follows it, and how far its value moves."""
+    before = []
+    name, parts = _made(own)
+    while name == "make_chain_mt":
+        before.append(parts["transformation0"])
+        moved = None if moved is None else before[-1].map(moved)
+        own = parts["measurement1"]
+        name, parts = _made(own)
+    return before, own, moved
+
+
+def _released(recorder: Recorder, original: Call, own: Any, arg: Any, moved: Any) -> Any:
+    """What a measurement releases; only its noise is a draw."""
+    before, own, moved = _once(recorder, _chain, own, moved)
+    for each in before:
+        arg = each(arg)
+    name, parts = _made(own)
+    if name == "make_chain_pm":
+        inner = _released(recorder, original, parts["measurement0"], arg, moved)
+        return parts["postprocess1"](inner)
+    reading = _read(own, arg, moved, _once(recorder, _stated, own, moved))
+    return recorder.release(reading, lambda: original(own, arg))
+
+
+def _steps(own: Any, relation: Relation) -> Any:
+    """How far neighbouring data sets are apart for a measurement; None where it takes numbers."""
+    name = str(own.input_metric)
+    if name.startswith(("SymmetricDistance", "InsertDeleteDistance")):
+        return 2 if relation.replaces else 1
+    if not name.startswith(("ChangeOneDistance", "HammingDistance", "DiscreteDistance")):
+        return None
+    if not relation.replaces and not name.startswith("Discrete"):
+        raise InputError(
+            f"a measurement takes {name}, which speaks of rows that change; state the relation "
+            f"{ReplaceOne()}."
+        )
+    return 1
+
+
+def _read(own: Any, arg: Any, moved: Any, stated: Stated) -> Reading:
+    name, parts = _made(own)
+    if "categories" in parts:
+        arg = list(parts["categories"]).index(arg)
+    value = np.asarray(arg) + 0 if _numeric(arg) else np.asarray(mark(arg))
+    facts = {key: each for key, each in parts.items() if isinstance(each, bool | int | float)}
+    found = _mechanism(name, parts, value) if _numeric(arg) else None
+    (epsilon, delta, rho), name = stated, name.removeprefix("make_")
+    if found is None or not (moved is None or _same(found, moved, stated)):
+        if rho is not None:  # (ε, δ) of ρ: Bun and Steinke 2016, Proposition 1.3
+            epsilon, delta = rho + 2 * math.sqrt(rho * math.log(1e9)), 1e-9
+        mechanism = kinds.Opaque(name, least_known(epsilon), delta)
+        return Reading(name, mechanism, 1.0, mark(value), (epsilon, delta), facts)
+    moved = 1.0 if found.norm is kinds.Norm.CHANGE else moved
+    cost = (epsilon, delta) if rho is None else None
+    return Reading(name, found, None if moved is None else float(moved), value, cost, facts)
+
+
+def _mechanism(name: str, parts: dict[str, Any], value: Any) -> kinds.Mechanism | None:
+    if name == "make_randomized_response_bool":
+        return kinds.RandomizedResponse(2 * (1 - parts["prob"]))
+    if name == "make_randomized_response":
+        k = len(parts["categories"])
+        return kinds.RandomizedResponse((1 - parts["prob"]) * k / (k - 1), k)
+    real, whole = _NOISE.get(name, (None, None))
+    kind = whole if value.dtype.kind in "iu" else real
+    return None if kind is None or not parts.get("scale") else kind(parts["scale"])
+
+
+def _numeric(arg: Any) -> bool:
+    numbers = [arg] if isinstance(arg, bool | int | float) else arg
+    return isinstance(numbers, list | np.ndarray) and all(
+        isinstance(each, bool | int | float | np.number) for each in numbers
+    )
+
+
+def _stated(own: Any, moved: Any) -> Stated:
+    """ε and δ of the map, or ρ where it speaks of that; infinite where nothing was asked."""
+    if moved is None:
+        return math.inf, 0.0, None
+    try:
+        lost, measure = own.map(moved), str(own.output_measure)
+    except OpenDPException:  # it speaks of nearer data sets only
+        return math.inf, 0.0, None
+    if measure.startswith("ZeroConcentrated"):
+        return 0.0, 0.0, float(lost)
+    if isinstance(lost, tuple):
+        return float(lost[0]), float(lost[1]), None
+    return (float(lost), 0.0, None) if isinstance(lost, int | float) else (math.inf, 0.0, None)
+
+
+def _same(found: kinds.Mechanism, moved: Any, stated: Stated) -> bool:
+    """Whether the map states no more than the mechanism costs."""
+    if isinstance(found, kinds.RandomizedResponse):
+        return stated[0] <= float(found.pair(1.0).pure_epsilon) * (1 + _NEAR)
+    if isinstance(found, kinds.Gaussian | kinds.DiscreteGaussian):
+        return bool((stated[2] or math.inf) <= (moved / found.sigma) ** 2 / 2 * (1 + _NEAR))
+    return bool(stated[0] <= moved / getattr(found, "scale", math.inf) * (1 + _NEAR))
+
+
+def _as_approximate(rho: float, delta: float = 1e-9) -> tuple[float, float]:
+    """(ε, δ) of ρ-zCDP (Bun and Steinke 2016, Proposition 1.3)."""
+    return rho + 2 * math.sqrt(rho * math.log(1 / delta)), delta
+
+
+ADAPTER = OpenDP()
