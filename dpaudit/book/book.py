@@ -215,7 +215,7 @@ class Book:
             )
             page.plans[plan.hash] = plan_text
             page.write("reserved", by, record=made.to_dict())
-            return made
+            return page.state.releases[made.id]
 
         made: Release = self._store.change(Wish(run, requests=(own,), places=places))
         return Reservation(self._store, made, plan, by)

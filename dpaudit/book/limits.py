@@ -1,6 +1,6 @@
 """How much a budget admits, and what a plan takes of it: vectors of whole numbers.
 
-A cost is rounded up, and a limit down, to a multiple of 2^-64; sums of whole numbers are exact, in
+A cost is rounded up, and a limit down, to units of about 10^-40; sums of whole numbers are exact, in
 any order and in any database, so that what was given back leaves nothing behind. Each limit is that
 of a filter of :mod:`dpaudit.accounting.budgets`, which says by which theorem plans may be chosen
 from what was released before, and their releases interleaved.
@@ -25,16 +25,17 @@ from dpaudit.accounting.orders import ORDERS
 from dpaudit.accounting.parallel import undominated
 from dpaudit.errors import InputError, UnsupportedError
 from dpaudit.fields import Kinded, NonNegative, OpenProbability, Positive
-from dpaudit.mechanisms.rounding import round_up
+from dpaudit.mechanisms.rounding import round_up, up
 from dpaudit.plan import Plan
 from dpaudit.validate import shown
 
 Cost = tuple[int, ...]
-UNIT = 2**64
-"""So many units make 1."""
+UNIT = 10**24 * math.lcm(*range(1, 41))
+"""So many units make 1: decimal fractions, thirds, sevenths … are whole numbers of them."""
 ENDLESS = UNIT**2
 """Stands for an infinite cost; no limit is nearly so large."""
 _LARGEST = 1e6
+_DELTA = 1e-6
 
 
 @dataclass(frozen=True)
@@ -104,6 +105,11 @@ class Limit(Kinded, ABC):
         """What sums prove, in the words of the limit, rounded up."""
         return {}
 
+    @property
+    def point(self) -> tuple[float, float]:
+        """An (ε, δ) that it stands for."""
+        return getattr(self, "epsilon", math.inf), getattr(self, "delta", 0.0)
+
     def __str__(self) -> str:
         said = {name: each for name, each in self.to_dict().items() if name != "kind" and each}
         return ", ".join(f"{name} = {value}" for name, value in said.items()) + f" ({self.kind})"
@@ -155,6 +161,11 @@ class RhoLimit(_Concentrated):
     def reached(self, total: Sequence[int]) -> dict[str, float]:
         """ρ."""
         return {"rho": _float(total[0])}
+
+    @property
+    def point(self) -> tuple[float, float]:
+        """At the usual small δ."""
+        return zcdp_epsilon(self.rho, _DELTA), _DELTA
 
     @cached_property
     def bounds(self) -> Cost:
@@ -235,6 +246,11 @@ class CurveLimit(Limit):
             )
         self._set("curve", pairs)
         super().__post_init__()
+
+    @property
+    def point(self) -> tuple[float, float]:
+        """At the usual small δ, by the best order (Mironov 2017, Proposition 3)."""
+        return min(up(e - math.log(_DELTA) / (a - 1), 4) for a, e in self.curve), _DELTA
 
     @cached_property
     def bounds(self) -> Cost:

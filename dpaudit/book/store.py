@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import os
 import threading
+import weakref
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -103,7 +104,9 @@ class Store:
     def _renew(self) -> None:
         """A fresh start, also in a forked process: connections belong to one."""
         self._process = os.getpid()
+        self._inherited = getattr(self, "_engine", None)  # closed by the process that opened it
         self._engine = _engine(self.url)
+        weakref.finalize(self, _dispose, self._engine, self._process)
         self._queue: list[Wish] = []
         self._queueing, self._turn = threading.Lock(), threading.Lock()
         self._catalogue: tuple[int, dict[str, DataSet], dict[str, BudgetRecord]] | None = None
@@ -324,6 +327,11 @@ def _engine(url: URL) -> Engine:
         engine = create_engine(url, isolation_level="READ COMMITTED", pool_pre_ping=True)
         event.listen(engine, "connect", _durable_server)
     return engine
+
+
+def _dispose(engine: Engine, process: int) -> None:
+    if os.getpid() == process:
+        engine.dispose()
 
 
 def _durable_file(connection: Any, _: Any) -> None:

@@ -82,6 +82,9 @@ def verify_book(book: Book, anchor: Anchor | None = None) -> BookFacts:
     return BookFacts(head.book, head.lines, head.hash, *counts, replay.refused)
 
 
+_LINES = text("SELECT line FROM log WHERE number >= :at ORDER BY number LIMIT 10000")
+
+
 class _Replay:
     """The log, line by line, and what it adds up to."""
 
@@ -97,21 +100,21 @@ class _Replay:
 
     def lines(self) -> Iterator[Mapping[str, Any]]:
         """Every line, after it was checked and applied."""
-        asked = text("SELECT line FROM log ORDER BY number")
-        for row in self._connection.execution_options(yield_per=10_000).execute(asked):
-            try:
-                line = checked_line(row.line.encode(), self.number, self.head)
-            except TamperedError as error:
-                raise TamperedError(str(error).replace("journal", "book's log")) from None
-            try:
-                self._check_before(line)
-                self.state.apply(line)
-            except TamperedError:
-                raise
-            except (LookupError, TypeError, ValueError, AttributeError) as error:
-                raise _wrong(self.number, f"says what cannot be ({error!s:.100})") from None
-            self.number, self.head = self.number + 1, line["hash"]
-            yield line
+        while rows := self._connection.execute(_LINES, {"at": self.number}).all():
+            for row in rows:
+                yield self._next(row.line)
+
+    def _next(self, row: str) -> Mapping[str, Any]:
+        try:
+            line = checked_line(row.encode(), self.number, self.head)
+            self._check_before(line)
+            self.state.apply(line)
+        except TamperedError as error:
+            raise TamperedError(str(error).replace("the journal", "the book's log")) from None
+        except (LookupError, TypeError, ValueError, AttributeError) as error:
+            raise _wrong(self.number, f"says what cannot be ({error!s:.100})") from None
+        self.number, self.head = self.number + 1, line["hash"]
+        return line
 
     def _check_before(self, line: Mapping[str, Any]) -> None:
         kind = line["event"]

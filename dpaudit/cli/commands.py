@@ -7,6 +7,16 @@ from typing import Annotated
 
 import typer
 
+from dpaudit.cli.book_commands import (
+    Approved,
+    BookUrl,
+    By,
+    OneDataSet,
+    Period,
+    Purpose,
+    Request,
+    booking_of,
+)
 from dpaudit.cli.options import (
     AllowWork,
     CertificateFile,
@@ -101,6 +111,13 @@ def run(
             "--rehearse/--no-rehearsal", help="Put the code to the test first, on the same data."
         ),
     ] = True,
+    book: BookUrl = None,
+    dataset: OneDataSet = None,
+    purpose: Purpose = None,
+    approved: Approved = "",
+    request: Request = None,
+    period: Period = None,
+    by: By = None,
     as_json: Json = False,
 ) -> None:
     """Run a subject on data through a ledger; writes ledger, certificate and report.
@@ -114,6 +131,8 @@ def run(
     from dpaudit.ledger import Durability
     from dpaudit.workflow.running import run_subject
 
+    told = {"by": by, "purpose": purpose or subject, "approved": approved}
+    booking = booking_of(book, dataset, **told, request=request, period=period)
     with foreign_code():
         certificate, files = run_subject(
             subject,
@@ -125,6 +144,7 @@ def run(
             durability=validate.member(Durability, durability=durability),
             anchor=anchor,
             rehearse=rehearse,
+            booking=booking,
         )
     show.certificate(certificate, as_json=as_json, files=files)
     raise typer.Exit(exit_of(certificate))

@@ -13,7 +13,14 @@ from typing import Annotated
 import typer
 
 import dpaudit
-from dpaudit.cli import audit_command, commands, plan_commands, project_commands, replay_command
+from dpaudit.cli import (
+    audit_command,
+    book_commands,
+    commands,
+    plan_commands,
+    project_commands,
+    replay_command,
+)
 from dpaudit.cli.exits import Exit
 from dpaudit.cli.guard import guarded
 from dpaudit.errors import DpAuditError, InconclusiveError, InputError
@@ -63,6 +70,7 @@ app.command("verify")(commands.verify)
 app.command("demo")(project_commands.demo)
 app.command("check")(project_commands.check)
 app.command("init")(project_commands.init)
+app.add_typer(book_commands.app, name="book")
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

@@ -9,7 +9,7 @@ import signal
 import subprocess
 import tempfile
 import time
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -79,9 +79,8 @@ class Server:
 
     def stop(self) -> None:
         if self.process is not None and self.process.poll() is None:
-            self.process.send_signal(signal.SIGINT)  # fast shutdown
-            with suppress(subprocess.TimeoutExpired):
-                self.process.wait(20)
+            self.process.send_signal(signal.SIGQUIT)  # at once: what it held is thrown away
+            self.process.wait(20)
 
     def url(self, name: str) -> str:
         return f"postgresql://{self.user}@/{name}?host={self.folder}"

@@ -1,0 +1,67 @@
+"""Clients of a book in processes of their own, which may be killed."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from dpaudit import Plan
+from dpaudit.book import Book
+from dpaudit.errors import BudgetExceededError, InputError
+
+FORK = multiprocessing.get_context("fork")
+
+
+def start(work: Callable[..., None], *given: Any) -> Any:
+    process = FORK.Process(target=work, args=given)
+    process.start()
+    return process
+
+
+def reserve_many(url: str, plan: Plan, name: str, times: int, threads: int, told: Path) -> None:
+    """Ask so often in each of some threads; tell each answer when it is there.
+
+    A line of the file is a request, and whether it was admitted (1) or refused (0); a request that
+    had no answer is asked again.
+    """
+    book = Book(url)
+    answers = os.open(told, os.O_WRONLY | os.O_APPEND | os.O_CREAT)
+
+    def client(thread: int) -> None:
+        for number in range(times):
+            request = f"{name}-{thread}-{number}"
+            admitted = _answered(book, plan, request)
+            os.write(answers, f"{request} {admitted:d}\n".encode())
+
+    own = [threading.Thread(target=client, args=(n,)) for n in range(threads)]
+    for each in own:
+        each.start()
+    for each in own:
+        each.join()
+
+
+def _answered(book: Book, plan: Plan, request: str) -> bool:
+    while True:
+        try:
+            book.reserve("visits", plan, by=request[:1], purpose="a test", request=request)
+            return True
+        except BudgetExceededError:
+            return False
+        except InputError as error:  # the server is gone for a moment
+            if "does not answer" not in str(error):
+                raise
+
+
+def told_in(folder: Path) -> dict[str, bool]:
+    """The requests that had an answer, and whether they were admitted; half a line is none."""
+    lines = [
+        line
+        for path in folder.glob("*.told")
+        for line in path.read_text().splitlines(keepends=True)
+        if line.endswith("\n")
+    ]
+    return {line.split()[0]: line.split()[1] == "1" for line in lines}
