@@ -36,6 +36,7 @@ LIBRARIES = {
     "cluster": ("distributed", "dask"),
     "federated": ("flwr",),
     "optuna": ("optuna",),
+    "book": ("sqlalchemy", "psycopg"),
 }
 """The modules that each extra of dpaudit installs, and without an extra those of the core."""
 

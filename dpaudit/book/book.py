@@ -57,16 +57,12 @@ class Book:
     def __init__(self, url: str, *, clock: Callable[[], datetime] | None = None) -> None:
         self._store = Store(url, clock)
         if not store.exists(self._store.url):
-            raise InputError(
-                f"book {shown(url)} does not exist; make it with dpaudit book init."
-            )
+            raise InputError(f"book {shown(url)} does not exist; make it with dpaudit book init.")
         with self._store.transaction(writes=False) as connection:
             schema.require_current(connection)
 
     @classmethod
-    def create(
-        cls, url: str, *, by: str, clock: Callable[[], datetime] | None = None
-    ) -> Self:
+    def create(cls, url: str, *, by: str, clock: Callable[[], datetime] | None = None) -> Self:
         """Make a book, or bring the tables of one up to date.
 
         Raises:
@@ -91,6 +87,12 @@ class Book:
     def today(self) -> date:
         """The day by this machine's clock, or the one that was given, in UTC."""
         return self._store.now().date()
+
+    @property
+    def budgets(self) -> dict[str, BudgetRecord]:
+        """All budgets by name, those that were retired included."""
+        with self.reading() as connection:
+            return store.catalogue(connection)[1]
 
     def close_connections(self) -> None:
         """Let the database go; the book may still be used afterwards."""
@@ -124,9 +126,7 @@ class Book:
             budget.require_for(page.state.dataset(budget.dataset))
             if not _is_known(page.state.budgets, budget):
                 carried = self._carried(budget)
-                page.write(
-                    "budget", checked_text(by=by), record=budget.to_dict(), carried=carried
-                )
+                page.write("budget", checked_text(by=by), record=budget.to_dict(), carried=carried)
             return budget
 
         made: BudgetRecord = self._store.change(Wish(run))

@@ -87,7 +87,9 @@ class Limit(Kinded, ABC):
         if not any(cost):
             return None
         rows = zip(cost, total, self.bounds, strict=True)
-        found = [(bound - own) // one if one else _FREE * (bound >= own) for one, own, bound in rows]
+        found = [
+            (bound - own) // one if one else _FREE * (bound >= own) for one, own, bound in rows
+        ]
         return max(0, max(found) if self.any_will_do else min(found))
 
     def share(self, total: Sequence[int]) -> float:

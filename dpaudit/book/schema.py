@@ -50,7 +50,9 @@ def require_current(connection: Connection) -> None:
         raise InputError("there is no book in this database; make one with dpaudit book init.")
     if found != len(STEPS):
         what = "older: dpaudit book init brings it up to date" if found < len(STEPS) else "newer"
-        raise InputError(f"the book has tables of version {found}, and {len(STEPS)} is known: {what}.")
+        raise InputError(
+            f"the book has tables of version {found}, and {len(STEPS)} is known: {what}."
+        )
 
 
 def migrate(connection: Connection, made: str) -> Iterator[int]:

@@ -182,7 +182,9 @@ class _Replay:
                 if due.pop(_named(row), None) != row:
                     raise TamperedError(f"{table} {_named(row)} is not what the log adds up to.")
             if due:
-                raise TamperedError(f"{table} {next(iter(due))} is in the log and not in the table.")
+                raise TamperedError(
+                    f"{table} {next(iter(due))} is in the log and not in the table."
+                )
 
 
 def _named(row: Mapping[str, Any]) -> str:

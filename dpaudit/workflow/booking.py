@@ -139,12 +139,14 @@ def _records(book: Book) -> Iterator[dict[str, Any]]:
 def _registry(book: Book) -> str:
     """One document for each release; what differs among those of one plan is put in."""
     drafts: dict[tuple[str, str, str], str] = {}
-    documents = [REGISTRY_HEAD]
+    documents, known = [REGISTRY_HEAD], book.budgets
     for record in _records(book):
         release = Release.from_dict(record)
         kind = release.plan, release.dataset, release.purpose
         if kind not in drafts:
-            drafts[kind] = _draft(book.plan(release.plan), release)
+            deltas = [known[name].limit.point[1] for name in release.charged]
+            delta = min(filter(None, deltas), default=0.0)
+            drafts[kind] = _draft(book.plan(release.plan), release, delta)
         draft = drafts[kind].replace(_SLUG, f"release-{release.id.lower()}")
         documents.append(draft.replace(_DATE, f"'{release.made[:10]}'"))
     return "---\n".join(documents)
@@ -153,11 +155,14 @@ def _registry(book: Book) -> str:
 _SLUG, _DATE = "slug-of-the-release", "date-of-the-release"
 
 
-def _draft(plan: Plan, release: Release) -> str:
-    record = registry_record(certify(plan, subject=SubjectRecord(release.purpose)))
+def _draft(plan: Plan, release: Release, delta: float) -> str:
+    proved = certify(plan, subject=SubjectRecord(release.purpose), delta=delta)
+    record = registry_record(proved)
     record["url_slug"] += f"-{_SLUG}"
     record["deployment"]["basic"]["publication_date"] = _DATE
-    record["deployment"]["basic"]["intended_use"] = escaped(f"{release.purpose} ({release.dataset})")
+    record["deployment"]["basic"]["intended_use"] = escaped(
+        f"{release.purpose} ({release.dataset})"
+    )
     return registry_yaml([record])
 
 

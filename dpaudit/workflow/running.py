@@ -99,6 +99,8 @@ def run_subject(
         if any(finding.severity is Severity.ERROR for finding in rehearsal.findings):
             return certified(target).with_rehearsal(rehearsal.record, rehearsal.findings), ()
     journal = _new_path(folder, "ledger.jsonl")
+    if booking is not None:
+        certified(target)  # what stops a certificate stops the run, before it is charged
     reserved = None if booking is None else booking.reserve(target.plan)
     kept = FileAnchor(anchor) if anchor is not None else reserved
     ledger = Ledger(

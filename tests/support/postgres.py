@@ -38,7 +38,9 @@ class Server:
             who = pwd.getpwnam("nobody")
             self._who = {"user": who.pw_uid, "group": who.pw_gid, "extra_groups": []}
             os.chown(folder, who.pw_uid, who.pw_gid)
-        self._run("initdb", "-D", str(folder / "data"), "-U", self.user, "-A", "trust", "-E", "UTF8")
+        self._run(
+            "initdb", "-D", str(folder / "data"), "-U", self.user, "-A", "trust", "-E", "UTF8"
+        )
         self.process: subprocess.Popen[bytes] | None = None
 
     def _run(self, program: str, *arguments: str) -> None:

@@ -175,9 +175,7 @@ def ran(book, tmp_path, plan, uses: int, *, name: str = "j", close: bool = True)
     """A run of a plan that makes some of its releases."""
     reserved = ask(book, plan)
     journal = tmp_path / f"{name}.jsonl"
-    ledger = Ledger(
-        plan, noise=FloatNoise(), journal=journal, budget=reserved, anchor=reserved
-    )
+    ledger = Ledger(plan, noise=FloatNoise(), journal=journal, budget=reserved, anchor=reserved)
     for _ in range(uses):
         ledger.release(plan.invocations[0].mechanism, 0.25)
     if close:

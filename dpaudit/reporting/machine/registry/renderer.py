@@ -30,7 +30,9 @@ class RegistryRenderer(Renderer):
 
     def render(self, *certificates: Certificate) -> str:
         """Fields in the order of the schema; texts of several lines as literal blocks."""
-        return REGISTRY_HEAD + registry_yaml([registry_record(certificate) for certificate in certificates])
+        return REGISTRY_HEAD + registry_yaml(
+            [registry_record(certificate) for certificate in certificates]
+        )
 
 
 def registry_record(certificate: Certificate) -> dict[str, Any]:
