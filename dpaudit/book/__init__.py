@@ -6,9 +6,8 @@
 >>> folder = tempfile.TemporaryDirectory()
 >>> book = Book.create(f"{folder.name}/book.db", by="officer")
 >>> user = PrivacyUnit("user"), AddRemove(), TrustModel.CENTRAL
->>> visits = book.add_dataset(DataSet("visits", *user), by="officer")
->>> year = BudgetRecord("all of it", "visits", limit_of({"rho": 0.5}))
->>> year = book.add_budget(year, by="officer")
+>>> book.add(DataSet("visits", *user), by="officer")
+>>> book.add(BudgetRecord("all of it", "visits", limit_of({"rho": 0.5})), by="officer")
 >>> plan = Plan.of(Invocation(Gaussian(sigma=2.0), 1.0, *user, count=3))
 >>> reserved = book.reserve("visits", plan, by="ann", purpose="a dashboard", request="7")
 >>> book.reserve("visits", plan, by="ann", purpose="a dashboard", request="7").id == reserved.id
@@ -18,7 +17,7 @@ Traceback (most recent call last):
     ...
 dpaudit.errors.BudgetExceededError: budget 'all of it' (rho = 0.5 (rho), ever) has not that much
 left; nothing is charged, and nothing may run.
->>> book.close_connections()
+>>> book.disconnect()
 >>> folder.cleanup()
 """
 
@@ -35,11 +34,10 @@ from dpaudit.book.limits import (
 from dpaudit.book.records import BudgetRecord, DataSet, Release, Status
 from dpaudit.book.reservation import Reservation
 from dpaudit.book.room import Left, Room, room
-from dpaudit.book.verifying import BookFacts, verify_book
+from dpaudit.book.verifying import verify_book
 
 __all__ = [
     "Book",
-    "BookFacts",
     "BudgetRecord",
     "CurveLimit",
     "DataSet",

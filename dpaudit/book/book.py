@@ -1,38 +1,31 @@
 """The book: data sets, budgets on them, and every release, charged before any noise is drawn.
 
-Nothing is given away that could not be refused: a release is reserved, with all that its plan
-declares, in one transaction that holds the lock of the book. What was reserved stays charged,
-whatever becomes of it, unless the journal of its ledger proves that less ran.
+A release is reserved, with all that its plan declares, in one transaction that holds the lock of
+the book. What was reserved stays charged, whatever becomes of it, unless the journal of its ledger
+proves that less ran.
 """
 
 from __future__ import annotations
 
 import json
 import secrets
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from datetime import UTC, date, datetime
+from datetime import date, datetime
 from functools import cache
 from pathlib import Path
 from typing import Any, Self
 
-from sqlalchemy import text
+from sqlalchemy import Connection, text
 
-from dpaudit import files
 from dpaudit.book import schema, store
 from dpaudit.book.limits import Cost
 from dpaudit.book.records import BudgetRecord, DataSet, Release, Status, checked_text
 from dpaudit.book.reservation import Reservation
 from dpaudit.book.state import Place, State
 from dpaudit.book.store import Page, Store, Wish
-from dpaudit.book.windows import charged, checked_window, span_of, together
-from dpaudit.errors import (
-    BudgetExceededError,
-    DpAuditError,
-    InputError,
-    PlanMismatchError,
-    TamperedError,
-)
+from dpaudit.book.windows import charged, span_of, together
+from dpaudit.errors import BudgetExceededError, InputError, PlanMismatchError, TamperedError
 from dpaudit.ledger import JournalSummary, summarise_journal
 from dpaudit.plan import Plan
 from dpaudit.validate import shown
@@ -58,7 +51,7 @@ class Book:
         self._store = Store(url, clock)
         if not store.exists(self._store.url):
             raise InputError(f"book {shown(url)} does not exist; make it with dpaudit book init.")
-        with self._store.transaction(writes=False) as connection:
+        with self.reading() as connection:
             schema.require_current(connection)
 
     @classmethod
@@ -69,16 +62,13 @@ class Book:
             InputError: if the database cannot be used.
         """
         made = Store(url, clock)
-        now = (clock or (lambda: datetime.now(UTC)))().astimezone(UTC)
-        at = now.isoformat(timespec="microseconds")
+        at = made.now().isoformat(timespec="microseconds")
         with made.transaction(writes=True) as connection:
-            versions = tuple(schema.migrate(connection, at))
-            if 1 in versions:
+            if 1 in schema.migrate(connection, at):
                 page = Page(State(), "", 0, at)
                 identifier = secrets.token_hex(16)
                 page.write("opened", checked_text(by=by), format=FORMAT, book=identifier)
-                head = {"book": identifier, "hash": page.head, "made": at}
-                connection.execute(_OPENED, head)
+                connection.execute(_OPENED, {"book": identifier, "hash": page.head, "made": at})
                 connection.execute(store.LOG, page.lines)
         made.close()
         return cls(url, clock=clock)
@@ -88,73 +78,62 @@ class Book:
         """The day by this machine's clock, or the one that was given, in UTC."""
         return self._store.now().date()
 
-    @property
-    def budgets(self) -> dict[str, BudgetRecord]:
-        """All budgets by name, those that were retired included."""
-        with self.reading() as connection:
-            return store.catalogue(connection)[1]
+    @contextmanager
+    def reading(self) -> Iterator[Connection]:
+        """One state of the database, for whoever reports of it."""
+        with self._store.transaction(writes=False) as connection:
+            yield connection
 
-    def close_connections(self) -> None:
+    def disconnect(self) -> None:
         """Let the database go; the book may still be used afterwards."""
         self._store.close()
 
-    def add_dataset(self, dataset: DataSet, *, by: str) -> DataSet:
-        """Enter a data set; the same one again is no change.
+    def add(self, record: DataSet | BudgetRecord, *, by: str) -> None:
+        """Enter a data set, or a budget, which counts earlier releases too; the same is no change.
 
         Raises:
-            InputError: if there is another one of that name.
-        """
-
-        def run(page: Page) -> DataSet:
-            if not _is_known(page.state.datasets, dataset):
-                page.write("dataset", checked_text(by=by), record=dataset.to_dict())
-            return dataset
-
-        made: DataSet = self._store.change(Wish(run))
-        return made
-
-    def add_budget(self, budget: BudgetRecord, *, by: str) -> BudgetRecord:
-        """Enter a budget, which counts what was released before, too; the same one is no change.
-
-        Raises:
-            InputError: if there is another one of that name, no such data set, or the window is not
-                that of the data set.
+            InputError: if there is another one of that name, or a budget's data set is missing or
+                has another period.
             UnsupportedError: if an earlier release costs what this kind of limit cannot count.
         """
 
-        def run(page: Page) -> BudgetRecord:
-            budget.require_for(page.state.dataset(budget.dataset))
-            if not _is_known(page.state.budgets, budget):
-                carried = self._carried(budget)
-                page.write("budget", checked_text(by=by), record=budget.to_dict(), carried=carried)
-            return budget
+        def run(page: Page) -> None:
+            more: dict[str, Any] = {}
+            known: Mapping[str, Any] = page.state.datasets
+            if isinstance(record, BudgetRecord):
+                known = page.state.budgets
+                record.require_for(page.state.dataset(record.dataset))
+            if known.get(record.name, record) != record:
+                raise InputError(f"the book has another {shown(record.name)}; give a new name.")
+            if record.name not in known:
+                if isinstance(record, BudgetRecord):
+                    more = {"carried": self._carried(record)}
+                page.write(record.kind, checked_text(by=by), record=record.to_dict(), **more)
 
-        made: BudgetRecord = self._store.change(Wish(run))
-        return made
+        self._store.change(Wish(run))
 
     def _carried(self, budget: BudgetRecord) -> dict[str, list[int]]:
         """What earlier releases cost, each in full; the caller holds the lock."""
         state, cost = State(), cache(lambda digest: budget.limit.cost(self.plan(digest)))
-        with self._store.transaction(writes=False) as connection:
-            for release in store.releases(connection, "dataset = :name", name=budget.dataset):
-                day = datetime.fromisoformat(release.made).date()
-                for bucket in charged(budget.window, span_of(release.period, day), day):
-                    state.add(budget.name, bucket, cost(release.plan))
+        for release in self.releases("dataset = :name", name=budget.dataset):
+            day = datetime.fromisoformat(release.made).date()
+            for bucket in charged(budget.window, span_of(release.period, day), day):
+                state.add(budget.name, bucket, cost(release.plan))
         return {bucket: list(total) for (_, bucket), total in state.spent.items()}
 
-    def retire(self, name: str, *, by: str, why: str) -> None:
+    def retire(self, budget: str, *, by: str, why: str) -> None:
         """Let a budget no longer count, as when another one takes its place.
 
         Raises:
             InputError: if there is none, or it was retired.
         """
-        reason = checked_text(why=why)
 
         def run(page: Page) -> None:
-            known = page.state.budgets.get(name)
+            known = page.state.budgets.get(budget)
             if known is None or known.retired:
-                raise InputError(f"budget is {shown(name)}; it must be one that counts.")
-            page.write("retired", checked_text(by=by), budget=name, why=reason)
+                raise InputError(f"budget is {shown(budget)}; it must be one that counts.")
+            told = {"budget": budget, "why": checked_text(why=why)}
+            page.write("retired", checked_text(by=by), **told)
 
         self._store.change(Wish(run))
 
@@ -190,15 +169,17 @@ class Book:
             UnsupportedError: if a budget cannot count what the plan declares.
         """
         own = request or secrets.token_hex(16)
-        wanted = {"dataset": dataset, "plan": plan.hash, "purpose": checked_text(purpose=purpose)}
-        wanted |= {"by": checked_text(by=by), "request": checked_text(request=own)}
+        told = {"dataset": dataset, "by": by, "purpose": purpose, "request": own}
+        wanted: dict[str, Any] = {k: checked_text(**{k: value}) for k, value in told.items()}
         wanted["approved"] = checked_text(approved=approved) if approved else ""
-        plan_text = files.canonical_json(plan.to_dict())
-        self._estimate(dataset, plan)
+        wanted |= {"plan": plan.hash, "period": period or ""}
+        for budget in self._store.known_budgets(dataset):
+            budget.limit.cost(plan)  # which is remembered, before others wait for it
 
-        def places(page: Page) -> Iterable[Place]:
-            charges = _charges(page, dataset, plan, period)
-            return _together(page.state, charges)
+        def places(page: Page) -> Iterator[Place]:
+            for name, (buckets, _) in _charges(page, dataset, plan, period).items():
+                window = page.state.budgets[name].window
+                yield from ((name, each) for own in buckets for each in together(window, own))
 
         def run(page: Page) -> Release | BudgetExceededError:
             known = next((r for r in page.state.releases.values() if r.request == own), None)
@@ -208,24 +189,15 @@ class Book:
             if refusing := page.state.refusing(charges):
                 budget, bucket = refusing
                 why = f"budget {budget.name!r} ({budget.limit}, {bucket}) has not that much left"
-                page.write("refused", by, why=why, **{k: wanted[k] for k in _REFUSED})
+                page.write("refused", why=why, **wanted)
                 return BudgetExceededError(f"{why}; nothing is charged, and nothing may run.")
-            made = Release(
-                id=f"R{page.number}", period=period or "", made=page.now, charged=charges, **wanted
-            )
-            page.plans[plan.hash] = plan_text
+            made = Release(id=f"R{page.number}", made=page.now, charged=charges, **wanted)
+            page.keep(plan)
             page.write("reserved", by, record=made.to_dict())
             return page.state.releases[made.id]
 
         made: Release = self._store.change(Wish(run, requests=(own,), places=places))
         return Reservation(self._store, made, plan, by)
-
-    def _estimate(self, dataset: str, plan: Plan) -> None:
-        """What the plan costs, before others wait for it; it is remembered."""
-        known = self._store.known_budgets
-        for budget in known.values():
-            if budget.dataset == dataset and not budget.retired:
-                budget.limit.cost(plan)
 
     def reservation(self, release: str, *, by: str) -> Reservation:
         """A release again, to go on with its journal."""
@@ -233,52 +205,36 @@ class Book:
         return Reservation(self._store, known, self.plan(known.plan), by)
 
     def close(
-        self, release: str, *, by: str, journal: Path | str | None = None, certificate: str = ""
+        self,
+        release: str,
+        *,
+        by: str,
+        journal: Path | str | None = None,
+        certificate: str = "",
+        abandoned: str = "",
     ) -> Release:
-        """Say that a release ran, and that nothing more of it may.
+        """Say that a release ran, or was abandoned, and that nothing more of it may run.
 
         Args:
             release: its id.
             by: who says so.
-            journal: of its ledger, closed; what it proves not to have run is given back.
+            journal: of its ledger; what it proves not to have run is given back.
             certificate: digest of its certificate.
+            abandoned: why it ended early, if it did; its journal may then be open.
 
         Raises:
             TamperedError: if the journal is not the one that the book anchors, or its end is gone.
             InputError: if the release ended otherwise, or the journal is not closed.
         """
-        return self._end(release, Status.CLOSED, by, journal, certificate=certificate)
-
-    def abandon(
-        self, release: str, *, by: str, why: str, journal: Path | str | None = None
-    ) -> Release:
-        """Say that a release ended early; it stays charged, but for what its journal disproves.
-
-        Raises:
-            TamperedError: if the journal is not the one that the book anchors, or its end is gone.
-            InputError: if the release was closed.
-        """
-        reason = checked_text(why=why)
-        return self._end(release, Status.ABANDONED, by, journal, why=reason)
-
-    def _end(
-        self,
-        release: str,
-        status: Status,
-        by: str,
-        journal: Path | str | None,
-        *,
-        certificate: str = "",
-        why: str = "",
-    ) -> Release:
-        who = checked_text(by=by)
+        who, why = checked_text(by=by), abandoned and checked_text(abandoned=abandoned)
+        status = Status.ABANDONED if abandoned else Status.CLOSED
         held = None if journal is None else self.check_journal(journal, release)
-        if held is not None and status is Status.CLOSED and not held.closed:
+        if held is not None and not (held.closed or abandoned):
             raise InputError(f"the journal of release {release} is open; resume or abandon it.")
 
-        def places(page: Page) -> Iterable[Place]:
-            known = page.state.release(release)
-            return ((name, b) for name, (buckets, _) in known.charged.items() for b in buckets)
+        def places(page: Page) -> Iterator[Place]:
+            for name, (buckets, _) in page.state.release(release).charged.items():
+                yield from ((name, bucket) for bucket in buckets)
 
         def run(page: Page) -> Release:
             known = page.state.release(release)
@@ -311,8 +267,8 @@ class Book:
             InputError: if it is no journal, or not of that release.
         """
         if release is None:
-            identifier = summarise_journal(path).identifier
-            found = next(self.releases("journal = :journal", journal=identifier), None)
+            own = summarise_journal(path).identifier
+            found = next(self.releases("journal = :own", own=own), None)
             if found is None:
                 raise InputError("the book knows nothing of this journal; give the right one.")
             release = found.id
@@ -328,14 +284,13 @@ class Book:
         Raises:
             InputError: if there is none of that id.
         """
-        found = next(self.releases("id = :id", id=release), None)
-        if found is None:
-            raise InputError(f"release is {shown(release)}, which the book does not have.")
-        return found
+        return State(releases={r.id: r for r in self.releases("id = :id", id=release)}).release(
+            release
+        )
 
     def releases(self, where: str = "1 = 1", **wanted: Any) -> Iterator[Release]:
         """The releases, or those of which something is so (SQL, with named values)."""
-        with self._store.transaction(writes=False) as connection:
+        with self.reading() as connection:
             yield from store.releases(connection, where, **wanted)
 
     def plan(self, digest: str) -> Plan:
@@ -344,24 +299,15 @@ class Book:
         Raises:
             TamperedError: if it is not there, or not the one that was written.
         """
+        asked = text("SELECT record FROM plan WHERE hash = :hash")
         with self.reading() as connection:
-            found = connection.execute(
-                text("SELECT record FROM plan WHERE hash = :hash"), {"hash": digest}
-            ).scalar()
-        return checked_plan(found, digest)
-
-    @contextmanager
-    def reading(self) -> Iterator[Any]:
-        """A transaction that reads, for what reports of the whole book."""
-        with self._store.transaction(writes=False) as connection:
-            yield connection
+            return checked_plan(connection.execute(asked, {"hash": digest}).scalar(), digest)
 
 
 _OPENED = text(
     "INSERT INTO head (one, book, lines, hash, made, catalogue) "
     "VALUES (1, :book, 1, :hash, :made, 0)"
 )
-_REFUSED = ("dataset", "plan", "purpose", "approved", "request")
 
 
 def checked_plan(record: str | None, digest: str) -> Plan:
@@ -372,18 +318,11 @@ def checked_plan(record: str | None, digest: str) -> Plan:
     """
     try:
         plan = Plan.from_dict(json.loads(record or ""))
-    except (ValueError, DpAuditError):
+    except ValueError:  # an InputError is one
         plan = None
     if plan is None or plan.hash != digest:
         raise TamperedError(f"plan {digest[:12]} of the book is missing, or was edited.")
     return plan
-
-
-def _is_known(kept: Mapping[str, Any], record: DataSet | BudgetRecord) -> bool:
-    known = kept.get(record.name)
-    if known is not None and known != record:
-        raise InputError(f"the book has another {shown(record.name)}; give a new name.")
-    return known is not None
 
 
 def _charges(page: Page, dataset: str, plan: Plan, period: str | None) -> Charges:
@@ -397,19 +336,9 @@ def _charges(page: Page, dataset: str, plan: Plan, period: str | None) -> Charge
         raise InputError(f"data set {shown(dataset)} has no budget; give it one first.")
     span = span_of(period, page.today)
     return {
-        budget.name: (
-            list(charged(budget.window, span, page.today)),
-            list(budget.limit.cost(plan)),
-        )
-        for budget in budgets
+        b.name: (list(charged(b.window, span, page.today)), list(b.limit.cost(plan)))
+        for b in budgets
     }
-
-
-def _together(state: State, charges: Charges) -> Iterator[Place]:
-    for name, (buckets, _) in charges.items():
-        for bucket in buckets:
-            for each in together(state.budgets[name].window, bucket):
-                yield name, each
 
 
 def _same(known: Release, wanted: Mapping[str, str]) -> Release:
@@ -435,7 +364,7 @@ def _returned(page: Page, known: Release, held: JournalSummary) -> dict[str, Any
     if not any(any(each) for each in given.values()):
         return {}
     if ran is not None:
-        page.plans[ran.hash] = files.canonical_json(ran.to_dict())
+        page.keep(ran)
     return {"ran": "nothing" if ran is None else ran.hash, "returned": given}
 
 

@@ -1,16 +1,16 @@
 """How much a budget admits, and what a plan takes of it: vectors of whole numbers.
 
-A cost is rounded up, and a limit down, to units of about 10^-40; sums of whole numbers are exact, in
-any order and in any database, so that what was given back leaves nothing behind. Each limit is that
-of a filter of :mod:`dpaudit.accounting.budgets`, which says by which theorem plans may be chosen
-from what was released before, and their releases interleaved.
+A cost is rounded up, and a limit down, to units of about 10^-40. Sums of whole numbers are exact in
+any order and any database, so that what is given back leaves nothing behind. Each limit is that of
+a filter of :mod:`dpaudit.accounting.budgets`, which says by which theorem plans may be chosen from
+what was released before, and their releases interleaved.
 """
 
 from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property, lru_cache
@@ -34,17 +34,14 @@ UNIT = 10**24 * math.lcm(*range(1, 41))
 """So many units make 1: decimal fractions, thirds, sevenths … are whole numbers of them."""
 ENDLESS = UNIT**2
 """Stands for an infinite cost; no limit is nearly so large."""
-_LARGEST = 1e6
+_LARGEST = 10**6
+_FREE = 10**15
 _DELTA = 1e-6
 
 
 @dataclass(frozen=True)
 class Limit(Kinded, ABC):
-    """What all that is released about one unit may add up to; the subclasses are the ways to say it.
-
-    A plan whose groups of units are disjoint costs, in each number, as much as its dearest group:
-    no unit has more.
-    """
+    """What all that is released about one unit may add up to; subclasses are ways to say it."""
 
     family: ClassVar[str] = "limit"
     any_will_do: ClassVar[bool] = False
@@ -53,19 +50,31 @@ class Limit(Kinded, ABC):
     def __post_init__(self) -> None:
         super().__post_init__()
         if max(self.bounds) > _LARGEST * UNIT:
-            raise InputError(f"limit is above {_LARGEST:g}; it must be a bound that protects.")
+            raise InputError(f"limit is above {_LARGEST}; it must be a bound that protects.")
 
     @cached_property
-    @abstractmethod
     def bounds(self) -> Cost:
         """The largest sums that are admitted, rounded down."""
+        return tuple(math.floor(Fraction(each) * UNIT) for each in self._bounds())
 
     @abstractmethod
-    def _of(self, part: Term) -> Iterable[Fraction | float]:
+    def _bounds(self) -> Sequence[float]: ...
+
+    @abstractmethod
+    def _of(self, part: Term) -> Sequence[Fraction | float]:
         """What some uses cost, in each number."""
 
+    @property
+    def point(self) -> tuple[float, float]:
+        """An (ε, δ) that it stands for."""
+        return getattr(self, "epsilon", math.inf), getattr(self, "delta", 0.0)
+
+    def reached(self, total: Sequence[int]) -> dict[str, float]:
+        """What sums prove, in the words of the limit, rounded up."""
+        return {}
+
     def cost(self, plan: Plan) -> Cost:
-        """What a plan takes, rounded up.
+        """What a plan takes, rounded up: of disjoint groups, in each number, that of the dearest.
 
         Raises:
             UnsupportedError: if no theorem covers an invocation under this kind of limit.
@@ -87,37 +96,21 @@ class Limit(Kinded, ABC):
         if not any(cost):
             return None
         rows = zip(cost, total, self.bounds, strict=True)
-        found = [
-            (bound - own) // one if one else _FREE * (bound >= own) for one, own, bound in rows
-        ]
+        found = [(most - own) // one if one else _FREE * (most >= own) for one, own, most in rows]
         return max(0, max(found) if self.any_will_do else min(found))
 
     def share(self, total: Sequence[int]) -> float:
-        """The share of the limit that is used up, rounded up; of no order alone where any will do."""
-        rows = zip(total, self.bounds, strict=True)
+        """The share that is used up, rounded up; where any number will do, of the best."""
         shares = [
-            math.nextafter(own / bound, math.inf) if own and bound > 0 else math.inf if own else 0.0
-            for own, bound in rows
-            if own or bound > 0
+            math.nextafter(own / most, math.inf) if own and most > 0 else math.inf if own else 0.0
+            for own, most in zip(total, self.bounds, strict=True)
+            if own or most > 0
         ]
-        best = min if self.any_will_do else max
-        return best(shares, default=0.0)
-
-    def reached(self, total: Sequence[int]) -> dict[str, float]:
-        """What sums prove, in the words of the limit, rounded up."""
-        return {}
-
-    @property
-    def point(self) -> tuple[float, float]:
-        """An (ε, δ) that it stands for."""
-        return getattr(self, "epsilon", math.inf), getattr(self, "delta", 0.0)
+        return (min if self.any_will_do else max)(shares, default=0.0)
 
     def __str__(self) -> str:
         said = {name: each for name, each in self.to_dict().items() if name != "kind" and each}
         return ", ".join(f"{name} = {value}" for name, value in said.items()) + f" ({self.kind})"
-
-
-_FREE = 10**15
 
 
 @dataclass(frozen=True)
@@ -127,16 +120,14 @@ class PureLimit(Limit):
     kind: ClassVar[str] = "pure"
     epsilon: Positive
 
+    def _bounds(self) -> Sequence[float]:
+        return self.epsilon, 0.0
+
     def reached(self, total: Sequence[int]) -> dict[str, float]:
         """ε."""
         return {"epsilon": _float(total[0])}
 
-    @cached_property
-    def bounds(self) -> Cost:
-        """Of ε and of δ."""
-        return _down(self.epsilon), 0
-
-    def _of(self, part: Term) -> Iterable[Fraction | float]:
+    def _of(self, part: Term) -> Sequence[Fraction | float]:
         if part.sampled_epsilon == math.inf:
             raise UnsupportedError(
                 f"{part.invocation.describe()} has no pure ε; give the data set a budget with δ."
@@ -147,7 +138,7 @@ class PureLimit(Limit):
 class _Concentrated(Limit):
     """Adds up ρ, and δ of what is ρ-zCDP but for a failure; sampling hardly amplifies it."""
 
-    def _of(self, part: Term) -> Iterable[Fraction | float]:
+    def _of(self, part: Term) -> Sequence[Fraction | float]:
         rho = rho_of(part)
         return rho if rho == math.inf else Fraction(rho) * part.count, part.slack
 
@@ -160,19 +151,17 @@ class RhoLimit(_Concentrated):
     rho: Positive
     slack: NonNegative = 0.0
 
-    def reached(self, total: Sequence[int]) -> dict[str, float]:
-        """ρ."""
-        return {"rho": _float(total[0])}
+    def _bounds(self) -> Sequence[float]:
+        return self.rho, self.slack
 
     @property
     def point(self) -> tuple[float, float]:
-        """At the usual small δ."""
+        """At a small δ."""
         return zcdp_epsilon(self.rho, _DELTA), _DELTA
 
-    @cached_property
-    def bounds(self) -> Cost:
-        """Of ρ and of δ."""
-        return _down(self.rho), _down(self.slack)
+    def reached(self, total: Sequence[int]) -> dict[str, float]:
+        """ρ."""
+        return {"rho": _float(total[0])}
 
 
 @dataclass(frozen=True)
@@ -184,15 +173,13 @@ class ZcdpLimit(_Concentrated):
     delta: OpenProbability
     slack: NonNegative = 0.0
 
+    def _bounds(self) -> Sequence[float]:
+        return ZcdpFilter(self.epsilon, self.delta, slack=self.slack).rho, self.slack
+
     def reached(self, total: Sequence[int]) -> dict[str, float]:
         """ε at δ."""
         left = math.nextafter(self.delta - self.slack, 0.0)
         return {"epsilon": zcdp_epsilon(_float(total[0]), left)}
-
-    @cached_property
-    def bounds(self) -> Cost:
-        """Of ρ and of the part of δ that is slack."""
-        return _down(ZcdpFilter(self.epsilon, self.delta, slack=self.slack).rho), _down(self.slack)
 
 
 @dataclass(frozen=True)
@@ -208,6 +195,10 @@ class RenyiLimit(Limit):
     def _filter(self) -> RenyiFilter:
         return RenyiFilter(self.epsilon, self.delta)
 
+    def _bounds(self) -> Sequence[float]:
+        bounds: list[float] = self._filter.budgets.tolist()  # negative where an order is of no use
+        return bounds
+
     def reached(self, total: Sequence[int]) -> dict[str, float]:
         """ε at δ, by the best order: as much below ε as its sum is below its bound."""
         if not any(total):
@@ -215,12 +206,7 @@ class RenyiLimit(Limit):
         own = min(own - bound for own, bound in zip(total, self.bounds, strict=True))
         return {"epsilon": max(0.0, round_up(Fraction(own, UNIT) + Fraction(self.epsilon)))}
 
-    @cached_property
-    def bounds(self) -> Cost:
-        """At each order; negative where the order is of no use."""
-        return tuple(_down(each) for each in self._filter.budgets.tolist())
-
-    def _of(self, part: Term) -> Iterable[Fraction | float]:
+    def _of(self, part: Term) -> Sequence[Fraction | float]:
         return _divergences(part, self._filter.orders)
 
 
@@ -249,17 +235,15 @@ class CurveLimit(Limit):
         self._set("curve", pairs)
         super().__post_init__()
 
+    def _bounds(self) -> Sequence[float]:
+        return [most for _, most in self.curve]
+
     @property
     def point(self) -> tuple[float, float]:
-        """At the usual small δ, by the best order (Mironov 2017, Proposition 3)."""
+        """At a small δ, by the best order (Mironov 2017, Proposition 3)."""
         return min(up(e - math.log(_DELTA) / (a - 1), 4) for a, e in self.curve), _DELTA
 
-    @cached_property
-    def bounds(self) -> Cost:
-        """At each order."""
-        return tuple(_down(most) for _, most in self.curve)
-
-    def _of(self, part: Term) -> Iterable[Fraction | float]:
+    def _of(self, part: Term) -> Sequence[Fraction | float]:
         return _divergences(part, [order for order, _ in self.curve])
 
 
@@ -272,11 +256,11 @@ def limit_of(stated: Mapping[str, Any]) -> Limit:
     Raises:
         InputError: if they state none, or a value is wrong.
     """
-    given = dict(stated)
-    if "kind" not in given:
-        usual = "renyi" if "delta" in given else "pure"
-        given["kind"] = next((key for key in ("rho", "curve") if key in given), usual)
-    return Limit.parse(given)
+    if stated.keys().isdisjoint(("epsilon", "rho", "curve")):
+        raise InputError("limit is missing; it must be like 'epsilon = 1, delta = 1e-6'.")
+    usual = "renyi" if "delta" in stated else "pure"
+    kind = next((key for key in ("rho", "curve") if key in stated), usual)
+    return Limit.parse({"kind": kind, **stated})
 
 
 @lru_cache(maxsize=4096)
@@ -285,7 +269,7 @@ def _cost(limit: Limit, plan: Plan) -> Cost:
     return tuple(map(max, zip(*groups, strict=True)))
 
 
-def _divergences(part: Term, orders: Sequence[float]) -> Iterable[Fraction | float]:
+def _divergences(part: Term, orders: Sequence[float]) -> Sequence[Fraction | float]:
     """At the next orders of the grid: divergences grow with the order."""
     if part.slack:
         raise UnsupportedError(
@@ -298,10 +282,6 @@ def _divergences(part: Term, orders: Sequence[float]) -> Iterable[Fraction | flo
 
 def _units(value: Fraction | float) -> int:
     return ENDLESS if value == math.inf else min(ENDLESS, math.ceil(Fraction(value) * UNIT))
-
-
-def _down(value: float) -> int:
-    return math.floor(Fraction(value) * UNIT)
 
 
 def _float(units: int) -> float:

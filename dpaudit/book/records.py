@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Any
+from typing import Any, ClassVar
 
 from dpaudit import validate
 from dpaudit.book.limits import Cost, Limit
@@ -59,6 +59,7 @@ class DataSet(Record):
         per: the calendar period whose data of one unit are protected; empty for all of its data.
     """
 
+    kind: ClassVar[str] = "dataset"
     name: Name
     unit: PrivacyUnit
     relation: Relation
@@ -109,6 +110,7 @@ class BudgetRecord(Record):
         retired: why it no longer counts; empty while it does.
     """
 
+    kind: ClassVar[str] = "budget"
     name: Name
     dataset: Name
     limit: Limit
@@ -146,13 +148,12 @@ class Release(Record):
         by: who asked.
         approved: who approved; empty where nobody had to.
         purpose: what it is for.
-        period: the days whose data are read, as ``FROM..TO``; empty where that does not matter.
+        period: the days whose data are read, ``FROM..TO``; empty for the day it was reserved.
         made: when it was reserved, ISO 8601 in UTC.
         charged: by the name of each budget the buckets and the cost.
         status: how far it has come.
-        journal: identifier of its ledger's journal; empty where there is none.
-        lines: how many lines of the journal are known.
-        head: hash of the last of them.
+        journal: identifier of its ledger's journal, if it has one; with ``lines`` and ``head``,
+            how far that is known.
         ran: hash of the plan that really ran, where the journal proved that it was less.
         certificate: digest of its certificate.
     """

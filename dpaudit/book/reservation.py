@@ -49,7 +49,7 @@ class Reservation:
         whole = None if declared is None else (declared.count, declared.total)
         if whole is None or replace(invocation, count=whole[0], total=whole[1]) != declared:
             raise BudgetExceededError(
-                f"{invocation.describe()} is not what release {self.id} reserved; nothing was drawn."
+                f"{invocation.describe()} is not what release {self.id} reserved; none was drawn."
             )
         if self._used[invocation.at] >= declared.releases:
             raise BudgetExceededError(

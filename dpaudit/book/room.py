@@ -19,49 +19,31 @@ from dpaudit.plan import Plan
 
 @dataclass(frozen=True)
 class Left:
-    """What was used of a budget, in the bucket that is used most of those that were asked for.
-
-    Attributes:
-        budget: of the data set.
-        bucket: the time over which it adds up.
-        total: what was charged, less what was given back.
-    """
+    """What was charged to a budget, over the time (of those asked for) that is used most."""
 
     budget: BudgetRecord
     bucket: str
     total: Cost
+
+    def times(self, plan: Plan) -> int | None:
+        """How often a plan fits; None where it costs nothing."""
+        return self.budget.limit.times(self.budget.limit.cost(plan), self.total)
 
     @property
     def share(self) -> float:
         """The share that is used up, rounded up."""
         return self.budget.limit.share(self.total)
 
-    def times(self, plan: Plan) -> int | None:
-        """How often a plan fits; None where it costs nothing."""
-        return self.budget.limit.times(self.budget.limit.cost(plan), self.total)
-
     def to_dict(self) -> dict[str, Any]:
         """A JSON record."""
-        limit = self.budget.limit
-        return {
-            "budget": self.budget.name,
-            "window": self.budget.window,
-            "bucket": self.bucket,
-            "limit": limit.to_dict(),
-            "reached": limit.reached(self.total),
-            "share": self.share if self.share < 2**53 else None,
-        }
+        known = self.budget.to_dict() | {"bucket": self.bucket}
+        share = self.share if self.share < 2**53 else None
+        return known | {"reached": self.budget.limit.reached(self.total), "share": share}
 
 
 @dataclass(frozen=True)
 class Room:
-    """What may still be released about a data set.
-
-    Attributes:
-        dataset: which one.
-        left: of each budget that counts.
-        releases: how many there are, by status.
-    """
+    """What may still be released about a data set, and how many releases there are by status."""
 
     dataset: DataSet
     left: tuple[Left, ...]
@@ -76,6 +58,11 @@ class Room:
         self.dataset.require(plan)
         found = [times for each in self.left if (times := each.times(plan)) is not None]
         return min(found, default=None) if self.left else 0
+
+    def to_dict(self) -> dict[str, Any]:
+        """A JSON record."""
+        budgets = [each.to_dict() for each in self.left]
+        return self.dataset.to_dict() | {"budgets": budgets, "releases": dict(self.releases)}
 
 
 def room(book: Book, dataset: str | None = None, *, period: str | None = None) -> tuple[Room, ...]:
@@ -92,7 +79,7 @@ def room(book: Book, dataset: str | None = None, *, period: str | None = None) -
     span = span_of(period, book.today)
     with book.reading() as connection:
         state = State(*catalogue(connection))
-        wanted = [state.dataset(dataset)] if dataset is not None else list(state.datasets.values())
+        wanted = list(state.datasets.values()) if dataset is None else [state.dataset(dataset)]
         asked = [
             (budget, bucket)
             for each in wanted
@@ -101,9 +88,7 @@ def room(book: Book, dataset: str | None = None, *, period: str | None = None) -
         ]
         places = [(b.name, own) for b, bucket in asked for own in together(b.window, bucket)]
         state.spent = spent(connection, places)
-        counted = connection.execute(
-            text("SELECT dataset, status, COUNT(*) AS n FROM release GROUP BY dataset, status")
-        ).all()
+        counted = connection.execute(_COUNT).all()
     fullest: dict[str, Left] = {}
     for budget, bucket in asked:
         one = Left(budget, bucket, state.total(budget, bucket))
@@ -116,3 +101,6 @@ def room(book: Book, dataset: str | None = None, *, period: str | None = None) -
         )
         for each in wanted
     )
+
+
+_COUNT = text("SELECT dataset, status, COUNT(*) AS n FROM release GROUP BY dataset, status")

@@ -11,7 +11,7 @@ import json
 import os
 import threading
 import weakref
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime
@@ -28,6 +28,7 @@ from dpaudit.book.state import Place, State
 from dpaudit.chain import chained_line
 from dpaudit.errors import DpAuditError, InputError
 from dpaudit.extras import require
+from dpaudit.plan import Plan
 from dpaudit.validate import shown
 
 _MOST_AT_ONCE = 256
@@ -56,6 +57,10 @@ class Page:
     def today(self) -> date:
         """The day, in UTC."""
         return datetime.fromisoformat(self.now).date()
+
+    def keep(self, plan: Plan) -> None:
+        """Store a plan that a line is about to name."""
+        self.plans[plan.hash] = files.canonical_json(plan.to_dict())
 
     def write(self, event: str, by: str, **facts: Any) -> None:
         """Add a line, and change what it says."""
@@ -117,10 +122,9 @@ class Store:
         told = server or datetime.now(UTC)
         return (told if self._clock is None else self._clock()).astimezone(UTC)
 
-    @property
-    def known_budgets(self) -> Mapping[str, BudgetRecord]:
-        """The budgets as this process saw them last."""
-        return {} if self._catalogue is None else self._catalogue[2]
+    def known_budgets(self, dataset: str) -> list[BudgetRecord]:
+        """The budgets of a data set, as this process saw them last."""
+        return [] if self._catalogue is None else State(*self._catalogue[1:]).budgets_of(dataset)
 
     def close(self) -> None:
         """Give the connections back."""
@@ -255,8 +259,12 @@ def row(state: State, table: str, key: Any) -> dict[str, Any]:
     if table == "spent":
         total = files.canonical_json(state.spent[key])
         return {"budget": key[0], "bucket": key[1], "record": total}
-    kept = {"dataset": state.datasets, "budget": state.budgets, "release": state.releases}
-    record = kept[table][key].to_dict()
+    kept: dict[str, Any] = {
+        "dataset": state.datasets,
+        "budget": state.budgets,
+        "release": state.releases,
+    }
+    record: dict[str, Any] = kept[table][key].to_dict()
     columns = ("name", "id", "request", "dataset", "status", "journal")
     named = {column: record[column] for column in columns if column in record}
     return named | {"record": files.canonical_json(record)}

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from datetime import datetime
 from functools import cached_property
 from typing import Any
@@ -25,35 +24,15 @@ _ROUNDING = 10**9
 """Costs that were computed elsewhere may differ by one part in so many, and by a unit."""
 
 
-@dataclass(frozen=True)
-class BookFacts:
-    """What a book that holds comes to.
-
-    Attributes:
-        book: its identifier.
-        lines: of its log.
-        head: hash of the last of them.
-        datasets: how many there are.
-        budgets: how many there are.
-        releases: how many were charged.
-        refused: how many were refused.
-    """
-
-    book: str
-    lines: int
-    head: str
-    datasets: int
-    budgets: int
-    releases: int
-    refused: int
-
-
-def verify_book(book: Book, anchor: Anchor | None = None) -> BookFacts:
+def verify_book(book: Book, anchor: Anchor | None = None) -> dict[str, Any]:
     """Check the log's chain, recompute every charge and every sum, and compare the tables.
 
     Args:
         book: the book.
         anchor: what kept the head of the log when it was last verified; it is moved on.
+
+    Returns:
+        What the book comes to: its identifier, the head of its log, and how many there are of each.
 
     Raises:
         TamperedError: naming the first line, or the row, that is not as it must be.
@@ -77,9 +56,10 @@ def verify_book(book: Book, anchor: Anchor | None = None) -> BookFacts:
         replay.compare()
     if anchor is not None:
         anchor.advance(AnchorState(head.book, head.lines, head.hash))
-    state = replay.state
-    counts = len(state.datasets), len(state.budgets), len(state.releases)
-    return BookFacts(head.book, head.lines, head.hash, *counts, replay.refused)
+    kinds = ("datasets", "budgets", "releases")
+    counted = {kind: len(getattr(replay.state, kind)) for kind in kinds}
+    log = {"book": head.book, "lines": head.lines, "head": head.hash}
+    return log | counted | {"refused": replay.refused}
 
 
 _LINES = text("SELECT line FROM log WHERE number >= :at ORDER BY number LIMIT 10000")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import getpass
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -27,29 +26,27 @@ def _option(name: str, metavar: str, about: str, **more: Any) -> Any:
     return typer.Option(name, metavar=metavar, help=about, **more)
 
 
-_URL = "A SQLite file, or postgresql://USER@HOST/NAME."
-Url = Annotated[str, _option("--book", "URL", _URL, envvar="DPAUDIT_BOOK")]
-BookUrl = Annotated[str | None, _option("--book", "URL", f"Charge a book: {_URL}")]
+_WHERE = "A SQLite file, or postgresql://USER@HOST/NAME."
+_DEFAULT = "book.db"
+Url = Annotated[str, _option("--book", "URL", _WHERE, envvar="DPAUDIT_BOOK")]
+BookUrl = Annotated[str | None, _option("--book", "URL", f"Ask a book too. {_WHERE}")]
 By = Annotated[str | None, _option("--by", "NAME", "Who does it; the user's name by default.")]
-DataSetName = Annotated[str, _option("--dataset", "NAME", "Name of the data set.")]
-OneDataSet = Annotated[str | None, _option("--dataset", "NAME", "Of this data set alone.")]
+OneDataSet = Annotated[str | None, _option("--dataset", "NAME", "Name of the data set.")]
 Period = Annotated[str | None, _option("--period", "FROM..TO", "The days whose data are read.")]
-JournalFile = Annotated[
-    Path | None, _option("--journal", "FILE", "Of its ledger: gives back what it proves not run.")
-]
 Purpose = Annotated[str | None, _option("--purpose", "TEXT", "What it is for.")]
 Approved = Annotated[str, _option("--approved", "NAME", "Who approved it.")]
 Request = Annotated[str | None, _option("--request", "ID", "The same request is charged once.")]
-_DEFAULT = "book.db"
 
 
-def opened(url: str) -> Book:
+def opened(url: str, dataset: str | None = "") -> Book:
     """The book at a URL.
 
     Raises:
         UnsupportedError: if the extra is missing.
         InputError: if there is no book.
     """
+    if dataset is None:
+        raise typer.BadParameter("--dataset is missing; name a data set of the book")
     require("book", "sqlalchemy", what="the book")
     from dpaudit.book import Book
 
@@ -58,32 +55,23 @@ def opened(url: str) -> Book:
 
 def booking_of(url: str | None, dataset: str | None, **told: str | None) -> Booking | None:
     """Where a run is charged, if it is; from options of ``dpaudit run``."""
-    if url is None or dataset is None:
-        return _neither(url, dataset)
-    book = opened(url)
+    if url is None:
+        return None
+    book = opened(url, dataset)
     from dpaudit.workflow.booking import Booking
 
     given: dict[str, Any] = {name: value for name, value in told.items() if value is not None}
-    return Booking(book, dataset, **{"by": _me(None), **given})
+    return Booking(book, str(dataset), **{"by": getpass.getuser(), **given})
 
 
 def room_of(url: str | None, dataset: str | None) -> Room | None:
     """What is left of a data set, from options of ``dpaudit check``."""
-    if url is None or dataset is None:
-        return _neither(url, dataset)
-    book = opened(url)
+    if url is None:
+        return None
+    book = opened(url, dataset)
     from dpaudit.book import room
 
     return room(book, dataset)[0]
-
-
-def _neither(url: str | None, dataset: str | None) -> None:
-    if url is not dataset:
-        raise typer.BadParameter("--book and --dataset go together; give both")
-
-
-def _me(by: str | None) -> str:
-    return by or getpass.getuser()
 
 
 @app.command()
@@ -93,7 +81,7 @@ def init(url: Url = _DEFAULT, by: By = None) -> None:
     from dpaudit.book import Book
     from dpaudit.cli.show import say
 
-    Book.create(url, by=_me(by))
+    Book.create(url, by=by or getpass.getuser())
     say("the book is there; next: dpaudit book dataset NAME --unit UNIT --relation RELATION")
 
 
@@ -103,21 +91,18 @@ def dataset(
     unit: Annotated[str, _option("--unit", "NOUN", "Who is protected, such as user.")],
     relation: Annotated[str, _option("--relation", "KIND", "Such as add-remove.")],
     trust: Annotated[str, _option("--trust", "MODEL", "Who sees raw data.")] = "central",
-    per: Annotated[
-        str, _option("--per", "PERIOD", "day, week, month or year: protects a unit's data of each.")
-    ] = "",
+    per: Annotated[str, _option("--per", "PERIOD", "Of data: day, week, month or year.")] = "",
     url: Url = _DEFAULT,
     by: By = None,
 ) -> None:
-    """Enter a data set."""
+    """Enter a data set: who is protected, and of a period if not of all time."""
     book = opened(url)
-    from dpaudit import validate
     from dpaudit.book import DataSet
     from dpaudit.cli.show import say
-    from dpaudit.plan import PrivacyUnit, Relation, TrustModel
 
-    about = (PrivacyUnit(unit), Relation.parse(relation), validate.member(TrustModel, trust=trust))
-    made = book.add_dataset(DataSet(name, *about, per), by=_me(by))
+    record = {"name": name, "unit": unit, "relation": relation, "trust": trust, "per": per}
+    made = DataSet.from_dict(record)
+    book.add(made, by=by or getpass.getuser())
     say(f"{made.name} protects {made.protects}", markup=False)
 
 
@@ -126,9 +111,8 @@ def budget(
     name: Annotated[str, typer.Argument(metavar="NAME")],
     dataset: OneDataSet = None,
     limit: Annotated[
-        str | None,
-        _option("--limit", "'KEY = VALUE, …'", "'epsilon = 1', with 'delta = 1e-6', 'rho = 0.1'…"),
-    ] = None,
+        str, _option("--limit", "'KEY = VALUE, …'", "'epsilon = 1, delta = 1e-6', 'rho = 0.1' …")
+    ] = "",
     window: Annotated[
         str, _option("--window", "WINDOW", "ever, day, week, month, year, or '30 days'.")
     ] = "ever",
@@ -137,26 +121,24 @@ def budget(
     by: By = None,
 ) -> None:
     """Enter a budget on a data set, or retire one."""
-    book = opened(url)
+    book = opened(url, dataset if retire is None else "")
     from dpaudit.book import BudgetRecord, limit_of
     from dpaudit.cli.show import say
     from dpaudit.project.targets import parse_table
 
     if retire is not None:
-        book.retire(name, by=_me(by), why=retire)
+        book.retire(name, by=by or getpass.getuser(), why=retire)
         say(f"{name} counts no longer", markup=False)
         return
-    if dataset is None or limit is None:
-        raise typer.BadParameter("a new budget needs --dataset and --limit")
-    known = limit_of(parse_table("--limit", limit, "epsilon = 1, delta = 1e-6"))
-    made = book.add_budget(BudgetRecord(name, dataset, known, window), by=_me(by))
-    say(f"{made.name}: {made.limit}, {made.window}, of {made.dataset}", markup=False)
+    stated = limit_of(parse_table("--limit", limit, "epsilon = 1, delta = 1e-6"))
+    book.add(BudgetRecord(name, str(dataset), stated, window), by=by or getpass.getuser())
+    say(f"{name}: {stated}, {window}, of {dataset}", markup=False)
 
 
 @app.command()
 def reserve(
     target: Annotated[str, typer.Argument(metavar="PLAN.toml|SUBJECT")],
-    dataset: DataSetName,
+    dataset: OneDataSet = None,
     purpose: Purpose = None,
     approved: Approved = "",
     request: Request = None,
@@ -167,23 +149,28 @@ def reserve(
     as_json: Json = False,
 ) -> None:
     """Charge a plan, before any of it runs; exit code 1 where a budget refuses."""
-    book = opened(url)
+    told = {"by": by, "purpose": purpose or target, "approved": approved}
+    booking = booking_of(url, dataset, **told, request=request, period=period)
+    assert booking is not None
     from dpaudit.cli import show_book
     from dpaudit.workflow.booking import planned
 
     with foreign_code():
         plan = planned(target, settings or ())
-    told = {"approved": approved, "request": request, "period": period}
-    reserved = book.reserve(dataset, plan, by=_me(by), purpose=purpose or target, **told)
-    show_book.releases([reserved.release], as_json=as_json)
+    show_book.releases([booking.reserve(plan).release], as_json=as_json)
 
 
 @app.command()
 def close(
     release: Annotated[str, typer.Argument(metavar="RELEASE", help="Such as R7.")],
-    journal: JournalFile = None,
+    journal: Annotated[
+        Path | None,
+        _option(
+            "--journal", "FILE", "Of its ledger: what it proves not to have run is given back."
+        ),
+    ] = None,
     certificate: Annotated[Path | None, _option("--certificate", "FILE", "Of the run.")] = None,
-    abandon: Annotated[str | None, _option("--abandon", "WHY", "It ended early.")] = None,
+    abandon: Annotated[str, _option("--abandon", "WHY", "It ended early.")] = "",
     url: Url = _DEFAULT,
     by: By = None,
     as_json: Json = False,
@@ -193,12 +180,9 @@ def close(
     from dpaudit.certificate import load_certificate
     from dpaudit.cli import show_book
 
-    if abandon is not None:
-        ended = book.abandon(release, by=_me(by), why=abandon, journal=journal)
-    else:
-        known = None if certificate is None else load_certificate(certificate).to_dict()
-        digest = "" if known is None else str(known["digest"])
-        ended = book.close(release, by=_me(by), journal=journal, certificate=digest)
+    known = {} if certificate is None else load_certificate(certificate).to_dict()
+    told = {"certificate": str(known.get("digest", "")), "abandoned": abandon}
+    ended = book.close(release, by=by or getpass.getuser(), journal=journal, **told)
     show_book.releases([ended], as_json=as_json)
 
 
@@ -218,17 +202,14 @@ def status(
     book = opened(url)
     from dpaudit.book import room
     from dpaudit.cli import show_book
-    from dpaudit.workflow.booking import noise_that_fits, planned
+    from dpaudit.workflow.booking import fit
 
-    with foreign_code():
-        wanted = None if plan is None else planned(plan, settings or ())
     rooms = room(book, dataset, period=period)
-    if wanted is not None and dataset is None and len(rooms) > 1:
-        raise typer.BadParameter("--plan is given for several data sets; add --dataset")
-    times = None if wanted is None else rooms[0].times(wanted)
-    file = str(plan).endswith(".toml")
-    noise = noise_that_fits(rooms[0], str(plan)) if wanted is not None and file else None
-    show_book.status(rooms, wanted is not None, times, noise, as_json=as_json)
+    if plan is not None and len(rooms) != 1:
+        raise typer.BadParameter("--plan asks of one data set; add --dataset")
+    with foreign_code():
+        found = None if plan is None else fit(rooms[0], plan, settings or ())
+    show_book.status(rooms, found, as_json=as_json)
 
 
 @app.command()
@@ -273,6 +254,5 @@ def verify(
     facts = verify_book(book, None if anchor is None else FileAnchor(anchor))
     for path in journals or ():
         book.check_journal(path)
-    checked = {"journals": len(journals)} if journals else {}
-    at = datetime.now(UTC).isoformat(timespec="seconds")
-    verification(Verification("book", vars(facts) | checked | {"at": at}), as_json=as_json)
+    found = facts | {"journals": len(journals or ())}
+    verification(Verification("book", found), as_json=as_json)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from rich.markup import escape
 
@@ -11,6 +11,7 @@ from dpaudit import files
 from dpaudit.book import Release, Room
 from dpaudit.cli.show import answering, grid, say, table
 from dpaudit.numbers import percent, up
+from dpaudit.workflow.booking import Fit
 
 
 @answering()
@@ -28,25 +29,11 @@ def releases(listed: Sequence[Release], *, as_json: bool) -> None:
 
 
 @answering()
-def status(
-    rooms: Sequence[Room],
-    asked: bool,
-    times: int | None,
-    noise: Mapping[str, tuple[str, float]] | None,
-    *,
-    as_json: bool,
-) -> None:
+def status(rooms: Sequence[Room], fit: Fit | None, *, as_json: bool) -> None:
     """Print what is left; and of a plan, where one is asked for, how often it fits."""
-    plan = {"times": times, "noise": noise} if asked else None
     if as_json:
-        records = [
-            {
-                "dataset": each.dataset.to_dict(),
-                "budgets": [own.to_dict() for own in each.left],
-                "releases": dict(each.releases),
-            }
-            for each in rooms
-        ]
+        plan = None if fit is None else vars(fit)
+        records = [each.to_dict() for each in rooms]
         sys.stdout.write(files.pretty_json({"datasets": records, "plan": plan}))
         return
     for each in rooms:
@@ -60,9 +47,9 @@ def status(
             cells = own.budget.name, str(own.budget.limit), own.bucket, told, used
             rows.add_row(*map(escape, cells))
         say(rows)
-    if asked:
+    if fit is not None:
         facts = grid()
-        facts.add_row("this plan fits", "as often as you like" if times is None else f"{times} ×")
-        for at, (name, value) in (noise or {}).items():
+        facts.add_row("this plan fits", f"{fit.times} ×" if fit.times is not None else "always")
+        for at, (name, value) in (fit.noise or {}).items():
             facts.add_row(f"least noise that fits, {escape(at)}", f"{name} = {value!r}")
         say(facts)

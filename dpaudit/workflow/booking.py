@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,7 +14,7 @@ from typing import Any
 from sqlalchemy import text
 
 from dpaudit import files
-from dpaudit.book import Book, Release, Reservation, Room
+from dpaudit.book import Book, BudgetRecord, Release, Reservation, Room
 from dpaudit.certificate import Certificate, SubjectRecord, certify
 from dpaudit.errors import DpAuditError, InputError
 from dpaudit.plan import Plan
@@ -36,16 +36,9 @@ COLUMNS = (
 
 @dataclass(frozen=True)
 class Booking:
-    """Where, by whom and for what a run is charged.
+    """In which book, for which data set, by whom and for what a run is charged.
 
-    Attributes:
-        book: the book.
-        dataset: name of the data set.
-        by: who asks.
-        purpose: what it is for.
-        approved: who approved it.
-        request: the same one is charged once.
-        period: the days whose data are read.
+    The fields are the arguments of :meth:`dpaudit.book.Book.reserve`.
     """
 
     book: Book
@@ -57,7 +50,7 @@ class Booking:
     period: str | None = None
 
     def reserve(self, plan: Plan) -> Reservation:
-        """Charge a plan; as :meth:`dpaudit.book.Book.reserve`."""
+        """Charge a plan."""
         told = {name: value for name, value in vars(self).items() if name != "book"}
         return self.book.reserve(plan=plan, **told)
 
@@ -69,7 +62,15 @@ class Booking:
     def failed(self, reserved: Reservation, journal: Path) -> None:
         """Abandon it; where the book does not answer it stays charged as it is."""
         with suppress(DpAuditError):
-            self.book.abandon(reserved.id, by=self.by, why="the run failed", journal=journal)
+            self.book.close(reserved.id, by=self.by, journal=journal, abandoned="the run failed")
+
+
+@dataclass(frozen=True)
+class Fit:
+    """How often a plan fits (None: always), and of a plan file the least noise that fits once."""
+
+    times: int | None
+    noise: Mapping[str, tuple[str, float]] | None
 
 
 def planned(name: str, settings: Sequence[str]) -> Plan:
@@ -77,40 +78,51 @@ def planned(name: str, settings: Sequence[str]) -> Plan:
     return find_target(name, parse_settings(settings)).plan
 
 
-def noise_that_fits(room: Room, name: str) -> dict[str, tuple[str, float]] | None:
-    """The least noise with which a plan file fits once; None where no noise is enough.
-
-    Raises:
-        InputError: if it is no plan file, or nothing in it says how much noise there is.
-    """
-    content = files.read_toml(name, what="plan file")
-    return fitting(content, lambda plan: room.times(plan) != 0)
+def fit(room: Room, name: str, settings: Sequence[str]) -> Fit:
+    """What could still be released of a plan file or a subject."""
+    times, noise = room.times(planned(name, settings)), None
+    if name.endswith(".toml"):
+        content = files.read_toml(name, what="plan file")
+        noise = fitting(content, lambda plan: room.times(plan) != 0)
+    return Fit(times, noise)
 
 
 def export(book: Book, path: Path) -> Path:
     """Write all releases: as CSV, as JSON, or as drafts for the registry of deployments.
 
-    Args:
-        book: the book.
-        path: of the file; its ending decides.
-
     Raises:
-        InputError: if the ending is another one, or the file cannot be written.
+        InputError: if the ending is of none of them, or the file cannot be written.
     """
-    for ending, render in _RENDERERS.items():
+    renderers: dict[str, Callable[[dict[str, Any]], str]] = {
+        ".csv": _csv,
+        ".json": files.pretty_json,
+        ".registry.yaml": _registry,
+    }
+    for ending, render in renderers.items():
         if path.name.endswith(ending):
-            return files.write(path, render(book))
+            return files.write(path, render(_whole(book)))
     raise InputError(
-        f"output {files.shown(path)} has no known ending; give one of {', '.join(_RENDERERS)}."
+        f"output {files.shown(path)} has no known ending; give one of {', '.join(renderers)}."
     )
 
 
-def _csv(book: Book) -> str:
+def _whole(book: Book) -> dict[str, Any]:
+    """All records of one state of the book, and the head of its log."""
+    with book.reading() as connection:
+        head = connection.execute(text("SELECT book, lines, hash FROM head")).mappings().one()
+        made: dict[str, Any] = dict(head)
+        for table in ("dataset", "budget", "plan", "release"):
+            rows = connection.execute(text(f"SELECT record FROM {table}"))
+            made[f"{table}s"] = [json.loads(each.record) for each in rows]
+    made["releases"].sort(key=lambda record: int(record["id"][1:]))
+    return made
+
+
+def _csv(whole: dict[str, Any]) -> str:
     out = io.StringIO()
     writer = csv.DictWriter(out, COLUMNS, extrasaction="ignore", lineterminator="\n")
     writer.writeheader()
-    for record in _records(book):
-        writer.writerow({name: _harmless(record[name]) for name in COLUMNS})
+    writer.writerows({k: _harmless(v) for k, v in each.items()} for each in whole["releases"])
     return out.getvalue()
 
 
@@ -119,55 +131,31 @@ def _harmless(value: Any) -> Any:
     return f"'{value}" if isinstance(value, str) and value[:1] in ("=", "+", "-", "@") else value
 
 
-def _json(book: Book) -> str:
-    with book.reading() as connection:
-        head = connection.execute(text("SELECT book, lines, hash FROM head")).mappings().one()
-        made = {"book": head["book"], "lines": head["lines"], "head": head["hash"]}
-        for table in ("dataset", "budget"):
-            rows = connection.execute(text(f"SELECT record FROM {table} ORDER BY name"))
-            made[f"{table}s"] = [json.loads(each.record) for each in rows]
-    return files.pretty_json(made | {"releases": list(_records(book))})
-
-
-def _records(book: Book) -> Iterator[dict[str, Any]]:
-    with book.reading() as connection:
-        rows = connection.execute(text("SELECT record FROM release"))
-        records = [json.loads(each.record) for each in rows]
-    yield from sorted(records, key=lambda record: int(record["id"][1:]))
-
-
-def _registry(book: Book) -> str:
-    """One document for each release; what differs among those of one plan is put in."""
-    drafts: dict[tuple[str, str, str], str] = {}
-    documents, known = [REGISTRY_HEAD], book.budgets
-    for record in _records(book):
-        release = Release.from_dict(record)
-        kind = release.plan, release.dataset, release.purpose
-        if kind not in drafts:
-            deltas = [known[name].limit.point[1] for name in release.charged]
-            delta = min(filter(None, deltas), default=0.0)
-            drafts[kind] = _draft(book.plan(release.plan), release, delta)
-        draft = drafts[kind].replace(_SLUG, f"release-{release.id.lower()}")
-        documents.append(draft.replace(_DATE, f"'{release.made[:10]}'"))
-    return "---\n".join(documents)
-
-
 _SLUG, _DATE = "slug-of-the-release", "date-of-the-release"
 
 
-def _draft(plan: Plan, release: Release, delta: float) -> str:
+def _registry(whole: dict[str, Any]) -> str:
+    """One document for each release; what differs among those of one plan is put in."""
+    plans = {plan.hash: plan for plan in map(Plan.from_dict, whole["plans"])}
+    budgets = {each["name"]: BudgetRecord.from_dict(each) for each in whole["budgets"]}
+    drafts: dict[tuple[str, str, str], str] = {}
+    documents = [REGISTRY_HEAD]
+    for record in whole["releases"]:
+        kind = record["plan"], record["dataset"], record["purpose"]
+        if kind not in drafts:
+            deltas = [budgets[name].limit.point[1] for name in record["charged"]]
+            drafts[kind] = _draft(plans[record["plan"]], Release.from_dict(record), deltas)
+        draft = drafts[kind].replace(_SLUG, f"release-{record['id'].lower()}")
+        documents.append(draft.replace(_DATE, f"'{record['made'][:10]}'"))
+    return "---\n".join(documents)
+
+
+def _draft(plan: Plan, release: Release, deltas: Sequence[float]) -> str:
+    delta = min(filter(None, deltas), default=0.0)
     proved = certify(plan, subject=SubjectRecord(release.purpose), delta=delta)
     record = registry_record(proved)
     record["url_slug"] += f"-{_SLUG}"
-    record["deployment"]["basic"]["publication_date"] = _DATE
-    record["deployment"]["basic"]["intended_use"] = escaped(
-        f"{release.purpose} ({release.dataset})"
-    )
+    basic = record["deployment"]["basic"]
+    basic["publication_date"] = _DATE
+    basic["intended_use"] = escaped(f"{release.purpose} ({release.dataset})")
     return registry_yaml([record])
-
-
-_RENDERERS: dict[str, Callable[[Book], str]] = {
-    ".csv": _csv,
-    ".json": _json,
-    ".registry.yaml": _registry,
-}

@@ -102,14 +102,13 @@ def run_subject(
     if booking is not None:
         certified(target)  # what stops a certificate stops the run, before it is charged
     reserved = None if booking is None else booking.reserve(target.plan)
-    kept = FileAnchor(anchor) if anchor is not None else reserved
     ledger = Ledger(
         target.plan,
         rng=None if seed is None else np.random.default_rng(noise_seed),
         noise=FloatNoise() if float_noise else None,
         journal=journal,
         durability=durability,
-        anchor=kept,
+        anchor=reserved if anchor is None else FileAnchor(anchor),
         budget=reserved,
     )
     try:

@@ -1,4 +1,4 @@
-"""The book under load: python -m tests.benchmarks.book [--full] (from the root, with tests/support).
+"""The book under load: python -m tests.benchmarks.book [--full] [--only PART].
 
 Clients in processes reserve until long after the budget is used up; clients and servers are killed
 at any time; a book of many releases is read. Short by default, --full for the figures of a report.
@@ -70,7 +70,7 @@ def crowd(url: str, folder: Path, processes: int, threads: int, asked: int, admi
     print(
         f"  {processes} processes × {threads} threads: {len(told)} requests in {took:.1f} s "
         f"({len(told) / took:.0f}/s); the filter admits {due}, the book {admitted} "
-        f"({held} held, {max(0, held - due)} over), {facts.refused} refused; chain intact"
+        f"({held} held, {max(0, held - due)} over), {facts['refused']} refused; chain intact"
     )
     for path in folder.glob("*.told"):
         path.unlink()
@@ -112,7 +112,7 @@ def killed(url: str, folder: Path, kills: int, server: postgres.Server | None) -
     print(
         f"  {kills} kills of clients, {servers} of the server: {len(told)} answers, "
         f"{len(held)} releases, {len(lost)} lost, {len(held) - len(set(held))} double; "
-        f"chain of {facts.lines} lines intact"
+        f"chain of {facts['lines']} lines intact"
     )
     for path in folder.glob("*.told"):
         path.unlink()
@@ -121,7 +121,7 @@ def killed(url: str, folder: Path, kills: int, server: postgres.Server | None) -
 def long(url: str, folder: Path, releases: int) -> None:
     """A book of many releases: is a charge, a look and an export still quick?"""
     book = filled(Book.create(url, by="officer"), rho=1e5)
-    book.add_budget(BudgetRecord("r", "visits", limit_of({"rho": 1e5}), "30 days"), by="officer")
+    book.add(BudgetRecord("r", "visits", limit_of({"rho": 1e5}), "30 days"), by="officer")
     working = [
         start(reserve_many, url, gaussian(), f"{n}", releases // 8, 4, folder / f"{n}.told")
         for n in range(2)

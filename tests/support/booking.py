@@ -20,8 +20,8 @@ def laplace(scale: float = 4.0, count: int = 1) -> Plan:
 
 def filled(book: Book, window: str = "ever", per: str = "", **limit: object) -> Book:
     """A book with the data set ``visits`` and the budget ``main``."""
-    book.add_dataset(DataSet("visits", *ABOUT, per), by="officer")
-    book.add_budget(BudgetRecord("main", "visits", limit_of(limit), window), by="officer")
+    book.add(DataSet("visits", *ABOUT, per), by="officer")
+    book.add(BudgetRecord("main", "visits", limit_of(limit), window), by="officer")
     return book
 
 

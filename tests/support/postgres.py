@@ -52,7 +52,7 @@ class Server:
             **self._who,
         )
 
-    def start(self) -> None:
+    def _launch(self) -> None:
         settings = ("-k", str(self.folder), "-h", "", "-c", "max_connections=120")
         with (self.folder / "server.log").open("ab") as log:
             self.process = subprocess.Popen(
@@ -62,10 +62,16 @@ class Server:
                 cwd=self.folder,
                 **self._who,
             )
+
+    def start(self) -> None:
+        """Run it; processes of one that was killed may still be ending."""
         import psycopg
 
         until = time.monotonic() + 60
+        self._launch()
         while True:
+            if self.process is not None and self.process.poll() is not None:
+                self._launch()
             try:
                 psycopg.connect(self.url("postgres"), connect_timeout=5).close()
                 return

@@ -51,4 +51,4 @@ def book(url, clock):
 
     made = Book.create(url, by="officer", clock=clock)
     yield made
-    made.close_connections()
+    made.disconnect()

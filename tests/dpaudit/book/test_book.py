@@ -30,14 +30,13 @@ def test_it_admits_what_the_filter_admits_and_logs_what_it_refuses(book):
             ask(book, plan)
             admitted += 1
             budget.admit(plan.invocations[0])
-        except BudgetExceededError as error:
-            assert "nothing is charged, and nothing may run" in str(error)
+        except BudgetExceededError:
             with pytest.raises(BudgetExceededError):
                 budget.admit(plan.invocations[0])
     assert used(book)["epsilon"] == budget.spent
     facts = verify_book(book)
-    assert (facts.releases, facts.refused) == (admitted, 25 - admitted)
-    assert facts.refused > 0
+    assert (facts["releases"], facts["refused"]) == (admitted, 25 - admitted)
+    assert facts["refused"] > 0
 
 
 def test_a_request_is_charged_once(book):
@@ -54,7 +53,7 @@ def test_a_request_is_charged_once(book):
 def test_all_budgets_of_a_data_set_must_admit(book):
     filled(book, epsilon=1.0)
     small = BudgetRecord("small", "visits", limit_of({"epsilon": 0.3, "delta": 1e-6}))
-    book.add_budget(small, by="officer")
+    book.add(small, by="officer")
     with pytest.raises(BudgetExceededError, match="budget 'small'"):
         ask(book, laplace(1.25))
     assert used(book)["epsilon"] == 0
@@ -71,13 +70,13 @@ def test_a_later_budget_counts_what_was_before(book, clock):
     clock.move(days=40)
     ask(book, laplace(8.0))
     for window, due in (("ever", 0.375), ("month", 0.125), ("30 days", 0.125), ("60 days", 0.375)):
-        book.add_budget(BudgetRecord(window, "visits", limit_of({"epsilon": 1}), window), by="o")
+        book.add(BudgetRecord(window, "visits", limit_of({"epsilon": 1}), window), by="o")
         assert used(book, window)["epsilon"] == due
     verify_book(book)
     ask(book, gaussian_free := laplace(1e9))
     assert gaussian_free
     tiny = BudgetRecord("tiny", "visits", limit_of({"epsilon": 0.1}))
-    book.add_budget(tiny, by="officer")  # it is exceeded, and says so
+    book.add(tiny, by="officer")  # it is exceeded, and says so
     assert room(book)[0].left[-1].share > 3
     with pytest.raises(BudgetExceededError):
         ask(book, laplace(1e9))
@@ -115,7 +114,7 @@ def test_no_window_of_days_holds_more_than_the_limit(book, clock):
 def test_a_unit_per_week_is_charged_for_the_weeks_that_are_read(book):
     filled(book, "week", per="week", epsilon=1.0)
     with pytest.raises(InputError, match="protects a unit per week, so it must be 'week', 'ever'"):
-        book.add_budget(BudgetRecord("m", "visits", limit_of({"epsilon": 1}), "month"), by="o")
+        book.add(BudgetRecord("m", "visits", limit_of({"epsilon": 1}), "month"), by="o")
     ask(book, laplace(2.0), period="2026-11-09..2026-11-22")  # two weeks, each in full
     assert used(book, period="2026-11-10")["epsilon"] == 0.5
     assert used(book, period="2026-11-16..2026-11-23")["epsilon"] == 0.5
@@ -146,7 +145,7 @@ def test_a_plan_must_protect_what_the_data_set_asks_for(book):
             ask(book, replace(gaussian(), invocations=(replace(plan, **changed),)))
     ask(book, replace(gaussian(), invocations=(replace(plan, trust=TrustModel.CURATOR),)))
     with pytest.raises(UnsupportedError, match="has no pure ε"):
-        book.add_budget(BudgetRecord("pure", "visits", limit_of({"epsilon": 1})), by="o")
+        book.add(BudgetRecord("pure", "visits", limit_of({"epsilon": 1})), by="o")
     with pytest.raises(InputError, match="period is given; data set 'visits' protects all data"):
         ask(book, gaussian(), period="2026-11-23")
 
@@ -154,21 +153,22 @@ def test_a_plan_must_protect_what_the_data_set_asks_for(book):
 def test_names_that_are_wrong_or_taken(book):
     with pytest.raises(InputError, match="dataset is 'visits', which the book does not have; make"):
         ask(book, gaussian())
-    made = book.add_dataset(DataSet("visits", *ABOUT), by="officer")
-    assert book.add_dataset(made, by="officer") == made
+    made = DataSet("visits", *ABOUT)
+    for _ in range(2):
+        book.add(made, by="officer")
     with pytest.raises(InputError, match="has no budget; give it one first"):
         ask(book, gaussian())
     with pytest.raises(InputError, match="the book has another 'visits'"):
-        book.add_dataset(replace(made, per="week"), by="officer")
+        book.add(replace(made, per="week"), by="officer")
     with pytest.raises(InputError, match="did you mean 'visits'"):
         book.reserve("visit", gaussian(), by="a", purpose="b")
-    with pytest.raises(InputError, match="purpose is .*; it must have at most 200 printable"):
+    with pytest.raises(InputError, match=r"purpose is .*; it must have at most 200 printable"):
         ask(book, gaussian(), purpose="a\nb")
     with pytest.raises(InputError, match="per is 'hour'; it must be one of day, week"):
         DataSet("x", *ABOUT, "hour")
     with pytest.raises(InputError, match="release is 'R9', which the book does not have"):
         book.close("R9", by="ann")
-    assert verify_book(book).lines == 2
+    assert verify_book(book)["lines"] == 2
 
 
 def ran(book, tmp_path, plan, uses: int, *, name: str = "j", close: bool = True):
@@ -195,7 +195,7 @@ def test_what_the_journal_proves_not_to_have_run_is_given_back(book, tmp_path):
     assert used(book)["rho"] == pytest.approx(3 / 8)
     assert book.close(reserved.id, by="ann", journal=journal) == ended  # said twice
     with pytest.raises(InputError, match="is closed; it stays so"):
-        book.abandon(reserved.id, by="ann", why="no")
+        book.close(reserved.id, by="ann", abandoned="no")
     verify_book(book)
 
 
@@ -204,9 +204,9 @@ def test_what_nothing_proves_stays_charged(book, tmp_path):
     reserved, journal, _ = ran(book, tmp_path, gaussian(count=4), 1, close=False)
     with pytest.raises(InputError, match="is open; resume or abandon it"):
         book.close(reserved.id, by="ann", journal=journal)
-    book.abandon(ask(book, gaussian()).id, by="ann", why="not needed")
+    book.close(ask(book, gaussian()).id, by="ann", abandoned="not needed")
     assert used(book)["rho"] == pytest.approx(5 / 8)
-    book.abandon(reserved.id, by="ann", why="it crashed", journal=journal)
+    book.close(reserved.id, by="ann", abandoned="it crashed", journal=journal)
     assert used(book)["rho"] == pytest.approx(2 / 8)
     nothing, journal, _ = ran(book, tmp_path, gaussian(count=4), 0, name="k")
     book.close(nothing.id, by="ann", journal=journal)
@@ -233,7 +233,7 @@ def test_a_dropped_tail_and_a_copy_are_found(book, tmp_path):
     for kept in (1, 2, 3):
         journal.write_bytes(b"".join(lines[:kept]))
         with pytest.raises(TamperedError, match="its last lines were dropped"):
-            book.abandon(reserved.id, by="ann", why="x", journal=journal)
+            book.close(reserved.id, by="ann", abandoned="x", journal=journal)
     journal.write_bytes(b"".join(lines))
     assert book.check_journal(journal).releases == 3
 
@@ -252,7 +252,7 @@ def test_no_private_value_is_stored(book, url, tmp_path):
     tables = ("head", "log", "dataset", "budget", "spent", "plan", "release", "version")
     with book.reading() as connection:
         rows = [tuple(r) for t in tables for r in connection.execute(text(f"SELECT * FROM {t}"))]
-    book.close_connections()
+    book.disconnect()
     files = [path.read_bytes().decode("latin-1") for path in tmp_path.glob("book.db*")]
     stored = repr(rows) + "".join(files)
     assert "a count" in stored

@@ -113,13 +113,13 @@ def test_what_cannot_be_counted_is_refused_by_name():
     ("stated", "said"),
     [
         ({"epsilon": 0.0}, "epsilon is 0.0; it must be a finite number above 0"),
-        ({"epsilon": 1e9}, "limit is above 1e"),
+        ({"epsilon": 1e9}, "limit is above 1000000"),
         ({"rho": 1.0, "delta": 1e-6}, "unknown key 'delta'"),
         ({"epsilon": 1.0, "delta": 1.0}, "delta is 1.0"),
         ({"curve": [[1, 2]]}, "curve is"),
         ({"curve": 3}, "curve is"),
-        ({"delta": 1e-6}, "epsilon"),
-        ({"kind": "none"}, "limit is 'none'"),
+        ({"delta": 1e-6}, "limit is missing"),
+        ({"kind": "none", "rho": 1}, "limit is 'none'"),
     ],
 )
 def test_limits_that_are_none(stated, said):

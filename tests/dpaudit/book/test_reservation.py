@@ -53,19 +53,19 @@ def test_a_release_begins_once(book, reserved, tmp_path):
 
 
 def test_without_a_journal_it_admits_and_nothing_is_given_back(book, reserved):
+    ledger = Ledger(reserved.plan, noise=FloatNoise(), budget=reserved)
+    draw(ledger)
+    assert book.release(reserved.id).status is Status.RUNNING
+    book.close(reserved.id, by="officer", abandoned="stop")
     with pytest.raises(BudgetExceededError, match="has ended"):
-        with Ledger(reserved.plan, noise=FloatNoise(), budget=reserved) as ledger:
-            draw(ledger)
-            assert book.release(reserved.id).status is Status.RUNNING
-            book.abandon(reserved.id, by="officer", why="stop")
-            draw(ledger)
+        draw(ledger)
     verify_book(book)
 
 
 def test_when_it_has_ended_nothing_is_drawn(book, reserved, tmp_path):
     ledger = opened(reserved, tmp_path / "j")
     draw(ledger)
-    book.abandon(reserved.id, by="officer", why="stop", journal=tmp_path / "j")
+    book.close(reserved.id, by="officer", abandoned="stop", journal=tmp_path / "j")
     with pytest.raises(JournalError, match=r"R\d is abandoned; nothing was drawn"):
         draw(ledger)
     with pytest.raises(ClosedLedgerError):
@@ -78,17 +78,14 @@ def test_an_interrupted_run_goes_on_and_a_copy_does_not(book, reserved, tmp_path
     draw(first)
     first.journal.release()  # as if the process had ended
     shutil.copy(tmp_path / "j", tmp_path / "copy")
-    taken = [book.reservation(reserved.id, by="ann") for _ in range(3)]
-    ledgers = [
-        Ledger.resume(tmp_path / name, noise=FloatNoise(), budget=each, anchor=each)
-        for name, each in zip(("j",), taken, strict=False)
-    ]
-    draw(ledgers[0])
-    with pytest.raises(InputError, match="copy that went another way|older copy"):
-        Ledger.resume(tmp_path / "copy", noise=FloatNoise(), budget=taken[1], anchor=taken[1])
+    one, two = (book.reservation(reserved.id, by="ann") for _ in range(2))
+    ledger = Ledger.resume(tmp_path / "j", noise=FloatNoise(), budget=one, anchor=one)
+    draw(ledger)
+    with pytest.raises(InputError, match=r"copy that went another way|older copy"):
+        Ledger.resume(tmp_path / "copy", noise=FloatNoise(), budget=two, anchor=two)
     for _ in range(2):
-        draw(ledgers[0])
-    ledgers[0].close()
+        draw(ledger)
+    ledger.close()
     book.close(reserved.id, by="ann", journal=tmp_path / "j")
     verify_book(book)
 

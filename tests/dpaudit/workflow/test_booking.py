@@ -48,7 +48,7 @@ class Totals(Subject):
 def book(tmp_path):
     made = filled(Book.create(str(tmp_path / "book.db"), by="officer"), rho=1.0)
     yield made
-    made.close_connections()
+    made.disconnect()
 
 
 def run(book, folder, *, request=None, seed=None, **settings):
