@@ -47,8 +47,19 @@ def checked_text(**field: Any) -> str:
     return text
 
 
+class Kept(Record):
+    """What has a table of its own."""
+
+    kind: ClassVar[str]
+
+    @property
+    def key(self) -> str:
+        """What it is known by: its id, or its name."""
+        return str(getattr(self, "id", None) or getattr(self, "name", ""))
+
+
 @dataclass(frozen=True)
-class DataSet(Record):
+class DataSet(Kept):
     """A data set, and in which sense it is protected.
 
     Attributes:
@@ -99,7 +110,7 @@ class DataSet(Record):
 
 
 @dataclass(frozen=True)
-class BudgetRecord(Record):
+class BudgetRecord(Kept):
     """What may be released about a data set.
 
     Attributes:
@@ -137,7 +148,7 @@ class BudgetRecord(Record):
 
 
 @dataclass(frozen=True)
-class Release(Record):
+class Release(Kept):
     """A use of a data set.
 
     Attributes:
@@ -158,6 +169,7 @@ class Release(Record):
         certificate: digest of its certificate.
     """
 
+    kind: ClassVar[str] = "release"
     id: str
     request: str
     dataset: str

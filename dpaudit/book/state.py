@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from dpaudit.book.limits import Cost
-from dpaudit.book.records import BudgetRecord, DataSet, Release, Status
+from dpaudit.book.records import BudgetRecord, DataSet, Kept, Release, Status
 from dpaudit.book.windows import together
 from dpaudit.errors import InputError
 from dpaudit.tables import nearest
@@ -88,25 +88,20 @@ class State:
             change(line)
 
     def _dataset(self, line: Mapping[str, Any]) -> None:
-        made = DataSet.from_dict(line["record"])
-        self.datasets[made.name] = made
-        self.changed.add(("dataset", made.name))
+        self._put(DataSet.from_dict(line["record"]), self.datasets)
 
     def _budget(self, line: Mapping[str, Any]) -> None:
         made = BudgetRecord.from_dict(line["record"])
-        self.budgets[made.name] = made
-        self.changed.add(("budget", made.name))
+        self._put(made, self.budgets)
         for bucket, total in line["carried"].items():
             self.add(made.name, bucket, total)
 
     def _retired(self, line: Mapping[str, Any]) -> None:
-        name = line["budget"]
-        self.budgets[name] = replace(self.budgets[name], retired=line["why"])
-        self.changed.add(("budget", name))
+        self._put(replace(self.budgets[line["budget"]], retired=line["why"]), self.budgets)
 
     def _reserved(self, line: Mapping[str, Any]) -> None:
         made = Release.from_dict(line["record"])
-        self._put(made)
+        self._put(made, self.releases)
         for name, (buckets, cost) in made.charged.items():
             for bucket in buckets:
                 self.add(name, bucket, cost)
@@ -126,11 +121,11 @@ class State:
         self._update(line, lines=line["lines"], head=line["head"], **told)
 
     def _update(self, line: Mapping[str, Any], **fields: Any) -> None:
-        self._put(replace(self.releases[line["release"]], **fields))
+        self._put(replace(self.releases[line["release"]], **fields), self.releases)
 
-    def _put(self, release: Release) -> None:
-        self.releases[release.id] = release
-        self.changed.add(("release", release.id))
+    def _put(self, record: Kept, kept: dict[str, Any]) -> None:
+        kept[record.key] = record
+        self.changed.add((record.kind, record.key))
 
     def add(self, budget: str, bucket: str, cost: Sequence[int]) -> None:
         """Add to a sum, or take from it."""

@@ -51,7 +51,6 @@ class Page:
         self.number = number
         self.lines: list[dict[str, Any]] = []
         self.plans: dict[str, str] = {}
-        self.catalogue_changed = False
 
     @property
     def today(self) -> date:
@@ -68,7 +67,6 @@ class Page:
         line, self.head = chained_line(record, self.number, self.head)
         self.lines.append({"number": self.number, "line": line.decode().rstrip("\n")})
         self.number += 1
-        self.catalogue_changed |= event in ("dataset", "budget", "retired")
         self.state.apply(record)
 
 
@@ -90,6 +88,13 @@ class Wish:
     places: Callable[[Page], Iterable[Place]] = lambda _: ()
     answer: Any = field(default=None, init=False)
     done: bool = field(default=False, init=False)
+
+    def needed(self, page: Page) -> tuple[Place, ...]:
+        """The places; of a wish that is wrong none, as it says so when it is run."""
+        try:
+            return tuple(self.places(page))
+        except DpAuditError:
+            return ()
 
 
 class Store:
@@ -214,13 +219,13 @@ class Store:
         _, datasets, budgets = self._catalogue
         made = max(self.now(head.clock).isoformat(timespec="microseconds"), head.made)
         page = Page(State(dict(datasets), dict(budgets)), head.hash, head.lines, made)
-        for column in ("request", "id"):
-            asked = [w.requests if column == "request" else w.releases for w in wishes]
-            if wanted := sorted({each for some in asked for each in some}):
+        requests = [each for wish in wishes for each in wish.requests]
+        ids = [each for wish in wishes for each in wish.releases]
+        for column, wanted in (("request", requests), ("id", ids)):
+            if wanted:
                 for found in releases(connection, f"{column} IN :wanted", wanted=wanted):
                     page.state.releases[found.id] = found
-        places = {place for wish in wishes for place in _places(wish, page)}
-        page.state.spent = spent(connection, places)
+        page.state.spent = spent(connection, [p for wish in wishes for p in wish.needed(page)])
         return page
 
     def _save(self, connection: Connection, page: Page) -> None:
@@ -236,7 +241,7 @@ class Store:
                 connection.execute(schema.UPSERT[table], [row(page.state, table, k) for k in keys])
         head = {"lines": page.number, "hash": page.head, "made": page.now}
         connection.execute(_HEAD, head)
-        if page.catalogue_changed:
+        if any(table in ("dataset", "budget") for table, _ in page.state.changed):
             connection.execute(text("UPDATE head SET catalogue = lines"))
 
 
@@ -244,14 +249,6 @@ LOG = text("INSERT INTO log (number, line) VALUES (:number, :line)")
 """Adds lines to the log."""
 _PLAN = text("INSERT INTO plan (hash, record) VALUES (:hash, :record) ON CONFLICT DO NOTHING")
 _HEAD = text("UPDATE head SET lines = :lines, hash = :hash, made = :made")
-
-
-def _places(wish: Wish, page: Page) -> Iterable[Place]:
-    """What a wish needs; one that is wrong says so when it is run."""
-    try:
-        return tuple(wish.places(page))
-    except DpAuditError:
-        return ()
 
 
 def row(state: State, table: str, key: Any) -> dict[str, Any]:
@@ -272,8 +269,13 @@ def row(state: State, table: str, key: Any) -> dict[str, Any]:
 
 def catalogue(connection: Connection) -> tuple[dict[str, DataSet], dict[str, BudgetRecord]]:
     """All data sets and all budgets, by name."""
-    rows = [connection.execute(text(f"SELECT record FROM {t}")) for t in ("dataset", "budget")]
-    datasets, budgets = ([json.loads(each.record) for each in some] for some in rows)
+    datasets, budgets = (
+        [
+            json.loads(each.record)
+            for each in connection.execute(text(f"SELECT record FROM {table}"))
+        ]
+        for table in ("dataset", "budget")
+    )
     known = {each["name"]: DataSet.from_dict(each) for each in datasets}
     return known, {each["name"]: BudgetRecord.from_dict(each) for each in budgets}
 
@@ -288,13 +290,12 @@ def releases(connection: Connection, where: str, **wanted: Any) -> Iterator[Rele
         yield Release.from_dict(json.loads(found.record))
 
 
-def spent(connection: Connection, places: Iterable[Place]) -> dict[Place, tuple[int, ...]]:
+def spent(connection: Connection, places: Sequence[Place]) -> dict[Place, tuple[int, ...]]:
     """The sums at these places, and perhaps at others of the same budgets."""
-    wanted = sorted(set(places))
-    if not wanted:
+    budgets, buckets = {budget for budget, _ in places}, {bucket for _, bucket in places}
+    if not budgets:
         return {}
-    names = {"budgets": [b for b, _ in wanted], "buckets": [b for _, b in wanted]}
-    found = connection.execute(_SPENT, {key: sorted(set(each)) for key, each in names.items()})
+    found = connection.execute(_SPENT, {"budgets": sorted(budgets), "buckets": sorted(buckets)})
     return {(each.budget, each.bucket): tuple(json.loads(each.record)) for each in found}
 
 

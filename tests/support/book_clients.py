@@ -5,6 +5,7 @@ from __future__ import annotations
 import multiprocessing
 import os
 import threading
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -54,6 +55,7 @@ def _answered(book: Book, plan: Plan, request: str) -> bool:
         except InputError as error:  # the server is gone for a moment
             if "does not answer" not in str(error):
                 raise
+            time.sleep(0.02)
 
 
 def told_in(folder: Path) -> dict[str, bool]:

@@ -94,13 +94,13 @@ class Server:
         return f"postgresql://{self.user}@/{name}?host={self.folder}"
 
     def database(self) -> str:
-        """A new database; its URL."""
+        """An empty schema, which takes far less than a database; its URL."""
         import psycopg
 
         name = f"book{time.monotonic_ns()}"
         with psycopg.connect(self.url("postgres"), autocommit=True) as connection:
-            connection.execute(f"CREATE DATABASE {name}")
-        return self.url(name)
+            connection.execute(f"CREATE SCHEMA {name}")
+        return f"{self.url('postgres')}&options=-csearch_path%3D{name}"
 
 
 @contextmanager
