@@ -284,9 +284,8 @@ class Book:
         Raises:
             InputError: if there is none of that id.
         """
-        return State(releases={r.id: r for r in self.releases("id = :id", id=release)}).release(
-            release
-        )
+        found = {known.id: known for known in self.releases("id = :id", id=release)}
+        return State(releases=found).release(release)
 
     def releases(self, where: str = "1 = 1", **wanted: Any) -> Iterator[Release]:
         """The releases, or those of which something is so (SQL, with named values)."""

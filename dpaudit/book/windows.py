@@ -2,7 +2,7 @@
 
 All times are UTC. A budget for ever has one bucket. One of a calendar period has a bucket for each,
 which is charged by every release that reads data of it. One of a rolling window has a bucket for
-each day on which something was charged, and those of so many days in a row add up.
+each day on which something was reserved, and those of so many days in a row add up.
 """
 
 from __future__ import annotations

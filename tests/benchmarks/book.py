@@ -78,7 +78,7 @@ def crowd(url: str, folder: Path, processes: int, threads: int, asked: int, admi
 
 def alone(url: str, folder: Path, times: int) -> None:
     """One client, one charge after the other, beside what the disk can sync."""
-    book = filled(Book.create(url, by="officer"), rho=1e5)
+    book = filled(Book.create(url, by="officer"), rho=1e5)  # or the one that is there
     plan = gaussian()
     ask(book, plan)
     begun = time.perf_counter()
@@ -94,7 +94,7 @@ def killed(url: str, folder: Path, kills: int, server: postgres.Server | None) -
     rng, plan, servers = random.Random(1), gaussian(), 0
     for turn in range(kills):
         told = folder / f"{turn}.told"
-        process = start(reserve_many, url, plan, f"{turn}", 10**6, 4, told)
+        process = start(reserve_many, url, plan, f"{turn}", 10**6, 4, told, True)
         while not told.exists():
             time.sleep(0.001)
         time.sleep(rng.uniform(0, 0.05))
@@ -131,12 +131,18 @@ def long(url: str, folder: Path, releases: int) -> None:
     plan = gaussian(3.0, count=10)
     reserved = ask(book, plan)
     with Ledger(
-        plan, noise=FloatNoise(), journal=folder / "j", budget=reserved, anchor=reserved
+        plan,
+        noise=FloatNoise(),
+        journal=folder / f"{time.monotonic_ns()}",
+        budget=reserved,
+        anchor=reserved,
     ) as ledger:
         for _ in range(10):
             ledger.release(plan.invocations[0].mechanism, 0.5)
+    for path in folder.glob("*.told"):
+        path.unlink()
+    alone(url, folder, 500)
     timed = {
-        "a charge": lambda: ask(book, plan),
         "status": lambda: room(book),
         "export .csv": lambda: booking.export(book, folder / "a.csv"),
         "export .json": lambda: booking.export(book, folder / "a.json"),

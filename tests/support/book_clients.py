@@ -23,11 +23,19 @@ def start(work: Callable[..., None], *given: Any) -> Any:
     return process
 
 
-def reserve_many(url: str, plan: Plan, name: str, times: int, threads: int, told: Path) -> None:
+def reserve_many(
+    url: str,
+    plan: Plan,
+    name: str,
+    times: int,
+    threads: int,
+    told: Path,
+    patient: bool = False,
+) -> None:
     """Ask so often in each of some threads; tell each answer when it is there.
 
-    A line of the file is a request, and whether it was admitted (1) or refused (0); a request that
-    had no answer is asked again.
+    A line of the file is a request, and whether it was admitted (1) or refused (0). Who is patient
+    asks again where there was no answer; another one ends.
     """
     book = Book(url)
     answers = os.open(told, os.O_WRONLY | os.O_APPEND | os.O_CREAT)
@@ -35,7 +43,7 @@ def reserve_many(url: str, plan: Plan, name: str, times: int, threads: int, told
     def client(thread: int) -> None:
         for number in range(times):
             request = f"{name}-{thread}-{number}"
-            admitted = _answered(book, plan, request)
+            admitted = _answered(book, plan, request, patient)
             os.write(answers, f"{request} {admitted:d}\n".encode())
 
     own = [threading.Thread(target=client, args=(n,)) for n in range(threads)]
@@ -45,7 +53,7 @@ def reserve_many(url: str, plan: Plan, name: str, times: int, threads: int, told
         each.join()
 
 
-def _answered(book: Book, plan: Plan, request: str) -> bool:
+def _answered(book: Book, plan: Plan, request: str, patient: bool) -> bool:
     while True:
         try:
             book.reserve("visits", plan, by=request[:1], purpose="a test", request=request)
@@ -53,7 +61,7 @@ def _answered(book: Book, plan: Plan, request: str) -> bool:
         except BudgetExceededError:
             return False
         except InputError as error:  # the server is gone for a moment
-            if "does not answer" not in str(error):
+            if not patient or "does not answer" not in str(error):
                 raise
             time.sleep(0.02)
 

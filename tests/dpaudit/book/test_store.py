@@ -103,7 +103,7 @@ def test_a_server_that_is_killed_loses_nothing(tmp_path):
         url = server.database()
         book = filled(Book.create(url, by="officer"), epsilon=1000.0)
         told = tmp_path / "1.told"
-        process = start(reserve_many, url, PLAN, "1", 40, 2, told)
+        process = start(reserve_many, url, PLAN, "1", 40, 2, told, True)
         for turn in (1, 2):
             while not told.exists() or told.stat().st_size < 100 * turn:
                 time.sleep(0.005)
