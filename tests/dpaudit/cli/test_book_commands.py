@@ -129,6 +129,11 @@ def test_check_asks_the_book(call, book):
     assert "main (book)" in out
     assert "exceeded" in out
     assert call("check", "--book", "book.db")[0] == 3
+    for command in ("check", "run"):
+        words = () if command == "check" else ("survey:Survey",)
+        code, _, err = call(command, *words, "--dataset", "visits")
+        assert code == 3
+        assert "--dataset is given without --book" in err
 
 
 def test_several_data_sets(book):
