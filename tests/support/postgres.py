@@ -52,8 +52,8 @@ class Server:
             **self._who,
         )
 
-    def _launch(self) -> None:
-        settings = ("-k", str(self.folder), "-h", "", "-c", "max_connections=120")
+    def _launch(self, *more: str) -> None:
+        settings = ("-k", str(self.folder), "-h", "", "-c", "max_connections=120", *more)
         with (self.folder / "server.log").open("ab") as log:
             self.process = subprocess.Popen(
                 [self.bin / "postgres", "-D", str(self.folder / "data"), *settings],
@@ -63,15 +63,15 @@ class Server:
                 **self._who,
             )
 
-    def start(self) -> None:
+    def start(self, *settings: str) -> None:
         """Run it; processes of one that was killed may still be ending."""
         import psycopg
 
         until = time.monotonic() + 60
-        self._launch()
+        self._launch(*settings)
         while True:
             if self.process is not None and self.process.poll() is not None:
-                self._launch()
+                self._launch(*settings)
             try:
                 psycopg.connect(self.url("postgres"), connect_timeout=5).close()
                 return

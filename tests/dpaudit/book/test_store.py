@@ -113,6 +113,10 @@ def test_a_server_that_is_killed_loses_nothing(tmp_path):
         assert process.exitcode == 0
         assert set(releases(book)) == set(told_in(tmp_path))
         assert verify_book(book)["releases"] == 80
+        server.kill()
+        server.start("-c", "fsync=off")
+        with pytest.raises(InputError, match="runs with fsync off, which can lose a charge"):
+            Book(url)
 
 
 def test_a_transaction_that_fails_changes_nothing(book, monkeypatch):
