@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar, TypeAlias
 
 from dpaudit import validate
 from dpaudit.book.limits import Cost, Limit
 from dpaudit.book.windows import EVER, PERIODS, checked_window, days_of
 from dpaudit.errors import InputError
-from dpaudit.fields import Name, Record
+from dpaudit.fields import Record
 from dpaudit.plan import Plan, PrivacyUnit, Relation, TrustModel
 from dpaudit.validate import shown
 
@@ -47,6 +47,9 @@ def checked_text(**field: Any) -> str:
     return text
 
 
+Label: TypeAlias = Annotated[str, checked_text]
+
+
 class Kept(Record):
     """What has a table of its own."""
 
@@ -71,7 +74,7 @@ class DataSet(Kept):
     """
 
     kind: ClassVar[str] = "dataset"
-    name: Name
+    name: Label
     unit: PrivacyUnit
     relation: Relation
     trust: TrustModel = TrustModel.CENTRAL
@@ -79,7 +82,6 @@ class DataSet(Kept):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        checked_text(name=self.name)
         if self.per and self.per not in PERIODS:
             raise InputError(f"per is {shown(self.per)}; it must be one of {', '.join(PERIODS)}.")
 
@@ -122,16 +124,11 @@ class BudgetRecord(Kept):
     """
 
     kind: ClassVar[str] = "budget"
-    name: Name
-    dataset: Name
+    name: Label
+    dataset: Label
     limit: Limit
-    window: str = EVER
+    window: Annotated[str, checked_window] = EVER
     retired: str = ""
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        checked_text(name=self.name)
-        checked_window(self.window)
 
     def require_for(self, dataset: DataSet) -> None:
         """Refuse periods that are not those of the data set: they would promise something else.

@@ -22,16 +22,17 @@ _MOST_DAYS = 3660
 Span = tuple[date, date]
 
 
-def checked_window(value: object) -> str:
+def checked_window(**field: object) -> str:
     """``ever``, a calendar period, or ``N days``.
 
     Raises:
         InputError: if it is none of them.
     """
+    ((name, value),) = field.items()
     text = str(value)
     if text not in (EVER, *PERIODS) and not 1 <= days_of(text) <= _MOST_DAYS:
         raise InputError(
-            f"window is {shown(value)}; it must be {EVER}, {', '.join(PERIODS)}, or a rolling one "
+            f"{name} is {shown(value)}; it must be {EVER}, {', '.join(PERIODS)}, or a rolling one "
             "such as '30 days'."
         )
     return text

@@ -24,7 +24,7 @@ DAY = date(2026, 11, 23)  # a Monday
 def test_a_release_charges_every_period_whose_data_it_reads(window, buckets):
     new_year = (date(2026, 12, 31), date(2027, 1, 1))
     assert charged(window, new_year, DAY) == buckets
-    assert checked_window(window) == window
+    assert checked_window(window=window) == window
 
 
 def test_days_in_a_row_roll():
@@ -37,7 +37,7 @@ def test_days_in_a_row_roll():
 @pytest.mark.parametrize("window", ["", "weeks", "0 days", "99999 days", "-1 days", 7])
 def test_windows_that_are_none(window):
     with pytest.raises(InputError, match=r"window is .*; it must be ever, day, week, month, year"):
-        checked_window(window)
+        checked_window(window=window)
 
 
 def test_spans():
