@@ -56,7 +56,8 @@ def opened(url: str, dataset: str | None = "") -> Book:
 def booking_of(url: str | None, dataset: str | None, **told: str | None) -> Booking | None:
     """Where a run is charged, if it is; from options of ``dpaudit run``."""
     if url is None:
-        return _unbooked(dataset)
+        _refuse_alone(dataset)
+        return None
     book = opened(url, dataset)
     from dpaudit.workflow.booking import Booking
 
@@ -67,14 +68,15 @@ def booking_of(url: str | None, dataset: str | None, **told: str | None) -> Book
 def room_of(url: str | None, dataset: str | None) -> Room | None:
     """What is left of a data set, from options of ``dpaudit check``."""
     if url is None:
-        return _unbooked(dataset)
+        _refuse_alone(dataset)
+        return None
     book = opened(url, dataset)
     from dpaudit.book import room
 
     return room(book, dataset)[0]
 
 
-def _unbooked(dataset: str | None) -> None:
+def _refuse_alone(dataset: str | None) -> None:
     if dataset is not None:  # who names one must not run uncharged
         raise typer.BadParameter("--dataset is given without --book; give both")
 
