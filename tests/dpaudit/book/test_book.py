@@ -214,6 +214,17 @@ def test_what_nothing_proves_stays_charged(book, tmp_path):
     verify_book(book)
 
 
+def test_what_runs_while_its_journal_is_read_is_not_given_back(book, tmp_path, monkeypatch):
+    filled(book, rho=1.0)
+    reserved, journal, ledger = ran(book, tmp_path, gaussian(count=4), 1, close=False)
+    stale = book.check_journal(journal, reserved.id)
+    ledger.release(reserved.plan.invocations[0].mechanism, 0.25)
+    monkeypatch.setattr(book, "check_journal", lambda *_: stale)
+    with pytest.raises(InputError, match="went on meanwhile; try again"):
+        book.close(reserved.id, by="ann", abandoned="stop", journal=journal)
+    ledger.close()
+
+
 def test_a_journal_of_another_run_gives_nothing_back(book, tmp_path):
     filled(book, rho=1.0)
     first, _, _ = ran(book, tmp_path, gaussian(count=2), 2, name="a")
