@@ -122,6 +122,8 @@ def test_a_unit_per_week_is_charged_for_the_weeks_that_are_read(book):
     with pytest.raises(BudgetExceededError, match="2026-W47"):
         ask(book, laplace(1.5), period="2026-11-16..2026-11-29")
     ask(book, laplace(1.0))
+    with pytest.raises(BudgetExceededError, match="2026-W48"):
+        ask(book, laplace(4.0), period="2026-11-16..2026-11-29")
     verify_book(book)
 
 

@@ -71,6 +71,12 @@ def test_costs_are_rounded_up_and_add_exactly(scale, count, uses):
     assert limit.reached((uses * cost, 0))["epsilon"] >= uses * exact
 
 
+@given(st.floats(1e-9, 1e5))
+def test_limits_are_rounded_down(rho):
+    bound, _ = limit_of({"rho": rho}).bounds
+    assert 0 <= Fraction(rho) - Fraction(bound, UNIT) < Fraction(1, UNIT)
+
+
 def test_what_is_reached_is_not_below_what_the_accountants_prove():
     for stated in ({"epsilon": 3.0, "delta": 1e-6}, {"kind": "zcdp", "epsilon": 3, "delta": 1e-6}):
         limit = limit_of(stated)
