@@ -6,6 +6,7 @@ import multiprocessing
 import os
 import threading
 import time
+import warnings
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -19,7 +20,9 @@ FORK = multiprocessing.get_context("fork")
 
 def start(work: Callable[..., None], *given: Any) -> Any:
     process = FORK.Process(target=work, args=given)
-    process.start()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)  # that the tests may have threads
+        process.start()
     return process
 
 
