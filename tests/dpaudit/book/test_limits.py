@@ -8,6 +8,7 @@ from fractions import Fraction
 
 import pytest
 from booking import ABOUT, gaussian, laplace
+from effort import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -62,7 +63,7 @@ def test_a_limit_admits_what_its_filter_admits(limit, budget, plan):
     assert times == found.times(found.cost(plan), (0,) * len(found.bounds))
 
 
-@settings(max_examples=30)
+@settings(max_examples=examples(30, 1000))
 @given(st.floats(0.5, 1e4), st.integers(1, 10**6), st.integers(1, 1000))
 def test_costs_are_rounded_up_and_add_exactly(scale, count, uses):
     limit = limit_of({"epsilon": 1e5})
@@ -72,7 +73,7 @@ def test_costs_are_rounded_up_and_add_exactly(scale, count, uses):
     assert limit.reached((uses * cost, 0))["epsilon"] >= uses * exact
 
 
-@settings(max_examples=30)
+@settings(max_examples=examples(30, 1000))
 @given(st.floats(1e-9, 1e5))
 def test_limits_are_rounded_down(rho):
     bound, _ = limit_of({"rho": rho}).bounds
