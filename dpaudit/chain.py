@@ -139,7 +139,7 @@ class Chain:
         """
         head, lines = self.head, []
         for number, record in enumerate(records, start=self.number):
-            line, head = _line(record, number, head)
+            line, head = chained_line(record, number, head)
             lines.append(line)
         self._write(b"".join(lines))
         self.head, self.number = head, self.number + len(lines)
@@ -229,7 +229,7 @@ def walk_chain(path: Path | str) -> Generator[Mapping[str, Any], None, ChainEnd]
                 ends = True
                 break
             # All but its end may have been written, so what it says may have happened.
-            record = _chained(line.removesuffix(b"\n"), number, head)
+            record = checked_line(line.removesuffix(b"\n"), number, head)
             head, number, whole = record["hash"], number + 1, whole + len(line)
             yield record
     if not number:
@@ -253,21 +253,30 @@ def check_chain(path: Path | str) -> ChainEnd:
             return end
 
 
-def _line(record: Mapping[str, Any], number: int, previous: str) -> tuple[bytes, str]:
+def chained_line(record: Mapping[str, Any], number: int, previous: str) -> tuple[bytes, str]:
     """One line: canonical JSON, to which its own hash is added; and that hash."""
     text = files.canonical_json({**record, "number": number, "previous": previous}).encode()
     own = hashlib.sha256(text).hexdigest()
     return text[:-1] + f',"hash":"{own}"}}\n'.encode(), own
 
 
-def _chained(line: bytes, number: int, head: str) -> dict[str, Any]:
-    """One line, if it is whole and follows the line before, to the byte."""
+def checked_line(line: bytes, number: int, head: str) -> dict[str, Any]:
+    """One line, if it is whole and follows the line before, to the byte.
+
+    Args:
+        line: without its end.
+        number: that it must have, from 0.
+        head: hash of the line before.
+
+    Raises:
+        TamperedError: naming the line.
+    """
     place = f"line {number + 1} of the journal"
     try:
         record: dict[str, Any] = files.parse_json(line.decode(), what="line")
         claimed = record.pop("hash")
         own = {name: value for name, value in record.items() if name not in ("number", "previous")}
-        written, computed = _line(own, record["number"], record["previous"])
+        written, computed = chained_line(own, record["number"], record["previous"])
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
         hint = " (it ends as lines of Windows do)" if line.endswith(b"\r") else ""
         raise TamperedError(f"{place} is not a line of a journal{hint}.") from None

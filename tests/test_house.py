@@ -18,6 +18,7 @@ TESTED_BY = {
         "dpaudit/cli/options dpaudit/cli/show dpaudit/workflow/verifying"
     ),
     "dpaudit/cli/test_plan_commands.py": "dpaudit/cli/show_plan",
+    "dpaudit/cli/test_book_commands.py": "dpaudit/cli/show_book",
     "dpaudit/cli/test_project_commands.py": "dpaudit/cli/show_project dpaudit/workflow/summary",
     "dpaudit/workflow/test_replaying.py": "dpaudit/cli/replay_command dpaudit/cli/show_replay",
     "dpaudit/workflow/test_checking.py": (
@@ -34,6 +35,8 @@ TESTED_BY = {
     ),
     "dpaudit/workflow/test_signing.py": "dpaudit/cli/sign_commands",
     # Parts of one public class or function, which their neighbour's test calls.
+    "dpaudit/book/test_book.py": "dpaudit/book/records dpaudit/book/room dpaudit/book/state",
+    "dpaudit/book/test_store.py": "dpaudit/book/schema",
     "dpaudit/certificate/test_certificate.py": (
         "dpaudit/certificate/claim dpaudit/certificate/records dpaudit/certificate/schema"
     ),

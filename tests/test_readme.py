@@ -300,3 +300,24 @@ def test_the_page_on_signing_does_what_it_says(tmp_path, monkeypatch, capsys):
     exec(code, names)
     assert dict(names["found"].predicate) == {"spent": 0.5}
     sys.modules.pop("survey", None)
+
+
+def test_the_page_on_the_book_does_what_it_says(tmp_path, monkeypatch, capsys):
+    pytest.importorskip("sqlalchemy")
+    pytest.importorskip("opendp")
+    page = (README.parent / "docs" / "book.md").read_text("utf-8")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(tmp_path)
+    first, later = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
+    Path("visitors.py").write_text(first, "utf-8")
+    begin, by_hand = re.findall(r"```sh\n(.*?)```", page, re.DOTALL)
+    assert len(begin.splitlines()) <= 6
+    for line in (*begin.splitlines(), *by_hand.splitlines()):
+        with pytest.raises(SystemExit) as left:
+            main(shlex.split(line)[1:])
+        assert left.value.code == 0, (line, capsys.readouterr())
+    assert "this plan fits" in capsys.readouterr().out
+    names: dict[str, object] = {}
+    exec(later, names)
+    assert names["book"].release(names["reserved"].id).status == "closed"
+    sys.modules.pop("visitors", None)

@@ -9,6 +9,16 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from dpaudit.cli.book_commands import (
+    Approved,
+    BookUrl,
+    By,
+    OneDataSet,
+    Period,
+    Purpose,
+    Request,
+    booking_of,
+)
 from dpaudit.cli.options import (
     AllowWork,
     CertificateFile,
@@ -106,6 +116,13 @@ def run(
             "--rehearse/--no-rehearsal", help="Put the code to the test first, on the same data."
         ),
     ] = True,
+    book: BookUrl = None,
+    dataset: OneDataSet = None,
+    purpose: Purpose = None,
+    approved: Approved = "",
+    request: Request = None,
+    period: Period = None,
+    by: By = None,
     as_json: Json = False,
 ) -> None:
     """Run a subject on data through a ledger; writes ledger, certificate and report.
@@ -119,6 +136,8 @@ def run(
     from dpaudit.ledger import Durability
     from dpaudit.workflow.running import run_subject
 
+    told = {"by": by, "purpose": purpose or subject, "approved": approved}
+    booking = booking_of(book, dataset, **told, request=request, period=period)
     with foreign_code():
         certificate, files = run_subject(
             subject,
@@ -130,6 +149,7 @@ def run(
             durability=validate.member(Durability, durability=durability),
             anchor=anchor,
             rehearse=rehearse,
+            booking=booking,
         )
     show.certificate(certificate, as_json=as_json, files=files)
     raise typer.Exit(exit_of(certificate))

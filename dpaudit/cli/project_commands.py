@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from dpaudit.cli.book_commands import BookUrl, OneDataSet, room_of
 from dpaudit.cli.exits import Exit
 from dpaudit.cli.options import Json, RunFolder, foreign_code, whole_number
 
@@ -32,14 +33,17 @@ def check(
             "-o", "--output", help="Folder of the reports, in place of the project file's."
         ),
     ] = None,
+    book: BookUrl = None,
+    dataset: OneDataSet = None,
     as_json: Json = False,
 ) -> None:
     """Certify, attack and report every subject of a project, and sum its budgets."""
     from dpaudit.cli import show_project
     from dpaudit.workflow.checking import check_project
 
+    left = room_of(book, dataset)
     with foreign_code():
-        outcome, files = check_project(project, since=since, reports=output)
+        outcome, files = check_project(project, since=since, reports=output, room=left)
     show_project.checked(outcome, files, as_json=as_json)
     raise typer.Exit(exit_of_project(outcome))
 

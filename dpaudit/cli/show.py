@@ -57,9 +57,9 @@ def _discard_stdout() -> None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
-def say(*parts: RenderableType, soft_wrap: bool = False) -> None:
+def say(*parts: RenderableType, soft_wrap: bool = False, markup: bool = True) -> None:
     """Print for people: with markup, and without guesses at what is a number."""
-    Console(highlight=False).print(*parts, soft_wrap=soft_wrap)
+    Console(highlight=False).print(*parts, soft_wrap=soft_wrap, markup=markup)
 
 
 def grid() -> Table:

@@ -129,16 +129,25 @@ def parse_claim(text: str | None) -> Claim | None:
     """
     if text is None:
         return None
+    examples = "advantage = 0.1' or 'epsilon = 1, delta = 1e-5"
+    return Claim.from_dict(parse_table("--claim", text, examples))
+
+
+def parse_table(option: str, text: str, example: str) -> dict[str, Any]:
+    """A table of a plan file on one line, without its braces.
+
+    Raises:
+        InputError: if it is none.
+    """
     try:
-        read = tomllib.loads(f"claim = {{ {text} }}")
+        read = tomllib.loads(f"table = {{ {text} }}")
     except (tomllib.TOMLDecodeError, RecursionError):
         read = {}
-    if read.keys() != {"claim"}:
+    if read.keys() != {"table"}:
         raise InputError(
-            f"--claim is {shown(text)}; it must be as in a plan file, such as 'advantage = 0.1' or "
-            "'epsilon = 1, delta = 1e-5'."
+            f"{option} is {shown(text)}; it must be as in a plan file, such as '{example}'."
         )
-    return Claim.from_dict(read["claim"])
+    return dict(read["table"])
 
 
 def find_target(name: str, settings: Mapping[str, Any]) -> Target:

@@ -213,6 +213,33 @@ def calibrated(content: Mapping[str, Any], claim: Claim, at: str = "") -> Calibr
     )
 
 
+def fitting(
+    content: Mapping[str, Any], admits: Callable[[Plan], bool], at: str = ""
+) -> dict[str, tuple[str, float]] | None:
+    """The least noise of a plan with which something admits it; None where no noise is enough.
+
+    Args:
+        content: the tables of a plan file.
+        admits: whether a plan, with noise as it is written, may be released.
+        at: label of the invocation whose noise is sought; all of them if empty.
+
+    Raises:
+        InputError: if the content is wrong.
+    """
+    places = _places(content, at)
+
+    def meets(factor: float) -> bool:
+        try:
+            return admits(_plan(_scaled(content, places, factor)))
+        except InputError:
+            return False
+
+    factor = least_noise(meets)
+    if factor is None:
+        return None
+    return _noise(_plan(content), _scaled(content, places, factor), places)
+
+
 def _plan(content: Mapping[str, Any]) -> Plan:
     return read_plan({name: each for name, each in content.items() if name != "claim"}).plan
 

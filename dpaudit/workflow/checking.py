@@ -7,6 +7,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from dpaudit.accounting import guarantee
 from dpaudit.certificate import Certificate, Claim, Finding
@@ -27,11 +28,18 @@ from dpaudit.workflow.planned_audits import with_planned_audits
 from dpaudit.workflow.publishing import publish, refuse_unwritable, rendered
 from dpaudit.workflow.rehearsing import with_rehearsal
 
+if TYPE_CHECKING:  # the book needs the extra of its name
+    from dpaudit.book import Left, Room
+
 _found = FindingTable(__name__)
 
 
 def check_project(
-    path: Path | str, *, since: Path | str | None = None, reports: Path | None = None
+    path: Path | str,
+    *,
+    since: Path | str | None = None,
+    reports: Path | None = None,
+    room: Room | None = None,
 ) -> tuple[ProjectOutcome, tuple[Path, ...]]:
     """Check a project and write its reports.
 
@@ -43,6 +51,7 @@ def check_project(
         path: the project file, or its folder.
         since: an older certificate, or a folder of them.
         reports: folder to write, in place of the project file's.
+        room: what is left of a data set's budgets, for one more run of all subjects.
 
     Returns:
         What was found, and the files.
@@ -60,6 +69,8 @@ def check_project(
     subjects = tuple(_subject_row(entry, project, baseline) for entry in project.subjects)
     rows = {row.name: row for row in subjects}
     budgets = tuple(_budget_row(entry, rows) for entry in project.budgets)
+    if room is not None:
+        budgets += tuple(_booked_row(left, room, rows) for left in room.left)
     outcome = ProjectOutcome(subjects, budgets, _gone(baseline, subjects))
     return outcome, publish(outcome, project)
 
@@ -174,6 +185,24 @@ def _budget_row(entry: BudgetEntry, rows: Mapping[str, SubjectRow]) -> BudgetRow
     if objections and row.status is Status.CERTIFIED:
         return replace(row, status=Status.UNPROVEN, note=f"it rests on {'; '.join(objections)}.")
     return row
+
+
+def _booked_row(left: Left, room: Room, rows: Mapping[str, SubjectRow]) -> BudgetRow:
+    """Whether all subjects together fit what is left of a budget of the book."""
+    known = {name: row.certificate for name, row in rows.items()}
+    point = left.budget.limit.point
+    row = BudgetRow(f"{left.budget.name} (book)", tuple(rows), Claim(*point), Status.ERROR)
+    plans = {name: each.plan for name, each in known.items() if each is not None}
+    if len(plans) < len(known):
+        return replace(row, note="a subject could not be certified.")
+    try:
+        whole = in_sequence(plans)
+        room.dataset.require(whole)
+        times = left.times(whole)
+    except InputError as error:
+        return replace(row, note=str(error))
+    status = Status.EXCEEDED if times == 0 else Status.CERTIFIED
+    return replace(row, status=status, note="" if times is None else f"{times} runs are left.")
 
 
 def _objection(row: SubjectRow) -> str:

@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -24,6 +24,9 @@ from dpaudit.project.targets import find_target, parse_settings
 from dpaudit.reporting import render_to
 from dpaudit.workflow.certifying import certified
 from dpaudit.workflow.rehearsing import rehearsed_on
+
+if TYPE_CHECKING:
+    from dpaudit.workflow.booking import Booking
 
 _found = FindingTable(__name__)
 
@@ -43,6 +46,7 @@ def run_subject(
     anchor: Path | None = None,
     rehearse: bool = True,
     most: int = MOST,
+    booking: Booking | None = None,
 ) -> tuple[Certificate, tuple[Path, ...]]:
     """Rehearse a subject, run it through a ledger, and write ledger, certificate and report.
 
@@ -63,6 +67,7 @@ def run_subject(
         anchor: file, on another disk, that keeps the head of the ledger.
         rehearse: put the code to the test first.
         most: neighbours that are tried even where runs take long.
+        booking: where a deployment is charged, before it releases anything.
 
     Returns:
         The certificate with the results of the run, and the files. What the owner of the data alone
@@ -70,6 +75,7 @@ def run_subject(
 
     Raises:
         InputError: if something is wrong with the input. A ledger stays if anything was released.
+        BudgetExceededError: if the book has not that much left.
         UnsupportedError: if a deployment's noise has no exact sampler, or the extra is missing.
         PlanMismatchError: if the run is not what the plan declares, or releases nothing at all.
         TamperedError: if the ledger's file is not what the ledger wrote.
@@ -79,6 +85,8 @@ def run_subject(
         raise InputError(f"{name} is a plan; only a subject can be run.")
     if seed is not None and float_noise:
         raise InputError("float_noise is given with a seed, which implies it; leave it out.")
+    if booking is not None and (seed is not None or anchor is not None):
+        raise InputError("--book goes with neither --seed nor --anchor: it is itself the anchor.")
     problem_seed, algorithm_seed, noise_seed = np.random.SeedSequence(seed).spawn(3)
     data = target.subject.default_data if data is None else data
     with foreign(name):
@@ -91,13 +99,17 @@ def run_subject(
         if any(finding.severity is Severity.ERROR for finding in rehearsal.findings):
             return certified(target).with_rehearsal(rehearsal.record, rehearsal.findings), ()
     journal = _new_path(folder, "ledger.jsonl")
+    if booking is not None:
+        certified(target)  # what stops a certificate stops the run, before it is charged
+    reserved = None if booking is None else booking.reserve(target.plan)
     ledger = Ledger(
         target.plan,
         rng=None if seed is None else np.random.default_rng(noise_seed),
         noise=FloatNoise() if float_noise else None,
         journal=journal,
         durability=durability,
-        anchor=None if anchor is None else FileAnchor(anchor),
+        anchor=reserved if anchor is None else FileAnchor(anchor),
+        budget=reserved,
     )
     try:
         with contextlib.closing(ledger), foreign(name):
@@ -106,6 +118,8 @@ def run_subject(
                 ledger.check()
             run = _results(name, result)
     except BaseException as error:
+        if booking is not None and reserved is not None:
+            booking.failed(reserved, journal)
         if len(ledger) == 0:  # what was released stays on record
             journal.unlink(missing_ok=True)
         elif isinstance(error, DpAuditError):
@@ -122,6 +136,8 @@ def run_subject(
     if rehearsal is not None:
         certificate = certificate.with_rehearsal(rehearsal.record, rehearsal.findings)
     written = (journal, *save(certificate, folder))
+    if booking is not None and reserved is not None:
+        booking.ran(reserved, journal, certificate)
     owner = getattr(result, "owner", None)  # a result may be of any class with to_dict
     if owner is None:
         return certificate, written

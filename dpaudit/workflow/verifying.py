@@ -25,7 +25,7 @@ class Verification:
     """What a file was found to be.
 
     Attributes:
-        kind: ``certificate`` or ``ledger``.
+        kind: ``certificate``, ``ledger`` or ``book``.
         facts: what it says, JSON values.
         remarks: what a reader must know, such as a line that was cut off.
         opinion: what another library says of a certificate, if it was asked.

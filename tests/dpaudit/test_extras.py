@@ -115,6 +115,7 @@ def without(missing, folder, words):
         ("matplotlib", "report c.json -o c.html", "dpaudit"),
         ("dp_accounting", "verify c.json --second-opinion", "dpaudit"),
         ("typst", "report c.json -o c.pdf", "'dpaudit[pdf]'"),
+        ("sqlalchemy", "book init", "'dpaudit[book]'"),
         (
             "distributed",
             "audit release.py:release --pair [1] [2] --epsilon 1 --runs 10 --dask tcp://x:1",
@@ -131,7 +132,8 @@ def test_a_command_without_its_library_ends_in_one_sentence(folder, missing, wor
 
 
 EXTRAS = (
-    "sklearn,joblib,threadpoolctl,opendp,opacus,distributed,dask,flwr,typst,fontpkg,cryptography"
+    "sklearn,joblib,threadpoolctl,opendp,opacus,distributed,dask,flwr,typst,fontpkg,cryptography,"
+    "sqlalchemy,psycopg"
 )
 """All but torch, which scipy looks for among the loaded modules."""
 

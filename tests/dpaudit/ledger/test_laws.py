@@ -36,7 +36,7 @@ from dpaudit import (
     TamperedError,
     TrustModel,
 )
-from dpaudit.chain import _line
+from dpaudit.chain import chained_line
 from dpaudit.ledger import read_journal
 from dpaudit.mechanisms import BinaryTree, ContinualGaussian
 
@@ -138,7 +138,7 @@ class LedgerMachine(RuleBasedStateMachine):
         """The process is killed while it writes the line of a release, before the draw."""
         before, journal = self.path.read_bytes(), self.ledger.journal
         record = {"at": at, "sampler": "numpy", "source": "here:1", "unit": unit}
-        line, _ = _line(record, journal.lines, journal.head)
+        line, _ = chained_line(record, journal.lines, journal.head)
         journal.release()
         admitted = not read_journal(self.path).closed and self.admits(at, unit)
         if admitted:

@@ -10,7 +10,7 @@ from dpaudit.reporting.base import Renderer
 from dpaudit.reporting.checklists.facts import Facts
 from dpaudit.reporting.machine.registry.fields import deployment
 
-_HEAD = (
+REGISTRY_HEAD = (
     "# A draft for the OpenDP deployments registry. What a certificate does not tell is unknown.\n"
     "# Where the schema asks for a choice or a date, a placeholder stands and is listed under\n"
     "# additional_information. Replace them before you submit the record.\n"
@@ -30,10 +30,12 @@ class RegistryRenderer(Renderer):
 
     def render(self, *certificates: Certificate) -> str:
         """Fields in the order of the schema; texts of several lines as literal blocks."""
-        return _HEAD + _dumped([_record(certificate) for certificate in certificates])
+        return REGISTRY_HEAD + registry_yaml(
+            [registry_record(certificate) for certificate in certificates]
+        )
 
 
-def _record(certificate: Certificate) -> dict[str, Any]:
+def registry_record(certificate: Certificate) -> dict[str, Any]:
     """Follows ``schemas/deployments-schema.yaml`` of the registry."""
     administrative = {"status": "Draft", "registry_authors": ["Unknown"], "tier": 1}
     return {
@@ -48,7 +50,8 @@ def _slug(certificate: Certificate) -> str:
     return f"{name[:_LONGEST_SLUG].strip('-') or 'subject'}-{certificate.to_dict()['digest'][:12]}"
 
 
-def _dumped(records: list[dict[str, Any]]) -> str:
+def registry_yaml(records: list[dict[str, Any]]) -> str:
+    """Documents of the registry, one for each record."""
     import yaml
 
     class Dumper(yaml.SafeDumper):

@@ -1,0 +1,57 @@
+"""An organisation's privacy budget: data sets, budgets on them, and every release (extra ``book``).
+
+>>> from dpaudit import AddRemove, Gaussian, Invocation, Plan, PrivacyUnit, TrustModel
+>>> from dpaudit.book import Book, BudgetRecord, DataSet, limit_of
+>>> import tempfile
+>>> folder = tempfile.TemporaryDirectory()
+>>> book = Book.create(f"{folder.name}/book.db", by="officer")
+>>> user = PrivacyUnit("user"), AddRemove(), TrustModel.CENTRAL
+>>> book.add(DataSet("visits", *user), by="officer")
+>>> book.add(BudgetRecord("all of it", "visits", limit_of({"rho": 0.5})), by="officer")
+>>> plan = Plan.of(Invocation(Gaussian(sigma=2.0), 1.0, *user, count=3))
+>>> reserved = book.reserve("visits", plan, by="ann", purpose="a dashboard", request="7")
+>>> book.reserve("visits", plan, by="ann", purpose="a dashboard", request="7").id == reserved.id
+True
+>>> book.reserve("visits", plan, by="bob", purpose="another")
+Traceback (most recent call last):
+    ...
+dpaudit.errors.BudgetExceededError: budget 'all of it' (rho = 0.5 (rho), ever) has not that much
+left; nothing is charged, and nothing may run.
+>>> book.disconnect()
+>>> folder.cleanup()
+"""
+
+from dpaudit.book.book import Book
+from dpaudit.book.limits import (
+    CurveLimit,
+    Limit,
+    PureLimit,
+    RenyiLimit,
+    RhoLimit,
+    ZcdpLimit,
+    limit_of,
+)
+from dpaudit.book.records import BudgetRecord, DataSet, Release, Status
+from dpaudit.book.reservation import Reservation
+from dpaudit.book.room import Left, Room, room
+from dpaudit.book.verifying import verify_book
+
+__all__ = [
+    "Book",
+    "BudgetRecord",
+    "CurveLimit",
+    "DataSet",
+    "Left",
+    "Limit",
+    "PureLimit",
+    "Release",
+    "RenyiLimit",
+    "Reservation",
+    "RhoLimit",
+    "Room",
+    "Status",
+    "ZcdpLimit",
+    "limit_of",
+    "room",
+    "verify_book",
+]

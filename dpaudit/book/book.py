@@ -1,0 +1,372 @@
+"""The book: data sets, budgets on them, and every release, charged before any noise is drawn.
+
+A release is reserved, with all that its plan declares, in one transaction that holds the lock of
+the book. What was reserved stays charged, whatever becomes of it, unless the journal of its ledger
+proves that less ran.
+"""
+
+from __future__ import annotations
+
+import json
+import secrets
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from datetime import date, datetime
+from functools import cache
+from pathlib import Path
+from typing import Any, Self
+
+from sqlalchemy import Connection, text
+
+from dpaudit.book import schema, store
+from dpaudit.book.limits import Cost
+from dpaudit.book.records import BudgetRecord, DataSet, Release, Status, checked_text
+from dpaudit.book.reservation import Reservation
+from dpaudit.book.state import Place, State
+from dpaudit.book.store import Page, Store, Wish
+from dpaudit.book.windows import charged, span_of, together
+from dpaudit.errors import BudgetExceededError, InputError, PlanMismatchError, TamperedError
+from dpaudit.ledger import JournalSummary, summarise_journal
+from dpaudit.plan import Plan
+from dpaudit.validate import shown
+
+FORMAT = "dpaudit-book/1"
+Charges = dict[str, tuple[list[str], list[int]]]
+
+
+class Book:
+    """An organisation's privacy budget, in a database that several machines may share.
+
+    Whoever asks is named by ``by``; a server that knows its users passes their names on.
+
+    Args:
+        url: ``postgresql://USER@HOST/NAME``, or the path of a SQLite file on a local disk.
+        clock: in place of the database's, for tests.
+
+    Raises:
+        InputError: if there is no book, or its tables are of another version.
+    """
+
+    def __init__(self, url: str, *, clock: Callable[[], datetime] | None = None) -> None:
+        self._store = Store(url, clock)
+        if not store.exists(self._store.url):
+            raise InputError(f"book {shown(url)} does not exist; make it with dpaudit book init.")
+        with self.reading() as connection:
+            schema.require_current(connection)
+
+    @classmethod
+    def create(cls, url: str, *, by: str, clock: Callable[[], datetime] | None = None) -> Self:
+        """Make a book, or bring the tables of one up to date.
+
+        Raises:
+            InputError: if the database cannot be used.
+        """
+        made = Store(url, clock)
+        at = made.now().isoformat(timespec="microseconds")
+        with made.transaction(writes=True) as connection:
+            if 1 in schema.migrate(connection, at):
+                page = Page(State(), "", 0, at)
+                identifier = secrets.token_hex(16)
+                page.write("opened", checked_text(by=by), format=FORMAT, book=identifier)
+                connection.execute(_OPENED, {"book": identifier, "hash": page.head, "made": at})
+                connection.execute(store.LOG, page.lines)
+        made.close()
+        return cls(url, clock=clock)
+
+    @property
+    def today(self) -> date:
+        """The day by this machine's clock, or the one that was given, in UTC."""
+        return self._store.now().date()
+
+    @contextmanager
+    def reading(self) -> Iterator[Connection]:
+        """One state of the database, for whoever reports of it."""
+        with self._store.transaction(writes=False) as connection:
+            yield connection
+
+    def disconnect(self) -> None:
+        """Let the database go; the book may still be used afterwards."""
+        self._store.close()
+
+    def add(self, record: DataSet | BudgetRecord, *, by: str) -> None:
+        """Enter a data set, or a budget, which counts earlier releases too; the same is no change.
+
+        Raises:
+            InputError: if there is another one of that name, or a budget's data set is missing or
+                has another period.
+            UnsupportedError: if an earlier release costs what this kind of limit cannot count.
+        """
+
+        def run(page: Page) -> None:
+            more: dict[str, Any] = {}
+            known: Mapping[str, Any] = page.state.datasets
+            if isinstance(record, BudgetRecord):
+                known = page.state.budgets
+                record.require_for(page.state.dataset(record.dataset))
+            if known.get(record.name, record) != record:
+                raise InputError(f"the book has another {shown(record.name)}; give a new name.")
+            if record.name not in known:
+                if isinstance(record, BudgetRecord):
+                    more = {"carried": self._carried(record)}
+                page.write(record.kind, checked_text(by=by), record=record.to_dict(), **more)
+
+        self._store.change(Wish(run))
+
+    def _carried(self, budget: BudgetRecord) -> dict[str, list[int]]:
+        """What earlier releases cost, each in full; the caller holds the lock."""
+        state, cost = State(), cache(lambda digest: budget.limit.cost(self.plan(digest)))
+        for release in self.releases("dataset = :name", name=budget.dataset):
+            day = datetime.fromisoformat(release.made).date()
+            for bucket in charged(budget.window, span_of(release.period, day), day):
+                state.add(budget.name, bucket, cost(release.plan))
+        return {bucket: list(total) for (_, bucket), total in state.spent.items()}
+
+    def retire(self, budget: str, *, by: str, why: str) -> None:
+        """Let a budget no longer count, as when another one takes its place.
+
+        Raises:
+            InputError: if there is none, or it was retired.
+        """
+
+        def run(page: Page) -> None:
+            known = page.state.budgets.get(budget)
+            if known is None or known.retired:
+                raise InputError(f"budget is {shown(budget)}; it must be one that counts.")
+            told = {"budget": budget, "why": checked_text(why=why)}
+            page.write("retired", checked_text(by=by), **told)
+
+        self._store.change(Wish(run))
+
+    def reserve(
+        self,
+        dataset: str,
+        plan: Plan,
+        *,
+        by: str,
+        purpose: str,
+        approved: str = "",
+        request: str | None = None,
+        period: str | None = None,
+    ) -> Reservation:
+        """Charge a plan to all budgets of a data set, before any of it runs.
+
+        Args:
+            dataset: name of the data set.
+            plan: all that is to be released.
+            by: who asks.
+            purpose: what it is for.
+            approved: who approved it.
+            request: chosen by who asks: however often it is sent, it is charged once.
+            period: the days whose data are read, as ``2026-11-16..2026-11-22``; today by default.
+
+        Returns:
+            The budget and the anchor of a ledger; in the state that it has, if it was asked before.
+
+        Raises:
+            BudgetExceededError: if a budget refuses; that is logged, and nothing is charged.
+            InputError: if the plan does not protect what the data set asks for, there is no budget,
+                or the request was one for something else.
+            UnsupportedError: if a budget cannot count what the plan declares.
+        """
+        own = request or secrets.token_hex(16)
+        told = {"dataset": dataset, "by": by, "purpose": purpose, "request": own}
+        wanted: dict[str, Any] = {k: checked_text(**{k: value}) for k, value in told.items()}
+        wanted["approved"] = checked_text(approved=approved) if approved else ""
+        wanted |= {"plan": plan.hash, "period": period or ""}
+        for budget in self._store.known_budgets(dataset):
+            budget.limit.cost(plan)  # which is remembered, before others wait for it
+
+        def places(page: Page) -> Iterator[Place]:
+            for name, (buckets, _) in _charges(page, dataset, plan, period).items():
+                window = page.state.budgets[name].window
+                yield from ((name, each) for own in buckets for each in together(window, own))
+
+        def run(page: Page) -> Release | BudgetExceededError:
+            known = next((r for r in page.state.releases.values() if r.request == own), None)
+            if known is not None:
+                return _same(known, wanted)
+            charges = _charges(page, dataset, plan, period)
+            if refusing := page.state.refusing(charges):
+                budget, bucket = refusing
+                why = f"budget {budget.name!r} ({budget.limit}, {bucket}) has not that much left"
+                page.write("refused", why=why, **wanted)
+                return BudgetExceededError(f"{why}; nothing is charged, and nothing may run.")
+            made = Release(id=f"R{page.number}", made=page.now, charged=charges, **wanted)
+            page.keep(plan)
+            page.write("reserved", by, record=made.to_dict())
+            return page.state.releases[made.id]
+
+        made: Release = self._store.change(Wish(run, requests=(own,), places=places))
+        return Reservation(self._store, made, plan, by)
+
+    def reservation(self, release: str, *, by: str) -> Reservation:
+        """A release again, to go on with its journal."""
+        known = self.release(release)
+        return Reservation(self._store, known, self.plan(known.plan), by)
+
+    def close(
+        self,
+        release: str,
+        *,
+        by: str,
+        journal: Path | str | None = None,
+        certificate: str = "",
+        abandoned: str = "",
+    ) -> Release:
+        """Say that a release ran, or was abandoned, and that nothing more of it may run.
+
+        Args:
+            release: its id.
+            by: who says so.
+            journal: of its ledger; what it proves not to have run is given back.
+            certificate: digest of its certificate.
+            abandoned: why it ended early, if it did; its journal may then be open.
+
+        Raises:
+            TamperedError: if the journal is not the one that the book anchors, or its end is gone.
+            InputError: if the release ended otherwise, or the journal is not closed.
+        """
+        who, why = checked_text(by=by), abandoned and checked_text(abandoned=abandoned)
+        status = Status.ABANDONED if abandoned else Status.CLOSED
+        held = None if journal is None else self.check_journal(journal, release)
+        if held is not None and not (held.closed or abandoned):
+            raise InputError(f"the journal of release {release} is open; resume or abandon it.")
+
+        def places(page: Page) -> Iterator[Place]:
+            for name, (buckets, _) in page.state.release(release).charged.items():
+                yield from ((name, bucket) for bucket in buckets)
+
+        def run(page: Page) -> Release:
+            known = page.state.release(release)
+            if known.status is status:
+                return known
+            if known.status.ended:
+                raise InputError(f"release {release} is {known.status}; it stays so.")
+            ended = {"lines": known.lines, "head": known.head, "ran": "", "returned": {}}
+            if held is not None:
+                if held.lines - known.lines not in (0, 1):
+                    raise InputError(f"the journal of {release} went on meanwhile; try again.")
+                ended |= {"lines": held.lines, "head": held.head} | _returned(page, known, held)
+            facts = ended | {"status": str(status), "why": why, "certificate": certificate}
+            page.write("ended", who, release=release, **facts)
+            return page.state.releases[release]
+
+        ended: Release = self._store.change(Wish(run, releases=(release,), places=places))
+        return ended
+
+    def check_journal(self, path: Path | str, release: str | None = None) -> JournalSummary:
+        """A journal that is the one of a release, to its last line.
+
+        Args:
+            path: of the journal.
+            release: its id; found by the journal where not given.
+
+        Raises:
+            TamperedError: if the chain is broken, lines at its end are missing, it is a copy that
+                went another way, or its plan is not the one that was reserved.
+            InputError: if it is no journal, or not of that release.
+        """
+        if release is None:
+            own = summarise_journal(path).identifier
+            found = next(self.releases("journal = :own", own=own), None)
+            if found is None:
+                raise InputError("the book knows nothing of this journal; give the right one.")
+            release = found.id
+        reservation = self.reservation(release, by="")
+        content = summarise_journal(path, anchor=reservation)
+        if content.plan != reservation.plan:
+            raise TamperedError(f"the journal has another plan than release {release}.")
+        return content
+
+    def release(self, release: str) -> Release:
+        """A release as it is now.
+
+        Raises:
+            InputError: if there is none of that id.
+        """
+        found = {known.id: known for known in self.releases("id = :id", id=release)}
+        return State(releases=found).release(release)
+
+    def releases(self, where: str = "1 = 1", **wanted: Any) -> Iterator[Release]:
+        """The releases, or those of which something is so (SQL, with named values)."""
+        with self.reading() as connection:
+            yield from store.releases(connection, where, **wanted)
+
+    def plan(self, digest: str) -> Plan:
+        """A plan by its hash.
+
+        Raises:
+            TamperedError: if it is not there, or not the one that was written.
+        """
+        asked = text("SELECT record FROM plan WHERE hash = :hash")
+        with self.reading() as connection:
+            return checked_plan(connection.execute(asked, {"hash": digest}).scalar(), digest)
+
+
+_OPENED = text(
+    "INSERT INTO head (one, book, lines, hash, made, catalogue) "
+    "VALUES (1, :book, 1, :hash, :made, 0)"
+)
+
+
+def checked_plan(record: str | None, digest: str) -> Plan:
+    """A plan from its text.
+
+    Raises:
+        TamperedError: if it is not the one of that hash.
+    """
+    try:
+        plan = Plan.from_dict(json.loads(record or ""))
+    except ValueError:  # an InputError is one
+        plan = None
+    if plan is None or plan.hash != digest:
+        raise TamperedError(f"plan {digest[:12]} of the book is missing, or was edited.")
+    return plan
+
+
+def _charges(page: Page, dataset: str, plan: Plan, period: str | None) -> Charges:
+    """What a plan takes from each budget of a data set, and from which buckets."""
+    about = page.state.dataset(dataset)
+    about.require(plan)
+    if period and not about.per:
+        raise InputError(f"period is given; data set {shown(dataset)} protects all data of a unit.")
+    budgets = page.state.budgets_of(dataset)
+    if not budgets:
+        raise InputError(f"data set {shown(dataset)} has no budget; give it one first.")
+    span = span_of(period, page.today)
+    return {
+        b.name: (list(charged(b.window, span, page.today)), list(b.limit.cost(plan)))
+        for b in budgets
+    }
+
+
+def _same(known: Release, wanted: Mapping[str, str]) -> Release:
+    for name, value in wanted.items():
+        if getattr(known, name) != value:
+            raise InputError(
+                f"request {shown(known.request)} was one with another {name}; give a new request."
+            )
+    return known
+
+
+def _returned(page: Page, known: Release, held: JournalSummary) -> dict[str, Any]:
+    """What a journal proves not to have run, and the plan that ran."""
+    ran: Plan | None = None
+    try:
+        ran = held.account.spent()
+        costs = {name: page.state.budgets[name].limit.cost(ran) for name in known.charged}
+    except PlanMismatchError:  # nothing ran
+        costs = {name: (0,) * len(known.cost(name)) for name in known.charged}
+    except InputError:  # what ran cannot be counted by itself
+        return {}
+    given = {name: given_back(known.cost(name), costs[name]) for name in known.charged}
+    if not any(any(each) for each in given.values()):
+        return {}
+    if ran is not None:
+        page.keep(ran)
+    return {"ran": "nothing" if ran is None else ran.hash, "returned": given}
+
+
+def given_back(charged: Cost, ran: Cost) -> list[int]:
+    """What was charged beyond what ran, in each number."""
+    return [max(0, a - b) for a, b in zip(charged, ran, strict=True)]

@@ -1,0 +1,288 @@
+"""How much a budget admits, and what a plan takes of it: vectors of whole numbers.
+
+A cost is rounded up, and a limit down, to units of about 10^-40. Sums of whole numbers are exact in
+any order and any database, so that what is given back leaves nothing behind. Each limit is that of
+a filter of :mod:`dpaudit.accounting.budgets`, which says by which theorem plans may be chosen from
+what was released before, and their releases interleaved.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property, lru_cache
+from typing import Any, ClassVar
+
+import numpy as np
+
+from dpaudit.accounting import RenyiFilter, Term, ZcdpFilter, terms
+from dpaudit.accounting.closed_forms.rdp import renyi_curve
+from dpaudit.accounting.closed_forms.zcdp import rho_of, zcdp_epsilon
+from dpaudit.accounting.orders import ORDERS
+from dpaudit.accounting.parallel import undominated
+from dpaudit.errors import InputError, UnsupportedError
+from dpaudit.fields import Kinded, NonNegative, OpenProbability, Positive
+from dpaudit.mechanisms.rounding import round_up, up
+from dpaudit.plan import Plan
+from dpaudit.validate import shown
+
+Cost = tuple[int, ...]
+UNIT = 10**24 * math.lcm(*range(1, 41))
+"""So many units make 1: decimal fractions, thirds, sevenths … are whole numbers of them."""
+ENDLESS = UNIT**2
+"""Stands for an infinite cost; no limit is nearly so large."""
+_LARGEST = 10**6
+_FREE = 10**15
+_DELTA = 1e-6
+
+
+@dataclass(frozen=True)
+class Limit(Kinded, ABC):
+    """What all that is released about one unit may add up to; subclasses are ways to say it."""
+
+    family: ClassVar[str] = "limit"
+    any_will_do: ClassVar[bool] = False
+    """Whether it is kept while one number is within its bound; else all must be."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if max(self.bounds) > _LARGEST * UNIT:
+            raise InputError(f"limit is above {_LARGEST}; it must be a bound that protects.")
+
+    @cached_property
+    def bounds(self) -> Cost:
+        """The largest sums that are admitted, rounded down."""
+        return tuple(math.floor(Fraction(each) * UNIT) for each in self._bounds())
+
+    @abstractmethod
+    def _bounds(self) -> Sequence[float]: ...
+
+    @abstractmethod
+    def _of(self, part: Term) -> Sequence[Fraction | float]:
+        """What some uses cost, in each number."""
+
+    @property
+    def point(self) -> tuple[float, float]:
+        """An (ε, δ) that it stands for."""
+        return getattr(self, "epsilon", math.inf), getattr(self, "delta", 0.0)
+
+    def reached(self, total: Sequence[int]) -> dict[str, float]:
+        """What sums prove, in the words of the limit, rounded up."""
+        return {}
+
+    def cost(self, plan: Plan) -> Cost:
+        """What a plan takes, rounded up: of disjoint groups, in each number, that of the dearest.
+
+        Raises:
+            UnsupportedError: if no theorem covers an invocation under this kind of limit.
+        """
+        return _cost(self, plan)
+
+    def of_group(self, parts: Sequence[Term]) -> Cost:
+        """What the uses that touch one unit take."""
+        each = [tuple(map(_units, self._of(part))) for part in parts]
+        return tuple(map(sum, zip(*each, strict=True))) if each else (0,) * len(self.bounds)
+
+    def admits(self, total: Sequence[int]) -> bool:
+        """Whether sums are within the limit."""
+        kept = (own <= bound for own, bound in zip(total, self.bounds, strict=True))
+        return any(kept) if self.any_will_do else all(kept)
+
+    def times(self, cost: Cost, total: Sequence[int]) -> int | None:
+        """How often a cost is admitted on top of sums; None where it is free."""
+        if not any(cost):
+            return None
+        rows = zip(cost, total, self.bounds, strict=True)
+        found = [(most - own) // one if one else _FREE * (most >= own) for one, own, most in rows]
+        return max(0, max(found) if self.any_will_do else min(found))
+
+    def share(self, total: Sequence[int]) -> float:
+        """The share that is used up, rounded up; where any number will do, of the best."""
+        shares = [
+            math.nextafter(own / most, math.inf) if own and most > 0 else math.inf if own else 0.0
+            for own, most in zip(total, self.bounds, strict=True)
+            if own or most > 0
+        ]
+        return (min if self.any_will_do else max)(shares, default=0.0)
+
+    def __str__(self) -> str:
+        said = {name: each for name, each in self.to_dict().items() if name != "kind" and each}
+        return ", ".join(f"{name} = {value}" for name, value in said.items()) + f" ({self.kind})"
+
+
+@dataclass(frozen=True)
+class PureLimit(Limit):
+    """ε of the whole, by the sum (:class:`~dpaudit.accounting.AdaptiveFilter` without δ)."""
+
+    kind: ClassVar[str] = "pure"
+    epsilon: Positive
+
+    def _bounds(self) -> Sequence[float]:
+        return self.epsilon, 0.0
+
+    def reached(self, total: Sequence[int]) -> dict[str, float]:
+        """ε."""
+        return {"epsilon": _float(total[0])}
+
+    def _of(self, part: Term) -> Sequence[Fraction | float]:
+        if part.sampled_epsilon == math.inf:
+            raise UnsupportedError(
+                f"{part.invocation.describe()} has no pure ε; give the data set a budget with δ."
+            )
+        return Fraction(part.sampled_epsilon) * part.count, part.slack
+
+
+class _Concentrated(Limit):
+    """Adds up ρ, and δ of what is ρ-zCDP but for a failure; sampling hardly amplifies it."""
+
+    def _of(self, part: Term) -> Sequence[Fraction | float]:
+        rho = rho_of(part)
+        return rho if rho == math.inf else Fraction(rho) * part.count, part.slack
+
+
+@dataclass(frozen=True)
+class RhoLimit(_Concentrated):
+    """ρ of the whole (:class:`~dpaudit.accounting.ZcdpFilter`)."""
+
+    kind: ClassVar[str] = "rho"
+    rho: Positive
+    slack: NonNegative = 0.0
+
+    def _bounds(self) -> Sequence[float]:
+        return self.rho, self.slack
+
+    @property
+    def point(self) -> tuple[float, float]:
+        """At a small δ."""
+        return zcdp_epsilon(self.rho, _DELTA), _DELTA
+
+    def reached(self, total: Sequence[int]) -> dict[str, float]:
+        """ρ."""
+        return {"rho": _float(total[0])}
+
+
+@dataclass(frozen=True)
+class ZcdpLimit(_Concentrated):
+    """ε at δ of the whole, by the sum of ρ (:class:`~dpaudit.accounting.ZcdpFilter`)."""
+
+    kind: ClassVar[str] = "zcdp"
+    epsilon: Positive
+    delta: OpenProbability
+    slack: NonNegative = 0.0
+
+    def _bounds(self) -> Sequence[float]:
+        return ZcdpFilter(self.epsilon, self.delta, slack=self.slack).rho, self.slack
+
+    def reached(self, total: Sequence[int]) -> dict[str, float]:
+        """ε at δ."""
+        left = math.nextafter(self.delta - self.slack, 0.0)
+        return {"epsilon": zcdp_epsilon(_float(total[0]), left)}
+
+
+@dataclass(frozen=True)
+class RenyiLimit(Limit):
+    """ε at δ of the whole, at some Rényi order (:class:`~dpaudit.accounting.RenyiFilter`)."""
+
+    kind: ClassVar[str] = "renyi"
+    any_will_do: ClassVar[bool] = True
+    epsilon: Positive
+    delta: OpenProbability
+
+    @cached_property
+    def _filter(self) -> RenyiFilter:
+        return RenyiFilter(self.epsilon, self.delta)
+
+    def _bounds(self) -> Sequence[float]:
+        bounds: list[float] = self._filter.budgets.tolist()  # negative where an order is of no use
+        return bounds
+
+    def reached(self, total: Sequence[int]) -> dict[str, float]:
+        """ε at δ, by the best order: as much below ε as its sum is below its bound."""
+        if not any(total):
+            return {"epsilon": 0.0}
+        own = min(own - bound for own, bound in zip(total, self.bounds, strict=True))
+        return {"epsilon": max(0.0, round_up(Fraction(own, UNIT) + Fraction(self.epsilon)))}
+
+    def _of(self, part: Term) -> Sequence[Fraction | float]:
+        return _divergences(part, self._filter.orders)
+
+
+@dataclass(frozen=True)
+class CurveLimit(Limit):
+    """Rényi divergences of the whole, at every order that is named.
+
+    Attributes:
+        curve: pairs of an order above 1 and the divergence there.
+    """
+
+    kind: ClassVar[str] = "curve"
+    curve: tuple[Any, ...]
+
+    def __post_init__(self) -> None:
+        try:
+            pairs = tuple((float(order), float(most)) for order, most in self.curve)
+            fine = pairs and all(1 < a <= ORDERS[-1] and 0 < e < math.inf for a, e in pairs)
+        except (TypeError, ValueError):
+            fine = False
+        if not fine:
+            raise InputError(
+                f"curve is {shown(self.curve)}; it must be pairs of an order above 1 and a "
+                "divergence above 0, such as [[2, 0.1], [32, 1.0]]."
+            )
+        self._set("curve", pairs)
+        super().__post_init__()
+
+    def _bounds(self) -> Sequence[float]:
+        return [most for _, most in self.curve]
+
+    @property
+    def point(self) -> tuple[float, float]:
+        """At a small δ, by the best order (Mironov 2017, Proposition 3)."""
+        return min(up(e - math.log(_DELTA) / (a - 1), 4) for a, e in self.curve), _DELTA
+
+    def _of(self, part: Term) -> Sequence[Fraction | float]:
+        return _divergences(part, [order for order, _ in self.curve])
+
+
+def limit_of(stated: Mapping[str, Any]) -> Limit:
+    """The limit that some keys state.
+
+    >>> print(limit_of({"epsilon": 1.0, "delta": 1e-6}))
+    epsilon = 1.0, delta = 1e-06 (renyi)
+
+    Raises:
+        InputError: if they state none, or a value is wrong.
+    """
+    if stated.keys().isdisjoint(("epsilon", "rho", "curve")):
+        raise InputError("limit is missing; it must be like 'epsilon = 1, delta = 1e-6'.")
+    usual = "renyi" if "delta" in stated else "pure"
+    kind = next((key for key in ("rho", "curve") if key in stated), usual)
+    return Limit.parse({"kind": kind, **stated})
+
+
+@lru_cache(maxsize=4096)
+def _cost(limit: Limit, plan: Plan) -> Cost:
+    groups = [limit.of_group(terms(group)) for group in undominated(plan.by_unit())]
+    return tuple(map(max, zip(*groups, strict=True)))
+
+
+def _divergences(part: Term, orders: Sequence[float]) -> Sequence[Fraction | float]:
+    """At the next orders of the grid: divergences grow with the order."""
+    if part.slack:
+        raise UnsupportedError(
+            f"{part.invocation.describe()} has a δ of its own; give the data set a budget of the "
+            "kind 'zcdp' with slack."
+        )
+    curve = renyi_curve(part)[np.searchsorted(ORDERS, orders)].tolist()
+    return [part.count * Fraction(each) if each < math.inf else each for each in curve]
+
+
+def _units(value: Fraction | float) -> int:
+    return ENDLESS if value == math.inf else min(ENDLESS, math.ceil(Fraction(value) * UNIT))
+
+
+def _float(units: int) -> float:
+    return round_up(Fraction(units, UNIT))

@@ -1,0 +1,189 @@
+"""What the book keeps: data sets, budgets on them, and releases."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Annotated, Any, ClassVar, TypeAlias
+
+from dpaudit import validate
+from dpaudit.book.limits import Cost, Limit
+from dpaudit.book.windows import EVER, PERIODS, checked_window, days_of
+from dpaudit.errors import InputError
+from dpaudit.fields import Record
+from dpaudit.plan import Plan, PrivacyUnit, Relation, TrustModel
+from dpaudit.validate import shown
+
+
+class Status(StrEnum):
+    """How far a release has come."""
+
+    RESERVED = "reserved"
+    """It is charged; nothing ran."""
+    RUNNING = "running"
+    """A ledger was opened for it, which no second one can be."""
+    CLOSED = "closed"
+    """It ran, and nothing more of it may."""
+    ABANDONED = "abandoned"
+    """It ended early, and nothing more of it may run."""
+
+    @property
+    def ended(self) -> bool:
+        """Whether nothing more may run."""
+        return self in (Status.CLOSED, Status.ABANDONED)
+
+
+def checked_text(**field: Any) -> str:
+    """A name or a remark of people: printable, of 1 to 200 characters.
+
+    Raises:
+        InputError: if it is something else.
+    """
+    text = validate.text(**field)
+    if len(text) > 200 or not text.isprintable():
+        raise InputError(
+            f"{next(iter(field))} is {shown(text)}; it must have at most 200 printable characters."
+        )
+    return text
+
+
+Label: TypeAlias = Annotated[str, checked_text]
+
+
+class Kept(Record):
+    """What has a table of its own."""
+
+    kind: ClassVar[str]
+
+    @property
+    def key(self) -> str:
+        """What it is known by: its id, or its name."""
+        return str(getattr(self, "id", None) or getattr(self, "name", ""))
+
+
+@dataclass(frozen=True)
+class DataSet(Kept):
+    """A data set, and in which sense it is protected.
+
+    Attributes:
+        name: unique in the book.
+        unit: who is protected.
+        relation: against which change.
+        trust: who sees raw data, at most.
+        per: the calendar period whose data of one unit are protected; empty for all of its data.
+    """
+
+    kind: ClassVar[str] = "dataset"
+    name: Label
+    unit: PrivacyUnit
+    relation: Relation
+    trust: TrustModel = TrustModel.CENTRAL
+    per: str = ""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.per and self.per not in PERIODS:
+            raise InputError(f"per is {shown(self.per)}; it must be one of {', '.join(PERIODS)}.")
+
+    @property
+    def protects(self) -> str:
+        """Who is protected, in words."""
+        scope = f", per calendar {self.per}" if self.per else ""
+        return f"one {self.unit}{scope} ({self.relation}, {self.trust})"
+
+    def require(self, plan: Plan) -> None:
+        """Refuse a plan that protects something else, or trusts more.
+
+        Raises:
+            InputError: naming what differs.
+        """
+        for name in ("unit", "relation"):
+            own, other = getattr(self, name), getattr(plan, name)
+            if own != other:
+                raise InputError(
+                    f"the plan protects the {name} {other}; data set {shown(self.name)} has the "
+                    f"{name} {own}."
+                )
+        if TrustModel.weakest([self.trust, plan.trust]) is not self.trust:
+            raise InputError(
+                f"the plan protects under {plan.trust} trust; data set {shown(self.name)} asks for "
+                f"{self.trust}."
+            )
+
+
+@dataclass(frozen=True)
+class BudgetRecord(Kept):
+    """What may be released about a data set.
+
+    Attributes:
+        name: unique in the book.
+        dataset: name of the data set.
+        limit: on all that is released within the window.
+        window: ``ever``, a calendar period, or ``N days``, which roll.
+        retired: why it no longer counts; empty while it does.
+    """
+
+    kind: ClassVar[str] = "budget"
+    name: Label
+    dataset: Label
+    limit: Limit
+    window: Annotated[str, checked_window] = EVER
+    retired: str = ""
+
+    def require_for(self, dataset: DataSet) -> None:
+        """Refuse periods that are not those of the data set: they would promise something else.
+
+        Raises:
+            InputError: saying which is right.
+        """
+        calendar = self.window != EVER and not days_of(self.window)
+        if calendar and dataset.per not in ("", self.window):
+            raise InputError(
+                f"window is {self.window!r}; data set {shown(dataset.name)} protects a unit per "
+                f"{dataset.per}, so it must be {dataset.per!r}, {EVER!r} or so many days."
+            )
+
+
+@dataclass(frozen=True)
+class Release(Kept):
+    """A use of a data set.
+
+    Attributes:
+        id: given by the book.
+        request: given by who asked; the same request is charged once.
+        dataset: name of the data set.
+        plan: hash of the plan.
+        by: who asked.
+        approved: who approved; empty where nobody had to.
+        purpose: what it is for.
+        period: the days whose data are read, ``FROM..TO``; empty for the day it was reserved.
+        made: when it was reserved, ISO 8601 in UTC.
+        charged: by the name of each budget the buckets and the cost.
+        status: how far it has come.
+        journal: identifier of its ledger's journal, if it has one; with ``lines`` and ``head``,
+            how far that is known.
+        ran: hash of the plan that really ran, where the journal proved that it was less.
+        certificate: digest of its certificate.
+    """
+
+    kind: ClassVar[str] = "release"
+    id: str
+    request: str
+    dataset: str
+    plan: str
+    by: str
+    approved: str
+    purpose: str
+    period: str
+    made: str
+    charged: dict[str, tuple[list[str], list[int]]] = field(default_factory=dict)
+    status: Status = Status.RESERVED
+    journal: str = ""
+    lines: int = 0
+    head: str = ""
+    ran: str = ""
+    certificate: str = ""
+
+    def cost(self, budget: str) -> Cost:
+        """What it was charged to a budget, in each of its buckets."""
+        return tuple(self.charged[budget][1])

@@ -1,0 +1,127 @@
+"""A reserved release at the door of its ledger: it admits, and keeps the journal's head."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import replace
+
+from dpaudit.book.records import Release, Status
+from dpaudit.book.store import Page, Store, Wish, releases
+from dpaudit.errors import BudgetExceededError, DpAuditError, InputError, JournalError
+from dpaudit.ledger import AnchorState
+from dpaudit.plan import Invocation, Plan
+from dpaudit.validate import shown
+
+
+class Reservation:
+    """The budget and the anchor of one ledger: ``Ledger(plan, budget=r, anchor=r, journal=…)``.
+
+    It begins once. With a journal every line is entered in the book before its noise is drawn, so
+    that of two copies only one goes on, and none after the release has ended.
+
+    Attributes:
+        release: as it was when it was asked for.
+        plan: what was reserved.
+    """
+
+    def __init__(self, store: Store, release: Release, plan: Plan, by: str) -> None:
+        self.release = release
+        self.plan = plan
+        self._store = store
+        self._by = by or release.by
+        self._declared = {each.at: each for each in plan.invocations}
+        self._used: Counter[str] = Counter()
+        self._anchored = self._begun = False
+
+    @property
+    def id(self) -> str:
+        """The id of the release."""
+        return self.release.id
+
+    def admit(self, invocation: Invocation) -> None:
+        """Admit one use of what was reserved.
+
+        Raises:
+            BudgetExceededError: if it was not reserved, or the release ended or began elsewhere.
+        """
+        declared = self._declared.get(invocation.at)
+        whole = None if declared is None else (declared.count, declared.total)
+        if whole is None or replace(invocation, count=whole[0], total=whole[1]) != declared:
+            raise BudgetExceededError(
+                f"{invocation.describe()} is not what release {self.id} reserved; none was drawn."
+            )
+        if self._used[invocation.at] >= declared.releases:
+            raise BudgetExceededError(
+                f"{invocation.describe()} was reserved {declared.releases} times and is used up."
+            )
+        if not self._anchored:
+            self._admit_unanchored()
+        self._used[invocation.at] += 1
+
+    def _admit_unanchored(self) -> None:
+        """Begin at the first use; at each look whether the release has ended meanwhile."""
+        if not self._begun:
+            self._change(self._begin, BudgetExceededError)
+            self._begun = True
+        elif self._now().status is not Status.RUNNING:
+            raise BudgetExceededError(f"release {self.id} has ended; nothing was drawn.")
+
+    def _begin(self, page: Page) -> None:
+        known = page.state.release(self.id)
+        if known.status is not Status.RESERVED:
+            raise BudgetExceededError(
+                f"release {self.id} is {known.status}; it begins once, and nothing was drawn."
+            )
+        page.write("started", self._by, release=self.id, journal="")
+
+    def state(self, journal: str) -> AnchorState | None:
+        """What is known of its journal; None before there is one.
+
+        Raises:
+            InputError: if the release has begun without it.
+        """
+        known = self._now()
+        if known.status is Status.RESERVED:
+            return None
+        if known.journal != journal:
+            raise InputError(
+                f"release {self.id} has begun with another journal than {shown(journal)}, or "
+                "without one; a release begins once."
+            )
+        self._anchored = True
+        return AnchorState(known.journal, known.lines, known.head)
+
+    def advance(self, state: AnchorState) -> None:
+        """Enter how far the journal has come.
+
+        Raises:
+            JournalError: if the release has ended, or another copy of its journal went on.
+        """
+
+        def run(page: Page) -> None:
+            known = page.state.release(self.id)
+            if known.status is Status.RESERVED:
+                page.write("started", self._by, release=self.id, journal=state.journal)
+            elif known.status is not Status.RUNNING:
+                raise JournalError(f"release {self.id} is {known.status}; nothing was drawn.")
+            elif known.journal != state.journal or known.lines >= state.lines:
+                raise JournalError(
+                    f"release {self.id} went on in another copy of its journal; nothing was drawn."
+                )
+            facts = {"release": self.id, "lines": state.lines, "head": state.head}
+            page.write("anchored", self._by, **facts)
+
+        self._change(run, JournalError)
+        self._anchored = True
+
+    def _change(self, run: Callable[[Page], None], failure: type[DpAuditError]) -> None:
+        """Make a change; whatever stops it stops the ledger, in the words that it knows."""
+        try:
+            self._store.change(Wish(run, releases=(self.id,)))
+        except DpAuditError as error:
+            raise failure(str(error)) from None
+
+    def _now(self) -> Release:
+        with self._store.transaction(writes=False) as connection:
+            return next(releases(connection, "id = :id", id=self.id))

@@ -1,0 +1,106 @@
+"""What is left of the budgets of a data set, and how often a plan would fit."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from sqlalchemy import text
+
+from dpaudit.book.book import Book
+from dpaudit.book.limits import Cost
+from dpaudit.book.records import BudgetRecord, DataSet
+from dpaudit.book.state import State
+from dpaudit.book.store import catalogue, spent
+from dpaudit.book.windows import charged, span_of, together
+from dpaudit.plan import Plan
+
+
+@dataclass(frozen=True)
+class Left:
+    """What was charged to a budget, over the time (of those asked for) that is used most."""
+
+    budget: BudgetRecord
+    bucket: str
+    total: Cost
+
+    def times(self, plan: Plan) -> int | None:
+        """How often a plan fits; None where it costs nothing."""
+        return self.budget.limit.times(self.budget.limit.cost(plan), self.total)
+
+    @property
+    def share(self) -> float:
+        """The share that is used up, rounded up."""
+        return self.budget.limit.share(self.total)
+
+    def to_dict(self) -> dict[str, Any]:
+        """A JSON record."""
+        known = self.budget.to_dict() | {"bucket": self.bucket}
+        share = self.share if self.share < 2**53 else None
+        return known | {"reached": self.budget.limit.reached(self.total), "share": share}
+
+
+@dataclass(frozen=True)
+class Room:
+    """What may still be released about a data set, and how many releases there are by status."""
+
+    dataset: DataSet
+    left: tuple[Left, ...]
+    releases: Mapping[str, int]
+
+    def times(self, plan: Plan) -> int | None:
+        """How often all budgets admit a plan; None where it costs nothing.
+
+        Raises:
+            InputError: if the plan protects something else, or a budget cannot count it.
+        """
+        self.dataset.require(plan)
+        found = [times for each in self.left if (times := each.times(plan)) is not None]
+        return min(found, default=None) if self.left else 0
+
+    def to_dict(self) -> dict[str, Any]:
+        """A JSON record."""
+        budgets = [each.to_dict() for each in self.left]
+        return self.dataset.to_dict() | {"budgets": budgets, "releases": dict(self.releases)}
+
+
+def room(book: Book, dataset: str | None = None, *, period: str | None = None) -> tuple[Room, ...]:
+    """What is left, of one data set or of all; a look that takes no lock.
+
+    Args:
+        book: the book.
+        dataset: name of one.
+        period: the days whose data would be read; today by default.
+
+    Raises:
+        InputError: if there is no such data set.
+    """
+    span = span_of(period, book.today)
+    with book.reading() as connection:
+        state = State(*catalogue(connection))
+        wanted = list(state.datasets.values()) if dataset is None else [state.dataset(dataset)]
+        asked = [
+            (budget, bucket)
+            for each in wanted
+            for budget in state.budgets_of(each.name)
+            for bucket in charged(budget.window, span, book.today)
+        ]
+        places = [(b.name, own) for b, bucket in asked for own in together(b.window, bucket)]
+        state.spent = spent(connection, places)
+        counted = connection.execute(_COUNT).all()
+    fullest: dict[str, Left] = {}
+    for budget, bucket in asked:
+        one = Left(budget, bucket, state.total(budget, bucket))
+        fullest[budget.name] = max(fullest.get(budget.name, one), one, key=lambda own: own.share)
+    return tuple(
+        Room(
+            each,
+            tuple(own for own in fullest.values() if own.budget.dataset == each.name),
+            {row.status: row.n for row in counted if row.dataset == each.name},
+        )
+        for each in wanted
+    )
+
+
+_COUNT = text("SELECT dataset, status, COUNT(*) AS n FROM release GROUP BY dataset, status")

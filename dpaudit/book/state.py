@@ -1,0 +1,135 @@
+"""What the log adds up to: each line changes it in one way, when it is written and when it is read.
+
+The tables of the database hold the same, for whoever looks up a part of it; ``verify`` compares.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from dpaudit.book.limits import Cost
+from dpaudit.book.records import BudgetRecord, DataSet, Kept, Release, Status
+from dpaudit.book.windows import together
+from dpaudit.errors import InputError
+from dpaudit.tables import nearest
+from dpaudit.validate import shown
+
+Place = tuple[str, str]
+"""A budget and one of its buckets."""
+
+
+@dataclass
+class State:
+    """Data sets, budgets, sums and releases: all of them, or those that a change is about.
+
+    Attributes:
+        datasets: by name.
+        budgets: by name.
+        spent: what was charged to each bucket of each budget, less what was given back.
+        releases: by id.
+        changed: what the lines that were applied have changed, as tables and keys.
+    """
+
+    datasets: dict[str, DataSet] = field(default_factory=dict)
+    budgets: dict[str, BudgetRecord] = field(default_factory=dict)
+    spent: dict[Place, Cost] = field(default_factory=dict)
+    releases: dict[str, Release] = field(default_factory=dict)
+    changed: set[tuple[str, Any]] = field(default_factory=set)
+
+    def dataset(self, name: str) -> DataSet:
+        """A data set.
+
+        Raises:
+            InputError: if there is none of that name.
+        """
+        if name not in self.datasets:
+            hint = nearest(name, self.datasets) if self.datasets else "make one first."
+            raise InputError(f"dataset is {shown(name)}, which the book does not have; {hint}")
+        return self.datasets[name]
+
+    def budgets_of(self, dataset: str) -> list[BudgetRecord]:
+        """The budgets of a data set that count."""
+        return [b for b in self.budgets.values() if b.dataset == dataset and not b.retired]
+
+    def release(self, number: str) -> Release:
+        """A release.
+
+        Raises:
+            InputError: if there is none of that id.
+        """
+        if number not in self.releases:
+            raise InputError(f"release is {shown(number)}, which the book does not have.")
+        return self.releases[number]
+
+    def total(self, budget: BudgetRecord, bucket: str) -> Cost:
+        """What adds up with a bucket, itself included."""
+        nothing = (0,) * len(budget.limit.bounds)
+        rows = (self.spent.get((budget.name, b), nothing) for b in together(budget.window, bucket))
+        return tuple(map(sum, zip(*rows, strict=True)))
+
+    def refusing(
+        self, charged: Mapping[str, tuple[Sequence[str], Sequence[int]]]
+    ) -> tuple[BudgetRecord, str] | None:
+        """The first budget, and its bucket, that some charges would exceed."""
+        for name, (buckets, cost) in charged.items():
+            budget = self.budgets[name]
+            for bucket in buckets:
+                total = [a + b for a, b in zip(self.total(budget, bucket), cost, strict=True)]
+                if not budget.limit.admits(total):
+                    return budget, bucket
+        return None
+
+    def apply(self, line: Mapping[str, Any]) -> None:
+        """Change what a line of the log says; a line that changes nothing is only kept."""
+        change = getattr(self, f"_{line['event']}", None)
+        if change is not None:
+            change(line)
+
+    def _dataset(self, line: Mapping[str, Any]) -> None:
+        self._put(DataSet.from_dict(line["record"]), self.datasets)
+
+    def _budget(self, line: Mapping[str, Any]) -> None:
+        made = BudgetRecord.from_dict(line["record"])
+        self._put(made, self.budgets)
+        for bucket, total in line["carried"].items():
+            self.add(made.name, bucket, total)
+
+    def _retired(self, line: Mapping[str, Any]) -> None:
+        self._put(replace(self.budgets[line["budget"]], retired=line["why"]), self.budgets)
+
+    def _reserved(self, line: Mapping[str, Any]) -> None:
+        made = Release.from_dict(line["record"])
+        self._put(made, self.releases)
+        for name, (buckets, cost) in made.charged.items():
+            for bucket in buckets:
+                self.add(name, bucket, cost)
+
+    def _started(self, line: Mapping[str, Any]) -> None:
+        self._update(line, status=Status.RUNNING, journal=line["journal"])
+
+    def _anchored(self, line: Mapping[str, Any]) -> None:
+        self._update(line, lines=line["lines"], head=line["head"])
+
+    def _ended(self, line: Mapping[str, Any]) -> None:
+        known = self.releases[line["release"]]
+        for name, cost in line["returned"].items():
+            for bucket in known.charged[name][0]:
+                self.add(name, bucket, [-each for each in cost])
+        told = {name: line[name] for name in ("status", "ran", "certificate")}
+        self._update(line, lines=line["lines"], head=line["head"], **told)
+
+    def _update(self, line: Mapping[str, Any], **fields: Any) -> None:
+        self._put(replace(self.releases[line["release"]], **fields), self.releases)
+
+    def _put(self, record: Kept, kept: dict[str, Any]) -> None:
+        kept[record.key] = record
+        self.changed.add((record.kind, record.key))
+
+    def add(self, budget: str, bucket: str, cost: Sequence[int]) -> None:
+        """Add to a sum, or take from it."""
+        place = budget, bucket
+        known = self.spent.get(place, (0,) * len(cost))
+        self.spent[place] = tuple(a + b for a, b in zip(known, cost, strict=True))
+        self.changed.add(("spent", place))

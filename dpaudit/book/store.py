@@ -1,0 +1,364 @@
+"""The database: one lock, one transaction for what several ask at once, one sync to the disk.
+
+Whoever changes anything holds the row ``head`` until the change is committed: in PostgreSQL by
+``SELECT … FOR UPDATE``, in SQLite by ``BEGIN IMMEDIATE``. What threads of one process ask while it
+waits for the lock is done in the same transaction, each wish after the other.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import threading
+import weakref
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from datetime import UTC, date, datetime
+from pathlib import Path
+from typing import Any
+
+from sqlalchemy import URL, Connection, Engine, bindparam, create_engine, event, make_url, text
+from sqlalchemy.exc import ArgumentError, SQLAlchemyError
+
+from dpaudit import files
+from dpaudit.book import schema
+from dpaudit.book.records import BudgetRecord, DataSet, Release
+from dpaudit.book.state import Place, State
+from dpaudit.chain import chained_line
+from dpaudit.errors import DpAuditError, InputError
+from dpaudit.extras import require
+from dpaudit.plan import Plan
+from dpaudit.validate import shown
+
+_MOST_AT_ONCE = 256
+_SECONDS = 60
+"""How long a change waits for its turn in SQLite."""
+
+
+class Page:
+    """What one transaction sees, and the lines that it adds to the log.
+
+    Attributes:
+        state: data sets, budgets, and what was asked for of sums and releases.
+        now: the time, which never goes back in a book.
+    """
+
+    def __init__(self, state: State, head: str, number: int, now: str) -> None:
+        self.state = state
+        self.now = now
+        self.head = head
+        self.number = number
+        self.lines: list[dict[str, Any]] = []
+        self.plans: dict[str, str] = {}
+
+    @property
+    def today(self) -> date:
+        """The day, in UTC."""
+        return datetime.fromisoformat(self.now).date()
+
+    def keep(self, plan: Plan) -> None:
+        """Store a plan that a line is about to name."""
+        self.plans[plan.hash] = files.canonical_json(plan.to_dict())
+
+    def write(self, event: str, by: str, **facts: Any) -> None:
+        """Add a line, and change what it says."""
+        record = {"event": event, "at": self.now, "by": by, **facts}
+        line, self.head = chained_line(record, self.number, self.head)
+        self.lines.append({"number": self.number, "line": line.decode().rstrip("\n")})
+        self.number += 1
+        self.state.apply(record)
+
+
+@dataclass
+class Wish:
+    """A change that somebody asks for.
+
+    Attributes:
+        run: checks all and then writes; an error that it raises changes nothing, one that it
+            returns is raised when what it wrote is committed.
+        requests: of releases that it may concern.
+        releases: ids of releases that it concerns.
+        places: the sums that it needs, once data sets, budgets and releases are known.
+    """
+
+    run: Callable[[Page], Any]
+    requests: Sequence[str] = ()
+    releases: Sequence[str] = ()
+    places: Callable[[Page], Iterable[Place]] = lambda _: ()
+    answer: Any = field(default=None, init=False)
+    done: bool = field(default=False, init=False)
+
+    def needed(self, page: Page) -> tuple[Place, ...]:
+        """The places; of a wish that is wrong none, as it says so when it is run."""
+        try:
+            return tuple(self.places(page))
+        except DpAuditError:
+            return ()
+
+
+class Store:
+    """A database with a book in it.
+
+    Args:
+        url: of the database, or the path of a SQLite file.
+        clock: in place of that of the server (or, with SQLite, of this machine), for tests.
+    """
+
+    def __init__(self, url: str, clock: Callable[[], datetime] | None = None) -> None:
+        self.url = _url(url)
+        self.is_file = self.url.get_backend_name() == "sqlite"
+        self._clock = clock
+        self._renew()
+
+    def _renew(self) -> None:
+        """A fresh start, also in a forked process: connections belong to one."""
+        self._process = os.getpid()
+        self._inherited = getattr(self, "_engine", None)  # closed by the process that opened it
+        self._engine = _engine(self.url)
+        weakref.finalize(self, _dispose, self._engine, self._process)
+        self._queue: list[Wish] = []
+        self._queueing, self._turn = threading.Lock(), threading.Lock()
+        self._catalogue: tuple[int, dict[str, DataSet], dict[str, BudgetRecord]] | None = None
+        self._plans: set[str] = set()
+
+    def now(self, server: datetime | None = None) -> datetime:
+        """The time in UTC: that of the server, where it is told."""
+        told = server or datetime.now(UTC)
+        return (told if self._clock is None else self._clock()).astimezone(UTC)
+
+    def known_budgets(self, dataset: str) -> list[BudgetRecord]:
+        """The budgets of a data set, as this process saw them last."""
+        return [] if self._catalogue is None else State(*self._catalogue[1:]).budgets_of(dataset)
+
+    def close(self) -> None:
+        """Give the connections back."""
+        self._engine.dispose()
+
+    @contextmanager
+    def transaction(self, *, writes: bool) -> Iterator[Connection]:
+        """One transaction: of a reader it sees one state of the book, however long it takes.
+
+        Raises:
+            InputError: if the database does not do what it is asked.
+        """
+        if os.getpid() != self._process:
+            self._renew()
+        try:
+            with self._engine.connect() as connection:
+                if not writes and not self.is_file:
+                    connection.execution_options(isolation_level="REPEATABLE READ")
+                connection.execution_options(immediate=writes)
+                with connection.begin():
+                    yield connection
+        except SQLAlchemyError as error:
+            reason = str(getattr(error, "orig", None) or error).partition("\n")[0]
+            again = "; ask again with the same request" if writes else ""
+            raise InputError(
+                f"book {shown(self.url.render_as_string())} does not answer: {reason:.200}{again}."
+            ) from None
+
+    def change(self, wish: Wish) -> Any:
+        """Do what is asked, together with what other threads ask meanwhile.
+
+        Raises:
+            DpAuditError: what the wish raised or returned.
+            InputError: if the database fails; whether it is done is then not known.
+        """
+        if os.getpid() != self._process:
+            self._renew()
+        with self._queueing:
+            self._queue.append(wish)
+        with self._turn:
+            if not wish.done:
+                self._in_turn(wish)
+        if isinstance(wish.answer, DpAuditError):
+            raise wish.answer
+        return wish.answer
+
+    def _in_turn(self, first: Wish) -> None:
+        """Do what waits; where nothing could be begun, the others try for themselves."""
+        taken: list[Wish] = []
+        try:
+            with self.transaction(writes=True) as connection:
+                head = self._locked(connection)
+                with self._queueing:
+                    taken, self._queue = self._queue[:_MOST_AT_ONCE], self._queue[_MOST_AT_ONCE:]
+                page = self._page(connection, head, taken)
+                for wish in taken:
+                    try:
+                        wish.answer = wish.run(page)
+                    except DpAuditError as error:
+                        wish.answer = error
+                self._save(connection, page)
+            self._plans |= page.plans.keys()
+        except BaseException as error:
+            self._catalogue = None
+            if not taken:
+                with self._queueing:
+                    self._queue.remove(first)
+                taken = [first]
+            failed = error if isinstance(error, DpAuditError) else InputError(f"{error!r:.200}")
+            for wish in taken:
+                wish.answer = failed
+            if not isinstance(error, Exception):
+                raise
+        finally:
+            for wish in taken:
+                wish.done = True
+
+    def _locked(self, connection: Connection) -> Any:
+        """The head of the log, which nobody else changes until the transaction ends."""
+        lock = "" if self.is_file else " FOR UPDATE"
+        clock = "NULL" if self.is_file else "clock_timestamp()"
+        return connection.execute(text(f"SELECT head.*, {clock} AS clock FROM head{lock}")).one()
+
+    def _page(self, connection: Connection, head: Any, wishes: Sequence[Wish]) -> Page:
+        if self._catalogue is None or self._catalogue[0] != head.catalogue:
+            self._catalogue = head.catalogue, *catalogue(connection)
+        _, datasets, budgets = self._catalogue
+        made = max(self.now(head.clock).isoformat(timespec="microseconds"), head.made)
+        page = Page(State(dict(datasets), dict(budgets)), head.hash, head.lines, made)
+        requests = [each for wish in wishes for each in wish.requests]
+        ids = [each for wish in wishes for each in wish.releases]
+        for column, wanted in (("request", requests), ("id", ids)):
+            if wanted:
+                for found in releases(connection, f"{column} IN :wanted", wanted=wanted):
+                    page.state.releases[found.id] = found
+        page.state.spent = spent(connection, [p for wish in wishes for p in wish.needed(page)])
+        return page
+
+    def _save(self, connection: Connection, page: Page) -> None:
+        if not page.lines:
+            return
+        connection.execute(LOG, page.lines)
+        new = [{"hash": h, "record": r} for h, r in page.plans.items() if h not in self._plans]
+        if new:
+            connection.execute(_PLAN, new)
+        for table in ("dataset", "budget", "spent", "release"):
+            keys = sorted(key for name, key in page.state.changed if name == table)
+            if keys:
+                connection.execute(schema.UPSERT[table], [row(page.state, table, k) for k in keys])
+        head = {"lines": page.number, "hash": page.head, "made": page.now}
+        connection.execute(_HEAD, head)
+        if any(table in ("dataset", "budget") for table, _ in page.state.changed):
+            connection.execute(text("UPDATE head SET catalogue = lines"))
+
+
+LOG = text("INSERT INTO log (number, line) VALUES (:number, :line)")
+"""Adds lines to the log."""
+_PLAN = text("INSERT INTO plan (hash, record) VALUES (:hash, :record) ON CONFLICT DO NOTHING")
+_HEAD = text("UPDATE head SET lines = :lines, hash = :hash, made = :made")
+
+
+def row(state: State, table: str, key: Any) -> dict[str, Any]:
+    """What a table has for something that the state holds."""
+    if table == "spent":
+        total = files.canonical_json(state.spent[key])
+        return {"budget": key[0], "bucket": key[1], "record": total}
+    kept: dict[str, Any] = {
+        "dataset": state.datasets,
+        "budget": state.budgets,
+        "release": state.releases,
+    }
+    record: dict[str, Any] = kept[table][key].to_dict()
+    columns = ("name", "id", "request", "dataset", "status", "journal")
+    named = {column: record[column] for column in columns if column in record}
+    return named | {"record": files.canonical_json(record)}
+
+
+def catalogue(connection: Connection) -> tuple[dict[str, DataSet], dict[str, BudgetRecord]]:
+    """All data sets and all budgets, by name."""
+    datasets, budgets = (
+        [
+            json.loads(each.record)
+            for each in connection.execute(text(f"SELECT record FROM {table}"))
+        ]
+        for table in ("dataset", "budget")
+    )
+    known = {each["name"]: DataSet.from_dict(each) for each in datasets}
+    return known, {each["name"]: BudgetRecord.from_dict(each) for each in budgets}
+
+
+def releases(connection: Connection, where: str, **wanted: Any) -> Iterator[Release]:
+    """The releases of which something is so, in their order; one after the other."""
+    asked = text(f"SELECT record FROM release WHERE {where}")
+    for name, value in wanted.items():
+        if isinstance(value, list):
+            asked = asked.bindparams(bindparam(name, expanding=True))
+    for found in connection.execute(asked, wanted):
+        yield Release.from_dict(json.loads(found.record))
+
+
+def spent(connection: Connection, places: Sequence[Place]) -> dict[Place, tuple[int, ...]]:
+    """The sums at these places, and perhaps at others of the same budgets."""
+    budgets, buckets = {budget for budget, _ in places}, {bucket for _, bucket in places}
+    if not budgets:
+        return {}
+    found = connection.execute(_SPENT, {"budgets": sorted(budgets), "buckets": sorted(buckets)})
+    return {(each.budget, each.bucket): tuple(json.loads(each.record)) for each in found}
+
+
+_SPENT = text(
+    "SELECT budget, bucket, record FROM spent WHERE budget IN :budgets AND bucket IN :buckets"
+).bindparams(bindparam("budgets", expanding=True), bindparam("buckets", expanding=True))
+
+
+def _url(given: str) -> URL:
+    """The URL of a database, of which two kinds will do."""
+    try:
+        url = make_url(given if "://" in given else f"sqlite:///{given}")
+        backend = url.get_backend_name()
+    except (ArgumentError, ValueError):
+        raise InputError(f"book is {shown(given)}; {_WANTED}") from None
+    if backend in ("postgresql", "postgres"):
+        require("book", "psycopg", what="a book in PostgreSQL")
+        return url.set(drivername="postgresql+psycopg")
+    if backend != "sqlite" or url.database in (None, "", ":memory:"):
+        raise InputError(f"book is {shown(url.render_as_string())}; {_WANTED}")
+    return url
+
+
+_WANTED = "it must be a file, or postgresql://USER@HOST/NAME."
+
+
+def exists(url: URL) -> bool:
+    """Whether there may be something to open: SQLite would make what is not there."""
+    return url.get_backend_name() != "sqlite" or Path(str(url.database)).is_file()
+
+
+def _engine(url: URL) -> Engine:
+    if url.get_backend_name() == "sqlite":
+        engine = create_engine(url, connect_args={"timeout": _SECONDS})
+        event.listen(engine, "connect", _durable_file)
+        event.listen(engine, "begin", _begin)
+    else:
+        engine = create_engine(url, isolation_level="READ COMMITTED", pool_pre_ping=True)
+        event.listen(engine, "connect", _durable_server)
+    return engine
+
+
+def _dispose(engine: Engine, process: int) -> None:
+    if os.getpid() == process:
+        engine.dispose()
+
+
+def _durable_file(connection: Any, _: Any) -> None:
+    connection.isolation_level = None  # so that "begin" below is all that begins
+    for setting in ("journal_mode=WAL", "synchronous=FULL", "fullfsync=1"):
+        connection.execute(f"PRAGMA {setting}")
+
+
+def _begin(connection: Connection) -> None:
+    immediate = connection.get_execution_options().get("immediate")
+    connection.exec_driver_sql("BEGIN IMMEDIATE" if immediate else "BEGIN")
+
+
+def _durable_server(connection: Any, _: Any) -> None:
+    cursor = connection.cursor()
+    cursor.execute("SET synchronous_commit TO on")
+    cursor.execute("SHOW fsync")
+    synced = cursor.fetchone()[0]
+    connection.commit()
+    if synced != "on":
+        raise InputError("the database runs with fsync off, which can lose a charge; turn it on.")

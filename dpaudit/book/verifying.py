@@ -1,0 +1,188 @@
+"""Reading the whole log again: does it hold, was every charge right, and are the tables its sum?"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from datetime import datetime
+from functools import cached_property
+from typing import Any
+
+from sqlalchemy import Connection, text
+
+from dpaudit.book import store
+from dpaudit.book.book import Book, checked_plan, given_back
+from dpaudit.book.limits import Cost
+from dpaudit.book.records import BudgetRecord, Release
+from dpaudit.book.state import State
+from dpaudit.book.windows import charged, span_of
+from dpaudit.chain import checked_line
+from dpaudit.errors import InputError, TamperedError
+from dpaudit.ledger import Anchor, AnchorState
+from dpaudit.plan import Plan
+
+_ROUNDING = 10**9
+"""Costs that were computed elsewhere may differ by one part in so many, and by a unit."""
+
+
+def verify_book(book: Book, anchor: Anchor | None = None) -> dict[str, Any]:
+    """Check the log's chain, recompute every charge and every sum, and compare the tables.
+
+    Args:
+        book: the book.
+        anchor: what kept the head of the log when it was last verified; it is moved on.
+
+    Returns:
+        What the book comes to: its identifier, the head of its log, and how many there are of each.
+
+    Raises:
+        TamperedError: naming the first line, or the row, that is not as it must be.
+    """
+    with book.reading() as connection:
+        replay = _Replay(connection)
+        head = connection.execute(text("SELECT * FROM head")).one()
+        known = None if anchor is None else anchor.state(head.book)
+        for line in replay.lines():
+            if known is not None and line["number"] + 1 == known.lines:
+                if line["hash"] != known.head:
+                    raise TamperedError("the log is not the one that was anchored.")
+                known = None
+        if known is not None:
+            raise TamperedError(f"the log had {known.lines} lines; its last ones were dropped.")
+        if (head.lines, head.hash, head.book) != (replay.number, replay.head, replay.book):
+            raise TamperedError(
+                f"the log has {replay.number} lines and the book says {head.lines}: its last lines "
+                "were dropped, or its head was edited."
+            )
+        replay.compare()
+    if anchor is not None:
+        anchor.advance(AnchorState(head.book, head.lines, head.hash))
+    kinds = ("datasets", "budgets", "releases")
+    counted = {kind: len(getattr(replay.state, kind)) for kind in kinds}
+    log = {"book": head.book, "lines": head.lines, "head": head.hash}
+    return log | counted | {"refused": replay.refused}
+
+
+_LINES = text("SELECT line FROM log WHERE number >= :at ORDER BY number LIMIT 10000")
+
+
+class _Replay:
+    """The log, line by line, and what it adds up to."""
+
+    def __init__(self, connection: Connection) -> None:
+        self.state = State()
+        self.number, self.head, self.book, self.refused = 0, "", "", 0
+        self._connection = connection
+
+    @cached_property
+    def _plans(self) -> dict[str, Plan]:
+        rows = self._connection.execute(text("SELECT hash, record FROM plan"))
+        return {each.hash: checked_plan(each.record, each.hash) for each in rows}
+
+    def lines(self) -> Iterator[Mapping[str, Any]]:
+        """Every line, after it was checked and applied."""
+        while rows := self._connection.execute(_LINES, {"at": self.number}).all():
+            for row in rows:
+                yield self._next(row.line)
+
+    def _next(self, row: str) -> Mapping[str, Any]:
+        try:
+            line = checked_line(row.encode(), self.number, self.head)
+            self._check_before(line)
+            self.state.apply(line)
+        except TamperedError as error:
+            raise TamperedError(str(error).replace("the journal", "the book's log")) from None
+        except (LookupError, TypeError, ValueError, AttributeError) as error:
+            raise _wrong(self.number, f"says what cannot be ({error!s:.100})") from None
+        self.number, self.head = self.number + 1, line["hash"]
+        return line
+
+    def _check_before(self, line: Mapping[str, Any]) -> None:
+        kind = line["event"]
+        if kind == "opened":
+            self.book = line["book"]
+        elif kind == "refused":
+            self.refused += 1
+        elif kind == "reserved":
+            self._check_charges(Release.from_dict(line["record"]))
+        elif kind == "budget":
+            self._check_carried(BudgetRecord.from_dict(line["record"]), line["carried"])
+        elif kind == "ended":
+            self._check_returned(line)
+
+    def _check_charges(self, release: Release) -> None:
+        budgets = self.state.budgets_of(release.dataset)
+        if release.id in self.state.releases or {b.name for b in budgets} != set(release.charged):
+            raise _wrong(self.number, "does not charge every budget of its data set once")
+        for budget in budgets:
+            buckets, cost = release.charged[budget.name]
+            if tuple(buckets) != _buckets(budget, release):
+                raise _wrong(self.number, f"charges other days to {budget.name!r}")
+            if not _at_least(cost, budget.limit.cost(self._plan(release.plan))):
+                raise _wrong(self.number, f"charges less to {budget.name!r} than its plan costs")
+        if self.state.refusing(release.charged):
+            raise _wrong(self.number, "charges more than a budget admits")
+
+    def _check_carried(self, budget: BudgetRecord, carried: Mapping[str, list[int]]) -> None:
+        due = State()
+        for release in self.state.releases.values():
+            if release.dataset == budget.dataset:
+                for bucket in _buckets(budget, release):
+                    due.add(budget.name, bucket, budget.limit.cost(self._plan(release.plan)))
+        for (_, bucket), cost in due.spent.items():
+            if not _at_least(carried.get(bucket, []), cost):
+                raise _wrong(self.number, "leaves out what was released before")
+
+    def _check_returned(self, line: Mapping[str, Any]) -> None:
+        release = self.state.releases[line["release"]]
+        if line["returned"] and not release.journal:
+            raise _wrong(self.number, "gives back without a journal")
+        for name, given in line["returned"].items():
+            limit, whole = self.state.budgets[name].limit, release.cost(name)
+            nothing = (0,) * len(whole)
+            ran = nothing if line["ran"] == "nothing" else limit.cost(self._plan(line["ran"]))
+            if not _at_least(given_back(whole, ran), tuple(given)):
+                raise _wrong(self.number, f"gives {name!r} more back than did not run")
+
+    def _plan(self, digest: str) -> Plan:
+        if digest not in self._plans:
+            raise _wrong(self.number, "names a plan that is missing")
+        return self._plans[digest]
+
+    def compare(self) -> None:
+        """Hold the tables against what the log adds up to.
+
+        Raises:
+            TamperedError: naming a row that differs.
+        """
+        for table in ("dataset", "budget", "spent", "release"):
+            keys = {key for name, key in self.state.changed if name == table}
+            due = {_named(row): row for row in (store.row(self.state, table, k) for k in keys)}
+            for found in self._connection.execute(text(f"SELECT * FROM {table}")).mappings():
+                row = dict(found)
+                if due.pop(_named(row), None) != row:
+                    raise TamperedError(f"{table} {_named(row)} is not what the log adds up to.")
+            if due:
+                raise TamperedError(
+                    f"{table} {next(iter(due))} is in the log and not in the table."
+                )
+
+
+def _named(row: Mapping[str, Any]) -> str:
+    if "bucket" in row:
+        return f"{row['budget']} in {row['bucket']}"
+    return str(row.get("id") or row.get("name"))
+
+
+def _buckets(budget: BudgetRecord, release: Release) -> tuple[str, ...]:
+    day = datetime.fromisoformat(release.made).date()
+    return charged(budget.window, span_of(release.period, day), day)
+
+
+def _at_least(given: list[int], due: Cost) -> bool:
+    """Whether whole numbers are those that are due, but for another machine's rounding."""
+    pairs = zip(given, due, strict=True) if len(given) == len(due) else [(-1, 0)]
+    return all(own + own // _ROUNDING + 1 >= one for own, one in pairs)
+
+
+def _wrong(number: int, what: str) -> InputError:
+    return TamperedError(f"line {number + 1} of the book's log {what}.")

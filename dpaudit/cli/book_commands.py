@@ -1,0 +1,265 @@
+"""The commands of the book: what an organisation may still release, and what it has released."""
+
+from __future__ import annotations
+
+import getpass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from dpaudit.cli.options import Json, Settings, foreign_code
+from dpaudit.extras import require
+
+if TYPE_CHECKING:
+    from dpaudit.book import Book, Room
+    from dpaudit.workflow.booking import Booking
+
+app = typer.Typer(
+    help="An organisation's privacy budget: data sets, budgets, releases.",
+    no_args_is_help=True,
+    rich_markup_mode="rich",
+)
+
+
+def _option(name: str, metavar: str, about: str, **more: Any) -> Any:
+    return typer.Option(name, metavar=metavar, help=about, **more)
+
+
+_WHERE = "A SQLite file, or postgresql://USER@HOST/NAME."
+_DEFAULT = "book.db"
+Url = Annotated[str, _option("--book", "URL", _WHERE, envvar="DPAUDIT_BOOK")]
+BookUrl = Annotated[str | None, _option("--book", "URL", f"Ask a book too. {_WHERE}")]
+By = Annotated[str | None, _option("--by", "NAME", "Who does it; the user's name by default.")]
+OneDataSet = Annotated[str | None, _option("--dataset", "NAME", "Name of the data set.")]
+Period = Annotated[str | None, _option("--period", "FROM..TO", "The days whose data are read.")]
+Purpose = Annotated[str | None, _option("--purpose", "TEXT", "What it is for.")]
+Approved = Annotated[str, _option("--approved", "NAME", "Who approved it.")]
+Request = Annotated[str | None, _option("--request", "ID", "The same request is charged once.")]
+
+
+def opened(url: str, dataset: str | None = "") -> Book:
+    """The book at a URL.
+
+    Raises:
+        UnsupportedError: if the extra is missing.
+        InputError: if there is no book.
+    """
+    if dataset is None:
+        raise typer.BadParameter("--dataset is missing; name a data set of the book")
+    require("book", "sqlalchemy", what="the book")
+    from dpaudit.book import Book
+
+    return Book(url)
+
+
+def booking_of(url: str | None, dataset: str | None, **told: str | None) -> Booking | None:
+    """Where a run is charged, if it is; from options of ``dpaudit run``."""
+    if url is None:
+        _refuse_alone(dataset)
+        return None
+    book = opened(url, dataset)
+    from dpaudit.workflow.booking import Booking
+
+    given: dict[str, Any] = {name: value for name, value in told.items() if value is not None}
+    return Booking(book, str(dataset), **{"by": getpass.getuser(), **given})
+
+
+def room_of(url: str | None, dataset: str | None) -> Room | None:
+    """What is left of a data set, from options of ``dpaudit check``."""
+    if url is None:
+        _refuse_alone(dataset)
+        return None
+    book = opened(url, dataset)
+    from dpaudit.book import room
+
+    return room(book, dataset)[0]
+
+
+def _refuse_alone(dataset: str | None) -> None:
+    if dataset is not None:  # who names one must not run uncharged
+        raise typer.BadParameter("--dataset is given without --book; give both")
+
+
+@app.command()
+def init(url: Url = _DEFAULT, by: By = None) -> None:
+    """Make a book, or bring the tables of one up to date."""
+    require("book", "sqlalchemy", what="the book")
+    from dpaudit.book import Book
+    from dpaudit.cli.show import say
+
+    Book.create(url, by=by or getpass.getuser())
+    say("the book is there; next: dpaudit book dataset NAME --unit UNIT --relation RELATION")
+
+
+@app.command()
+def dataset(
+    name: Annotated[str, typer.Argument(metavar="NAME")],
+    unit: Annotated[str, _option("--unit", "NOUN", "Who is protected, such as user.")],
+    relation: Annotated[str, _option("--relation", "KIND", "Such as add-remove.")],
+    trust: Annotated[str, _option("--trust", "MODEL", "Who sees raw data.")] = "central",
+    per: Annotated[str, _option("--per", "PERIOD", "Of data: day, week, month or year.")] = "",
+    url: Url = _DEFAULT,
+    by: By = None,
+) -> None:
+    """Enter a data set: who is protected, and of a period if not of all time."""
+    book = opened(url)
+    from dpaudit.book import DataSet
+    from dpaudit.cli.show import say
+
+    record = {"name": name, "unit": unit, "relation": relation, "trust": trust, "per": per}
+    made = DataSet.from_dict(record)
+    book.add(made, by=by or getpass.getuser())
+    say(f"{made.name} protects {made.protects}", markup=False)
+
+
+@app.command()
+def budget(
+    name: Annotated[str, typer.Argument(metavar="NAME")],
+    dataset: OneDataSet = None,
+    limit: Annotated[
+        str, _option("--limit", "'KEY = VALUE, …'", "'epsilon = 1, delta = 1e-6', 'rho = 0.1' …")
+    ] = "",
+    window: Annotated[
+        str, _option("--window", "WINDOW", "ever, day, week, month, year, or '30 days'.")
+    ] = "ever",
+    retire: Annotated[str | None, _option("--retire", "WHY", "It counts no longer.")] = None,
+    url: Url = _DEFAULT,
+    by: By = None,
+) -> None:
+    """Enter a budget on a data set, or retire one."""
+    book = opened(url, dataset if retire is None else "")
+    from dpaudit.book import BudgetRecord, limit_of
+    from dpaudit.cli.show import say
+    from dpaudit.project.targets import parse_table
+
+    if retire is not None:
+        book.retire(name, by=by or getpass.getuser(), why=retire)
+        say(f"{name} counts no longer", markup=False)
+        return
+    stated = limit_of(parse_table("--limit", limit, "epsilon = 1, delta = 1e-6"))
+    book.add(BudgetRecord(name, str(dataset), stated, window), by=by or getpass.getuser())
+    say(f"{name}: {stated}, {window}, of {dataset}", markup=False)
+
+
+@app.command()
+def reserve(
+    target: Annotated[str, typer.Argument(metavar="PLAN.toml|SUBJECT")],
+    dataset: OneDataSet = None,
+    purpose: Purpose = None,
+    approved: Approved = "",
+    request: Request = None,
+    period: Period = None,
+    settings: Settings = None,
+    url: Url = _DEFAULT,
+    by: By = None,
+    as_json: Json = False,
+) -> None:
+    """Charge a plan, before any of it runs; exit code 1 where a budget refuses."""
+    told = {"by": by, "purpose": purpose or target, "approved": approved}
+    booking = booking_of(url, dataset, **told, request=request, period=period)
+    assert booking is not None
+    from dpaudit.cli import show_book
+    from dpaudit.workflow.booking import planned
+
+    with foreign_code():
+        plan = planned(target, settings or ())
+    show_book.releases([booking.reserve(plan).release], as_json=as_json)
+
+
+@app.command()
+def close(
+    release: Annotated[str, typer.Argument(metavar="RELEASE", help="Such as R7.")],
+    journal: Annotated[
+        Path | None,
+        _option(
+            "--journal", "FILE", "Of its ledger: what it proves not to have run is given back."
+        ),
+    ] = None,
+    certificate: Annotated[Path | None, _option("--certificate", "FILE", "Of the run.")] = None,
+    abandon: Annotated[str, _option("--abandon", "WHY", "It ended early.")] = "",
+    url: Url = _DEFAULT,
+    by: By = None,
+    as_json: Json = False,
+) -> None:
+    """End a release: it ran, or it is abandoned. It stays charged, but for what did not run."""
+    book = opened(url)
+    from dpaudit.certificate import load_certificate
+    from dpaudit.cli import show_book
+
+    known = {} if certificate is None else load_certificate(certificate).to_dict()
+    told = {"certificate": str(known.get("digest", "")), "abandoned": abandon}
+    ended = book.close(release, by=by or getpass.getuser(), journal=journal, **told)
+    show_book.releases([ended], as_json=as_json)
+
+
+@app.command()
+def status(
+    dataset: OneDataSet = None,
+    plan: Annotated[
+        str | None,
+        _option("--plan", "PLAN.toml|SUBJECT", "How often would it fit, and with what noise?"),
+    ] = None,
+    period: Period = None,
+    settings: Settings = None,
+    url: Url = _DEFAULT,
+    as_json: Json = False,
+) -> None:
+    """What is left of each budget, and what could still be released."""
+    book = opened(url)
+    from dpaudit.book import room
+    from dpaudit.cli import show_book
+    from dpaudit.workflow.booking import fit
+
+    rooms = room(book, dataset, period=period)
+    if plan is not None and len(rooms) != 1:
+        raise typer.BadParameter("--plan asks of one data set; add --dataset")
+    with foreign_code():
+        found = None if plan is None else fit(rooms[0], plan, settings or ())
+    show_book.status(rooms, found, as_json=as_json)
+
+
+@app.command()
+def history(dataset: OneDataSet = None, url: Url = _DEFAULT, as_json: Json = False) -> None:
+    """All releases, the newest last."""
+    book = opened(url)
+    from dpaudit.cli import show_book
+
+    found = book.releases() if dataset is None else book.releases("dataset = :d", d=dataset)
+    show_book.releases(sorted(found, key=lambda one: int(one.id[1:])), as_json=as_json)
+
+
+@app.command()
+def export(
+    output: Annotated[Path, typer.Option("-o", "--output", help="*.csv, .json, .registry.yaml.")],
+    url: Url = _DEFAULT,
+) -> None:
+    """Write all releases: for a spreadsheet, a program, or the registry of deployments."""
+    book = opened(url)
+    from dpaudit.cli.show import written
+    from dpaudit.workflow import booking
+
+    written(booking.export(book, output))
+
+
+@app.command()
+def verify(
+    journals: Annotated[list[Path] | None, typer.Argument(metavar="[LEDGER...]")] = None,
+    anchor: Annotated[
+        Path | None, _option("--anchor", "FILE", "Keeps the head of the log; moved on if it holds.")
+    ] = None,
+    url: Url = _DEFAULT,
+    as_json: Json = False,
+) -> None:
+    """Recompute the whole book from its log; and are these journals the ones that it anchors?"""
+    book = opened(url)
+    from dpaudit.book import verify_book
+    from dpaudit.cli.show import verification
+    from dpaudit.ledger import FileAnchor
+    from dpaudit.workflow.verifying import Verification
+
+    facts = verify_book(book, None if anchor is None else FileAnchor(anchor))
+    for path in journals or ():
+        book.check_journal(path)
+    found = facts | {"journals": len(journals or ())}
+    verification(Verification("book", found), as_json=as_json)

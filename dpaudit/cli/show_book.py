@@ -1,0 +1,55 @@
+"""What the commands of the book print."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+
+from rich.markup import escape
+
+from dpaudit import files
+from dpaudit.book import Release, Room
+from dpaudit.cli.show import answering, grid, say, table
+from dpaudit.numbers import percent, up
+from dpaudit.workflow.booking import Fit
+
+
+@answering()
+def releases(listed: Sequence[Release], *, as_json: bool) -> None:
+    """Print releases, one a row."""
+    if as_json:
+        records = [each.to_dict() for each in listed]
+        sys.stdout.write(files.pretty_json(records[0] if len(records) == 1 else records))
+        return
+    rows = table("release", "status", "data set", "made", "by", "approved", "purpose", "plan")
+    for each in listed:
+        cells = (each.id, each.status, each.dataset, each.made[:16], each.by, each.approved)
+        rows.add_row(*map(escape, (*cells, each.purpose, each.plan[:12])))
+    say(rows)
+
+
+@answering()
+def status(rooms: Sequence[Room], fit: Fit | None, *, as_json: bool) -> None:
+    """Print what is left; and of a plan, where one is asked for, how often it fits."""
+    if as_json:
+        plan = None if fit is None else vars(fit)
+        records = [each.to_dict() for each in rooms]
+        sys.stdout.write(files.pretty_json({"datasets": records, "plan": plan}))
+        return
+    for each in rooms:
+        counted = ", ".join(f"{n} {name}" for name, n in sorted(each.releases.items()))
+        say(f"[bold]{escape(each.dataset.name)}[/] {escape(each.dataset.protects)}; {counted}")
+        rows = table("budget", "limit", "over", "reached", "used")
+        for own in each.left:
+            reached = own.budget.limit.reached(own.total).items()
+            told = ", ".join(f"{name} = {up(value)}" for name, value in reached)
+            used = percent(own.share) if own.share <= 1 else "more than all"
+            cells = own.budget.name, str(own.budget.limit), own.bucket, told, used
+            rows.add_row(*map(escape, cells))
+        say(rows)
+    if fit is not None:
+        facts = grid()
+        facts.add_row("this plan fits", f"{fit.times} ×" if fit.times is not None else "always")
+        for at, (name, value) in (fit.noise or {}).items():
+            facts.add_row(f"least noise that fits, {escape(at)}", f"{name} = {value!r}")
+        say(facts)

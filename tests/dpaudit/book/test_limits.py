@@ -1,0 +1,146 @@
+"""Costs and limits beside the filters of accounting, and beside exact sums."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from fractions import Fraction
+
+import pytest
+from booking import ABOUT, gaussian, laplace
+from effort import examples
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from dpaudit import Gaussian, Invocation, Laplace, Plan, PoissonSampling
+from dpaudit.accounting import AdaptiveFilter, Filter, RenyiFilter, ZcdpFilter, compose
+from dpaudit.book import Limit, limit_of
+from dpaudit.book.limits import ENDLESS, UNIT
+from dpaudit.errors import BudgetExceededError, InputError, UnsupportedError
+from dpaudit.mechanisms import ApproximateBlackBox
+
+SAMPLED = Plan.of(Invocation(Gaussian(1.0), 1.0, *ABOUT, sampling=PoissonSampling(0.01), at="s"))
+BOX = Plan.of(Invocation(ApproximateBlackBox(0.01, 1e-8), 1.0, *ABOUT, at="b"))
+
+
+def admitted(limit: Limit, plan: Plan) -> int:
+    """How often, one after the other."""
+    total, times = (0,) * len(limit.bounds), 0
+    cost = limit.cost(plan)
+    while limit.admits(total := tuple(a + b for a, b in zip(total, cost, strict=True))):
+        times += 1
+    return times
+
+
+def passed(budget: Filter, plan: Plan) -> int:
+    try:
+        while True:
+            for invocation in plan.invocations:
+                budget.admit(invocation)
+    except BudgetExceededError:
+        return budget.admitted // len(plan.invocations)
+
+
+@pytest.mark.parametrize(
+    ("limit", "budget", "plan"),
+    [
+        ({"epsilon": 1.0}, AdaptiveFilter(1.0, 0.0), laplace(8.0)),
+        ({"epsilon": 1.0}, AdaptiveFilter(1.0, 0.0), laplace(10.0)),
+        ({"kind": "zcdp", "epsilon": 1.0, "delta": 1e-6}, ZcdpFilter(1.0, 1e-6), gaussian(20.0)),
+        ({"epsilon": 1.0, "delta": 1e-6}, RenyiFilter(1.0, 1e-6), gaussian(20.0)),
+        ({"epsilon": 3.0, "delta": 1e-6}, RenyiFilter(3.0, 1e-6), SAMPLED),
+        (
+            {"kind": "zcdp", "epsilon": 1.0, "delta": 1e-6, "slack": 5.5e-8},
+            ZcdpFilter(1.0, 1e-6, slack=5.5e-8),
+            BOX,
+        ),
+    ],
+)
+def test_a_limit_admits_what_its_filter_admits(limit, budget, plan):
+    found = limit_of(limit)
+    times = admitted(found, plan)
+    assert times == passed(budget, plan) > 0
+    assert times == found.times(found.cost(plan), (0,) * len(found.bounds))
+
+
+@settings(max_examples=examples(30, 1000))
+@given(st.floats(0.5, 1e4), st.integers(1, 10**6), st.integers(1, 1000))
+def test_costs_are_rounded_up_and_add_exactly(scale, count, uses):
+    limit = limit_of({"epsilon": 1e5})
+    cost, _ = limit.cost(laplace(scale, count))
+    exact = Fraction(Laplace(scale).pair(1.0).pure_epsilon) * count
+    assert 0 <= Fraction(cost, UNIT) - exact < Fraction(1, UNIT)
+    assert limit.reached((uses * cost, 0))["epsilon"] >= uses * exact
+
+
+@settings(max_examples=examples(30, 1000))
+@given(st.floats(1e-9, 1e5))
+def test_limits_are_rounded_down(rho):
+    bound, _ = limit_of({"rho": rho}).bounds
+    assert 0 <= Fraction(rho) - Fraction(bound, UNIT) < Fraction(1, UNIT)
+
+
+def test_what_is_reached_is_not_below_what_the_accountants_prove():
+    for stated in ({"epsilon": 3.0, "delta": 1e-6}, {"kind": "zcdp", "epsilon": 3, "delta": 1e-6}):
+        limit = limit_of(stated)
+        plan = gaussian(5.0, count=7)
+        proved = compose(plan).epsilon(1e-6).upper
+        assert proved <= limit.reached(limit.cost(plan))["epsilon"] <= limit.epsilon
+        full = tuple(map(max, limit.bounds, (0,) * len(limit.bounds)))
+        assert limit.reached(full)["epsilon"] == pytest.approx(limit.epsilon, rel=1e-9)
+
+
+def test_a_curve_is_kept_at_every_order():
+    limit = limit_of({"curve": [[2, 1.0], [32, 10.0]]})
+    (two, many) = limit.cost(gaussian(2.0, count=4))
+    assert two / UNIT == pytest.approx(2 * 4 / 8, rel=0.05)  # at the next order of the grid
+    assert many / UNIT == pytest.approx(32 * 4 / 8, rel=1e-9)
+    assert two / UNIT >= 1.0
+    assert not limit.admits((two, many))
+    assert limit_of({"curve": [[2, 1.2], [32, 20.0]]}).admits((two, many))
+    assert limit.point[0] == pytest.approx(10 + math.log(1e6) / 31)
+
+
+def test_disjoint_groups_cost_as_much_as_the_dearest():
+    plan = Plan.of(
+        *(Invocation(Laplace(s), 1.0, *ABOUT, group=f"{s}", at=f"{s}") for s in (2.0, 8.0)),
+        Invocation(Laplace(4.0), 1.0, *ABOUT, at="all"),
+    )
+    assert limit_of({"epsilon": 9.0}).cost(plan) == (UNIT * 3 // 4, 0)
+
+
+def test_what_cannot_be_counted_is_refused_by_name():
+    with pytest.raises(UnsupportedError, match="'g' has no pure ε; give the data set a budget"):
+        limit_of({"epsilon": 1.0}).cost(gaussian())
+    with pytest.raises(UnsupportedError, match="'b' has a δ of its own"):
+        limit_of({"epsilon": 1.0, "delta": 1e-6}).cost(BOX)
+    tiny = Plan.of(replace(gaussian().invocations[0], mechanism=Gaussian(1e-300)))
+    assert limit_of({"rho": 1.0}).cost(tiny)[0] == ENDLESS
+
+
+@pytest.mark.parametrize(
+    ("stated", "said"),
+    [
+        ({"epsilon": 0.0}, "epsilon is 0.0; it must be a finite number above 0"),
+        ({"epsilon": 1e9}, "limit is above 1000000"),
+        ({"rho": 1.0, "delta": 1e-6}, "unknown key 'delta'"),
+        ({"epsilon": 1.0, "delta": 1.0}, "delta is 1.0"),
+        ({"curve": [[1, 2]]}, "curve is"),
+        ({"curve": 3}, "curve is"),
+        ({"delta": 1e-6}, "limit is missing"),
+        ({"kind": "none", "rho": 1}, "limit is 'none'"),
+    ],
+)
+def test_limits_that_are_none(stated, said):
+    with pytest.raises(InputError, match=said):
+        limit_of(stated)
+
+
+def test_free_plans_and_full_budgets():
+    limit = limit_of({"rho": 1.0})
+    assert limit.times((0, 0), (0, 0)) is None
+    assert limit.times((UNIT, 0), (1, 0)) == 0
+    assert limit.times((1, 1), (0, 0)) == 0  # there is no slack
+    assert limit.share((UNIT // 2, 0)) == pytest.approx(0.5)
+    assert limit.share((0, 1)) == math.inf
+    assert limit_of(limit.to_dict()) == limit

@@ -1,0 +1,117 @@
+"""A release at the door of its ledger."""
+
+from __future__ import annotations
+
+import shutil
+from dataclasses import replace
+
+import pytest
+from booking import ask, filled, gaussian, laplace
+
+from dpaudit import ClosedLedgerError, FloatNoise, Gaussian, Ledger
+from dpaudit.book import Status, verify_book
+from dpaudit.errors import BudgetExceededError, InputError, JournalError
+
+
+@pytest.fixture
+def reserved(book):
+    return ask(filled(book, rho=1.0), gaussian(count=4))
+
+
+def opened(reserved, journal):
+    return Ledger(
+        reserved.plan, noise=FloatNoise(), journal=journal, budget=reserved, anchor=reserved
+    )
+
+
+def draw(ledger):
+    return ledger.release(Gaussian(2.0), 0.5)
+
+
+def test_every_line_is_in_the_book_before_its_noise(book, reserved, tmp_path):
+    ledger = opened(reserved, tmp_path / "j")
+    assert book.release(reserved.id).status is Status.RUNNING
+    for lines in (2, 3):
+        draw(ledger)
+        known = book.release(reserved.id)
+        assert (known.lines, known.head) == (lines, ledger.journal.head)
+    ledger.close()
+    verify_book(book)
+
+
+def test_a_release_begins_once(book, reserved, tmp_path):
+    opened(reserved, tmp_path / "j").close()
+    again = book.reservation(reserved.id, by="bob")
+    with pytest.raises(InputError, match="has begun with another journal"):
+        opened(again, tmp_path / "k")
+    other = book.reservation(reserved.id, by="bob")
+    with (
+        pytest.raises(BudgetExceededError, match="is running; it begins once"),
+        Ledger(reserved.plan, noise=FloatNoise(), budget=other) as ledger,
+    ):
+        draw(ledger)
+
+
+def test_without_a_journal_it_admits_and_nothing_is_given_back(book, reserved):
+    ledger = Ledger(reserved.plan, noise=FloatNoise(), budget=reserved)
+    draw(ledger)
+    assert book.release(reserved.id).status is Status.RUNNING
+    book.close(reserved.id, by="officer", abandoned="stop")
+    with pytest.raises(BudgetExceededError, match="has ended"):
+        draw(ledger)
+    verify_book(book)
+
+
+def test_when_it_has_ended_nothing_is_drawn(book, reserved, tmp_path):
+    ledger = opened(reserved, tmp_path / "j")
+    draw(ledger)
+    book.close(reserved.id, by="officer", abandoned="stop", journal=tmp_path / "j")
+    with pytest.raises(JournalError, match=r"R\d is abandoned; nothing was drawn"):
+        draw(ledger)
+    with pytest.raises(ClosedLedgerError):
+        draw(ledger)
+    verify_book(book)
+
+
+def test_an_interrupted_run_goes_on_and_a_copy_does_not(book, reserved, tmp_path):
+    first = opened(reserved, tmp_path / "j")
+    draw(first)
+    first.journal.release()  # as if the process had ended
+    shutil.copy(tmp_path / "j", tmp_path / "copy")
+    one, two = (book.reservation(reserved.id, by="ann") for _ in range(2))
+    ledger = Ledger.resume(tmp_path / "j", noise=FloatNoise(), budget=one, anchor=one)
+    draw(ledger)
+    with pytest.raises(InputError, match=r"copy that went another way|older copy"):
+        Ledger.resume(tmp_path / "copy", noise=FloatNoise(), budget=two, anchor=two)
+    for _ in range(2):
+        draw(ledger)
+    ledger.close()
+    book.close(reserved.id, by="ann", journal=tmp_path / "j")
+    verify_book(book)
+
+
+def test_of_two_copies_at_once_one_goes_on(book, reserved, tmp_path):
+    first = opened(reserved, tmp_path / "j")
+    first.journal.release()
+    shutil.copy(tmp_path / "j", tmp_path / "copy")
+    one, two = (book.reservation(reserved.id, by="ann") for _ in range(2))
+    known = one.state(first.journal.identifier)
+    assert two.state(first.journal.identifier) == known
+    one.advance(replace(known, lines=2, head="a" * 64))
+    with pytest.raises(JournalError, match="went on in another copy"):
+        two.advance(replace(known, lines=2, head="b" * 64))
+
+
+def test_only_what_was_reserved_is_admitted(book, reserved):
+    invocation = replace(reserved.plan.invocations[0], count=1, total=1)
+    for other in (
+        replace(invocation, mechanism=Gaussian(1.0)),
+        replace(invocation, at="elsewhere"),
+        replace(laplace().invocations[0], at="g"),
+    ):
+        with pytest.raises(BudgetExceededError, match=r"is not what release R\d reserved"):
+            reserved.admit(other)
+    for _ in range(4):
+        reserved.admit(invocation)
+    with pytest.raises(BudgetExceededError, match="was reserved 4 times and is used up"):
+        reserved.admit(invocation)

@@ -1,0 +1,203 @@
+"""Many clients at once, clients and servers that die, and what the database must be set to."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sqlite3
+import threading
+import time
+
+import pytest
+from book_clients import reserve_many, start, told_in
+from booking import ask, filled, gaussian, laplace
+
+from dpaudit.book import Book, room, schema, verify_book
+from dpaudit.book.store import Store, Wish
+from dpaudit.errors import BudgetExceededError, InputError
+
+PLAN = laplace(32.0)
+
+
+def releases(book: Book) -> dict[str, str]:
+    found = list(book.releases())
+    assert len({each.request for each in found}) == len(found)
+    return {each.request: each.id for each in found}
+
+
+def test_clients_in_processes_and_threads_never_overspend(url, tmp_path):
+    book = filled(Book.create(url, by="officer"), epsilon=1.0)
+    given = [(url, PLAN, f"{n}", 6, 4, tmp_path / f"{n}.told") for n in range(3)]
+    for process in [start(reserve_many, *each) for each in given]:
+        process.join(60)
+        assert process.exitcode == 0
+    told = told_in(tmp_path)
+    assert len(told) == 72
+    assert sum(told.values()) == len(releases(book)) == 32
+    assert room(book)[0].left[0].total == room(book)[0].left[0].budget.limit.bounds
+    assert verify_book(book)["refused"] == 40
+
+
+def test_what_threads_ask_at_once_is_one_transaction(book):
+    filled(book, epsilon=1.0)
+    store, entered, go = book._store, threading.Event(), threading.Event()
+    seen: list[int] = []
+
+    def slow(page):
+        entered.set()
+        go.wait(10)
+
+    def count(page):
+        seen.append(id(page))
+
+    def refuse(page):
+        raise InputError("no")
+
+    first = threading.Thread(target=store.change, args=(Wish(slow),))
+    first.start()
+    entered.wait(10)
+    answers: list[str] = []
+
+    def refused() -> None:
+        with pytest.raises(InputError, match="no"):
+            store.change(Wish(refuse))
+        answers.append("refused")
+
+    others = [threading.Thread(target=store.change, args=(Wish(count),)) for _ in range(5)]
+    others.append(threading.Thread(target=refused))
+    for each in others:
+        each.start()
+    while len(store._queue) < 6:
+        time.sleep(0.001)
+    go.set()
+    for each in (first, *others):
+        each.join(10)
+    assert len(seen) == 5
+    assert len(set(seen)) == 1
+    assert answers == ["refused"]
+
+
+def test_clients_that_are_killed_lose_and_double_nothing(url, tmp_path):
+    book = filled(Book.create(url, by="officer"), epsilon=1000.0)
+    for turn in range(4):
+        told = tmp_path / f"{turn}.told"
+        process = start(reserve_many, url, PLAN, f"{turn}", 10_000, 2, told)
+        while not told.exists() or told.stat().st_size < 60 * (turn + 1):
+            time.sleep(0.005)
+        os.kill(process.pid, signal.SIGKILL)
+        process.join(10)
+        held = set(releases(book))
+        assert set(told_in(tmp_path)) <= held
+        assert len(held) <= len(told_in(tmp_path)) + 2 * (turn + 1)  # one in each thread
+    ask(book, PLAN)  # waits for what the server still does for a client that is no more
+    assert verify_book(book)["releases"] == len(releases(book)) > 30
+
+
+def test_a_server_that_is_killed_loses_nothing(tmp_path):
+    pytest.importorskip("psycopg")
+    import postgres
+
+    if postgres.binaries() is None:
+        pytest.skip("there is no PostgreSQL")
+    with postgres.server() as server:
+        url = server.database()
+        book = filled(Book.create(url, by="officer"), epsilon=1000.0)
+        told = tmp_path / "1.told"
+        process = start(reserve_many, url, PLAN, "1", 40, 2, told, True)
+        for turn in (1, 2):
+            while not told.exists() or told.stat().st_size < 100 * turn:
+                time.sleep(0.005)
+            server.kill()
+            server.start()
+        process.join(60)
+        assert process.exitcode == 0
+        assert set(releases(book)) == set(told_in(tmp_path))
+        assert verify_book(book)["releases"] == 80
+        server.kill()
+        server.start("-c", "fsync=off")
+        with pytest.raises(InputError, match="runs with fsync off, which can lose a charge"):
+            Book(url)
+
+
+def test_a_transaction_that_fails_changes_nothing(book, monkeypatch):
+    filled(book, epsilon=1.0)
+    before = verify_book(book)
+
+    def broken(*_):
+        raise RuntimeError("no power")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Store, "_save", broken)
+        with pytest.raises(InputError, match="no power"):
+            ask(book, PLAN)
+    assert verify_book(book) == before
+    ask(book, PLAN)
+
+
+def test_a_fork_has_connections_of_its_own(book, url, tmp_path):
+    filled(book, epsilon=1.0)
+
+    def child() -> None:
+        ask(book, PLAN)
+
+    process = start(child)
+    process.join(20)
+    assert process.exitcode == 0
+    ask(book, PLAN)
+    assert verify_book(book)["releases"] == 2
+
+
+def test_no_setting_may_lose_a_charge(url, book):
+    filled(book, epsilon=1.0)
+    with book._store.transaction(writes=True) as connection:
+        if "://" in url:
+            shown = connection.exec_driver_sql("SHOW synchronous_commit").scalar()
+        else:
+            shown = connection.exec_driver_sql("PRAGMA synchronous").scalar()
+            assert connection.exec_driver_sql("PRAGMA journal_mode").scalar() == "wal"
+    assert shown in ("on", 2)
+
+
+@pytest.mark.parametrize(
+    "url", ["mysql://a@b/c", "sqlite://", "sqlite:///:memory:", "://", "postgresql"]
+)
+def test_urls_that_are_none(url, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(InputError, match=r"it must be a file, or postgresql://|does not exist"):
+        Book(url)
+
+
+def test_a_password_is_not_shown():
+    pytest.importorskip("psycopg")
+    with pytest.raises(InputError, match="does not answer") as caught:
+        Book("postgresql://me:secretword@localhost:1/none")
+    assert "secretword" not in str(caught.value)
+
+
+def test_older_and_newer_tables(url, book, monkeypatch):
+    steps = (*schema.STEPS, ("CREATE TABLE later (one INTEGER)",))
+    monkeypatch.setattr(schema, "STEPS", steps)
+    with pytest.raises(InputError, match="tables of version 1, and 2 is known: older: dpaudit"):
+        Book(url)
+    newer = filled(Book.create(url, by="officer"), epsilon=1.0)
+    ask(newer, PLAN)
+    assert verify_book(newer)["releases"] == 1
+    monkeypatch.setattr(schema, "STEPS", steps[:1])
+    with pytest.raises(InputError, match="newer"):
+        Book(url)
+    with pytest.raises(BudgetExceededError):
+        ask(newer, laplace(1.0))
+    with pytest.raises(InputError, match="has no pure"):
+        ask(newer, gaussian())
+
+
+def test_a_file_that_is_no_book(tmp_path):
+    path = tmp_path / "other.db"
+    with sqlite3.connect(path) as other:
+        other.execute("CREATE TABLE mine (one INTEGER)")
+    other.close()
+    with pytest.raises(InputError, match="there is no book in this database"):
+        Book(str(path))
+    path.write_text("hello " * 100)
+    with pytest.raises(InputError, match="does not answer: file is not a database"):
+        Book(str(path))

@@ -1,0 +1,146 @@
+"""``dpaudit book`` as people type it; the exit codes, and one sentence for what is wrong."""
+
+from __future__ import annotations
+
+import csv
+import json
+import warnings
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("sqlalchemy")
+
+from dpaudit.cli.main import _outcome
+
+PLAN = """
+[plan]
+unit = "user"
+relation = "add-remove"
+trust = "central"
+[[invocation]]
+mechanism = "laplace"
+scale = 4.0
+sensitivity = 1.0
+"""
+
+
+@pytest.fixture
+def call(capsys, tmp_path, monkeypatch):
+    """Run a command in a folder with a plan and a book; returns (exit code, stdout, stderr)."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "120")
+    monkeypatch.delenv("DPAUDIT_BOOK", raising=False)
+    Path("plan.toml").write_text(PLAN)
+
+    def run(*arguments):
+        with warnings.catch_warnings():
+            code = _outcome([str(argument) for argument in arguments])
+        captured = capsys.readouterr()
+        assert "Traceback" not in captured.err
+        return code, captured.out, captured.err
+
+    return run
+
+
+@pytest.fixture
+def book(call):
+    """The same with a data set and a budget of ε = 1."""
+
+    def run(*arguments):
+        return call("book", *arguments)
+
+    assert run("init")[0] == 0
+    assert run("dataset", "visits", "--unit", "user", "--relation", "add-remove")[0] == 0
+    assert run("budget", "main", "--dataset", "visits", "--limit", "epsilon = 1")[0] == 0
+    return run
+
+
+def test_a_release_from_request_to_end(book):
+    told = ("--dataset", "visits", "--by", "ann", "--approved", "bob", "--request", "7")
+    code, out, _ = book("reserve", "plan.toml", *told, "--json")
+    made = json.loads(out)
+    assert (code, made["id"], made["status"], made["by"]) == (0, "R3", "reserved", "ann")
+    assert json.loads(book("reserve", "plan.toml", *told, "--json")[1]) == made
+    code, out, _ = book("status", "--plan", "plan.toml")
+    assert code == 0
+    assert "25 %" in out
+    assert "3 ×" in out
+    assert "scale = 1.33334" in out
+    code, out, _ = book("close", "R3", "--abandon", "not needed")
+    assert code == 0
+    assert "abandoned" in out
+    code, out, _ = book("history", "--dataset", "visits", "--json")
+    assert json.loads(out)["approved"] == "bob"
+    code, out, _ = book("verify", "--anchor", "anchor", "--json")
+    assert json.loads(out) | {"releases": 1, "refused": 0, "lines": 5} == json.loads(out)
+
+
+def test_a_budget_that_refuses_is_exit_1_and_an_error_is_exit_3(book):
+    for _ in range(4):
+        assert book("reserve", "plan.toml", "--dataset", "visits")[0] == 0
+    code, _, err = book("reserve", "plan.toml", "--dataset", "visits")
+    assert code == 1
+    assert "has not that much left; nothing is charged" in err
+    code, out, _ = book("status", "--dataset", "visits", "--plan", "plan.toml", "--json")
+    assert json.loads(out)["plan"] == {"times": 0, "noise": None}
+    for words, said in (
+        (("reserve", "plan.toml", "--dataset", "visit"), "did you mean 'visits'"),
+        (("budget", "b", "--dataset", "visits"), "limit is missing; it must be like"),
+        (("budget", "b", "--limit", "rho = 1"), "--dataset is missing"),
+        (("budget", "b", "--dataset", "visits", "--limit", "epsilon"), "--limit is 'epsilon'"),
+        (("close", "R99"), "release is 'R99'"),
+        (("status", "--book", "none.db"), "'none.db' does not exist; make it with dpaudit book"),
+        (("export", "-o", "a.txt"), "give one of .csv, .json, .registry.yaml"),
+    ):
+        code, _, err = book(*words)
+        assert code == 3, words
+        assert said in err
+    assert book("budget", "main", "--retire", "done")[0] == 0
+
+
+def test_exports(book):
+    given = ("--dataset", "visits", "--purpose", "=HYPERLINK(1)")
+    for _ in range(2):
+        book("reserve", "plan.toml", *given)
+    for name in ("a.csv", "a.json", "a.registry.yaml"):
+        assert book("export", "-o", name)[0] == 0
+    rows = list(csv.DictReader(Path("a.csv").read_text().splitlines()))
+    assert [row["id"] for row in rows] == ["R3", "R4"]
+    assert rows[0]["purpose"] == "'=HYPERLINK(1)"
+    whole = json.loads(Path("a.json").read_text())
+    assert [each["id"] for each in whole["releases"]] == ["R3", "R4"]
+    assert whole["budgets"][0]["limit"] == {"kind": "pure", "epsilon": 1.0}
+
+
+def test_check_asks_the_book(call, book):
+    Path("dpaudit.toml").write_text(
+        '[project]\nformats = []\n[[subject]]\nname = "s"\ntarget = "plan.toml"\n'
+    )
+    Path("plan.toml").write_text(PLAN + "[claim]\nepsilon = 0.25\n")
+    there = ("--book", "book.db", "--dataset", "visits")
+    code, out, _ = call("check", *there)
+    assert code == 0
+    assert "4 runs are left" in out
+    for _ in range(4):
+        book("reserve", "plan.toml", "--dataset", "visits")
+    code, out, _ = call("check", *there)
+    assert code == 1
+    assert "main (book)" in out
+    assert "exceeded" in out
+    assert call("check", "--book", "book.db")[0] == 3
+    for command in ("check", "run"):
+        words = () if command == "check" else ("survey:Survey",)
+        code, _, err = call(command, *words, "--dataset", "visits")
+        assert code == 3
+        assert "--dataset is given without --book" in err
+
+
+def test_several_data_sets(book):
+    book("dataset", "other", "--unit", "user", "--relation", "add-remove", "--per", "week")
+    code, out, _ = book("status")
+    assert code == 0
+    assert "one user, per calendar week (add-remove, central)" in out
+    code, _, err = book("status", "--plan", "plan.toml")
+    assert code == 3
+    assert "add --dataset" in err

@@ -1,0 +1,29 @@
+"""What tests of the book share: plans, and a book with one data set and one budget."""
+
+from __future__ import annotations
+
+from dpaudit import AddRemove, Gaussian, Invocation, Laplace, Plan, PrivacyUnit, TrustModel
+from dpaudit.book import Book, BudgetRecord, DataSet, limit_of
+
+ABOUT = (PrivacyUnit("user"), AddRemove(), TrustModel.CENTRAL)
+
+
+def gaussian(sigma: float = 2.0, count: int = 1, **facts: object) -> Plan:
+    """Of ρ = count / (2 σ²)."""
+    return Plan.of(Invocation(Gaussian(sigma), 1.0, *ABOUT, count=count, at="g", **facts))
+
+
+def laplace(scale: float = 4.0, count: int = 1) -> Plan:
+    """Of ε = count / scale."""
+    return Plan.of(Invocation(Laplace(scale), 1.0, *ABOUT, count=count, at="l"))
+
+
+def filled(book: Book, window: str = "ever", per: str = "", **limit: object) -> Book:
+    """A book with the data set ``visits`` and the budget ``main``."""
+    book.add(DataSet("visits", *ABOUT, per), by="officer")
+    book.add(BudgetRecord("main", "visits", limit_of(limit), window), by="officer")
+    return book
+
+
+def ask(book: Book, plan: Plan, **told: object):
+    return book.reserve("visits", plan, **{"by": "ann", "purpose": "a test"} | told)
