@@ -371,7 +371,9 @@ class Training:
                 "engine has made something private already; attach it before make_private, or "
                 "attach the optimizer and its loader."
             )
-        labels = [at] if isinstance(at, str) else list(at)
+        labels = [at] if isinstance(at, str) else list(at) if isinstance(at, Sequence) else []
+        if not labels or len({*map(repr, labels)}) < len(labels):
+            raise InputError(f"at is {at!r:.60}; it must be a label, or one for each optimizer.")
         for label in labels if self._remote is None else ():
             _labelled(self.ledger, label)
         make_private = engine.make_private

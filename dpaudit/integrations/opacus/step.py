@@ -129,8 +129,8 @@ def require_supported(optimizer: Any, module: Any) -> None:
     """
     if not isinstance(optimizer, DPOptimizer):
         raise InputError(
-            f"optimizer is {optimizer!r:.60}; it must be a PrivacyEngine before make_private, or "
-            "an optimizer that make_private returned."
+            f"optimizer is a {type(optimizer).__name__}; it must be a PrivacyEngine before "
+            "make_private, or an optimizer that make_private returned."
         )
     # A distributed optimizer knows the number of its processes, and only one of them adds noise.
     if hasattr(optimizer, "world_size") and not is_distributed(optimizer):
@@ -148,7 +148,10 @@ def require_supported(optimizer: Any, module: Any) -> None:
 def clip_norm(optimizer: Any) -> float:
     """The norm that one unit's gradient is clipped to, over all layers."""
     layers = getattr(optimizer, "max_grad_norms", None)
-    return float(optimizer.max_grad_norm if layers is None else math.hypot(*layers))
+    norm = optimizer.max_grad_norm if layers is None else math.hypot(*layers)
+    if isinstance(norm, list | tuple):
+        raise InputError("max_grad_norm is a list; flat clipping has one number.")
+    return float(norm)
 
 
 def first_parameter(optimizer: Any) -> Any:

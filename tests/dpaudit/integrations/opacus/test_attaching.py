@@ -827,6 +827,14 @@ def test_attach_names_what_is_wrong():
         attach(optimizer, ledger, [1, 2])
     with pytest.raises(InputError, match="leave it out"):
         attach(PrivacyEngine(accountant="rdp"), ledger, loader)
+    for labels in (3, None, [], ["gradient", "gradient"]):
+        with pytest.raises(InputError, match="one for each optimizer"):
+            attach(PrivacyEngine(accountant="rdp"), ledger, at=labels)
+    flat = private(max_grad_norm=[0.5] * 2)
+    attach(flat[1], ledger, flat[2])
+    with pytest.raises(InputError, match="one number"):
+        train(*flat)
+    ledger = Ledger(plan())
     with pytest.raises(InputError, match="expected_batch_size is 0"):
         attach(optimizer, ledger, loader, expected_batch_size=0)
     attach(optimizer, ledger, loader)  # none of these left anything behind
