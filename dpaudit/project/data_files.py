@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from dpaudit import files
-from dpaudit.errors import InputError
+from dpaudit.errors import InputError, UnsupportedError
 from dpaudit.extras import needed
 
 LARGEST = 10**9
@@ -33,6 +33,8 @@ def read_data(path: str) -> Any:
         pass
     try:
         return reader(path)
+    except ImportError:
+        raise UnsupportedError("a Parquet file needs pandas and pyarrow; install both.") from None
     except (ValueError, OSError, EOFError, csv.Error) as error:
         raise InputError(f"data {path} cannot be read: {str(error).splitlines()[0]:.200}") from None
 

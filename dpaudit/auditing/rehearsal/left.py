@@ -89,7 +89,7 @@ def _written() -> dict[tuple[int, str], int]:
                 flags = int(Path(f"/proc/self/fdinfo/{number}").read_text().split()[3], 8)
                 if flags & os.O_ACCMODE:
                     own.append((int(number), str(path)))
-    if any(each.closed for each in _writers(tuple(own))):
+    if not all(map(_open, _writers(tuple(own)))):
         _writers.cache_clear()
     for each in _writers(tuple(own)):  # what was written to Python's objects counts as well
         with suppress(OSError, ValueError):
@@ -101,7 +101,14 @@ def _written() -> dict[tuple[int, str], int]:
 def _writers(own: tuple[tuple[int, str], ...]) -> list[Any]:
     """Python's objects that write to files, while the same ones are open."""
     kinds = io.TextIOWrapper, io.BufferedWriter, io.BufferedRandom
-    return [each for each in gc.get_objects() if issubclass(type(each), kinds)] if own else []
+    found = [each for each in gc.get_objects() if issubclass(type(each), kinds)] if own else []
+    return [each for each in found if _open(each)]
+
+
+def _open(writer: Any) -> bool:
+    with suppress(ValueError):  # of one that was given away
+        return not writer.closed
+    return False
 
 
 def _targets(descriptors: Path, last: float = math.inf) -> set[Path]:

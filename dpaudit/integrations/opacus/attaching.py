@@ -41,6 +41,7 @@ from dpaudit.integrations.opacus.apart import Inputs
 from dpaudit.integrations.opacus.batches import watch
 from dpaudit.integrations.opacus.correlated import CorrelatedOptimizer, is_correlated
 from dpaudit.integrations.opacus.findings import (
+    NOT_COVERED,
     apart_findings,
     batch_findings,
     divisor_finding,
@@ -70,17 +71,6 @@ __all__ = ["ObservedStep", "Training", "attach"]
 
 _HELD = "_opacus_training"
 """Where a ledger holds its training, so that no attachment is forgotten with its result."""
-
-NOT_COVERED = (
-    "Hyperparameters, and rates or stops during the training, that were chosen by looking at "
-    "anything but noisy gradients.",
-    "Anything computed from the data besides the noisy gradients, such as statistics of the inputs "
-    "or a validation score on training rows.",
-    "Rows that the training puts in place of those that its loader drew, and losses of one row "
-    "that depend on others, such as contrastive ones.",
-    "That a training breaks off.",
-    "Steps of an optimizer that is not attached, before the first or after the last attached one.",
-)
 
 
 def attach(
@@ -165,7 +155,8 @@ class Training:
             accountant: whose bound is wanted; by default the fastest that takes every training.
 
         >>> from dpaudit import Ledger, Plan
-        >>> Training(Ledger(Plan.dp_sgd(noise_multiplier=1.0, steps=5))).epsilon(1e-5)
+        >>> plan = Plan.dp_sgd(noise_multiplier=1.0, sample_rate=0.1, steps=5)
+        >>> Training(Ledger(plan)).epsilon(1e-5)
         0.0
         """
         validate.probability(delta=delta)

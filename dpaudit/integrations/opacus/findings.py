@@ -20,6 +20,17 @@ if TYPE_CHECKING:
 
 _found = FindingTable(__name__)
 
+NOT_COVERED = (
+    "Hyperparameters, and rates or stops during the training, that were chosen by looking at "
+    "anything but noisy gradients.",
+    "Anything computed from the data besides the noisy gradients, such as statistics of the inputs "
+    "or a validation score on training rows.",
+    "Rows that the training puts in place of those that its loader drew, and losses of one row "
+    "that depend on others, such as contrastive ones.",
+    "That a training breaks off.",
+    "Steps of an optimizer that is not attached, before the first or after the last attached one.",
+)
+
 FALSE_ALARM = 1e-6
 _SAME = 1e-9
 
