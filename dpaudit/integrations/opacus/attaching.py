@@ -19,7 +19,7 @@ the initial weights, and the ``generator`` of the ``DataLoader`` that draws the 
 ``neighbours``.
 
 A training that is resumed from a checkpoint goes on with :meth:`Ledger.resume
-<dpaudit.ledger.Ledger.resume>`; steps that are taken again count again.
+<dpaudit.ledger.Ledger.resume>`; steps taken again count again. ``docs/training.md`` says more.
 """
 
 from __future__ import annotations
@@ -234,10 +234,9 @@ class Training:
             PlanMismatchError: if what ran is not what was declared.
             InputError: if δ is missing or invalid.
         """
-        ask = partial(
-            self._certified, delta, claim=claim, accountant=accountant, name=name, findings=findings
-        )
-        return ask() if not self._shared else self._together(ask)
+        stated = {"claim": claim, "accountant": accountant, "name": name, "findings": findings}
+        ask = partial(self._certified, delta, **stated)
+        return self._together(ask) if self._shared else ask()
 
     def _together(self, ask: Callable[..., Certificate]) -> Certificate:
         """The certificate that process 0 makes, with what all of them found."""
