@@ -26,12 +26,53 @@ _LAWS: dict[str, Callable[[float], Mechanism]] = {
 }
 
 
+class Fate:
+    """What became of one draw and of all that was made of it.
+
+    Noise that hid a value must be seen in no other way: who sees both knows the value.
+    """
+
+    def __init__(self) -> None:
+        self._met = self._seen = self._told = False
+
+    def met(self, noise: Noise) -> None:
+        """It was added to a value."""
+        self._met = True
+        self._tell(noise)
+
+    def seen(self, noise: Noise) -> None:
+        """It was looked at by itself."""
+        self._seen = True
+        self._tell(noise)
+
+    def _tell(self, noise: Noise) -> None:
+        if self._met and self._seen and not self._told and noise.recorder is not None:
+            self._told = True
+            noise.recorder.shown(noise.law)
+
+
+def _looks(name: str) -> Any:
+    """A method of arrays that gives away what they hold."""
+
+    def method(self: Noise, *given: Any, **options: Any) -> Any:
+        self.fate.seen(self)
+        return getattr(np.asarray(self), name)(*given, **options)
+
+    return method
+
+
 class Noise(np.ndarray):
     """Draws of one law, which are a release once they are added to a value."""
 
     law = ""
     scale = 0.0
     recorder: Recorder | None = None
+    fate = Fate()
+
+    def __array_function__(self, function: Any, types: Any, given: Any, options: Any) -> Any:
+        """Functions of numpy look at what they are given."""
+        self.fate.seen(self)
+        return super().__array_function__(function, types, given, options)
 
     def __array_ufunc__(self, ufunc: Any, method: str, *given: Any, **options: Any) -> Any:
         """Noise of a multiple of the scale, a release, or plain numbers."""
@@ -42,10 +83,13 @@ class Noise(np.ndarray):
         result = None
         if method == "__call__" and noisy.count(True) == 1:
             result = given[noisy.index(True)].after(ufunc, plain, noisy, made)
-        if not into:
-            return made() if result is None else result
         if result is None:
-            return made(out=into)
+            for each, own in zip(given, noisy, strict=True):
+                if own:
+                    each.fate.seen(each)
+            return made(out=into) if into else made()
+        if not into:
+            return result
         into[0][...] = result
         return into[0]
 
@@ -65,6 +109,7 @@ class Noise(np.ndarray):
         """A part of noise is noise."""
         if isinstance(other, Noise):
             self.law, self.scale, self.recorder = other.law, other.scale, other.recorder
+            self.fate = other.fate
 
     def __getitem__(self, key: Any) -> Any:
         """A part of it."""
@@ -76,7 +121,7 @@ class Noise(np.ndarray):
 
     def like(self, made: Any, scale: float) -> Noise:
         """Draws of the same law and another scale."""
-        return noise(made, self.law, scale, self.recorder)
+        return noise(made, self.law, scale, self.recorder, self.fate)
 
     def added(self, value: Any, draw: Callable[[], Any]) -> Any:
         """The release that noise and a value make."""
@@ -86,13 +131,25 @@ class Noise(np.ndarray):
         shape = np.broadcast_shapes(np.shape(value), self.shape)
         before = np.array(np.broadcast_to(value, shape))
         recorder.met(self.law, self.size)
+        self.fate.met(self)
         return recorder.release(_reading(self.law, self.scale, before), draw)
 
 
-def noise(made: Any, law: str, scale: float, recorder: Recorder | None) -> Noise:
+for _name in (
+    *("__float__", "__int__", "__complex__", "__bool__", "__index__", "__repr__", "__str__"),
+    *("__format__", "item", "tolist", "tobytes", "argmin", "argmax", "argsort", "min", "max"),
+    *("sum", "mean", "std", "var", "prod", "cumsum", "dot", "round", "sort", "astype"),
+):
+    setattr(Noise, _name, _looks(_name))
+
+
+def noise(
+    made: Any, law: str, scale: float, recorder: Recorder | None, fate: Fate | None = None
+) -> Noise:
     """Draws that remember their law."""
     found = np.asarray(made).view(Noise)
     found.law, found.scale, found.recorder = law, scale, recorder
+    found.fate = fate or Fate()
     return found
 
 

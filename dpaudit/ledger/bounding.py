@@ -30,6 +30,10 @@ _MOST_STEPS = 2**_GRID_BITS
 _HUGE = 1e100
 """Times the bound: of larger parts only the direction would matter, which floats cannot keep."""
 
+_BITS = 256
+_MOST_KEY = 2**_BITS
+"""Whole numbers that are longer count as this key."""
+
 _SMALL = 1e-140
 """Squares of smaller numbers are not exact to the last bit."""
 
@@ -349,11 +353,18 @@ def _keys_of_one(invocation: Invocation) -> int:
     return rows
 
 
+def _writable(key: Key) -> Key:
+    """A key that every file can hold; nobody's own may stop a release."""
+    if isinstance(key, int):
+        return key if key.bit_length() <= _BITS else _MOST_KEY if key > 0 else -_MOST_KEY
+    return key if key.isascii() else key.encode("utf-8", "replace").decode()
+
+
 def _listed(keys: Sequence[Key] | NDArray[Any]) -> list[Key]:
     """All texts or all whole numbers; which other ones there are is nobody's business."""
     listed: Any = keys.tolist() if hasattr(keys, "tolist") else keys
     if isinstance(listed, list | tuple):
         plain = [each.item() if isinstance(each, np.generic) else each for each in listed]
         if len(kinds := set(map(type, plain))) <= 1 and kinds <= {str, int}:
-            return plain
+            return list(map(_writable, plain))
     raise InputError("keys must be a list or an array, of texts alone or of whole numbers alone.")

@@ -15,6 +15,15 @@ from dpaudit.plan import Invocation, Plan
 Key = str | int
 
 
+EXACT = ", exact"
+"""How the names of exact samplers end; those of other libraries may not."""
+
+
+def is_exact(sampler: str) -> bool:
+    """Whether that is the name of an exact sampler of this package."""
+    return sampler.startswith("opendp ") and sampler.endswith(EXACT)
+
+
 @dataclass(frozen=True)
 class Entry:
     """One release that was charged.

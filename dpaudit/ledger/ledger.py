@@ -40,7 +40,15 @@ from dpaudit.ledger.checks import (
     require_unbounded,
 )
 from dpaudit.ledger.door import Door
-from dpaudit.ledger.entry import BatchNoise, Budget, Entry, ExternalDraw, Key, NoiseBackend
+from dpaudit.ledger.entry import (
+    BatchNoise,
+    Budget,
+    Entry,
+    ExternalDraw,
+    Key,
+    NoiseBackend,
+    is_exact,
+)
 from dpaudit.ledger.float_noise import FloatNoise
 from dpaudit.ledger.individual import IndividualSums
 from dpaudit.ledger.journal import Journal
@@ -348,6 +356,8 @@ class Ledger(BoundedQueries):
             ClosedLedgerError: if the ledger is closed, or belongs to another process.
         """
         sampler = validate.text(sampler=external.sampler)
+        if is_exact(sampler):
+            raise InputError(f"sampler is {sampler!r:.80}, as the ledger's own is called.")
 
         def draw(noise: NoiseBackend, entry: Entry) -> None:
             noise.observe(entry, external)

@@ -125,7 +125,8 @@ class BoundedQueries(ABC):
         not told is in no release, no error and no journal.
 
         Args:
-            keys: of the rows, n texts or n whole numbers, in a list, a tuple or an array.
+            keys: of the rows, n texts or n whole numbers, in a list, a tuple or an array; of what
+                no file can hold (lone surrogates, more than 256 bits) a part is replaced.
             units: as for :meth:`sum`.
             at: label of an invocation of a stable histogram, whose contribution has rows.
 

@@ -33,7 +33,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from dpaudit.errors import UnsupportedError
 from dpaudit.extras import needed
-from dpaudit.ledger.entry import Entry, ExternalDraw
+from dpaudit.ledger.entry import EXACT, Entry, ExternalDraw
 from dpaudit.mechanisms import Mechanism, Norm, Released
 from dpaudit.mechanisms.base import as_released
 from dpaudit.mechanisms.continual.release import PrefixSums
@@ -83,7 +83,7 @@ class SecureNoise:
     @property
     def sampler(self) -> str:
         """Opendp and its version."""
-        return f"opendp {_version()}, exact"
+        return f"opendp {_version()}{EXACT}"
 
     def release(self, entry: Entry, value: ArrayLike) -> Released:
         """One noisy release, as :meth:`dpaudit.mechanisms.Mechanism.release`."""

@@ -24,7 +24,9 @@ def exp_up(exponent: float, size: float) -> float:
     >>> exp_up(-1e6, 1e6)
     5e-324
     """
-    return min(1.0, max(math.exp(min(exponent + 1e-15 * (size + 4), 0.0)), 5e-324))
+    found = math.exp(min(exponent + 1e-15 * (size + 4), 0.0))
+    # Below the normal floats the nearest one may be far below, relatively.
+    return max(up(found) if found < sys.float_info.min else min(found, 1.0), 5e-324)
 
 
 def plus(value: float, slack: float) -> float:

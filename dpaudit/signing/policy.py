@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from dataclasses import fields as fields_of
@@ -22,6 +22,7 @@ from dpaudit.accounting import Accountant, CurvePoint, guarantee
 from dpaudit.certificate import Certificate, Premise, Severity, Standing, Verdict
 from dpaudit.certificate.findings import FLOAT_NOISE
 from dpaudit.errors import InputError, UnsupportedError
+from dpaudit.ledger.entry import is_exact
 from dpaudit.plan import Relation, TrustModel
 from dpaudit.signing.statements import Statement
 from dpaudit.validate import shown
@@ -118,15 +119,19 @@ class Attack(fields.Record):
     confidence: fields.OpenProbability | None = None
     runs: fields.Natural = 0
 
-    def lacks(self, certificate: Certificate, most: float = math.inf) -> Iterator[str]:
-        """Whether there is none; of no ε above ``most``, as claims may be as large as one likes."""
+    def lacks(self, certificate: Certificate, limits: Sequence[Limit] = ()) -> Iterator[str]:
+        """Whether there is none; beyond all limits no claim counts, which may be of any size."""
         claim, proved = certificate.claim, certificate.guarantee
         own = () if proved is None else (CurvePoint(proved.epsilon, proved.delta),)
         for each in certificate.audits:
             sure = each.confidence is None or (
                 each.confidence >= (self.confidence or 0) and each.runs >= self.runs
             )
-            about = each.claim_epsilon <= most and any(
+            within = any(
+                each.claim_epsilon <= limit.epsilon and each.delta <= limit.delta
+                for limit in limits
+            )
+            about = (within or not limits) and any(
                 each.claim_epsilon <= point.epsilon * (1 + 1e-9) and each.delta <= point.delta
                 for point in (own if claim is None else claim.points)
             )
@@ -198,7 +203,7 @@ class Policy(fields.Record):
         for limit in limits:
             found += limit.lacks(certificate)
         for attack in self.audit:
-            found += attack.lacks(certificate, max([each.epsilon for each in limits] or [math.inf]))
+            found += attack.lacks(certificate, limits)
         for part in (_signed, _about, _assumed, _ran):
             found += part(self, seen)
         return tuple(dict.fromkeys(found))
@@ -261,7 +266,7 @@ def _ran(policy: Policy, seen: Seen) -> Iterator[str]:
     """How it ran."""
     ledger = (seen.certificate.run or {}).get("ledger", {})
     samplers = ledger.get("samplers")
-    exact = samplers and all(each.startswith("opendp ") for each in samplers)
+    exact = samplers and all(map(is_exact, samplers))
     noted = any(each.rule == FLOAT_NOISE for each in seen.certificate.findings)
     if policy.secure_noise and (not exact or noted or ledger["seeded"]):
         yield "no run is certified whose noise came from exact samplers without a seed."

@@ -55,8 +55,11 @@ def sign_file(
     Raises:
         InputError: if something is wrong with file or key, or the key has signed it already.
     """
-    if output.exists() and key.exists() and output.samefile(key):
-        raise InputError("output is the key's own file; give another path with -o.")
+    if output.exists() and b'"payload' not in files.read_bytes(output, what="output"):
+        raise InputError(
+            f"output {files.shown(output)} is a file that was not signed, such as a key; give "
+            "another path with -o."
+        )
     now = datetime.now(UTC) if timed else None
     if is_journal(path):
         envelope = journal_statement(read_ledger(path), now).envelope()

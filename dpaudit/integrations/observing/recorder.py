@@ -22,7 +22,7 @@ from typing import Any, Protocol
 from unittest import mock
 
 from dpaudit import tables
-from dpaudit.errors import InputError, UnsupportedError
+from dpaudit.errors import InputError, PlanMismatchError, UnsupportedError
 from dpaudit.finding_table import FindingTable
 from dpaudit.integrations.observing.calls import Call, Charge, Draw, Labels, Reading, place
 from dpaudit.integrations.observing.notes import Notes
@@ -190,6 +190,11 @@ class Recorder:
         """How the library itself sums its charges, where it has a rule of its own."""
         self._used.notes.totals[self._own.library] = total
 
+    def shown(self, law: str) -> None:
+        """Noise that hid a value was seen by itself too."""
+        if self._use is not None:
+            self._use.notes.findings.append(_found("noise-shown", primitive=law))
+
     def loose(self, primitive: str, draws: int) -> None:
         """Noise was drawn that has met no value yet."""
         notes = self._used.notes
@@ -241,6 +246,12 @@ def _declared(ledger: Ledger, at: str, reading: Reading) -> tuple[str, Reading]:
     for mechanism in (reading.mechanism, reading.declared):
         for each in near:
             if each.mechanism == mechanism:
+                known = reading.sensitivity if mechanism == reading.declared else None
+                if known is not None and each.sensitivity < known * (1 - 1e-9):
+                    raise PlanMismatchError(
+                        f"{each.describe()} is declared with a sensitivity of "
+                        f"{each.sensitivity:g}; the library states {known:g}, so write that."
+                    )
                 return each.at, replace(reading, mechanism=mechanism)
     return at, reading
 

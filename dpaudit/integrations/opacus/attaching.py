@@ -49,7 +49,7 @@ from dpaudit.integrations.opacus.findings import (
     without_amplification,
 )
 from dpaudit.integrations.opacus.ghost import GhostSums
-from dpaudit.integrations.opacus.optimizer import ObservedOptimizer
+from dpaudit.integrations.opacus.optimizer import ObservedOptimizer, labelled
 from dpaudit.integrations.opacus.processes import (
     RemoteLedger,
     SharedOptimizer,
@@ -65,7 +65,7 @@ from dpaudit.integrations.opacus.step import (
     require_supported,
 )
 from dpaudit.ledger import Ledger
-from dpaudit.plan import Invocation, ZeroOut
+from dpaudit.plan import ZeroOut
 
 __all__ = ["ObservedStep", "Training", "attach"]
 
@@ -234,7 +234,12 @@ class Training:
             PlanMismatchError: if what ran is not what was declared.
             InputError: if δ is missing or invalid.
         """
-        stated = {"claim": claim, "accountant": accountant, "name": name, "findings": findings}
+        stated: dict[str, Any] = {
+            "claim": claim,
+            "accountant": accountant,
+            "name": name,
+            "findings": findings,
+        }
         ask = partial(self._certified, delta, **stated)
         return self._together(ask) if self._shared else ask()
 
@@ -315,7 +320,7 @@ class Training:
             divisor = divisor and divisor / optimizer.world_size
         if ObservedOptimizer.holds(optimizer):
             raise InputError("optimizer is attached already; attach it to one ledger, once.")
-        declared = _labelled(self.ledger, label)
+        declared = labelled(self.ledger, label)
         if clips_adaptively(optimizer) and isinstance(declared[0].relation, ZeroOut):
             raise UnsupportedError(
                 "optimizer clips adaptively and counts the units of a batch, also those that add "
@@ -365,7 +370,7 @@ class Training:
         if not labels or len({*map(repr, labels)}) < len(labels):
             raise InputError(f"at is {at!r:.60}; it must be a label, or one for each optimizer.")
         for label in labels if self._remote is None else ():
-            _labelled(self.ledger, label)
+            labelled(self.ledger, label)
         make_private = engine.make_private
 
         def attached(**settings: Any) -> Any:
@@ -379,20 +384,6 @@ class Training:
 
         engine.make_private = attached
         self._engines.append((engine, _accounted(engine)))
-
-
-def _labelled(ledger: Ledger, label: str) -> tuple[Invocation, ...]:
-    """The invocations of a label: itself, or its phases or epochs in their order."""
-    validate.text(at=label)
-    found = tuple(
-        each
-        for each in ledger.plan.invocations
-        if each.at == label or each.at.startswith(f"{label}, ")
-    )
-    if not found:
-        places = ", ".join(repr(each.at) for each in ledger.plan.invocations)
-        raise InputError(f"at is {label!r}; the ledger's plan declares {places}.")
-    return found
 
 
 def _accounted(engine: PrivacyEngine) -> int:

@@ -6,7 +6,8 @@ import math
 from collections import Counter
 from typing import Any, NamedTuple
 
-from dpaudit.errors import PlanMismatchError
+from dpaudit import validate
+from dpaudit.errors import InputError, PlanMismatchError
 from dpaudit.integrations.opacus.adaptive import AdaptiveNoise
 from dpaudit.integrations.opacus.apart import Inputs, Kept, Randomness, Writes
 from dpaudit.integrations.opacus.batches import BatchStream
@@ -320,6 +321,20 @@ class ObservedOptimizer:
                 f"the plan declares a sensitivity of {invocation.sensitivity:g} at "
                 f"{invocation.at!r}, but the clip norm {norm:g} makes it {moved:g}."
             )
+
+
+def labelled(ledger: Ledger, label: str) -> tuple[Invocation, ...]:
+    """The invocations of a label: itself, or its phases or epochs in their order."""
+    validate.text(at=label)
+    found = tuple(
+        each
+        for each in ledger.plan.invocations
+        if each.at == label or each.at.startswith(f"{label}, ")
+    )
+    if not found:
+        places = ", ".join(repr(each.at) for each in ledger.plan.invocations)
+        raise InputError(f"at is {label!r}; the ledger's plan declares {places}.")
+    return found
 
 
 def _distinct(values: Any) -> list[float]:

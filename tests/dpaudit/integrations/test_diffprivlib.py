@@ -1,6 +1,7 @@
 """The real library: each of its noises in a plan, and mistakes that others found."""
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -10,7 +11,7 @@ pytest.importorskip("diffprivlib", exc_type=ImportError)
 from diffprivlib import BudgetAccountant, mechanisms, models, tools
 from diffprivlib.utils import PrivacyLeakWarning
 
-from dpaudit import AddRemove, FloatNoise, Ledger, PrivacyUnit, ReplaceOne
+from dpaudit import AddRemove, FloatNoise, Ledger, Plan, PlanMismatchError, PrivacyUnit, ReplaceOne
 from dpaudit.accounting import guarantee
 from dpaudit.auditing.noise.conformance import conformance
 from dpaudit.auditing.replaying.recording import Routine
@@ -324,3 +325,18 @@ def test_k_means_goes_by_whether_a_cluster_is_empty():
     found = replayed(centres, [3.0] * 40, [97.0, *[3.0] * 39])
     assert "private-control-flow" in found
     assert "sensitivity-understated" not in found  # which call is of which cluster is not seen
+
+
+def test_a_plan_may_not_say_less_than_the_library_knows():
+    def code():
+        return tools.sum(NUMBERS, epsilon=1.0, bounds=(0, 100))
+
+    _, plan = ran(code)
+    (own,) = plan.invocations
+    ledger = Ledger(Plan.of(replace(own, sensitivity=0.1)), noise=FloatNoise())
+    with (
+        through(ledger, "diffprivlib"),
+        pytest.raises(PlanMismatchError, match="the library states 1"),
+    ):
+        code()
+    assert len(ledger) == 0

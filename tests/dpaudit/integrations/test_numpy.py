@@ -8,6 +8,7 @@ from dpaudit import AddRemove, FloatNoise, Gaussian, Laplace, Ledger, Plan, Priv
 from dpaudit.auditing.noise.conformance import conformance
 from dpaudit.auditing.replaying.recording import Routine
 from dpaudit.auditing.replaying.replay import replay
+from dpaudit.certificate import Severity
 from dpaudit.integrations.observing import noting, plan_of, through
 from dpaudit.mechanisms import DiscreteLaplace
 from dpaudit.plan import Invocation, TrustModel
@@ -97,6 +98,64 @@ def test_noise_that_meets_no_value_is_told(code):
     found = notes.all_findings(notes.noted(ROW, AddRemove()))
     (left,) = [finding for finding in found if finding.rule == "noise-without-value"]
     assert "4 draws of laplace" in left.message
+
+
+def beside(tell):
+    """The sum, and something of the noise that hides it."""
+
+    def code(rows):
+        noise = rng().laplace(0.0, 2.0)
+        return sum(rows) + noise, tell(noise)
+
+    return code
+
+
+def chosen(pick):
+    """A noise that was picked among many."""
+
+    def code(rows):
+        noise = rng().laplace(size=30)
+        return sum(rows) + pick(noise)
+
+    return code
+
+
+SHOWN = [
+    *(
+        beside(each)
+        for each in (float, str, abs, np.abs, bool, lambda n: n > 0, lambda n: n.item())
+    ),
+    *(beside(each) for each in (lambda n: f"{n:.3f}", lambda n: n.tolist(), lambda n: n**2)),
+    lambda x: float(sum(x) + (n := rng().laplace())) - float(n),
+    chosen(lambda n: n[np.argmin(np.abs(n))]),
+    chosen(lambda n: n[n.argmin()]),
+    chosen(lambda n: np.sort(n)[15]),
+    chosen(lambda n: min(n, key=abs)),
+]
+
+
+@pytest.mark.parametrize("number", range(len(SHOWN)))
+def test_noise_that_hides_a_value_and_is_shown_is_an_error(number):
+    notes, _ = ran(SHOWN[number])
+    found = notes.all_findings(notes.noted(ROW, AddRemove()))
+    assert [each.severity for each in found if each.rule == "noise-shown"] == [Severity.ERROR]
+
+
+@pytest.mark.parametrize("name", ADDED)
+def test_noise_that_is_added_alone_is_not_shown(name):
+    notes, _ = ran(ADDED[name][0])
+    found = notes.all_findings(notes.noted(ROW, AddRemove()))
+    assert "noise-shown" not in {each.rule for each in found}
+
+
+def test_draws_that_hide_nothing_may_be_looked_at():
+    def code(rows):
+        start = rng().normal(size=3)
+        return float(start.sum()), sum(rows) + rng().laplace()
+
+    notes, _ = ran(code)
+    found = notes.all_findings(notes.noted(ROW, AddRemove()))
+    assert "noise-shown" not in {each.rule for each in found}
 
 
 def test_what_is_no_noise_is_left_alone():

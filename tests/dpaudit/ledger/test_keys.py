@@ -107,6 +107,8 @@ def test_whoever_leaves_changes_so_many_counts_by_one(rows, most, leaver):
         (np.array(["b", "a", "a"], dtype=object), {"a": 2}),
         ([np.int64(4), 4, np.str_("a").__len__()], {4: 2}),
         (["a\0", "a\0", "a"], {"a\0": 2}),
+        (["\ud800", "\udfff", "a"], {"?": 2}),  # no file can hold them
+        ([10**5000, 10**4999, -(10**5000), 5], {2**256: 2}),
     ],
 )
 def test_keys_are_texts_or_whole_numbers_and_come_in_their_order(keys, told):

@@ -251,3 +251,13 @@ def test_a_broken_chain_is_not_resumed(tmp_path):
         Ledger.resume(path)
     with pytest.raises(InputError):
         Ledger.resume(tmp_path / "none.jsonl")
+
+
+def test_no_library_is_called_as_the_exact_sampler_is():
+    """Readers of a certificate, and policies, know exact noise by that name."""
+    outside = Outside([1.0])
+    outside.sampler = "opendp 0.12.1, exact"
+    ledger = Ledger(plan())
+    with pytest.raises(InputError, match="as the ledger's own is called"):
+        ledger.observe(NOISE, outside)
+    assert len(ledger) == 0

@@ -282,3 +282,10 @@ def test_brute_force_agrees_with_the_declared_density():
     for epsilon in (0.0, 0.2, 0.4):
         exact = float(apart(law(mechanism, 4), law(mechanism, 3), epsilon))
         assert grid_delta(*densities, epsilon) == pytest.approx(exact, abs=1e-12)
+
+
+@pytest.mark.parametrize("threshold", [740.0, 743.0, 744.0, 745.0, 746.0, 800.0])
+def test_delta_is_rounded_up_among_the_least_floats(threshold):
+    with mp.workdps(60):
+        exact = mp.exp(1 - threshold) / (1 + mp.exp(-1))
+        assert mp.mpf(StableHistogram(1.0, threshold, 1)._told) >= exact

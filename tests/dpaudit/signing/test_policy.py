@@ -247,6 +247,14 @@ def test_an_audit_of_a_large_claim_says_nothing_of_a_small_limit():
     assert "no audit of what is stated" in lacks(attacked, audit=[{"runs": 1}], **limit())
 
 
+def test_an_audit_at_a_large_delta_says_nothing_of_a_limit_at_a_small_one():
+    """With probability .9 the claim says nothing at all, so that nothing can refute it."""
+    claim = Claim(1.0, 0.9)
+    made = certify(response_plan(), subject=SUBJECT, claim=claim)
+    attacked = made.with_audits([audit(claim_epsilon=1.0, delta=0.9)])
+    assert "no audit of what is stated" in lacks(attacked, audit=[{"runs": 1}], **limit())
+
+
 def test_findings():
     note = Finding("style", Severity.NOTE, "")
     made = replace(CERTIFICATE, findings=(note, Finding("floats", Severity.WARNING, "")))

@@ -162,7 +162,8 @@ def test_what_goes_together_is_told(call):
     refused(call("verify", path, *key, "--policy", "none.toml"), "does not exist")
     refused(call("sign", "c.json", "--key", "none.pem", "-o", "x"), "does not exist")
     refused(call("sign", "c.json", "--key", "ana.pem", "-o", "no/x"), "cannot be written")
-    refused(call("sign", "c.json", "--key", "ana.pem", "-o", "./ana.pem"), "the key's own file")
+    refused(call("sign", "c.json", "--key", "ana.pem", "-o", "./ana.pem"), "was not signed")
+    refused(call("sign", "c.json", "--key", "ana.pem", "-o", "ben.pem"), "was not signed")
     code, out, err = call("verify", path, *key, "--policy", "p.toml")
     assert (code, "refused" in out) == (1, True)
     assert err == "dpaudit: the closed journal of the run is not there; give it with --ledger.\n"
