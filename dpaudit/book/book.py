@@ -110,7 +110,7 @@ class Book:
                     more = {"carried": self._carried(record)}
                 page.write(record.kind, checked_text(by=by), record=record.to_dict(), **more)
 
-        self._store.change(Wish(run))
+        self._store.change(Wish(run, alone=True))
 
     def _carried(self, budget: BudgetRecord) -> dict[str, list[int]]:
         """What earlier releases cost, each in full; the caller holds the lock."""

@@ -80,12 +80,14 @@ class Wish:
         requests: of releases that it may concern.
         releases: ids of releases that it concerns.
         places: the sums that it needs, once data sets, budgets and releases are known.
+        alone: whether it looks at what is committed, so that nothing else may share its turn.
     """
 
     run: Callable[[Page], Any]
     requests: Sequence[str] = ()
     releases: Sequence[str] = ()
     places: Callable[[Page], Iterable[Place]] = lambda _: ()
+    alone: bool = False
     answer: Any = field(default=None, init=False)
     done: bool = field(default=False, init=False)
 
@@ -170,7 +172,7 @@ class Store:
         with self._queueing:
             self._queue.append(wish)
         with self._turn:
-            if not wish.done:
+            while not wish.done:
                 self._in_turn(wish)
         if isinstance(wish.answer, DpAuditError):
             raise wish.answer
@@ -183,7 +185,7 @@ class Store:
             with self.transaction(writes=True) as connection:
                 head = self._locked(connection)
                 with self._queueing:
-                    taken, self._queue = self._queue[:_MOST_AT_ONCE], self._queue[_MOST_AT_ONCE:]
+                    taken = self._together()
                 page = self._page(connection, head, taken)
                 for wish in taken:
                     try:
@@ -206,6 +208,13 @@ class Store:
         finally:
             for wish in taken:
                 wish.done = True
+
+    def _together(self) -> list[Wish]:
+        """Take from the queue what one transaction does: one that is to be alone, or those before."""
+        apart = [n for n, wish in enumerate(self._queue[:_MOST_AT_ONCE]) if wish.alone]
+        many = max(1, apart[0]) if apart else _MOST_AT_ONCE
+        taken, self._queue = self._queue[:many], self._queue[many:]
+        return taken
 
     def _locked(self, connection: Connection) -> Any:
         """The head of the log, which nobody else changes until the transaction ends."""

@@ -7,12 +7,14 @@ import signal
 import sqlite3
 import threading
 import time
+from contextlib import suppress
+from functools import partial
 
 import pytest
 from book_clients import reserve_many, start, told_in
 from booking import ask, filled, gaussian, laplace
 
-from dpaudit.book import Book, room, schema, verify_book
+from dpaudit.book import Book, BudgetRecord, limit_of, room, schema, verify_book
 from dpaudit.book.store import Store, Wish
 from dpaudit.errors import BudgetExceededError, InputError
 
@@ -75,6 +77,47 @@ def test_what_threads_ask_at_once_is_one_transaction(book):
     assert len(seen) == 5
     assert len(set(seen)) == 1
     assert answers == ["refused"]
+
+
+def test_a_budget_counts_what_was_reserved_while_it_waited(book):
+    filled(book, epsilon=1000.0)
+    store, entered, go = book._store, threading.Event(), threading.Event()
+    later = BudgetRecord("later", "visits", limit_of({"epsilon": 0.1875}))
+
+    def slow(page):
+        entered.set()
+        go.wait(10)
+
+    def reserve():
+        with suppress(BudgetExceededError):
+            ask(book, PLAN)
+
+    asked = [partial(store.change, Wish(slow)), *[reserve] * 4]
+    asked += [partial(book.add, later, by="officer"), *[reserve] * 4]
+    threads = [threading.Thread(target=each) for each in asked]
+    for number, each in enumerate(threads):
+        each.start()
+        entered.wait(10)
+        while len(store._queue) < number:
+            time.sleep(0.001)
+    go.set()
+    for each in threads:
+        each.join(10)
+    assert len(releases(book)) == 6
+    main, found = room(book)[0].left
+    assert main.total == found.total == found.budget.limit.bounds
+    verify_book(book)
+
+
+def test_more_wait_than_one_transaction_takes(book, monkeypatch):
+    monkeypatch.setattr("dpaudit.book.store._MOST_AT_ONCE", 2)
+    filled(book, epsilon=1000.0)
+    asked = [threading.Thread(target=ask, args=(book, PLAN)) for _ in range(12)]
+    for each in asked:
+        each.start()
+    for each in asked:
+        each.join(20)
+    assert verify_book(book)["releases"] == 12
 
 
 def test_clients_that_are_killed_lose_and_double_nothing(url, tmp_path):
