@@ -90,10 +90,10 @@ class Reservation:
                 "without one; a release begins once."
             )
         self._anchored = True
-        return AnchorState(known.journal, known.lines, known.head)
+        return _anchored(known)
 
-    def advance(self, state: AnchorState) -> None:
-        """Enter how far the journal has come.
+    def advance(self, state: AnchorState, after: AnchorState | None = None) -> None:
+        """Enter how far the journal has come; with its first line the release begins.
 
         Raises:
             JournalError: if the release has ended, or another copy of its journal went on.
@@ -105,7 +105,7 @@ class Reservation:
                 page.write("started", self._by, release=self.id, journal=state.journal)
             elif known.status is not Status.RUNNING:
                 raise JournalError(f"release {self.id} is {known.status}; nothing was drawn.")
-            elif known.journal != state.journal or known.lines >= state.lines:
+            elif after != _anchored(known) or known.journal != state.journal:
                 raise JournalError(
                     f"release {self.id} went on in another copy of its journal; nothing was drawn."
                 )
@@ -125,3 +125,7 @@ class Reservation:
     def _now(self) -> Release:
         with self._store.transaction(writes=False) as connection:
             return next(releases(connection, "id = :id", id=self.id))
+
+
+def _anchored(known: Release) -> AnchorState:
+    return AnchorState(known.journal, known.lines, known.head)

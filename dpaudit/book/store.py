@@ -210,7 +210,7 @@ class Store:
                 wish.done = True
 
     def _together(self) -> list[Wish]:
-        """Take from the queue what one transaction does: one that is to be alone, or those before."""
+        """Take from the queue what one transaction does: one to be alone, or those before it."""
         apart = [n for n, wish in enumerate(self._queue[:_MOST_AT_ONCE]) if wish.alone]
         many = max(1, apart[0]) if apart else _MOST_AT_ONCE
         taken, self._queue = self._queue[:many], self._queue[many:]

@@ -97,9 +97,40 @@ def test_of_two_copies_at_once_one_goes_on(book, reserved, tmp_path):
     one, two = (book.reservation(reserved.id, by="ann") for _ in range(2))
     known = one.state(first.journal.identifier)
     assert two.state(first.journal.identifier) == known
-    one.advance(replace(known, lines=2, head="a" * 64))
+    one.advance(replace(known, lines=2, head="a" * 64), known)
+    for lines in (2, 3):
+        with pytest.raises(JournalError, match="went on in another copy"):
+            two.advance(replace(known, lines=lines, head="b" * 64), known)
+
+
+def test_a_copy_does_not_go_on_by_leaping_ahead(book, tmp_path):
+    reserved = ask(filled(book, rho=2.0), plan := gaussian(count=8))
+    ledger = opened(reserved, tmp_path / "j")
+    shutil.copy(tmp_path / "j", tmp_path / "copy")
+    other = book.reservation(reserved.id, by="bob")
+    copy = Ledger.resume(tmp_path / "copy", noise=FloatNoise(), budget=other, anchor=other)
+    noise = plan.invocations[0].mechanism
     with pytest.raises(JournalError, match="went on in another copy"):
-        two.advance(replace(known, lines=2, head="b" * 64))
+        ledger.release_each(noise, [0.5] * 4, units=["ann"] * 4, at="g")
+    with pytest.raises(ClosedLedgerError):
+        draw(ledger)
+    copy.release(noise, 0.5)
+    copy.close()
+    assert book.check_journal(tmp_path / "copy").releases == 1
+    verify_book(book)
+
+
+def test_a_line_that_was_written_and_not_entered_is_no_hindrance(book, reserved, tmp_path):
+    ledger = opened(reserved, tmp_path / "j")
+    ledger.journal._anchor = None  # as if the process had ended before the line was entered
+    draw(ledger)
+    ledger.journal.release()
+    again = book.reservation(reserved.id, by="ann")
+    ledger = Ledger.resume(tmp_path / "j", noise=FloatNoise(), budget=again, anchor=again)
+    draw(ledger)
+    ledger.close()
+    book.close(reserved.id, by="ann", journal=tmp_path / "j")
+    verify_book(book)
 
 
 def test_only_what_was_reserved_is_admitted(book, reserved):
