@@ -40,7 +40,7 @@ from dpaudit.ledger.checks import (
     require_unbounded,
 )
 from dpaudit.ledger.door import Door
-from dpaudit.ledger.entry import BatchNoise, Budget, Entry, ExternalDraw, Key, NoiseBackend
+from dpaudit.ledger.entry import BatchNoise, Budget, Entry, ExternalDraw, Key, NoiseBackend, begin
 from dpaudit.ledger.float_noise import FloatNoise
 from dpaudit.ledger.individual import IndividualSums
 from dpaudit.ledger.journal import Journal
@@ -108,6 +108,7 @@ class Ledger(BoundedQueries):
         self._budget = budget
         self._drawable = self.closed = False
         self._journal: Journal | None = None
+        begin(plan, budget, anchor)
         if journal is not None:
             self._journal = Journal.create(
                 journal,
@@ -154,6 +155,7 @@ class Ledger(BoundedQueries):
         try:
             ledger = cls(content.plan, rng=rng, noise=noise)
             ledger._account = content.account()
+            begin(content.plan, budget, anchor)
             for past in content.releases:
                 invocation = ledger._account.declared[past.at]
                 if budget is not None:
