@@ -50,7 +50,9 @@ class Book:
     def __init__(self, url: str, *, clock: Callable[[], datetime] | None = None) -> None:
         self._store = Store(url, clock)
         if not store.exists(self._store.url):
-            raise InputError(f"book {shown(url)} does not exist; make it with dpaudit book init.")
+            raise InputError(
+                f"{store.told(self._store.url)} does not exist; make it with dpaudit book init."
+            )
         with self.reading() as connection:
             schema.require_current(connection)
 

@@ -126,8 +126,8 @@ class Store:
 
     def now(self, server: datetime | None = None) -> datetime:
         """The time in UTC: that of the server, where it is told."""
-        told = server or datetime.now(UTC)
-        return (told if self._clock is None else self._clock()).astimezone(UTC)
+        known = server or datetime.now(UTC)
+        return (known if self._clock is None else self._clock()).astimezone(UTC)
 
     def known_budgets(self, dataset: str) -> list[BudgetRecord]:
         """The budgets of a data set, as this process saw them last."""
@@ -155,10 +155,10 @@ class Store:
                     yield connection
         except SQLAlchemyError as error:
             reason = str(getattr(error, "orig", None) or error).partition("\n")[0]
+            for secret in filter(None, (self.url.password, *self.url.query.values())):
+                reason = reason.replace(str(secret), "***")
             again = "; ask again with the same request" if writes else ""
-            raise InputError(
-                f"book {shown(self.url.render_as_string())} does not answer: {reason:.200}{again}."
-            ) from None
+            raise InputError(f"{told(self.url)} does not answer: {reason:.200}{again}.") from None
 
     def change(self, wish: Wish) -> Any:
         """Do what is asked, together with what other threads ask meanwhile.
@@ -314,21 +314,31 @@ _SPENT = text(
 
 
 def _url(given: str) -> URL:
-    """The URL of a database, of which two kinds will do."""
+    """The URL of a database, of which two kinds will do; no error shows a password."""
     try:
         url = make_url(given if "://" in given else f"sqlite:///{given}")
         backend = url.get_backend_name()
     except (ArgumentError, ValueError):
-        raise InputError(f"book is {shown(given)}; {_WANTED}") from None
+        raise InputError(f"the book's URL cannot be read; {_WANTED}") from None
     if backend in ("postgresql", "postgres"):
+        if "@" in f"{url.host}{url.database}":
+            raise InputError("the book's URL has an @ or / too many; write %40, %2F in a password.")
         require("book", "psycopg", what="a book in PostgreSQL")
         return url.set(drivername="postgresql+psycopg")
-    if backend != "sqlite" or url.database in (None, "", ":memory:"):
-        raise InputError(f"book is {shown(url.render_as_string())}; {_WANTED}")
+    if backend != "sqlite" or url.database in (None, "", ":memory:") or url.host or "?" in given:
+        raise InputError(f"the book's URL is of another kind, or has a ?; {_WANTED}")
     return url
 
 
 _WANTED = "it must be a file, or postgresql://USER@HOST/NAME."
+
+
+def told(url: URL) -> str:
+    """What errors call a book: its file, or the server; nothing of what may hold a password."""
+    if url.get_backend_name() != "sqlite":
+        return f"book {shown('postgresql://' + (url.host or ''))}"
+    path = str(url.database)
+    return "the book" if "@" in path or "passw" in path.lower() else f"book {shown(path)}"
 
 
 def exists(url: URL) -> bool:

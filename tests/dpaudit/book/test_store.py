@@ -210,11 +210,50 @@ def test_urls_that_are_none(url, tmp_path, monkeypatch):
         Book(url)
 
 
-def test_a_password_is_not_shown():
+@pytest.mark.parametrize(
+    "url",
+    [
+        "postgresql://me:SECRET@localhost:1/none",
+        "postgresql://me:SECRET@localhost:noport/none",
+        "postgresql://me:SE@CRET@localhost:1/none",
+        "postgresql://me:1/SECRET@localhost:1/none",
+        "postgresql://me:SECRET@[::1/none",
+        "postgresql://me@localhost:1/none?password=SECRET",
+        "postgresql://me@localhost:1/none?sslpassword=SECRET",
+        "postgresql://me@localhost:1/none?sslmode=SECRET",
+        "postgresql://me@/none?host=SECRET.invalid",
+        "postgresql:/me:SECRET@localhost/none",
+        "me:SECRET@localhost/none",
+        "host=localhost/none password=SECRET",
+        "mysql://me@localhost/none?password=SECRET",
+        "sqlite:///none.db?password=SECRET",
+        "sqlite://me:SECRET@localhost/none.db",
+    ],
+)
+@pytest.mark.parametrize("make", [Book, partial(Book.create, by="officer")])
+def test_a_password_is_not_shown(url, make, tmp_path, monkeypatch):
     pytest.importorskip("psycopg")
-    with pytest.raises(InputError, match="does not answer") as caught:
-        Book("postgresql://me:secretword@localhost:1/none")
-    assert "secretword" not in str(caught.value)
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(InputError, match=r"does not (answer|exist)|it must be|write %40") as caught:
+        make(url)
+    assert "CRET" not in str(caught.value)
+
+
+def test_an_error_names_the_book(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    pytest.importorskip("psycopg")
+    with pytest.raises(InputError, match="book 'postgresql://localhost' does not answer"):
+        Book("postgresql://me:word@localhost:1/none")
+    with pytest.raises(InputError, match=r"book 'none\.db' does not exist"):
+        Book("none.db")
+
+
+@pytest.mark.parametrize("url", ["what?.db", "sqlite:///what?.db"])
+def test_a_file_with_a_question_mark_is_not_another_file(url, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(InputError, match=r"has a \?; it must be a file"):
+        Book.create(url, by="officer")
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_older_and_newer_tables(url, book, monkeypatch):
