@@ -66,7 +66,7 @@ class Book:
         made = Store(url, clock)
         at = made.now().isoformat(timespec="microseconds")
         with made.transaction(writes=True) as connection:
-            if 1 in schema.migrate(connection, at):
+            if 1 in list(schema.migrate(connection, at)):
                 page = Page(State(), "", 0, at)
                 identifier = secrets.token_hex(16)
                 page.write("opened", checked_text(by=by), format=FORMAT, book=identifier)

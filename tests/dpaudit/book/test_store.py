@@ -256,6 +256,31 @@ def test_a_file_with_a_question_mark_is_not_another_file(url, tmp_path, monkeypa
     assert list(tmp_path.iterdir()) == []
 
 
+def test_several_make_the_book_at_once(url):
+    made: list[Book] = []
+    waiting = threading.Barrier(4)
+
+    def make() -> None:
+        waiting.wait(10)
+        made.append(Book.create(url, by="officer"))
+
+    threads = [threading.Thread(target=make) for _ in range(4)]
+    for each in threads:
+        each.start()
+    for each in threads:
+        each.join(20)
+    assert len(made) == 4
+    assert len({verify_book(each)["book"] for each in made}) == 1
+    for each in made:
+        each.disconnect()
+
+
+def test_a_new_book_has_the_newest_tables(url, monkeypatch):
+    steps = (*schema.STEPS, ("CREATE TABLE later (one INTEGER)",))
+    monkeypatch.setattr(schema, "STEPS", steps)
+    assert verify_book(Book.create(url, by="officer"))["lines"] == 1
+
+
 def test_older_and_newer_tables(url, book, monkeypatch):
     steps = (*schema.STEPS, ("CREATE TABLE later (one INTEGER)",))
     monkeypatch.setattr(schema, "STEPS", steps)
