@@ -176,15 +176,24 @@ class Chain:
     def _lock(self) -> None:
         """Keep other writers out, in this process and in others."""
         try:
-            import fcntl
-        except ImportError:  # not on this system; then only the length check tells
-            return
-        try:
-            fcntl.flock(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            lock(self._descriptor, wait=False)
         except OSError:
             raise InputError(
                 f"journal {files.shown(self.path)} is open elsewhere; it has one writer at a time."
             ) from None
+
+
+def lock(descriptor: int, *, wait: bool = True) -> None:
+    """Hold a file until it is closed, where the system can; then only its length tells.
+
+    Raises:
+        OSError: if it is held elsewhere, and one does not wait.
+    """
+    try:
+        import fcntl
+    except ImportError:
+        return
+    fcntl.flock(descriptor, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
 
 
 @dataclass(frozen=True)

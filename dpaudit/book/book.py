@@ -50,7 +50,9 @@ class Book:
     def __init__(self, url: str, *, clock: Callable[[], datetime] | None = None) -> None:
         self._store = Store(url, clock)
         if not store.exists(self._store.url):
-            raise InputError(f"book {shown(url)} does not exist; make it with dpaudit book init.")
+            raise InputError(
+                f"{store.told(self._store.url)} does not exist; make it with dpaudit book init."
+            )
         with self.reading() as connection:
             schema.require_current(connection)
 
@@ -64,7 +66,7 @@ class Book:
         made = Store(url, clock)
         at = made.now().isoformat(timespec="microseconds")
         with made.transaction(writes=True) as connection:
-            if 1 in schema.migrate(connection, at):
+            if 1 in list(schema.migrate(connection, at)):
                 page = Page(State(), "", 0, at)
                 identifier = secrets.token_hex(16)
                 page.write("opened", checked_text(by=by), format=FORMAT, book=identifier)
@@ -110,7 +112,7 @@ class Book:
                     more = {"carried": self._carried(record)}
                 page.write(record.kind, checked_text(by=by), record=record.to_dict(), **more)
 
-        self._store.change(Wish(run))
+        self._store.change(Wish(run, alone=True))
 
     def _carried(self, budget: BudgetRecord) -> dict[str, list[int]]:
         """What earlier releases cost, each in full; the caller holds the lock."""

@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
+import os
+import threading
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
 
 from dpaudit.book.records import Release, Status
 from dpaudit.book.store import Page, Store, Wish, releases
-from dpaudit.errors import BudgetExceededError, DpAuditError, InputError, JournalError
+from dpaudit.errors import (
+    BudgetExceededError,
+    DpAuditError,
+    InputError,
+    JournalError,
+    PlanMismatchError,
+)
 from dpaudit.ledger import AnchorState
 from dpaudit.plan import Invocation, Plan
 from dpaudit.validate import shown
@@ -32,7 +40,10 @@ class Reservation:
         self._by = by or release.by
         self._declared = {each.at: each for each in plan.invocations}
         self._used: Counter[str] = Counter()
-        self._anchored = self._begun = False
+        self._lock = threading.Lock()
+        self._anchored = False
+        self._holder = 0
+        """The process with the one ledger that it serves, once there is one."""
 
     @property
     def id(self) -> str:
@@ -55,17 +66,38 @@ class Reservation:
             raise BudgetExceededError(
                 f"{invocation.describe()} was reserved {declared.releases} times and is used up."
             )
-        if not self._anchored:
-            self._admit_unanchored()
+        if not self._holder and not self._anchored:
+            self.begin(self.plan, anchored=False)
+        if self._holder not in (0, os.getpid()):
+            raise BudgetExceededError(f"release {self.id} runs in another process; none was drawn.")
+        if not self._anchored and self._now().status is not Status.RUNNING:
+            raise BudgetExceededError(f"release {self.id} has ended; nothing was drawn.")
         self._used[invocation.at] += 1
 
-    def _admit_unanchored(self) -> None:
-        """Begin at the first use; at each look whether the release has ended meanwhile."""
-        if not self._begun:
-            self._change(self._begin, BudgetExceededError)
-            self._begun = True
-        elif self._now().status is not Status.RUNNING:
-            raise BudgetExceededError(f"release {self.id} has ended; nothing was drawn.")
+    def begin(self, plan: Plan, *, anchored: bool) -> None:
+        """Serve one ledger; without a journal that is anchored here, the release begins at once.
+
+        Args:
+            plan: of the ledger.
+            anchored: whether this keeps the head of its journal, with whose first line it begins.
+
+        Raises:
+            PlanMismatchError: if the plan is not the one that was reserved.
+            BudgetExceededError: if the release has begun, here or elsewhere.
+        """
+        if plan != self.plan:
+            raise PlanMismatchError(
+                f"the ledger has another plan than release {self.id} reserved; reserve its own."
+            )
+        with self._lock:
+            if self._holder:
+                raise BudgetExceededError(
+                    f"release {self.id} has a ledger already; it begins once."
+                )
+            if not anchored:
+                self._change(self._begin, BudgetExceededError)
+                self._holder = os.getpid()
+            self._anchored = anchored
 
     def _begin(self, page: Page) -> None:
         known = page.state.release(self.id)
@@ -89,11 +121,10 @@ class Reservation:
                 f"release {self.id} has begun with another journal than {shown(journal)}, or "
                 "without one; a release begins once."
             )
-        self._anchored = True
-        return AnchorState(known.journal, known.lines, known.head)
+        return _anchored(known)
 
-    def advance(self, state: AnchorState) -> None:
-        """Enter how far the journal has come.
+    def advance(self, state: AnchorState, after: AnchorState | None = None) -> None:
+        """Enter how far the journal has come; with its first line the release begins.
 
         Raises:
             JournalError: if the release has ended, or another copy of its journal went on.
@@ -105,15 +136,17 @@ class Reservation:
                 page.write("started", self._by, release=self.id, journal=state.journal)
             elif known.status is not Status.RUNNING:
                 raise JournalError(f"release {self.id} is {known.status}; nothing was drawn.")
-            elif known.journal != state.journal or known.lines >= state.lines:
+            elif after != _anchored(known) or known.journal != state.journal:
                 raise JournalError(
                     f"release {self.id} went on in another copy of its journal; nothing was drawn."
                 )
             facts = {"release": self.id, "lines": state.lines, "head": state.head}
             page.write("anchored", self._by, **facts)
 
+        if self._holder not in (0, os.getpid()):
+            raise JournalError(f"release {self.id} runs in another process; nothing was drawn.")
         self._change(run, JournalError)
-        self._anchored = True
+        self._anchored, self._holder = True, os.getpid()
 
     def _change(self, run: Callable[[Page], None], failure: type[DpAuditError]) -> None:
         """Make a change; whatever stops it stops the ledger, in the words that it knows."""
@@ -125,3 +158,7 @@ class Reservation:
     def _now(self) -> Release:
         with self._store.transaction(writes=False) as connection:
             return next(releases(connection, "id = :id", id=self.id))
+
+
+def _anchored(known: Release) -> AnchorState:
+    return AnchorState(known.journal, known.lines, known.head)

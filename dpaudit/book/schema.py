@@ -57,6 +57,8 @@ def require_current(connection: Connection) -> None:
 
 def migrate(connection: Connection, made: str) -> Iterator[int]:
     """Bring the tables up to date, within the caller's transaction; the versions that were made."""
+    if connection.dialect.name == "postgresql":  # where two at once would both make the tables
+        connection.execute(text("SELECT pg_advisory_xact_lock(hashtext('dpaudit.book'))"))
     connection.execute(
         text("CREATE TABLE IF NOT EXISTS version (number INTEGER PRIMARY KEY, made TEXT NOT NULL)")
     )

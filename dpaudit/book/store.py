@@ -80,12 +80,14 @@ class Wish:
         requests: of releases that it may concern.
         releases: ids of releases that it concerns.
         places: the sums that it needs, once data sets, budgets and releases are known.
+        alone: whether it looks at what is committed, so that nothing else may share its turn.
     """
 
     run: Callable[[Page], Any]
     requests: Sequence[str] = ()
     releases: Sequence[str] = ()
     places: Callable[[Page], Iterable[Place]] = lambda _: ()
+    alone: bool = False
     answer: Any = field(default=None, init=False)
     done: bool = field(default=False, init=False)
 
@@ -124,8 +126,8 @@ class Store:
 
     def now(self, server: datetime | None = None) -> datetime:
         """The time in UTC: that of the server, where it is told."""
-        told = server or datetime.now(UTC)
-        return (told if self._clock is None else self._clock()).astimezone(UTC)
+        known = server or datetime.now(UTC)
+        return (known if self._clock is None else self._clock()).astimezone(UTC)
 
     def known_budgets(self, dataset: str) -> list[BudgetRecord]:
         """The budgets of a data set, as this process saw them last."""
@@ -153,10 +155,10 @@ class Store:
                     yield connection
         except SQLAlchemyError as error:
             reason = str(getattr(error, "orig", None) or error).partition("\n")[0]
+            for secret in filter(None, (self.url.password, *self.url.query.values())):
+                reason = reason.replace(str(secret), "***")
             again = "; ask again with the same request" if writes else ""
-            raise InputError(
-                f"book {shown(self.url.render_as_string())} does not answer: {reason:.200}{again}."
-            ) from None
+            raise InputError(f"{told(self.url)} does not answer: {reason:.200}{again}.") from None
 
     def change(self, wish: Wish) -> Any:
         """Do what is asked, together with what other threads ask meanwhile.
@@ -170,7 +172,7 @@ class Store:
         with self._queueing:
             self._queue.append(wish)
         with self._turn:
-            if not wish.done:
+            while not wish.done:
                 self._in_turn(wish)
         if isinstance(wish.answer, DpAuditError):
             raise wish.answer
@@ -183,7 +185,7 @@ class Store:
             with self.transaction(writes=True) as connection:
                 head = self._locked(connection)
                 with self._queueing:
-                    taken, self._queue = self._queue[:_MOST_AT_ONCE], self._queue[_MOST_AT_ONCE:]
+                    taken = self._together()
                 page = self._page(connection, head, taken)
                 for wish in taken:
                     try:
@@ -206,6 +208,13 @@ class Store:
         finally:
             for wish in taken:
                 wish.done = True
+
+    def _together(self) -> list[Wish]:
+        """Take from the queue what one transaction does: one to be alone, or those before it."""
+        apart = [n for n, wish in enumerate(self._queue[:_MOST_AT_ONCE]) if wish.alone]
+        many = max(1, apart[0]) if apart else _MOST_AT_ONCE
+        taken, self._queue = self._queue[:many], self._queue[many:]
+        return taken
 
     def _locked(self, connection: Connection) -> Any:
         """The head of the log, which nobody else changes until the transaction ends."""
@@ -305,21 +314,31 @@ _SPENT = text(
 
 
 def _url(given: str) -> URL:
-    """The URL of a database, of which two kinds will do."""
+    """The URL of a database, of which two kinds will do; no error shows a password."""
     try:
         url = make_url(given if "://" in given else f"sqlite:///{given}")
         backend = url.get_backend_name()
     except (ArgumentError, ValueError):
-        raise InputError(f"book is {shown(given)}; {_WANTED}") from None
+        raise InputError(f"the book's URL cannot be read; {_WANTED}") from None
     if backend in ("postgresql", "postgres"):
+        if "@" in f"{url.host}{url.database}":
+            raise InputError("the book's URL has an @ or / too many; write %40, %2F in a password.")
         require("book", "psycopg", what="a book in PostgreSQL")
         return url.set(drivername="postgresql+psycopg")
-    if backend != "sqlite" or url.database in (None, "", ":memory:"):
-        raise InputError(f"book is {shown(url.render_as_string())}; {_WANTED}")
+    if backend != "sqlite" or url.database in (None, "", ":memory:") or url.host or "?" in given:
+        raise InputError(f"the book's URL is of another kind, or has a ?; {_WANTED}")
     return url
 
 
 _WANTED = "it must be a file, or postgresql://USER@HOST/NAME."
+
+
+def told(url: URL) -> str:
+    """What errors call a book: its file, or the server; nothing of what may hold a password."""
+    if url.get_backend_name() != "sqlite":
+        return f"book {shown('postgresql://' + (url.host or ''))}"
+    path = str(url.database)
+    return "the book" if "@" in path or "passw" in path.lower() else f"book {shown(path)}"
 
 
 def exists(url: URL) -> bool:

@@ -12,7 +12,7 @@ from sqlalchemy import Connection, text
 from dpaudit.book import store
 from dpaudit.book.book import Book, checked_plan, given_back
 from dpaudit.book.limits import Cost
-from dpaudit.book.records import BudgetRecord, Release
+from dpaudit.book.records import BudgetRecord, Release, Status
 from dpaudit.book.state import State
 from dpaudit.book.windows import charged, span_of
 from dpaudit.chain import checked_line
@@ -53,6 +53,8 @@ def verify_book(book: Book, anchor: Anchor | None = None) -> dict[str, Any]:
                 f"the log has {replay.number} lines and the book says {head.lines}: its last lines "
                 "were dropped, or its head was edited."
             )
+        if head.made != replay.made:
+            raise TamperedError("the book's time is not that of the last line of its log.")
         replay.compare()
     if anchor is not None:
         anchor.advance(AnchorState(head.book, head.lines, head.hash))
@@ -64,6 +66,13 @@ def verify_book(book: Book, anchor: Anchor | None = None) -> dict[str, Any]:
 
 _LINES = text("SELECT line FROM log WHERE number >= :at ORDER BY number LIMIT 10000")
 
+_BEFORE = {
+    "started": (Status.RESERVED,),
+    "anchored": (Status.RUNNING,),
+    "ended": (Status.RESERVED, Status.RUNNING),
+}
+"""How far a release must have come for a line about it."""
+
 
 class _Replay:
     """The log, line by line, and what it adds up to."""
@@ -71,6 +80,8 @@ class _Replay:
     def __init__(self, connection: Connection) -> None:
         self.state = State()
         self.number, self.head, self.book, self.refused = 0, "", "", 0
+        self.made = ""
+        self._requests: set[str] = set()
         self._connection = connection
 
     @cached_property
@@ -87,14 +98,42 @@ class _Replay:
     def _next(self, row: str) -> Mapping[str, Any]:
         try:
             line = checked_line(row.encode(), self.number, self.head)
+            self._check_order(line)
             self._check_before(line)
             self.state.apply(line)
         except TamperedError as error:
             raise TamperedError(str(error).replace("the journal", "the book's log")) from None
         except (LookupError, TypeError, ValueError, AttributeError) as error:
             raise _wrong(self.number, f"says what cannot be ({error!s:.100})") from None
-        self.number, self.head = self.number + 1, line["hash"]
+        self.number, self.head, self.made = self.number + 1, line["hash"], line["at"]
         return line
+
+    def _check_order(self, line: Mapping[str, Any]) -> None:
+        """Whether this may follow, however the tables were edited when it was written."""
+        kind = line["event"]
+        if line["at"] < self.made:
+            raise _wrong(self.number, "says an earlier time than the line before it")
+        if kind in _BEFORE:
+            self._check_step(line, self.state.release(line["release"]))
+        elif kind in ("dataset", "budget"):
+            known: Mapping[str, Any] = getattr(self.state, f"{kind}s")
+            if line["record"]["name"] in known:
+                raise _wrong(self.number, f"enters a {kind} again")
+        elif kind == "retired" and self.state.budgets[line["budget"]].retired:
+            raise _wrong(self.number, "retires a budget again")
+        elif (kind == "opened") is not (self.number == 0):
+            raise _wrong(self.number, "is not in its place")
+
+    def _check_step(self, line: Mapping[str, Any], known: Release) -> None:
+        kind = line["event"]
+        if known.status not in _BEFORE[kind]:
+            raise _wrong(self.number, f"has {kind} of release {known.id}, which was {known.status}")
+        if kind == "anchored" and not (known.journal and line["lines"] > known.lines):
+            raise _wrong(self.number, f"goes back in the lines of release {known.id}")
+        if kind == "ended" and not (
+            Status(line["status"]).ended and line["lines"] - known.lines in (0, 1)
+        ):
+            raise _wrong(self.number, f"ends release {known.id} where it was not")
 
     def _check_before(self, line: Mapping[str, Any]) -> None:
         kind = line["event"]
@@ -103,15 +142,23 @@ class _Replay:
         elif kind == "refused":
             self.refused += 1
         elif kind == "reserved":
-            self._check_charges(Release.from_dict(line["record"]))
+            self._check_reserved(made := Release.from_dict(line["record"]), line["at"])
+            self._check_charges(made)
         elif kind == "budget":
             self._check_carried(BudgetRecord.from_dict(line["record"]), line["carried"])
         elif kind == "ended":
             self._check_returned(line)
 
+    def _check_reserved(self, made: Release, at: str) -> None:
+        fresh = (f"R{self.number}", at, Status.RESERVED, "", 0, "", "", "")
+        told = made.id, made.made, made.status, made.journal, made.lines, made.head, made.ran
+        if (*told, made.certificate) != fresh or made.request in self._requests:
+            raise _wrong(self.number, "reserves what was reserved before")
+        self._requests.add(made.request)
+
     def _check_charges(self, release: Release) -> None:
         budgets = self.state.budgets_of(release.dataset)
-        if release.id in self.state.releases or {b.name for b in budgets} != set(release.charged):
+        if {b.name for b in budgets} != set(release.charged):
             raise _wrong(self.number, "does not charge every budget of its data set once")
         for budget in budgets:
             buckets, cost = release.charged[budget.name]

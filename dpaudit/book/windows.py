@@ -40,7 +40,7 @@ def checked_window(**field: object) -> str:
 
 def days_of(window: str) -> int:
     """How many days a rolling window has; 0 where it is none."""
-    found = re.fullmatch(r"(\d{1,4}) days?", window)
+    found = re.fullmatch(r"([0-9]{1,4}) days?", window)
     return int(found[1]) if found else 0
 
 

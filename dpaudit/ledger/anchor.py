@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Protocol
 
 from dpaudit import files
+from dpaudit.chain import lock
 from dpaudit.errors import InputError, JournalError, TamperedError
 
 
@@ -37,8 +38,12 @@ class Anchor(Protocol):
     def state(self, journal: str) -> AnchorState | None:
         """What is known of a journal, or None."""
 
-    def advance(self, state: AnchorState) -> None:
-        """Remember how far a journal has come; raise JournalError if that cannot be done."""
+    def advance(self, state: AnchorState, after: AnchorState | None = None) -> None:
+        """Remember how far a journal has come; raise JournalError if that cannot be done.
+
+        ``after`` is what this writer last made it remember: where it remembers something else,
+        another copy of the journal went on, and nothing is changed. None for the first line.
+        """
 
 
 class FileAnchor:
@@ -84,11 +89,11 @@ class FileAnchor:
             raise InputError(f"anchor {files.shown(self.path)} is no anchor; give the right file.")
         return max(states, key=lambda state: state.lines)
 
-    def advance(self, state: AnchorState) -> None:
-        """Write the record that is not the newest.
+    def advance(self, state: AnchorState, after: AnchorState | None = None) -> None:
+        """Write the record that is not the newest; see :class:`Anchor`.
 
         Raises:
-            JournalError: if it cannot be written.
+            JournalError: if it cannot be written, or another copy of the journal went on.
         """
         text = f"{state.journal} {state.lines} {state.head}"
         check = hashlib.sha256(text.encode()).hexdigest()
@@ -96,6 +101,12 @@ class FileAnchor:
         try:
             descriptor = os.open(self.path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o666)
             try:
+                lock(descriptor)
+                if after is not None and self.read() != after:
+                    raise JournalError(
+                        f"anchor {files.shown(self.path)} has another line than this journal: "
+                        "another copy of it went on."
+                    )
                 written = os.pwrite(descriptor, record.encode(), self._LENGTH * (state.lines % 2))
                 os.fdatasync(descriptor)
             finally:
@@ -128,6 +139,9 @@ class AnchorCheck:
         journal: its identifier.
         anchor: what kept its head.
 
+    Attributes:
+        known: what it knows.
+
     Raises:
         InputError: if the anchor knows nothing of this journal.
     """
@@ -136,7 +150,7 @@ class AnchorCheck:
         known = anchor.state(journal)
         if known is None:
             raise InputError("the anchor knows nothing of this journal; give the right anchor.")
-        self._known = known
+        self.known = known
 
     def see(self, line: int, head: str) -> None:
         """One more line, counted from 1, and its hash.
@@ -144,7 +158,7 @@ class AnchorCheck:
         Raises:
             TamperedError: if it is not the one that was anchored.
         """
-        if line == self._known.lines and head != self._known.head:
+        if line == self.known.lines and head != self.known.head:
             raise TamperedError(
                 f"line {line} of the journal is not the one that was anchored: this is a copy that "
                 "went another way."
@@ -157,13 +171,13 @@ class AnchorCheck:
             TamperedError: if lines that the anchor knows are missing, or the journal went on
                 without its anchor.
         """
-        if lines < self._known.lines:
+        if lines < self.known.lines:
             raise TamperedError(
-                f"the journal has {lines} lines and had {self._known.lines}: its last lines were "
+                f"the journal has {lines} lines and had {self.known.lines}: its last lines were "
                 "dropped, or this is an older copy."
             )
-        if lines > self._known.lines + 1:
+        if lines > self.known.lines + 1:
             raise TamperedError(
-                f"the journal has {lines - self._known.lines} lines more than were anchored: it "
+                f"the journal has {lines - self.known.lines} lines more than were anchored: it "
                 "went on without its anchor."
             )

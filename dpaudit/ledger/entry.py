@@ -8,6 +8,7 @@ from typing import Any, Protocol, runtime_checkable
 
 from numpy.typing import NDArray
 
+from dpaudit.ledger.anchor import Anchor
 from dpaudit.mechanisms.base import Released
 from dpaudit.mechanisms.continual.release import PrefixSums
 from dpaudit.plan import Invocation, Plan
@@ -46,6 +47,17 @@ class Budget(Protocol):
 
     def admit(self, invocation: Invocation) -> None:
         """Charge the invocation, or raise BudgetExceededError and charge nothing."""
+
+    # ``begin(plan, anchored=)``, where a budget or an anchor has it, is called with the plan of
+    # each ledger that takes it, before anything is drawn, and raises if it may not serve that one.
+
+
+def begin(plan: Plan, budget: Budget | None, anchor: Anchor | None) -> None:
+    """Tell budget and anchor, where they want to know, that a ledger of a plan takes them."""
+    taken: dict[int, Any] = {id(each): each for each in (budget, anchor)}
+    for each in taken.values():
+        if told := getattr(each, "begin", None):
+            told(plan, anchored=each is anchor)
 
 
 class NoiseBackend(Protocol):

@@ -39,6 +39,8 @@ class Journal:
         self._chain = chain
         self._anchor = anchor
         self._held: ChainEnd | None = None
+        self._kept: AnchorState | None = None
+        """What the anchor remembers, as far as this writer knows."""
 
     @classmethod
     def create(
@@ -91,14 +93,15 @@ class Journal:
         """
         chain, end = Chain.resume(path, durability)
         try:
-            content = read_journal(path, anchor=anchor)
+            walk = _Walk(path, anchor)
+            content = walk.content()
             if content.closed:
                 raise InputError(f"journal {files.shown(path)} is closed; start a new one.")
         except BaseException:
             chain.release()
             raise
         journal = cls(chain, content.identifier, anchor)
-        journal._held = end
+        journal._held, journal._kept = end, walk.known
         return journal, content
 
     def go_on(self) -> None:
@@ -169,7 +172,9 @@ class Journal:
 
     def _anchored(self) -> None:
         if self._anchor is not None:
-            self._anchor.advance(AnchorState(self.identifier, self.lines, self.head))
+            state = AnchorState(self.identifier, self.lines, self.head)
+            self._anchor.advance(state, self._kept)
+            self._kept = state
 
 
 @dataclass(frozen=True, slots=True)
@@ -273,9 +278,7 @@ def read_journal(path: Path | str, *, anchor: Anchor | None = None) -> JournalCo
             not fit the anchor.
         InputError: if the file is missing or is no journal.
     """
-    journal = _Walk(path, anchor)
-    entries = tuple(journal)
-    return JournalContent(entries=entries, **journal.facts())
+    return _Walk(path, anchor).content()
 
 
 def summarise_journal(path: Path | str, *, anchor: Anchor | None = None) -> JournalSummary:
@@ -353,6 +356,16 @@ class _Walk:
         if self._anchor is not None:
             self._anchor.finish(chain.lines)
         self.end = JournalEnd(closed, chain.cut, chain.lines, chain.head)
+
+    @property
+    def known(self) -> AnchorState | None:
+        """What the anchor knew, which is a line of this journal once all were passed."""
+        return None if self._anchor is None else self._anchor.known
+
+    def content(self) -> JournalContent:
+        """All that the journal says."""
+        entries = tuple(self)
+        return JournalContent(entries=entries, **self.facts())
 
     def facts(self) -> dict[str, Any]:
         """Plan, identifier and end."""

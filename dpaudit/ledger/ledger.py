@@ -47,6 +47,7 @@ from dpaudit.ledger.entry import (
     ExternalDraw,
     Key,
     NoiseBackend,
+    begin,
     is_exact,
 )
 from dpaudit.ledger.float_noise import FloatNoise
@@ -116,6 +117,7 @@ class Ledger(BoundedQueries):
         self._budget = budget
         self._drawable = self.closed = False
         self._journal: Journal | None = None
+        begin(plan, budget, anchor)
         if journal is not None:
             self._journal = Journal.create(
                 journal,
@@ -162,6 +164,7 @@ class Ledger(BoundedQueries):
         try:
             ledger = cls(content.plan, rng=rng, noise=noise)
             ledger._account = content.account()
+            begin(content.plan, budget, anchor)
             for past in content.releases:
                 invocation = ledger._account.declared[past.at]
                 if budget is not None:

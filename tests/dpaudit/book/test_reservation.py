@@ -6,11 +6,12 @@ import shutil
 from dataclasses import replace
 
 import pytest
+from book_clients import start
 from booking import ask, filled, gaussian, laplace
 
 from dpaudit import ClosedLedgerError, FloatNoise, Gaussian, Ledger
 from dpaudit.book import Status, verify_book
-from dpaudit.errors import BudgetExceededError, InputError, JournalError
+from dpaudit.errors import BudgetExceededError, InputError, JournalError, PlanMismatchError
 
 
 @pytest.fixture
@@ -50,6 +51,69 @@ def test_a_release_begins_once(book, reserved, tmp_path):
         Ledger(reserved.plan, noise=FloatNoise(), budget=other) as ledger,
     ):
         draw(ledger)
+
+
+def test_a_reservation_serves_one_ledger(book, reserved, tmp_path):
+    ledger = opened(reserved, tmp_path / "j")
+    draw(ledger)
+    with pytest.raises(BudgetExceededError, match="has a ledger already"):
+        Ledger(reserved.plan, noise=FloatNoise(), budget=reserved)
+    with pytest.raises(BudgetExceededError, match="has a ledger already"):
+        opened(reserved, tmp_path / "k")
+    draw(ledger)
+    ledger.close()
+    assert book.check_journal(tmp_path / "j").releases == 2
+
+
+def test_what_began_without_an_anchor_gives_nothing_back(book, reserved, tmp_path):
+    with pytest.raises(InputError, match="exists already"):
+        opened(reserved, tmp_path)  # nothing began
+    ledger = Ledger(reserved.plan, noise=FloatNoise(), budget=reserved, journal=tmp_path / "j")
+    assert book.release(reserved.id).status is Status.RUNNING  # before anything is drawn
+    draw(ledger)
+    ledger.close()
+    with pytest.raises(InputError, match="has begun with another journal"):
+        book.close(reserved.id, by="ann", journal=tmp_path / "j")
+    assert book.close(reserved.id, by="ann").ran == ""
+    verify_book(book)
+
+
+@pytest.mark.parametrize("budget", [True, False])
+def test_a_ledger_has_the_plan_that_was_reserved(book, reserved, tmp_path, budget):
+    given = {"budget": reserved} if budget else {"anchor": reserved, "journal": tmp_path / "j"}
+    with pytest.raises(PlanMismatchError, match=r"another plan than release R\d reserved"):
+        Ledger(gaussian(count=50), noise=FloatNoise(), **given)
+    assert book.release(reserved.id).status is Status.RESERVED
+    assert not (tmp_path / "j").exists()
+
+
+@pytest.mark.parametrize("early", [True, False])
+def test_a_forked_process_has_no_ledger_of_its_own(book, reserved, tmp_path, early):
+    """Whether the fork was made before the release began, or after."""
+    one = replace(reserved.plan.invocations[0], count=1, total=1)
+
+    def child() -> None:
+        with pytest.raises(BudgetExceededError, match="runs in another process"):
+            reserved.admit(one)
+        with pytest.raises(BudgetExceededError, match="has a ledger already"):
+            Ledger(reserved.plan, noise=FloatNoise(), budget=reserved)
+
+    def first() -> None:
+        draw(Ledger(reserved.plan, noise=FloatNoise(), budget=reserved))
+
+    if early:
+        finished(first)
+        with pytest.raises(BudgetExceededError, match="is running; it begins once"):
+            Ledger(reserved.plan, noise=FloatNoise(), budget=reserved)
+    else:
+        draw(opened(reserved, tmp_path / "j"))
+        finished(child)
+
+
+def finished(target):
+    process = start(target)
+    process.join(20)
+    assert process.exitcode == 0
 
 
 def test_without_a_journal_it_admits_and_nothing_is_given_back(book, reserved):
@@ -97,9 +161,40 @@ def test_of_two_copies_at_once_one_goes_on(book, reserved, tmp_path):
     one, two = (book.reservation(reserved.id, by="ann") for _ in range(2))
     known = one.state(first.journal.identifier)
     assert two.state(first.journal.identifier) == known
-    one.advance(replace(known, lines=2, head="a" * 64))
+    one.advance(replace(known, lines=2, head="a" * 64), known)
+    for lines in (2, 3):
+        with pytest.raises(JournalError, match="went on in another copy"):
+            two.advance(replace(known, lines=lines, head="b" * 64), known)
+
+
+def test_a_copy_does_not_go_on_by_leaping_ahead(book, tmp_path):
+    reserved = ask(filled(book, rho=2.0), plan := gaussian(count=8))
+    ledger = opened(reserved, tmp_path / "j")
+    shutil.copy(tmp_path / "j", tmp_path / "copy")
+    other = book.reservation(reserved.id, by="bob")
+    copy = Ledger.resume(tmp_path / "copy", noise=FloatNoise(), budget=other, anchor=other)
+    noise = plan.invocations[0].mechanism
     with pytest.raises(JournalError, match="went on in another copy"):
-        two.advance(replace(known, lines=2, head="b" * 64))
+        ledger.release_each(noise, [0.5] * 4, units=["ann"] * 4, at="g")
+    with pytest.raises(ClosedLedgerError):
+        draw(ledger)
+    copy.release(noise, 0.5)
+    copy.close()
+    assert book.check_journal(tmp_path / "copy").releases == 1
+    verify_book(book)
+
+
+def test_a_line_that_was_written_and_not_entered_is_no_hindrance(book, reserved, tmp_path):
+    ledger = opened(reserved, tmp_path / "j")
+    ledger.journal._anchor = None  # as if the process had ended before the line was entered
+    draw(ledger)
+    ledger.journal.release()
+    again = book.reservation(reserved.id, by="ann")
+    ledger = Ledger.resume(tmp_path / "j", noise=FloatNoise(), budget=again, anchor=again)
+    draw(ledger)
+    ledger.close()
+    book.close(reserved.id, by="ann", journal=tmp_path / "j")
+    verify_book(book)
 
 
 def test_only_what_was_reserved_is_admitted(book, reserved):

@@ -7,12 +7,14 @@ import signal
 import sqlite3
 import threading
 import time
+from contextlib import suppress
+from functools import partial
 
 import pytest
 from book_clients import reserve_many, start, told_in
 from booking import ask, filled, gaussian, laplace
 
-from dpaudit.book import Book, room, schema, verify_book
+from dpaudit.book import Book, BudgetRecord, limit_of, room, schema, verify_book
 from dpaudit.book.store import Store, Wish
 from dpaudit.errors import BudgetExceededError, InputError
 
@@ -75,6 +77,47 @@ def test_what_threads_ask_at_once_is_one_transaction(book):
     assert len(seen) == 5
     assert len(set(seen)) == 1
     assert answers == ["refused"]
+
+
+def test_a_budget_counts_what_was_reserved_while_it_waited(book):
+    filled(book, epsilon=1000.0)
+    store, entered, go = book._store, threading.Event(), threading.Event()
+    later = BudgetRecord("later", "visits", limit_of({"epsilon": 0.1875}))
+
+    def slow(page):
+        entered.set()
+        go.wait(10)
+
+    def reserve():
+        with suppress(BudgetExceededError):
+            ask(book, PLAN)
+
+    asked = [partial(store.change, Wish(slow)), *[reserve] * 4]
+    asked += [partial(book.add, later, by="officer"), *[reserve] * 4]
+    threads = [threading.Thread(target=each) for each in asked]
+    for number, each in enumerate(threads):
+        each.start()
+        entered.wait(10)
+        while len(store._queue) < number:
+            time.sleep(0.001)
+    go.set()
+    for each in threads:
+        each.join(10)
+    assert len(releases(book)) == 6
+    main, found = room(book)[0].left
+    assert main.total == found.total == found.budget.limit.bounds
+    verify_book(book)
+
+
+def test_more_wait_than_one_transaction_takes(book, monkeypatch):
+    monkeypatch.setattr("dpaudit.book.store._MOST_AT_ONCE", 2)
+    filled(book, epsilon=1000.0)
+    asked = [threading.Thread(target=ask, args=(book, PLAN)) for _ in range(12)]
+    for each in asked:
+        each.start()
+    for each in asked:
+        each.join(20)
+    assert verify_book(book)["releases"] == 12
 
 
 def test_clients_that_are_killed_lose_and_double_nothing(url, tmp_path):
@@ -167,11 +210,75 @@ def test_urls_that_are_none(url, tmp_path, monkeypatch):
         Book(url)
 
 
-def test_a_password_is_not_shown():
+@pytest.mark.parametrize(
+    "url",
+    [
+        "postgresql://me:SECRET@localhost:1/none",
+        "postgresql://me:SECRET@localhost:noport/none",
+        "postgresql://me:SE@CRET@localhost:1/none",
+        "postgresql://me:1/SECRET@localhost:1/none",
+        "postgresql://me:SECRET@[::1/none",
+        "postgresql://me@localhost:1/none?password=SECRET",
+        "postgresql://me@localhost:1/none?sslpassword=SECRET",
+        "postgresql://me@localhost:1/none?sslmode=SECRET",
+        "postgresql://me@/none?host=SECRET.invalid",
+        "postgresql:/me:SECRET@localhost/none",
+        "me:SECRET@localhost/none",
+        "host=localhost/none password=SECRET",
+        "mysql://me@localhost/none?password=SECRET",
+        "sqlite:///none.db?password=SECRET",
+        "sqlite://me:SECRET@localhost/none.db",
+    ],
+)
+@pytest.mark.parametrize("make", [Book, partial(Book.create, by="officer")])
+def test_a_password_is_not_shown(url, make, tmp_path, monkeypatch):
     pytest.importorskip("psycopg")
-    with pytest.raises(InputError, match="does not answer") as caught:
-        Book("postgresql://me:secretword@localhost:1/none")
-    assert "secretword" not in str(caught.value)
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(InputError, match=r"does not (answer|exist)|it must be|write %40") as caught:
+        make(url)
+    assert "CRET" not in str(caught.value)
+
+
+def test_an_error_names_the_book(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    pytest.importorskip("psycopg")
+    with pytest.raises(InputError, match="book 'postgresql://localhost' does not answer"):
+        Book("postgresql://me:word@localhost:1/none")
+    with pytest.raises(InputError, match=r"book 'none\.db' does not exist"):
+        Book("none.db")
+
+
+@pytest.mark.parametrize("url", ["what?.db", "sqlite:///what?.db"])
+def test_a_file_with_a_question_mark_is_not_another_file(url, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(InputError, match=r"has a \?; it must be a file"):
+        Book.create(url, by="officer")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_several_make_the_book_at_once(url):
+    made: list[Book] = []
+    waiting = threading.Barrier(4)
+
+    def make() -> None:
+        waiting.wait(10)
+        made.append(Book.create(url, by="officer"))
+
+    threads = [threading.Thread(target=make) for _ in range(4)]
+    for each in threads:
+        each.start()
+    for each in threads:
+        each.join(20)
+    assert len(made) == 4
+    assert len({verify_book(each)["book"] for each in made}) == 1
+    for each in made:
+        each.disconnect()
+
+
+def test_a_new_book_has_the_newest_tables(url, monkeypatch):
+    steps = (*schema.STEPS, ("CREATE TABLE later (one INTEGER)",))
+    monkeypatch.setattr(schema, "STEPS", steps)
+    assert verify_book(Book.create(url, by="officer"))["lines"] == 1
 
 
 def test_older_and_newer_tables(url, book, monkeypatch):

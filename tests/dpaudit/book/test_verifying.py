@@ -132,6 +132,84 @@ def test_a_log_that_was_written_anew_must_still_add_up(used, change, said):
         verify_book(used)
 
 
+def released(book, reserved, times=1, **more):
+    ledger = Ledger(reserved.plan, noise=FloatNoise(), budget=reserved, **more)
+    for _ in range(times):
+        ledger.release(reserved.plan.invocations[0].mechanism, 0.5)
+    ledger.close()
+
+
+def set_back(book, reserved, status):
+    """Make a release what it was, in its row: the log does not say so."""
+    record = book.release(reserved.id).to_dict() | {"status": status}
+    sql(
+        book,
+        "UPDATE release SET status = :status, record = :record WHERE id = :id",
+        **{"status": status, "record": json.dumps(record), "id": reserved.id},
+    )
+
+
+def test_a_release_that_was_made_to_run_again_is_found(book):
+    reserved = ask(filled(book, rho=1.0), gaussian(count=4))
+    released(book, reserved, 4)
+    set_back(book, reserved, "reserved")
+    released(book, book.reservation(reserved.id, by="ann"), 4)
+    with pytest.raises(TamperedError, match=r"has started of release R\d, which was running"):
+        verify_book(book)
+
+
+def test_a_release_that_was_given_back_twice_is_found(book, tmp_path):
+    reserved = ask(filled(book, rho=1.0), gaussian(count=4))
+    released(book, reserved, 1, journal=tmp_path / "j", anchor=reserved)
+    book.close(reserved.id, by="ann", journal=tmp_path / "j")
+    set_back(book, reserved, "running")
+    book.close(reserved.id, by="ann", journal=tmp_path / "j")
+    with pytest.raises(TamperedError, match=r"has ended of release R\d, which was closed"):
+        verify_book(book)
+
+
+def test_a_release_that_went_on_after_its_end_is_found(book, tmp_path):
+    reserved = ask(filled(book, rho=1.0), gaussian(count=4))
+    ledger = Ledger(
+        reserved.plan, noise=FloatNoise(), journal=tmp_path / "j", budget=reserved, anchor=reserved
+    )
+    book.close(reserved.id, by="ann", journal=tmp_path / "j", abandoned="stop")
+    set_back(book, reserved, "running")
+    ledger.release(reserved.plan.invocations[0].mechanism, 0.5)
+    with pytest.raises(TamperedError, match=r"has anchored of release R\d, which was abandoned"):
+        verify_book(book)
+
+
+def test_a_time_that_was_set_back_is_found(book, clock):
+    filled(book, "day", rho=0.2)
+    ask(book, gaussian())
+    sql(book, "UPDATE head SET made = '2026-01-01T00:00:00.000000+00:00'")
+    with pytest.raises(TamperedError, match="time is not that of the last line"):
+        verify_book(book)
+    clock.move(days=-3)
+    ask(book, gaussian())
+    with pytest.raises(TamperedError, match="says an earlier time than the line before"):
+        verify_book(book)
+
+
+def test_what_was_deleted_and_entered_again_is_found(book):
+    ask(filled(book, rho=0.2), gaussian(), request="7")
+    sql(book, "DELETE FROM release")
+    sql(book, "DELETE FROM spent")
+    ask(book, gaussian(), request="7")
+    with pytest.raises(TamperedError, match="reserves what was reserved before"):
+        verify_book(book)
+
+
+def test_a_budget_that_was_exchanged_is_found(book):
+    filled(book, rho=0.2)
+    sql(book, "DELETE FROM budget")
+    sql(book, "UPDATE head SET catalogue = -1")
+    book.add(BudgetRecord("main", "visits", limit_of({"rho": 9.0})), by="o")
+    with pytest.raises(TamperedError, match="enters a budget again"):
+        verify_book(book)
+
+
 def test_an_anchor_tells_an_older_or_another_log(used, tmp_path):
     anchor = FileAnchor(tmp_path / "anchor")
     facts = verify_book(used, anchor)

@@ -34,7 +34,7 @@ def test_days_in_a_row_roll():
     assert every == set(together("7 days", DAY.isoformat()))
 
 
-@pytest.mark.parametrize("window", ["", "weeks", "0 days", "99999 days", "-1 days", 7])
+@pytest.mark.parametrize("window", ["", "weeks", "0 days", "99999 days", "-1 days", "٣ days", 7])
 def test_windows_that_are_none(window):
     with pytest.raises(InputError, match=r"window is .*; it must be ever, day, week, month, year"):
         checked_window(window=window)

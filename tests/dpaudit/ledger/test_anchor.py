@@ -7,6 +7,7 @@ import pytest
 from examples import LAPLACE, response_plan
 
 from dpaudit import FileAnchor, InputError, Ledger, TamperedError
+from dpaudit.errors import JournalError
 from dpaudit.ledger import AnchorState, read_journal
 
 PLAN = response_plan(total=6)
@@ -72,6 +73,19 @@ def test_a_copy_that_went_another_way_is_found(places):
         without.release(LAPLACE, 0.0, unit=user)
     with pytest.raises(TamperedError, match="went another way"):
         read_journal(copied, anchor=anchor)
+
+
+def test_a_copy_does_not_go_on_by_leaping_ahead(places):
+    path, anchor = places
+    ledger = Ledger(PLAN, rng=np.random.default_rng(0), journal=path, anchor=anchor)
+    copied = path.with_name("copy.jsonl")
+    shutil.copy(path, copied)
+    other = resumed(copied, anchor)
+    units = [f"user {user}" for user in range(3)]
+    with pytest.raises(JournalError, match="another copy of it went on"):
+        ledger.release_each(LAPLACE, [0.0] * 3, units=units)
+    other.release_each(LAPLACE, [0.0] * 3, units=units)
+    assert len(read_journal(copied, anchor=anchor).releases) == 3
 
 
 def test_a_journal_that_went_on_alone_is_found(places):
