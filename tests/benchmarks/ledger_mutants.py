@@ -274,7 +274,7 @@ MUTANTS = (
     Mutant(
         "a copy that went another way goes unseen",
         "ledger/anchor.py",
-        "        if line == self.known.lines and head != self._known.head:",
+        "        if line == self.known.lines and head != self.known.head:",
         "        if False:",
         f"{LEDGER}/test_anchor.py",
     ),

@@ -114,6 +114,21 @@ def senseless(record):
         record["release"] = "R99"
 
 
+def standing(record):
+    if record["event"] == "anchored":
+        record["lines"] = 1
+
+
+def leaping(record):
+    if record["event"] == "ended":
+        record["lines"] += 2
+
+
+def unended(record):
+    if record["event"] == "ended":
+        record["status"] = "running"
+
+
 @pytest.mark.parametrize(
     ("change", "said"),
     [
@@ -124,6 +139,9 @@ def senseless(record):
         (smaller, "charges more than a budget admits"),
         (forgetful, "leaves out what was released before"),
         (senseless, "says what cannot be"),
+        (standing, r"has anchored of release R\d, which was running, with 1 lines"),
+        (leaping, r"has ended of release R\d, which was running"),
+        (unended, r"has ended of release R\d, which was running"),
     ],
 )
 def test_a_log_that_was_written_anew_must_still_add_up(used, change, said):
