@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from types import TracebackType
 from typing import Any, NoReturn, Self, TypeVar
@@ -62,6 +62,12 @@ from dpaudit.mechanisms.continual.release import Continual, Stepwise
 from dpaudit.plan import Invocation, Plan
 
 _Drawn = TypeVar("_Drawn")
+
+
+@cache
+def _outside() -> FloatNoise:
+    """Stands beside noise of other libraries, where it draws none; to make one takes long."""
+    return FloatNoise()
 
 
 class Ledger(BoundedQueries):
@@ -386,7 +392,7 @@ class Ledger(BoundedQueries):
         with self._door.lock, self._door:
             invocation = self._account.admissible(mechanism, at, {unit: 1})
             check(invocation)
-            noise = self._drawing() if sampler is None else (self.noise or FloatNoise())
+            noise = self._drawing() if sampler is None else (self.noise or _outside())
             entry = Entry(invocation, unit, caller(between), sampler or noise.sampler)
             self._charge(entry)
             return draw(noise, entry)

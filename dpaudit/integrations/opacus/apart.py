@@ -103,6 +103,7 @@ class Writes:
         self._optimizer, self._module, self._ledger = optimizer, module, id(ledger)
         self._wrapped = optimizer.original_optimizer
         self._begun = False
+        self._watched: list[Any] = []
         self._noisy: Kept | None = None  # gradients that a step may take
         self._wrapped.register_step_pre_hook(self._before)
         self._wrapped.register_step_post_hook(self._after)
@@ -119,7 +120,8 @@ class Writes:
 
     def look(self) -> None:
         """Compare the model with what the last attached step left."""
-        for each in self._tensors():
+        self._watched = self._watched or self._tensors()
+        for each in self._watched:
             left, ledger = getattr(each, "_dpaudit_left", (None, 0))
             if self._begun and left is not None:
                 self.elsewhere |= ledger != self._ledger or not left.still([each])
