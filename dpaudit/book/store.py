@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import json
 import os
+import sqlite3
 import threading
+import time
 import weakref
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -365,7 +367,21 @@ def _dispose(engine: Engine, process: int) -> None:
 def _durable_file(connection: Any, _: Any) -> None:
     connection.isolation_level = None  # so that "begin" below is all that begins
     for setting in ("journal_mode=WAL", "synchronous=FULL", "fullfsync=1"):
-        connection.execute(f"PRAGMA {setting}")
+        _set(connection, setting)
+
+
+def _set(connection: Any, setting: str) -> None:
+    """To begin a write-ahead log waits for nobody by itself; others may be making the file."""
+    end = time.monotonic() + _SECONDS
+    while True:
+        try:
+            connection.execute(f"PRAGMA {setting}")
+        except sqlite3.OperationalError as error:
+            if "locked" not in str(error) or time.monotonic() > end:
+                raise
+            time.sleep(0.01)
+        else:
+            return
 
 
 def _begin(connection: Connection) -> None:
