@@ -117,9 +117,9 @@ def main(epochs: int) -> None:
             certificate = run.training.certificate(DELTA, accountant=accountant)
             assert certificate.guarantee is not None
             print(f"certificate, {accountant:5} {certificate.guarantee.epsilon:.5f}")
-        for hidden in (32, 64, 256):
+        for hidden in (32, 256, 1024):
             cost = overhead(data, hidden, epochs, folder / f"{hidden}.jsonl")
-            print(f"ledger, {hidden:3} hidden units: {cost}")
+            print(f"ledger, {hidden:4} hidden units: {cost}")
 
 
 if __name__ == "__main__":

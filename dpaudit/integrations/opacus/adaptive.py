@@ -35,7 +35,7 @@ class AdaptiveNoise(GradientNoise):
 
     def __init__(self, optimizer: Any, add_noise: Callable[[], None]) -> None:
         super().__init__(optimizer, add_noise)
-        self._centred = 0.0  # private until noise was drawn
+        self._centred = 0.0  # with its noise
         self._counts: tuple[int, Any] = 0, 0  # units of the step so far, and those not clipped
         self._clip = optimizer.clip_and_accumulate
         optimizer.clip_and_accumulate = self._clipped
@@ -73,16 +73,17 @@ class AdaptiveNoise(GradientNoise):
 
     def draw(self) -> None:
         """Let opacus add its noise to both."""
-        optimizer = self._optimizer
-        half = optimizer.sample_size / 2
-        self._centred = float(optimizer.unclipped_num) - half
         super().draw()
-        self._centred = float(optimizer.unclipped_num) - half
+        self._centred = self._counted()
+
+    def _counted(self) -> float:
+        """The centred count as the optimizer holds it: private, until it drew its noise."""
+        optimizer = self._optimizer
+        return float(optimizer.unclipped_num) - float(optimizer.sample_size) / 2
 
     def value(self) -> NDArray[Any]:
         """Sum and centred count, each over the scale of its noise, times z; private."""
-        centred = float(self._optimizer.unclipped_num) - self._optimizer.sample_size / 2
-        return self._together(super().value(), centred)
+        return self._together(super().value(), self._counted())
 
     def released(self) -> NDArray[Any]:
         """Both with noise, measured likewise."""

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from hashlib import blake2b
+import math
 from typing import Any
 
 import torch
 
 from dpaudit.errors import PlanMismatchError
+
+_LEFT = "_dpaudit_left"
+"""Where a tensor holds a copy of what a step left, and whose step."""
 
 
 class Randomness:
@@ -48,7 +51,7 @@ class Inputs:
     """
 
     def __init__(self, module: Any) -> None:
-        self.last: bytes | None = None
+        self.last: int | None = None
         model = module if isinstance(module, torch.nn.Module) else module._module
         model.register_forward_pre_hook(self._look, with_kwargs=True)
 
@@ -59,31 +62,65 @@ class Inputs:
         if not held or held[0].ndim == 0 or len(held[0]) < 2:
             self.last = None
             return
-        digest = blake2b(digest_size=8)
-        for each in held:
-            plain = each.detach().cpu().contiguous()
-            digest.update(plain.reshape(-1).view(torch.uint8).numpy())
-        self.last = digest.digest()
+        plain = [each.detach().cpu().contiguous() for each in held]
+        self.last = hash(tuple(each.view(-1).view(torch.uint8).numpy().tobytes() for each in plain))
 
 
 class Kept:
-    """Copies of tensors, to see later whether they are still the same."""
+    """Copies of tensors, to see later whether they are still the same.
 
-    def __init__(self, tensors: list[Any]) -> None:
-        self._copies = [None if each is None else each.detach().clone() for each in tensors]
+    Attributes:
+        holds: whether there are any.
+    """
+
+    def __init__(self) -> None:
+        self.holds = False
+        self._copies: list[Any] = []
+
+    def keep(self, tensors: list[Any], over: float = 1.0) -> None:
+        """Copy the tensors, divided by a number as torch divides them."""
+        past = self._copies if len(self._copies) == len(tensors) else [None] * len(tensors)
+        self._copies = [_copy(*each, over) for each in zip(tensors, past, strict=True)]
+        self.holds = True
+
+    def forget(self) -> None:
+        """Hold none."""
+        self.holds = False
 
     def still(self, tensors: list[Any]) -> bool:
-        """Whether the tensors have these values, NaN being itself."""
-        return len(tensors) == len(self._copies) and all(map(_alike, self._copies, tensors))
+        """Whether these are the tensors held, NaN being itself."""
+        alike = self.holds and len(tensors) == len(self._copies)
+        return alike and all(map(_alike, self._copies, tensors))
+
+
+def _copy(tensor: Any, into: Any = None, over: float = 1.0) -> Any:
+    """A copy, in the memory of an earlier one where that can be."""
+    if tensor is None:
+        return None
+    if into is None or not _same_kind(tensor, into):
+        into = torch.empty_like(tensor, requires_grad=False)
+    held = tensor.detach()
+    return into.copy_(held) if over == 1 else torch.div(held, over, out=into)
+
+
+def _same_kind(one: Any, other: Any) -> bool:
+    return bool(
+        one.dtype is other.dtype and one.shape == other.shape and one.device == other.device
+    )
 
 
 def _alike(one: Any, other: Any) -> bool:
     if one is None or other is None:
         return one is other
-    other = other.detach()
-    if one.shape != other.shape or one.dtype != other.dtype:
+    if not _same_kind(one, other):
         return False
     return torch.equal(one, other) or bool(((one == other) | (one.isnan() & other.isnan())).all())
+
+
+def finite(tensor: Any) -> bool:
+    """Whether no value is infinite or NaN."""
+    # Where their sum is finite, all of them are; that is the faster question.
+    return math.isfinite(tensor.sum()) or bool(tensor.isfinite().all())
 
 
 class Writes:
@@ -104,7 +141,7 @@ class Writes:
         self._wrapped = optimizer.original_optimizer
         self._begun = False
         self._watched: list[Any] = []
-        self._noisy: Kept | None = None  # gradients that a step may take
+        self._noisy = Kept()  # gradients that a step may take
         self._wrapped.register_step_pre_hook(self._before)
         self._wrapped.register_step_post_hook(self._after)
         if hasattr(optimizer, "reduce_gradients"):  # sums over processes, after the noise
@@ -122,36 +159,33 @@ class Writes:
         """Compare the model with what the last attached step left."""
         self._watched = self._watched or self._tensors()
         for each in self._watched:
-            left, ledger = getattr(each, "_dpaudit_left", (None, 0))
+            left, ledger = getattr(each, _LEFT, (None, 0))
             if self._begun and left is not None:
-                self.elsewhere |= ledger != self._ledger or not left.still([each])
+                self.elsewhere |= ledger != self._ledger or not _alike(left, each)
             elif ledger != self._ledger:
-                each._dpaudit_left = Kept([each]), self._ledger
+                self._leave(each)
         # Noise that no step took was used for something else.
-        self.elsewhere |= self._noisy is not None
+        self.elsewhere |= self._noisy.holds
         self.elsewhere |= self._optimizer.original_optimizer is not self._wrapped
         self._begun = True
 
     def admit(self) -> None:
         """Noise was added: one step may follow, by these gradients over the batch size."""
-        self._noisy = Kept([self._expected(p) for p in self._optimizer.params])
-
-    def _expected(self, p: Any) -> Any:
         optimizer = self._optimizer
-        if str(optimizer.loss_reduction) != "mean":
-            return p.grad
-        return p.grad / (optimizer.expected_batch_size * optimizer.accumulated_iterations)
+        mean = str(optimizer.loss_reduction) == "mean"
+        size = optimizer.expected_batch_size * optimizer.accumulated_iterations if mean else 1.0
+        self._noisy.keep([p.grad for p in optimizer.params], over=size)
 
     def _reduced(self) -> None:
         self._require_noisy()
         self._reduce()
-        self._noisy = Kept([p.grad for p in self._optimizer.params])
+        self._noisy.keep([p.grad for p in self._optimizer.params])
 
     def _before(self, *_: Any) -> None:
         self._require_noisy()
 
     def _require_noisy(self) -> None:
-        if self._noisy is None:
+        if not self._noisy.holds:
             raise PlanMismatchError(
                 "the optimizer that opacus wraps was asked for a step without noise; call step of "
                 "the one that make_private returned."
@@ -163,6 +197,11 @@ class Writes:
             )
 
     def _after(self, *_: Any) -> None:
-        self._noisy = None
+        self._noisy.forget()
         for p in self._optimizer.params:
-            p._dpaudit_left = Kept([p]), self._ledger
+            self._leave(p)
+
+    def _leave(self, tensor: Any) -> None:
+        """Note what a step left, where others that share the tensor find it."""
+        left, _ = getattr(tensor, _LEFT, (None, 0))
+        setattr(tensor, _LEFT, (_copy(tensor, left), self._ledger))

@@ -37,7 +37,6 @@ from dpaudit.accounting import AccountantName, compose
 from dpaudit.certificate import Certificate, Claim, Finding, Severity, SubjectRecord, certify
 from dpaudit.errors import DpAuditError, InputError, PlanMismatchError, UnsupportedError
 from dpaudit.finding_table import FindingTable
-from dpaudit.integrations.opacus.apart import Inputs
 from dpaudit.integrations.opacus.batches import watch
 from dpaudit.integrations.opacus.correlated import CorrelatedOptimizer, is_correlated
 from dpaudit.integrations.opacus.findings import (
@@ -333,7 +332,6 @@ class Training:
         stream = None if data_loader is None else watch(data_loader)
         charged = Counter(entry.invocation.at for entry in self.ledger)
         ghost = GhostSums(module, optimizer, criterion) if clips_in_the_loss(optimizer) else None
-        inputs = None if module is None else Inputs(module)
         kind: type[ObservedOptimizer] = SharedOptimizer if several else ObservedOptimizer
         if is_correlated(declared):
             if several:
@@ -351,7 +349,6 @@ class Training:
             engine,
             charged,
             ghost,
-            inputs,
             module,
         )
         self._optimizers.append(observed)

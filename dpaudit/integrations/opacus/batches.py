@@ -77,7 +77,7 @@ class BatchStream:
         self._steps = 0  # of this pass
         self._steps_of_last: int | None = None  # of the one before it
         self._uneven = False
-        self._seen: set[bytes] = set()  # batches of this pass, by digest
+        self._seen: set[int] = set()  # batches of this pass, by digest
 
     def begin(self) -> None:
         """A new pass over the loader; what the last one left unused at its end is gone."""
@@ -124,7 +124,7 @@ class BatchStream:
             same &= self.population == now.population
         self.changed |= not same
 
-    def use(self, size: int | None, batches: int, digest: bytes | None = None) -> int | None:
+    def use(self, size: int | None, batches: int, digest: int | None = None) -> int | None:
         """A step on ``batches`` drawn batches that have ``size`` units together.
 
         Batches that were drawn earlier and left out are passed over and counted. Without a size

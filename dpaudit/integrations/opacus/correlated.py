@@ -33,7 +33,7 @@ class CorrelatedOptimizer(ObservedOptimizer):
         self._sums: Stream | None = None
         self._last: Any = 0.0
         self._used: int | None = None
-        self._places: dict[bytes | None, int] = {}  # of batches in their pass, by digest
+        self._places: dict[int | None, int] = {}  # of batches in their pass, by digest
         if len(self.declared) > 1 or self._adaptive or not _fixed(self.stream):
             raise InputError(
                 f"at is {self.label!r}, a continual release; it takes one invocation, one clip "

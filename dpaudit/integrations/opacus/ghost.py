@@ -8,6 +8,7 @@ from typing import Any
 from opacus.utils.fast_gradient_clipping_utils import DPTensorFastGradientClipping
 
 from dpaudit.errors import PlanMismatchError
+from dpaudit.integrations.opacus.apart import Kept
 
 
 class GhostSums:
@@ -33,7 +34,7 @@ class GhostSums:
         self.units, self.norm = 0, 0.0
         self._seen: list[Any] = []  # norms of the last loss, by parameter
         self._between = False
-        self._left: list[tuple[int, int]] = []  # the gradients after the second pass
+        self._left = Kept()  # the gradients after the second pass
         module.get_clipping_coef = self._begin
         module.enable_hooks = self._end
         kind = type(criterion)
@@ -85,15 +86,10 @@ class GhostSums:
 
     def _end(self) -> None:
         self._enable()
-        self._left = self._gradients() if self._between else []
+        self._left.forget()
+        if self._between:
+            self._left.keep([p.grad for p in self._optimizer.params])
         self._between = False
-
-    def _gradients(self) -> list[tuple[int, int]]:
-        """Which tensors the gradients are, and how often each was written."""
-        return [
-            (0, 0) if p.grad is None else (id(p.grad), p.grad._version)
-            for p in self._optimizer.params
-        ]
 
     def take(self) -> None:
         """Require that the gradients are those of the second pass, once.
@@ -101,9 +97,10 @@ class GhostSums:
         Raises:
             PlanMismatchError: if they are not.
         """
-        left, self._left = self._left, []
         watched = self._module.get_clipping_coef == self._begin
-        if not (watched and left and left == self._gradients()):
+        same = self._left.still([p.grad for p in self._optimizer.params])
+        self._left.forget()
+        if not (watched and same):
             raise PlanMismatchError(
                 "the gradients are not those that ghost clipping summed; call backward of one "
                 "loss of the criterion that make_private returned, and leave the gradients alone."

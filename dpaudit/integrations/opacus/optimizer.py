@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from dpaudit import validate
 from dpaudit.errors import InputError, PlanMismatchError
 from dpaudit.integrations.opacus.adaptive import AdaptiveNoise
-from dpaudit.integrations.opacus.apart import Inputs, Kept, Randomness, Writes
+from dpaudit.integrations.opacus.apart import Inputs, Kept, Randomness, Writes, finite
 from dpaudit.integrations.opacus.batches import BatchStream
 from dpaudit.integrations.opacus.ghost import GhostSums
 from dpaudit.integrations.opacus.step import (
@@ -54,8 +54,7 @@ class ObservedOptimizer:
         engine: that made the optimizer, if it is known.
         charged: what the ledger holds already, by label of the invocation.
         ghost: what the loss clipped, where the loss clips.
-        inputs: what the model saw, where the model is known.
-        module: the model.
+        module: the model, where it is known.
 
     Attributes:
         sampler: what draws the noise.
@@ -78,7 +77,6 @@ class ObservedOptimizer:
         engine: Any,
         charged: Counter[str],
         ghost: GhostSums | None = None,
-        inputs: Inputs | None = None,
         module: Any = None,
     ) -> None:
         self.label, self.declared, self.stream, self.engine = label, declared, stream, engine
@@ -103,8 +101,8 @@ class ObservedOptimizer:
         self.writes = Writes(optimizer, ledger, module)
         self.randomness: Randomness = vars(ledger).setdefault(_DRAWN, Randomness())
         self._state: int | None = None  # of the generator, before the noise that is due
-        self._clipped_sums: Kept | None = None  # of clipped gradients, as they were left
-        self._ghost, self._inputs = ghost, inputs
+        self._clipped_sums = Kept()  # of clipped gradients, as they were left
+        self._ghost, self._inputs = ghost, None if module is None else Inputs(module)
         if ghost is None:
             self._sum, optimizer.clip_and_accumulate = optimizer.clip_and_accumulate, self._summed
         else:
@@ -166,16 +164,16 @@ class ObservedOptimizer:
         self._sum()
         self._units += units
         self._parts += 1
-        self._clipped_sums = Kept([p.summed_grad for p in self._optimizer.params])
+        self._clipped_sums.keep([p.summed_grad for p in self._optimizer.params])
 
     def _require_own_sums(self) -> None:
         """Refuse sums that are not those that were clipped, or that one row made infinite."""
         held = [p.summed_grad for p in self._optimizer.params]
-        if self._clipped_sums is None or not self._clipped_sums.still(held):
+        if not self._clipped_sums.still(held):
             raise PlanMismatchError(
                 "the sums of clipped gradients were changed before their noise; leave them alone."
             )
-        if not all(bool(each.isfinite().all()) for each in held):
+        if not all(map(finite, held)):
             raise PlanMismatchError(
                 "a sum of gradients is not finite, however they are clipped; keep the loss of "
                 "every row within what floats can hold."

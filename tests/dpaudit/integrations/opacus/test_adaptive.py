@@ -5,10 +5,9 @@ import math
 import numpy as np
 import pytest
 import torch
-from opacus import PrivacyEngine
 from opacus.utils.batch_memory_manager import BatchMemoryManager
+from opacus_trainings import attached, labelled_rows
 from torch import nn
-from torch.utils.data import DataLoader, TensorDataset
 
 from dpaudit import (
     Ledger,
@@ -21,7 +20,6 @@ from dpaudit import (
     guarantee,
 )
 from dpaudit.auditing.replaying.recording import RecordingNoise
-from dpaudit.integrations.opacus import attach
 
 pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")
 SIZE, BATCH, COUNT_NOISE = 60, 10, 2.0
@@ -34,12 +32,6 @@ SETTINGS = {
 }
 
 
-@pytest.fixture(autouse=True)
-def _seeded():
-    torch.manual_seed(0)
-    torch.set_num_threads(1)
-
-
 def plan(**settings):
     base = {"noise_multiplier": 1.0, "sample_rate": BATCH / SIZE, "epochs": 2}
     return Plan.dp_sgd(**base | settings)
@@ -49,26 +41,9 @@ DECLARED = plan()
 
 
 def made(plan=DECLARED, noise=None, size=SIZE, **settings):
-    generator = torch.Generator().manual_seed(1)
-    data = TensorDataset(
-        3 * torch.randn(size, 4, generator=generator),
-        torch.randint(0, 2, (size,), generator=generator),
-    )
-    model = nn.Linear(4, 2)
-    engine = PrivacyEngine(accountant="rdp")
-    ledger = Ledger(plan) if noise is None else Ledger(plan, noise=noise)
-    training = attach(engine, ledger, expected_batch_size=BATCH)
-    loader = DataLoader(data, batch_size=BATCH, generator=torch.Generator().manual_seed(2))
-    parts = engine.make_private(
-        module=model,
-        optimizer=torch.optim.SGD(model.parameters(), lr=0.1),
-        data_loader=loader,
-        noise_multiplier=1.0,
-        max_grad_norm=1.0,
-        clipping="adaptive",
-        **SETTINGS | settings,
-    )
-    return training, parts
+    settings = {"clipping": "adaptive"} | SETTINGS | settings
+    rows = labelled_rows(size)
+    return attached(Ledger(plan, noise=noise), nn.Linear(4, 2), rows, BATCH, **settings)
 
 
 def train(parts, epochs=2):

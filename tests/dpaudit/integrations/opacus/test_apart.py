@@ -17,12 +17,6 @@ SIZE, BATCH, PASSES = 60, 10, 3
 STEPS = SIZE // BATCH
 
 
-@pytest.fixture(autouse=True)
-def _seeded():
-    torch.manual_seed(0)
-    torch.set_num_threads(1)
-
-
 def private(model=None, **loading):
     generator = torch.Generator().manual_seed(1)
     data = TensorDataset(

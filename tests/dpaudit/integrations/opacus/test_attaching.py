@@ -46,12 +46,6 @@ SIZE, BATCH = 60, 10
 STEPS = SIZE // BATCH
 
 
-@pytest.fixture(autouse=True)
-def _seeded():
-    torch.manual_seed(0)
-    torch.set_num_threads(1)
-
-
 def rows(size=SIZE):
     generator = torch.Generator().manual_seed(1)
     return TensorDataset(

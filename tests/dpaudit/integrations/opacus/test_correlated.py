@@ -29,12 +29,6 @@ SIZE, BATCH, PASSES = 40, 8, 3
 STEPS = SIZE // BATCH
 
 
-@pytest.fixture(autouse=True)
-def _seeded():
-    torch.manual_seed(0)
-    torch.set_num_threads(1)
-
-
 def plan(sigma=4.0, passes=PASSES, factorization=None, sensitivity=1.0):
     mechanism = ContinualGaussian(
         sigma=sigma,

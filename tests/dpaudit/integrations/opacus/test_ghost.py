@@ -7,8 +7,8 @@ import pytest
 import torch
 from opacus import PrivacyEngine
 from opacus.utils.batch_memory_manager import BatchMemoryManager
+from opacus_trainings import attached, labelled_rows
 from torch import nn
-from torch.utils.data import DataLoader, TensorDataset
 
 from dpaudit import InputError, Ledger, Plan, PlanMismatchError, Verdict
 from dpaudit.auditing.replaying.recording import RecordingNoise
@@ -16,12 +16,6 @@ from dpaudit.integrations.opacus import attach
 
 pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")
 SIZE, BATCH = 60, 10
-
-
-@pytest.fixture(autouse=True)
-def _seeded():
-    torch.manual_seed(0)
-    torch.set_num_threads(1)
 
 
 def plan(**settings):
@@ -34,27 +28,10 @@ DECLARED = plan()
 
 def made(mode="ghost", noise=None, plan=DECLARED, model=None, norm=1.0, **settings):
     """A training, and what ``make_private`` gave it."""
-    generator = torch.Generator().manual_seed(1)
-    data = TensorDataset(
-        3 * torch.randn(SIZE, 4, generator=generator),
-        torch.randint(0, 2, (SIZE,), generator=generator),
-    )
     model = model or nn.Sequential(nn.Linear(4, 3), nn.Tanh(), nn.Linear(3, 2))
-    engine = PrivacyEngine(accountant="rdp")
-    ledger = Ledger(plan) if noise is None else Ledger(plan, noise=noise)
-    training = attach(engine, ledger, expected_batch_size=BATCH)
-    loader = DataLoader(data, batch_size=BATCH, generator=torch.Generator().manual_seed(2))
-    parts = engine.make_private(
-        module=model,
-        optimizer=torch.optim.SGD(model.parameters(), lr=0.1),
-        criterion=nn.CrossEntropyLoss(),
-        data_loader=loader,
-        noise_multiplier=1.0,
-        max_grad_norm=norm,
-        grad_sample_mode=mode,
-        **settings,
-    )
-    return training, parts
+    criterion = nn.CrossEntropyLoss()
+    settings |= {"criterion": criterion, "grad_sample_mode": mode, "max_grad_norm": norm}
+    return attached(Ledger(plan, noise=noise), model, labelled_rows(SIZE), BATCH, **settings)
 
 
 def train(parts, loader=None):
@@ -125,6 +102,13 @@ def scaled(model, optimizer, criterion, x, y):
         p.grad *= 100
 
 
+def written(model, optimizer, criterion, x, y):
+    """Past the counters of torch."""
+    criterion(model(x), y).backward()
+    for p in optimizer.params:
+        p.grad.data *= 100
+
+
 def replaced(model, optimizer, criterion, x, y):
     criterion(model(x), y).backward()
     optimizer.params[0].grad = x.sum() * torch.ones_like(optimizer.params[0])
@@ -153,7 +137,7 @@ def started(model, optimizer, criterion, x, y):
     optimizer.zero_grad = clean
 
 
-WRONG = [usual_loss, added, scaled, replaced, emptied, twice, unclipped, started]
+WRONG = [usual_loss, added, scaled, written, replaced, emptied, twice, unclipped, started]
 
 
 @pytest.mark.parametrize("wrong", WRONG)

@@ -16,12 +16,6 @@ pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")
 SIZE, BATCH, STEPS = 40, 8, 5
 
 
-@pytest.fixture(autouse=True)
-def _seeded():
-    torch.manual_seed(0)
-    torch.set_num_threads(1)
-
-
 def poisson(**settings):
     base = {"noise_multiplier": 1.0, "sample_rate": 0.2, "epochs": 1, "relation": ZeroOut()}
     return Plan.dp_sgd(**base | settings)
