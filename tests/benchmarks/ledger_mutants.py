@@ -197,7 +197,7 @@ MUTANTS = (
     Mutant(
         "fewer releases than declared pass",
         "ledger/account.py",
-        "            if ran != invocation.releases:",
+        "            if ran != declared:",
         "            if False:",
         f"{LEDGER}/test_ledger.py",
     ),
@@ -309,7 +309,7 @@ MUTANTS = (
     Mutant(
         "parts are not bounded",
         "ledger/bounding.py",
-        "    factors = np.where(norms > bound, near / np.maximum(norms, bound), 1.0) / step",
+        "    factors = np.where(over, near / np.where(over, norms, 1.0), 1.0) / step",
         "    factors = np.ones_like(norms) / step",
         f"{LEDGER}/test_bounding.py",
     ),
@@ -352,8 +352,8 @@ MUTANTS = (
     Mutant(
         "check deletes a file of somebody else",
         "workflow/publishing.py",
-        "            for name in own & set(stale):",
-        "            for name in set(stale):",
+        "        for name in own & stale:",
+        "        for name in stale:",
         "tests/dpaudit/workflow",
     ),
     Mutant(
