@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import re
 import tomllib
+from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import cache
 from importlib import resources
+from importlib.resources.abc import Traversable
 from typing import Any
 
 from dpaudit.fields import Record
@@ -74,6 +77,36 @@ class FindingTable:
         severity = Severity(row.get("severity", Severity.ERROR))
         message = row["message"].format_map(facts)
         return Finding(row.get("rule", name), severity, message, row["remedy"], at)
+
+
+def known_findings() -> tuple[Finding, ...]:
+    """What may be found, in the order of the rules; facts are left open, ``at`` names the package.
+
+    >>> [each.severity.value for each in known_findings() if each.rule == "float-noise"]
+    ['warning']
+    """
+    home = __name__.partition(".")[0]
+    found = [
+        Finding(
+            row.get("rule", name),
+            Severity(row.get("severity", Severity.ERROR)),
+            re.sub(r"\{[^}]*\}", "…", row["message"]),
+            row["remedy"],
+            package,
+        )
+        for package in _packages(resources.files(home), home)
+        for name, row in _rows(package).items()
+    ]
+    return tuple(sorted(found, key=lambda each: (each.rule, each.at, each.message)))
+
+
+def _packages(folder: Traversable, name: str) -> Iterator[str]:
+    """Those with findings of their own."""
+    for each in folder.iterdir():
+        if each.name == "findings.toml":
+            yield name
+        elif each.is_dir() and each.name.isidentifier():
+            yield from _packages(each, f"{name}.{each.name}")
 
 
 @cache

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
+from dataclasses import replace
 
 from dpaudit.accounting.amplification import fallback
-from dpaudit.certificate.claim import Claim, Finding, Severity
+from dpaudit.certificate.claim import Claim, Finding
 from dpaudit.errors import UnsupportedError
 from dpaudit.finding_table import FindingTable
 from dpaudit.mechanisms import Opaque
@@ -95,4 +96,5 @@ def _fallbacks(plan: Plan) -> Iterator[Finding]:
             found = fallback(invocation)
             if found is not None and found not in known:
                 known.add(found)
-                yield Finding("counted-as-more", Severity.NOTE, *found, invocation.at)
+                what, remedy = found
+                yield replace(_found("counted-as-more", invocation.at, what=what), remedy=remedy)

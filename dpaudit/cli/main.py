@@ -37,7 +37,7 @@ app = typer.Typer(
     epilog="Exit codes: 0 certified and not refuted, 1 refuted or claim exceeded, "
     "2 unproven or inconclusive, 3 usage or input error.",
     no_args_is_help=True,
-    add_completion=False,
+    suggest_commands=False,  # its parser does so already
     pretty_exceptions_enable=False,
     rich_markup_mode="rich",
 )
@@ -62,6 +62,7 @@ def _general(
 
 
 app.command("list")(plan_commands.list_kinds)
+app.command("explain")(plan_commands.explain)
 app.command("certify")(commands.certify)
 app.command("calibrate")(plan_commands.calibrate)
 app.command("run")(commands.run)
@@ -116,6 +117,8 @@ def _outcome(arguments: list[str]) -> int:
     except SystemExit as error:  # of foreign code: whatever its status, nothing is decided
         if isinstance(error.__context__, BrokenPipeError):  # nobody reads on, as in "| head"
             return Exit.INPUT
+        if _completes(arguments):
+            return Exit.CERTIFIED
         return _write_error(
             f"the audited code ended the process (SystemExit {error.code!s:.80}) before the "
             "command was done, so nothing is decided; code under audit must return.",
@@ -143,6 +146,14 @@ def _outcome(arguments: list[str]) -> int:
         goes_on = "; the same command goes on with the runs in its journal" if kept else ""
         return _write_error(f"interrupted{goes_on}", Exit.INTERRUPTED)
     return code if isinstance(code, int) else Exit.CERTIFIED
+
+
+def _completes(arguments: list[str]) -> bool:
+    """Whether a shell asks for words, or for its script; no code is run then."""
+    return "_DPAUDIT_COMPLETE" in os.environ or arguments[:1] in (
+        ["--show-completion"],
+        ["--install-completion"],
+    )
 
 
 def _is_readable(argument: str) -> bool:

@@ -1,4 +1,4 @@
-"""The commands that help to write a plan: ``list`` and ``calibrate``."""
+"""The commands that help to write a plan or read a report: ``list``, ``explain``, ``calibrate``."""
 
 from __future__ import annotations
 
@@ -35,6 +35,25 @@ def list_kinds(
         show_plan.descriptions([described(each) for each in names], as_json=as_json)
     else:
         show.inventory(inventory(), as_json=as_json)
+
+
+def explain(
+    finding: Annotated[
+        str | None,
+        typer.Argument(metavar="[FINDING]", help="Its name in a report, such as float-noise."),
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Say why a finding is reported, and what to do about it."""
+    from dpaudit import tables
+    from dpaudit.cli import show_plan
+    from dpaudit.finding_table import known_findings
+
+    known = known_findings()
+    if finding is not None:
+        tables.chosen({each.rule for each in known}, finding=finding)
+        known = tuple(each for each in known if each.rule == finding)
+    show_plan.findings(known, in_full=finding is not None, as_json=as_json)
 
 
 def calibrate(

@@ -1,4 +1,4 @@
-"""What ``dpaudit list NAME`` and ``dpaudit calibrate`` print."""
+"""What ``dpaudit list NAME``, ``dpaudit explain`` and ``dpaudit calibrate`` print."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from dpaudit.cli.show import answering, grid, say, table, written
 from dpaudit.numbers import percent, plain, up
 
 if TYPE_CHECKING:
+    from dpaudit.finding_table import Finding
     from dpaudit.project.describing import Description, Parameter
     from dpaudit.workflow.calibrating import Calibrated
 
@@ -47,6 +48,26 @@ def _parameters(listed: Sequence[Parameter]) -> None:
         say(
             Padding(f"[cyan]{each.name}[/] = {escape(each.example)}", (0, 0, 0, 2)),
             Padding(escape(f"{kind}{kept}: {each.meaning}"), (0, 0, 0, 6)),
+        )
+
+
+@answering()
+def findings(known: Sequence[Finding], *, in_full: bool, as_json: bool) -> None:
+    """Print what may be found: names and severities, or causes and cures."""
+    if as_json:
+        sys.stdout.write(files.pretty_json([each.to_dict() for each in known]))
+        return
+    if not in_full:
+        listed = table("finding", "", "what it says")
+        listed.columns[0].no_wrap = True
+        for each in known:
+            listed.add_row(escape(each.rule), each.severity, escape(each.message))
+        say(listed)
+    for each in known if in_full else ():
+        say(
+            f"[bold]{escape(each.rule)}[/] ({each.severity})",
+            Padding(escape(each.message), (0, 0, 0, 2)),
+            Padding(f"What to do: {escape(each.remedy)}", (0, 0, 0, 2)),
         )
 
 

@@ -95,3 +95,32 @@ def test_two_claims_are_one_too_many(call):
     )
     assert code == 3
     assert "keep one of them" in err
+
+
+def test_a_finding_is_explained(call):
+    code, out, _ = call("explain", "float-noise")
+    assert code == 0
+    assert out.startswith("float-noise (warning)")
+    assert "What to do: Deploy with a discrete mechanism" in " ".join(out.split())
+    code, out, _ = call("explain")
+    assert code == 0
+    assert "batches-not-poisson" in out
+    assert {each["rule"] for each in json.loads(call("explain", "--json")[1])} >= {"unproven"}
+    code, _, err = call("explain", "float-nois")
+    assert code == 3
+    assert "did you mean 'float-noise'?" in err
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_shells_complete_commands_and_options(call, monkeypatch, shell):
+    code, out, _ = call("--show-completion", shell)
+    assert code == 0
+    assert "_DPAUDIT_COMPLETE" in out
+    monkeypatch.setenv("_DPAUDIT_COMPLETE", f"complete_{shell}")
+    monkeypatch.setenv("_TYPER_COMPLETE_ARGS", "dpaudit certify --del")
+    monkeypatch.setenv("_TYPER_COMPLETE_FISH_ACTION", "get-args")
+    monkeypatch.setenv("COMP_WORDS", "dpaudit certify --del")
+    monkeypatch.setenv("COMP_CWORD", "2")
+    code, out, _ = call()
+    assert code == 0
+    assert "--delta" in out
