@@ -9,13 +9,15 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check -q
 SOURCES := pyproject.toml constraints.txt
 
-.PHONY: help demo test thorough lint format reports compare-reports papers peers benchmarks clean
+.PHONY: help demo test thorough lint format docs docs-links reports compare-reports papers peers benchmarks clean
 
 help:
 	@echo "make demo        install, then certify, run, audit and report one algorithm on real data"
 	@echo "make test        install with the development extras and run every test"
 	@echo "make thorough    the same with many more examples in the randomised tests"
 	@echo "make lint        ruff, mypy --strict and the import contracts"
+	@echo "make docs        the site, into out/site/html, with warnings as errors"
+	@echo "make docs-links  checks the links that leave it (needs a network)"
 	@echo "make reports     certifies and attacks the algorithms of the four papers into reports/"
 	@echo "make compare-reports [NAMES=\"curator dp-fts\"]"
 	@echo "                 certifies and attacks again, and prints where reports/ would change"
@@ -54,6 +56,16 @@ lint: $(VENV)/.dev
 format: $(VENV)/.dev
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
+
+$(VENV)/.docs: $(VENV)/.core
+	$(PIP) install -c constraints.txt -e '.[docs]'
+	@touch $@
+
+docs: $(VENV)/.docs
+	$(BIN)/python docs/site/build.py
+
+docs-links: $(VENV)/.docs
+	$(BIN)/python docs/site/build.py linkcheck
 
 reports: $(VENV)/.dev  # not the core alone: some attacks need the extra 'learn'
 	$(BIN)/python -m audits.papers

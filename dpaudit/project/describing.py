@@ -9,7 +9,7 @@ from __future__ import annotations
 import inspect
 import re
 import tomllib
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import MISSING, Field, dataclass, fields, replace
 from importlib import resources
 from typing import Any, get_args, get_type_hints
@@ -117,14 +117,21 @@ def _plain_text(text: str) -> str:
     return re.sub(r":\w+:`~?([^`]+)`|``([^`]+)``|\*([^*]+)\*", r"\1\2\3", " ".join(text.split()))
 
 
-def parameters(kind: type) -> tuple[Parameter, ...]:
-    """The keys that a dataclass is written with, in their order."""
-    return tuple(_parameters(kind))
+def parameters(kind: type, but: Collection[str] = ()) -> tuple[Parameter, ...]:
+    """The keys that a dataclass is written with, in their order.
+
+    Args:
+        kind: the class.
+        but: fields that are no keys.
+    """
+    return tuple(_parameters(kind, but))
 
 
-def _parameters(kind: type) -> Iterator[Parameter]:
+def _parameters(kind: type, but: Collection[str]) -> Iterator[Parameter]:
     hints, rules, meanings = get_type_hints(kind), requirements(kind), _meanings(kind)
     for each in _fields(kind):
+        if each.name in but:
+            continue
         required = each.default is MISSING and each.default_factory is MISSING
         empty = each.default is MISSING or each.default is None or each.default == ""
         yield Parameter(

@@ -1,0 +1,75 @@
+"""``make docs``: puts the pages of the site together, and builds it into out/site.
+
+Written pages are those of this folder's parent; others are made from the code (reference.py), or
+stand elsewhere in the repository. Warnings are errors, dead links within the site among them.
+"""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parent))
+
+from reference import PAGES, api
+
+ROOT = Path(__file__).parents[2]
+OUT = ROOT / "out" / "site"
+ELSEWHERE = {
+    "start.md": "README.md",
+    "changelog.md": "CHANGELOG.md",
+    "contributing.md": "CONTRIBUTING.md",
+    "explanation/architecture.md": "ARCHITECTURE.md",
+    "evidence/papers.md": "reports/papers.md",
+    "evidence/reports.md": "reports/index.md",
+    "evidence/auditors.md": "reports/auditors/auditors.md",
+}
+"""Pages that stand elsewhere in the repository."""
+
+_LINK = re.compile(r"(!?)\[([^\]]*)\]\((?!\w+:|#)([^)#\s]+)(#[^)]*)?\)")
+
+
+def pages() -> dict[str, str]:
+    """All pages by their path within the site."""
+    home = Path(__file__).parent
+    written = {each.name: f"docs/{each.name}" for each in sorted((ROOT / "docs").glob("*.md"))}
+    sources = written | ELSEWHERE
+    pages = {"index.md": (home / "index.md").read_text("utf-8")}
+    for page, source in sources.items():
+        pages[page] = moved((ROOT / source).read_text("utf-8"), source, page, sources)
+    pages |= {page: make() for page, make in PAGES.items()}
+    return pages | dict(api())
+
+
+def moved(text: str, source: str, page: str, sources: dict[str, str]) -> str:
+    """A page at its place in the site: links lead to where the site has them, or nowhere."""
+    shown = {there: name for name, there in sources.items()}
+
+    def led(found: re.Match[str]) -> str:
+        picture, words, link, anchor = found.groups()
+        target = (ROOT / source).parent.joinpath(link).resolve().relative_to(ROOT).as_posix()
+        if target not in shown or picture:
+            return words
+        return f"[{words}]({'../' * page.count('/')}{shown[target]}{anchor or ''})"
+
+    return _LINK.sub(led, text)
+
+
+def main() -> int:
+    """Build everything anew."""
+    shutil.rmtree(OUT, ignore_errors=True)
+    source = OUT / "source"
+    for page, text in pages().items():
+        path = source / page
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, "utf-8")
+    settings = ["-c", str(Path(__file__).parent), "-b", *(sys.argv[1:] or ["html"])]
+    words = [sys.executable, "-m", "sphinx", "-q", "-W", "--keep-going", *settings]
+    return subprocess.run([*words, str(source), str(OUT / "html")], check=False).returncode
+
+
+if __name__ == "__main__":
+    sys.exit(main())

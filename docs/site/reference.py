@@ -1,0 +1,353 @@
+"""The reference pages of the site, made from the code.
+
+Each page is a function without arguments that returns Markdown; :data:`PAGES` names them by their
+path within the site.
+"""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import json
+import tomllib
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from importlib import resources
+from itertools import groupby
+from typing import Any
+
+import typer
+
+from dpaudit.accounting import Accountant, compose
+from dpaudit.cli.exits import Exit
+from dpaudit.cli.main import app
+from dpaudit.errors import DpAuditError
+from dpaudit.fields import Kinded
+from dpaudit.finding_table import known_findings
+from dpaudit.mechanisms import Mechanism
+from dpaudit.mechanisms.continual.factorization import Factorization
+from dpaudit.plan import Relation, Sampling
+from dpaudit.project import project_file
+from dpaudit.project.describing import Description, Parameter, described, parameters
+from dpaudit.project.entries import DRAWN, AuditEntry, BudgetEntry, SubjectEntry
+from dpaudit.project.execution import Execution
+from dpaudit.project.plan_file import read_plan
+from dpaudit.reporting.base import renderer_for, suffixes
+from dpaudit.signing.policy import Attack, Limit, Policy
+
+_API = (
+    ("dpaudit", "what most code needs"),
+    ("dpaudit.plan", "what an algorithm declares"),
+    ("dpaudit.mechanisms", "what it may declare"),
+    ("dpaudit.ledger", "the door for private data"),
+    ("dpaudit.accounting", "what a plan costs"),
+    ("dpaudit.certificate", "what is stated, and why"),
+    ("dpaudit.auditing", "attacks and rehearsals"),
+    ("dpaudit.reporting", "reports for people and machines"),
+    ("dpaudit.project", "subjects and project files"),
+    ("dpaudit.signing.envelope", "signatures"),
+    ("dpaudit.signing.policy", "what may be demanded"),
+    ("dpaudit.book", "an organisation's budgets"),
+    ("dpaudit.errors", "what may be raised"),
+)
+
+
+def commands() -> str:
+    """Every command with its arguments and options."""
+    group: Any = typer.main.get_command(app)
+    text = "\n\n".join(_command(("dpaudit", name), each) for name, each in group.commands.items())
+    return f"# Commands\n\n{_escaped(group.epilog)}\n\n{text}\n"
+
+
+def _command(words: tuple[str, ...], command: Any) -> str:
+    name = " ".join(words)
+    lines = [f"{'#' * len(words)} `{name}`", "", _escaped(inspect.cleandoc(command.help or ""))]
+    inner = getattr(command, "commands", {})
+    if inner:
+        return "\n\n".join([*lines, *(_command((*words, n), each) for n, each in inner.items())])
+    arguments = [each for each in command.params if each.param_type_name == "argument"]
+    usage = " ".join(each.metavar or each.name.upper() for each in arguments)
+    lines += ["", f"```sh\n{name} {usage} [OPTIONS]\n```", ""]
+    rows = [(_spelled(each), getattr(each, "help", None) or "") for each in command.params]
+    return "\n".join([*lines, _table(("argument or option", "what it does"), rows)])
+
+
+def _spelled(parameter: Any) -> str:
+    if parameter.param_type_name == "argument":
+        return _code(parameter.metavar or parameter.name.upper())
+    value = f" {parameter.metavar}" if parameter.metavar and not parameter.is_flag else ""
+    return _code(", ".join(parameter.opts) + value)
+
+
+def plan_file() -> str:
+    """The tables of a plan file that are not a kind's own."""
+    shared = described("gaussian")
+    return f"""# Plan files
+
+A plan file is TOML: `[plan]` says who is protected, `[claim]` what is stated, and each
+`[[invocation]]` what is released. This one certifies:
+
+```toml
+{shared.example.strip()}
+```
+
+## `[plan]`
+
+{
+        _table(
+            ("key", "value"),
+            [
+                ("`unit`", "text: who is protected, such as row, user, customer"),
+                (
+                    "`relation`",
+                    "one of the [relations](relations.md): which data sets are neighbours",
+                ),
+                ("`trust`", "local, central, joint or curator: who sees raw data"),
+            ],
+        )
+    }
+
+## `[[invocation]]`
+
+`mechanism` names one of the [mechanisms](mechanisms.md), whose own keys stand beside these:
+
+{_keys(shared.shared, examples=True)}
+"""
+
+
+def project() -> str:
+    """The tables of a project file."""
+    _, _, rest = (inspect.getdoc(project_file) or "").partition("::\n\n")
+    example, _, after = rest.partition("\n\nReading one")
+    drawn = [each for each in parameters(Execution, ("progress",)) if each.name in DRAWN]
+    own = parameters(AuditEntry, ("execution",))
+    subject = parameters(SubjectEntry, ("settings", "audits", "default_audit"))
+    return f"""# Project files
+
+What `dpaudit check` certifies, attacks and compares with budgets, by default `dpaudit.toml`.
+
+```toml
+{inspect.cleandoc(example)}
+```
+
+Reading one{_escaped(after)}
+
+## `[[subject]]`
+
+Public fields are given as `set = {{ … }}`.
+
+{_keys(subject)}
+
+## `[audit]` and `[[subject.audit]]`
+
+{_keys(drawn)}
+
+In `[[subject.audit]]` also:
+
+{_keys(own)}
+
+## `[[budget]]`
+
+{_keys(parameters(BudgetEntry, ("limit",)))}
+
+`epsilon` and `delta` are the limit.
+"""
+
+
+def policy() -> str:
+    """The tables of a policy."""
+    return f"""# Policy files
+
+What `dpaudit verify --policy` demands of a certificate, beside that it is certified and signed.
+
+{_keys(parameters(Policy, ("limit", "audit")))}
+
+## `[[limit]]`
+
+{_keys(parameters(Limit))}
+
+## `[[audit]]`
+
+{_keys(parameters(Attack))}
+"""
+
+
+def kinds(title: str, family: type[Kinded]) -> Callable[[], str]:
+    """The page of a family: all its kinds with their keys."""
+
+    def page() -> str:
+        texts = [_kind(described(name), kind) for name, kind in sorted(family.kinds().items())]
+        return "\n\n".join([f"# {title}", *texts]) + "\n"
+
+    return page
+
+
+def _kind(told: Description, kind: type[Kinded]) -> str:
+    parts = [f"## {told.name}", _escaped(told.about)]
+    if issubclass(kind, Mechanism):
+        parts.append(f"Sensitivity in {_NORMS[kind.norm]}. {_accountants(told)}")
+    parts.append(f"Written as `{told.written}`.")
+    if told.parameters:
+        parts.append(_keys(told.parameters, examples=True))
+    if told.example:
+        parts.append(f"```toml\n{told.example.strip()}\n```")
+    return "\n\n".join(parts)
+
+
+_NORMS = {
+    "l1": "the L1 norm",
+    "l2": "the L2 norm",
+    "change": "no norm: 1 where a unit may change the value at all",
+}
+
+
+def _accountants(told: Description) -> str:
+    """Which accountants have a theorem for the example."""
+    plan = read_plan(tomllib.loads(told.example)).plan
+    able = []
+    for name in Accountant.kinds():
+        with suppress(DpAuditError):
+            compose(plan, name)
+            able.append(f"[{name}](accountants.md#{name})")
+    return f"Accountants: {', '.join(sorted(able))}."
+
+
+def findings() -> str:
+    """Every finding with cause and cure, each with an anchor."""
+    parts = [
+        "# Findings",
+        "What stands for … is told in the report. `dpaudit explain FINDING` prints the same.",
+    ]
+    for rule, found in groupby(known_findings(), key=lambda each: each.rule):
+        parts.append(f"## {rule}")
+        for each in found:
+            parts.append(f"*{each.severity}*: {_escaped(each.message)}")
+            parts.append(f"What to do: {_escaped(each.remedy)}")
+    return "\n\n".join(parts) + "\n"
+
+
+def exit_codes() -> str:
+    """What the commands answer pipelines with."""
+    meanings = {
+        Exit.CERTIFIED: "certified, or not refuted",
+        Exit.REFUTED: "refuted, or the claim is exceeded",
+        Exit.UNPROVEN: "unproven, or inconclusive",
+        Exit.INPUT: "usage or input error: one sentence on stderr says what would be right",
+        Exit.INTERRUPTED: "interrupted",
+    }
+    rows = [(str(int(code)), meanings[code]) for code in Exit]
+    return (
+        f"# Exit codes\n\n{_table(('code', 'meaning'), rows)}\n\n"
+        "`check` exits by its worst row: 3 is worse than 1, and 1 worse than 2.\n"
+    )
+
+
+def certificates() -> str:
+    """The fields of a certificate, and the formats of reports."""
+    name = "certificate-2.json"
+    text = (resources.files("dpaudit.certificate") / name).read_text("utf-8")
+    schema = json.loads(text)
+    rows = [
+        (_code(key), "yes" if key in schema["required"] else "no", _about(value))
+        for key, value in schema["properties"].items()
+    ]
+    formats = [
+        (
+            _code(each),
+            _escaped(inspect.cleandoc(renderer_for(f"x{each}").__doc__ or "").split("\n")[0]),
+        )
+        for each in suffixes()
+    ]
+    return f"""# Certificates and reports
+
+A certificate is JSON of the schema `{schema["$id"]}` (JSON Schema, shipped as
+`{name}`). Readers of a version accept every file of that version for ever: a field is added under a
+new version alone, and `dpaudit verify` reads older versions too.
+
+{_table(("field", "always there", "what it holds"), rows)}
+
+## Formats by ending
+
+{_table(("ending", "what it is"), formats)}
+"""
+
+
+def _about(schema: Mapping[str, Any]) -> str:
+    inner = ", ".join(_code(key) for key in schema.get("properties", {}))
+    return _escaped(schema.get("description", "")) or inner or str(schema.get("const", ""))
+
+
+def api() -> Iterator[tuple[str, str]]:
+    """A page for each public package, of its docstrings, and one that lists them."""
+    listed = "\n".join(f"api/{name}" for name, _ in _API)
+    yield "reference/python.md", f"# Python\n\n```{{toctree}}\n:maxdepth: 1\n\n{listed}\n```\n"
+    seen: dict[int, str] = {}
+    for name, about in reversed(_API):  # what several packages offer is told by the inner one
+        module = importlib.import_module(name)
+        public = sorted(getattr(module, "__all__", None) or _own(module))
+        told = [(each, getattr(module, each)) for each in public]
+        told = [(each, value) for each, value in told if inspect.isclass(value) or callable(value)]
+        inner = [
+            f"* :py:obj:`{each} <{seen[id(value)]}>`" for each, value in told if id(value) in seen
+        ]
+        parts = [f"{name}\n{'=' * len(name)}\n\n{about.capitalize()}.", "\n".join(inner)]
+        for each, value in told:
+            if id(value) not in seen:
+                seen[id(value)] = f"{name}.{each}"
+                is_class = inspect.isclass(value)
+                kind, members = ("class", "\n   :members:") if is_class else ("function", "")
+                parts.append(f".. auto{kind}:: {name}.{each}{members}")
+        yield f"reference/api/{name}.rst", "\n\n".join(filter(None, parts)) + "\n"
+
+
+def _own(module: Any) -> list[str]:
+    """What a module defines for others."""
+    found = vars(module).items()
+    return [n for n, v in found if getattr(v, "__module__", "") == module.__name__ and n[0] != "_"]
+
+
+def _keys(listed: Sequence[Parameter], *, examples: bool = False) -> str:
+    heads = ("key", "type", "default", *(["example"] if examples else []), "what it says")
+    return _table(heads, [_key(each, examples) for each in listed])
+
+
+def _key(one: Parameter, examples: bool) -> Iterator[str]:
+    yield _code(one.name)
+    yield _escaped(f"{one.type}, in units {one.unit}" if one.unit else one.type)
+    absent = {None: "must be given", "": "may be left out"}
+    yield absent[one.default] if one.default in absent else _code(str(one.default))
+    if examples:
+        yield _code(one.example)
+    yield _escaped(one.meaning)
+
+
+def _table(heads: Sequence[str], rows: Sequence[Iterable[str]]) -> str:
+    lines = [heads, ["---"] * len(heads), *rows]
+    return "\n".join(f"| {' | '.join(' '.join(c.split()) for c in row)} |" for row in lines)
+
+
+def _code(text: str) -> str:
+    return f"`{text}`".replace("|", "\\|")
+
+
+def _escaped(text: str) -> str:
+    """Prose in which Markdown and HTML find nothing."""
+    for mark in ("\\", "<", "*", "_", "|", "["):
+        text = text.replace(mark, f"\\{mark}" if mark != "<" else "&lt;")
+    return text
+
+
+PAGES: dict[str, Callable[[], str]] = {
+    "reference/commands.md": commands,
+    "reference/plan-file.md": plan_file,
+    "reference/project-file.md": project,
+    "reference/policy-file.md": policy,
+    "reference/mechanisms.md": kinds("Mechanisms", Mechanism),
+    "reference/relations.md": kinds("Relations", Relation),
+    "reference/samplings.md": kinds("Sampling", Sampling),
+    "reference/factorizations.md": kinds("Factorisations of streams", Factorization),
+    "reference/accountants.md": kinds("Accountants", Accountant),
+    "reference/findings.md": findings,
+    "reference/exit-codes.md": exit_codes,
+    "reference/certificates.md": certificates,
+}
