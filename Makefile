@@ -9,7 +9,7 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check -q
 SOURCES := pyproject.toml constraints.txt
 
-.PHONY: help demo test thorough lint format docs docs-links reports compare-reports papers peers benchmarks clean
+.PHONY: help demo test thorough lint format docs docs-links package reports compare-reports papers peers benchmarks clean
 
 help:
 	@echo "make demo        install, then certify, run, audit and report one algorithm on real data"
@@ -18,6 +18,7 @@ help:
 	@echo "make lint        ruff, mypy --strict and the import contracts"
 	@echo "make docs        the site, into out/site/html, with warnings as errors"
 	@echo "make docs-links  checks the links that leave it (needs a network)"
+	@echo "make package     wheel and sdist into dist, twice and alike, checked and tried in a fresh environment"
 	@echo "make reports     certifies and attacks the algorithms of the four papers into reports/"
 	@echo "make compare-reports [NAMES=\"curator dp-fts\"]"
 	@echo "                 certifies and attacks again, and prints where reports/ would change"
@@ -66,6 +67,18 @@ docs: $(VENV)/.docs
 
 docs-links: $(VENV)/.docs
 	$(BIN)/python docs/site/build.py linkcheck
+
+package: $(BIN)/python
+	rm -rf dist out/package
+	$(PIP) install build twine
+	$(BIN)/python -m build -o dist . >/dev/null
+	$(BIN)/python -m build -o out/package . >/dev/null
+	cd dist && for file in *; do cmp $$file ../out/package/$$file || exit 1; done
+	$(BIN)/twine check --strict dist/*
+	$(BIN)/python -m venv out/package/fresh
+	out/package/fresh/bin/pip --disable-pip-version-check -q install -c constraints.txt dist/*.whl
+	out/package/fresh/bin/dpaudit calibrate gaussian --claim 'epsilon = 1, delta = 1e-6' -o out/package/plan.toml
+	out/package/fresh/bin/dpaudit certify out/package/plan.toml
 
 reports: $(VENV)/.dev  # not the core alone: some attacks need the extra 'learn'
 	$(BIN)/python -m audits.papers
