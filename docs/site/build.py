@@ -20,6 +20,7 @@ ROOT = Path(__file__).parents[2]
 OUT = ROOT / "out" / "site"
 ELSEWHERE = {
     "start.md": "README.md",
+    "security.md": "SECURITY.md",
     "changelog.md": "CHANGELOG.md",
     "contributing.md": "CONTRIBUTING.md",
     "explanation/architecture.md": "ARCHITECTURE.md",

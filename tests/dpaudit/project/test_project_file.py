@@ -79,8 +79,8 @@ def test_everything_that_a_file_can_say(read, tmp_path):
     )
 
 
-def test_the_example_of_the_readme(read):
-    text = (Path(__file__).parents[3] / "README.md").read_text()
+def test_the_example_of_the_page(read):
+    text = (Path(__file__).parents[3] / "docs" / "projects.md").read_text("utf-8")
     (example,) = [
         block for block in re.findall(r"```toml\n(.*?)```", text, re.S) if "[[bud" in block
     ]

@@ -1,6 +1,5 @@
 """What a subject shows, and the neighbours that it names itself."""
 
-import re
 from pathlib import Path
 
 import numpy as np
@@ -60,10 +59,8 @@ def test_the_owner_sees_all_and_others_what_is_published():
     assert own.for_owner is own
 
 
-def test_the_survey_of_the_readme_is_rehearsed_without_a_finding():
-    text = (Path(__file__).parents[3] / "README.md").read_text()
-    blocks = re.findall(r"```python\n(.*?)```", text, re.S)
-    (example,) = [block for block in blocks if "class Survey" in block]
+def test_the_survey_of_the_page_is_rehearsed_without_a_finding():
+    example = (Path(__file__).parents[3] / "docs" / "examples" / "survey.py").read_text("utf-8")
     names = {"__name__": "survey"}
     exec(compile(example, "survey.py", "exec"), names)
     assert rules(names["Survey"](users=100)) == set()
