@@ -24,7 +24,8 @@ def check(
         typer.Option(
             "--since",
             metavar="CERT",
-            help="Say what changed since a certificate, or a folder of them; worse is exit 1.",
+            help="Say what changed since a certificate, or a folder of them; worse is exit 1, and "
+            "does not overwrite them.",
         ),
     ] = None,
     output: Annotated[

@@ -49,7 +49,9 @@ def check_project(
 
     Args:
         path: the project file, or its folder.
-        since: an older certificate, or a folder of them.
+        since: an older certificate, or a folder of them. Where that is the folder of the reports,
+            and a subject is worse now or has no certificate, it stays as it is: the reports go to
+            a folder beside it, of a name that ends in ``-worse``.
         reports: folder to write, in place of the project file's.
         room: what is left of a data set's budgets, for one more run of all subjects.
 
@@ -72,7 +74,17 @@ def check_project(
     if room is not None:
         budgets += tuple(_booked_row(left, room, rows) for left in room.left)
     outcome = ProjectOutcome(subjects, budgets, _gone(baseline, subjects))
+    if since is not None and _would_forget(outcome, Path(since), project.reports):
+        beside = project.reports.with_name(f"{project.reports.name}-worse")
+        project = replace(project, reports=beside)
+        refuse_unwritable(beside)
     return outcome, publish(outcome, project)
+
+
+def _would_forget(outcome: ProjectOutcome, since: Path, reports: Path) -> bool:
+    """Whether the reports would replace better certificates that they were compared with."""
+    same = reports.resolve() in (since.resolve(), since.resolve().parent)
+    return same and (outcome.is_worse or any(row.certificate is None for row in outcome.subjects))
 
 
 def _gone(baseline: Baseline | None, rows: Sequence[SubjectRow]) -> tuple[str, ...]:

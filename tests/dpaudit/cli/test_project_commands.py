@@ -107,6 +107,12 @@ def test_worse_than_before_is_exit_1_though_the_claim_holds(call):
     code, out, _ = call("check", "--since", "reports/s0.json")
     assert code == 1
     assert "ε at δ = 0: 0.5 → 0.666667 (worse)" in " ".join(out.split())
+    for _ in range(2):  # asked again, it is not the new reports that it is compared with
+        assert call("check", "--since", "reports")[0] == 1
+    assert Path("reports-worse/s0.json").exists()
+    Path("dpaudit.toml").write_text('[[subject]]\nname = "s0"\ntarget = "gone.toml"\n')
+    assert call("check", "--since", "reports")[0] == 3
+    assert Path("reports/s0.json").exists()
     project(1, scale=4.0)
     code, out, _ = call("check", "--since", "reports")
     assert code == 0
