@@ -65,16 +65,23 @@ def exit_of_project(outcome: ProjectOutcome) -> Exit:
 
 def init(
     name: Annotated[str, typer.Argument(metavar="NAME", help="Folder to make, such as my-study.")],
-    training: Annotated[
-        bool, typer.Option("--training", help="About a training with opacus, not a survey.")
+    counts: Annotated[
+        bool, typer.Option("--counts", help="Counts and sums of rows, several a person.")
     ] = False,
+    library: Annotated[
+        bool, typer.Option("--library", help="Code that calls diffprivlib, certified as it is.")
+    ] = False,
+    training: Annotated[bool, typer.Option("--training", help="A training with opacus.")] = False,
 ) -> None:
-    """Start a project: an algorithm, a plan, a project file, a test and a workflow."""
+    """Start a project: an algorithm (a survey by default), a plan, a project file, a test, CI."""
     from dpaudit.cli import show_project
     from dpaudit.project.scaffold.scaffolding import Kind, scaffold
 
-    kind = Kind.TRAINING if training else Kind.SURVEY
-    show_project.scaffolded(name, scaffold(name, kind))
+    wanted = {Kind.COUNTS: counts, Kind.LIBRARY: library, Kind.TRAINING: training}
+    kinds = [kind for kind, given in wanted.items() if given]
+    if len(kinds) > 1:
+        raise typer.BadParameter(f"--{kinds[0]} and --{kinds[1]} are both given; keep one")
+    show_project.scaffolded(name, scaffold(name, *kinds))
 
 
 def demo(

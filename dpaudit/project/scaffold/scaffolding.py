@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import json
 import os
+import re
 import shutil
 import tempfile
 from collections.abc import Iterator
 from contextlib import suppress
 from enum import StrEnum
-from importlib import resources
+from importlib import metadata, resources
 from importlib.resources.abc import Traversable
 from pathlib import Path, PurePosixPath
 
@@ -19,12 +21,15 @@ from dpaudit.project.project_file import checked_name
 SUFFIX = ".template"
 """Keeps tools from taking a template for code, and packagers from reading its dot files."""
 _NAME = "@NAME@"
+_OWN = re.compile(r"@DPAUDIT(\[[\w,]+\])?@")
 
 
 class Kind(StrEnum):
     """What a new project is about."""
 
     SURVEY = "survey"
+    COUNTS = "counts"
+    LIBRARY = "library"
     TRAINING = "training"
 
 
@@ -51,6 +56,7 @@ def scaffold(name: str, kind: Kind = Kind.SURVEY, *, within: Path | str = ".") -
         _readable(beside)
         for path, text in templates(kind):
             (beside / path).parent.mkdir(parents=True, exist_ok=True)
+            text = _OWN.sub(lambda found: _requirement(found[1] or ""), text)
             files.write(beside / path, text.replace(_NAME, name))
         with suppress(FileNotFoundError):
             folder.rmdir()  # an empty one
@@ -63,6 +69,19 @@ def scaffold(name: str, kind: Kind = Kind.SURVEY, *, within: Path | str = ".") -
         if beside is not None:
             shutil.rmtree(beside, ignore_errors=True)
     return tuple(folder / path for path, _ in templates(kind))
+
+
+def _requirement(extras: str) -> str:
+    """What pip installs the running dpaudit from: the index, a repository, or a folder."""
+    own = metadata.distribution("dpaudit")
+    origin = json.loads(own.read_text("direct_url.json") or "{}")
+    if not origin:
+        return f"dpaudit{extras}=={own.version}"
+    url, held = origin["url"], origin.get("vcs_info")
+    if held is not None:
+        return f"dpaudit{extras} @ {held['vcs']}+{url}@{held['commit_id']}"
+    note = "# a place on this machine; name a repository or a release that others reach\n"
+    return f"{note}dpaudit{extras} @ {url}"
 
 
 def templates(kind: Kind) -> Iterator[tuple[PurePosixPath, str]]:

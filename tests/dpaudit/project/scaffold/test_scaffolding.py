@@ -1,5 +1,6 @@
 """A new project: it passes its own check and its own tests, as a new user would try it."""
 
+import json
 import os
 import subprocess
 import sys
@@ -189,3 +190,39 @@ class TestTraining:
         for command in (("check",), ("format", "--check")):
             code, out = run(training, "ruff", *command, "--isolated", "--line-length", "100", ".")
             assert code == 0, out
+
+
+@pytest.mark.parametrize("kind", [Kind.COUNTS, Kind.LIBRARY])
+def test_further_kinds_pass_their_own_checks(tmp_path, kind):
+    if kind is Kind.LIBRARY:
+        pytest.importorskip("diffprivlib", exc_type=ImportError)
+    scaffold("new", kind, within=tmp_path)
+    folder = tmp_path / "new"
+    code, out = run(folder, "dpaudit", "check")
+    assert code == 0, out
+    assert "1 certified; 1 of 1 budgets kept" in out
+    for command in (("check",), ("format", "--check")):
+        code, out = run(folder, "ruff", *command, "--isolated", "--line-length", "100", ".")
+        assert code == 0, out
+
+
+@pytest.mark.parametrize(
+    ("origin", "wanted"),
+    [
+        (None, "dpaudit[secure]==0"),
+        (
+            {"url": "https://a.b/c", "vcs_info": {"vcs": "git", "commit_id": "1f"}},
+            "git+https://a.b/c@1f",
+        ),
+        ({"url": "file:///somewhere", "dir_info": {}}, "dpaudit[secure] @ file:///somewhere"),
+    ],
+)
+def test_requirements_name_where_dpaudit_came_from(monkeypatch, origin, wanted):
+    class Installed:
+        version = "0"
+
+        def read_text(self, name):
+            return None if origin is None else json.dumps(origin)
+
+    monkeypatch.setattr(scaffolding.metadata, "distribution", lambda name: Installed())
+    assert wanted in scaffolding._requirement("[secure]")
