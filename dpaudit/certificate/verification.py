@@ -10,7 +10,7 @@ from dpaudit.accounting import AccountantName, CurvePoint, Guarantee, guarantee,
 from dpaudit.certificate.certificate import RESERVED, Certificate, certify
 from dpaudit.certificate.claim import Finding, Severity
 from dpaudit.certificate.findings import FLOAT_NOISE
-from dpaudit.certificate.verdicts import NOT_DECLARED
+from dpaudit.certificate.verdicts import NOT_DECLARED, OF_EQUALS
 from dpaudit.errors import InputError, TamperedError
 from dpaudit.plan import Plan
 from dpaudit.validate import shown
@@ -83,7 +83,7 @@ def _check_findings(certificate: Certificate, again: Certificate) -> None:
     for finding in again.findings:
         # Exact samplers remove the finding on floats; nothing else removes one.
         if _told(finding) not in kept and finding.rule != FLOAT_NOISE:
-            what = "audits" if finding.rule == NOT_DECLARED else "plan and claim"
+            what = "audits" if finding.rule in (NOT_DECLARED, OF_EQUALS) else "plan and claim"
             raise TamperedError(
                 f"findings lack {shown(finding.rule)}, which follows from the {what}."
             )

@@ -120,10 +120,15 @@ class Attack(fields.Record):
     runs: fields.Natural = 0
 
     def lacks(self, certificate: Certificate, limits: Sequence[Limit] = ()) -> Iterator[str]:
-        """Whether there is none; beyond all limits no claim counts, which may be of any size."""
+        """Whether there is none; beyond all limits no claim counts, which may be of any size.
+
+        Nor does an attack on a pair whose sides are alike.
+        """
         claim, proved = certificate.claim, certificate.guarantee
         own = () if proved is None else (CurvePoint(proved.epsilon, proved.delta),)
         for each in certificate.audits:
+            if each.is_of_equals:
+                continue
             sure = each.confidence is None or (
                 each.confidence >= (self.confidence or 0) and each.runs >= self.runs
             )

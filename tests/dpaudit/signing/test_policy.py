@@ -230,6 +230,8 @@ def test_accountants_and_versions():
         ({"confidence": 0.98}, False),
         ({"runs": 999}, False),
         ({"method": "black-box, output threshold"}, False),
+        ({"pair": [3, 3]}, False),
+        ({"pair": {"x": [3], "x_prime": [3]}}, False),
     ],
 )
 def test_an_audit(changes, found):
