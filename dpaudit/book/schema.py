@@ -28,6 +28,11 @@ STEPS: tuple[tuple[str, ...], ...] = (
         "CREATE INDEX release_dataset ON release (dataset, status)",
         "CREATE INDEX release_journal ON release (journal)",
     ),
+    (
+        "CREATE TABLE refused (dataset TEXT NOT NULL, who TEXT NOT NULL, day TEXT NOT NULL, "
+        "times BIGINT NOT NULL, PRIMARY KEY (dataset, who))",
+        "CREATE TABLE people (name TEXT PRIMARY KEY, record TEXT NOT NULL)",
+    ),
 )
 """What makes version 1, 2, … of the tables; a step is never changed, only followed by others."""
 

@@ -136,7 +136,8 @@ class _Replay:
         if kind == "opened":
             self.book = line["book"]
         elif kind == "refused":
-            self.refused += 1
+            times = line.get("times", 1)  # the 1st, 2nd, 4th, 8th … of a day have lines
+            self.refused += times - times // 2
         elif kind == "reserved":
             self._check_reserved(made := Release.from_dict(line["record"]), line["at"])
             self._check_charges(made)
