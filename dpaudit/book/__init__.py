@@ -34,7 +34,7 @@ from dpaudit.book.limits import (
 from dpaudit.book.records import BudgetRecord, DataSet, Release, Status
 from dpaudit.book.reservation import Reservation
 from dpaudit.book.room import Left, Room, room
-from dpaudit.book.verifying import verify_book
+from dpaudit.book.verifying import records_as_of, verify_book
 
 __all__ = [
     "Book",
@@ -52,6 +52,7 @@ __all__ = [
     "Status",
     "ZcdpLimit",
     "limit_of",
+    "records_as_of",
     "room",
     "verify_book",
 ]

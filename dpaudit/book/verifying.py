@@ -9,10 +9,11 @@ from typing import Any
 
 from sqlalchemy import Connection, text
 
+from dpaudit import files
 from dpaudit.book import store
 from dpaudit.book.book import Book, checked_plan, given_back
 from dpaudit.book.limits import Cost
-from dpaudit.book.records import BudgetRecord, Release, Status
+from dpaudit.book.records import BudgetRecord, DataSet, Release, Status
 from dpaudit.book.state import State
 from dpaudit.book.windows import charged, span_of
 from dpaudit.chain import checked_line
@@ -24,23 +25,33 @@ _ROUNDING = 10**9
 """Costs that were computed elsewhere may differ by one part in so many, and by a unit."""
 
 
-def verify_book(book: Book, anchor: Anchor | None = None) -> dict[str, Any]:
+def verify_book(
+    book: Book, anchor: Anchor | None = None, *, new_anchor: bool = False
+) -> dict[str, Any]:
     """Check the log's chain, recompute every charge and every sum, and compare the tables.
 
     Args:
         book: the book.
         anchor: what kept the head of the log when it was last verified; it is moved on.
+        new_anchor: whether it begins with this, and knows nothing yet.
 
     Returns:
         What the book comes to: its identifier, the head of its log, and how many there are of each.
 
     Raises:
         TamperedError: naming the first line, or the row, that is not as it must be.
+        InputError: if the anchor knows nothing, or something, and that was not to be expected.
     """
     with book.reading() as connection:
         replay = _Replay(connection)
         head = connection.execute(text("SELECT * FROM head")).one()
         known = None if anchor is None else anchor.state(head.book)
+        if new_anchor is not (anchor is not None and known is None):
+            raise InputError(
+                "the anchor knows this book already; leave --new-anchor out."
+                if new_anchor
+                else "the anchor is not there, or empty; give the right one, or --new-anchor too."
+            )
         for line in replay.lines():
             if known is not None and line["number"] + 1 == known.lines:
                 if line["hash"] != known.head:
@@ -62,6 +73,44 @@ def verify_book(book: Book, anchor: Anchor | None = None) -> dict[str, Any]:
     counted = {kind: len(getattr(replay.state, kind)) for kind in kinds}
     log = {"book": head.book, "lines": head.lines, "head": head.hash}
     return log | counted | {"refused": replay.refused}
+
+
+def records_as_of(book: Book, lines: int, head: str) -> tuple[dict[str, Any], int]:
+    """All records as they were after some lines of the log, which is checked up to there.
+
+    Args:
+        book: the book.
+        lines: how many lines its log had.
+        head: hash of the last of them.
+
+    Returns:
+        Data sets and budgets by name, plans by their text and releases in their order, as JSON
+        values, with book, lines and hash; and how many lines the log has had since.
+
+    Raises:
+        TamperedError: if the log has no such line, or does not hold.
+    """
+    with book.reading() as connection:
+        replay = _Replay(connection)
+        for line in replay.lines():
+            if line["number"] + 1 == lines:
+                break
+        if (replay.number, replay.head) != (lines, head):
+            raise TamperedError(
+                f"line {lines} of the book's log is not the one that was signed: it is another "
+                "book, or its log was cut and written anew."
+            )
+        now = connection.execute(text("SELECT lines FROM head")).scalar_one()
+        state = replay.state
+        named = {each for own in state.releases.values() for each in (own.plan, own.ran)}
+        plans = [replay.plan(each).to_dict() for each in named - {"", "nothing"}]
+    records: dict[str, Any] = {"book": replay.book, "lines": lines, "hash": head}
+    records["plans"] = sorted(plans, key=files.canonical_json)
+    for table in ("datasets", "budgets"):
+        known: Mapping[str, DataSet | BudgetRecord] = getattr(state, table)
+        records[table] = [known[name].to_dict() for name in sorted(known)]
+    releases = sorted(state.releases.values(), key=lambda own: int(own.id[1:]))
+    return records | {"releases": [own.to_dict() for own in releases]}, now - lines
 
 
 _LINES = text("SELECT line FROM log WHERE number >= :at ORDER BY number LIMIT 10000")
@@ -161,7 +210,7 @@ class _Replay:
             buckets, cost = release.charged[budget.name]
             if tuple(buckets) != _buckets(budget, release):
                 raise _wrong(self.number, f"charges other days to {budget.name!r}")
-            if not _at_least(cost, budget.limit.cost(self._plan(release.plan))):
+            if not _at_least(cost, budget.limit.cost(self.plan(release.plan))):
                 raise _wrong(self.number, f"charges less to {budget.name!r} than its plan costs")
         if self.state.refusing(release.charged):
             raise _wrong(self.number, "charges more than a budget admits")
@@ -171,7 +220,7 @@ class _Replay:
         for release in self.state.releases.values():
             if release.dataset == budget.dataset:
                 for bucket in _buckets(budget, release):
-                    due.add(budget.name, bucket, budget.limit.cost(self._plan(release.plan)))
+                    due.add(budget.name, bucket, budget.limit.cost(self.plan(release.plan)))
         for (_, bucket), cost in due.spent.items():
             if not _at_least(carried.get(bucket, []), cost):
                 raise _wrong(self.number, "leaves out what was released before")
@@ -183,11 +232,12 @@ class _Replay:
         for name, given in line["returned"].items():
             limit, whole = self.state.budgets[name].limit, release.cost(name)
             nothing = (0,) * len(whole)
-            ran = nothing if line["ran"] == "nothing" else limit.cost(self._plan(line["ran"]))
+            ran = nothing if line["ran"] == "nothing" else limit.cost(self.plan(line["ran"]))
             if not _at_least(given_back(whole, ran), tuple(given)):
                 raise _wrong(self.number, f"gives {name!r} more back than did not run")
 
-    def _plan(self, digest: str) -> Plan:
+    def plan(self, digest: str) -> Plan:
+        """A plan that a line names."""
         if digest not in self._plans:
             raise _wrong(self.number, "names a plan that is missing")
         return self._plans[digest]

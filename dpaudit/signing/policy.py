@@ -29,6 +29,8 @@ from dpaudit.validate import shown
 
 _SKEW = timedelta(minutes=5)
 """By which the clocks of signer and reader may differ."""
+_OF_BOTH = ("keys", "threshold", "days", "dpaudit")
+_OF_EXPORTS = ("book", "current")
 _WHOLE = ("add-remove", "replace-one", "zero-out")
 """Relations that hide all of a unit."""
 
@@ -50,6 +52,28 @@ class Seen:
     now: datetime
     journal: bool = False
     anchor: bool = False
+
+
+@dataclass(frozen=True)
+class SeenExport:
+    """What a policy is held against, where an export of a book was signed.
+
+    Attributes:
+        statement: whose signatures were checked, and whose file is the one that was signed.
+        now: the time of the reader, in UTC.
+        behind: by how many lines the book has gone on since; None where it is not there.
+    """
+
+    statement: Statement
+    now: datetime
+    behind: int | None = None
+
+
+def _identifier(**given: Any) -> str:
+    ((name, value),) = given.items()
+    if isinstance(value, str) and re.fullmatch("[0-9a-f]{32}", value):
+        return value
+    raise InputError(f"{name} has {shown(value)}; it must be 32 hexadecimal digits in lower case.")
 
 
 def _hash(**given: Any) -> str:
@@ -167,6 +191,8 @@ class Policy(fields.Record):
         audit: attacks that it must have stood.
         never: rules of findings that it may not have.
         worst: severity of findings that it may have at worst.
+        book: identifiers of books, of one of which an export must be.
+        current: whether the book must be there, and have had no line since an export of it.
     """
 
     keys: tuple[Annotated[str, _hash], ...] = ()
@@ -186,6 +212,8 @@ class Policy(fields.Record):
     audit: tuple[Attack, ...] = ()
     never: tuple[fields.Name, ...] = ()
     worst: Severity = Severity.ERROR
+    book: tuple[Annotated[str, _identifier], ...] = ()
+    current: bool = False
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -211,7 +239,29 @@ class Policy(fields.Record):
             found += attack.lacks(certificate, limits)
         for part in (_signed, _about, _assumed, _ran):
             found += part(self, seen)
+        found += self._of_others("an export of a book", _OF_EXPORTS)
         return tuple(dict.fromkeys(found))
+
+    def lacks_of_export(self, seen: SeenExport) -> tuple[str, ...]:
+        """One sentence for each demand that an export does not meet, or only certificates can."""
+        stated = seen.statement.predicate
+        found = [*_signed(self, seen), *_other("book", stated["book"], self.book)]
+        if self.dpaudit and not _admits(self.dpaudit, made := str(stated["dpaudit"])):
+            found += _other("dpaudit that made it", made, [self.dpaudit])
+        if self.current and seen.behind is None:
+            found.append("the book is not there; give it with --book.")
+        elif self.current and seen.behind:
+            found.append(
+                f"the book has had {seen.behind} lines since; the policy wants its newest state."
+            )
+        own = (*_OF_BOTH, *_OF_EXPORTS)
+        others = [each.name for each in fields_of(self) if each.name not in own]
+        return (*found, *self._of_others("a certificate", others))
+
+    def _of_others(self, what: str, names: Iterable[str]) -> Iterator[str]:
+        for each in fields_of(self):
+            if each.name in names and getattr(self, each.name) != each.default:
+                yield f"the policy wants {shown(each.name)}, which is of {what}; this is none."
 
 
 def read_policy(path: Path | str) -> Policy:
@@ -224,7 +274,7 @@ def read_policy(path: Path | str) -> Policy:
     return Policy.from_dict(files.read_toml(path, what="policy"))
 
 
-def _signed(policy: Policy, seen: Seen) -> Iterator[str]:
+def _signed(policy: Policy, seen: Seen | SeenExport) -> Iterator[str]:
     """Who signed, and when."""
     signed, at = len(seen.statement.signers & {*policy.keys}), seen.statement.signed_at
     if policy.keys and signed < policy.threshold:

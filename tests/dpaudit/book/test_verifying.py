@@ -11,7 +11,7 @@ from sqlalchemy import text
 from dpaudit import FileAnchor, FloatNoise, Ledger
 from dpaudit.book import BudgetRecord, limit_of, verify_book
 from dpaudit.chain import chained_line
-from dpaudit.errors import BudgetExceededError, TamperedError
+from dpaudit.errors import BudgetExceededError, InputError, TamperedError
 
 
 @pytest.fixture
@@ -230,7 +230,12 @@ def test_a_budget_that_was_exchanged_is_found(book):
 
 def test_an_anchor_tells_an_older_or_another_log(used, tmp_path):
     anchor = FileAnchor(tmp_path / "anchor")
-    facts = verify_book(used, anchor)
+    with pytest.raises(InputError, match=r"is not there, or empty; .* --new-anchor too"):
+        verify_book(used, anchor)  # perhaps a mistyped path
+    assert not anchor.path.exists()
+    facts = verify_book(used, anchor, new_anchor=True)
+    with pytest.raises(InputError, match="knows this book already"):
+        verify_book(used, anchor, new_anchor=True)
     ask(used, gaussian(5.0))
     assert verify_book(used, anchor)["lines"] == facts["lines"] + 1
 

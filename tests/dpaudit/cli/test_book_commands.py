@@ -72,7 +72,7 @@ def test_a_release_from_request_to_end(book):
     assert "abandoned" in out
     code, out, _ = book("history", "--dataset", "visits", "--json")
     assert json.loads(out)["approved"] == "bob"
-    code, out, _ = book("verify", "--anchor", "anchor", "--json")
+    code, out, _ = book("verify", "--anchor", "anchor", "--new-anchor", "--json")
     assert json.loads(out) | {"releases": 1, "refused": 0, "lines": 5} == json.loads(out)
 
 
