@@ -81,6 +81,11 @@ class Book:
         """The day by this machine's clock, or the one that was given, in UTC."""
         return self._store.now().date()
 
+    @property
+    def store(self) -> Store:
+        """Its database, for other rooms of this package."""
+        return self._store
+
     @contextmanager
     def reading(self) -> Iterator[Connection]:
         """One state of the database, for whoever reports of it."""

@@ -77,17 +77,19 @@ def migrate(connection: Connection, made: str) -> Iterator[int]:
         yield number
 
 
-_KEYS: dict[str, tuple[str, ...]] = {
+KEYS: dict[str, tuple[str, ...]] = {
     "dataset": ("name",),
     "budget": ("name", "dataset"),
     "spent": ("budget", "bucket"),
     "release": ("id", "request", "dataset", "status", "journal"),
+    "people": ("name",),
 }
+"""The columns of each table that are looked up, beside its record."""
 _UNIQUE = {"spent": "budget, bucket", "release": "id"}
 
 
 def _upsert(table: str) -> Any:
-    columns = (*_KEYS[table], "record")
+    columns = (*KEYS[table], "record")
     changed = {"record", "status", "journal"} & set(columns)
     return text(
         f"INSERT INTO {table} ({', '.join(columns)}) VALUES (:{', :'.join(columns)}) ON CONFLICT "
@@ -96,5 +98,5 @@ def _upsert(table: str) -> Any:
     )
 
 
-UPSERT = {table: _upsert(table) for table in _KEYS}
+UPSERT = {table: _upsert(table) for table in KEYS}
 """Puts a row in its place, by table."""

@@ -23,7 +23,7 @@ from sqlalchemy.exc import SQLAlchemyError
 from dpaudit import files
 from dpaudit.book import schema
 from dpaudit.book.databases import engine_of, read_url, told
-from dpaudit.book.records import BudgetRecord, DataSet, Release
+from dpaudit.book.records import BudgetRecord, DataSet, People, Release
 from dpaudit.book.state import Place, State
 from dpaudit.chain import chained_line
 from dpaudit.errors import DpAuditError, InputError
@@ -90,6 +90,7 @@ class Wish:
         releases: ids of releases that it concerns.
         places: the sums that it needs, once data sets, budgets and releases are known.
         asks: the data set and who asks, where it may be refused.
+        people: whether it concerns budgets of each unit.
         alone: whether it looks at what is committed, so that nothing else may share its turn.
     """
 
@@ -98,6 +99,7 @@ class Wish:
     releases: Sequence[str] = ()
     places: Callable[[Page], Iterable[Place]] = lambda _: ()
     asks: Place | None = None
+    people: bool = False
     alone: bool = False
     answer: Any = field(default=None, init=False)
     done: bool = field(default=False, init=False)
@@ -189,6 +191,17 @@ class Store:
             raise wish.answer
         return wish.answer
 
+    def write(self, connection: Connection, wish: Wish) -> Any:
+        """Do what is asked at the end of a transaction of the caller's, which it must not outlive.
+
+        Raises:
+            DpAuditError: what the wish raised; the caller's transaction is then to end too.
+        """
+        page = self._page(connection, self._locked(connection), [wish])
+        answer = wish.run(page)
+        self._save(connection, page)
+        return answer
+
     def _in_turn(self, first: Wish) -> None:
         """Do what waits; where nothing could be begun, the others try for themselves."""
         taken: list[Wish] = []
@@ -246,6 +259,8 @@ class Store:
                 for found in releases(connection, f"{column} IN :wanted", wanted=wanted):
                     page.state.releases[found.id] = found
         page.state.spent = spent(connection, [p for wish in wishes for p in wish.needed(page)])
+        if any(wish.people for wish in wishes):
+            page.state.people = people(connection)
         for wish in wishes:
             if wish.asks is not None and wish.asks not in page.refused:
                 named = dict(zip(("dataset", "who"), wish.asks, strict=True))
@@ -264,7 +279,7 @@ class Store:
         new = [{"hash": h, "record": r} for h, r in page.plans.items() if h not in self._plans]
         if new:
             connection.execute(_PLAN, new)
-        for table in ("dataset", "budget", "spent", "release"):
+        for table in schema.UPSERT:
             keys = sorted(key for name, key in page.state.changed if name == table)
             if keys:
                 connection.execute(schema.UPSERT[table], [row(page.state, table, k) for k in keys])
@@ -294,10 +309,10 @@ def row(state: State, table: str, key: Any) -> dict[str, Any]:
         "dataset": state.datasets,
         "budget": state.budgets,
         "release": state.releases,
+        "people": state.people,
     }
     record: dict[str, Any] = kept[table][key].to_dict()
-    columns = ("name", "id", "request", "dataset", "status", "journal")
-    named = {column: record[column] for column in columns if column in record}
+    named = {column: record[column] for column in schema.KEYS[table]}
     return named | {"record": files.canonical_json(record)}
 
 
@@ -312,6 +327,13 @@ def catalogue(connection: Connection) -> tuple[dict[str, DataSet], dict[str, Bud
     )
     known = {each["name"]: DataSet.from_dict(each) for each in datasets}
     return known, {each["name"]: BudgetRecord.from_dict(each) for each in budgets}
+
+
+def people(connection: Connection) -> dict[str, People]:
+    """All budgets of each unit, by name."""
+    rows = connection.execute(text("SELECT record FROM people"))
+    found = [People.from_dict(json.loads(each.record)) for each in rows]
+    return {each.name: each for each in found}
 
 
 def releases(connection: Connection, where: str, **wanted: Any) -> Iterator[Release]:

@@ -13,7 +13,7 @@ from dpaudit import files
 from dpaudit.book import store
 from dpaudit.book.book import Book, checked_plan, given_back
 from dpaudit.book.limits import Cost
-from dpaudit.book.records import BudgetRecord, DataSet, Release, Status
+from dpaudit.book.records import BudgetRecord, DataSet, People, Release, Status
 from dpaudit.book.state import State
 from dpaudit.book.windows import charged, span_of
 from dpaudit.chain import checked_line
@@ -127,6 +127,9 @@ class _Replay:
         self.number, self.head, self.book, self.refused = 0, "", "", 0
         self.made = ""
         self._requests: set[str] = set()
+        own = self.state
+        self._named: dict[str, Mapping[str, Any]] = {}
+        self._named |= {"dataset": own.datasets, "budget": own.budgets, "people": own.people}
         self._connection = connection
 
     @cached_property
@@ -160,9 +163,7 @@ class _Replay:
             raise _wrong(self.number, "says an earlier time than the line before it")
         if kind in _BEFORE:
             self._check_step(line, self.state.release(line["release"]))
-        elif kind in ("dataset", "budget") and line["record"]["name"] in getattr(
-            self.state, f"{kind}s"
-        ):
+        elif kind in self._named and line["record"]["name"] in self._named[kind]:
             raise _wrong(self.number, f"enters a {kind} again")
         elif kind == "retired" and self.state.budgets[line["budget"]].retired:
             raise _wrong(self.number, "retires a budget again")
@@ -194,6 +195,8 @@ class _Replay:
             self._check_carried(BudgetRecord.from_dict(line["record"]), line["carried"])
         elif kind == "ended":
             self._check_returned(line)
+        elif kind == "charged":
+            self._check_charged(line, self.state.people[line["people"]])
 
     def _check_reserved(self, made: Release, at: str) -> None:
         fresh = (f"R{self.number}", at, Status.RESERVED, "", 0, "", "", "")
@@ -214,6 +217,12 @@ class _Replay:
                 raise _wrong(self.number, f"charges less to {budget.name!r} than its plan costs")
         if self.state.refusing(release.charged):
             raise _wrong(self.number, "charges more than a budget admits")
+
+    def _check_charged(self, line: Mapping[str, Any], known: People) -> None:
+        if line["charge"] != known.charges + 1:
+            raise _wrong(self.number, "charges people in another order")
+        if not _at_least(line["cost"], known.cost(self.plan(line["plan"]))):
+            raise _wrong(self.number, "charges people less than its plan costs")
 
     def _check_carried(self, budget: BudgetRecord, carried: Mapping[str, list[int]]) -> None:
         due = State()
@@ -248,7 +257,7 @@ class _Replay:
         Raises:
             TamperedError: naming a row that differs.
         """
-        for table in ("dataset", "budget", "spent", "release"):
+        for table in ("dataset", "budget", "spent", "release", "people"):
             keys = {key for name, key in self.state.changed if name == table}
             due = {_named(row): row for row in (store.row(self.state, table, k) for k in keys)}
             for found in self._connection.execute(text(f"SELECT * FROM {table}")).mappings():
