@@ -18,6 +18,7 @@ from dpaudit.cli import (
     book_commands,
     commands,
     observe_command,
+    people_commands,
     plan_commands,
     project_commands,
     replay_command,
@@ -75,6 +76,8 @@ app.command("sign")(sign)
 app.command("demo")(project_commands.demo)
 app.command("check")(project_commands.check)
 app.command("init")(project_commands.init)
+book_commands.app.command("people")(people_commands.people)
+book_commands.app.command("charge")(people_commands.charge)
 app.add_typer(book_commands.app, name="book")
 
 
