@@ -33,6 +33,7 @@ TESTED_BY = {
         "dpaudit/integrations/opacus/batches dpaudit/integrations/opacus/findings "
         "dpaudit/integrations/opacus/optimizer dpaudit/integrations/opacus/step"
     ),
+    "dpaudit/workflow/test_rechecking.py": "dpaudit/cli/recheck_command",
     "dpaudit/cli/test_people_commands.py": "dpaudit/workflow/people",
     "dpaudit/workflow/test_signing.py": "dpaudit/cli/sign_commands",
     # Parts of one public class or function, which their neighbour's test calls.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 from functools import cached_property
 from typing import Any
@@ -213,7 +213,7 @@ class _Replay:
             buckets, cost = release.charged[budget.name]
             if tuple(buckets) != _buckets(budget, release):
                 raise _wrong(self.number, f"charges other days to {budget.name!r}")
-            if not _at_least(cost, budget.limit.cost(self.plan(release.plan))):
+            if not at_least(cost, budget.limit.cost(self.plan(release.plan))):
                 raise _wrong(self.number, f"charges less to {budget.name!r} than its plan costs")
         if self.state.refusing(release.charged):
             raise _wrong(self.number, "charges more than a budget admits")
@@ -221,7 +221,7 @@ class _Replay:
     def _check_charged(self, line: Mapping[str, Any], known: People) -> None:
         if line["charge"] != known.charges + 1:
             raise _wrong(self.number, "charges people in another order")
-        if not _at_least(line["cost"], known.cost(self.plan(line["plan"]))):
+        if not at_least(line["cost"], known.cost(self.plan(line["plan"]))):
             raise _wrong(self.number, "charges people less than its plan costs")
 
     def _check_carried(self, budget: BudgetRecord, carried: Mapping[str, list[int]]) -> None:
@@ -231,7 +231,7 @@ class _Replay:
                 for bucket in _buckets(budget, release):
                     due.add(budget.name, bucket, budget.limit.cost(self.plan(release.plan)))
         for (_, bucket), cost in due.spent.items():
-            if not _at_least(carried.get(bucket, []), cost):
+            if not at_least(carried.get(bucket, []), cost):
                 raise _wrong(self.number, "leaves out what was released before")
 
     def _check_returned(self, line: Mapping[str, Any]) -> None:
@@ -242,7 +242,7 @@ class _Replay:
             limit, whole = self.state.budgets[name].limit, release.cost(name)
             nothing = (0,) * len(whole)
             ran = nothing if line["ran"] == "nothing" else limit.cost(self.plan(line["ran"]))
-            if not _at_least(given_back(whole, ran), tuple(given)):
+            if not at_least(given_back(whole, ran), tuple(given)):
                 raise _wrong(self.number, f"gives {name!r} more back than did not run")
 
     def plan(self, digest: str) -> Plan:
@@ -281,7 +281,7 @@ def _buckets(budget: BudgetRecord, release: Release) -> tuple[str, ...]:
     return charged(budget.window, span_of(release.period, day), day)
 
 
-def _at_least(given: list[int], due: Cost) -> bool:
+def at_least(given: Sequence[int], due: Cost) -> bool:
     """Whether whole numbers are those that are due, but for another machine's rounding."""
     pairs = zip(given, due, strict=True) if len(given) == len(due) else [(-1, 0)]
     return all(own + own // _ROUNDING + 1 >= one for own, one in pairs)

@@ -35,17 +35,7 @@ def verify(certificate: Certificate) -> None:
     Raises:
         TamperedError: naming what does not follow from the plan.
     """
-    proved = certificate.guarantee
-    alone = proved is not None and len(proved.compared) == 1
-    own = [each for each in certificate.findings if each.rule not in RESERVED]
-    again = certify(
-        certificate.plan,
-        subject=certificate.subject,
-        claim=certificate.claim,
-        delta=_delta(certificate),
-        accountant=proved.accountant if alone and proved is not None else AccountantName.BEST,
-        findings=own,
-    ).with_audits(certificate.audits)
+    proved, again = certificate.guarantee, recomputed(certificate)
     if (proved is None) != (again.guarantee is None):
         raise TamperedError(
             f"guarantee is {'missing' if proved is None else 'stated'}; the plan proves "
@@ -68,6 +58,20 @@ def verify(certificate: Certificate) -> None:
             f"verdict is {certificate.verdict}; plan, claim, findings and audits make it "
             f"{again.verdict}."
         )
+
+
+def recomputed(certificate: Certificate) -> Certificate:
+    """What this version makes of the plan, the claim, the audits and the author's findings."""
+    proved = certificate.guarantee
+    alone = proved is not None and len(proved.compared) == 1
+    return certify(
+        certificate.plan,
+        subject=certificate.subject,
+        claim=certificate.claim,
+        delta=_delta(certificate),
+        accountant=proved.accountant if alone and proved is not None else AccountantName.BEST,
+        findings=[each for each in certificate.findings if each.rule not in RESERVED],
+    ).with_audits(certificate.audits)
 
 
 def _delta(certificate: Certificate) -> float | None:

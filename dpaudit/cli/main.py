@@ -21,6 +21,7 @@ from dpaudit.cli import (
     people_commands,
     plan_commands,
     project_commands,
+    recheck_command,
     replay_command,
 )
 from dpaudit.cli.exits import Exit
@@ -78,6 +79,7 @@ app.command("check")(project_commands.check)
 app.command("init")(project_commands.init)
 book_commands.app.command("people")(people_commands.people)
 book_commands.app.command("charge")(people_commands.charge)
+book_commands.app.command("recheck")(recheck_command.recheck)
 app.add_typer(book_commands.app, name="book")
 
 
