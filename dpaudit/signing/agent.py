@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import struct
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
 from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
-from paramiko import Agent, AgentKey, Message, SSHException
+from paramiko import Agent, AgentKey, SSHException
 
 from dpaudit.errors import InputError
 from dpaudit.validate import shown
@@ -17,36 +16,28 @@ from dpaudit.validate import shown
 
 @dataclass(frozen=True)
 class HeldKey:
-    """A key of an agent; :class:`~dpaudit.signing.keys.Signer`.
-
-    Attributes:
-        blob: its public half, as SSH writes it.
-    """
+    """A key of an agent, by its public half as SSH writes it (RFC 8709, sections 4 and 6)."""
 
     blob: bytes
 
     def public_key(self) -> Ed25519PublicKey:
-        """Its public half (RFC 8709, section 4)."""
-        return Ed25519PublicKey.from_public_bytes(_second(self.blob))
+        """The public half, with which the blob ends."""
+        return Ed25519PublicKey.from_public_bytes(self.blob[-32:])
 
     def sign(self, data: bytes, /) -> bytes:
-        """A signature (RFC 8709, section 6), which is checked: an agent may be anything.
-
-        Raises:
-            InputError: if the agent does not sign, as when its user said no.
-        """
+        """A signature, which is checked: an agent may be anything, and its user may say no."""
         try:
             with _held() as keys:
                 own = next(each for each in keys if each.asbytes() == self.blob)
-                signature = _second(own.sign_ssh_data(data))
+                signature: bytes = own.sign_ssh_data(data)[-64:]
             self.public_key().verify(signature, data)
-        except (SSHException, InvalidSignature, OSError, ValueError, struct.error, StopIteration):
+        except (SSHException, InvalidSignature, OSError, ValueError, StopIteration):
             raise InputError("the SSH agent has not signed; is its key there, unlocked?") from None
         return signature
 
 
 def agent_key(name: str) -> HeldKey:
-    """The Ed25519 key of that comment, or fingerprint, of the running agent.
+    """The Ed25519 key of that comment, or fingerprint (SHA256:…), of the running agent.
 
     Raises:
         InputError: if there is no agent, or not one such key.
@@ -64,7 +55,6 @@ def agent_key(name: str) -> HeldKey:
 
 @contextmanager
 def _held() -> Iterator[list[AgentKey]]:
-    """The Ed25519 keys of the agent, where there is one."""
     try:
         agent = Agent()
     except SSHException:
@@ -74,11 +64,3 @@ def _held() -> Iterator[list[AgentKey]]:
         yield [each for each in agent.get_keys() if each.get_name() == "ssh-ed25519"]
     finally:
         agent.close()
-
-
-def _second(blob: bytes) -> bytes:
-    """The bytes that follow the kind, of a key or a signature."""
-    message = Message(blob)
-    message.get_text()
-    value: bytes = message.get_binary()
-    return value

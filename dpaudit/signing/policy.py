@@ -12,6 +12,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from dataclasses import fields as fields_of
 from datetime import datetime, timedelta
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -54,33 +55,13 @@ class Seen:
     anchor: bool = False
 
 
-@dataclass(frozen=True)
-class SeenExport:
-    """What a policy is held against, where an export of a book was signed.
-
-    Attributes:
-        statement: whose signatures were checked, and whose file is the one that was signed.
-        now: the time of the reader, in UTC.
-        behind: by how many lines the book has gone on since; None where it is not there.
-    """
-
-    statement: Statement
-    now: datetime
-    behind: int | None = None
-
-
-def _identifier(**given: Any) -> str:
+def _hash(digits: int = 64, **given: Any) -> str:
     ((name, value),) = given.items()
-    if isinstance(value, str) and re.fullmatch("[0-9a-f]{32}", value):
+    if isinstance(value, str) and re.fullmatch(f"[0-9a-f]{{{digits}}}", value):
         return value
-    raise InputError(f"{name} has {shown(value)}; it must be 32 hexadecimal digits in lower case.")
-
-
-def _hash(**given: Any) -> str:
-    ((name, value),) = given.items()
-    if isinstance(value, str) and re.fullmatch("[0-9a-f]{64}", value):
-        return value
-    raise InputError(f"{name} has {shown(value)}; it must be 64 hexadecimal digits in lower case.")
+    raise InputError(
+        f"{name} has {shown(value)}; it must be {digits} hexadecimal digits in lower case."
+    )
 
 
 def _kind(family: Any) -> Any:
@@ -212,7 +193,7 @@ class Policy(fields.Record):
     audit: tuple[Attack, ...] = ()
     never: tuple[fields.Name, ...] = ()
     worst: Severity = Severity.ERROR
-    book: tuple[Annotated[str, _identifier], ...] = ()
+    book: tuple[Annotated[str, partial(_hash, 32)], ...] = ()
     current: bool = False
 
     def __post_init__(self) -> None:
@@ -237,23 +218,29 @@ class Policy(fields.Record):
             found += limit.lacks(certificate)
         for attack in self.audit:
             found += attack.lacks(certificate, limits)
-        for part in (_signed, _about, _assumed, _ran):
+        found += _signed(self, seen.statement, seen.now)
+        for part in (_about, _assumed, _ran):
             found += part(self, seen)
         found += self._of_others("an export of a book", _OF_EXPORTS)
         return tuple(dict.fromkeys(found))
 
-    def lacks_of_export(self, seen: SeenExport) -> tuple[str, ...]:
-        """One sentence for each demand that an export does not meet, or only certificates can."""
-        stated = seen.statement.predicate
-        found = [*_signed(self, seen), *_other("book", stated["book"], self.book)]
-        if self.dpaudit and not _admits(self.dpaudit, made := str(stated["dpaudit"])):
-            found += _other("dpaudit that made it", made, [self.dpaudit])
-        if self.current and seen.behind is None:
+    def lacks_of_export(
+        self, statement: Statement, now: datetime, behind: int | None
+    ) -> tuple[str, ...]:
+        """One sentence for each demand that an export does not meet, or only certificates can.
+
+        Args:
+            statement: whose signatures were checked.
+            now: the time of the reader, in UTC.
+            behind: by how many lines the book has gone on since; None where it is not there.
+        """
+        stated = statement.predicate
+        found = [*_signed(self, statement, now), *_other("book", stated["book"], self.book)]
+        found += _made_by(self, stated["dpaudit"])
+        if self.current and behind is None:
             found.append("the book is not there; give it with --book.")
-        elif self.current and seen.behind:
-            found.append(
-                f"the book has had {seen.behind} lines since; the policy wants its newest state."
-            )
+        elif self.current and behind:
+            found.append(f"the book has had {behind} lines since; the policy wants the newest.")
         own = (*_OF_BOTH, *_OF_EXPORTS)
         others = [each.name for each in fields_of(self) if each.name not in own]
         return (*found, *self._of_others("a certificate", others))
@@ -274,17 +261,17 @@ def read_policy(path: Path | str) -> Policy:
     return Policy.from_dict(files.read_toml(path, what="policy"))
 
 
-def _signed(policy: Policy, seen: Seen | SeenExport) -> Iterator[str]:
+def _signed(policy: Policy, statement: Statement, now: datetime) -> Iterator[str]:
     """Who signed, and when."""
-    signed, at = len(seen.statement.signers & {*policy.keys}), seen.statement.signed_at
+    signed, at = len(statement.signers & {*policy.keys}), statement.signed_at
     if policy.keys and signed < policy.threshold:
         yield f"{signed} of the policy's keys signed it; the policy wants {policy.threshold}."
     if at is None:
         if policy.days is not None:
             yield "the signers state no time; the policy limits the age."
-    elif at > seen.now + _SKEW:
+    elif at > now + _SKEW:
         yield f"it was signed at {at}, which is still to come."
-    elif policy.days is not None and (seen.now - at) / timedelta(days=1) > policy.days:
+    elif policy.days is not None and (now - at) / timedelta(days=1) > policy.days:
         yield f"it was signed at {at}; the policy wants {policy.days:g} days at most."
 
 
@@ -297,9 +284,7 @@ def _about(policy: Policy, seen: Seen) -> Iterator[str]:
     yield from _other("code_hash", subject.code_hash, [policy.code_hash])
     by = None if proved is None else str(proved.accountant)
     yield from _other("accountant", by, policy.accountants)
-    made = certificate.versions.get("dpaudit", "none")
-    if policy.dpaudit and not _admits(policy.dpaudit, made):
-        yield from _other("dpaudit that made it", made, [policy.dpaudit])
+    yield from _made_by(policy, certificate.versions.get("dpaudit", "none"))
     for each in certificate.findings:
         worse = severities.index(each.severity) < severities.index(policy.worst)
         if worse or each.rule in policy.never:
@@ -337,6 +322,11 @@ def _other(what: str, found: str | None, wanted: Iterable[str | None]) -> Iterat
     if names and found not in names:
         told = "none" if found is None else shown(str(found))
         yield f"the {what} is {told}; the policy wants {' or '.join(map(shown, names))}."
+
+
+def _made_by(policy: Policy, made: str) -> Iterator[str]:
+    if policy.dpaudit and not _admits(policy.dpaudit, made):
+        yield from _other("dpaudit that made it", made, [policy.dpaudit])
 
 
 def _admits(versions: str, made: str) -> bool:

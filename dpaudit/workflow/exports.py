@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,7 +12,7 @@ from dpaudit.errors import InputError, TamperedError
 from dpaudit.extras import require
 from dpaudit.signing.envelope import Envelope
 from dpaudit.signing.keys import Signer
-from dpaudit.signing.policy import Policy, SeenExport
+from dpaudit.signing.policy import Policy
 from dpaudit.signing.statements import Statement, export_statement, signed_export
 from dpaudit.workflow.verifying import Verification
 
@@ -25,13 +24,7 @@ _MOST_BYTES = 4_000_000_000
 
 
 def export_signed(book: Book, path: Path, signer: Signer, at: datetime | None) -> tuple[Path, Path]:
-    """Write all releases, and beside them who says so: ``NAME.dsse.json``.
-
-    Args:
-        book: the book.
-        path: of the export, whose ending says how it is written.
-        signer: a private key.
-        at: when it is signed, in UTC; None does not say.
+    """Write all releases, and beside them ``NAME.dsse.json``, which says who says so, and when.
 
     Raises:
         InputError: if the ending is of no form, or a file cannot be written.
@@ -39,12 +32,10 @@ def export_signed(book: Book, path: Path, signer: Signer, at: datetime | None) -
     from dpaudit.workflow.booking import records_of, renderer_of
 
     render, records = renderer_of(path), records_of(book)
-    content = render(records)
-    head = records["book"], records["lines"], records["hash"]
+    content, head = render(records), (records["book"], records["lines"], records["hash"])
     stated = export_statement(*head, _sha256(content.encode()), at)
     envelope = stated.envelope().signed(signer)
-    beside = envelope_of(path)
-    return files.write(path, content), write_envelope(beside, envelope)
+    return files.write(path, content), write_envelope(envelope_of(path), envelope)
 
 
 def envelope_of(path: Path) -> Path:
@@ -53,11 +44,7 @@ def envelope_of(path: Path) -> Path:
 
 
 def write_envelope(output: Path, envelope: Envelope) -> Path:
-    """Write signatures, over none but older ones.
-
-    Raises:
-        InputError: if there is another file.
-    """
+    """Write signatures, over no file but older ones."""
     if output.exists() and b'"payload' not in files.read_bytes(
         output, what="output", limit=files.MAX_JSON_BYTES
     ):
@@ -68,30 +55,17 @@ def write_envelope(output: Path, envelope: Envelope) -> Path:
     return files.write(output, envelope.to_json())
 
 
-def require_file(statement: Statement, path: Path) -> bytes:
-    """The export that was signed.
-
-    Raises:
-        TamperedError: if the file is another one.
-    """
-    _, digest = signed_export(statement)
+def require_file(statement: Statement, path: Path) -> None:
+    """Refuse a file that is not the export that was signed."""
     data = files.read_bytes(path, what="export", limit=_MOST_BYTES)
-    if _sha256(data) != digest:
+    if _sha256(data) != signed_export(statement)[1]:
         raise TamperedError(f"{files.shown(path)} is not, to the byte, the export that was signed.")
-    return data
 
 
 def verify_export(
     path: Path, statement: Statement, policy: Policy | None, book: str | None, now: datetime
 ) -> Verification:
-    """Check an export against what was signed of it, and against the book where that is there.
-
-    Args:
-        path: of the export.
-        statement: whose signatures hold.
-        policy: what is demanded of it.
-        book: URL of the book, whose log must come to the same.
-        now: the time, in UTC.
+    """Check an export against what was signed of it, a policy, and the book at a URL.
 
     Raises:
         TamperedError: if the file is not the one that was signed, or not what the book's log adds
@@ -101,12 +75,12 @@ def verify_export(
     require_file(statement, path)
     stated, digest = signed_export(statement)
     behind = None if book is None else _behind(path, stated, digest, book)
-    lacks = () if policy is None else policy.lacks_of_export(SeenExport(statement, now, behind))
+    lacks = () if policy is None else policy.lacks_of_export(statement, now, behind)
     facts = {**stated, "signed_by": sorted(statement.signers)}
     facts["signed_at"] = str(statement.signed_at or "not stated")
     facts |= {} if policy is None else {"policy": "not met" if lacks else "met"}
-    remark = f"the book has had {behind} lines since."
-    return Verification("export", facts, (remark,) if behind else (), lacks=lacks)
+    remarks = (f"the book has had {behind} lines since.",) if behind else ()
+    return Verification("export", facts, remarks, lacks=lacks)
 
 
 def _behind(path: Path, stated: Any, digest: str, url: str) -> int:
@@ -115,13 +89,9 @@ def _behind(path: Path, stated: Any, digest: str, url: str) -> int:
     from dpaudit.book import Book, records_as_of
     from dpaudit.workflow.booking import renderer_of
 
-    book = Book(url)
-    try:
-        records, behind = records_as_of(book, stated["lines"], stated["head"])
-    finally:
-        book.disconnect()
-    render: Callable[[dict[str, Any]], str] = renderer_of(path)
-    if records["book"] != stated["book"] or _sha256(render(records).encode()) != digest:
+    records, behind = records_as_of(Book(url), stated["lines"], stated["head"])
+    content = renderer_of(path)(records)
+    if records["book"] != stated["book"] or _sha256(content.encode()) != digest:
         raise TamperedError(
             f"{files.shown(path)} is not what the book's log came to at its line {stated['lines']}."
         )

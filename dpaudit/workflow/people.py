@@ -20,23 +20,17 @@ _LONGEST = 1000
 
 
 def key_of(path: Path, *, make: bool = False) -> bytes:
-    """The key that names people, of a file with its hexadecimal digits.
-
-    Args:
-        path: of the file.
-        make: whether to make it where there is none, for its owner alone.
+    """The key that names people, of a file of its hexadecimal digits; made if there is none.
 
     Raises:
         InputError: if there is no key.
     """
     if make and not path.exists():
-        files.refuse_special(path)
         with _beside(path) as file:
             file.write(secrets.token_hex(KEY_BYTES).encode() + b"\n")
     text = files.read_text(path, what="key")
     with suppress(ValueError):
-        key = bytes.fromhex(text)
-        if len(key) == KEY_BYTES:
+        if len(key := bytes.fromhex(text)) == KEY_BYTES:
             return key
     raise InputError(
         f"key {files.shown(path)} cannot be read; it must have {2 * KEY_BYTES} hexadecimal digits."
@@ -48,18 +42,7 @@ def charge_file(
 ) -> Path:
     """Charge a plan to all people of a file, and write who of them may take part.
 
-    Args:
-        book: the book.
-        name: of the budgets.
-        plan: what is to be released about them.
-        people: a file with a name a line.
-        output: a new file, for its owner alone; there once all are charged.
-        key: file of the key.
-        **told: further arguments of :func:`dpaudit.book.charge_people`.
-
-    Raises:
-        InputError: if a file cannot be read or written, or as there.
-        BudgetExceededError: as there.
+    The other arguments, and what may be wrong, are those of :func:`dpaudit.book.charge_people`.
     """
     if output.exists():
         raise InputError(f"output {files.shown(output)} exists already; give a new path.")
@@ -76,11 +59,8 @@ def _names(path: Path) -> Iterator[str]:
     with files.opened(path, what="people") as file:
         for number, line in enumerate(iter(lambda: file.readline(_LONGEST + 3), b""), start=1):
             own = line.rstrip(b"\r\n")
-            try:
-                name = own.decode()
-            except UnicodeDecodeError:
-                name = ""
-            if not 0 < len(own) <= _LONGEST or not name:
+            name = own.decode(errors="replace")
+            if not 0 < len(own) <= _LONGEST or "\ufffd" in name:
                 raise InputError(
                     f"line {number} of people {files.shown(path)} is no name; it must be UTF-8 "
                     f"text of 1 to {_LONGEST} bytes."

@@ -87,22 +87,16 @@ def recheck(
         _, budgets = catalogue(connection)
     for release in releases:
         own, journal = certificates.get(release.certificate), journals.get(release.journal)
-        lacking = [
-            what
-            for what, wanted, found in (
-                ("certificate", release.certificate, own),
-                ("journal", release.journal, journal),
-            )
-            if wanted and found is None
-        ]
-        wrong = [] if own is None else list(certified(own))
+        there = {"certificate": own, "journal": journal}
+        lacking = tuple(n for n, path in there.items() if getattr(release, n) and path is None)
+        wrong = () if own is None else certified(own)
         if journal is not None:
             wrong += _of_journal(book, release, journal, own)
         for name, (_, cost) in release.charged.items():
             if not at_least(cost, costs(budgets[name].limit, release.plan)):
-                wrong.append(f"its plan now costs more of {name!r} than it was charged.")
-        broken |= {release.id: tuple(wrong)} if wrong else {}
-        missing |= {release.id: tuple(lacking)} if lacking else {}
+                wrong += (f"its plan now costs more of {name!r} than it was charged.",)
+        broken |= {release.id: wrong} if wrong else {}
+        missing |= {release.id: lacking} if lacking else {}
     unused = tuple(str(path) for path in newer if path not in used)
     found = Rechecked(len(releases), broken, missing, unused)
     _log(book, found, checked_text(by=by))
@@ -165,15 +159,17 @@ def _same(first: Certificate, second: Certificate) -> bool:
     return first.plan.hash == second.plan.hash and codes[0] == codes[1]
 
 
-def _of_journal(book: Book, release: Release, path: Path, certificate: Path | None) -> list[str]:
+def _of_journal(
+    book: Book, release: Release, path: Path, certificate: Path | None
+) -> tuple[str, ...]:
     try:
         book.check_journal(path, release.id)
         known = None if certificate is None else load_certificate(certificate)
         if known is not None and (known.run or {}).get("ledger"):
             require_journal(known, path, None)
     except DpAuditError as error:
-        return [str(error)]
-    return []
+        return (str(error),)
+    return ()
 
 
 def _log(book: Book, found: Rechecked, by: str) -> None:

@@ -76,6 +76,8 @@ def test_what_is_wrong_charges_nobody_and_names_nobody(each):
         ("ann\n\nbob\n", "line 2 of people 'names' is no name"),
         ("ann\n" + "b" * 1001, "line 2 of people"),
         ("b" * 5000 + "\n", "line 1 of people"),
+        ("bb" + "é" * 501 + "\n", "line 1 of people"),
+        ("b" + "é" * 501 + "\n", "line 1 of people"),
     ):
         code, out, err = charge(each, names, "part")
         assert (code, out, told in err, "ann" in err) == (3, "", True, False)

@@ -102,7 +102,7 @@ def test_a_policy_of_exports(book, call):
     words = ("verify", "a.json", *KEYS[:2], "--policy", "p.toml", "--book", "book.db")
     assert call(*words)[0] == 0
     ask(book, gaussian())
-    assert "has had 1 lines since; the policy wants its newest" in call(*words)[2]
+    assert "has had 1 lines since; the policy wants the newest" in call(*words)[2]
     Path("p.toml").write_text("book = ['ana']")
     assert "must be 32 hexadecimal digits" in call(*words)[2]
 
