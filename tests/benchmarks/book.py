@@ -189,11 +189,15 @@ def individuals(url: str, folder: Path, people: int, charges: int) -> None:
     table = f"person_{known.table}"
     with book.reading() as connection:
         rows, most = connection.execute(text(f"SELECT COUNT(*), MAX(s0) FROM {table}")).one()
+        whole = f"SELECT SUM(pg_total_relation_size(relid)) FROM pg_partition_tree('{table}')"
+        size = 0 if book.store.is_file else connection.execute(text(whole)).scalar_one()
+    size = size or (folder / Path(url).name).stat().st_size
     begun = time.perf_counter()
     verify_book(book)
     print(
         f"  {rows} people, {len(took)} calls of {call}: {sorted(took)[len(took) // 2]:.2f} s each "
-        f"(the longest {max(took):.2f} s), {sum(took):.0f} s in all; {left_out} left out, nobody "
+        f"(the longest {', '.join(f'{t:.2f}' for t in sorted(took)[-3:])}), {sum(took):.0f} s in all; "
+        f"{size / rows:.0f} bytes each; {left_out} left out, nobody "
         f"above the limit: {most <= 10**12}; verify {time.perf_counter() - begun:.2f} s; peak "
         f"{resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024} MB in Python"
     )
