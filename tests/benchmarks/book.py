@@ -196,7 +196,8 @@ def individuals(url: str, folder: Path, people: int, charges: int) -> None:
     verify_book(book)
     print(
         f"  {rows} people, {len(took)} calls of {call}: {sorted(took)[len(took) // 2]:.2f} s each "
-        f"(the longest {', '.join(f'{t:.2f}' for t in sorted(took)[-3:])}), {sum(took):.0f} s in all; "
+        f"(the longest {', '.join(f'{one:.2f}' for one in sorted(took)[-3:])}), "
+        f"{sum(took):.0f} s in all; "
         f"{size / rows:.0f} bytes each; {left_out} left out, nobody "
         f"above the limit: {most <= 10**12}; verify {time.perf_counter() - begun:.2f} s; peak "
         f"{resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024} MB in Python"

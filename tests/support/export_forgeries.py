@@ -281,6 +281,12 @@ for name, facts in {
     add("export's statement is none", name, stated(**facts), "sign it anew")
 add(
     "export's statement is none",
+    "another name",
+    signed_by(change=lambda s: replace(s, subjects=[{**s.subjects[0], "name": "all of it"}])),
+    "sign it anew",
+)
+add(
+    "export's statement is none",
     "no subject",
     signed_by(change=lambda s: replace(s, subjects=[])),
     "sign it anew",

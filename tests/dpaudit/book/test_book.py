@@ -281,10 +281,16 @@ def test_what_runs_while_its_journal_is_read_is_not_given_back(book, tmp_path, m
     reserved, journal, ledger = ran(book, tmp_path, gaussian(count=4), 1, close=False)
     stale = book.check_journal(journal, reserved.id)
     ledger.release(reserved.plan.invocations[0].mechanism, 0.25)
-    monkeypatch.setattr(book, "check_journal", lambda *_: stale)
-    with pytest.raises(InputError, match="went on meanwhile; try again"):
-        book.close(reserved.id, by="ann", abandoned="stop", journal=journal)
-    ledger.close()
+    copied = replace(stale, lines=4)  # which went another way, while this one was anchored
+
+    def check(*_):
+        ledger.close()
+        return copied
+
+    for late in (lambda *_: stale, check):
+        monkeypatch.setattr(book, "check_journal", late)
+        with pytest.raises(InputError, match="went on meanwhile; try again"):
+            book.close(reserved.id, by="ann", abandoned="stop", journal=journal)
 
 
 def test_a_journal_of_another_run_gives_nothing_back(book, tmp_path):

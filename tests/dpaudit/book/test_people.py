@@ -7,7 +7,7 @@ import threading
 from fractions import Fraction
 
 import pytest
-from booking import ABOUT, filled, gaussian, laplace
+from booking import ABOUT, filled, forged, gaussian, laplace
 from sqlalchemy import text
 
 from dpaudit import Invocation, Laplace, Plan, PrivacyUnit, ReplaceOne, TrustModel
@@ -204,5 +204,16 @@ def test_what_is_edited_is_found(each, statement, told):
     verify_book(each)
     with each.store.transaction(writes=True) as connection:
         connection.execute(text(statement))
+    with pytest.raises(TamperedError, match=told):
+        verify_book(each)
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "told"),
+    [("charge", 2, "charges people in another order"), ("cost", [1, 0], "less than its plan")],
+)
+def test_a_log_that_was_written_anew_charges_all_in_their_order(each, name, value, told):
+    charged(each, ["ann"])
+    forged(each, lambda line: line | {name: value} if line["event"] == "charged" else None)
     with pytest.raises(TamperedError, match=told):
         verify_book(each)

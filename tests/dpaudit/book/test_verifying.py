@@ -5,12 +5,11 @@ from __future__ import annotations
 import json
 
 import pytest
-from booking import ask, filled, gaussian
+from booking import ask, filled, forged, gaussian
 from sqlalchemy import text
 
 from dpaudit import FileAnchor, FloatNoise, Ledger
 from dpaudit.book import BudgetRecord, limit_of, verify_book
-from dpaudit.chain import chained_line
 from dpaudit.errors import BudgetExceededError, InputError, TamperedError
 
 
@@ -60,23 +59,6 @@ def test_every_edit_is_found(used, statement, said):
     sql(used, statement)
     with pytest.raises(TamperedError, match=said):
         verify_book(used)
-
-
-def forged(book, change):
-    """The log with one line changed, and all hashes made anew: what only an anchor would tell."""
-    rows = sql(book, "SELECT line FROM log ORDER BY number").all()
-    head, new = "", []
-    for number, row in enumerate(rows):
-        record = {k: v for k, v in json.loads(row.line).items() if k != "hash"}
-        record = change(record) or record
-        line, head = chained_line(
-            {k: v for k, v in record.items() if k not in ("number", "previous")}, number, head
-        )
-        new.append({"number": number, "line": line.decode().rstrip("\n")})
-    with book._store.transaction(writes=True) as connection:
-        update = "UPDATE log SET line = :line WHERE number = :number"
-        connection.execute(text(update), new)
-        connection.execute(text("UPDATE head SET hash = :hash"), {"hash": head})
 
 
 def cheaper(record):

@@ -75,6 +75,13 @@ def test_an_agent_that_does_not_sign_is_told(agent):
         key.sign(b"{}")
 
 
+def test_an_agent_that_signs_something_else_is_not_believed(agent, monkeypatch):
+    key = held("office")
+    monkeypatch.setattr("paramiko.AgentKey.sign_ssh_data", lambda *given, **more: bytes(83))
+    with pytest.raises(InputError, match="has not signed"):
+        key.sign(b"{}")
+
+
 def test_without_an_agent(monkeypatch):
     monkeypatch.delenv("SSH_AUTH_SOCK", raising=False)
     with pytest.raises(InputError, match="has 0 Ed25519 keys 'office'; it has none"):

@@ -92,6 +92,7 @@ def test_what_holds_holds_and_what_an_older_accountant_said_does_not(book, tmp_p
     [
         (lambda r: r["findings"].clear(), "warning float-noise: none →"),
         (lambda r: r.update(verdict="refuted"), "verdict: refuted → certified"),
+        (lambda r: r.update(verdict="unproven"), "verdict is unproven; plan, claim, findings and"),
         (
             lambda r: r["claim"].update(epsilon=0.5),
             "verdict: certified → claim exceeded (worse)",
