@@ -117,10 +117,10 @@ def charge_people(
                 f"request {shown(told['request'])} was one with another plan; give a new request."
             )
         cost, number = known.cost(plan), known.charges + (not again)
-        charging = _Charging(connection, known, cost, number, key)
+        charge = _charging(connection, known, cost, number, key)
         left = iter(people)
         while names := list(islice(left, _BATCH)):
-            take(charging.of(names))
+            take(charge(names))
 
         def run(page: Page) -> None:
             page.state.dataset(known.dataset).require(plan)
@@ -138,30 +138,25 @@ def people_of(book: Book) -> tuple[People, ...]:
         return tuple(store.people(connection).values())
 
 
-class _Charging:
-    """One charge, batch after batch."""
+def _charging(
+    connection: Connection, known: People, cost: Cost, number: int, key: bytes
+) -> Callable[[list[str]], list[str]]:
+    """Charges some, in the charge of that number, and says who they are."""
+    is_server = connection.dialect.name == "postgresql"
+    statement = text(_charge(known.table, len(cost), is_server=is_server))
+    facts = {"number": number} | {f"c{n}": each for n, each in enumerate(cost)}
 
-    def __init__(
-        self, connection: Connection, known: People, cost: Cost, number: int, key: bytes
-    ) -> None:
-        self._connection = connection
-        self._key, self._about = key, f"{known.table}:".encode()
-        self._is_server = connection.dialect.name == "postgresql"
-        self._statement = text(_charge(known.table, len(cost), is_server=self._is_server))
-        self._facts: dict[str, Any] = {f"c{n}": each for n, each in enumerate(cost)}
-        self._facts["number"] = number
+    def keyed(name: str) -> str:
+        return hmac.digest(key, f"{known.table}:{name}".encode(), "sha256")[:16].hex()
 
-    def of(self, names: Iterable[str]) -> list[str]:
-        """Charge some, and say who they are."""
-        keyed = [(name, self._keyed(name)) for name in names]
-        ids = sorted({each for _, each in keyed})
-        given: Any = ids if self._is_server else json.dumps(ids)
-        found = self._connection.execute(self._statement, {"ids": given, **self._facts})
-        charged = {row.id for row in found}
-        return [name for name, own in keyed if own in charged]
+    def charge(names: list[str]) -> list[str]:
+        own = [(name, keyed(name)) for name in names]
+        ids: Any = sorted({each for _, each in own})
+        given = facts | {"ids": ids if is_server else json.dumps(ids)}
+        charged = {row.id for row in connection.execute(statement, given)}
+        return [name for name, each in own if each in charged]
 
-    def _keyed(self, name: str) -> str:
-        return hmac.digest(self._key, self._about + name.encode(), "sha256")[:16].hex()
+    return charge
 
 
 def _charge(table: int, numbers: int, *, is_server: bool) -> str:

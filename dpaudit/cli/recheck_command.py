@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import getpass
-import sys
 from pathlib import Path
 from typing import Annotated
 
@@ -29,16 +28,12 @@ def recheck(
     Exit code 2: all that is there holds, and files are missing.
     """
     book = opened(url)
-    from dpaudit import files
-    from dpaudit.cli import show_book
+    from dpaudit.cli import show
     from dpaudit.cli.exits import Exit
     from dpaudit.workflow.rechecking import recheck
 
     who = by or getpass.getuser()
     found = recheck(book, folder, audits=audit or (), by=who, allow_work=allow_work)
-    if as_json:
-        sys.stdout.write(files.pretty_json(vars(found)))
-    else:
-        show_book.rechecked(found)
-    missing = Exit.UNPROVEN if found.missing or found.audits else Exit.CERTIFIED
-    raise typer.Exit(Exit.REFUTED if found.broken else missing)
+    show.verification(found, as_json=as_json)
+    short = Exit.UNPROVEN if found.facts["missing"] or found.remarks else Exit.CERTIFIED
+    raise typer.Exit(Exit.REFUTED if found.lacks else short)

@@ -12,7 +12,6 @@ from dpaudit.book import Release, Room
 from dpaudit.cli.show import answering, grid, say, table
 from dpaudit.numbers import percent, up
 from dpaudit.workflow.booking import Fit
-from dpaudit.workflow.rechecking import Rechecked
 
 
 @answering()
@@ -54,23 +53,3 @@ def status(rooms: Sequence[Room], fit: Fit | None, *, as_json: bool) -> None:
         for at, (name, value) in (fit.noise or {}).items():
             facts.add_row(f"least noise that fits, {escape(at)}", f"{name} = {value!r}")
         say(facts)
-
-
-@answering()
-def rechecked(found: Rechecked) -> None:
-    """Print what no longer holds, and what is not there."""
-    rows = table("release", "", "what")
-    for name, what, mark in (
-        *((own, each, "[red]broken[/]") for own, said in found.broken.items() for each in said),
-        *(
-            (own, f"its {each} is not there", "missing")
-            for own, e in found.missing.items()
-            for each in e
-        ),
-        *(("", f"{path} is of no certificate that is there", "unused") for path in found.audits),
-    ):
-        rows.add_row(escape(name), mark, escape(what))
-    if rows.row_count:
-        say(rows)
-    held = found.checked - len(found.broken.keys() | found.missing.keys())
-    say(f"{held} of {found.checked} releases hold as they were stated")

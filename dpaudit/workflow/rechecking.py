@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence, Sized
 from contextlib import suppress
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
@@ -19,32 +18,15 @@ from dpaudit.certificate import AuditRecord, Certificate, load_certificate, reco
 from dpaudit.certificate.findings import FLOAT_NOISE
 from dpaudit.errors import DpAuditError, InputError
 from dpaudit.workflow.comparing import Change, Direction, changes
-from dpaudit.workflow.verifying import require_journal
+from dpaudit.workflow.verifying import Verification, require_journal
 
 _MOST_TOLD = 100
 """Releases whose sentences are in the log; of the others it has the number."""
 
 
-@dataclass(frozen=True)
-class Rechecked:
-    """What became of the promises of a book.
-
-    Attributes:
-        checked: how many releases were looked at.
-        broken: by the id of a release, what no longer holds, in sentences.
-        missing: by the id of a release, the files that are not there.
-        audits: files of audits that are of no certificate of the book.
-    """
-
-    checked: int
-    broken: Mapping[str, tuple[str, ...]]
-    missing: Mapping[str, tuple[str, ...]]
-    audits: tuple[str, ...] = ()
-
-
 def recheck(
     book: Book, folder: Path, *, audits: Sequence[Path] = (), by: str, allow_work: bool = False
-) -> Rechecked:
+) -> Verification:
     """Verify again every certificate and every journal that a book knows, and every charge.
 
     The outcome becomes a line of the book's log.
@@ -56,6 +38,9 @@ def recheck(
         by: who does it.
         allow_work: whether a proof may take long.
 
+    Returns:
+        Which releases are broken, of which files are missing; and in ``lacks`` what is broken.
+
     Raises:
         InputError: if a file of audits is none, a proof would take long, or the database fails.
     """
@@ -64,7 +49,7 @@ def recheck(
     newer = {path: load_certificate(path) for path in audits}
     used: set[Path] = set()
     broken: dict[str, tuple[str, ...]] = {}
-    missing: dict[str, tuple[str, ...]] = {}
+    missing: dict[str, str] = {}
 
     @cache
     def certified(path: Path) -> tuple[str, ...]:
@@ -88,7 +73,7 @@ def recheck(
     for release in releases:
         own, journal = certificates.get(release.certificate), journals.get(release.journal)
         there = {"certificate": own, "journal": journal}
-        lacking = tuple(n for n, path in there.items() if getattr(release, n) and path is None)
+        lacking = [each for each in there if getattr(release, each) and there[each] is None]
         wrong = () if own is None else certified(own)
         if journal is not None:
             wrong += _of_journal(book, release, journal, own)
@@ -96,11 +81,12 @@ def recheck(
             if not at_least(cost, costs(budgets[name].limit, release.plan)):
                 wrong += (f"its plan now costs more of {name!r} than it was charged.",)
         broken |= {release.id: wrong} if wrong else {}
-        missing |= {release.id: lacking} if lacking else {}
-    unused = tuple(str(path) for path in newer if path not in used)
-    found = Rechecked(len(releases), broken, missing, unused)
-    _log(book, found, checked_text(by=by))
-    return found
+        missing |= {release.id: ", ".join(lacking)} if lacking else {}
+    unused = [f"{path} is of no certificate that is there." for path in newer if path not in used]
+    _log(book, checked_text(by=by), len(releases), broken, missing)
+    facts = {"checked": len(releases), "broken": list(broken), "missing": missing}
+    lacks = tuple(f"release {own}: {each}" for own, said in broken.items() for each in said)
+    return Verification("recheck", facts, tuple(unused), lacks=lacks)
 
 
 def _found(folder: Path, releases: Iterable[Release]) -> tuple[dict[str, Path], dict[str, Path]]:
@@ -172,11 +158,13 @@ def _of_journal(
     return ()
 
 
-def _log(book: Book, found: Rechecked, by: str) -> None:
-    told = [{"release": own, "why": list(why)} for own, why in found.broken.items()]
+def _log(
+    book: Book, by: str, checked: int, broken: dict[str, tuple[str, ...]], missing: Sized
+) -> None:
+    told = [{"release": own, "why": list(why)} for own, why in broken.items()][:_MOST_TOLD]
 
     def run(page: Page) -> None:
-        facts = {"checked": found.checked, "missing": len(found.missing), "broken": len(told)}
-        page.write("rechecked", by, dpaudit=dpaudit.__version__, **facts, told=told[:_MOST_TOLD])
+        facts = {"checked": checked, "missing": len(missing), "broken": len(broken)}
+        page.write("rechecked", by, dpaudit=dpaudit.__version__, **facts, told=told)
 
     book.store.change(Wish(run))
