@@ -275,6 +275,8 @@ def verify(
     from dpaudit.ledger import FileAnchor
     from dpaudit.workflow.verifying import Verification
 
+    if new_anchor and anchor is None:
+        raise typer.BadParameter("--new-anchor is given without --anchor; give its path too")
     kept = None if anchor is None else FileAnchor(anchor)
     facts = verify_book(book, kept, new_anchor=new_anchor)
     for path in journals or ():
