@@ -36,7 +36,7 @@ LIBRARIES = {
     "cluster": ("distributed", "dask"),
     "federated": ("flwr",),
     "optuna": ("optuna",),
-    "sign": ("cryptography", "packaging"),
+    "sign": ("cryptography", "packaging", "paramiko"),
     "book": ("sqlalchemy", "psycopg"),
 }
 """The modules that each extra of dpaudit installs, and without an extra those of the core."""

@@ -33,10 +33,12 @@ TESTED_BY = {
         "dpaudit/integrations/opacus/batches dpaudit/integrations/opacus/findings "
         "dpaudit/integrations/opacus/optimizer dpaudit/integrations/opacus/step"
     ),
+    "dpaudit/workflow/test_rechecking.py": "dpaudit/cli/recheck_command",
+    "dpaudit/cli/test_people_commands.py": "dpaudit/workflow/people",
     "dpaudit/workflow/test_signing.py": "dpaudit/cli/sign_commands",
     # Parts of one public class or function, which their neighbour's test calls.
     "dpaudit/book/test_book.py": "dpaudit/book/records dpaudit/book/room dpaudit/book/state",
-    "dpaudit/book/test_store.py": "dpaudit/book/schema",
+    "dpaudit/book/test_store.py": "dpaudit/book/databases dpaudit/book/schema",
     "dpaudit/certificate/test_certificate.py": (
         "dpaudit/certificate/claim dpaudit/certificate/records dpaudit/certificate/schema"
     ),

@@ -319,13 +319,16 @@ def test_the_page_on_the_book_does_what_it_says(tmp_path, monkeypatch, capsys):
     monkeypatch.syspath_prepend(tmp_path)
     first, later = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
     Path("visitors.py").write_text(first, "utf-8")
-    begin, by_hand = re.findall(r"```sh\n(.*?)```", page, re.DOTALL)
+    begin, *others = re.findall(r"```sh\n(.*?)```", page, re.DOTALL)
     assert len(begin.splitlines()) <= 6
-    for line in (*begin.splitlines(), *by_hand.splitlines()):
+    Path("people.txt").write_text("ann\nbob\n", "utf-8")
+    monkeypatch.setenv("DPAUDIT_KEY_PASSWORD", "of the page")
+    for line in "".join([begin, *others]).splitlines():
         with pytest.raises(SystemExit) as left:
             main(shlex.split(line)[1:])
         assert left.value.code == 0, (line, capsys.readouterr())
     assert "this plan fits" in capsys.readouterr().out
+    assert Path("may.txt").read_text("utf-8") == "ann\nbob\n"
     names: dict[str, object] = {}
     exec(later, names)
     assert names["book"].release(names["reserved"].id).status == "closed"

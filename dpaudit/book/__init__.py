@@ -31,10 +31,11 @@ from dpaudit.book.limits import (
     ZcdpLimit,
     limit_of,
 )
-from dpaudit.book.records import BudgetRecord, DataSet, Release, Status
+from dpaudit.book.people import add_people, charge_people, people_of
+from dpaudit.book.records import BudgetRecord, DataSet, People, Release, Status
 from dpaudit.book.reservation import Reservation
 from dpaudit.book.room import Left, Room, room
-from dpaudit.book.verifying import verify_book
+from dpaudit.book.verifying import records_as_of, verify_book
 
 __all__ = [
     "Book",
@@ -43,6 +44,7 @@ __all__ = [
     "DataSet",
     "Left",
     "Limit",
+    "People",
     "PureLimit",
     "Release",
     "RenyiLimit",
@@ -51,7 +53,11 @@ __all__ = [
     "Room",
     "Status",
     "ZcdpLimit",
+    "add_people",
+    "charge_people",
     "limit_of",
+    "people_of",
+    "records_as_of",
     "room",
     "verify_book",
 ]

@@ -11,6 +11,7 @@ import json
 import secrets
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import replace
 from datetime import date, datetime
 from functools import cache
 from pathlib import Path
@@ -18,14 +19,14 @@ from typing import Any, Self
 
 from sqlalchemy import Connection, text
 
-from dpaudit.book import schema, store
+from dpaudit.book import databases, schema, store
 from dpaudit.book.limits import Cost
 from dpaudit.book.records import BudgetRecord, DataSet, Release, Status, checked_text
 from dpaudit.book.reservation import Reservation
 from dpaudit.book.state import Place, State
 from dpaudit.book.store import Page, Store, Wish
 from dpaudit.book.windows import charged, span_of, together
-from dpaudit.errors import BudgetExceededError, InputError, PlanMismatchError, TamperedError
+from dpaudit.errors import BudgetExceededError, InputError, TamperedError
 from dpaudit.ledger import JournalSummary, summarise_journal
 from dpaudit.plan import Plan
 from dpaudit.validate import shown
@@ -49,9 +50,9 @@ class Book:
 
     def __init__(self, url: str, *, clock: Callable[[], datetime] | None = None) -> None:
         self._store = Store(url, clock)
-        if not store.exists(self._store.url):
+        if not databases.exists(self._store.url):
             raise InputError(
-                f"{store.told(self._store.url)} does not exist; make it with dpaudit book init."
+                f"{databases.told(self._store.url)} does not exist; make it with dpaudit book init."
             )
         with self.reading() as connection:
             schema.require_current(connection)
@@ -79,6 +80,11 @@ class Book:
     def today(self) -> date:
         """The day by this machine's clock, or the one that was given, in UTC."""
         return self._store.now().date()
+
+    @property
+    def store(self) -> Store:
+        """Its database, for other rooms of this package."""
+        return self._store
 
     @contextmanager
     def reading(self) -> Iterator[Connection]:
@@ -191,14 +197,16 @@ class Book:
             if refusing := page.state.refusing(charges):
                 budget, bucket = refusing
                 why = f"budget {budget.name!r} ({budget.limit}, {bucket}) has not that much left"
-                page.write("refused", why=why, **wanted)
+                page.refuse(why, **wanted)
                 return BudgetExceededError(f"{why}; nothing is charged, and nothing may run.")
             made = Release(id=f"R{page.number}", made=page.now, charged=charges, **wanted)
             page.keep(plan)
             page.write("reserved", by, record=made.to_dict())
             return page.state.releases[made.id]
 
-        made: Release = self._store.change(Wish(run, requests=(own,), places=places))
+        made: Release = self._store.change(
+            Wish(run, requests=(own,), places=places, asks=(dataset, by))
+        )
         return Reservation(self._store, made, plan, by)
 
     def reservation(self, release: str, *, by: str) -> Reservation:
@@ -230,6 +238,7 @@ class Book:
         """
         who, why = checked_text(by=by), abandoned and checked_text(abandoned=abandoned)
         status = Status.ABANDONED if abandoned else Status.CLOSED
+        before = self.release(release)
         held = None if journal is None else self.check_journal(journal, release)
         if held is not None and not (held.closed or abandoned):
             raise InputError(f"the journal of release {release} is open; resume or abandon it.")
@@ -246,8 +255,12 @@ class Book:
                 raise InputError(f"release {release} is {known.status}; it stays so.")
             ended = {"lines": known.lines, "head": known.head, "ran": "", "returned": {}}
             if held is not None:
-                if held.lines - known.lines not in (0, 1):
+                meanwhile = (known.lines, known.head) != (before.lines, before.head)
+                if meanwhile or held.lines < known.lines:
                     raise InputError(f"the journal of {release} went on meanwhile; try again.")
+                if held.lines > known.lines + 1:  # of a write that was cut off before its anchor
+                    ahead = {"release": release, "lines": held.lines, "head": held.head}
+                    page.write("anchored", who, **ahead)
                 ended |= {"lines": held.lines, "head": held.head} | _returned(page, known, held)
             facts = ended | {"status": str(status), "why": why, "certificate": certificate}
             page.write("ended", who, release=release, **facts)
@@ -353,20 +366,26 @@ def _same(known: Release, wanted: Mapping[str, str]) -> Release:
 
 def _returned(page: Page, known: Release, held: JournalSummary) -> dict[str, Any]:
     """What a journal proves not to have run, and the plan that ran."""
-    ran: Plan | None = None
+    nothing = {name: (0,) * len(known.cost(name)) for name in known.charged}
     try:
-        ran = held.account.spent()
-        costs = {name: page.state.budgets[name].limit.cost(ran) for name in known.charged}
-    except PlanMismatchError:  # nothing ran
-        costs = {name: (0,) * len(known.cost(name)) for name in known.charged}
+        ran = _ran(held)
+        spent = {name: page.state.budgets[name].limit.cost(ran) for name in nothing} if ran else {}
     except InputError:  # what ran cannot be counted by itself
         return {}
+    costs = nothing | spent
     given = {name: given_back(known.cost(name), costs[name]) for name in known.charged}
     if not any(any(each) for each in given.values()):
         return {}
     if ran is not None:
         page.keep(ran)
     return {"ran": "nothing" if ran is None else ran.hash, "returned": given}
+
+
+def _ran(held: JournalSummary) -> Plan | None:
+    """What ran, whoever is named: by the names of units alone nothing is proved to be disjoint."""
+    ran = ((each, held.account.charged(each.at)) for each in held.plan.invocations)
+    found = [replace(own, count=min(own.count, n), total=n) for own, n in ran if n]
+    return Plan.of(*found) if found else None
 
 
 def given_back(charged: Cost, ran: Cost) -> list[int]:

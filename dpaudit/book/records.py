@@ -9,10 +9,13 @@ from typing import Annotated, Any, ClassVar, TypeAlias
 from dpaudit import validate
 from dpaudit.book.limits import Cost, Limit
 from dpaudit.book.windows import EVER, PERIODS, checked_window, days_of
-from dpaudit.errors import InputError
+from dpaudit.errors import BudgetExceededError, InputError
 from dpaudit.fields import Record
-from dpaudit.plan import Plan, PrivacyUnit, Relation, TrustModel
+from dpaudit.plan import AddRemove, Plan, PrivacyUnit, Relation, TrustModel, ZeroOut
 from dpaudit.validate import shown
+
+PARTS = 10**12
+"""Of the limit of one unit: sums of them are exact, and fit the integers of any database."""
 
 
 class Status(StrEnum):
@@ -187,3 +190,66 @@ class Release(Kept):
     def cost(self, budget: str) -> Cost:
         """What it was charged to a budget, in each of its buckets."""
         return tuple(self.charged[budget][1])
+
+
+@dataclass(frozen=True)
+class People(Kept):
+    """A budget that each unit of a data set has for itself, under the key that names them.
+
+    Attributes:
+        name: unique in the book.
+        dataset: name of the data set.
+        limit: on all that one unit takes part in.
+        table: number of the table that has a row for each unit.
+        check: tells the right key from others.
+        charges: how often units were charged.
+        request: of the newest charge, which may be asked for again.
+        plan: hash of its plan.
+    """
+
+    kind: ClassVar[str] = "people"
+    name: Label
+    dataset: Label
+    limit: Limit
+    table: int
+    check: str
+    charges: int = 0
+    request: str = ""
+    plan: str = ""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.limit.any_will_do:
+            raise InputError(
+                f"limit is of the kind {self.limit.kind!r}; of each unit it must be rho, zcdp, "
+                "curve or pure, whose numbers must all be kept."
+            )
+
+    def require_for(self, dataset: DataSet) -> None:
+        """Refuse a relation for which there is no individual filter.
+
+        Raises:
+            InputError: saying which is right.
+        """
+        if not isinstance(dataset.relation, AddRemove | ZeroOut):
+            raise InputError(
+                f"data set {shown(dataset.name)} has the relation {dataset.relation}; budgets of "
+                "each unit need add-remove or zero-out."
+            )
+
+    def cost(self, plan: Plan) -> Cost:
+        """What a plan takes of each unit, in parts of the limit, rounded up.
+
+        Raises:
+            UnsupportedError: if the limit cannot count it.
+            BudgetExceededError: if it is more than all of the limit, so that nobody has as much.
+        """
+        parts = []
+        for own, most in zip(self.limit.cost(plan), self.limit.bounds, strict=True):
+            if own > most:
+                raise BudgetExceededError(
+                    f"the plan takes more than all of {shown(self.name)} ({self.limit}); nobody is "
+                    "charged, and nothing may run."
+                )
+            parts.append(-(-own * PARTS // most) if most else 0)
+        return tuple(parts)

@@ -28,6 +28,11 @@ STEPS: tuple[tuple[str, ...], ...] = (
         "CREATE INDEX release_dataset ON release (dataset, status)",
         "CREATE INDEX release_journal ON release (journal)",
     ),
+    (
+        "CREATE TABLE refused (dataset TEXT NOT NULL, who TEXT NOT NULL, day TEXT NOT NULL, "
+        "times BIGINT NOT NULL, PRIMARY KEY (dataset, who))",
+        "CREATE TABLE people (name TEXT PRIMARY KEY, record TEXT NOT NULL)",
+    ),
 )
 """What makes version 1, 2, … of the tables; a step is never changed, only followed by others."""
 
@@ -72,17 +77,19 @@ def migrate(connection: Connection, made: str) -> Iterator[int]:
         yield number
 
 
-_KEYS: dict[str, tuple[str, ...]] = {
+KEYS: dict[str, tuple[str, ...]] = {
     "dataset": ("name",),
     "budget": ("name", "dataset"),
     "spent": ("budget", "bucket"),
     "release": ("id", "request", "dataset", "status", "journal"),
+    "people": ("name",),
 }
+"""The columns of each table that are looked up, beside its record."""
 _UNIQUE = {"spent": "budget, bucket", "release": "id"}
 
 
 def _upsert(table: str) -> Any:
-    columns = (*_KEYS[table], "record")
+    columns = (*KEYS[table], "record")
     changed = {"record", "status", "journal"} & set(columns)
     return text(
         f"INSERT INTO {table} ({', '.join(columns)}) VALUES (:{', :'.join(columns)}) ON CONFLICT "
@@ -91,5 +98,5 @@ def _upsert(table: str) -> Any:
     )
 
 
-UPSERT = {table: _upsert(table) for table in _KEYS}
+UPSERT = {table: _upsert(table) for table in KEYS}
 """Puts a row in its place, by table."""

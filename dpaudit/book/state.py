@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from dpaudit.book.limits import Cost
-from dpaudit.book.records import BudgetRecord, DataSet, Kept, Release, Status
+from dpaudit.book.records import BudgetRecord, DataSet, Kept, People, Release, Status
 from dpaudit.book.windows import together
 from dpaudit.errors import InputError
 from dpaudit.tables import nearest
@@ -29,6 +29,7 @@ class State:
         budgets: by name.
         spent: what was charged to each bucket of each budget, less what was given back.
         releases: by id.
+        people: budgets of each unit, by name.
         changed: what the lines that were applied have changed, as tables and keys.
     """
 
@@ -36,6 +37,7 @@ class State:
     budgets: dict[str, BudgetRecord] = field(default_factory=dict)
     spent: dict[Place, Cost] = field(default_factory=dict)
     releases: dict[str, Release] = field(default_factory=dict)
+    people: dict[str, People] = field(default_factory=dict)
     changed: set[tuple[str, Any]] = field(default_factory=set)
 
     def dataset(self, name: str) -> DataSet:
@@ -95,6 +97,13 @@ class State:
         self._put(made, self.budgets)
         for bucket, total in line["carried"].items():
             self.add(made.name, bucket, total)
+
+    def _people(self, line: Mapping[str, Any]) -> None:
+        self._put(People.from_dict(line["record"]), self.people)
+
+    def _charged(self, line: Mapping[str, Any]) -> None:
+        told = {"charges": line["charge"], "request": line["request"], "plan": line["plan"]}
+        self._put(replace(self.people[line["people"]], **told), self.people)
 
     def _retired(self, line: Mapping[str, Any]) -> None:
         self._put(replace(self.budgets[line["budget"]], retired=line["why"]), self.budgets)

@@ -9,33 +9,27 @@ from __future__ import annotations
 
 import json
 import os
-import sqlite3
 import threading
-import time
 import weakref
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime
-from pathlib import Path
 from typing import Any
 
-from sqlalchemy import URL, Connection, Engine, bindparam, create_engine, event, make_url, text
-from sqlalchemy.exc import ArgumentError, SQLAlchemyError
+from sqlalchemy import Connection, Engine, bindparam, text
+from sqlalchemy.exc import SQLAlchemyError
 
 from dpaudit import files
 from dpaudit.book import schema
-from dpaudit.book.records import BudgetRecord, DataSet, Release
+from dpaudit.book.databases import engine_of, read_url, told
+from dpaudit.book.records import BudgetRecord, DataSet, People, Release
 from dpaudit.book.state import Place, State
 from dpaudit.chain import chained_line
 from dpaudit.errors import DpAuditError, InputError
-from dpaudit.extras import require
 from dpaudit.plan import Plan
-from dpaudit.validate import shown
 
 _MOST_AT_ONCE = 256
-_SECONDS = 60
-"""How long a change waits for its turn in SQLite."""
 
 
 class Page:
@@ -53,6 +47,9 @@ class Page:
         self.number = number
         self.lines: list[dict[str, Any]] = []
         self.plans: dict[str, str] = {}
+        self.refused: dict[Place, tuple[str, int]] = {}
+        """By data set and who asked the last day on which it was refused, and how often then."""
+        self.counted: set[Place] = set()
 
     @property
     def today(self) -> date:
@@ -71,6 +68,16 @@ class Page:
         self.number += 1
         self.state.apply(record)
 
+    def refuse(self, why: str, **wanted: str) -> None:
+        """Log a refusal; of many on one day the 1st, 2nd, 4th …, so that no flood fills the log."""
+        who = wanted["dataset"], wanted["by"]
+        day, times = self.refused.get(who, ("", 0))
+        times = times + 1 if day == self.now[:10] else 1
+        self.refused[who] = self.now[:10], times
+        self.counted.add(who)
+        if not times & (times - 1):
+            self.write("refused", why=why, times=times, **wanted)
+
 
 @dataclass
 class Wish:
@@ -82,6 +89,8 @@ class Wish:
         requests: of releases that it may concern.
         releases: ids of releases that it concerns.
         places: the sums that it needs, once data sets, budgets and releases are known.
+        asks: the data set and who asks, where it may be refused.
+        people: whether it concerns budgets of each unit.
         alone: whether it looks at what is committed, so that nothing else may share its turn.
     """
 
@@ -89,6 +98,8 @@ class Wish:
     requests: Sequence[str] = ()
     releases: Sequence[str] = ()
     places: Callable[[Page], Iterable[Place]] = lambda _: ()
+    asks: Place | None = None
+    people: bool = False
     alone: bool = False
     answer: Any = field(default=None, init=False)
     done: bool = field(default=False, init=False)
@@ -110,7 +121,7 @@ class Store:
     """
 
     def __init__(self, url: str, clock: Callable[[], datetime] | None = None) -> None:
-        self.url = _url(url)
+        self.url = read_url(url)
         self.is_file = self.url.get_backend_name() == "sqlite"
         self._clock = clock
         self._renew()
@@ -119,7 +130,7 @@ class Store:
         """A fresh start, also in a forked process: connections belong to one."""
         self._process = os.getpid()
         self._inherited = getattr(self, "_engine", None)  # closed by the process that opened it
-        self._engine = _engine(self.url)
+        self._engine = engine_of(self.url)
         weakref.finalize(self, _dispose, self._engine, self._process)
         self._queue: list[Wish] = []
         self._queueing, self._turn = threading.Lock(), threading.Lock()
@@ -180,6 +191,17 @@ class Store:
             raise wish.answer
         return wish.answer
 
+    def write(self, connection: Connection, wish: Wish) -> Any:
+        """Do what is asked at the end of a transaction of the caller's, which it must not outlive.
+
+        Raises:
+            DpAuditError: what the wish raised; the caller's transaction is then to end too.
+        """
+        page = self._page(connection, self._locked(connection), [wish])
+        answer = wish.run(page)
+        self._save(connection, page)
+        return answer
+
     def _in_turn(self, first: Wish) -> None:
         """Do what waits; where nothing could be begun, the others try for themselves."""
         taken: list[Wish] = []
@@ -237,16 +259,27 @@ class Store:
                 for found in releases(connection, f"{column} IN :wanted", wanted=wanted):
                     page.state.releases[found.id] = found
         page.state.spent = spent(connection, [p for wish in wishes for p in wish.needed(page)])
+        if any(wish.people for wish in wishes):
+            page.state.people = people(connection)
+        for wish in wishes:
+            if wish.asks is not None and wish.asks not in page.refused:
+                named = dict(zip(("dataset", "who"), wish.asks, strict=True))
+                for found in connection.execute(_REFUSED, named):
+                    page.refused[wish.asks] = found.day, found.times
         return page
 
     def _save(self, connection: Connection, page: Page) -> None:
+        for dataset, who in page.counted:
+            day, times = page.refused[dataset, who]
+            told = {"dataset": dataset, "who": who, "day": day, "times": times}
+            connection.execute(_COUNT, told)
         if not page.lines:
             return
         connection.execute(LOG, page.lines)
         new = [{"hash": h, "record": r} for h, r in page.plans.items() if h not in self._plans]
         if new:
             connection.execute(_PLAN, new)
-        for table in ("dataset", "budget", "spent", "release"):
+        for table in schema.UPSERT:
             keys = sorted(key for name, key in page.state.changed if name == table)
             if keys:
                 connection.execute(schema.UPSERT[table], [row(page.state, table, k) for k in keys])
@@ -259,6 +292,11 @@ class Store:
 LOG = text("INSERT INTO log (number, line) VALUES (:number, :line)")
 """Adds lines to the log."""
 _PLAN = text("INSERT INTO plan (hash, record) VALUES (:hash, :record) ON CONFLICT DO NOTHING")
+_REFUSED = text("SELECT day, times FROM refused WHERE dataset = :dataset AND who = :who")
+_COUNT = text(
+    "INSERT INTO refused (dataset, who, day, times) VALUES (:dataset, :who, :day, :times) "
+    "ON CONFLICT (dataset, who) DO UPDATE SET day = excluded.day, times = excluded.times"
+)
 _HEAD = text("UPDATE head SET lines = :lines, hash = :hash, made = :made")
 
 
@@ -271,10 +309,10 @@ def row(state: State, table: str, key: Any) -> dict[str, Any]:
         "dataset": state.datasets,
         "budget": state.budgets,
         "release": state.releases,
+        "people": state.people,
     }
     record: dict[str, Any] = kept[table][key].to_dict()
-    columns = ("name", "id", "request", "dataset", "status", "journal")
-    named = {column: record[column] for column in columns if column in record}
+    named = {column: record[column] for column in schema.KEYS[table]}
     return named | {"record": files.canonical_json(record)}
 
 
@@ -289,6 +327,13 @@ def catalogue(connection: Connection) -> tuple[dict[str, DataSet], dict[str, Bud
     )
     known = {each["name"]: DataSet.from_dict(each) for each in datasets}
     return known, {each["name"]: BudgetRecord.from_dict(each) for each in budgets}
+
+
+def people(connection: Connection) -> dict[str, People]:
+    """All budgets of each unit, by name."""
+    rows = connection.execute(text("SELECT record FROM people"))
+    found = [People.from_dict(json.loads(each.record)) for each in rows]
+    return {each.name: each for each in found}
 
 
 def releases(connection: Connection, where: str, **wanted: Any) -> Iterator[Release]:
@@ -315,85 +360,6 @@ _SPENT = text(
 ).bindparams(bindparam("budgets", expanding=True), bindparam("buckets", expanding=True))
 
 
-def _url(given: str) -> URL:
-    """The URL of a database, of which two kinds will do; no error shows a password."""
-    try:
-        url = make_url(given if "://" in given else f"sqlite:///{given}")
-        backend = url.get_backend_name()
-    except (ArgumentError, ValueError):
-        raise InputError(f"the book's URL cannot be read; {_WANTED}") from None
-    if backend in ("postgresql", "postgres"):
-        if "@" in f"{url.host}{url.database}":
-            raise InputError("the book's URL has an @ or / too many; write %40, %2F in a password.")
-        require("book", "psycopg", what="a book in PostgreSQL")
-        return url.set(drivername="postgresql+psycopg")
-    if backend != "sqlite" or url.database in (None, "", ":memory:") or url.host or "?" in given:
-        raise InputError(f"the book's URL is of another kind, or has a ?; {_WANTED}")
-    return url
-
-
-_WANTED = "it must be a file, or postgresql://USER@HOST/NAME."
-
-
-def told(url: URL) -> str:
-    """What errors call a book: its file, or the server; nothing of what may hold a password."""
-    if url.get_backend_name() != "sqlite":
-        return f"book {shown('postgresql://' + (url.host or ''))}"
-    path = str(url.database)
-    return "the book" if "@" in path or "passw" in path.lower() else f"book {shown(path)}"
-
-
-def exists(url: URL) -> bool:
-    """Whether there may be something to open: SQLite would make what is not there."""
-    return url.get_backend_name() != "sqlite" or Path(str(url.database)).is_file()
-
-
-def _engine(url: URL) -> Engine:
-    if url.get_backend_name() == "sqlite":
-        engine = create_engine(url, connect_args={"timeout": _SECONDS})
-        event.listen(engine, "connect", _durable_file)
-        event.listen(engine, "begin", _begin)
-    else:
-        engine = create_engine(url, isolation_level="READ COMMITTED", pool_pre_ping=True)
-        event.listen(engine, "connect", _durable_server)
-    return engine
-
-
 def _dispose(engine: Engine, process: int) -> None:
     if os.getpid() == process:
         engine.dispose()
-
-
-def _durable_file(connection: Any, _: Any) -> None:
-    connection.isolation_level = None  # so that "begin" below is all that begins
-    for setting in ("journal_mode=WAL", "synchronous=FULL", "fullfsync=1"):
-        _set(connection, setting)
-
-
-def _set(connection: Any, setting: str) -> None:
-    """To begin a write-ahead log waits for nobody by itself; others may be making the file."""
-    end = time.monotonic() + _SECONDS
-    while True:
-        try:
-            connection.execute(f"PRAGMA {setting}")
-        except sqlite3.OperationalError as error:
-            if "locked" not in str(error) or time.monotonic() > end:
-                raise
-            time.sleep(0.01)
-        else:
-            return
-
-
-def _begin(connection: Connection) -> None:
-    immediate = connection.get_execution_options().get("immediate")
-    connection.exec_driver_sql("BEGIN IMMEDIATE" if immediate else "BEGIN")
-
-
-def _durable_server(connection: Any, _: Any) -> None:
-    cursor = connection.cursor()
-    cursor.execute("SET synchronous_commit TO on")
-    cursor.execute("SHOW fsync")
-    synced = cursor.fetchone()[0]
-    connection.commit()
-    if synced != "on":
-        raise InputError("the database runs with fsync off, which can lose a charge; turn it on.")

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 from functools import cached_property
 from typing import Any
 
 from sqlalchemy import Connection, text
 
+from dpaudit import files
 from dpaudit.book import store
 from dpaudit.book.book import Book, checked_plan, given_back
 from dpaudit.book.limits import Cost
-from dpaudit.book.records import BudgetRecord, Release, Status
+from dpaudit.book.records import BudgetRecord, DataSet, People, Release, Status
 from dpaudit.book.state import State
 from dpaudit.book.windows import charged, span_of
 from dpaudit.chain import checked_line
@@ -24,23 +25,33 @@ _ROUNDING = 10**9
 """Costs that were computed elsewhere may differ by one part in so many, and by a unit."""
 
 
-def verify_book(book: Book, anchor: Anchor | None = None) -> dict[str, Any]:
+def verify_book(
+    book: Book, anchor: Anchor | None = None, *, new_anchor: bool = False
+) -> dict[str, Any]:
     """Check the log's chain, recompute every charge and every sum, and compare the tables.
 
     Args:
         book: the book.
         anchor: what kept the head of the log when it was last verified; it is moved on.
+        new_anchor: whether it begins with this, and knows nothing yet.
 
     Returns:
         What the book comes to: its identifier, the head of its log, and how many there are of each.
 
     Raises:
         TamperedError: naming the first line, or the row, that is not as it must be.
+        InputError: if the anchor knows nothing, or something, and that was not to be expected.
     """
     with book.reading() as connection:
         replay = _Replay(connection)
         head = connection.execute(text("SELECT * FROM head")).one()
         known = None if anchor is None else anchor.state(head.book)
+        if new_anchor is not (anchor is not None and known is None):
+            raise InputError(
+                "the anchor knows this book already; leave --new-anchor out."
+                if new_anchor
+                else "the anchor is not there, or empty; give the right one, or --new-anchor too."
+            )
         for line in replay.lines():
             if known is not None and line["number"] + 1 == known.lines:
                 if line["hash"] != known.head:
@@ -64,6 +75,44 @@ def verify_book(book: Book, anchor: Anchor | None = None) -> dict[str, Any]:
     return log | counted | {"refused": replay.refused}
 
 
+def records_as_of(book: Book, lines: int, head: str) -> tuple[dict[str, Any], int]:
+    """All records as they were after some lines of the log, which is checked up to there.
+
+    Args:
+        book: the book.
+        lines: how many lines its log had.
+        head: hash of the last of them.
+
+    Returns:
+        Data sets and budgets by name, plans by their text and releases in their order, as JSON
+        values, with book, lines and hash; and how many lines the log has had since.
+
+    Raises:
+        TamperedError: if the log has no such line, or does not hold.
+    """
+    with book.reading() as connection:
+        replay = _Replay(connection)
+        for line in replay.lines():
+            if line["number"] + 1 == lines:
+                break
+        if (replay.number, replay.head) != (lines, head):
+            raise TamperedError(
+                f"line {lines} of the book's log is not the one that was signed: it is another "
+                "book, or its log was cut and written anew."
+            )
+        now = connection.execute(text("SELECT lines FROM head")).scalar_one()
+        state = replay.state
+        named = {each for own in state.releases.values() for each in (own.plan, own.ran)}
+        plans = [replay.plan(each).to_dict() for each in named - {"", "nothing"}]
+    records: dict[str, Any] = {"book": replay.book, "lines": lines, "hash": head}
+    records["plans"] = sorted(plans, key=files.canonical_json)
+    for table in ("datasets", "budgets"):
+        known: Mapping[str, DataSet | BudgetRecord] = getattr(state, table)
+        records[table] = [known[name].to_dict() for name in sorted(known)]
+    releases = sorted(state.releases.values(), key=lambda own: int(own.id[1:]))
+    return records | {"releases": [own.to_dict() for own in releases]}, now - lines
+
+
 _LINES = text("SELECT line FROM log WHERE number >= :at ORDER BY number LIMIT 10000")
 
 _BEFORE = {"started": "reserved", "anchored": "running", "ended": "reserved running"}
@@ -78,6 +127,9 @@ class _Replay:
         self.number, self.head, self.book, self.refused = 0, "", "", 0
         self.made = ""
         self._requests: set[str] = set()
+        own = self.state
+        self._named: dict[str, Mapping[str, Any]] = {}
+        self._named |= {"dataset": own.datasets, "budget": own.budgets, "people": own.people}
         self._connection = connection
 
     @cached_property
@@ -111,9 +163,7 @@ class _Replay:
             raise _wrong(self.number, "says an earlier time than the line before it")
         if kind in _BEFORE:
             self._check_step(line, self.state.release(line["release"]))
-        elif kind in ("dataset", "budget") and line["record"]["name"] in getattr(
-            self.state, f"{kind}s"
-        ):
+        elif kind in self._named and line["record"]["name"] in self._named[kind]:
             raise _wrong(self.number, f"enters a {kind} again")
         elif kind == "retired" and self.state.budgets[line["budget"]].retired:
             raise _wrong(self.number, "retires a budget again")
@@ -136,7 +186,8 @@ class _Replay:
         if kind == "opened":
             self.book = line["book"]
         elif kind == "refused":
-            self.refused += 1
+            times = line.get("times", 1)  # the 1st, 2nd, 4th, 8th … of a day have lines
+            self.refused += times - times // 2
         elif kind == "reserved":
             self._check_reserved(made := Release.from_dict(line["record"]), line["at"])
             self._check_charges(made)
@@ -144,6 +195,8 @@ class _Replay:
             self._check_carried(BudgetRecord.from_dict(line["record"]), line["carried"])
         elif kind == "ended":
             self._check_returned(line)
+        elif kind == "charged":
+            self._check_charged(line, self.state.people[line["people"]])
 
     def _check_reserved(self, made: Release, at: str) -> None:
         fresh = (f"R{self.number}", at, Status.RESERVED, "", 0, "", "", "")
@@ -160,19 +213,25 @@ class _Replay:
             buckets, cost = release.charged[budget.name]
             if tuple(buckets) != _buckets(budget, release):
                 raise _wrong(self.number, f"charges other days to {budget.name!r}")
-            if not _at_least(cost, budget.limit.cost(self._plan(release.plan))):
+            if not at_least(cost, budget.limit.cost(self.plan(release.plan))):
                 raise _wrong(self.number, f"charges less to {budget.name!r} than its plan costs")
         if self.state.refusing(release.charged):
             raise _wrong(self.number, "charges more than a budget admits")
+
+    def _check_charged(self, line: Mapping[str, Any], known: People) -> None:
+        if line["charge"] != known.charges + 1:
+            raise _wrong(self.number, "charges people in another order")
+        if not at_least(line["cost"], known.cost(self.plan(line["plan"]))):
+            raise _wrong(self.number, "charges people less than its plan costs")
 
     def _check_carried(self, budget: BudgetRecord, carried: Mapping[str, list[int]]) -> None:
         due = State()
         for release in self.state.releases.values():
             if release.dataset == budget.dataset:
                 for bucket in _buckets(budget, release):
-                    due.add(budget.name, bucket, budget.limit.cost(self._plan(release.plan)))
+                    due.add(budget.name, bucket, budget.limit.cost(self.plan(release.plan)))
         for (_, bucket), cost in due.spent.items():
-            if not _at_least(carried.get(bucket, []), cost):
+            if not at_least(carried.get(bucket, []), cost):
                 raise _wrong(self.number, "leaves out what was released before")
 
     def _check_returned(self, line: Mapping[str, Any]) -> None:
@@ -182,11 +241,12 @@ class _Replay:
         for name, given in line["returned"].items():
             limit, whole = self.state.budgets[name].limit, release.cost(name)
             nothing = (0,) * len(whole)
-            ran = nothing if line["ran"] == "nothing" else limit.cost(self._plan(line["ran"]))
-            if not _at_least(given_back(whole, ran), tuple(given)):
+            ran = nothing if line["ran"] == "nothing" else limit.cost(self.plan(line["ran"]))
+            if not at_least(given_back(whole, ran), tuple(given)):
                 raise _wrong(self.number, f"gives {name!r} more back than did not run")
 
-    def _plan(self, digest: str) -> Plan:
+    def plan(self, digest: str) -> Plan:
+        """A plan that a line names."""
         if digest not in self._plans:
             raise _wrong(self.number, "names a plan that is missing")
         return self._plans[digest]
@@ -197,7 +257,7 @@ class _Replay:
         Raises:
             TamperedError: naming a row that differs.
         """
-        for table in ("dataset", "budget", "spent", "release"):
+        for table in ("dataset", "budget", "spent", "release", "people"):
             keys = {key for name, key in self.state.changed if name == table}
             due = {_named(row): row for row in (store.row(self.state, table, k) for k in keys)}
             for found in self._connection.execute(text(f"SELECT * FROM {table}")).mappings():
@@ -221,7 +281,7 @@ def _buckets(budget: BudgetRecord, release: Release) -> tuple[str, ...]:
     return charged(budget.window, span_of(release.period, day), day)
 
 
-def _at_least(given: list[int], due: Cost) -> bool:
+def at_least(given: Sequence[int], due: Cost) -> bool:
     """Whether whole numbers are those that are due, but for another machine's rounding."""
     pairs = zip(given, due, strict=True) if len(given) == len(due) else [(-1, 0)]
     return all(own + own // _ROUNDING + 1 >= one for own, one in pairs)

@@ -4,7 +4,7 @@ from dpaudit.certificate.assumptions import Assumption, Premise, Rehearsal, Scop
 from dpaudit.certificate.certificate import Certificate, certify, load_certificate
 from dpaudit.certificate.claim import Claim, Finding, Severity, Verdict
 from dpaudit.certificate.records import AuditRecord, SubjectRecord
-from dpaudit.certificate.verification import verify
+from dpaudit.certificate.verification import recomputed, verify
 
 __all__ = [
     "Assumption",
@@ -21,5 +21,6 @@ __all__ = [
     "Verdict",
     "certify",
     "load_certificate",
+    "recomputed",
     "verify",
 ]

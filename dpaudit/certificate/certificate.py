@@ -26,6 +26,7 @@ from dpaudit.certificate.schema import SCHEMA_VERSION, validate_certificate
 from dpaudit.certificate.verdicts import (
     CLAIM_EXCEEDED,
     NOT_DECLARED,
+    OF_EQUALS,
     UNPROVEN,
     audit_findings,
     beyond_proof,
@@ -43,7 +44,7 @@ _Part = TypeVar("_Part", Claim, Guarantee, Rehearsal)
 
 _found = FindingTable(__name__)
 
-RESERVED = frozenset({CLAIM_EXCEEDED, UNPROVEN, NOT_DECLARED})
+RESERVED = frozenset({CLAIM_EXCEEDED, UNPROVEN, NOT_DECLARED, OF_EQUALS})
 """Rules of findings that only the proof and the audits make."""
 
 
@@ -111,7 +112,9 @@ class Certificate:
         An audit that shows more than is proved becomes a finding.
         """
         every = (*self.audits, *audits)
-        kept = (finding for finding in self.findings if finding.rule != NOT_DECLARED)
+        kept = (
+            finding for finding in self.findings if finding.rule not in (NOT_DECLARED, OF_EQUALS)
+        )
         findings = (*audit_findings(self.guarantee, every), *kept)
         verdict = decided(
             proved=self.verdict is Verdict.CERTIFIED,

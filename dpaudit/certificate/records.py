@@ -76,6 +76,13 @@ class AuditRecord:
         return f"{times} with {canaries // max(1, self.runs)} canaries"
 
     @property
+    def is_of_equals(self) -> bool:
+        """Whether it found nothing on a pair of which both sides are recorded alike."""
+        both = list(self.pair.values()) if isinstance(self.pair, Mapping) else self.pair
+        two = isinstance(both, list | tuple) and len(both) == 2
+        return two and not self.refuted and bool(both[0] == both[1])
+
+    @property
     def verdict(self) -> str:
         """``refuted`` or ``not-refuted``."""
         return "refuted" if self.refuted else "not-refuted"

@@ -20,6 +20,9 @@ UNPROVEN = "unproven"
 NOT_DECLARED = "not-the-declared-mechanism"
 """Rule of the finding that an audit shows more than is proved of the declared plan."""
 
+OF_EQUALS = "attack-on-equals"
+"""Rule of the finding that both sides of an attacked pair are alike."""
+
 _ROUNDING = 1e-9
 """Exact audits enumerate in floats, so their ε may be off by this much of it."""
 
@@ -108,14 +111,19 @@ def _rejects_the_curve(audit: AuditRecord) -> bool:
 def audit_findings(
     guarantee: Guarantee | None, audits: Sequence[AuditRecord]
 ) -> tuple[Finding, ...]:
-    """An error if an audit shows more than is proved; of several, the one with the largest ε."""
+    """An error if an audit shows more than is proved; of several, the one with the largest ε.
+
+    A warning if there are audits of a pair whose sides are alike, which no leak tells apart.
+    """
+    alike = [audit.method for audit in audits if audit.is_of_equals]
+    noted = (_found(OF_EQUALS, method=alike[0], number=len(alike)),) if alike else ()
     found = [(audit, point) for audit in audits if (point := beyond_proof(guarantee, audit))]
     if not found:
-        return ()
+        return noted
     audit, point = max(found, key=lambda one: one[0].epsilon_lower or 0.0)
     facts = {"method": audit.method, "shown": _shown(audit)}
     least = not_below(point.epsilon)
-    return (_found(NOT_DECLARED, **facts, epsilon=least, delta=point.delta),)
+    return (_found(NOT_DECLARED, **facts, epsilon=least, delta=point.delta), *noted)
 
 
 def _shown(audit: AuditRecord) -> str:

@@ -10,7 +10,7 @@ from dpaudit.accounting import AccountantName, CurvePoint, Guarantee, guarantee,
 from dpaudit.certificate.certificate import RESERVED, Certificate, certify
 from dpaudit.certificate.claim import Finding, Severity
 from dpaudit.certificate.findings import FLOAT_NOISE
-from dpaudit.certificate.verdicts import NOT_DECLARED
+from dpaudit.certificate.verdicts import NOT_DECLARED, OF_EQUALS
 from dpaudit.errors import InputError, TamperedError
 from dpaudit.plan import Plan
 from dpaudit.validate import shown
@@ -35,17 +35,7 @@ def verify(certificate: Certificate) -> None:
     Raises:
         TamperedError: naming what does not follow from the plan.
     """
-    proved = certificate.guarantee
-    alone = proved is not None and len(proved.compared) == 1
-    own = [each for each in certificate.findings if each.rule not in RESERVED]
-    again = certify(
-        certificate.plan,
-        subject=certificate.subject,
-        claim=certificate.claim,
-        delta=_delta(certificate),
-        accountant=proved.accountant if alone and proved is not None else AccountantName.BEST,
-        findings=own,
-    ).with_audits(certificate.audits)
+    proved, again = certificate.guarantee, recomputed(certificate)
     if (proved is None) != (again.guarantee is None):
         raise TamperedError(
             f"guarantee is {'missing' if proved is None else 'stated'}; the plan proves "
@@ -70,6 +60,20 @@ def verify(certificate: Certificate) -> None:
         )
 
 
+def recomputed(certificate: Certificate) -> Certificate:
+    """What this version makes of the plan, the claim, the audits and the author's findings."""
+    proved = certificate.guarantee
+    alone = proved is not None and len(proved.compared) == 1
+    return certify(
+        certificate.plan,
+        subject=certificate.subject,
+        claim=certificate.claim,
+        delta=_delta(certificate),
+        accountant=proved.accountant if alone and proved is not None else AccountantName.BEST,
+        findings=[each for each in certificate.findings if each.rule not in RESERVED],
+    ).with_audits(certificate.audits)
+
+
 def _delta(certificate: Certificate) -> float | None:
     """That of the guarantee; where nothing is proved at any δ, the claim's, or any."""
     if certificate.guarantee is not None:
@@ -83,7 +87,7 @@ def _check_findings(certificate: Certificate, again: Certificate) -> None:
     for finding in again.findings:
         # Exact samplers remove the finding on floats; nothing else removes one.
         if _told(finding) not in kept and finding.rule != FLOAT_NOISE:
-            what = "audits" if finding.rule == NOT_DECLARED else "plan and claim"
+            what = "audits" if finding.rule in (NOT_DECLARED, OF_EQUALS) else "plan and claim"
             raise TamperedError(
                 f"findings lack {shown(finding.rule)}, which follows from the {what}."
             )

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import getpass
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from dpaudit.cli.options import Json, Settings, foreign_code
+from dpaudit.cli.sign_commands import asked_once
 from dpaudit.extras import require
 
 if TYPE_CHECKING:
@@ -232,6 +234,10 @@ def history(dataset: OneDataSet = None, url: Url = _DEFAULT, as_json: Json = Fal
 @app.command()
 def export(
     output: Annotated[Path, typer.Option("-o", "--output", help="*.csv, .json, .registry.yaml.")],
+    sign: Annotated[
+        str | None, _option("--sign", "KEY.pem", "Sign it; the envelope is written beside it.")
+    ] = None,
+    no_time: Annotated[bool, typer.Option("--no-time", help="Do not say when.")] = False,
     url: Url = _DEFAULT,
 ) -> None:
     """Write all releases: for a spreadsheet, a program, or the registry of deployments."""
@@ -239,7 +245,15 @@ def export(
     from dpaudit.cli.show import written
     from dpaudit.workflow import booking
 
-    written(booking.export(book, output))
+    if sign is None:
+        written(booking.export(book, output))
+        return
+    require("sign", "cryptography", what="a signature")
+    from dpaudit.workflow.exports import export_signed
+    from dpaudit.workflow.signing import signer_of
+
+    at = None if no_time else datetime.now(UTC)
+    written(*export_signed(book, output, signer_of(sign, asked_once), at))
 
 
 @app.command()
@@ -248,6 +262,9 @@ def verify(
     anchor: Annotated[
         Path | None, _option("--anchor", "FILE", "Keeps the head of the log; moved on if it holds.")
     ] = None,
+    new_anchor: Annotated[
+        bool, typer.Option("--new-anchor", help="It begins with this, and knows nothing yet.")
+    ] = False,
     url: Url = _DEFAULT,
     as_json: Json = False,
 ) -> None:
@@ -258,7 +275,10 @@ def verify(
     from dpaudit.ledger import FileAnchor
     from dpaudit.workflow.verifying import Verification
 
-    facts = verify_book(book, None if anchor is None else FileAnchor(anchor))
+    if new_anchor and anchor is None:
+        raise typer.BadParameter("--new-anchor is given without --anchor; give its path too")
+    kept = None if anchor is None else FileAnchor(anchor)
+    facts = verify_book(book, kept, new_anchor=new_anchor)
     for path in journals or ():
         book.check_journal(path)
     found = facts | {"journals": len(journals or ())}

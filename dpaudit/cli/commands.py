@@ -213,6 +213,9 @@ def verify(
         Path | None,
         typer.Option("--signature", metavar="FILE.dsse.json", help="If it is beside FILE."),
     ] = None,
+    book: Annotated[
+        str | None, typer.Option("--book", metavar="URL", help="The book that an export is of.")
+    ] = None,
     second_opinion: WithSecondOpinion = False,
     allow_work: AllowWork = False,
     as_json: Json = False,
@@ -226,7 +229,11 @@ def verify(
     if key or policy or signature:
         from dpaudit.workflow.signing import verify_signed
 
-        check = partial(verify_signed, keys=key or (), policy=policy, signature=signature)
+        check = partial(
+            verify_signed, keys=key or (), policy=policy, signature=signature, book=book
+        )
+    elif book is not None:
+        raise typer.BadParameter("--book is given without --key; an export is believed if signed")
     found = check(
         file,
         ledger=ledger,

@@ -18,8 +18,10 @@ from dpaudit.cli import (
     book_commands,
     commands,
     observe_command,
+    people_commands,
     plan_commands,
     project_commands,
+    recheck_command,
     replay_command,
 )
 from dpaudit.cli.exits import Exit
@@ -76,6 +78,9 @@ app.command("sign")(sign)
 app.command("demo")(project_commands.demo)
 app.command("check")(project_commands.check)
 app.command("init")(project_commands.init)
+book_commands.app.command("people")(people_commands.people)
+book_commands.app.command("charge")(people_commands.charge)
+book_commands.app.command("recheck")(recheck_command.recheck)
 app.add_typer(book_commands.app, name="book")
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import sys
-from functools import partial
 from pathlib import Path
 from typing import Annotated
 
@@ -37,7 +36,12 @@ def keygen(
 
 def sign(
     file: Annotated[Path, typer.Argument(metavar="FILE", help="A certificate or a ledger.")],
-    key: Annotated[Path, typer.Option("--key", metavar="KEY.pem", help="The private key.")],
+    key: Annotated[
+        str,
+        typer.Option(
+            "--key", metavar="KEY.pem|agent:NAME", help="The private key, or an SSH agent's."
+        ),
+    ],
     output: Annotated[
         Path, typer.Option("-o", "--output", metavar="FILE.dsse.json", help="File to write.")
     ],
@@ -48,8 +52,13 @@ def sign(
     from dpaudit.cli import show
     from dpaudit.workflow.signing import sign_file
 
-    ask = partial(_password, twice=False)
-    show.written(sign_file(file, key, output, ask, timed=not no_time, allow_work=allow_work))
+    timed = not no_time
+    show.written(sign_file(file, key, output, asked_once, timed=timed, allow_work=allow_work))
+
+
+def asked_once() -> str:
+    """The password of a key: of the environment, or asked for."""
+    return _password(twice=False)
 
 
 def _password(*, twice: bool) -> str:

@@ -82,12 +82,16 @@ class FileAnchor:
         """
         if not self.path.exists():
             return None
+        return self._newest()[0]
+
+    def _newest(self) -> tuple[AnchorState, int]:
+        """The newest whole record, and its place."""
         data = files.read_bytes(self.path, what="anchor", limit=2 * self._LENGTH)
-        records = [data[: self._LENGTH], data[self._LENGTH :]]
-        states = [state for state in map(_parsed, records) if state is not None]
+        records = data[: self._LENGTH], data[self._LENGTH :]
+        states = [(state, n) for n, each in enumerate(records) if (state := _parsed(each))]
         if not states:
             raise InputError(f"anchor {files.shown(self.path)} is no anchor; give the right file.")
-        return max(states, key=lambda state: state.lines)
+        return max(states, key=lambda found: found[0].lines)
 
     def advance(self, state: AnchorState, after: AnchorState | None = None) -> None:
         """Write the record that is not the newest; see :class:`Anchor`.
@@ -102,12 +106,13 @@ class FileAnchor:
             descriptor = os.open(self.path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o666)
             try:
                 lock(descriptor)
-                if after is not None and self.read() != after:
+                known, place = self._newest() if os.fstat(descriptor).st_size else (None, 1)
+                if after is not None and known != after:
                     raise JournalError(
                         f"anchor {files.shown(self.path)} has another line than this journal: "
                         "another copy of it went on."
                     )
-                written = os.pwrite(descriptor, record.encode(), self._LENGTH * (state.lines % 2))
+                written = os.pwrite(descriptor, record.encode(), self._LENGTH * (1 - place))
                 os.fdatasync(descriptor)
             finally:
                 os.close(descriptor)
@@ -133,7 +138,8 @@ def _parsed(record: bytes) -> AnchorState | None:
 class AnchorCheck:
     """Compares a journal, line by line as it is read, with what an anchor knows of it.
 
-    The journal may be one write ahead: a line is written before its anchor is.
+    The journal may be one write ahead, as lines are written before their anchor is: of one line, or
+    of several that say how many of the same write follow.
 
     Args:
         journal: its identifier.
@@ -151,13 +157,16 @@ class AnchorCheck:
         if known is None:
             raise InputError("the anchor knows nothing of this journal; give the right anchor.")
         self.known = known
+        self._ahead = known.lines + 1
 
-    def see(self, line: int, head: str) -> None:
-        """One more line, counted from 1, and its hash.
+    def see(self, line: int, head: str, more: int = 0) -> None:
+        """One more line, counted from 1, its hash, and how many follow it of the same write.
 
         Raises:
             TamperedError: if it is not the one that was anchored.
         """
+        if line == self.known.lines + 1:
+            self._ahead = line + more
         if line == self.known.lines and head != self.known.head:
             raise TamperedError(
                 f"line {line} of the journal is not the one that was anchored: this is a copy that "
@@ -176,7 +185,7 @@ class AnchorCheck:
                 f"the journal has {lines} lines and had {self.known.lines}: its last lines were "
                 "dropped, or this is an older copy."
             )
-        if lines > self.known.lines + 1:
+        if lines > self._ahead:
             raise TamperedError(
                 f"the journal has {lines - self.known.lines} lines more than were anchored: it "
                 "went on without its anchor."

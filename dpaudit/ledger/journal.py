@@ -148,8 +148,9 @@ class Journal:
                     "sampler": entry.sampler,
                     "source": entry.source,
                     "unit": entry.unit,
+                    **({"more": more} if (more := len(entries) - n) else {}),
                 }
-                for entry in entries
+                for n, entry in enumerate(entries, start=1)
             )
         )
 
@@ -373,7 +374,8 @@ class _Walk:
 
     def _see(self, record: Mapping[str, Any]) -> None:
         if self._anchor is not None:
-            self._anchor.see(record["number"] + 1, record["hash"])
+            more = record.get("more", 0)
+            self._anchor.see(record["number"] + 1, record["hash"], more if type(more) is int else 0)
 
 
 def _after_closing(line: int) -> TamperedError:

@@ -13,11 +13,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from cryptography.exceptions import InvalidSignature
-from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 
 from dpaudit import files
 from dpaudit.errors import InputError, TamperedError
-from dpaudit.signing.keys import key_id
+from dpaudit.signing.keys import Signer, key_id
 from dpaudit.validate import shown
 
 PAYLOAD_TYPE = "application/vnd.in-toto+json"
@@ -38,7 +38,7 @@ class Envelope:
     payload: bytes
     signatures: dict[str, bytes]
 
-    def signed(self, key: Ed25519PrivateKey) -> Envelope:
+    def signed(self, key: Signer) -> Envelope:
         """The envelope with one more signature.
 
         Raises:

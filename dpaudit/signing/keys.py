@@ -6,7 +6,7 @@ import hashlib
 import os
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from cryptography.exceptions import UnsupportedAlgorithm
 from cryptography.hazmat.primitives import serialization
@@ -22,18 +22,30 @@ _PEM = serialization.Encoding.PEM
 _SPKI = serialization.PublicFormat.SubjectPublicKeyInfo
 
 
+class Signer(Protocol):
+    """A private key, or what holds one."""
+
+    def public_key(self) -> Ed25519PublicKey:
+        """Its public half."""
+
+    def sign(self, data: bytes, /) -> bytes:
+        """The 64 bytes of the signature of some bytes."""
+
+
 def key_id(key: Ed25519PublicKey) -> str:
     """SHA-256 of the key's SubjectPublicKeyInfo in DER, as 64 hexadecimal digits."""
     return hashlib.sha256(key.public_bytes(serialization.Encoding.DER, _SPKI)).hexdigest()
 
 
 def load_public(path: Path | str) -> Ed25519PublicKey:
-    """The Ed25519 key of a PEM file (SubjectPublicKeyInfo).
+    """The Ed25519 key of a PEM file (SubjectPublicKeyInfo), or of a line as OpenSSH writes it.
 
     Raises:
         InputError: if there is none, or everybody can sign for it, as for a point of small order.
     """
-    key = _loaded(serialization.load_pem_public_key, Ed25519PublicKey, path)
+    is_line = files.read_bytes(path, what="key").startswith(b"ssh-ed25519 ")
+    load = serialization.load_ssh_public_key if is_line else serialization.load_pem_public_key
+    key = _loaded(load, Ed25519PublicKey, path)
     if _of_small_order(key.public_bytes_raw()):
         raise InputError(
             f"key {files.shown(path)} is a point of small order, for which everybody can sign; "

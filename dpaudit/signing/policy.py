@@ -12,6 +12,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from dataclasses import fields as fields_of
 from datetime import datetime, timedelta
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -29,6 +30,8 @@ from dpaudit.validate import shown
 
 _SKEW = timedelta(minutes=5)
 """By which the clocks of signer and reader may differ."""
+_OF_BOTH = ("keys", "threshold", "days", "dpaudit")
+_OF_EXPORTS = ("book", "current")
 _WHOLE = ("add-remove", "replace-one", "zero-out")
 """Relations that hide all of a unit."""
 
@@ -52,11 +55,13 @@ class Seen:
     anchor: bool = False
 
 
-def _hash(**given: Any) -> str:
+def _hash(digits: int = 64, **given: Any) -> str:
     ((name, value),) = given.items()
-    if isinstance(value, str) and re.fullmatch("[0-9a-f]{64}", value):
+    if isinstance(value, str) and re.fullmatch(f"[0-9a-f]{{{digits}}}", value):
         return value
-    raise InputError(f"{name} has {shown(value)}; it must be 64 hexadecimal digits in lower case.")
+    raise InputError(
+        f"{name} has {shown(value)}; it must be {digits} hexadecimal digits in lower case."
+    )
 
 
 def _kind(family: Any) -> Any:
@@ -120,10 +125,15 @@ class Attack(fields.Record):
     runs: fields.Natural = 0
 
     def lacks(self, certificate: Certificate, limits: Sequence[Limit] = ()) -> Iterator[str]:
-        """Whether there is none; beyond all limits no claim counts, which may be of any size."""
+        """Whether there is none; beyond all limits no claim counts, which may be of any size.
+
+        Nor does an attack on a pair whose sides are alike.
+        """
         claim, proved = certificate.claim, certificate.guarantee
         own = () if proved is None else (CurvePoint(proved.epsilon, proved.delta),)
         for each in certificate.audits:
+            if each.is_of_equals:
+                continue
             sure = each.confidence is None or (
                 each.confidence >= (self.confidence or 0) and each.runs >= self.runs
             )
@@ -162,6 +172,8 @@ class Policy(fields.Record):
         audit: attacks that it must have stood.
         never: rules of findings that it may not have.
         worst: severity of findings that it may have at worst.
+        book: identifiers of books, of one of which an export must be.
+        current: whether the book must be there, and have had no line since an export of it.
     """
 
     keys: tuple[Annotated[str, _hash], ...] = ()
@@ -181,6 +193,8 @@ class Policy(fields.Record):
     audit: tuple[Attack, ...] = ()
     never: tuple[fields.Name, ...] = ()
     worst: Severity = Severity.ERROR
+    book: tuple[Annotated[str, partial(_hash, 32)], ...] = ()
+    current: bool = False
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -204,9 +218,37 @@ class Policy(fields.Record):
             found += limit.lacks(certificate)
         for attack in self.audit:
             found += attack.lacks(certificate, limits)
-        for part in (_signed, _about, _assumed, _ran):
+        found += _signed(self, seen.statement, seen.now)
+        for part in (_about, _assumed, _ran):
             found += part(self, seen)
+        found += self._of_others("an export of a book", _OF_EXPORTS)
         return tuple(dict.fromkeys(found))
+
+    def lacks_of_export(
+        self, statement: Statement, now: datetime, behind: int | None
+    ) -> tuple[str, ...]:
+        """One sentence for each demand that an export does not meet, or only certificates can.
+
+        Args:
+            statement: whose signatures were checked.
+            now: the time of the reader, in UTC.
+            behind: by how many lines the book has gone on since; None where it is not there.
+        """
+        stated = statement.predicate
+        found = [*_signed(self, statement, now), *_other("book", stated["book"], self.book)]
+        found += _made_by(self, stated["dpaudit"])
+        if self.current and behind is None:
+            found.append("the book is not there; give it with --book.")
+        elif self.current and behind:
+            found.append(f"the book has had {behind} lines since; the policy wants the newest.")
+        own = (*_OF_BOTH, *_OF_EXPORTS)
+        others = [each.name for each in fields_of(self) if each.name not in own]
+        return (*found, *self._of_others("a certificate", others))
+
+    def _of_others(self, what: str, names: Iterable[str]) -> Iterator[str]:
+        for each in fields_of(self):
+            if each.name in names and getattr(self, each.name) != each.default:
+                yield f"the policy wants {shown(each.name)}, which is of {what}; this is none."
 
 
 def read_policy(path: Path | str) -> Policy:
@@ -219,17 +261,17 @@ def read_policy(path: Path | str) -> Policy:
     return Policy.from_dict(files.read_toml(path, what="policy"))
 
 
-def _signed(policy: Policy, seen: Seen) -> Iterator[str]:
+def _signed(policy: Policy, statement: Statement, now: datetime) -> Iterator[str]:
     """Who signed, and when."""
-    signed, at = len(seen.statement.signers & {*policy.keys}), seen.statement.signed_at
+    signed, at = len(statement.signers & {*policy.keys}), statement.signed_at
     if policy.keys and signed < policy.threshold:
         yield f"{signed} of the policy's keys signed it; the policy wants {policy.threshold}."
     if at is None:
         if policy.days is not None:
             yield "the signers state no time; the policy limits the age."
-    elif at > seen.now + _SKEW:
+    elif at > now + _SKEW:
         yield f"it was signed at {at}, which is still to come."
-    elif policy.days is not None and (seen.now - at) / timedelta(days=1) > policy.days:
+    elif policy.days is not None and (now - at) / timedelta(days=1) > policy.days:
         yield f"it was signed at {at}; the policy wants {policy.days:g} days at most."
 
 
@@ -242,9 +284,7 @@ def _about(policy: Policy, seen: Seen) -> Iterator[str]:
     yield from _other("code_hash", subject.code_hash, [policy.code_hash])
     by = None if proved is None else str(proved.accountant)
     yield from _other("accountant", by, policy.accountants)
-    made = certificate.versions.get("dpaudit", "none")
-    if policy.dpaudit and not _admits(policy.dpaudit, made):
-        yield from _other("dpaudit that made it", made, [policy.dpaudit])
+    yield from _made_by(policy, certificate.versions.get("dpaudit", "none"))
     for each in certificate.findings:
         worse = severities.index(each.severity) < severities.index(policy.worst)
         if worse or each.rule in policy.never:
@@ -282,6 +322,11 @@ def _other(what: str, found: str | None, wanted: Iterable[str | None]) -> Iterat
     if names and found not in names:
         told = "none" if found is None else shown(str(found))
         yield f"the {what} is {told}; the policy wants {' or '.join(map(shown, names))}."
+
+
+def _made_by(policy: Policy, made: str) -> Iterator[str]:
+    if policy.dpaudit and not _admits(policy.dpaudit, made):
+        yield from _other("dpaudit that made it", made, [policy.dpaudit])
 
 
 def _admits(versions: str, made: str) -> bool:

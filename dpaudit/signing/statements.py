@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 
+import dpaudit
 from dpaudit import files
 from dpaudit.certificate import Certificate
 from dpaudit.errors import InputError, TamperedError
@@ -19,6 +20,8 @@ from dpaudit.signing.envelope import Envelope, parsed
 
 JOURNAL_TYPE = "urn:dpaudit:journal-head:1"
 """Type of the predicate that tells how far a journal had come."""
+EXPORT_TYPE = "urn:dpaudit:book-export:1"
+"""Type of the predicate that tells of which state of a book a file is."""
 
 
 @dataclass(frozen=True)
@@ -121,3 +124,37 @@ def journal_statement(content: JournalSummary, signed_at: datetime | None) -> St
     digest = {"dpauditJournalHeadV1": content.head}  # of the last line, which holds the one before
     subjects = [{"name": f"journal {content.identifier}", "digest": digest}]
     return Statement(JOURNAL_TYPE, predicate, subjects, signed_at)
+
+
+def export_statement(
+    book: str, lines: int, head: str, file: str, signed_at: datetime | None
+) -> Statement:
+    """A file that tells what a book held when its log had so many lines.
+
+    Args:
+        book: identifier of the book.
+        lines: of its log.
+        head: hash of the last of them.
+        file: SHA-256 of the file.
+        signed_at: when.
+    """
+    predicate = {"book": book, "lines": lines, "head": head, "dpaudit": dpaudit.__version__}
+    subjects = [{"name": f"export of book {book}", "digest": {"sha256": file}}]
+    return Statement(EXPORT_TYPE, predicate, subjects, signed_at)
+
+
+def signed_export(statement: Statement) -> tuple[Mapping[str, Any], str]:
+    """What was signed of an export, and the SHA-256 of its file.
+
+    Raises:
+        TamperedError: if it is not what :func:`export_statement` makes.
+    """
+    with suppress(LookupError, TypeError):
+        told, file = dict(statement.predicate), statement.subjects[0]["digest"]["sha256"]
+        made = told.pop("dpaudit")
+        again = export_statement(**told, file=file, signed_at=statement.signed_at)
+        again = replace(again, predicate={**again.predicate, "dpaudit": made})
+        texts = all(isinstance(each, str) for each in (told["book"], told["head"], made, file))
+        if again.to_dict() == statement.to_dict() and texts and type(told["lines"]) is int:
+            return statement.predicate, file
+    raise TamperedError("the statement is not like that of an export of a book; sign it anew.")

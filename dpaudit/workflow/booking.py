@@ -93,20 +93,26 @@ def export(book: Book, path: Path) -> Path:
     Raises:
         InputError: if the ending is of none of them, or the file cannot be written.
     """
-    renderers: dict[str, Callable[[dict[str, Any]], str]] = {
-        ".csv": _csv,
-        ".json": _json,
-        ".registry.yaml": _registry,
-    }
+    render = renderer_of(path)
+    return files.write(path, render(records_of(book)))
+
+
+def renderer_of(path: Path) -> Callable[[dict[str, Any]], str]:
+    """What writes an export of that name.
+
+    Raises:
+        InputError: if the ending is of none.
+    """
+    renderers = {".csv": _csv, ".json": _json, ".registry.yaml": _registry}
     for ending, render in renderers.items():
         if path.name.endswith(ending):
-            return files.write(path, render(_whole(book)))
+            return render
     raise InputError(
         f"output {files.shown(path)} has no known ending; give one of {', '.join(renderers)}."
     )
 
 
-def _whole(book: Book) -> dict[str, Any]:
+def records_of(book: Book) -> dict[str, Any]:
     """All records of one state of the book, and the head of its log."""
     with book.reading() as connection:
         head = connection.execute(text("SELECT book, lines, hash FROM head")).mappings().one()
@@ -114,14 +120,18 @@ def _whole(book: Book) -> dict[str, Any]:
         for table in ("dataset", "budget", "plan", "release"):
             rows = connection.execute(text(f"SELECT record FROM {table}"))
             made[f"{table}s"] = [json.loads(each.record) for each in rows]
+    made["plans"].sort(key=files.canonical_json)
+    for table in ("datasets", "budgets"):
+        made[table].sort(key=lambda record: str(record["name"]))
     made["releases"].sort(key=lambda record: int(record["id"][1:]))
     return made
 
 
 def _json(whole: dict[str, Any]) -> str:
     """One release a line: quick to write, and to compare."""
-    releases = ",\n".join(map(files.canonical_json, whole.pop("releases")))
-    return f'{files.canonical_json(whole)[:-1]},"releases":[\n{releases}\n]}}\n'
+    releases = ",\n".join(map(files.canonical_json, whole["releases"]))
+    rest = {name: value for name, value in whole.items() if name != "releases"}
+    return f'{files.canonical_json(rest)[:-1]},"releases":[\n{releases}\n]}}\n'
 
 
 def _csv(whole: dict[str, Any]) -> str:

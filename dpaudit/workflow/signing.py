@@ -12,10 +12,12 @@ from dpaudit import files
 from dpaudit.certificate import Certificate
 from dpaudit.certificate.schema import SCHEMA_VERSION, certificate_schema
 from dpaudit.errors import InputError, TamperedError
+from dpaudit.extras import needed
 from dpaudit.signing.envelope import Envelope, parsed
-from dpaudit.signing.keys import key_id, load_private, load_public
+from dpaudit.signing.keys import Signer, key_id, load_private, load_public
 from dpaudit.signing.policy import Policy, Seen, read_policy
 from dpaudit.signing.statements import (
+    EXPORT_TYPE,
     JOURNAL_TYPE,
     Statement,
     journal_statement,
@@ -23,6 +25,13 @@ from dpaudit.signing.statements import (
     statement_of,
 )
 from dpaudit.validate import shown
+from dpaudit.workflow.exports import (
+    ENDING,
+    envelope_of,
+    require_file,
+    verify_export,
+    write_envelope,
+)
 from dpaudit.workflow.verifying import (
     Verification,
     is_journal,
@@ -35,7 +44,7 @@ from dpaudit.workflow.verifying import (
 
 def sign_file(
     path: Path,
-    key: Path,
+    key: Path | str,
     output: Path,
     password: Callable[[], str],
     *,
@@ -44,9 +53,11 @@ def sign_file(
 ) -> Path:
     """Sign a certificate or the head of a journal, after it was verified; or an envelope once more.
 
+    Of an export the envelope lies beside it, as ``dpaudit book export --sign`` left it.
+
     Args:
         path: of the file.
-        key: of the signer, PKCS#8.
+        key: of the signer: a PKCS#8 file, or ``agent:…`` as for :func:`signer_of`.
         output: where the envelope goes.
         password: asked for that of the key.
         timed: whether a new statement says when it was signed.
@@ -55,11 +66,6 @@ def sign_file(
     Raises:
         InputError: if something is wrong with file or key, or the key has signed it already.
     """
-    if output.exists() and b'"payload' not in files.read_bytes(output, what="output"):
-        raise InputError(
-            f"output {files.shown(output)} is a file that was not signed, such as a key; give "
-            "another path with -o."
-        )
     now = datetime.now(UTC) if timed else None
     if is_journal(path):
         envelope = journal_statement(read_ledger(path), now).envelope()
@@ -68,14 +74,37 @@ def sign_file(
         record = parsed(data, "file")
         if isinstance(record, dict) and "payloadType" in record:
             envelope = Envelope.from_json(data)
-            certificate, _ = signed_certificate(Statement.opened(envelope, None))
+            statement = Statement.opened(envelope, None)
+            if statement.kind == EXPORT_TYPE:
+                require_file(statement, path.with_name(path.name.removesuffix(ENDING)))
+                return write_envelope(output, envelope.signed(signer_of(key, password)))
+            certificate, _ = signed_certificate(statement)
         elif isinstance(record, dict) and record.get("schema") == SCHEMA_VERSION:
             certificate = Certificate.from_dict(record)
             envelope = statement_of(certificate, _sha256(data), now).envelope()
         else:
             raise InputError(f"{files.shown(path)} is no {SCHEMA_VERSION!r}; certify it anew.")
         verified(certificate, allow_work=allow_work)
-    return files.write(output, envelope.signed(load_private(key, password)).to_json())
+    return write_envelope(output, envelope.signed(signer_of(key, password)))
+
+
+def signer_of(key: Path | str, password: Callable[[], str]) -> Signer:
+    """The private key of a file, or one that an SSH agent holds.
+
+    Args:
+        key: path of a PKCS#8 file; or ``agent:`` and the comment or fingerprint of an agent's key.
+        password: asked for that of a file.
+
+    Raises:
+        InputError: if there is no such key.
+    """
+    kind, _, name = str(key).partition(":")
+    if kind != "agent":
+        own: Signer = load_private(key, password)
+        return own
+    agent = needed("sign", "dpaudit.signing.agent", what="a key of an SSH agent")
+    held: Signer = agent.agent_key(name)
+    return held
 
 
 def verify_signed(
@@ -86,6 +115,7 @@ def verify_signed(
     signature: Path | None = None,
     ledger: Path | None = None,
     anchor: Path | None = None,
+    book: str | None = None,
     with_second_opinion: bool = False,
     allow_work: bool = False,
     now: datetime | None = None,
@@ -98,9 +128,10 @@ def verify_signed(
         path: of the envelope; or of the file that it names.
         keys: public ones. All of them must have signed, where no policy says otherwise.
         policy: what is demanded of a certificate.
-        signature: the envelope, if ``path`` is not.
+        signature: the envelope, if ``path`` is not; by default the one that lies beside an export.
         ledger: of the run that a certificate speaks of, or the one that was signed.
         anchor: as for :func:`dpaudit.workflow.verifying.verify_file`, with what follows.
+        book: URL of the book that an export is of.
         with_second_opinion: as there.
         allow_work: as there.
         now: the time; the clock's by default.
@@ -110,9 +141,21 @@ def verify_signed(
         InputError: if a file is not what it must be.
     """
     demanded = None if policy is None else read_policy(policy)
+    now = datetime.now(UTC) if now is None else now
+    if signature is None and not path.name.endswith(ENDING) and envelope_of(path).exists():
+        signature = envelope_of(path)
     statement = _believed(signature or path, keys, demanded)
     at = str(statement.signed_at or "not stated")
     signed = {"signed_by": sorted(statement.signers), "signed_at": at}
+    if statement.kind == EXPORT_TYPE:
+        if ledger or anchor or with_second_opinion or signature is None:
+            raise InputError(
+                "an export is verified by itself: give the export, its envelope with --signature "
+                "(or beside it), and --book."
+            )
+        return verify_export(path, statement, demanded, book, now)
+    if book is not None:
+        raise InputError("--book is given, and no export was signed; leave it out.")
     if statement.kind == JOURNAL_TYPE and not (demanded or with_second_opinion):
         if signature is not None and ledger is not None:
             raise InputError("--ledger is given for a ledger; it goes with a certificate.")
@@ -129,7 +172,6 @@ def verify_signed(
     if demanded is None:
         return replace(found, facts={**found.facts, **signed})
     whole = journal is not None and journal.closed and not journal.cut
-    now = datetime.now(UTC) if now is None else now
     seen = Seen(certificate, statement, now, whole, whole and anchor is not None)
     lacks = demanded.lacks(seen)
     facts = {**found.facts, **signed, "policy": "not met" if lacks else "met"}

@@ -9,6 +9,7 @@ from __future__ import annotations
 import argparse
 import os
 import random
+import resource
 import signal
 import sys
 import tempfile
@@ -20,10 +21,20 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "support"))
 import postgres
 from book_clients import reserve_many, start, told_in
 from booking import ask, filled, gaussian
+from sqlalchemy import text
 
 from dpaudit import FloatNoise, Ledger
 from dpaudit.accounting import ZcdpFilter
-from dpaudit.book import Book, BudgetRecord, limit_of, room, verify_book
+from dpaudit.book import (
+    Book,
+    BudgetRecord,
+    add_people,
+    charge_people,
+    limit_of,
+    people_of,
+    room,
+    verify_book,
+)
 from dpaudit.errors import BudgetExceededError
 from dpaudit.workflow import booking
 
@@ -155,11 +166,52 @@ def long(url: str, folder: Path, releases: int) -> None:
         print(f"  {releases} releases, {name}: {time.perf_counter() - begun:.3f} s")
 
 
+def individuals(url: str, folder: Path, people: int, charges: int) -> None:
+    """Budgets of very many people: calls of 100 000 of them, drawn at random, until all is done."""
+    book = filled(Book.create(url, by="officer"), rho=9.0)
+    key, call, rng = bytes(range(32)), min(100_000, people), random.Random(1)
+    add_people(book, "each", "visits", limit_of({"rho": 0.9}), key=key, by="officer")
+    plan, took, left_out = gaussian(2.0), [], 0
+    for _ in range(charges // call):
+        first, step = rng.randrange(people), rng.choice([1, 3, 7, 9])
+        names = (f"user {(first + step * n) % people}" for n in range(call))
+        admitted = 0
+
+        def take(some: list[str]) -> None:
+            nonlocal admitted
+            admitted += len(some)
+
+        begun = time.perf_counter()
+        charge_people(book, "each", plan, names, take, key=key, by="ann", purpose="a test")
+        took.append(time.perf_counter() - begun)
+        left_out += call - admitted
+    (known,) = people_of(book)
+    table = f"person_{known.table}"
+    with book.reading() as connection:
+        rows, most = connection.execute(text(f"SELECT COUNT(*), MAX(s0) FROM {table}")).one()
+        whole = f"SELECT SUM(pg_total_relation_size(relid)) FROM pg_partition_tree('{table}')"
+        size = 0 if book.store.is_file else connection.execute(text(whole)).scalar_one()
+    size = size or (folder / Path(url).name).stat().st_size
+    begun = time.perf_counter()
+    verify_book(book)
+    print(
+        f"  {rows} people, {len(took)} calls of {call}: {sorted(took)[len(took) // 2]:.2f} s each "
+        f"(the longest {', '.join(f'{one:.2f}' for one in sorted(took)[-3:])}), "
+        f"{sum(took):.0f} s in all; "
+        f"{size / rows:.0f} bytes each; {left_out} left out, nobody "
+        f"above the limit: {most <= 10**12}; verify {time.perf_counter() - begun:.2f} s; peak "
+        f"{resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024} MB in Python"
+    )
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition(":")[0])
     parser.add_argument("--full", action="store_true")
-    parser.add_argument("--only", choices=["crowd", "alone", "killed", "long"])
+    parser.add_argument("--only", choices=["crowd", "alone", "killed", "long", "people"])
+    parser.add_argument("--people", action="store_true", help="10^6 people and 10^7 charges")
     given = parser.parse_args()
+    if given.people:
+        given.full, given.only = True, "people"
     size = 1 if given.full else 10
     with tempfile.TemporaryDirectory() as made, postgres.server() as server:
         folder = Path(made)
@@ -177,6 +229,8 @@ def main() -> None:
                 killed(url(), folder, 500 // size, known)
             if given.only in (None, "long"):
                 long(url(), folder, 100_000 // size)
+            if given.only in (None, "people"):
+                individuals(url(), folder, 1_000_000 // size, 10_000_000 // size**2)
 
 
 if __name__ == "__main__":

@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import json
+
+from sqlalchemy import text
+
 from dpaudit import AddRemove, Gaussian, Invocation, Laplace, Plan, PrivacyUnit, TrustModel
 from dpaudit.book import Book, BudgetRecord, DataSet, limit_of
+from dpaudit.chain import chained_line
 
 ABOUT = (PrivacyUnit("user"), AddRemove(), TrustModel.CENTRAL)
 
@@ -27,3 +32,21 @@ def filled(book: Book, window: str = "ever", per: str = "", **limit: object) -> 
 
 def ask(book: Book, plan: Plan, **told: object):
     return book.reserve("visits", plan, **{"by": "ann", "purpose": "a test"} | told)
+
+
+def forged(book, change):
+    """The log with one line changed, and all hashes made anew: what only an anchor would tell."""
+    with book.reading() as connection:
+        rows = connection.execute(text("SELECT line FROM log ORDER BY number")).all()
+    head, new = "", []
+    for number, row in enumerate(rows):
+        record = {k: v for k, v in json.loads(row.line).items() if k != "hash"}
+        record = change(record) or record
+        line, head = chained_line(
+            {k: v for k, v in record.items() if k not in ("number", "previous")}, number, head
+        )
+        new.append({"number": number, "line": line.decode().rstrip("\n")})
+    with book.store.transaction(writes=True) as connection:
+        update = "UPDATE log SET line = :line WHERE number = :number"
+        connection.execute(text(update), new)
+        connection.execute(text("UPDATE head SET hash = :hash"), {"hash": head})

@@ -35,8 +35,26 @@ def test_it_admits_what_the_filter_admits_and_logs_what_it_refuses(book):
                 budget.admit(plan.invocations[0])
     assert used(book)["epsilon"] == budget.spent
     facts = verify_book(book)
-    assert (facts["releases"], facts["refused"]) == (admitted, 25 - admitted)
-    assert facts["refused"] > 0
+    assert facts["releases"] == admitted
+    assert facts["refused"] <= 25 - admitted < 2 * facts["refused"]
+
+
+def test_a_flood_of_refusals_does_not_fill_the_log(book, clock):
+    filled(book, rho=0.1)
+
+    def lines(times, **told):
+        for _ in range(times):
+            with pytest.raises(BudgetExceededError):
+                ask(book, gaussian(0.1), **told)
+        return verify_book(book)
+
+    before = verify_book(book)["lines"]
+    facts = lines(20)
+    assert (facts["lines"] - before, facts["refused"]) == (5, 16)  # the 1st, 2nd, 4th, 8th, 16th
+    assert lines(12)["refused"] == 32
+    assert lines(1, by="bob")["refused"] == 33
+    clock.move(days=1)
+    assert lines(1)["refused"] == 34
 
 
 def test_a_request_is_charged_once(book):
@@ -216,15 +234,63 @@ def test_what_nothing_proves_stays_charged(book, tmp_path):
     verify_book(book)
 
 
+def test_by_the_names_of_units_nothing_is_given_back(book, tmp_path):
+    """Whoever names another unit at every release has released all of it."""
+    filled(book, rho=2.0)
+    for count, total, spent in ((4, 4, 4 / 8), (4, 9, 8 / 8)):
+        plan = gaussian(count=count, total=total)
+        reserved, ledger = ask(book, plan), None
+        journal = tmp_path / f"{total}.jsonl"
+        ledger = Ledger(plan, noise=FloatNoise(), journal=journal, budget=reserved, anchor=reserved)
+        for n in range(total):
+            ledger.release(plan.invocations[0].mechanism, 0.25, unit=f"query {n}")
+        ledger.close()
+        book.close(reserved.id, by="ann", journal=journal)
+        assert used(book)["rho"] == pytest.approx(spent)
+    verify_book(book)
+
+
+def test_a_write_that_was_cut_off_before_its_anchor_goes_on(book, tmp_path, monkeypatch):
+    """All of its lines are charged, and nothing of it was drawn."""
+    filled(book, rho=9.0)
+    plan = gaussian(count=9)
+    for abandoned in (True, False):
+        reserved, journal, ledger = ran(book, tmp_path, plan, 1, name=f"{abandoned}", close=False)
+        monkeypatch.setattr(reserved, "advance", interrupt)
+        with pytest.raises(KeyboardInterrupt):
+            ledger.release_each(plan.invocations[0].mechanism, [0.5] * 4, units=list("abcd"))
+        ledger.journal.release()
+        again = book.reservation(reserved.id, by="ann")
+        if abandoned:
+            book.close(reserved.id, by="ann", journal=journal, abandoned="it crashed")
+        else:
+            resumed = Ledger.resume(journal, noise=FloatNoise(), budget=again, anchor=again)
+            resumed.release(plan.invocations[0].mechanism, 0.5)
+            resumed.close()
+            book.close(reserved.id, by="ann", journal=journal)
+    assert used(book)["rho"] == pytest.approx((5 + 6) / 8)
+    verify_book(book)
+
+
+def interrupt(*_):
+    raise KeyboardInterrupt
+
+
 def test_what_runs_while_its_journal_is_read_is_not_given_back(book, tmp_path, monkeypatch):
     filled(book, rho=1.0)
     reserved, journal, ledger = ran(book, tmp_path, gaussian(count=4), 1, close=False)
     stale = book.check_journal(journal, reserved.id)
     ledger.release(reserved.plan.invocations[0].mechanism, 0.25)
-    monkeypatch.setattr(book, "check_journal", lambda *_: stale)
-    with pytest.raises(InputError, match="went on meanwhile; try again"):
-        book.close(reserved.id, by="ann", abandoned="stop", journal=journal)
-    ledger.close()
+    copied = replace(stale, lines=4)  # which went another way, while this one was anchored
+
+    def check(*_):
+        ledger.close()
+        return copied
+
+    for late in (lambda *_: stale, check):
+        monkeypatch.setattr(book, "check_journal", late)
+        with pytest.raises(InputError, match="went on meanwhile; try again"):
+            book.close(reserved.id, by="ann", abandoned="stop", journal=journal)
 
 
 def test_a_journal_of_another_run_gives_nothing_back(book, tmp_path):

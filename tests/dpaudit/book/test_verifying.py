@@ -5,13 +5,12 @@ from __future__ import annotations
 import json
 
 import pytest
-from booking import ask, filled, gaussian
+from booking import ask, filled, forged, gaussian
 from sqlalchemy import text
 
 from dpaudit import FileAnchor, FloatNoise, Ledger
 from dpaudit.book import BudgetRecord, limit_of, verify_book
-from dpaudit.chain import chained_line
-from dpaudit.errors import BudgetExceededError, TamperedError
+from dpaudit.errors import BudgetExceededError, InputError, TamperedError
 
 
 @pytest.fixture
@@ -60,23 +59,6 @@ def test_every_edit_is_found(used, statement, said):
     sql(used, statement)
     with pytest.raises(TamperedError, match=said):
         verify_book(used)
-
-
-def forged(book, change):
-    """The log with one line changed, and all hashes made anew: what only an anchor would tell."""
-    rows = sql(book, "SELECT line FROM log ORDER BY number").all()
-    head, new = "", []
-    for number, row in enumerate(rows):
-        record = {k: v for k, v in json.loads(row.line).items() if k != "hash"}
-        record = change(record) or record
-        line, head = chained_line(
-            {k: v for k, v in record.items() if k not in ("number", "previous")}, number, head
-        )
-        new.append({"number": number, "line": line.decode().rstrip("\n")})
-    with book._store.transaction(writes=True) as connection:
-        update = "UPDATE log SET line = :line WHERE number = :number"
-        connection.execute(text(update), new)
-        connection.execute(text("UPDATE head SET hash = :hash"), {"hash": head})
 
 
 def cheaper(record):
@@ -230,7 +212,12 @@ def test_a_budget_that_was_exchanged_is_found(book):
 
 def test_an_anchor_tells_an_older_or_another_log(used, tmp_path):
     anchor = FileAnchor(tmp_path / "anchor")
-    facts = verify_book(used, anchor)
+    with pytest.raises(InputError, match=r"is not there, or empty; .* --new-anchor too"):
+        verify_book(used, anchor)  # perhaps a mistyped path
+    assert not anchor.path.exists()
+    facts = verify_book(used, anchor, new_anchor=True)
+    with pytest.raises(InputError, match="knows this book already"):
+        verify_book(used, anchor, new_anchor=True)
     ask(used, gaussian(5.0))
     assert verify_book(used, anchor)["lines"] == facts["lines"] + 1
 

@@ -5,9 +5,9 @@ from dataclasses import replace
 import pytest
 from examples import gaussian_invocation, response_plan
 
-from dpaudit import Claim, Finding, Opaque, Plan, Severity, Verdict
+from dpaudit import Claim, Finding, Opaque, Plan, Severity, TamperedError, Verdict
 from dpaudit.certificate import AuditRecord, SubjectRecord, certify, verify
-from dpaudit.certificate.verdicts import NOT_DECLARED
+from dpaudit.certificate.verdicts import NOT_DECLARED, OF_EQUALS
 
 SUBJECT = SubjectRecord("tests:Answers")
 
@@ -73,6 +73,30 @@ def test_a_rejected_curve_is_not_the_declared_mechanism():
     assert judged(Claim(1.0), found) == (Verdict.UNPROVEN, True)
     own_curve = replace(found, details={"rejected_by": ["curve"], "null": "(ε, δ) alone"})
     assert judged(Claim(1.0), own_curve) == (Verdict.CERTIFIED, False)
+
+
+@pytest.mark.parametrize(
+    ("pair", "noted"),
+    [
+        ([2, 2], True),
+        ({"x": [1, [2.5]], "x_prime": [1, [2.5]]}, True),
+        ({"x": [1, [2.5]], "x_prime": [1, [2]]}, False),
+        ([2, 2, 2], False),
+        ("22", False),
+        (None, False),
+    ],
+)
+def test_an_attack_on_equals_is_told(pair, noted):
+    found = audit(tested=1.0, lower=0.5, pair=pair)
+    made = certify(response_plan(), subject=SUBJECT, claim=Claim(1.0)).with_audits([found])
+    assert [each.rule for each in made.findings if each.rule == OF_EQUALS] == [OF_EQUALS] * noted
+    assert made.verdict is Verdict.CERTIFIED
+    verify(made)
+    verify(made.with_audits([replace(found, pair=[0, 1])]))
+    if noted:
+        hidden = [each for each in made.findings if each.rule != OF_EQUALS]
+        with pytest.raises(TamperedError, match="follows from the audits"):
+            verify(replace(made, findings=tuple(hidden)))
 
 
 def test_evidence_adds_up_in_any_order():

@@ -72,7 +72,7 @@ def test_a_release_from_request_to_end(book):
     assert "abandoned" in out
     code, out, _ = book("history", "--dataset", "visits", "--json")
     assert json.loads(out)["approved"] == "bob"
-    code, out, _ = book("verify", "--anchor", "anchor", "--json")
+    code, out, _ = book("verify", "--anchor", "anchor", "--new-anchor", "--json")
     assert json.loads(out) | {"releases": 1, "refused": 0, "lines": 5} == json.loads(out)
 
 
@@ -89,6 +89,8 @@ def test_a_budget_that_refuses_is_exit_1_and_an_error_is_exit_3(book):
         (("budget", "b", "--dataset", "visits"), "limit is missing; it must be like"),
         (("budget", "b", "--limit", "rho = 1"), "--dataset is missing"),
         (("budget", "b", "--dataset", "visits", "--limit", "epsilon"), "--limit is 'epsilon'"),
+        (("verify", "--anchor", "mistyped"), "give the right one, or --new-anchor too"),
+        (("verify", "--new-anchor"), "is given without --anchor"),
         (("close", "R99"), "release is 'R99'"),
         (("status", "--book", "none.db"), "'none.db' does not exist; make it with dpaudit book"),
         (("export", "-o", "a.txt"), "give one of .csv, .json, .registry.yaml"),

@@ -119,14 +119,50 @@ def test_half_a_record_is_passed_over(places):
     path, anchor = places
     interrupted(path, anchor)
     whole = anchor.read()
-    data = bytearray(anchor.path.read_bytes())
-    newest = 256 * (whole.lines % 2)
-    data[newest + 40] ^= 1
-    anchor.path.write_bytes(data)
+    half_written(anchor)
     assert anchor.read().lines == whole.lines - 1
     anchor.path.write_bytes(b"no anchor")
     with pytest.raises(InputError, match="is no anchor"):
         anchor.read()
+
+
+def half_written(anchor):
+    """Spoil what was written last."""
+    whole = str(anchor.read().lines).encode()
+    data = bytearray(anchor.path.read_bytes())
+    newest = next(n for n in (0, 256) if data[n:].split(b" ")[1] == whole)
+    data[newest + 40] ^= 1
+    anchor.path.write_bytes(data)
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 4])
+def test_whatever_is_written_last_the_record_before_it_stays(places, size):
+    """A write of an even number of lines too: the other one of two records is written."""
+    path, anchor = places
+    ledger = interrupted(path, anchor, releases=2)
+    before, mechanism = anchor.read(), LAPLACE
+    assert ledger.journal is not None
+    again = resumed(path, anchor)
+    before = anchor.read()
+    again.release_each(mechanism, [0.0] * size, units=[f"user {9 + n}" for n in range(size)])
+    again.journal.release()
+    assert anchor.read().lines == before.lines + size
+    half_written(anchor)
+    assert anchor.read() == before
+    assert read_journal(path, anchor=anchor).lines == before.lines + size
+    resumed(path, anchor).close()
+
+
+def test_more_lines_than_one_write_has_are_none_that_were_cut_off(places):
+    path, anchor = places
+    interrupted(path, anchor, releases=1)
+    before = anchor.path.read_bytes()
+    again = resumed(path, anchor)
+    again.release_each(LAPLACE, [0.0] * 2, units=["a", "b"])
+    again.journal.release()
+    anchor.path.write_bytes(before)
+    with pytest.raises(TamperedError, match="without its anchor"):
+        read_journal(path, anchor=anchor)
 
 
 def test_an_anchor_serves_one_journal(places, tmp_path):

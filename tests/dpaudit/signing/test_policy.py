@@ -102,7 +102,7 @@ def test_one_that_cannot_be_meant_is_refused(tmp_path, text, told):
 def test_every_demand_has_a_test_of_its_own():
     """Each key, by the name of the test that shows what lacks."""
     tested = """keys threshold days limit subject plan_hash code_hash enforced tested secure_noise
-    journal anchor accountants dpaudit audit never worst"""
+    journal anchor accountants dpaudit audit never worst book current"""
     assert [each.name for each in fields(Policy)] == tested.split()
 
 
@@ -230,6 +230,8 @@ def test_accountants_and_versions():
         ({"confidence": 0.98}, False),
         ({"runs": 999}, False),
         ({"method": "black-box, output threshold"}, False),
+        ({"pair": [3, 3]}, False),
+        ({"pair": {"x": [3], "x_prime": [3]}}, False),
     ],
 )
 def test_an_audit(changes, found):
@@ -274,3 +276,8 @@ def test_whatever_is_not_certified_is_refused():
     ):
         found = lacks(made, **limit(epsilon=99))
         assert f"the verdict is '{made.verdict}'; the policy wants 'certified'." in found
+
+
+def test_what_is_demanded_of_exports_no_certificate_meets():
+    assert "wants 'book', which is of an export of a book; this is none." in lacks(book=["a" * 32])
+    assert "wants 'current', which is of an export of a book" in lacks(current=True)

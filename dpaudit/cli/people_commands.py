@@ -1,0 +1,64 @@
+"""The commands of the book for budgets of very many people."""
+
+from __future__ import annotations
+
+import getpass
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from dpaudit.cli.book_commands import By, OneDataSet, Purpose, Request, Url, opened
+from dpaudit.cli.options import Settings, foreign_code
+
+_Key = Annotated[
+    Path, typer.Option("--key", metavar="FILE", help="It names people; keep it out of the book.")
+]
+
+
+def people(
+    name: Annotated[str, typer.Argument(metavar="NAME")],
+    limit: Annotated[
+        str, typer.Option("--limit", metavar="'KEY = VALUE, …'", help="'rho = 0.1', … of each.")
+    ],
+    key: _Key,
+    dataset: OneDataSet = None,
+    url: Url = "book.db",
+    by: By = None,
+) -> None:
+    """Give each unit of a data set a budget of its own; the key is made where there is none."""
+    book = opened(url, dataset)
+    from dpaudit.book import add_people, limit_of
+    from dpaudit.cli.show import say
+    from dpaudit.project.targets import parse_table
+    from dpaudit.workflow.people import key_of
+
+    stated = limit_of(parse_table("--limit", limit, "rho = 0.1"))
+    own = key_of(key, make=True)
+    add_people(book, name, str(dataset), stated, key=own, by=by or getpass.getuser())
+    say(f"{name}: {stated}, of each unit of {dataset}", markup=False)
+
+
+def charge(
+    target: Annotated[str, typer.Argument(metavar="PLAN.toml|SUBJECT")],
+    name: Annotated[str, typer.Option("--of", metavar="NAME", help="Name of the budgets.")],
+    people: Annotated[Path, typer.Option("--people", metavar="FILE", help="A name a line.")],
+    key: _Key,
+    output: Annotated[Path, typer.Option("-o", "--output", help="Who may take part; a new file.")],
+    purpose: Purpose = None,
+    request: Request = None,
+    settings: Settings = None,
+    url: Url = "book.db",
+    by: By = None,
+) -> None:
+    """Charge a plan to many people at once; those who have not enough left are left out."""
+    book = opened(url)
+    from dpaudit.cli.show import say, written
+    from dpaudit.workflow.booking import planned
+    from dpaudit.workflow.people import charge_file
+
+    with foreign_code():
+        plan = planned(target, settings or ())
+    told = {"by": by or getpass.getuser(), "purpose": purpose or target, "request": request}
+    written(charge_file(book, name, plan, people, output, key=key, **told))
+    say("only they may take part; who is not among them, and how many, is private")

@@ -1,0 +1,39 @@
+"""The command ``book recheck``: do the promises of a book still hold?"""
+
+from __future__ import annotations
+
+import getpass
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from dpaudit.cli.book_commands import By, Url, opened
+from dpaudit.cli.options import AllowWork, Json
+
+
+def recheck(
+    folder: Annotated[Path, typer.Argument(metavar="FOLDER", help="Of certificates and ledgers.")],
+    audit: Annotated[
+        list[Path] | None,
+        typer.Option("--audit", metavar="FILE", help="A certificate with an audit made since."),
+    ] = None,
+    allow_work: AllowWork = False,
+    url: Url = "book.db",
+    by: By = None,
+    as_json: Json = False,
+) -> None:
+    """Verify again all that the book knows, by this version; exit code 1 where less holds now.
+
+    Exit code 2: all that is there holds, and files are missing.
+    """
+    book = opened(url)
+    from dpaudit.cli import show
+    from dpaudit.cli.exits import Exit
+    from dpaudit.workflow.rechecking import recheck
+
+    who = by or getpass.getuser()
+    found = recheck(book, folder, audits=audit or (), by=who, allow_work=allow_work)
+    show.verification(found, as_json=as_json)
+    short = Exit.UNPROVEN if found.facts["missing"] or found.remarks else Exit.CERTIFIED
+    raise typer.Exit(Exit.REFUTED if found.lacks else short)

@@ -1,0 +1,170 @@
+"""Holding all that a book knows by hash against what this version says of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence, Sized
+from contextlib import suppress
+from functools import cache
+from pathlib import Path
+
+import dpaudit
+from dpaudit import files
+from dpaudit.accounting import require_affordable
+from dpaudit.book import Book, Release
+from dpaudit.book.records import checked_text
+from dpaudit.book.store import Page, Wish, catalogue
+from dpaudit.book.verifying import at_least
+from dpaudit.certificate import AuditRecord, Certificate, load_certificate, recomputed, verify
+from dpaudit.certificate.findings import FLOAT_NOISE
+from dpaudit.errors import DpAuditError, InputError
+from dpaudit.workflow.comparing import Change, Direction, changes
+from dpaudit.workflow.verifying import Verification, require_journal
+
+_MOST_TOLD = 100
+"""Releases whose sentences are in the log; of the others it has the number."""
+
+
+def recheck(
+    book: Book, folder: Path, *, audits: Sequence[Path] = (), by: str, allow_work: bool = False
+) -> Verification:
+    """Verify again every certificate and every journal that a book knows, and every charge.
+
+    The outcome becomes a line of the book's log.
+
+    Args:
+        book: the book.
+        folder: where the files are, at any depth and of any name; hashes tell which is which.
+        audits: certificates with audits, made since, of the same plan and code as some of the book.
+        by: who does it.
+        allow_work: whether a proof may take long.
+
+    Returns:
+        Which releases are broken, of which files are missing; and in ``lacks`` what is broken.
+
+    Raises:
+        InputError: if a file of audits is none, a proof would take long, or the database fails.
+    """
+    releases = sorted(book.releases(), key=lambda own: int(own.id[1:]))
+    certificates, journals = _found(folder, releases)
+    newer = {path: load_certificate(path) for path in audits}
+    used: set[Path] = set()
+    broken: dict[str, tuple[str, ...]] = {}
+    missing: dict[str, str] = {}
+
+    @cache
+    def certified(path: Path) -> tuple[str, ...]:
+        try:
+            certificate = load_certificate(path)
+        except DpAuditError as error:
+            return (str(error),)
+        if not allow_work:
+            require_affordable(certificate.plan)
+        known = [other for other in newer if _same(certificate, newer[other])]
+        used.update(known)
+        more = [audit for other in known for audit in newer[other].audits]
+        try:
+            return tuple(_of_certificate(certificate, more))
+        except DpAuditError as error:
+            return (str(error),)
+
+    costs = cache(lambda limit, digest: limit.cost(book.plan(digest)))
+    with book.reading() as connection:
+        _, budgets = catalogue(connection)
+    for release in releases:
+        own, journal = certificates.get(release.certificate), journals.get(release.journal)
+        there = {"certificate": own, "journal": journal}
+        lacking = [each for each in there if getattr(release, each) and there[each] is None]
+        wrong = () if own is None else certified(own)
+        if journal is not None:
+            wrong += _of_journal(book, release, journal, own)
+        for name, (_, cost) in release.charged.items():
+            if not at_least(cost, costs(budgets[name].limit, release.plan)):
+                wrong += (f"its plan now costs more of {name!r} than it was charged.",)
+        broken |= {release.id: wrong} if wrong else {}
+        missing |= {release.id: ", ".join(lacking)} if lacking else {}
+    unused = [f"{path} is of no certificate that is there." for path in newer if path not in used]
+    _log(book, checked_text(by=by), len(releases), broken, missing)
+    facts = {"checked": len(releases), "broken": list(broken), "missing": missing}
+    lacks = tuple(f"release {own}: {each}" for own, said in broken.items() for each in said)
+    return Verification("recheck", facts, tuple(unused), lacks=lacks)
+
+
+def _found(folder: Path, releases: Iterable[Release]) -> tuple[dict[str, Path], dict[str, Path]]:
+    """The files that the book knows: certificates by their digests, journals by their names."""
+    if not folder.is_dir():
+        raise InputError(f"{files.shown(folder)} is no folder; give that of the files.")
+    digests = {own.certificate for own in releases if own.certificate}
+    names = {own.journal for own in releases if own.journal}
+    certificates: dict[str, Path] = {}
+    journals: dict[str, Path] = {}
+    for path in sorted(folder.rglob("*.json*")):
+        with suppress(DpAuditError):  # other files are there too
+            if path.suffix == ".json":
+                record = files.load_json(path, what="certificate")
+                digest = record.get("digest") if isinstance(record, dict) else None
+                if isinstance(digest, str) and digest in digests:
+                    certificates.setdefault(digest, path)
+            elif path.suffix == ".jsonl":
+                name = _name_of(path)
+                if name in names:
+                    journals.setdefault(name, path)
+    return certificates, journals
+
+
+def _name_of(path: Path) -> str:
+    """What a journal calls itself, whether or not it holds."""
+    with files.opened(path, what="journal") as file:
+        line = file.readline(files.MAX_JSON_BYTES)
+    header = files.parse_json(line.decode(errors="replace"), what="journal")
+    return str(header.get("journal")) if isinstance(header, dict) else ""
+
+
+def _of_certificate(certificate: Certificate, audits: Sequence[AuditRecord]) -> Iterator[str]:
+    """What no longer holds of a certificate, given audits that were made since."""
+    now = recomputed(certificate).with_audits(audits)
+    worse = [each for each in changes(certificate, now) if _matters(each, certificate)]
+    yield from (f"{each}." for each in worse)
+    if not worse:
+        verify(certificate)
+
+
+def _matters(change: Change, old: Certificate) -> bool:
+    """Whether it is for the worse, or a finding that the certificate lacks.
+
+    Exact samplers remove the finding on floats, which follows from every plan.
+    """
+    if old.run is not None and change.what.endswith(FLOAT_NOISE):
+        return False
+    found = change.what.startswith(("error ", "warning ")) and change.before == "none"
+    return found or change.direction is Direction.WORSE
+
+
+def _same(first: Certificate, second: Certificate) -> bool:
+    """Whether an attack on one is an attack on the other."""
+    codes = first.subject.code_hash, second.subject.code_hash
+    return first.plan.hash == second.plan.hash and codes[0] == codes[1]
+
+
+def _of_journal(
+    book: Book, release: Release, path: Path, certificate: Path | None
+) -> tuple[str, ...]:
+    try:
+        book.check_journal(path, release.id)
+        known = None if certificate is None else load_certificate(certificate)
+        if known is not None and (known.run or {}).get("ledger"):
+            require_journal(known, path, None)
+    except DpAuditError as error:
+        return (str(error),)
+    return ()
+
+
+def _log(
+    book: Book, by: str, checked: int, broken: dict[str, tuple[str, ...]], missing: Sized
+) -> None:
+    told = [{"release": own, "why": list(why)} for own, why in broken.items()][:_MOST_TOLD]
+
+    def run(page: Page) -> None:
+        facts = {"checked": checked, "missing": len(missing), "broken": len(broken)}
+        page.write("rechecked", by, dpaudit=dpaudit.__version__, **facts, told=told)
+
+    book.store.change(Wish(run))
