@@ -7,6 +7,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from dpaudit.certificate import Certificate
+from dpaudit.errors import UnsupportedError
 from dpaudit.reporting.base import Renderer
 from dpaudit.reporting.comparison import comparison, tally
 from dpaudit.reporting.environment import strict_environment
@@ -31,6 +32,26 @@ class HtmlRenderer(Renderer):
         shown = views(certificates, self.opinions)
         template = environment().get_template("report.html.j2")
         return template.render(views=shown, rows=comparison(shown), tally=tally(shown))
+
+
+class LabelRenderer(Renderer):
+    """One page in plain words for the people whose data it is: HTML, for screen and print."""
+
+    name: ClassVar[str] = "label"
+    suffix: ClassVar[str] = ".label.html"
+
+    def render(self, *certificates: Certificate) -> str:
+        """The label of one certificate.
+
+        Raises:
+            UnsupportedError: of several.
+        """
+        if len(certificates) != 1:
+            raise UnsupportedError(
+                f"{len(certificates)} certificates are given; a label is of one."
+            )
+        (shown,) = views(certificates)
+        return environment().get_template("label.html.j2").render(shown=shown)
 
 
 @cache
