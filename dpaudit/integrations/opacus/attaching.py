@@ -64,6 +64,7 @@ from dpaudit.integrations.opacus.step import (
     is_distributed,
     require_supported,
 )
+from dpaudit.integrations.opacus.units import PoissonLoader, UserSums
 from dpaudit.ledger import Ledger
 from dpaudit.plan import ZeroOut
 
@@ -333,7 +334,8 @@ class Training:
         stream = None if data_loader is None else watch(data_loader)
         charged = Counter(entry.invocation.at for entry in self.ledger)
         ghost = GhostSums(module, optimizer, criterion) if clips_in_the_loss(optimizer) else None
-        inputs = None if module is None else Inputs(module)
+        by_user = isinstance(data_loader, PoissonLoader) and data_loader.by_user
+        inputs = None if module is None or by_user else Inputs(module)
         kind: type[ObservedOptimizer] = SharedOptimizer if several else ObservedOptimizer
         if is_correlated(declared):
             if several:
@@ -354,6 +356,8 @@ class Training:
             inputs,
             module,
         )
+        if by_user:
+            UserSums(optimizer, data_loader, module)
         self._optimizers.append(observed)
 
     def _attach_engine(
@@ -378,7 +382,11 @@ class Training:
                 raise InputError(
                     "engine makes more optimizers than it has labels; give attach one label each."
                 )
-            made = make_private(**settings)
+            own = settings.get("data_loader")
+            if isinstance(own, PoissonLoader):  # opacus would sample its rows
+                made = (*make_private(**settings | {"poisson_sampling": False})[:-1], own)
+            else:
+                made = make_private(**settings)
             self._attach(made[1], made[-1], labels.pop(0), divisor, engine, made[0], made[2])
             return made
 
