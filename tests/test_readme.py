@@ -271,11 +271,12 @@ def test_the_further_trainings_of_the_page_are_certified(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     warnings.simplefilter("ignore")
     installed = importlib.util.find_spec("transformers") is not None
-    for name in ("users", "trainer") if installed else ("users",):
+    for name in ("users", "looks", "estimator", *(["trainer"] if installed else [])):
         (code,) = re.findall(rf"```python\n# {name}\.py\n(.*?)```", page, re.DOTALL)
         Path(f"{name}.py").write_text(code, "utf-8")
         left = runpy.run_path(f"{name}.py")
         assert str(left["certificate"].verdict) == "certified", name
+        assert left.get("accuracy", 1.0) > 0.5  # chance is .1
 
 
 def test_the_page_on_signing_does_what_it_says(tmp_path, monkeypatch, capsys):

@@ -85,8 +85,8 @@ def attach(
     """Record the noisy steps of an opacus training in a ledger.
 
     Args:
-        target: a ``PrivacyEngine`` before ``make_private``, whose optimizers and loaders are then
-            attached as they are made; or an optimizer that ``make_private`` returned.
+        target: a ``PrivacyEngine`` before ``make_private``, which then attaches what it makes; or
+            an optimizer that ``make_private`` returned.
         ledger: of a plan as :meth:`Plan.dp_sgd <dpaudit.plan.Plan.dp_sgd>` makes it; of several
             processes, in process 0 alone: the others give None and ask that one. All then attach,
             check and certify together.
@@ -166,9 +166,7 @@ class Training:
         return compose(self.ledger.spent(), accountant).epsilon(delta).upper
 
     def check(self) -> None:
-        """Compare what ran with what was declared, and with what opacus accounted for.
-
-        A ledger that was closed ended the training, so that less may have run than was declared.
+        """Compare what ran with what was declared, at most, and with what opacus counted.
 
         Raises:
             PlanMismatchError: naming the first difference.
@@ -177,12 +175,10 @@ class Training:
             self.ledger.check()
         if self._remote is not None:
             return
-        charged = Counter(entry.invocation.at for entry in self.ledger)
         for engine, before in self._engines:
             counted = _accounted(engine) - before
-            mine = [each for each in self._optimizers if each.engine is engine]
             # With steps that were resumed: an engine's checkpoint brings their account along.
-            recorded = sum(each.charged(charged) for each in mine)
+            recorded = self._charged(engine)
             if counted > recorded:
                 raise PlanMismatchError(
                     f"opacus accounted for {counted} steps and the ledger recorded {recorded}; "
@@ -205,9 +201,15 @@ class Training:
 
     def _resumed(self) -> list[Finding]:
         """Steps of an earlier process, of which the ledger knows that they happened, not how."""
-        earlier = max(0, len(self.ledger) - len(self.steps))
+        earlier = max(0, self._charged() - len(self.steps))
         found = FindingTable(__name__)
         return [found("resumed-steps-not-observed", earlier=earlier)] if earlier else []
+
+    def _charged(self, engine: Any = None) -> int:
+        """Steps in the ledger, which may hold other releases of the training beside them."""
+        charges = Counter(entry.invocation.at for entry in self.ledger)
+        own = [each for each in self._optimizers if engine is None or each.engine is engine]
+        return sum(each.charged(charges) for each in own)
 
     def certificate(
         self,
@@ -283,7 +285,7 @@ class Training:
             findings=(*own, *findings),
             not_covered=NOT_COVERED,
         )
-        steps = max(len(self.ledger), len(self.steps))
+        steps = max(self._charged(), len(self.steps))
         drawn = {each.sampler or "ledger" for each in self._optimizers}
         summary = {"noisy_steps": steps, "sampler": ", ".join(sorted(drawn))}
         run = {"summary": summary, "series": {}}
@@ -343,22 +345,10 @@ class Training:
                     "optimizer is one of several processes; correlated noise takes one process."
                 )
             kind = CorrelatedOptimizer
-        observed = kind(
-            optimizer,
-            self.ledger,
-            label,
-            declared,
-            stream,
-            divisor,
-            engine,
-            charged,
-            ghost,
-            inputs,
-            module,
-        )
+        given = optimizer, self.ledger, label, declared, stream, divisor, engine, charged
+        self._optimizers.append(kind(*given, ghost, inputs, module))
         if by_user:
             UserSums(optimizer, data_loader, module)
-        self._optimizers.append(observed)
 
     def _attach_engine(
         self, engine: PrivacyEngine, at: str | Sequence[str], divisor: float | None
@@ -382,8 +372,8 @@ class Training:
                 raise InputError(
                     "engine makes more optimizers than it has labels; give attach one label each."
                 )
-            own = settings.get("data_loader")
-            if isinstance(own, PoissonLoader):  # opacus would sample its rows
+            if isinstance(own := settings.get("data_loader"), PoissonLoader):
+                # opacus would sample rows of its own
                 made = (*make_private(**settings | {"poisson_sampling": False})[:-1], own)
             else:
                 made = make_private(**settings)
