@@ -8,13 +8,8 @@ One class in place of another::
     trainer.train()
     certificate = trainer.training.certificate(delta=1e-5)
 
-What a ``Trainer`` does by itself is not private, even with an optimizer of opacus: it seeds torch
-with a public 42, noise and batches with it; it shuffles where Poisson sampling is declared; its
-language models divide the loss by the tokens of the whole batch, so that each row moves the
-gradients of all others; it never clears sums of clipped gradients; and it logs the exact loss and
-norm of the gradient. Here the plan says rate, noise and clip norm; noise and batches come from
-generators that are seeded by the system; each row has a loss of its own; and logs have ε in place
-of what was computed from the data.
+Of what a ``Trainer`` does by itself, ``docs/training.md`` tells what is not private, even with an
+optimizer of opacus.
 """
 
 from __future__ import annotations
@@ -32,8 +27,8 @@ from dpaudit import validate
 from dpaudit.errors import BudgetExceededError, InputError
 from dpaudit.extras import needed
 from dpaudit.integrations.opacus import PoissonLoader, attach
+from dpaudit.integrations.opacus.units import fresh_generator
 from dpaudit.ledger import Ledger
-from dpaudit.mechanisms import Gaussian
 from dpaudit.plan import Invocation, PoissonSampling, TruncatedPoissonSampling
 
 _hugging = partial(needed, "huggingface", what="a private Trainer")
@@ -105,29 +100,27 @@ class PrivateTrainer(_Trainer):  # type: ignore[misc]
         self.training = attach(engine, ledger, expected_batch_size=expected_batch_size)
         sampling, norm = declared.sampling, declared.sensitivity
         norm /= declared.relation.contribution_factor
-        noise, coins = (_generator(None if seed is None else seed + part) for part in (0, 1))
+        # A Trainer seeds torch's own generator with 42.
+        noise, coins = (fresh_generator(None if seed is None else seed + part) for part in (0, 1))
         self.model.train()
-        _, self.optimizer, _, self._batches = _four(
-            engine.make_private(
-                module=self.model,
-                optimizer=self.create_optimizer(),
-                data_loader=PoissonLoader(
-                    self.train_dataset,
-                    users,
-                    sample_rate=sampling.inclusion if sampling else 1.0,
-                    most=getattr(sampling, "size", None),
-                    generator=coins,
-                    collate_fn=partial(_collated, self.data_collator, _placed(self.model)),
-                    num_workers=self.args.dataloader_num_workers,
-                ),
-                noise_multiplier=_noise(declared) / norm,
-                max_grad_norm=norm,
-                noise_generator=noise,
-                wrap_model=False,
-            )
+        _, self.optimizer, self._batches = engine.make_private(
+            module=self.model,
+            optimizer=self.create_optimizer(),
+            data_loader=PoissonLoader(
+                self.train_dataset,
+                users,
+                sample_rate=sampling.inclusion if sampling else 1.0,
+                most=getattr(sampling, "size", None),
+                generator=coins,
+                collate_fn=partial(_collated, self.data_collator, self.model),
+                num_workers=self.args.dataloader_num_workers,
+            ),
+            noise_multiplier=getattr(declared.mechanism, "sigma", 0.0) / norm,
+            max_grad_norm=norm,
+            noise_generator=noise,
+            wrap_model=False,
         )
-        step = self.optimizer.step
-        self.optimizer.step = partial(self._within_budget, step)
+        self.optimizer.step = partial(self._within_budget, self.optimizer.step)
 
     def get_train_dataloader(self) -> Any:
         """The one that draws the declared batches."""
@@ -219,35 +212,11 @@ def _declared(ledger: Any) -> Invocation:
     return found[0]
 
 
-def _noise(declared: Invocation) -> float:
-    if not isinstance(declared.mechanism, Gaussian):
-        raise InputError(f"the plan declares {declared.mechanism}; gradients take Gaussian noise.")
-    return declared.mechanism.sigma
-
-
-def _generator(seed: int | None) -> Any:
-    """That of a seed, or of one that the system draws: a Trainer seeds torch's own with 42."""
-    generator = torch.Generator()
-    if seed is None:
-        generator.seed()
-    else:
-        generator.manual_seed(seed)
-    return generator
-
-
-def _four(made: Any) -> Any:
-    """What ``make_private`` returns, where there may be no criterion."""
-    return made if len(made) == 4 else (*made[:2], None, made[2])
-
-
-def _placed(model: Any) -> bool:
-    """Whether a model takes positions: its own are one row for all, which has no gradient a row."""
-    return "position_ids" in signature(model.forward).parameters
-
-
-def _collated(collate: Any, placed: bool, rows: list[Any]) -> Any:
+def _collated(collate: Any, model: Any, rows: list[Any]) -> Any:
+    """A batch with positions for each row: a model's own are one row for all, of no row's own."""
     batch = dict(collate(rows))
-    if placed and "position_ids" not in batch and "input_ids" in batch:
+    takes = "position_ids" in signature(model.forward).parameters
+    if takes and "position_ids" not in batch and "input_ids" in batch:
         shape = batch["input_ids"].shape
         batch["position_ids"] = torch.arange(shape[-1]).expand(shape).contiguous()
     return batch

@@ -1,15 +1,13 @@
 """A classifier with ``fit`` and ``predict`` whose every look at the data is in its plan.
 
-Besides the noisy steps a training looks at its data in ways that are easily forgotten: inputs are
-normalised by their own mean, classes weighed by their own counts, and a stop, or the model that is
-kept, follows from scores on held-out rows, which are private too. Here all of them go through the
-one ledger, as bounded queries.
+Means of inputs, sizes of classes, and scores on held-out rows, which are private too, go through
+the one ledger, as bounded queries.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import torch
@@ -27,12 +25,13 @@ from dpaudit.errors import InputError
 from dpaudit.fields import Checked, Count, Interval, OpenProbability, Positive, Rate
 from dpaudit.finding_table import FindingTable
 from dpaudit.integrations.opacus.attaching import Training, attach
-from dpaudit.integrations.opacus.units import PoissonLoader
+from dpaudit.integrations.opacus.units import PoissonLoader, fresh_generator
 from dpaudit.ledger import Ledger
 from dpaudit.mechanisms import Gaussian
 from dpaudit.plan import AddRemove, Contribution, Invocation, Plan, PrivacyUnit, TrustModel
 
 _found = FindingTable(__name__)
+Floats = NDArray[np.float64]
 _NORM = 2**0.5
 """Of what a row adds to the statistics: moments of length 1 at most, and its class."""
 
@@ -98,14 +97,6 @@ class Privacy(Checked):
         return Plan.of(*uses)
 
 
-class _Statistics(NamedTuple):
-    """What inputs are normalised, and classes weighed, by."""
-
-    mean: NDArray[np.float64]
-    scale: NDArray[np.float64]
-    weights: NDArray[np.float64]
-
-
 class PrivateClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     """A network of one hidden layer, trained by DP-SGD through a ledger.
 
@@ -142,11 +133,7 @@ class PrivateClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return tags
 
     def fit(self, X: Any, y: Any) -> PrivateClassifier:
-        """Train, and certify what was done.
-
-        Args:
-            X: shape (n, features).
-            y: labels, shape (n,).
+        """Train on X (n, features) and labels y (n,), and certify what was done.
 
         Raises:
             InputError: if a label is none of the public classes, or privacy is no ``Privacy``.
@@ -170,8 +157,8 @@ class PrivateClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def _trained(self, privacy: Privacy, X: Any, y: Any, ledger: Ledger, seeds: Any) -> None:
         x = _between(X, privacy.bounds)
-        self._statistics = _statistics(privacy, x, y, len(self.classes_), ledger)
-        coins, noise, start = map(_generator, (None,) * 3 if seeds is None else seeds[1:])
+        self._mean, self._scale, weighed = _statistics(privacy, x, y, len(self.classes_), ledger)
+        coins, noise, start = map(fresh_generator, (None,) * 3 if seeds is None else seeds[1:])
         held = torch.rand(len(y), generator=coins).numpy() < privacy.held_out
         kept = ~held if privacy.scores is not None else np.ones(len(y), dtype=bool)
         if not kept.any():
@@ -180,7 +167,7 @@ class PrivateClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         training, model, optimizer, loader = self._private(
             privacy, ledger, TensorDataset(inputs[kept], torch.tensor(y[kept])), coins, noise, start
         )
-        weights = torch.tensor(self._statistics.weights, dtype=torch.float32)
+        weights = torch.tensor(weighed, dtype=torch.float32)
         self.scores_: list[float] = []
         best = None
         for _ in range(privacy.epochs):
@@ -229,11 +216,10 @@ class PrivateClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         )
         return training, model, optimizer, loader
 
-    def _normal(self, x: NDArray[np.float64]) -> Any:
-        of = self._statistics
-        return torch.tensor((x - of.mean) / of.scale, dtype=torch.float32)
+    def _normal(self, x: Floats) -> Any:
+        return torch.tensor((x - self._mean) / self._scale, dtype=torch.float32)
 
-    def predict_proba(self, X: Any) -> NDArray[np.float64]:
+    def predict_proba(self, X: Any) -> Floats:
         """The probability of each class, shape (n, classes)."""
         check_is_fitted(self, "model_")
         X = validate_data(self, X, reset=False)
@@ -247,18 +233,20 @@ class PrivateClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return np.asarray(self.classes_[likely])
 
 
-def _between(X: Any, bounds: tuple[float, float]) -> NDArray[np.float64]:
+def _between(X: Any, bounds: tuple[float, float]) -> Floats:
     """Inputs within −1 and 1."""
     low, high = bounds
-    x: NDArray[np.float64] = (2 * np.clip(X, low, high) - low - high) / (high - low)
+    x: Floats = (2 * np.clip(X, low, high) - low - high) / (high - low)
     return x
 
 
-def _statistics(privacy: Privacy, x: Any, y: Any, classes: int, ledger: Ledger) -> _Statistics:
+def _statistics(
+    privacy: Privacy, x: Any, y: Any, classes: int, ledger: Ledger
+) -> tuple[Floats, Floats, Floats]:
     """Moments and sizes of classes in one noisy sum, whose rows have a length of √2 at most."""
     width = x.shape[1]
     if privacy.statistics is None:
-        return _Statistics(np.zeros(width), np.ones(width), np.ones(classes))
+        return np.zeros(width), np.ones(width), np.ones(classes)
     rows = np.hstack([np.hstack([x, x**2]) / (2 * width) ** 0.5, np.eye(classes)[y]])
     total = np.asarray(ledger.sum(rows, at="statistics"), dtype=np.float64)
     sizes = np.maximum(total[2 * width :], 1.0)
@@ -266,17 +254,7 @@ def _statistics(privacy: Privacy, x: Any, y: Any, classes: int, ledger: Ledger) 
     mean = np.clip(moments[:width], -1, 1)
     spread = np.sqrt(np.clip(moments[width:] - mean**2, 0.01, 1))
     weights = np.clip(sizes.sum() / (classes * sizes), 0.1, 10)
-    return _Statistics(mean, spread, weights)
-
-
-def _generator(seed: Any) -> Any:
-    """Of a seed, or of one that the system draws."""
-    generator = torch.Generator()
-    if seed is None:
-        generator.seed()
-    else:
-        generator.manual_seed(int(seed))
-    return generator
+    return mean, spread, weights
 
 
 def _guessed(model: Any, inputs: Any) -> NDArray[np.int64]:

@@ -11,8 +11,9 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Hashable, Iterator, Mapping, Sequence
+from functools import partial
 from itertools import chain
-from typing import Any, NamedTuple
+from typing import Any
 
 import torch
 from opacus.utils.uniform_sampler import UniformWithReplacementSampler
@@ -24,22 +25,13 @@ from dpaudit.integrations.opacus.step import clips_in_the_loss
 
 
 class Drawn(list[int]):
-    """The rows of one batch.
-
-    Attributes:
-        units: whose they are.
-    """
+    """The rows of one batch, of so many units."""
 
     units: int = 0
 
 
 class UnitBatches(UniformWithReplacementSampler):  # type: ignore[misc]
-    """Draws units by coins, as opacus does, and yields all their rows.
-
-    Args:
-        groups: the rows of each unit.
-        most: of more drawn units a uniform subset of that size; all where not given.
-        settings: those of opacus' sampler.
+    """Draws units by coins, as opacus does, and yields all rows of ``most`` of them at most.
 
     Attributes:
         sizes: how many rows each unit of a batch has, of the batches that were drawn; private.
@@ -63,11 +55,8 @@ class UnitBatches(UniformWithReplacementSampler):  # type: ignore[misc]
             yield rows
 
 
-class Batch(NamedTuple):
-    """A batch as it left the loader: what each row was, and how many rows each unit has."""
-
-    rows: list[Any]
-    sizes: tuple[int, ...]
+Batch = tuple[list[Any], tuple[int, ...]]
+"""A batch as it left the loader: its tensors, and how many rows each unit has."""
 
 
 class PoissonLoader(DataLoader):  # type: ignore[misc]
@@ -127,7 +116,9 @@ class PoissonLoader(DataLoader):  # type: ignore[misc]
             steps=steps,
             generator=generator,
         )
-        settings["collate_fn"] = _Collate(settings.get("collate_fn") or default_collate, data)
+        settings["collate_fn"] = partial(
+            _collated, settings.get("collate_fn") or default_collate, data
+        )
         super().__init__(data, batch_sampler=sampler, generator=generator, **settings)
 
     def __iter__(self) -> Iterator[Any]:
@@ -137,18 +128,13 @@ class PoissonLoader(DataLoader):  # type: ignore[misc]
             sizes = drawn.popleft()
             if self.by_user:
                 kept = [each.detach().clone() for each in _leaves(batch)]
-                self.batch = Batch(kept, sizes)
+                self.batch = kept, sizes
             yield batch
 
 
-class _Collate:
-    """Collates rows; none are a batch of one row that is cut off."""
-
-    def __init__(self, collate: Any, data: Any) -> None:
-        self._collate, self._data = collate, data
-
-    def __call__(self, rows: list[Any]) -> Any:
-        return self._collate(rows) if rows else _emptied(self._collate([self._data[0]]))
+def _collated(collate: Any, data: Any, rows: list[Any]) -> Any:
+    """A batch of rows; of none it is one of one row that is cut off."""
+    return collate(rows) if rows else _emptied(collate([data[0]]))
 
 
 def _emptied(batch: Any) -> Any:
@@ -183,12 +169,7 @@ def _groups(users: Sequence[Hashable], rows: int, among: Any) -> list[list[int]]
 
 
 class UserSums:
-    """Stands before the clipping of one optimizer: clips users, not rows.
-
-    Args:
-        optimizer: of opacus, attached; its clipping is replaced on this one object.
-        loader: that draws the users.
-        module: that ``make_private`` returned, model or hooks.
+    """Stands before the clipping of one attached optimizer: clips users, not rows.
 
     Raises:
         InputError: if the model is not known.
@@ -214,13 +195,13 @@ class UserSums:
             return
         batch = self._loader.batch
         seen = _leaves([args, named])
-        right = batch is not None and seen and all(_among(each, batch.rows) for each in seen)
+        right = batch is not None and seen and all(_among(each, batch[0]) for each in seen)
         self._batch = batch if right else None
 
     def _clipped(self) -> None:
         batch, self._batch, self._loader.batch = self._batch, None, None
         held = [p.grad_sample for p in self._optimizer.params]
-        rows = None if batch is None else sum(batch.sizes)
+        rows = None if batch is None else sum(batch[1])
         if any(isinstance(each, list) or each is None or len(each) != rows for each in held):
             raise PlanMismatchError(
                 "the gradients are not those of the rows that the loader just drew, each once and "
@@ -229,8 +210,15 @@ class UserSums:
             )
         assert batch is not None
         for p in self._optimizer.params:
-            p.grad_sample = _together(p.grad_sample, batch.sizes, mean=self._loader.mean)
+            p.grad_sample = _together(p.grad_sample, batch[1], mean=self._loader.mean)
         self._clip()
+
+
+def fresh_generator(seed: Any = None) -> Any:
+    """A generator of a seed, or of one that the system draws."""
+    generator = torch.Generator()
+    _ = generator.seed() if seed is None else generator.manual_seed(int(seed))
+    return generator
 
 
 def _together(rows: Any, sizes: tuple[int, ...], *, mean: bool) -> Any:
