@@ -9,7 +9,7 @@ import pytest
 pytest.importorskip("flwr")
 
 from flower_grid import MemoryGrid, failing, identify
-from flwr.app import ArrayRecord, Context, Message, MetricRecord, RecordDict
+from flwr.app import ArrayRecord, ConfigRecord, Context, Message, MetricRecord, RecordDict
 from flwr.clientapp import ClientApp
 from flwr.serverapp.strategy import (
     DifferentialPrivacyServerSideAdaptiveClipping,
@@ -206,6 +206,18 @@ def test_failing_clients_are_missed_and_a_budget_ends_it():
         played(strategy, crowd(3) | {4: failing}, 10)
     assert 0 < len(held) < 10
     assert compose(held.spent(), "rdp").epsilon(1e-5).upper <= 8.0
+
+
+def test_a_client_that_answers_twice_counts_once():
+    own = PrivateStrategy(
+        everyone(), ledger(update_plan(0.001, 1)), clip_norm=1.0, expected_clients=1
+    )
+    grid, node = Grid({1: moving([9.0] + [0.0] * 5)}), moving([9.0] + [0.0] * 5)
+    own.strategy.min_available_nodes = 1
+    (asked,) = own.configure_train(1, zero(), ConfigRecord(), grid)
+    asked.metadata.__dict__["_message_id"] = "1"
+    model, _ = own.aggregate_train(1, [node(asked), node(asked)])
+    assert np.linalg.norm(flat(model)) == pytest.approx(1.0, abs=0.02)
 
 
 def test_more_rounds_than_declared_are_refused():
