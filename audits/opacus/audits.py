@@ -98,8 +98,9 @@ def one_run(
     own = digits()
     pixels, labels = torch.cat([own[0], x[members]]), torch.cat([own[1], y[members]])
     data = rows(pixels, labels, np.zeros(0, dtype=bool))
-    torch.manual_seed(seed)
-    model, _ = path.train(setting, network(), data, 0, seed + 1)
+    noise = crc32(f"{path.name} {seed}".encode())
+    torch.manual_seed(noise)
+    model, _ = path.train(setting, network(), data, 0, noise)
     with torch.no_grad():
         losses = torch.nn.functional.cross_entropy(model(x), y, reduction="none")
     return _told(-losses.double().numpy(), members, setting, seed)

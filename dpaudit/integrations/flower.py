@@ -1,10 +1,8 @@
 """Federated learning with Flower: the updates of clients go through a ledger.
 
-Central: :class:`PrivateStrategy` wraps any strategy. The server asks the clients that the ledger
-drew, sums their clipped updates with noise, and gives the wrapped strategy one model, as if one
-client had sent it; what the strategy makes of that is post-processing (DP-FedAvg: McMahan et al.
-2018, Algorithm 1, with a fixed denominator; its clip norm may follow the updates: Andrew et al.
-2021, Algorithm 1). Local: :func:`locally_private` adds the noise where the update is made.
+Central: clipped updates are summed with noise, and the wrapped strategy gets the mean as one
+client's model; what it makes of that is post-processing (DP-FedAvg: McMahan et al. 2018, Algorithm
+1, with a fixed denominator; adaptive: Andrew et al. 2021, Algorithm 1). Local: each client's noise.
 """
 
 from __future__ import annotations
@@ -41,10 +39,10 @@ Floats = NDArray[np.float64]
 def update_plan(
     noise_multiplier: float, rounds: int, *, sample_rate: float | None = None, local: bool = False
 ) -> Plan:
-    """The plan of updates in clip norms, whose noise is that of the multiplier.
+    """The plan of updates, measured in clip norms.
 
     Args:
-        noise_multiplier: z, of a whole step in clip norms; also where the norm adapts.
+        noise_multiplier: z, of a whole round; also where the norm adapts.
         rounds: at most.
         sample_rate: at which the ledger draws clients; all take part where not given.
         local: whether each client adds noise itself, so that a replaced update moves 2 clip norms.
@@ -82,20 +80,15 @@ class Adaptive(Checked):
 
 
 class PrivateStrategy(Strategy):  # type: ignore[misc]
-    """Any strategy, of which clients keep their privacy towards all who see its models.
-
-    What clients measure stays with them: take a ``evaluate_fn`` for scores. Where the plan samples,
-    the wrapped strategy must ask all nodes (``fraction_train=1``), of which the ledger takes some.
+    """Any strategy, whose models keep each client private; what clients measure is not asked for.
 
     Args:
-        strategy: that takes the private mean for the model of one client.
+        strategy: that takes the private mean for one client's model. Where the plan samples it
+            must ask all nodes (``fraction_train=1``), of which the ledger takes some.
         ledger: of an :func:`update_plan`.
         clip_norm: of a client's update; the first one where it adapts.
         expected_clients: of a round: a public number, that sums are divided by.
         adaptive: how the clip norm follows.
-
-    Raises:
-        InputError: if a number is wrong.
     """
 
     def __init__(
@@ -180,12 +173,8 @@ def locally_private(ledger: Ledger, clip_norm: float) -> Callable[..., Any]:
     Every number that the client tells besides becomes 1, and it answers to training alone.
 
     Args:
-        ledger: of the client, of a plan as ``update_plan(..., local=True)``. Where Flower starts a
-            process for each message, resume it from its journal.
+        ledger: of the client, of a plan as ``update_plan(..., local=True)``.
         clip_norm: of the update.
-
-    Example:
-        ``ClientApp(mods=[locally_private(Ledger(update_plan(5.0, 10, local=True)), 1.0)])``
     """
     norm = validate.positive(clip_norm=clip_norm)
 

@@ -1,15 +1,6 @@
 """Private trainings with the ``Trainer`` of Hugging Face: every noisy step goes through a ledger.
 
-One class in place of another::
-
-    plan = Plan.dp_sgd(noise_multiplier=1.0, sample_rate=0.02, epochs=3)
-    trainer = PrivateTrainer(model, arguments, train_dataset=data,
-                             ledger=Ledger(plan), expected_batch_size=64)
-    trainer.train()
-    certificate = trainer.training.certificate(delta=1e-5)
-
-Of what a ``Trainer`` does by itself, ``docs/training.md`` tells what is not private, even with an
-optimizer of opacus.
+``docs/training.md`` tells what a ``Trainer`` does that is not private, even with opacus' optimizer.
 """
 
 from __future__ import annotations
@@ -35,8 +26,6 @@ _hugging = partial(needed, "huggingface", what="a private Trainer")
 _Trainer: Any = _hugging("transformers").Trainer
 _known = _hugging("transformers.models.auto.modeling_auto")
 
-Losses = Callable[[Any, Any], Any]
-
 _UNCLIPPED = {
     "gradient_accumulation_steps": (1, "declare the rate of the whole batch"),
     "fp16": (False, "it scales losses before gradients are clipped"),
@@ -52,13 +41,11 @@ _EXACT = ("loss", "grad_norm", "train_loss", "train_samples_per_second")
 class PrivateTrainer(_Trainer):  # type: ignore[misc]
     """A ``Trainer`` whose steps are those that a plan declares. It ends where the budget does.
 
-    Of a row the model must give ``logits``. Evaluation is as ever: take public rows for it, or
-    release its scores through the same ledger.
+    The model must give ``logits``. Evaluation is as ever: take public rows for it.
 
     Args:
         given: those of ``Trainer``. The batch size of the arguments is that of evaluations.
-        ledger: of a plan with one DP-SGD invocation at ``gradient``, sampled by coins; it may have
-            a budget, at which the training ends.
+        ledger: of a plan with one DP-SGD invocation at ``gradient``, sampled by coins.
         expected_batch_size: a public number that noisy sums are divided by.
         delta: δ of the ε that is logged.
         users: whose each row is, where the plan's unit is a user.
@@ -81,7 +68,7 @@ class PrivateTrainer(_Trainer):  # type: ignore[misc]
         expected_batch_size: float,
         delta: float = 1e-5,
         users: Sequence[Hashable] | None = None,
-        losses: Losses | None = None,
+        losses: Callable[[Any, Any], Any] | None = None,
         seed: int | None = None,
         **settings: Any,
     ) -> None:
@@ -127,11 +114,7 @@ class PrivateTrainer(_Trainer):  # type: ignore[misc]
         return self._batches
 
     def train(self, resume_from_checkpoint: Any = None, **settings: Any) -> Any:
-        """Train until the end, or until the budget is spent.
-
-        Raises:
-            InputError: if a checkpoint is to be resumed, whose batches nobody saw.
-        """
+        """Train until the end, or until the budget is spent; no checkpoint goes on."""
         if resume_from_checkpoint:
             raise InputError("resume_from_checkpoint is given; train privately from the start.")
         return super().train(**settings)
@@ -143,11 +126,7 @@ class PrivateTrainer(_Trainer):  # type: ignore[misc]
         return torch.zeros_like(super().training_step(*given, **settings))
 
     def compute_loss(self, model: Any, inputs: Any, return_outputs: bool = False, **_: Any) -> Any:
-        """The mean of one loss for each row.
-
-        Raises:
-            InputError: if there are others than one for each row.
-        """
+        """The mean of one loss for each row."""
         held = dict(inputs)
         labels = held.pop("labels", held.pop("label", None))
         if labels is None:
@@ -200,14 +179,13 @@ def row_losses(logits: Any, labels: Any, *, shifted: bool = False) -> Any:
 
 def _declared(ledger: Any) -> Invocation:
     """The one invocation of gradients."""
-    if not isinstance(ledger, Ledger):
-        raise InputError(f"ledger is {ledger!r:.60}; it must be a Ledger.")
     kinds = PoissonSampling | TruncatedPoissonSampling | None
-    found = [each for each in ledger.plan.invocations if each.at.startswith("gradient")]
+    plan = ledger.plan.invocations if isinstance(ledger, Ledger) else ()
+    found = [each for each in plan if each.at.startswith("gradient")]
     if len(found) != 1 or not isinstance(found[0].sampling, kinds):
         raise InputError(
-            "ledger's plan declares no one DP-SGD at 'gradient' whose batches are drawn by coins; "
-            "take Plan.dp_sgd(noise_multiplier=..., sample_rate=..., epochs=...)."
+            "ledger is none of a plan with one DP-SGD at 'gradient' whose batches are drawn by "
+            "coins; take Ledger(Plan.dp_sgd(noise_multiplier=..., sample_rate=..., epochs=...))."
         )
     return found[0]
 

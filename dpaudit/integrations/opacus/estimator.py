@@ -126,7 +126,7 @@ class PrivateClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.learning_rate, self.random_state = learning_rate, random_state
 
     def __sklearn_tags__(self) -> Any:
-        """Noise costs accuracy, most of all on few rows."""
+        """Noise costs accuracy."""
         tags = super().__sklearn_tags__()
         tags.classifier_tags.poor_score = True
         tags.non_deterministic = self.random_state is None
@@ -162,7 +162,7 @@ class PrivateClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         held = torch.rand(len(y), generator=coins).numpy() < privacy.held_out
         kept = ~held if privacy.scores is not None else np.ones(len(y), dtype=bool)
         if not kept.any():
-            kept[:] = True
+            raise InputError("X has too few rows to hold some out; give scores=None or more rows.")
         inputs = self._normal(x)
         training, model, optimizer, loader = self._private(
             privacy, ledger, TensorDataset(inputs[kept], torch.tensor(y[kept])), coins, noise, start

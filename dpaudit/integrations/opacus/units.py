@@ -1,10 +1,8 @@
 """Batches of units that are drawn by coins: users with all their rows, and at most so many.
 
-A user is one unit of DP-SGD (McMahan et al. 2018, *Learning differentially private recurrent
-language models*, with Poisson sampling of users): every user takes part in a step with probability
-q, with all rows; the rows' gradients are added up or averaged, and the result is clipped to C. So a
-user moves a sum by at most C, however many rows there are, and what is proved of DP-SGD on examples
-is proved of users.
+Users as units (McMahan et al. 2018, *Learning differentially private recurrent language models*,
+here by coins): who takes part does so with all rows, whose summed or averaged gradient is clipped
+to C. So a user moves a sum by at most C, and what is proved of DP-SGD is proved of users.
 """
 
 from __future__ import annotations
@@ -62,10 +60,8 @@ Batch = tuple[list[Any], tuple[int, ...]]
 class PoissonLoader(DataLoader):  # type: ignore[misc]
     """A loader whose every batch has each unit with probability ``sample_rate``, with all its rows.
 
-    It goes to ``make_private`` in place of the usual one, and stays what it is; declare
-    ``Plan.dp_sgd(sample_rate=..., unit="user")``, and with ``most`` ``batching="truncated"``.
-    What the model sees must be the rows of the loader, in their order: transforms belong to the
-    data set.
+    It goes to ``make_private`` in place of the usual one, and stays what it is. With users the
+    model must see the loader's rows, in their order: transforms belong to the data set.
 
     Args:
         data: a data set with a length.
@@ -169,12 +165,7 @@ def _groups(users: Sequence[Hashable], rows: int, among: Any) -> list[list[int]]
 
 
 class UserSums:
-    """Stands before the clipping of one attached optimizer: clips users, not rows.
-
-    Raises:
-        InputError: if the model is not known.
-        UnsupportedError: if rows are clipped in the loss.
-    """
+    """Stands before the clipping of one attached optimizer: clips users, not rows."""
 
     def __init__(self, optimizer: Any, loader: PoissonLoader, module: Any) -> None:
         if module is None:

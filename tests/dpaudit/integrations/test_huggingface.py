@@ -186,7 +186,7 @@ def test_users_with_all_their_rows(tmp_path):
     [
         ({"given": {"gradient_accumulation_steps": 2}}, "gradient_accumulation_steps is 2"),
         ({"given": {"label_smoothing_factor": 0.1}}, "label_smoothing_factor"),
-        ({"declared": plan(noise_multiplier=[1.0, 2.0], steps=[3, 3])}, "no one DP-SGD"),
+        ({"declared": plan(noise_multiplier=[1.0, 2.0], steps=[3, 3])}, "one DP-SGD at"),
         ({"losses": lambda logits, labels: logits.mean()}, "one for each of the rows"),
     ],
 )
