@@ -244,7 +244,8 @@ def _batches(kind: Any, sampler: Any) -> Iterator[Any]:
 
 def _described(kind: type, sampler: Any, dataset: Any) -> BatchStream:
     """The scheme, told by the classes of the samplers; a subclass may do anything."""
-    if kind in (UniformWithReplacementSampler, UnitBatches):
+    shared = kind is DistributedUniformWithReplacementSampler
+    if shared or kind in (UniformWithReplacementSampler, UnitBatches):
         most = getattr(sampler, "most", None)
         return BatchStream(
             Batching.POISSON if most is None else Batching.TRUNCATED,
@@ -252,14 +253,7 @@ def _described(kind: type, sampler: Any, dataset: Any) -> BatchStream:
             population=int(sampler.num_samples),
             per_epoch=len(sampler),
             most=most,
-        )
-    if kind is DistributedUniformWithReplacementSampler:
-        return BatchStream(
-            Batching.POISSON,
-            rate=float(sampler.sample_rate),
-            population=int(sampler.num_samples),
-            per_epoch=len(sampler),
-            sampler=sampler,
+            sampler=sampler if shared else None,
         )
     if kind is FixedBatches:
         per_epoch = len(sampler)
