@@ -33,6 +33,7 @@ LIBRARIES = {
     "learn": ("sklearn", "joblib", "threadpoolctl"),
     "secure": ("opendp",),
     "opacus": ("opacus", "torch"),
+    "huggingface": ("transformers", "accelerate", "opacus", "torch"),
     "cluster": ("distributed", "dask"),
     "federated": ("flwr",),
     "optuna": ("optuna",),

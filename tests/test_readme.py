@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import importlib
+import importlib.util
 import json
 import os
 import random
 import re
+import runpy
 import shlex
 import shutil
 import subprocess
 import sys
+import warnings
 from pathlib import Path
 
 import pytest
@@ -269,6 +272,20 @@ def test_the_page_on_trainings_does_what_it_says(tmp_path, capsys):
     assert said["together"].split() == ["certified"]
     assert (tmp_path / "training.html").exists()
     assert "torchrun --nproc-per-node 2 together.py" in page
+
+
+def test_the_further_trainings_of_the_page_are_certified(tmp_path, monkeypatch):
+    pytest.importorskip("opacus")
+    page = (README.parent / "docs" / "training.md").read_text("utf-8")
+    monkeypatch.chdir(tmp_path)
+    warnings.simplefilter("ignore")
+    installed = importlib.util.find_spec("transformers") is not None
+    for name in ("users", "looks", "estimator", *(["trainer"] if installed else [])):
+        (code,) = re.findall(rf"```python\n# {name}\.py\n(.*?)```", page, re.DOTALL)
+        Path(f"{name}.py").write_text(code, "utf-8")
+        left = runpy.run_path(f"{name}.py")
+        assert str(left["certificate"].verdict) == "certified", name
+        assert left.get("accuracy", 1.0) > 0.5  # chance is .1
 
 
 def test_the_page_on_signing_does_what_it_says(tmp_path, monkeypatch, capsys):

@@ -5,7 +5,10 @@ from __future__ import annotations
 import argparse
 import logging
 import sys
+import warnings
+from pathlib import Path
 
+from dpaudit import files
 from dpaudit.errors import UnsupportedError
 from dpaudit.extras import require
 
@@ -15,6 +18,9 @@ def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m audits.opacus", description=__doc__)
     parser.add_argument("--seed", type=int, default=0, help="seed of every check")
     parser.add_argument("--only", default="", help="rows whose subject or method has this text")
+    parser.add_argument("--audits", action="store_true", help="write reports/trainings.md instead")
+    parser.add_argument("--seeds", type=int, default=8, help="of each audit")
+    parser.add_argument("--canaries", type=int, default=10_000, help="with and without, of each")
     given = parser.parse_args(arguments)
     try:
         require("opacus", "opacus", what="the audit of opacus")
@@ -28,6 +34,8 @@ def main(arguments: list[str] | None = None) -> int:
 
     logging.getLogger("opacus").setLevel(logging.ERROR)  # empty first batches are expected here
     torch.set_num_threads(1)
+    if given.audits:
+        return _audits(given.seeds, given.canaries)
     chosen = tuple(check for check in CHECKS if given.only in f"{check.subject} {check.method}")
     wrong = 0
     sys.stdout.write(f"{'subject':<46} {'method':<20} {'runs':>5} {'seconds':>8}  found\n")
@@ -47,6 +55,23 @@ def main(arguments: list[str] | None = None) -> int:
             f"{said or each.finds or 'nothing'}{'  UNEXPECTED' if late else ''}\n"
         )
     return int(wrong > 0)
+
+
+def _audits(seeds: int, canaries: int) -> int:
+    """Measure, print and write the table of audited trainings."""
+    from audits.opacus.audits import measured, table
+
+    found = []
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of hooks, as inputs have no gradients
+        for row in measured(seeds=seeds, canaries=canaries, guesses=1000):
+            found.append(row)
+            low = ", ".join(f"{each:.2f}" for each in row.free)
+            sys.stdout.write(f"{row.training}, {row.audit}: ε >= {low}\n")
+            sys.stdout.flush()
+    files.write(Path("reports") / "trainings.md", table(found, seeds))
+    wrong = [row for row in found if row.certified and max(row.free) > row.certified]
+    return int(bool(wrong))
 
 
 if __name__ == "__main__":

@@ -15,6 +15,8 @@ standard deviation zC. What that costs depends on how batches are drawn, so the 
   of steps.
 * ``SUBSETS``: every step draws a fresh subset of fixed size; amplified under replace-one (2C),
   which an absent or zeroed unit (C) counts as, since another takes its place.
+* ``TRUNCATED``: as ``POISSON``, but of more than ``batch_size`` units a uniform subset. A unit then
+  takes another's place in full batches only; how many units there are is public.
 * ``ARBITRARY``: nothing is known but that no unit is twice in one batch. Every step costs a
   Gaussian release; as for ``DISJOINT`` under zero-out and replace-one only.
 
@@ -34,7 +36,12 @@ from dpaudit.errors import InputError, UnsupportedError
 from dpaudit.mechanisms import Gaussian
 from dpaudit.plan.invocation import Invocation
 from dpaudit.plan.relations import AddRemove, PrivacyUnit, Relation, ReplaceOne, TrustModel, ZeroOut
-from dpaudit.plan.sampling import FixedSizeSampling, PoissonSampling, Sampling
+from dpaudit.plan.sampling import (
+    FixedSizeSampling,
+    PoissonSampling,
+    Sampling,
+    TruncatedPoissonSampling,
+)
 from dpaudit.validate import shown
 
 Schedule = float | Sequence[float]
@@ -49,6 +56,8 @@ class Batching(StrEnum):
     """Every unit in at most one batch of an epoch, shuffled or not."""
     SUBSETS = "subsets"
     """A fresh uniform subset of fixed size in every step."""
+    TRUNCATED = "truncated"
+    """As Poisson, and cut at a size: of more units a uniform subset."""
     ARBITRARY = "arbitrary"
     """Any batch without repetitions."""
 
@@ -56,6 +65,7 @@ class Batching(StrEnum):
 _RELATIONS: dict[Batching, tuple[type[Relation], ...]] = {
     Batching.POISSON: (AddRemove, ZeroOut, ReplaceOne),
     Batching.DISJOINT: (ZeroOut, ReplaceOne),
+    Batching.TRUNCATED: (ZeroOut, ReplaceOne),
     Batching.SUBSETS: (ReplaceOne, ZeroOut, AddRemove),
     Batching.ARBITRARY: (ZeroOut, ReplaceOne),
 }
@@ -174,7 +184,8 @@ def dp_sgd_invocations(
         max_grad_norm: C, the norm that one unit's gradient is clipped to; a sequence likewise.
         sample_rate: q of Poisson sampling.
         batch_size: in place of the rate, with ``dataset_size``: the rate is then
-            1/⌈dataset_size/batch_size⌉, as opacus has it.
+            1/⌈dataset_size/batch_size⌉, as opacus has it. Of truncated batches, beside the rate,
+            the largest size.
         dataset_size: how many units there are, if that is public.
         steps: noisy steps in all; of each phase for a schedule.
         epochs: in place of the steps, or with them for disjoint batches. An epoch of Poisson
@@ -242,7 +253,7 @@ def _with_contribution(
     sampling: Sampling | None, relation: Relation, norm: float
 ) -> Sampling | None:
     """The scheme, which says by how much a gradient that is not drawn is missed."""
-    if isinstance(sampling, PoissonSampling) and relation.replaces:
+    if isinstance(sampling, PoissonSampling | TruncatedPoissonSampling) and relation.replaces:
         return replace(sampling, contribution=norm)
     return sampling
 
@@ -262,6 +273,15 @@ def _sampling(batching: Batching, sizes: _Sizes) -> tuple[Sampling | None, int |
     """The scheme and the steps of an epoch."""
     if batching is Batching.POISSON:
         return PoissonSampling(sizes.rate), int(1 / sizes.rate)
+    if batching is Batching.TRUNCATED:
+        if sizes.batch_size is None or sizes.dataset_size is None or sizes.sample_rate is None:
+            raise InputError(
+                "sample_rate is missing, or batch_size; truncated batches need a rate, the largest "
+                "size, and a public dataset_size."
+            )
+        rate = validate.fraction(sample_rate=sizes.sample_rate)
+        cut = TruncatedPoissonSampling(rate, sizes.batch_size, sizes.dataset_size)
+        return cut, int(1 / rate)
     if sizes.sample_rate is not None:
         raise InputError(f"sample_rate is given; {batching} batches have none, so leave it out.")
     if batching is Batching.ARBITRARY:

@@ -37,6 +37,7 @@ from dpaudit.accounting import AccountantName, compose
 from dpaudit.certificate import Certificate, Claim, Finding, Severity, SubjectRecord, certify
 from dpaudit.errors import DpAuditError, InputError, PlanMismatchError, UnsupportedError
 from dpaudit.finding_table import FindingTable
+from dpaudit.integrations.opacus.apart import Inputs
 from dpaudit.integrations.opacus.batches import watch
 from dpaudit.integrations.opacus.correlated import CorrelatedOptimizer, is_correlated
 from dpaudit.integrations.opacus.findings import (
@@ -63,6 +64,7 @@ from dpaudit.integrations.opacus.step import (
     is_distributed,
     require_supported,
 )
+from dpaudit.integrations.opacus.units import PoissonLoader, UserSums
 from dpaudit.ledger import Ledger
 from dpaudit.plan import ZeroOut
 
@@ -83,8 +85,8 @@ def attach(
     """Record the noisy steps of an opacus training in a ledger.
 
     Args:
-        target: a ``PrivacyEngine`` before ``make_private``, whose optimizers and loaders are then
-            attached as they are made; or an optimizer that ``make_private`` returned.
+        target: a ``PrivacyEngine`` before ``make_private``, which then attaches what it makes; or
+            an optimizer that ``make_private`` returned.
         ledger: of a plan as :meth:`Plan.dp_sgd <dpaudit.plan.Plan.dp_sgd>` makes it; of several
             processes, in process 0 alone: the others give None and ask that one. All then attach,
             check and certify together.
@@ -164,9 +166,7 @@ class Training:
         return compose(self.ledger.spent(), accountant).epsilon(delta).upper
 
     def check(self) -> None:
-        """Compare what ran with what was declared, and with what opacus accounted for.
-
-        A ledger that was closed ended the training, so that less may have run than was declared.
+        """Compare what ran with what was declared, at most, and with what opacus counted.
 
         Raises:
             PlanMismatchError: naming the first difference.
@@ -175,12 +175,10 @@ class Training:
             self.ledger.check()
         if self._remote is not None:
             return
-        charged = Counter(entry.invocation.at for entry in self.ledger)
         for engine, before in self._engines:
             counted = _accounted(engine) - before
-            mine = [each for each in self._optimizers if each.engine is engine]
             # With steps that were resumed: an engine's checkpoint brings their account along.
-            recorded = sum(each.charged(charged) for each in mine)
+            recorded = self._charged(engine)
             if counted > recorded:
                 raise PlanMismatchError(
                     f"opacus accounted for {counted} steps and the ledger recorded {recorded}; "
@@ -203,9 +201,15 @@ class Training:
 
     def _resumed(self) -> list[Finding]:
         """Steps of an earlier process, of which the ledger knows that they happened, not how."""
-        earlier = max(0, len(self.ledger) - len(self.steps))
+        earlier = max(0, self._charged() - len(self.steps))
         found = FindingTable(__name__)
         return [found("resumed-steps-not-observed", earlier=earlier)] if earlier else []
+
+    def _charged(self, engine: Any = None) -> int:
+        """Steps in the ledger, which may hold other releases of the training beside them."""
+        charges = Counter(entry.invocation.at for entry in self.ledger)
+        own = [each for each in self._optimizers if engine is None or each.engine is engine]
+        return sum(each.charged(charges) for each in own)
 
     def certificate(
         self,
@@ -281,7 +285,7 @@ class Training:
             findings=(*own, *findings),
             not_covered=NOT_COVERED,
         )
-        steps = max(len(self.ledger), len(self.steps))
+        steps = max(self._charged(), len(self.steps))
         drawn = {each.sampler or "ledger" for each in self._optimizers}
         summary = {"noisy_steps": steps, "sampler": ", ".join(sorted(drawn))}
         run = {"summary": summary, "series": {}}
@@ -332,6 +336,8 @@ class Training:
         stream = None if data_loader is None else watch(data_loader)
         charged = Counter(entry.invocation.at for entry in self.ledger)
         ghost = GhostSums(module, optimizer, criterion) if clips_in_the_loss(optimizer) else None
+        by_user = isinstance(data_loader, PoissonLoader) and data_loader.by_user
+        inputs = None if module is None or by_user else Inputs(module)
         kind: type[ObservedOptimizer] = SharedOptimizer if several else ObservedOptimizer
         if is_correlated(declared):
             if several:
@@ -339,19 +345,10 @@ class Training:
                     "optimizer is one of several processes; correlated noise takes one process."
                 )
             kind = CorrelatedOptimizer
-        observed = kind(
-            optimizer,
-            self.ledger,
-            label,
-            declared,
-            stream,
-            divisor,
-            engine,
-            charged,
-            ghost,
-            module,
-        )
-        self._optimizers.append(observed)
+        given = optimizer, self.ledger, label, declared, stream, divisor, engine, charged
+        self._optimizers.append(kind(*given, ghost, inputs, module))
+        if by_user:
+            UserSums(optimizer, data_loader, module)
 
     def _attach_engine(
         self, engine: PrivacyEngine, at: str | Sequence[str], divisor: float | None
@@ -375,7 +372,11 @@ class Training:
                 raise InputError(
                     "engine makes more optimizers than it has labels; give attach one label each."
                 )
-            made = make_private(**settings)
+            if isinstance(own := settings.get("data_loader"), PoissonLoader):
+                # opacus would sample rows of its own
+                made = (*make_private(**settings | {"poisson_sampling": False})[:-1], own)
+            else:
+                made = make_private(**settings)
             self._attach(made[1], made[-1], labels.pop(0), divisor, engine, made[0], made[2])
             return made
 

@@ -29,6 +29,7 @@ from torch.utils.data import (
 from dpaudit.errors import InputError
 from dpaudit.integrations.opacus.apart import Randomness
 from dpaudit.integrations.opacus.fixed_batches import FixedBatches
+from dpaudit.integrations.opacus.units import UnitBatches
 from dpaudit.plan.dp_sgd import Batching
 
 _HELD = 4096
@@ -44,6 +45,7 @@ class BatchStream:
         repeats: whether a unit may be in one batch twice.
         rate: of Poisson sampling.
         population: number of units (private under add-remove).
+        most: units of a batch, where it is cut.
         per_epoch: batches of one pass.
         epochs: passes that were begun.
         drawn: batches that were drawn since the last pass began.
@@ -59,6 +61,7 @@ class BatchStream:
     repeats: bool = False
     rate: float | None = None
     population: int | None = None
+    most: int | None = None
     per_epoch: int | None = None
     epochs: int = 0
     drawn: int = 0
@@ -119,7 +122,7 @@ class BatchStream:
     def compare(self, now: BatchStream) -> None:
         """Note whether the sampler still does what it did when it was first described."""
         self.repeats |= now.repeats
-        same = (self.batching, self.rate) == (now.batching, now.rate)
+        same = (self.batching, self.rate, self.most) == (now.batching, now.rate, now.most)
         if self.rate is not None:
             same &= self.population == now.population
         self.changed |= not same
@@ -165,7 +168,7 @@ class BatchStream:
         C(T, m) p^(m−1), where p is the largest probability of one size.
         """
         sizes, rate = self.used, self.rate
-        if not sizes or rate is None or not self.population or rate == 1:
+        if not sizes or rate is None or not self.population or rate == 1 or self.most:
             return 1.0
         same, total = max(sizes.values()), sum(sizes.values())
         if same < 2:
@@ -214,7 +217,7 @@ def _count(sampler: Any, stream: BatchStream, dataset: Any) -> None:
         for batch in _batches(kind, self):
             if stream.rate is not None and self.sample_rate != stream.rate:
                 stream.changed = True
-            stream.draw(len(batch))
+            stream.draw(getattr(batch, "units", len(batch)))
             yield batch
 
     sampler.__class__ = type(kind.__name__, (kind,), {"__iter__": counted})
@@ -241,20 +244,16 @@ def _batches(kind: Any, sampler: Any) -> Iterator[Any]:
 
 def _described(kind: type, sampler: Any, dataset: Any) -> BatchStream:
     """The scheme, told by the classes of the samplers; a subclass may do anything."""
-    if kind is UniformWithReplacementSampler:
+    shared = kind is DistributedUniformWithReplacementSampler
+    if shared or kind in (UniformWithReplacementSampler, UnitBatches):
+        most = getattr(sampler, "most", None)
         return BatchStream(
-            Batching.POISSON,
+            Batching.POISSON if most is None else Batching.TRUNCATED,
             rate=float(sampler.sample_rate),
             population=int(sampler.num_samples),
             per_epoch=len(sampler),
-        )
-    if kind is DistributedUniformWithReplacementSampler:
-        return BatchStream(
-            Batching.POISSON,
-            rate=float(sampler.sample_rate),
-            population=int(sampler.num_samples),
-            per_epoch=len(sampler),
-            sampler=sampler,
+            most=most,
+            sampler=sampler if shared else None,
         )
     if kind is FixedBatches:
         per_epoch = len(sampler)

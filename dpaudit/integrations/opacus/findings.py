@@ -12,7 +12,14 @@ from dpaudit.certificate import Finding, Severity
 from dpaudit.finding_table import FindingTable
 from dpaudit.integrations.opacus.batches import BatchStream
 from dpaudit.integrations.opacus.step import ObservedStep
-from dpaudit.plan import AddRemove, FixedSizeSampling, Invocation, Plan, PoissonSampling
+from dpaudit.plan import (
+    AddRemove,
+    FixedSizeSampling,
+    Invocation,
+    Plan,
+    PoissonSampling,
+    TruncatedPoissonSampling,
+)
 from dpaudit.plan.dp_sgd import Batching
 
 if TYPE_CHECKING:
@@ -102,25 +109,36 @@ def _against(label: str, each: Invocation, stream: BatchStream) -> Iterator[Find
                 yield _found("loader-not-disjoint", label, unit=each.unit, batching=batching)
         elif isinstance(each.relation, AddRemove) and not whole:
             yield _found("batches-shift", label, unit=each.unit)
+    elif isinstance(each.sampling, TruncatedPoissonSampling):
+        declared = each.sampling
+        drawn = stream.most, stream.population
+        if (declared.size, declared.population) != drawn or not _at_most(stream, declared.rate):
+            yield _found("truncation-differs", label, size=declared.size, rate=declared.rate)
     elif not isinstance(each.sampling, PoissonSampling):
         yield _found("sampling-differs", label, sampling=each.sampling, batching=batching)
     elif batching is not Batching.POISSON or stream.rate is None:
         yield _found("loader-not-poisson", label, rate=each.sampling.rate)
     else:
         rate = each.sampling.rate
-        if stream.rate > rate * (1 + _SAME):
+        if not _at_most(stream, rate):
             yield _found("sample-rate-differs", label, rate=rate, drawn=stream.rate)
         if stream.p_value <= FALSE_ALARM:
             yield _found("batches-not-poisson", label, p_value=stream.p_value)
+
+
+def _at_most(stream: BatchStream, rate: float) -> bool:
+    """Whether the loader draws no unit with more than the declared probability."""
+    return stream.rate is not None and stream.rate <= rate * (1 + _SAME)
 
 
 def _irregular(label: str, stream: BatchStream, steps: int) -> Iterator[Finding]:
     """What went otherwise than the scheme says; how many were left out may be private."""
     if stream.changed:
         yield _found("loader-changed", label)
-    if stream.left_out and stream.batching is Batching.POISSON:
+    sampled = stream.batching in (Batching.POISSON, Batching.TRUNCATED)
+    if stream.left_out and sampled:
         yield _found("batches-left-out", label)
-    if stream.uneven and stream.batching is Batching.POISSON:
+    if stream.uneven and sampled:
         yield _found("passes-cut-unevenly", label)
     if stream.randomness.repeated:
         yield _found("batches-repeated", label)

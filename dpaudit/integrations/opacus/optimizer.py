@@ -54,6 +54,7 @@ class ObservedOptimizer:
         engine: that made the optimizer, if it is known.
         charged: what the ledger holds already, by label of the invocation.
         ghost: what the loss clipped, where the loss clips.
+        inputs: what the model saw, where the batches are told apart by it.
         module: the model, where it is known.
 
     Attributes:
@@ -77,6 +78,7 @@ class ObservedOptimizer:
         engine: Any,
         charged: Counter[str],
         ghost: GhostSums | None = None,
+        inputs: Inputs | None = None,
         module: Any = None,
     ) -> None:
         self.label, self.declared, self.stream, self.engine = label, declared, stream, engine
@@ -102,7 +104,7 @@ class ObservedOptimizer:
         self.randomness: Randomness = vars(ledger).setdefault(_DRAWN, Randomness())
         self._state: int | None = None  # of the generator, before the noise that is due
         self._clipped_sums = Kept()  # of clipped gradients, as they were left
-        self._ghost, self._inputs = ghost, None if module is None else Inputs(module)
+        self._ghost, self._inputs = ghost, inputs
         if ghost is None:
             self._sum, optimizer.clip_and_accumulate = optimizer.clip_and_accumulate, self._summed
         else:
