@@ -6,8 +6,10 @@ from itertools import pairwise
 import pytest
 from pages import Page
 from renderer_conformance import PeopleConformance
+from report_certificates import all_kinds
 
-from dpaudit.reporting import HtmlRenderer
+from dpaudit import UnsupportedError
+from dpaudit.reporting import HtmlRenderer, render_to, renderer_for
 
 
 class TestHtml(PeopleConformance):
@@ -118,3 +120,21 @@ def _luminance(colour):
 def _contrast(one, other):
     dark, light = sorted((_luminance(one), _luminance(other)))
     return (light + 0.05) / (dark + 0.05)
+
+
+@pytest.mark.parametrize("kind", sorted(all_kinds()))
+def test_every_certificate_has_a_label_in_words(kind, tmp_path):
+    certificate = all_kinds()[kind]
+    text = render_to(certificate, tmp_path / "of.label.html").read_text("utf-8")
+    assert certificate.to_dict()["digest"] in text
+    assert "<script" not in text
+    for name in ("Who is protected", "Against whom", "What is not promised"):
+        assert f"<dt>{name}</dt>" in text
+    refuted = str(certificate.verdict) == "refuted"
+    assert ("at least one refutes it" in text) == (refuted and bool(certificate.audits))
+
+
+def test_a_label_is_of_one_certificate():
+    several = list(all_kinds().values())[:2]
+    with pytest.raises(UnsupportedError, match="a label is of one"):
+        renderer_for("x.label.html").render(*several)
