@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 import subprocess
 import sys
@@ -47,7 +48,7 @@ def _observed(row: Row, home: Path) -> Found:
 def _attacked(command: list[str], home: Path) -> Found:
     made = _answer([str(home), "-m", "dpaudit", *command, "--json"])
     kept = ("verdict", "epsilon_lower", "delta", "confidence", "runs", "event")
-    return {key: made[key] for key in kept}
+    return {key: str(made[key]) if made[key] == math.inf else made[key] for key in kept}
 
 
 def _answer(command: list[str], given: str = "") -> Found:

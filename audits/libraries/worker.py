@@ -7,6 +7,7 @@ observing it says beside the certificate what was charged, which the command pri
 from __future__ import annotations
 
 import json
+import math
 import sys
 from contextlib import redirect_stdout
 from importlib import metadata
@@ -23,15 +24,19 @@ def observed(name: str, options: dict[str, Any]) -> dict[str, Any]:
     own, proved = seen.certificate, seen.certificate.guarantee
     return {
         "verdict": str(own.verdict),
-        "epsilon": None if proved is None else proved.epsilon,
+        "epsilon": None if proved is None else _finite(proved.epsilon),
         "delta": None if proved is None else proved.delta,
-        "word": seen.at_its_word,
-        "usual": seen.usual,
+        "word": _finite(seen.at_its_word),
+        "usual": _finite(seen.usual),
         "overspent": seen.overspent,
         "charged": None if seen.charged is None else str(seen.charged),
         "findings": [[str(each.severity), each.rule, each.message] for each in own.findings],
         "releases": sum(each.invocation.releases for each in seen.noted),
     }
+
+
+def _finite(number: float | None) -> float | None:
+    return None if number is None or math.isinf(number) else number
 
 
 def main() -> None:
