@@ -17,6 +17,7 @@ def _of(name: str, kind: str, offers: str, pipeline: str, **rest: Any) -> Row:
 _OPEN: dict[str, Any] = {"stated": "open", "note": _NEIGHBOURS}
 _ADDED: dict[str, Any] = {"relation": "add-remove"}
 _TRUE: dict[str, Any] = {"right": True}
+# fmt: off
 _QUERIES = (
     _of("mean", "mean", "tools.mean", "queries.py:mean", **_TRUE),
     _of("mean, no bounds", "mean", "tools.mean", "queries.py:mean_without_bounds",
@@ -90,11 +91,11 @@ _NOISE = (
     _of("Gaussian mechanism", "mechanism", "mechanisms.Gaussian", "noise.py:gaussian",
         claim="epsilon = 0.9, delta = 1e-5", **_TRUE),
     _of("Gaussian mechanism, analytic", "mechanism", "mechanisms.GaussianAnalytic",
-        "noise.py:analytic", claim="epsilon = 1, delta = 1e-5", **_TRUE),
+        "noise.py:analytic", claim="epsilon = 1.000000001, delta = 1e-5", **_TRUE),
     _of("geometric mechanism", "mechanism", "mechanisms.Geometric", "noise.py:geometric", **_TRUE),
     _of("staircase mechanism", "mechanism", "mechanisms.Staircase", "noise.py:staircase", **_TRUE),
     _of("bounded Laplace noise", "mechanism", "mechanisms.LaplaceBoundedNoise",
-        "noise.py:truncated", claim="epsilon = 1, delta = 1e-3", **_TRUE),
+        "noise.py:truncated", claim="epsilon = 1, delta = 0.0010000001", **_TRUE),
     _of("exponential mechanism", "selection", "mechanisms.Exponential", "noise.py:commonest",
         **_TRUE),
     _of("permute and flip", "selection", "mechanisms.PermuteAndFlip", "noise.py:flipped", **_TRUE),
@@ -104,4 +105,5 @@ _NOISE = (
         claim="epsilon = 0, delta = 0.1"),
     _of("snapping mechanism", "mechanism", "mechanisms.Snapping", "noise.py:snapping"),
 )
+# fmt: on
 ROWS = _QUERIES + _SEVERAL + _MODELS + _NOISE

@@ -7,7 +7,7 @@ from diffprivlib import mechanisms
 
 def smokers(rows):
     """A count."""
-    return sum(row["smokes"] for row in rows)
+    return sum(bool(row["smokes"]) for row in rows)
 
 
 def total(rows):

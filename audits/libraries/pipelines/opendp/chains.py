@@ -5,8 +5,11 @@ from __future__ import annotations
 import opendp.prelude as dp
 
 dp.enable_features("contrib")
-ROWS = dp.vector_domain(dp.atom_domain(T=float, nan=False)), dp.symmetric_distance()
+REGIONS = ["east", "north", "south", "west"]
 WHOLE = dp.vector_domain(dp.atom_domain(T=int)), dp.symmetric_distance()
+REAL = dp.vector_domain(dp.atom_domain(T=float, nan=False)), dp.symmetric_distance()
+TEXT = dp.vector_domain(dp.atom_domain(T=str)), dp.symmetric_distance()
+COUNTS = dp.vector_domain(dp.atom_domain(T=int)), dp.linf_distance(T=int)
 
 
 def ages(rows):
@@ -19,7 +22,95 @@ def count(rows):
     return int((WHOLE >> dp.t.then_count() >> dp.m.then_laplace(scale=1.0))(ages(rows)))
 
 
+def gaussian_count(rows):
+    """The same, with discrete Gaussian noise."""
+    return int((WHOLE >> dp.t.then_count() >> dp.m.then_gaussian(scale=1.0))(ages(rows)))
+
+
+def distinct(rows):
+    """How many ages occur."""
+    return int((WHOLE >> dp.t.then_count_distinct() >> dp.m.then_laplace(scale=1.0))(ages(rows)))
+
+
 def total(rows):
     """The sum of ages between 0 and 100."""
     clamped = WHOLE >> dp.t.then_clamp((0, 100)) >> dp.t.then_sum()
     return int((clamped >> dp.m.then_laplace(scale=100.0))(ages(rows)))
+
+
+def real_total(rows):
+    """The sum of 60 real numbers."""
+    sized = REAL >> dp.t.then_clamp((0.0, 100.0)) >> dp.t.then_resize(size=60, constant=50.0)
+    made = sized >> dp.t.then_sum() >> dp.m.then_laplace(scale=101.0)
+    return float(made([float(age) for age in ages(rows)]))
+
+
+def mean(rows):
+    """The mean of 60 ages."""
+    sized = REAL >> dp.t.then_clamp((0.0, 100.0)) >> dp.t.then_resize(size=60, constant=50.0)
+    made = sized >> dp.t.then_mean() >> dp.m.then_laplace(scale=1.7)
+    return float(made([float(age) for age in ages(rows)]))
+
+
+def variance(rows):
+    """Their variance."""
+    sized = REAL >> dp.t.then_clamp((0.0, 100.0)) >> dp.t.then_resize(size=60, constant=50.0)
+    made = sized >> dp.t.then_variance() >> dp.m.then_laplace(scale=170.0)
+    return float(made([float(age) for age in ages(rows)]))
+
+
+def histogram(rows):
+    """How many are from each region."""
+    counted = TEXT >> dp.t.then_count_by_categories(categories=REGIONS, null_category=False)
+    return (counted >> dp.m.then_laplace(scale=1.0))([row["region"] for row in rows])
+
+
+def gaussian_histogram(rows):
+    """The same, with Gaussian noise and in ρ."""
+    counted = TEXT >> dp.t.then_count_by_categories(
+        categories=REGIONS, null_category=False, MO=dp.L2Distance[int]
+    )
+    return (counted >> dp.m.then_gaussian(scale=1.0))([row["region"] for row in rows])
+
+
+def known_keys(rows):
+    """How many are from each region that occurs, if there are enough."""
+    counted = TEXT >> dp.t.then_count_by()
+    made = counted >> dp.m.then_laplace_threshold(scale=1.0, threshold=12)
+    return sorted(made([row["region"] for row in rows]).items())
+
+
+def median(rows):
+    """The median age among multiples of ten."""
+    candidates = list(range(0, 101, 10))
+    scored = WHOLE >> dp.t.then_quantile_score_candidates(candidates, alpha=0.5)
+    made = scored >> dp.m.then_noisy_max(dp.max_divergence(), scale=2.0, negate=True)
+    return candidates[made(ages(rows))]
+
+
+def commonest(rows):
+    """The commonest region, by report noisy max."""
+    counts = [sum(row["region"] == name for row in rows) for name in REGIONS]
+    return int(dp.m.make_noisy_max(*COUNTS, dp.max_divergence(), scale=2.0)(counts))
+
+
+def tree(rows):
+    """Counts of ages in a binary tree."""
+    edges = [25, 50, 75]
+    bins = WHOLE >> dp.t.then_find_bin(edges=edges)
+    whole = bins >> dp.t.then_count_by_categories(
+        categories=[0, 1, 2, 3], null_category=False, TOA=int
+    )
+    made = whole >> dp.t.then_b_ary_tree(leaf_count=4, branching_factor=2)
+    return (made >> dp.m.then_laplace(scale=3.0))(ages(rows))
+
+
+def answer(rows):
+    """Randomised response of the first one."""
+    return bool(dp.m.make_randomized_response_bool(prob=0.73)(bool(rows[0]["smokes"])))
+
+
+def word(rows):
+    """The same with four words."""
+    made = dp.m.make_randomized_response(categories=REGIONS, prob=0.475)
+    return str(made(rows[0]["region"]))
