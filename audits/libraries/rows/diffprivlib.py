@@ -11,7 +11,9 @@ _NEIGHBOURS = "its documentation does not say whether neighbours replace a row o
 
 
 def _of(name: str, kind: str, offers: str, pipeline: str, **rest: Any) -> Row:
-    return Row(f"diffprivlib: {name}", "diffprivlib", offers, kind, f"diffprivlib/{pipeline}", **rest)
+    return Row(
+        f"diffprivlib: {name}", "diffprivlib", offers, kind, f"diffprivlib/{pipeline}", **rest
+    )
 
 
 _OPEN: dict[str, Any] = {"stated": "open", "note": _NEIGHBOURS}

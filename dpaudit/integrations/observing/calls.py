@@ -120,6 +120,8 @@ def least_known(epsilon: float) -> float:
 
 def mark(value: Any) -> float:
     """A number in [0, 1) that differs where a value does, whatever its shape; as private."""
+    if isinstance(value, dict):  # its order may be one of chance
+        value = sorted(map(repr, value.items()))
     plain = value.tobytes() if isinstance(value, np.ndarray) else repr(value).encode()
     return int.from_bytes(blake2b(plain, digest_size=6).digest()) / 2.0**48
 
@@ -192,6 +194,11 @@ def _of_python(file: str) -> bool:
     return file.startswith((_PYTHON, "<frozen ")) and "site-packages" not in file
 
 
+def _vector(result: Any) -> bool:
+    """Whether it is a list of numbers, as some libraries give for an array."""
+    return isinstance(result, list) and all(isinstance(each, int | float) for each in result)
+
+
 class Draw:
     """A use of a primitive as a ledger observes it, and as a replay replaces what it gives.
 
@@ -222,7 +229,9 @@ class Draw:
 
     def released(self) -> NDArray[Any]:
         """What came out, in units of the plan; what is no number as an object."""
-        if isinstance(self.result, bool | int | float | np.generic | np.ndarray):
+        if isinstance(self.result, bool | int | float | np.generic | np.ndarray) or _vector(
+            self.result
+        ):
             made = np.asarray(self.result)
             if self._reading.unit != 1:
                 made = made / self._reading.unit
@@ -242,5 +251,7 @@ class Draw:
             made = made * self._reading.unit
         if isinstance(self.result, np.ndarray):
             self.result = made.copy()
+        elif isinstance(self.result, list):
+            self.result = made.tolist()
         else:  # of the same type: a result shows it
             self.result = type(self.result)(made.item())

@@ -1,4 +1,4 @@
-"""One step of private training with opacus, on rows that are vectors; what is shown is the model."""
+"""One step of private training with opacus, on rows that are vectors; the model is shown."""
 
 from __future__ import annotations
 

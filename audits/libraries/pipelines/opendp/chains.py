@@ -7,14 +7,13 @@ import opendp.prelude as dp
 dp.enable_features("contrib")
 REGIONS = ["east", "north", "south", "west"]
 WHOLE = dp.vector_domain(dp.atom_domain(T=int)), dp.symmetric_distance()
-REAL = dp.vector_domain(dp.atom_domain(T=float, nan=False)), dp.symmetric_distance()
 TEXT = dp.vector_domain(dp.atom_domain(T=str)), dp.symmetric_distance()
 COUNTS = dp.vector_domain(dp.atom_domain(T=int)), dp.linf_distance(T=int)
 
 
 def ages(rows):
-    """The column that most of them ask."""
-    return [int(row["age"]) for row in rows]
+    """The column that most of them ask; larger integers than 32 bits hold are refused, and seen."""
+    return [min(max(int(row["age"]), 0), 150) for row in rows]
 
 
 def count(rows):
@@ -38,25 +37,26 @@ def total(rows):
     return int((clamped >> dp.m.then_laplace(scale=100.0))(ages(rows)))
 
 
+def sized(rows, transformation, scale):
+    """What is asked of 60 real numbers between 0 and 100."""
+    domain = dp.vector_domain(dp.atom_domain(bounds=(0.0, 100.0), nan=False), size=60)
+    noisy = (domain, dp.symmetric_distance()) >> transformation >> dp.m.then_laplace(scale=scale)
+    return float(noisy([min(float(age), 100.0) for age in ages(rows)]))
+
+
 def real_total(rows):
-    """The sum of 60 real numbers."""
-    sized = REAL >> dp.t.then_clamp((0.0, 100.0)) >> dp.t.then_resize(size=60, constant=50.0)
-    made = sized >> dp.t.then_sum() >> dp.m.then_laplace(scale=101.0)
-    return float(made([float(age) for age in ages(rows)]))
+    """Their sum."""
+    return sized(rows, dp.t.then_sum(), 100.1)
 
 
 def mean(rows):
-    """The mean of 60 ages."""
-    sized = REAL >> dp.t.then_clamp((0.0, 100.0)) >> dp.t.then_resize(size=60, constant=50.0)
-    made = sized >> dp.t.then_mean() >> dp.m.then_laplace(scale=1.7)
-    return float(made([float(age) for age in ages(rows)]))
+    """Their mean."""
+    return sized(rows, dp.t.then_mean(), 1.67)
 
 
 def variance(rows):
     """Their variance."""
-    sized = REAL >> dp.t.then_clamp((0.0, 100.0)) >> dp.t.then_resize(size=60, constant=50.0)
-    made = sized >> dp.t.then_variance() >> dp.m.then_laplace(scale=170.0)
-    return float(made([float(age) for age in ages(rows)]))
+    return sized(rows, dp.t.then_variance(), 167.0)
 
 
 def histogram(rows):
@@ -111,6 +111,6 @@ def answer(rows):
 
 
 def word(rows):
-    """The same with four words."""
-    made = dp.m.make_randomized_response(categories=REGIONS, prob=0.475)
-    return str(made(rows[0]["region"]))
+    """The same with four answers."""
+    made = dp.m.make_randomized_response(categories=[0, 1, 2, 3], prob=0.475)
+    return int(made(REGIONS.index(rows[0]["region"])))
