@@ -42,16 +42,16 @@ def measured(row: Row) -> Found:
 
 def _observed(row: Row, home: Path) -> Found:
     task = {"name": row.target, "options": row.observing, "library": row.library}
-    return _answer([str(home), "-m", "audits.libraries.worker"], json.dumps(task))
+    return answer([str(home), "-m", "audits.libraries.worker"], json.dumps(task))
 
 
 def _attacked(command: list[str], home: Path) -> Found:
-    made = _answer([str(home), "-m", "dpaudit", *command, "--json"])
+    made = answer([str(home), "-m", "dpaudit", *command, "--json"])
     kept = ("verdict", "epsilon_lower", "delta", "confidence", "runs", "event")
     return {key: str(made[key]) if made[key] == math.inf else made[key] for key in kept}
 
 
-def _answer(command: list[str], given: str = "") -> Found:
+def answer(command: list[str], given: str = "", longest: float = LONGEST) -> Found:
     """The JSON that a command prints.
 
     Raises:
@@ -61,11 +61,11 @@ def _answer(command: list[str], given: str = "") -> Found:
     own = {**os.environ, "PYTHONPATH": here}
     try:
         done = subprocess.run(
-            command, input=given, capture_output=True, text=True, timeout=LONGEST, env=own
+            command, input=given, capture_output=True, text=True, timeout=longest, env=own
         )
         return json.loads(done.stdout)
     except subprocess.TimeoutExpired:
-        raise InputError(f"it took more than {LONGEST} s.") from None
+        raise InputError(f"it took more than {longest:g} s.") from None
     except ValueError:
         said = (done.stderr.strip() or f"exit status {done.returncode}").splitlines()[-1]
         raise InputError(f"it printed no answer: {said:.300}") from None
@@ -97,9 +97,7 @@ def measure(rows: Iterable[Row], results: Path, *, workers: int, told: Callable[
     with ThreadPoolExecutor(workers) as pool:
         failed = 0
         for row, found in zip(chosen, pool.map(measured, chosen), strict=True):
-            table = load(results)
-            table[row.name] = found
-            save(results, table)
+            kept(results, row.name, found)
             failed += "error" in found
             told(f"{found['seconds']:6.1f} s  {row.library}: {row.name}: {_short(found)}")
     return failed
@@ -122,6 +120,13 @@ def load(results: Path) -> dict[str, Found]:
     if not isinstance(table, dict) or not all(isinstance(each, dict) for each in table.values()):
         raise InputError(f"results {results} hold no table of rows; measure into another file.")
     return table
+
+
+def kept(results: Path, name: str, found: Found) -> None:
+    """Write what was found under a name, beside what is there."""
+    table = load(results)
+    table[name] = found
+    save(results, table)
 
 
 def save(results: Path, table: dict[str, Found]) -> None:

@@ -83,6 +83,8 @@ class Row:
         published: a violation that it shows, or would show if it were not mended.
         environment: of ``environments.toml``; this one where empty.
         note: what a reader must know, in a sentence.
+        harmless: why what a rehearsal shows here is no violation, in a sentence; empty if it is one
+            or nothing is shown.
     """
 
     name: str
@@ -102,6 +104,7 @@ class Row:
     published: Published | None = None
     environment: str = ""
     note: str = ""
+    harmless: str = ""
 
     def __post_init__(self) -> None:
         file = self.pipeline.partition(":")[0]

@@ -19,6 +19,8 @@ def _of(name: str, kind: str, offers: str, pipeline: str, **rest: Any) -> Row:
 _OPEN: dict[str, Any] = {"stated": "open", "note": _NEIGHBOURS}
 _ADDED: dict[str, Any] = {"relation": "add-remove"}
 _TRUE: dict[str, Any] = {"right": True}
+_LEAVES = "an empty leaf gets a fair draw, which is what permute-and-flip gives without votes"
+_TOGETHER = "Neighbours move all eigenvalues together by 2 at most: they cost less than their sum."
 # fmt: off
 _QUERIES = (
     _of("mean", "mean", "tools.mean", "queries.py:mean", **_TRUE),
@@ -74,15 +76,17 @@ _MODELS = (
         "models.py:centred_regression", queries=3),
     _of("logistic regression", "logistic regression", "LogisticRegression",
         "models.py:classifier"),
-    _of("PCA", "PCA", "PCA", "models.py:components", queries=4),
-    _of("PCA, centred", "PCA", "PCA", "models.py:centred_components", queries=3),
+    _of("PCA", "PCA", "PCA", "models.py:components", queries=4, note=_TOGETHER),
+    _of("PCA, centred", "PCA", "PCA", "models.py:centred_components", queries=3,
+        note=_TOGETHER),
     _of("eigenvalues of a covariance", "covariance", "covariance_eig", "models.py:eigenvalues",
-        queries=2),
+        queries=2, note=_TOGETHER),
     _of("random forest", "forest", "RandomForestClassifier", "models.py:forest", queries=3,
         **_ADDED),
     _of("random forest, a row replaced", "forest", "RandomForestClassifier", "models.py:forest",
         queries=3, **_OPEN),
-    _of("decision tree", "tree", "DecisionTreeClassifier", "models.py:tree", **_ADDED),
+    _of("decision tree", "tree", "DecisionTreeClassifier", "models.py:tree", harmless=_LEAVES,
+        **_ADDED),
     _of("decision tree, no classes", "tree", "DecisionTreeClassifier",
         "models.py:tree_without_classes", documented=_TAKEN.format("classes"), **_ADDED),
     _of("standard scaler", "standard scaler", "StandardScaler", "models.py:scaler", queries=4,

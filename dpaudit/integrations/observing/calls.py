@@ -40,6 +40,8 @@ class Reading:
         facts: the numbers that it draws by, as if they were public.
         unit: how many of the library's units one unit of the plan is: values and releases are
             divided by it. In units of the sensitivity a plan stays the same for other data.
+        answers: what the library calls the outcomes of a choice, whose law speaks of their places;
+            None where it gives a place or a number.
     """
 
     primitive: str
@@ -49,6 +51,7 @@ class Reading:
     stated: tuple[float, float] | None = None
     facts: Mapping[str, Any] = field(default_factory=dict)
     unit: float = 1.0
+    answers: tuple[Any, ...] | None = None
 
     @property
     def declared(self) -> Mechanism:
@@ -229,6 +232,8 @@ class Draw:
 
     def released(self) -> NDArray[Any]:
         """What came out, in units of the plan; what is no number as an object."""
+        if self._reading.answers is not None:
+            return np.asarray(self._reading.answers.index(self.result))
         if isinstance(self.result, bool | int | float | np.generic | np.ndarray) or _vector(
             self.result
         ):
@@ -244,6 +249,9 @@ class Draw:
     def impose(self, released: ArrayLike) -> None:
         """Give out what an earlier run released."""
         made = np.asarray(released)
+        if self._reading.answers is not None:
+            self.result = self._reading.answers[int(made)]
+            return
         if made.dtype == object:
             self.result = made[()]
             return
