@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from audits.libraries import accountants, notes, targets
-from audits.libraries.measuring import kept, load, measure, say
+from audits.libraries.measuring import kept, load, measure, missing, say
 from audits.libraries.page import judged, render
 from audits.libraries.rows import all_rows
 from dpaudit import files
@@ -29,6 +29,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--library", default="", help=f"this one alone; or {ACCOUNTANTS!r}")
     parser.add_argument("--only", default="", help="rows whose name contains this text")
     parser.add_argument("--workers", type=int, default=1, help="rows at once")
+    parser.add_argument("--missing", action="store_true", help="what was not run as it is now")
     parser.add_argument("--render", action="store_true", help="write the page alone")
     parser.add_argument("--results", type=Path, default=RESULTS, help="the page stands beside it")
     given = parser.parse_args(arguments)
@@ -55,6 +56,8 @@ def _measure(given: argparse.Namespace) -> None:
     with_accountants = given.library in ("", ACCOUNTANTS) and not given.only
     if not rows and not with_accountants:
         raise InputError(f"no row has --library {given.library!r} and --only {given.only!r}.")
+    if given.missing:
+        rows = missing(rows, given.results)
     measure(rows, given.results, workers=given.workers, told=say)
     if not with_accountants:
         return

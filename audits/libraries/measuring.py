@@ -7,9 +7,8 @@ import math
 import os
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Iterable
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ProcessPoolExecutor
 from importlib import metadata
 from pathlib import Path
 from typing import Any
@@ -19,14 +18,14 @@ from audits.libraries.row import Row
 from dpaudit import files
 from dpaudit.errors import InputError
 
-LONGEST = 120
+LONGEST = 600
 """Seconds that one command of a row may take."""
 Found = dict[str, Any]
 
 
 def measured(row: Row) -> Found:
     """What the commands of one row find; what stopped them under ``error``."""
-    before = time.monotonic()
+    before = _used()
     found: Found = {"commands": row.commands()}
     try:
         home = python(row.environment)
@@ -37,7 +36,12 @@ def measured(row: Row) -> Found:
                 found["version"] = found[kind].pop("version", None) or _version(row, home)
     except InputError as error:
         found["error"] = str(error)
-    return found | {"seconds": round(time.monotonic() - before, 1)}
+    return found | {"seconds": round(_used() - before, 1)}
+
+
+def _used() -> float:
+    """Processor time of the commands that this process has run; others may use the machine too."""
+    return sum(os.times()[2:4])
 
 
 def _observed(row: Row, home: Path) -> Found:
@@ -79,6 +83,17 @@ def _version(row: Row, home: Path) -> str:
     return done.stdout.strip() or "?"
 
 
+def missing(rows: Iterable[Row], results: Path) -> list[Row]:
+    """The rows that were not run yet, or by other commands, or could not be."""
+    table = load(results)
+    known = {name for name, found in table.items() if "error" not in found}
+    return [
+        row
+        for row in rows
+        if row.name not in known or table[row.name]["commands"] != row.commands()
+    ]
+
+
 def measure(rows: Iterable[Row], results: Path, *, workers: int, told: Callable[[str], Any]) -> int:
     """Run rows, keep each as soon as it is done, and say how many could not be run.
 
@@ -94,7 +109,7 @@ def measure(rows: Iterable[Row], results: Path, *, workers: int, told: Callable[
             python(environment)
         except InputError as error:
             told(f"{environment}: {error}")
-    with ThreadPoolExecutor(workers) as pool:
+    with ProcessPoolExecutor(workers) as pool:
         failed = 0
         for row, found in zip(chosen, pool.map(measured, chosen), strict=True):
             kept(results, row.name, found)

@@ -46,18 +46,18 @@ MENDS = {
 _GENERAL = "Calibrate the noise to how far the neighbours of the command move the value."
 
 
-def write(found: Iterable[Judged], place: Path = PLACE) -> list[Path]:
+def write(found: Iterable[Judged], place: Path | None = None) -> list[Path]:
     """Write the notes of what is unpublished, and say which.
 
     Args:
         found: rows with what was found.
-        place: folder of the notes.
+        place: folder of the notes; ``PLACE`` where not given.
     """
     written = []
     for each in found:
         if each.unpublished:
             name = re.sub(r"\W+", "-", each.row.name).strip("-").lower()
-            written.append(files.write(place / f"{name}.md", note(each)))
+            written.append(files.write((place or PLACE) / f"{name}.md", note(each)))
     return written
 
 

@@ -128,7 +128,7 @@ def render(rows: Iterable[Row], table: dict[str, Any]) -> str:
         rows=found,
         libraries=libraries,
         right=[each for each in found if each.row.right],
-        false=[each for each in found if each.false],
+        accused=[each for each in found if each.false],
         harmless=[each for each in found if each.row.harmless],
         failed=[each for each in found if each.error],
         published=published,
