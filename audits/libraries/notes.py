@@ -57,6 +57,7 @@ def write(found: Iterable[Judged], place: Path | None = None) -> list[Path]:
     for each in found:
         if each.unpublished:
             name = re.sub(r"\W+", "-", each.row.name).strip("-").lower()
+            (place or PLACE).mkdir(parents=True, exist_ok=True)
             written.append(files.write((place or PLACE) / f"{name}.md", note(each)))
     return written
 

@@ -51,7 +51,7 @@ def test_a_page_of_three_rows():
     page = render(ROWS, results())
     assert "**Right pipelines accused: 0 of 1.**" in page
     assert "1 of 1 rows show\nwhat was published, each within 4.0 s" in page
-    assert "| diffprivlib: inertia of k-means | diffprivlib 0.6.6 |" in page
+    assert "- diffprivlib 0.6.6, KMeans: row *diffprivlib: inertia of k-means* below." in page
     assert f"# {WRONG.name}\ndpaudit audit audits/libraries/pipelines/diffprivlib/" in page
 
 
