@@ -19,8 +19,8 @@ _NOTE = """\
 
 *Not published. For the maintainers of {library} alone, until they have answered.*
 
-**What.** {offers} of {library} {version} states {claim} ({stated}); neighbours by {relation}.
-{evidence}.{note}
+**What.** {offers} of {library} {version} states {claim}{stated}.
+Of neighbours by {relation}: {evidence}.{note}
 
 **Where.** The pipeline is `{target}`; it uses the library as its documentation shows.
 
@@ -43,6 +43,7 @@ MENDS = {
     "tree": "Say that neighbours add or remove a row, or halve ε where they replace one.",
     "k-means": "Do not keep inertia_ and labels_, or give them noise and a share of the budget.",
 }
+_OPEN = "; which neighbours it means, its documentation does not say"
 _GENERAL = "Calibrate the noise to how far the neighbours of the command move the value."
 
 
@@ -71,7 +72,7 @@ def note(judged: Judged) -> str:
         version=judged.found["version"],
         offers=row.offers,
         claim=row.claim,
-        stated=row.stated,
+        stated=_OPEN if row.stated == "open" else f" ({row.stated})",
         relation=row.relation,
         evidence=judged.evidence,
         note=f" {row.note}" if row.note else "",

@@ -56,8 +56,5 @@ ROWS = (
         attack=Attack([10] * 3, [-10] * 3, 3_000), **_FRAMES,
         note="The claim is of sets of which all three rows differ, at distance 6.",
         published=_published("a group of k rows is taken to change by k", 2945)),
-    _of("Polars: number and sum", "several", "Context, dp.sum", "frames.py:plain", queries=2,
-        relation="add-remove", attack=Attack([{"age": 50}], [{"age": 50}, {"age": 100}], 20),
-        **_FRAMES, right=True),
 )
 # fmt: on

@@ -98,18 +98,3 @@ def group(values):
     schema = {"A": pl.String, "B": pl.Int32}
     frame = pl.LazyFrame({"A": ["a"] * len(values), "B": values}, schema=schema)
     return int(_grouped()(frame).collect()["B"].item())
-
-
-def plain(values):
-    """A sum and a number of rows, as the documentation asks for them."""
-    frame = pl.LazyFrame({"x": [float(each["age"]) for each in values]})
-    asked = dp.Context.compositor(
-        data=frame,
-        privacy_unit=dp.unit_of(contributions=1),
-        privacy_loss=dp.loss_of(epsilon=1.0),
-        split_evenly_over=2,
-        margins=[dp.polars.Margin(max_length=200)],
-    )
-    number = asked.query().select(dp.len()).release().collect().item()
-    total = pl.col("x").fill_null(0.0).fill_nan(0.0).dp.sum((0.0, 100.0))
-    return [int(number), float(asked.query().select(total).release().collect().item())]
