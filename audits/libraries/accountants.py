@@ -122,7 +122,11 @@ def verdict(epsilon: float | None, interval: tuple[float, float]) -> str:
     if epsilon is None:
         return "no answer"
     if epsilon < low * (1 - CLOSE):
-        return f"below by {100 * (1 - epsilon / low):.2g} %"
+        return f"below by {_percent(1 - epsilon / low)}"
     if epsilon <= high * (1 + CLOSE):
         return "inside"
-    return f"above by {100 * (epsilon / high - 1):.2g} %"
+    return f"above by {_percent(epsilon / high - 1)}"
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:.0f} %" if share >= 0.1 else f"{100 * share:.2g} %"

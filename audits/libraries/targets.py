@@ -51,8 +51,9 @@ class Target:
 
 
 _TRAINING = {"rate": 0.01, "steps": 1_000}
+_LONGER = {"rate": 0.05, "steps": 2_000}
 TARGETS = (
-    Target("opacus, GDP", "opacus_gdp", 8.0, **_TRAINING),
+    Target("opacus, GDP", "opacus_gdp", 8.0, **_LONGER),
     Target("opacus, GDP", "opacus_gdp", 2.0, **_TRAINING),
     Target("opacus, RDP", "opacus_rdp", 8.0, **_TRAINING),
     Target("opacus, PRV", "opacus_prv", 8.0, **_TRAINING),

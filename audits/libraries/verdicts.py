@@ -187,6 +187,8 @@ class Judged:
             return "–"
         if at > claimed * (1 + 1e-6):
             return f"over by {100 * (at / claimed - 1):.0f} %"
+        if self.accused:
+            return "–"  # the bound rests on what was shown to be false
         least = min(at, self.seen.get("usual") or at)
         wasted = 100 * (1 - least / claimed)
         return f"{wasted:.0f} % wasted" if wasted >= 1 else "as claimed"

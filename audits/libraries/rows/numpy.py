@@ -52,6 +52,6 @@ ROWS = (
         attack=Attack(_smoking(0), _smoking(1))),
     _of("lowest bits of a count", "mechanism", _LAPLACE, "lowest_bits", data="",
         attack=Attack(_smoking(0), _smoking(1), 10_000),
-        note="The pipeline itself looks at the bits, as the source does; the attack is any other's.",
+        note="The pipeline looks at the bits, as the source does; the attack is any other's.",
         published=Published("the lowest bits of floats", "Mironov, CCS 2012")),
 )  # fmt: skip

@@ -82,7 +82,7 @@ def test_accountants_below_the_truth_stand_out():
         (1.0, "inside"),
         (1.05, "inside"),
         (1.1005, "inside"),
-        (2.2, "above by 1e+02 %"),
+        (2.2, "above by 100 %"),
     ],
 )
 def test_verdict_of_an_accountant(epsilon, words):
