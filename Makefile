@@ -9,7 +9,7 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check -q
 SOURCES := pyproject.toml constraints.txt
 
-.PHONY: help demo test thorough lint format docs docs-links package reports compare-reports papers peers benchmarks clean
+.PHONY: help demo test thorough lint format docs docs-links package reports compare-reports papers peers libraries benchmarks clean
 
 help:
 	@echo "make demo        install, then certify, run, audit and report one algorithm on real data"
@@ -25,6 +25,7 @@ help:
 	@echo "make papers      what the four papers state and what comes out, into reports/papers.md and .html"
 	@echo "                 (checks recorded figures by spot runs; FULL=1 makes every figure anew, an hour)"
 	@echo "make peers       measures other public auditors beside ours, into reports/auditors/ (an hour)"
+	@echo "make libraries   runs and attacks what other libraries offer, into reports/libraries.md (a quarter of an hour)"
 	@echo "make benchmarks  the timings (not part of the tests)"
 
 $(BIN)/python:
@@ -91,6 +92,9 @@ papers: $(VENV)/.dev  # some data are not part of the project: see DPAUDIT_DATA 
 
 peers: $(VENV)/.dev  # goes on where it was interrupted; the tools' environments are in out/peers
 	nice -n 5 $(BIN)/python -m audits.peers
+
+libraries: $(VENV)/.dev  # environments of libraries that cannot stand beside others are in out/libraries
+	nice -n 5 $(BIN)/python -m audits.libraries --workers 2
 
 benchmarks: $(VENV)/.dev
 	$(BIN)/python -m pytest tests/benchmarks/gp_ucb.py -n 0 --benchmark-only

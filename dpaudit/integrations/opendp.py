@@ -142,8 +142,9 @@ def _steps(own: Any, relation: Relation) -> Any:
 
 def _read(own: Any, arg: Any, moved: Any, stated: Stated) -> Reading:
     name, parts = _made(own)
-    if "categories" in parts:
-        arg = list(parts["categories"]).index(arg)
+    answers = tuple(parts["categories"]) if "categories" in parts else None
+    if answers is not None:
+        arg = answers.index(arg)
     value = np.asarray(arg) + 0 if _numeric(arg) else np.asarray(mark(arg))
     facts = {key: each for key, each in parts.items() if isinstance(each, bool | int | float)}
     found = _mechanism(name, parts, value) if _numeric(arg) else None
@@ -155,7 +156,8 @@ def _read(own: Any, arg: Any, moved: Any, stated: Stated) -> Reading:
         return Reading(name, mechanism, 1.0, mark(value), (epsilon, delta), facts)
     moved = 1.0 if found.norm is kinds.Norm.CHANGE else moved
     cost = (epsilon, delta) if rho is None else None
-    return Reading(name, found, None if moved is None else float(moved), value, cost, facts)
+    moved = None if moved is None else float(moved)
+    return Reading(name, found, moved, value, cost, facts, answers=answers)
 
 
 def _mechanism(name: str, parts: dict[str, Any], value: Any) -> kinds.Mechanism | None:

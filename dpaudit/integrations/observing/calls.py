@@ -40,6 +40,8 @@ class Reading:
         facts: the numbers that it draws by, as if they were public.
         unit: how many of the library's units one unit of the plan is: values and releases are
             divided by it. In units of the sensitivity a plan stays the same for other data.
+        answers: what the library calls the outcomes of a choice, whose law speaks of their places;
+            None where it gives a place or a number.
     """
 
     primitive: str
@@ -49,6 +51,7 @@ class Reading:
     stated: tuple[float, float] | None = None
     facts: Mapping[str, Any] = field(default_factory=dict)
     unit: float = 1.0
+    answers: tuple[Any, ...] | None = None
 
     @property
     def declared(self) -> Mechanism:
@@ -120,6 +123,8 @@ def least_known(epsilon: float) -> float:
 
 def mark(value: Any) -> float:
     """A number in [0, 1) that differs where a value does, whatever its shape; as private."""
+    if isinstance(value, dict):  # its order may be one of chance
+        value = sorted(map(repr, value.items()))
     plain = value.tobytes() if isinstance(value, np.ndarray) else repr(value).encode()
     return int.from_bytes(blake2b(plain, digest_size=6).digest()) / 2.0**48
 
@@ -192,6 +197,11 @@ def _of_python(file: str) -> bool:
     return file.startswith((_PYTHON, "<frozen ")) and "site-packages" not in file
 
 
+def _vector(result: Any) -> bool:
+    """Whether it is a list of numbers, as some libraries give for an array."""
+    return isinstance(result, list) and all(isinstance(each, int | float) for each in result)
+
+
 class Draw:
     """A use of a primitive as a ledger observes it, and as a replay replaces what it gives.
 
@@ -222,7 +232,11 @@ class Draw:
 
     def released(self) -> NDArray[Any]:
         """What came out, in units of the plan; what is no number as an object."""
-        if isinstance(self.result, bool | int | float | np.generic | np.ndarray):
+        if self._reading.answers is not None:
+            return np.asarray(self._reading.answers.index(self.result))
+        if isinstance(self.result, bool | int | float | np.generic | np.ndarray) or _vector(
+            self.result
+        ):
             made = np.asarray(self.result)
             if self._reading.unit != 1:
                 made = made / self._reading.unit
@@ -235,6 +249,9 @@ class Draw:
     def impose(self, released: ArrayLike) -> None:
         """Give out what an earlier run released."""
         made = np.asarray(released)
+        if self._reading.answers is not None:
+            self.result = self._reading.answers[int(made)]
+            return
         if made.dtype == object:
             self.result = made[()]
             return
@@ -242,5 +259,7 @@ class Draw:
             made = made * self._reading.unit
         if isinstance(self.result, np.ndarray):
             self.result = made.copy()
+        elif isinstance(self.result, list):
+            self.result = made.tolist()
         else:  # of the same type: a result shows it
             self.result = type(self.result)(made.item())

@@ -164,17 +164,23 @@ LAWS = {
     "discrete": mechanisms.GaussianDiscrete(epsilon=1.3, delta=1e-3, sensitivity=2),
     "bounded": mechanisms.LaplaceBoundedNoise(epsilon=1.3, delta=1e-3, sensitivity=2.0),
 }
+VOTES = {"sensitivity": 1, "utility": [3, 1, 2], "candidates": ["a", "b", "c"]}
+CHOICES = {
+    "exponential": mechanisms.Exponential(epsilon=1.3, **VOTES),
+    "permute and flip": mechanisms.PermuteAndFlip(epsilon=1.3, **VOTES),
+    "binary": mechanisms.Binary(epsilon=1.3, value0="no", value1="yes"),
+}
 
 
-@pytest.mark.parametrize("name", LAWS)
+@pytest.mark.parametrize("name", [*LAWS, *CHOICES])
 def test_the_library_draws_the_law_that_the_plan_names(name):
     """False alarms: 1e-6 each; noise of half or twice the scale is found."""
 
-    own = LAWS[name]
+    own = (LAWS | CHOICES)[name]
     own._rng = np.random.RandomState(1)  # what the library takes as a seed
 
     def draw():
-        own.randomise(5)
+        own.randomise(*{"binary": ["yes"]}.get(name, [5] if name in LAWS else []))
 
     def run(_, ledger, __):
         with through(ledger, "diffprivlib"):

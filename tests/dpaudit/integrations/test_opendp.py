@@ -151,7 +151,10 @@ def test_replays():
 
 def test_the_library_draws_the_law_that_the_plan_names():
     """False alarms: 1e-6 each."""
+    bins = SPACE >> dp.t.then_find_bin(edges=[10.0, 20.0])
+    counts = {"categories": [0, 1, 2], "null_category": False, "TOA": int}
     for chain in (
+        bins >> dp.t.then_count_by_categories(**counts) >> dp.m.then_laplace(scale=2.0),
         CLAMPED >> dp.m.then_laplace(scale=5.0),
         COUNT >> dp.m.then_laplace(scale=2.0),
         COUNT >> dp.m.then_gaussian(scale=2.0),

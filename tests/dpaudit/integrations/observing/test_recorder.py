@@ -156,7 +156,9 @@ def test_units_make_the_same_mechanism_of_the_same_privacy():
     assert in_units(reading(Laplace(4.0), 0.0)).sensitivity == 0
 
 
-@pytest.mark.parametrize("result", [1.25, 7, np.float64(2.5), "yes", None, ("a", 1), np.ones(2)])
+@pytest.mark.parametrize(
+    "result", [1.25, 7, np.float64(2.5), "yes", None, ("a", 1), np.ones(2), [3, 4]]
+)
 def test_a_replayed_draw_gives_what_the_first_one_gave(result):
     first, second = (Draw(reading(Laplace(1.0)), "lib 1", (), lambda: result) for _ in range(2))
     first.draw()
@@ -164,6 +166,23 @@ def test_a_replayed_draw_gives_what_the_first_one_gave(result):
     second.impose(first.released())
     assert type(second.result) is type(result)
     assert np.array_equal(second.result, result)
+
+
+def test_a_list_of_numbers_is_a_release_like_an_array():
+    draw = Draw(reading(DiscreteLaplace(1.0)), "lib 1", (), lambda: [3, 4])
+    draw.draw()
+    assert draw.released().tolist() == [3, 4]
+    assert draw.released().dtype.kind == "i"
+
+
+def test_a_choice_with_names_is_its_place():
+    read = replace(reading(Opaque("choice", 1.0)), answers=("no", "yes", 3))
+    first, second = (Draw(read, "lib 1", (), lambda: "yes") for _ in range(2))
+    first.draw()
+    assert first.released() == 1
+    for place, name in enumerate(read.answers):
+        second.impose(place)
+        assert second.result == name
 
 
 def test_units_change_no_bit_between_the_runs():
@@ -181,6 +200,7 @@ def test_marks_tell_values_apart():
     assert len({mark(value) for value in values}) == len(values)
     assert mark(np.ones(3)) == mark(np.ones(3))
     assert all(0 <= mark(value) < 1 for value in values)
+    assert mark({"a": 1, "b": 2}) == mark({"b": 2, "a": 1}) != mark({"a": 2, "b": 1})
 
 
 # -- notes -----------------------------------------------------------------------------------------
