@@ -19,7 +19,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--seed", type=int, default=0, help="seed of every check")
     parser.add_argument("--only", default="", help="rows whose subject or method has this text")
     parser.add_argument("--audits", action="store_true", help="write reports/trainings.md instead")
-    parser.add_argument("--seeds", type=int, default=8, help="of each audit")
+    parser.add_argument("--seeds", type=int, default=5, help="of each audit")
     parser.add_argument("--canaries", type=int, default=10_000, help="with and without, of each")
     given = parser.parse_args(arguments)
     try:

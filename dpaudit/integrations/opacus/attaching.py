@@ -310,7 +310,9 @@ class Training:
         criterion: Any = None,
     ) -> None:
         require_supported(optimizer, module)
-        several = is_distributed(optimizer)
+        several, own = is_distributed(optimizer), isinstance(data_loader, PoissonLoader)
+        if several and own:
+            raise UnsupportedError("a PoissonLoader draws for one process; train in one with it.")
         if several:
             self._shared = True
             plan = from_first(self.ledger.plan)
@@ -336,7 +338,7 @@ class Training:
         stream = None if data_loader is None else watch(data_loader)
         charged = Counter(entry.invocation.at for entry in self.ledger)
         ghost = GhostSums(module, optimizer, criterion) if clips_in_the_loss(optimizer) else None
-        by_user = isinstance(data_loader, PoissonLoader) and data_loader.by_user
+        by_user = own and data_loader.by_user
         inputs = None if module is None or by_user else Inputs(module)
         kind: type[ObservedOptimizer] = SharedOptimizer if several else ObservedOptimizer
         if is_correlated(declared):

@@ -23,7 +23,7 @@ from dpaudit import (
 )
 from dpaudit.auditing.replaying.recording import Routine
 from dpaudit.auditing.replaying.replay import replay
-from dpaudit.integrations.opacus import PoissonLoader, attach
+from dpaudit.integrations.opacus import PoissonLoader, attach, attaching
 
 pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")
 RATE, STEPS = 0.25, 4
@@ -215,6 +215,12 @@ def test_parts_of_users_and_losses_that_clip_rows_are_refused():
     )
     with pytest.raises(InputError, match="attach the PrivacyEngine"):
         attach(optimizer, Ledger(plan()), loader)
+
+
+def test_several_processes_would_each_draw_a_user(monkeypatch):
+    monkeypatch.setattr(attaching, "is_distributed", lambda optimizer: True)
+    with pytest.raises(UnsupportedError, match="one process"):
+        made(PoissonLoader(rows(), USERS, sample_rate=RATE))
 
 
 def test_workers_shapes_and_empty_batches():
