@@ -148,6 +148,7 @@ class Journal:
                     "sampler": entry.sampler,
                     "source": entry.source,
                     "unit": entry.unit,
+                    **({"external": True} if entry.external else {}),
                 }
                 for entry in entries
             )
@@ -186,6 +187,7 @@ class JournalEntry:
         unit: whom it touched; None for every unit.
         source: module and line that asked for it.
         sampler: what drew the noise; empty where an old journal does not tell.
+        external: whether that stands outside of this package; an old journal does not tell.
         step: number of the step of a continual release; None for a release.
     """
 
@@ -194,6 +196,7 @@ class JournalEntry:
     source: str = ""
     sampler: str = ""
     step: int | None = None
+    external: bool = False
 
 
 @dataclass(frozen=True)
@@ -253,12 +256,14 @@ class JournalSummary(JournalEnd):
         identifier: tells the journal from others.
         account: what was charged, which the plan admits.
         samplers: how many releases each sampler drew.
+        external: how many of them it drew outside of this package.
     """
 
     plan: Plan
     identifier: str
     account: Account
     samplers: Mapping[str, int] = field(default_factory=dict)
+    external: Mapping[str, int] = field(default_factory=dict)
 
     @property
     def releases(self) -> int:
@@ -290,10 +295,11 @@ def summarise_journal(path: Path | str, *, anchor: Anchor | None = None) -> Jour
         PlanMismatchError: if more was charged than the plan admits, or groups overlap.
     """
     journal = _Walk(path, anchor)
-    samplers: Counter[str] = Counter()
+    samplers, external = Counter[str](), Counter[str]()
     account, excess = Account(journal.plan), None
     for entry in journal:
         samplers.update([entry.sampler] if entry.step is None else [])
+        external.update([entry.sampler] if entry.external else [])
         if excess is None:
             try:
                 _charge(account, entry)
@@ -301,7 +307,8 @@ def summarise_journal(path: Path | str, *, anchor: Anchor | None = None) -> Jour
                 excess = error  # a broken chain further on would be worse
     if excess is not None:
         raise excess
-    return JournalSummary(account=account, samplers=samplers, **journal.facts())
+    drawn = {"samplers": samplers, "external": external}
+    return JournalSummary(account=account, **drawn, **journal.facts())
 
 
 def _charge(account: Account, entry: JournalEntry) -> None:
@@ -388,4 +395,5 @@ def _entry(record: Mapping[str, Any], labels: set[str]) -> JournalEntry:
             f"line {record['number'] + 1} names no invocation of the journal's plan."
         )
     source, sampler = str(record.get("source", "")), str(record.get("sampler", ""))
-    return JournalEntry(at, unit, source, sampler, record.get("step"))
+    external = bool(record.get("external", False))
+    return JournalEntry(at, unit, source, sampler, record.get("step"), external)

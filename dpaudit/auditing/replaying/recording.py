@@ -258,7 +258,7 @@ class RecordingNoise:
         """A first run keeps what was drawn."""
 
     def _keep(self, entry: Entry, value: NDArray[Any], released: Released, **seen: Any) -> None:
-        external = "" if entry.sampler == self.sampler else entry.sampler
+        external = entry.sampler if entry.external else ""
         seen |= {"external": external, "sample": self._waiting.pop(entry.invocation.at, None)}
         place = entry.invocation, entry.unit, entry.source
         self.steps.append(Step(*place, value, released, **seen))
