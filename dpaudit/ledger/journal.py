@@ -307,8 +307,8 @@ def summarise_journal(path: Path | str, *, anchor: Anchor | None = None) -> Jour
                 excess = error  # a broken chain further on would be worse
     if excess is not None:
         raise excess
-    drawn = {"samplers": samplers, "external": external}
-    return JournalSummary(account=account, **drawn, **journal.facts())
+    facts = {"account": account, "samplers": samplers, "external": external, **journal.facts()}
+    return JournalSummary(**facts)
 
 
 def _charge(account: Account, entry: JournalEntry) -> None:

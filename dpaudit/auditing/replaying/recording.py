@@ -25,6 +25,9 @@ Choose = Callable[[Invocation, Sequence[str]], list[int]]
 """Says who takes part in a release, where it is not drawn: places among the units."""
 
 
+_DOUBLE = "float64"
+
+
 class Runnable(Protocol):
     """What can be replayed: every :class:`~dpaudit.project.subject.Subject` that can be run."""
 
@@ -117,6 +120,14 @@ class Step:
     def drawn_alone(self) -> bool:
         """Whether it is sampled, and no ledger drew the sample."""
         return self.invocation.inclusion < 1 and self.sample is None
+
+    @property
+    def single(self) -> bool:
+        """Whether its numbers may be 32-bit floats; libraries that tell facts say so."""
+        return (
+            bool(self.external)
+            and self.facts.get("dtype", "" if not self.facts else _DOUBLE) != _DOUBLE
+        )
 
     @property
     def touches(self) -> int:

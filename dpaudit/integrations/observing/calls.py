@@ -58,7 +58,7 @@ class Reading:
         return StatedNoise(f"{self.primitive}, of unknown sensitivity", UNKNOWN_EPSILON)
 
 
-@dataclass(frozen=True)
+@dataclass(slots=True)
 class Call:
     """A reading, and where it comes from.
 
@@ -67,12 +67,21 @@ class Call:
         library: whose noise it is.
         at: label of the place in the user's code.
         line: file and line of the user's code.
+        result: what came out, as the library gave it; None before that.
     """
 
     reading: Reading
     library: str
     at: str
     line: str
+    result: Any = None
+
+    @property
+    def released(self) -> NDArray[Any] | None:
+        """What came out, in units of the plan; None where that is no number."""
+        if not isinstance(self.result, bool | int | float | np.generic | np.ndarray):
+            return None
+        return np.asarray(self.result) / self.reading.unit
 
 
 @dataclass(frozen=True)
@@ -182,7 +191,7 @@ def _asking(packages: Collection[str], primitive: str) -> tuple[FrameType, str]:
         within = package in inner or _of_python(code.co_filename)
         if not within and not code.co_name.endswith(("comp>", "expr>")):
             break
-        if package in packages and not code.co_name.startswith(("<", "_", "wrapper")):
+        if package in packages and not code.co_name.startswith(("<", "_", "wrapper", "func")):
             entry = code.co_qualname.rpartition("<locals>.")[2]
         frame = frame.f_back
     return frame, entry

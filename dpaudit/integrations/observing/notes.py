@@ -87,9 +87,13 @@ class Notes:
             InputError: if nothing was drawn.
         """
         if not self.calls:
-            raise InputError(
-                "nothing was recorded: the code drew no noise of the libraries that were observed."
-            )
+            left = {law: draws for law, draws in self.loose.items() if draws > 0}
+            drew = "the code drew no noise of the libraries that were observed"
+            for law, draws in left.items():
+                drew = (
+                    f"{draws} draws of {law} at {self.lines[law]} were added to no value as drawn"
+                )
+            raise InputError(f"nothing was recorded: {drew}.")
         parts = self._parts()
         groups: dict[_Kind, list[int]] = {}
         for number, call in enumerate(self.calls):

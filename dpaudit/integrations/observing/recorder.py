@@ -32,7 +32,7 @@ from dpaudit.plan import Relation
 _found = FindingTable(__name__)
 _inside = threading.local()
 """Whether a draw of some library runs in this thread."""
-KNOWN = ("diffprivlib", "numpy", "opendp")
+KNOWN = ("diffprivlib", "numpy", "opendp", "pipeline_dp", "snsql", "tmlt", "torch")
 """Libraries that have an adapter."""
 
 
@@ -138,7 +138,7 @@ class Recorder:
             use.notes.findings.append(unread)
             warnings.warn(unread.message, UserWarning, stacklevel=6)
         with ExitStack() as stack:
-            for patch in _patches(self._own.library):
+            for patch in self._own.patches(self):
                 made = patch.made(getattr(patch.owner, patch.name))
                 stack.enter_context(mock.patch.object(patch.owner, patch.name, made))
             self._use = use
@@ -161,13 +161,16 @@ class Recorder:
             return draw()
         use = self._used
         at, line = use.labels.of(self._own.packages, reading.primitive)
-        use.notes.calls.append(Call(reading, self._own.library, at, line))
+        call = Call(reading, self._own.library, at, line)
+        use.notes.calls.append(call)
         if use.ledger is None:
-            return self.alone(draw)
+            call.result = self.alone(draw)
+            return call.result
         at, reading = _declared(use.ledger, at, reading)
         unit = use.part(at)
         drawn = Draw(reading, self._sampler, self._own.packages, lambda: self.alone(draw))
         use.ledger.observe(reading.mechanism, drawn, unit=unit, at=at)
+        call.result = drawn.result
         return drawn.result
 
     def alone(self, draw: Callable[[], Any]) -> Any:
@@ -195,6 +198,11 @@ class Recorder:
         if self._use is not None:
             self._use.notes.findings.append(_found("noise-shown", primitive=law))
 
+    def shared(self, law: str) -> None:
+        """Noise was added to more values than there were draws."""
+        if self._use is not None:
+            self._use.notes.findings.append(_found("noise-shared", primitive=law))
+
     def loose(self, primitive: str, draws: int) -> None:
         """Noise was drawn that has met no value yet."""
         notes = self._used.notes
@@ -204,8 +212,8 @@ class Recorder:
 
     def met(self, primitive: str, draws: int) -> None:
         """Noise was added to a value."""
-        notes = self._used.notes
-        notes.loose[primitive] = notes.loose.get(primitive, 0) - draws
+        if self._use is not None:
+            self._use.notes.loose[primitive] -= draws
 
     def warned(self, warning: str) -> None:
         """The library itself warns that something leaks."""
@@ -216,8 +224,8 @@ class Recorder:
 
 
 @cache
-def _known(library: str) -> tuple[Recorder, tuple[Patch, ...]]:
-    """The recorder of a library, and what it patches."""
+def _known(library: str) -> Recorder:
+    """The recorder of a library."""
     home = f"dpaudit.integrations.{tables.chosen(KNOWN, library=library)}"
     try:
         own: Adapter = import_module(home).ADAPTER
@@ -225,12 +233,7 @@ def _known(library: str) -> tuple[Recorder, tuple[Patch, ...]]:
         raise UnsupportedError(
             f"{library} cannot be observed, as it cannot be imported here: {error!s:.200}."
         ) from None
-    recorder = Recorder(own)
-    return recorder, tuple(own.patches(recorder))
-
-
-def _patches(library: str) -> tuple[Patch, ...]:
-    return _known(library)[1]
+    return Recorder(own)
 
 
 def _declared(ledger: Ledger, at: str, reading: Reading) -> tuple[str, Reading]:
@@ -260,7 +263,7 @@ def _declared(ledger: Ledger, at: str, reading: Reading) -> tuple[str, Reading]:
 def _observed(libraries: Iterable[str], use: _Use) -> Iterator[Notes]:
     with ExitStack() as stack:
         for name in dict.fromkeys(libraries):
-            stack.enter_context(_known(name)[0].within(use))
+            stack.enter_context(_known(name).within(use))
         yield use.notes
 
 
