@@ -1,0 +1,1 @@
+"""What libraries of differential privacy offer, run and attacked."""

@@ -1,0 +1,160 @@
+"""One row of the catalogue of libraries: a pipeline, what its library states of it, and how to ask.
+
+A pipeline is a short function ``f(rows)`` or ``f(rows, rng)`` in a file of its own under
+``pipelines``, which imports the library and nothing of this project: anybody may run it.
+"""
+
+from __future__ import annotations
+
+import json
+import shlex
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from dpaudit.errors import InputError
+
+HERE = Path(__file__).parent.relative_to(Path(__file__).parents[2])
+"""As it is named from the root of the repository, where all commands run."""
+STATED = ("docstring", "charged", "map", "open", "home-made")
+"""Who says the claim: the library's documentation, what it charges, its map (of OpenDP); *open*
+where its documentation does not say which neighbours it means; *home-made* where the author of the
+pipeline says it, and no library."""
+RELATIONS = ("replace-one", "add-remove")
+
+
+@dataclass(frozen=True)
+class Attack:
+    """Two neighbours that ``dpaudit audit`` tells apart, and with how many runs a side.
+
+    Attributes:
+        x: data of the pipeline.
+        x_prime: its neighbour.
+        runs: on each side.
+    """
+
+    x: Any
+    x_prime: Any
+    runs: int = 1_000
+
+    def arguments(self, target: str, claim: str, relation: str) -> list[str]:
+        """Those of ``dpaudit audit``."""
+        pair = [json.dumps(each) for each in (self.x, self.x_prime)]
+        what = ["--claim", claim, "--relation", relation, "--runs", str(self.runs)]
+        return ["audit", target, "--pair", *pair, *what, "--seed", "0"]
+
+
+@dataclass(frozen=True)
+class Published:
+    """A violation that somebody has published.
+
+    Attributes:
+        name: what is wrong, in a few words; rows of other versions have the same.
+        source: who says it, and where.
+        mended: the version that mends it; empty where none does.
+    """
+
+    name: str
+    source: str
+    mended: str = ""
+
+
+@dataclass(frozen=True)
+class Row:
+    """One pipeline.
+
+    Attributes:
+        name: of the row; no two rows have one.
+        library: as it is named when it is installed.
+        offers: what of the library is used.
+        kind: mean, sum, count, …: what it computes.
+        pipeline: ``FOLDER/FILE.py:function`` under ``pipelines``.
+        claim: as ``--claim`` takes it.
+        stated: who says so; one of ``STATED``.
+        queries: how many numbers with noise of their own it releases, at least.
+        relation: which data sets are neighbours.
+        data: file under ``data`` that it is run and rehearsed on; none for an attack alone.
+        plan: file under ``plans`` with the plan that it must match, in place of claim and relation;
+            where noise is home-made, it says the sensitivity.
+        attack: two neighbours that are told apart.
+        right: whether the claim is known to hold, so that whatever accuses it is a false alarm.
+        documented: what the documentation says of a limit, and where; empty if nothing.
+        published: a violation that it shows, or would show if it were not mended.
+        environment: of ``environments.toml``; this one where empty.
+        note: what a reader must know, in a sentence.
+    """
+
+    name: str
+    library: str
+    offers: str
+    kind: str
+    pipeline: str
+    claim: str = "epsilon = 1"
+    stated: str = "docstring"
+    queries: int = 1
+    relation: str = "replace-one"
+    data: str = "people.csv"
+    plan: str = ""
+    attack: Attack | None = None
+    right: bool = False
+    documented: str = ""
+    published: Published | None = None
+    environment: str = ""
+    note: str = ""
+
+    def __post_init__(self) -> None:
+        file = self.pipeline.partition(":")[0]
+        files = [f"pipelines/{file}"]
+        files += [f"data/{self.data}"] * bool(self.data) + [f"plans/{self.plan}"] * bool(self.plan)
+        missing = [name for name in files if not (Path(__file__).parent / name).is_file()]
+        if missing:
+            raise InputError(f"row {self.name!r} names {missing[0]}, which is no file; write it.")
+        for field, known in (("stated", STATED), ("relation", RELATIONS)):
+            if getattr(self, field) not in known:
+                raise InputError(
+                    f"{field} = {getattr(self, field)!r} of row {self.name!r}; it must be one of "
+                    f"{', '.join(known)}."
+                )
+        if not self.data and self.attack is None:
+            raise InputError(f"row {self.name!r} is neither run nor attacked; give data or attack.")
+
+    @property
+    def target(self) -> str:
+        """File and function, as a command names it."""
+        return f"{HERE / 'pipelines' / self.pipeline}"
+
+    @property
+    def observing(self) -> dict[str, Any]:
+        """What ``observe_target`` is called with, beside the name."""
+        given: dict[str, Any] = {"data": str(HERE / "data" / self.data), "rehearsed": True}
+        if self.plan:
+            given["plan"] = str(HERE / "plans" / self.plan)
+        else:
+            given |= {"relation": self.relation, "claim": self.claim}
+        return given | {"seed": 0}
+
+    def commands(self) -> list[list[str]]:
+        """Arguments of the commands that replay the row."""
+        found = []
+        if self.data:
+            given = self.observing | {"rehearse": ""}
+            options = {k: v for k, v in given.items() if k != "rehearsed"}
+            words = [w for k, v in options.items() for w in (f"--{k}", str(v)) if w]
+            found.append(["observe", self.target, *words])
+        if self.attack is not None:
+            found.append(self.attack.arguments(self.target, self.claim, self.relation))
+        return found
+
+    def replay(self, program: str) -> list[str]:
+        """The commands as a reader types them at the root of the repository."""
+        return [f"{program} {shlex.join(each)}" for each in self.commands()]
+
+
+def unique(rows: Iterable[Row]) -> tuple[Row, ...]:
+    """The rows; InputError if two have one name."""
+    found: dict[str, Row] = {}
+    for row in rows:
+        if found.setdefault(row.name, row) is not row:
+            raise InputError(f"two rows are named {row.name!r}; give each a name of its own.")
+    return tuple(found.values())
