@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import os
 import sys
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Hashable, Mapping
 from dataclasses import dataclass, field, replace
 from hashlib import blake2b
 from pathlib import Path
@@ -40,6 +40,8 @@ class Reading:
         facts: the numbers that it draws by, as if they were public.
         unit: how many of the library's units one unit of the plan is: values and releases are
             divided by it. In units of the sensitivity a plan stays the same for other data.
+        among: where the library bounds of how many of some releases one unit is part: that number,
+            and what these releases have in common; None where it may be part of all.
     """
 
     primitive: str
@@ -49,6 +51,7 @@ class Reading:
     stated: tuple[float, float] | None = None
     facts: Mapping[str, Any] = field(default_factory=dict)
     unit: float = 1.0
+    among: tuple[int, Hashable] | None = None
 
     @property
     def declared(self) -> Mechanism:

@@ -16,7 +16,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
-from functools import cache
+from functools import cache, partial, wraps
 from importlib import import_module, metadata
 from typing import Any, Protocol
 from unittest import mock
@@ -172,6 +172,25 @@ class Recorder:
         use.ledger.observe(reading.mechanism, drawn, unit=unit, at=at)
         call.result = drawn.result
         return drawn.result
+
+    def reading(self, read: Callable[..., Reading | None]) -> Callable[[Any], Any]:
+        """What replaces a function that draws: each call is a release.
+
+        Args:
+            read: says of a call's arguments what it draws; None where it is no draw.
+        """
+
+        def made(original: Any) -> Any:
+            @wraps(original)
+            def call(*given: Any, **options: Any) -> Any:
+                own = None if self.quiet else read(*given, **options)
+                if own is None:
+                    return original(*given, **options)
+                return self.release(own, partial(original, *given, **options))
+
+            return call
+
+        return made
 
     def alone(self, draw: Callable[[], Any]) -> Any:
         """Run code of the library whose draws are no draws of their own."""
