@@ -71,17 +71,24 @@ def _invoked(recorder: Recorder, original: Call) -> Call:
         name, parts = _made(measurement)
         near = _once(recorder, _steps, measurement, recorder.relation)
         if name in _INTERACTIVE:  # its queries are what it costs
-            near = None if near is None else max(near, parts["d_in"])
-            made = original(measurement, arg)
-            recorder.memory[id(made.value)] = (made.value, arg, near)
+            made, near = _held(recorder, original(measurement, arg), arg, near, parts["d_in"])
         else:
             made = _released(recorder, original, measurement, arg, near)
         epsilon, delta, rho = _once(recorder, _stated, measurement, near)
         if epsilon < math.inf:
             recorder.charged(epsilon, delta, rho or 0.0)
+        elif near is not None:
+            recorder.tell("charges-nothing", relation=recorder.relation, steps=near)
         return made
 
     return invoke
+
+
+def _held(recorder: Recorder, made: Any, arg: Any, near: Any, least: Any) -> tuple[Any, Any]:
+    """A queryable, of which it is kept what data it holds, and how far apart neighbours are."""
+    near = None if near is None else max(near, least)
+    recorder.memory[id(made.value)] = (made.value, arg, near)
+    return made, near
 
 
 def _answered(recorder: Recorder, original: Call) -> Call:
@@ -94,6 +101,9 @@ def _answered(recorder: Recorder, original: Call) -> Call:
         before, last, moved = _chain(query, near)
         for each in before:
             arg = each(arg)
+        name, parts = _made(last)
+        if name in _INTERACTIVE:
+            return _held(recorder, original(queryable, query), arg, moved, parts["d_in"])[0]
         reading = _read(last, arg, moved, _stated(last, moved))
         return recorder.release(reading, lambda: original(queryable, query))
 
@@ -142,8 +152,8 @@ def _steps(own: Any, relation: Relation) -> Any:
 
 def _read(own: Any, arg: Any, moved: Any, stated: Stated) -> Reading:
     name, parts = _made(own)
-    if "categories" in parts:
-        arg = list(parts["categories"]).index(arg)
+    answers = list(parts["categories"]) if "categories" in parts else None
+    arg = arg if answers is None else answers.index(arg)
     value = np.asarray(arg) + 0 if _numeric(arg) else np.asarray(mark(arg))
     facts = {key: each for key, each in parts.items() if isinstance(each, bool | int | float)}
     found = _mechanism(name, parts, value) if _numeric(arg) else None
@@ -155,7 +165,8 @@ def _read(own: Any, arg: Any, moved: Any, stated: Stated) -> Reading:
         return Reading(name, mechanism, 1.0, mark(value), (epsilon, delta), facts)
     moved = 1.0 if found.norm is kinds.Norm.CHANGE else moved
     cost = (epsilon, delta) if rho is None else None
-    return Reading(name, found, None if moved is None else float(moved), value, cost, facts)
+    known = None if moved is None else float(moved)
+    return Reading(name, found, known, value, cost, facts, answers=answers)
 
 
 def _mechanism(name: str, parts: dict[str, Any], value: Any) -> kinds.Mechanism | None:
@@ -198,11 +209,6 @@ def _same(found: kinds.Mechanism, moved: Any, stated: Stated) -> bool:
     if isinstance(found, kinds.Gaussian | kinds.DiscreteGaussian):
         return bool((stated[2] or math.inf) <= (moved / found.sigma) ** 2 / 2 * (1 + _NEAR))
     return bool(stated[0] <= moved / getattr(found, "scale", math.inf) * (1 + _NEAR))
-
-
-def _as_approximate(rho: float, delta: float = 1e-9) -> tuple[float, float]:
-    """(ε, δ) of ρ-zCDP (Bun and Steinke 2016, Proposition 1.3)."""
-    return rho + 2 * math.sqrt(rho * math.log(1 / delta)), delta
 
 
 ADAPTER = OpenDP()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import os
 import sys
-from collections.abc import Callable, Collection, Hashable, Mapping
+from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from hashlib import blake2b
 from pathlib import Path
@@ -42,6 +42,8 @@ class Reading:
             divided by it. In units of the sensitivity a plan stays the same for other data.
         among: where the library bounds of how many of some releases one unit is part: that number,
             and what these releases have in common; None where it may be part of all.
+        answers: what the library gives out for the numbers 0, 1, … that the mechanism draws; None
+            where it gives out numbers.
     """
 
     primitive: str
@@ -52,6 +54,7 @@ class Reading:
     facts: Mapping[str, Any] = field(default_factory=dict)
     unit: float = 1.0
     among: tuple[int, Hashable] | None = None
+    answers: Sequence[Any] | None = None
 
     @property
     def declared(self) -> Mechanism:
@@ -234,6 +237,8 @@ class Draw:
 
     def released(self) -> NDArray[Any]:
         """What came out, in units of the plan; what is no number as an object."""
+        if self._reading.answers is not None:
+            return np.asarray(self._reading.answers.index(self.result))
         if isinstance(self.result, bool | int | float | np.generic | np.ndarray):
             made = np.asarray(self.result)
             if self._reading.unit != 1:
@@ -247,6 +252,9 @@ class Draw:
     def impose(self, released: ArrayLike) -> None:
         """Give out what an earlier run released."""
         made = np.asarray(released)
+        if self._reading.answers is not None:
+            self.result = self._reading.answers[int(made)]
+            return
         if made.dtype == object:
             self.result = made[()]
             return

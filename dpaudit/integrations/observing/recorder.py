@@ -212,15 +212,10 @@ class Recorder:
         """How the library itself sums its charges, where it has a rule of its own."""
         self._used.notes.totals[self._own.library] = total
 
-    def shown(self, law: str) -> None:
-        """Noise that hid a value was seen by itself too."""
+    def tell(self, rule: str, at: str = "", **facts: Any) -> None:
+        """A reader must know something of the library."""
         if self._use is not None:
-            self._use.notes.findings.append(_found("noise-shown", primitive=law))
-
-    def shared(self, law: str) -> None:
-        """Noise was added to more values than there were draws."""
-        if self._use is not None:
-            self._use.notes.findings.append(_found("noise-shared", primitive=law))
+            self._use.notes.findings.append(_found(rule, at, **facts))
 
     def loose(self, primitive: str, draws: int) -> None:
         """Noise was drawn that has met no value yet."""
@@ -238,8 +233,7 @@ class Recorder:
         """The library itself warns that something leaks."""
         if self._use is not None:
             line = place(self._own.packages)
-            found = _found("library-warns", line, library=self._sampler, warning=warning, line=line)
-            self._use.notes.findings.append(found)
+            self.tell("library-warns", line, library=self._sampler, warning=warning, line=line)
 
 
 @cache

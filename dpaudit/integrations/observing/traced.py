@@ -38,7 +38,7 @@ class Fate:
     def met(self, source: Source, draws: int) -> None:
         """Some of it was added to as many entries of a value."""
         if draws > self.left:
-            source.recorder.shared(source.law)
+            source.recorder.tell("noise-shared", primitive=source.law)
         taken = min(self.left, draws)
         self.left -= taken
         source.recorder.met(source.law, taken)
@@ -53,7 +53,7 @@ class Fate:
     def _tell(self, source: Source) -> None:
         if self._met and self._seen and not self._told:
             self._told = True
-            source.recorder.shown(source.law)
+            source.recorder.tell("noise-shown", primitive=source.law)
 
 
 @dataclass(frozen=True)
