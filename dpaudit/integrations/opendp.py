@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -104,7 +105,7 @@ def _answered(recorder: Recorder, original: Call) -> Call:
         name, parts = _made(last)
         if name in _INTERACTIVE:
             return _held(recorder, original(queryable, query), arg, moved, parts["d_in"])[0]
-        reading = _read(last, arg, moved, _stated(last, moved))
+        reading = _read(recorder, last, arg, moved)
         return recorder.release(reading, lambda: original(queryable, query))
 
     return evaluate
@@ -131,7 +132,7 @@ def _released(recorder: Recorder, original: Call, own: Any, arg: Any, moved: Any
     if name == "make_chain_pm":
         inner = _released(recorder, original, parts["measurement0"], arg, moved)
         return parts["postprocess1"](inner)
-    reading = _read(own, arg, moved, _once(recorder, _stated, own, moved))
+    reading = _read(recorder, own, arg, moved)
     return recorder.release(reading, lambda: original(own, arg))
 
 
@@ -150,41 +151,44 @@ def _steps(own: Any, relation: Relation) -> Any:
     return 1
 
 
-def _read(own: Any, arg: Any, moved: Any, stated: Stated) -> Reading:
-    name, parts = _made(own)
-    answers = list(parts["categories"]) if "categories" in parts else None
-    arg = arg if answers is None else answers.index(arg)
-    value = np.asarray(arg) + 0 if _numeric(arg) else np.asarray(mark(arg))
+def _read(recorder: Recorder, own: Any, arg: Any, moved: Any) -> Reading:
+    answers = _made(own)[1].get("categories")
+    if answers is not None:  # of what is none of them it gives any
+        arg = list(answers).index(arg) if arg in answers else 0
+    value = np.array(arg) if isinstance(arg, bool | int | float | list | np.ndarray) else None
+    kind = "" if value is None or value.dtype.kind not in "biuf" else value.dtype.kind
+    known = _once(recorder, _law, own, (kind, moved))
+    if isinstance(known.mechanism, kinds.Opaque) or value is None:
+        value = mark(arg if value is None else value)
+    return replace(known, value=value)
+
+
+def _law(own: Any, about: tuple[str, Any]) -> Reading:
+    """What a measurement draws for numbers of a kind that move so far."""
+    (kind, moved), (name, parts) = about, _made(own)
     facts = {key: each for key, each in parts.items() if isinstance(each, bool | int | float)}
-    found = _mechanism(name, parts, value) if _numeric(arg) else None
-    (epsilon, delta, rho), name = stated, name.removeprefix("make_")
-    if found is None or not (moved is None or _same(found, moved, stated)):
+    found = _mechanism(name, parts, kind) if kind else None
+    (epsilon, delta, rho), name = _stated(own, moved), name.removeprefix("make_")
+    if found is None or not (moved is None or _same(found, moved, (epsilon, delta, rho))):
         if rho is not None:  # (ε, δ) of ρ: Bun and Steinke 2016, Proposition 1.3
             epsilon, delta = rho + 2 * math.sqrt(rho * math.log(1e9)), 1e-9
         mechanism = kinds.Opaque(name, least_known(epsilon), delta)
-        return Reading(name, mechanism, 1.0, mark(value), (epsilon, delta), facts)
+        return Reading(name, mechanism, 1.0, 0.0, (epsilon, delta), facts)
     moved = 1.0 if found.norm is kinds.Norm.CHANGE else moved
-    cost = (epsilon, delta) if rho is None else None
-    known = None if moved is None else float(moved)
-    return Reading(name, found, known, value, cost, facts, answers=answers)
+    cost, far = (epsilon, delta) if rho is None else None, None if moved is None else float(moved)
+    answers = parts.get("categories")
+    return Reading(name, found, far, 0.0, cost, facts, answers=answers and list(answers))
 
 
-def _mechanism(name: str, parts: dict[str, Any], value: Any) -> kinds.Mechanism | None:
+def _mechanism(name: str, parts: dict[str, Any], number: str) -> kinds.Mechanism | None:
     if name == "make_randomized_response_bool":
         return kinds.RandomizedResponse(2 * (1 - parts["prob"]))
     if name == "make_randomized_response":
         k = len(parts["categories"])
         return kinds.RandomizedResponse((1 - parts["prob"]) * k / (k - 1), k)
     real, whole = _NOISE.get(name, (None, None))
-    kind = whole if value.dtype.kind in "iu" else real
+    kind = whole if number in "iu" else real
     return None if kind is None or not parts.get("scale") else kind(parts["scale"])
-
-
-def _numeric(arg: Any) -> bool:
-    numbers = [arg] if isinstance(arg, bool | int | float) else arg
-    return isinstance(numbers, list | np.ndarray) and all(
-        isinstance(each, bool | int | float | np.number) for each in numbers
-    )
 
 
 def _stated(own: Any, moved: Any) -> Stated:

@@ -7,6 +7,7 @@ import os
 import sys
 from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from hashlib import blake2b
 from pathlib import Path
 from types import CodeType, FrameType
@@ -156,7 +157,7 @@ class Labels:
         self._known: dict[tuple[CodeType, int, str, str], tuple[str, str]] = {}
         self._turns: dict[str, dict[int, int]] = {}
 
-    def of(self, packages: Collection[str], primitive: str) -> tuple[str, str]:
+    def of(self, packages: tuple[str, ...], primitive: str) -> tuple[str, str]:
         """The label of the code that asks, and its file and line.
 
         The label names the user's function, the library's that it calls and what that draws, and
@@ -178,7 +179,7 @@ class Labels:
         return (base if turn == 1 else f"{base} {turn}"), _line(frame)
 
 
-def place(packages: Collection[str]) -> str:
+def place(packages: tuple[str, ...]) -> str:
     """File and line of the user's code that asks."""
     return _line(_asking(packages, "")[0])
 
@@ -187,24 +188,28 @@ def _line(frame: FrameType) -> str:
     return f"{Path(frame.f_code.co_filename).name}:{frame.f_lineno}"
 
 
-def _asking(packages: Collection[str], primitive: str) -> tuple[FrameType, str]:
+def _asking(packages: tuple[str, ...], primitive: str) -> tuple[FrameType, str]:
     """The frame of the user's function that asks, and the name of the library's that it calls."""
     frame, entry = sys._getframe(1), primitive
-    inner = {_OWN, *packages}
     while frame.f_back is not None:
-        code = frame.f_code
-        package = str(frame.f_globals.get("__name__", "")).partition(".")[0]
-        within = package in inner or _of_python(code.co_filename)
-        if not within and not code.co_name.endswith(("comp>", "expr>")):
+        module = str(frame.f_globals.get("__name__", ""))
+        within, name = _part(frame.f_code, module, packages)
+        if not within:
             break
-        if package in packages and not code.co_name.startswith(("<", "_", "wrapper", "func")):
-            entry = code.co_qualname.rpartition("<locals>.")[2]
+        entry = name or entry
         frame = frame.f_back
     return frame, entry
 
 
-def _of_python(file: str) -> bool:
-    return file.startswith((_PYTHON, "<frozen ")) and "site-packages" not in file
+@lru_cache(4096)
+def _part(code: CodeType, module: str, packages: tuple[str, ...]) -> tuple[bool, str]:
+    """Whether code stands between the user's and a draw, and its name if a user may call it."""
+    package, file = module.partition(".")[0], code.co_filename
+    of_python = file.startswith((_PYTHON, "<frozen ")) and "site-packages" not in file
+    within = package in (_OWN, *packages) or of_python
+    if package not in packages or code.co_name.startswith(("<", "_", "wrapper", "func")):
+        return within or code.co_name.endswith(("comp>", "expr>")), ""
+    return within, code.co_qualname.rpartition("<locals>.")[2]
 
 
 class Draw:
