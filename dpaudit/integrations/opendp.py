@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -23,6 +24,7 @@ from dpaudit.plan import Relation, ReplaceOne
 
 Call = Callable[[Any, Any], Any]
 Stated = tuple[float, float, float | None]
+_UNSAID: Stated = (math.inf, 0.0, None)
 _NEAR = 1e-9
 _INTERACTIVE = ("make_adaptive_composition", "make_sequential_composition")
 _NOISE: dict[str, tuple[type[Any], type[Any]]] = {
@@ -42,8 +44,8 @@ class OpenDP:
 
     def patches(self, recorder: Recorder) -> Iterator[Patch]:
         """What every call of a measurement goes through, and every query of an interactive one."""
-        yield Patch(core, "measurement_invoke", lambda own: _invoked(recorder, own))
-        yield Patch(core, "queryable_eval", lambda own: _answered(recorder, own))
+        yield Patch(core, "measurement_invoke", partial(partial, _invoked, recorder))
+        yield Patch(core, "queryable_eval", partial(partial, _answered, recorder))
         yield Patch(core, "odometer_invoke", lambda _: _refused)
 
 
@@ -57,32 +59,21 @@ def _made(part: Any) -> tuple[str, dict[str, Any]]:
     return str(how.get("__function__", "measurement")), dict(how.get("__kwargs__", {}))
 
 
-def _once(recorder: Recorder, of: Call, own: Any, about: Any) -> Any:
-    """A public fact of a measurement, asked once while a block runs."""
-    key = of, id(own), about
-    if key not in recorder.memory:
-        recorder.memory[key] = own, of(own, about)  # as long as it is held, its id is its own
-    return recorder.memory[key][1]
-
-
-def _invoked(recorder: Recorder, original: Call) -> Call:
-    def invoke(measurement: Any, arg: Any) -> Any:
-        if recorder.quiet:
-            return original(measurement, arg)
-        name, parts = _made(measurement)
-        near = _once(recorder, _steps, measurement, recorder.relation)
-        if name in _INTERACTIVE:  # its queries are what it costs
-            made, near = _held(recorder, original(measurement, arg), arg, near, parts["d_in"])
-        else:
-            made = _released(recorder, original, measurement, arg, near)
-        epsilon, delta, rho = _once(recorder, _stated, measurement, near)
-        if epsilon < math.inf:
-            recorder.charged(epsilon, delta, rho or 0.0)
-        elif near is not None:
-            recorder.tell("charges-nothing", relation=recorder.relation, steps=near)
-        return made
-
-    return invoke
+def _invoked(recorder: Recorder, original: Call, measurement: Any, arg: Any) -> Any:
+    if recorder.quiet:
+        return original(measurement, arg)
+    name, parts = _made(measurement)
+    near = recorder.once(_steps, measurement, recorder.relation)
+    if name in _INTERACTIVE:  # its queries are what it costs
+        made, near = _held(recorder, original(measurement, arg), arg, near, parts["d_in"])
+    else:
+        made = _released(recorder, original, measurement, arg, near)
+    epsilon, delta, rho = recorder.once(_stated, measurement, near)
+    if epsilon < math.inf:
+        recorder.charged(epsilon, delta, rho or 0.0)
+    elif near is not None:
+        recorder.tell("charges-nothing", relation=recorder.relation, steps=near)
+    return made
 
 
 def _held(recorder: Recorder, made: Any, arg: Any, near: Any, least: Any) -> tuple[Any, Any]:
@@ -92,23 +83,19 @@ def _held(recorder: Recorder, made: Any, arg: Any, near: Any, least: Any) -> tup
     return made, near
 
 
-def _answered(recorder: Recorder, original: Call) -> Call:
+def _answered(recorder: Recorder, original: Call, queryable: Any, query: Any) -> Any:
     """A query of a queryable that holds data is a release of these."""
-
-    def evaluate(queryable: Any, query: Any) -> Any:
-        if recorder.quiet or id(queryable) not in recorder.memory:
-            return original(queryable, query)
-        _, arg, near = recorder.memory[id(queryable)]
-        before, last, moved = _chain(query, near)
-        for each in before:
-            arg = each(arg)
-        name, parts = _made(last)
-        if name in _INTERACTIVE:
-            return _held(recorder, original(queryable, query), arg, moved, parts["d_in"])[0]
-        reading = _read(recorder, last, arg, moved)
-        return recorder.release(reading, lambda: original(queryable, query))
-
-    return evaluate
+    if recorder.quiet or id(queryable) not in recorder.memory:
+        return original(queryable, query)
+    _, arg, near = recorder.memory[id(queryable)]
+    before, last, moved = _chain(query, near)
+    for each in before:
+        arg = each(arg)
+    name, parts = _made(last)
+    if name in _INTERACTIVE:
+        return _held(recorder, original(queryable, query), arg, moved, parts["d_in"])[0]
+    draw = partial(original, queryable, query)
+    return recorder.release(_read(recorder, last, arg, moved), draw)
 
 
 def _chain(own: Any, moved: Any) -> tuple[list[Any], Any, Any]:
@@ -125,15 +112,14 @@ def _chain(own: Any, moved: Any) -> tuple[list[Any], Any, Any]:
 
 def _released(recorder: Recorder, original: Call, own: Any, arg: Any, moved: Any) -> Any:
     """What a measurement releases; only its noise is a draw."""
-    before, own, moved = _once(recorder, _chain, own, moved)
+    before, own, moved = recorder.once(_chain, own, moved)
     for each in before:
         arg = each(arg)
     name, parts = _made(own)
     if name == "make_chain_pm":
         inner = _released(recorder, original, parts["measurement0"], arg, moved)
         return parts["postprocess1"](inner)
-    reading = _read(recorder, own, arg, moved)
-    return recorder.release(reading, lambda: original(own, arg))
+    return recorder.release(_read(recorder, own, arg, moved), partial(original, own, arg))
 
 
 def _steps(own: Any, relation: Relation) -> Any:
@@ -141,14 +127,10 @@ def _steps(own: Any, relation: Relation) -> Any:
     name = str(own.input_metric)
     if name.startswith(("SymmetricDistance", "InsertDeleteDistance")):
         return 2 if relation.replaces else 1
-    if not name.startswith(("ChangeOneDistance", "HammingDistance", "DiscreteDistance")):
-        return None
-    if not relation.replaces and not name.startswith("Discrete"):
-        raise InputError(
-            f"a measurement takes {name}, which speaks of rows that change; state the relation "
-            f"{ReplaceOne()}."
-        )
-    return 1
+    if name.startswith(("ChangeOneDistance", "HammingDistance")) and not relation.replaces:
+        said = "speaks of rows that change; state the relation"
+        raise InputError(f"a measurement takes {name}, which {said} {ReplaceOne()}.")
+    return 1 if name.startswith(("Change", "Hamming", "DiscreteDistance")) else None
 
 
 def _read(recorder: Recorder, own: Any, arg: Any, moved: Any) -> Reading:
@@ -157,7 +139,7 @@ def _read(recorder: Recorder, own: Any, arg: Any, moved: Any) -> Reading:
         arg = list(answers).index(arg) if arg in answers else 0
     value = np.array(arg) if isinstance(arg, bool | int | float | list | np.ndarray) else None
     kind = "" if value is None or value.dtype.kind not in "biuf" else value.dtype.kind
-    known = _once(recorder, _law, own, (kind, moved))
+    known = recorder.once(_law, own, (kind, moved))
     if isinstance(known.mechanism, kinds.Opaque) or value is None:
         value = mark(arg if value is None else value)
     return replace(known, value=value)
@@ -181,10 +163,8 @@ def _law(own: Any, about: tuple[str, Any]) -> Reading:
 
 
 def _mechanism(name: str, parts: dict[str, Any], number: str) -> kinds.Mechanism | None:
-    if name == "make_randomized_response_bool":
-        return kinds.RandomizedResponse(2 * (1 - parts["prob"]))
-    if name == "make_randomized_response":
-        k = len(parts["categories"])
+    if name.startswith("make_randomized_response"):  # of answers, or of bools
+        k = len(parts.get("categories", "??"))
         return kinds.RandomizedResponse((1 - parts["prob"]) * k / (k - 1), k)
     real, whole = _NOISE.get(name, (None, None))
     kind = whole if number in "iu" else real
@@ -194,16 +174,15 @@ def _mechanism(name: str, parts: dict[str, Any], number: str) -> kinds.Mechanism
 def _stated(own: Any, moved: Any) -> Stated:
     """ε and δ of the map, or ρ where it speaks of that; infinite where nothing was asked."""
     if moved is None:
-        return math.inf, 0.0, None
+        return _UNSAID
     try:
-        lost, measure = own.map(moved), str(own.output_measure)
+        lost = own.map(moved)
     except OpenDPException:  # it speaks of nearer data sets only
-        return math.inf, 0.0, None
-    if measure.startswith("ZeroConcentrated"):
+        return _UNSAID
+    if str(own.output_measure).startswith("ZeroConcentrated"):
         return 0.0, 0.0, float(lost)
-    if isinstance(lost, tuple):
-        return float(lost[0]), float(lost[1]), None
-    return (float(lost), 0.0, None) if isinstance(lost, int | float) else (math.inf, 0.0, None)
+    epsilon, delta = lost if isinstance(lost, tuple) else (lost, 0.0)
+    return (float(epsilon), float(delta), None) if isinstance(epsilon, int | float) else _UNSAID
 
 
 def _same(found: kinds.Mechanism, moved: Any, stated: Stated) -> bool:

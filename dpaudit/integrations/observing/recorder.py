@@ -121,6 +121,13 @@ class Recorder:
         """What an adapter keeps while a block runs."""
         return self._used.memory
 
+    def once(self, of: Callable[[Any, Any], Any], own: Any, about: Any) -> Any:
+        """A public fact of some object, asked once while a block runs."""
+        key = of, id(own), about
+        if key not in self.memory:
+            self.memory[key] = own, of(own, about)  # as long as it is held, its id is its own
+        return self.memory[key][1]
+
     @property
     def _used(self) -> _Use:
         assert self._use is not None
