@@ -137,9 +137,11 @@ def _read(recorder: Recorder, own: Any, arg: Any, moved: Any) -> Reading:
     answers = _made(own)[1].get("categories")
     if answers is not None:  # of what is none of them it gives any
         arg = list(answers).index(arg) if arg in answers else 0
-    value = np.array(arg) if isinstance(arg, bool | int | float | list | np.ndarray) else None
+    value: Any = None
+    if isinstance(arg, bool | int | float | list | np.ndarray):
+        value = np.array(arg)
     kind = "" if value is None or value.dtype.kind not in "biuf" else value.dtype.kind
-    known = recorder.once(_law, own, (kind, moved))
+    known: Reading = recorder.once(_law, own, (kind, moved))
     if isinstance(known.mechanism, kinds.Opaque) or value is None:
         value = mark(arg if value is None else value)
     return replace(known, value=value)

@@ -143,7 +143,7 @@ def _selected(recorder: Recorder, original: Any) -> Any:
     """Partitions of private keys are kept or dropped all together, as one release."""
 
     def filtered(own: Any, col: Any, fn: Any, stage_name: Any = None) -> Any:
-        budget = fn.args[0] if isinstance(fn, partial) and fn.args else None
+        budget: Any = fn.args[0] if isinstance(fn, partial) and fn.args else None
         if not recorder.active or not hasattr(budget, "set_thresholding_delta"):
             return original(own, col, fn, stage_name)
 
