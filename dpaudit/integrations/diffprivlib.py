@@ -85,13 +85,13 @@ def _choice(kind: str, own: Any, value: Any = None) -> Reading:
     if kind in _CHOICES and not weighted:
         with suppress(InputError):
             mechanism = _CHOICES[kind](own)
-    answers: list[Any] | None = None
+    answers = getattr(own, "candidates", None)
     if kind in ("Binary", "ExponentialCategorical"):
-        answers = [own.value0, own.value1] if kind == "Binary" else list(own._domain_values)
+        answers = (own.value0, own.value1) if kind == "Binary" else own._domain_values
         value = float(answers.index(value))
     elif kind != "Bingham":
-        answers = None if own.candidates is None else list(own.candidates)
         value = np.asarray(own.utility, dtype=np.float64)
+    answers = None if answers is None else tuple(answers)
     return Reading(name, mechanism, 1.0, value, cost, _facts(own), answers=answers)
 
 

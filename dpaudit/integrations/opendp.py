@@ -161,7 +161,7 @@ def _law(own: Any, about: tuple[str, Any]) -> Reading:
     moved = 1.0 if found.norm is kinds.Norm.CHANGE else moved
     cost, far = (epsilon, delta) if rho is None else None, None if moved is None else float(moved)
     answers = parts.get("categories")
-    return Reading(name, found, far, 0.0, cost, facts, answers=answers and list(answers))
+    return Reading(name, found, far, 0.0, cost, facts, answers=answers and tuple(answers))
 
 
 def _mechanism(name: str, parts: dict[str, Any], number: str) -> kinds.Mechanism | None:

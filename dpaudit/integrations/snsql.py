@@ -28,24 +28,17 @@ class SmartNoise:
     def patches(self, recorder: Recorder) -> Iterator[Patch]:
         """Noise, the threshold that hides rare groups, and charges."""
         for kind, law in ((Laplace, kinds.Laplace), (Gaussian, kinds.Gaussian)):
-            yield Patch(kind, "release", partial(_released, recorder, law))
+            yield Patch(kind, "release", recorder.reading(partial(_noise, recorder, law)))
             yield Patch(kind, "threshold", partial(_censored, recorder))
         yield Patch(odometer.OdometerHeterogeneous, "spend", partial(_spent, recorder))
 
 
-def _released(recorder: Recorder, law: Any, original: Any) -> Any:
-    def release(own: Any, vals: Any) -> Any:
-        if recorder.quiet:
-            return original(own, vals)
-        recorder.memory[id(own)] = own  # as long as it is held, its id is its own
-        far = max(abs(own.lower), abs(own.upper)) * own.max_contrib
-        facts = {"scale": own.scale, "rows": own.max_contrib}
-        among, value = (1, id(own)), np.array(vals, float)
-        reading = Reading(law.__name__, law(own.scale), far, value, facts=facts, among=among)
-        made = recorder.release(reading, lambda: np.array(original(own, vals), float))
-        return made.tolist()
-
-    return release
+def _noise(recorder: Recorder, law: Any, own: Any, vals: Any) -> Reading:
+    recorder.memory[id(own)] = own  # as long as it is held, its id is its own
+    far = max(abs(own.lower), abs(own.upper)) * own.max_contrib
+    facts = {"scale": own.scale, "rows": own.max_contrib}
+    value, among = np.array(vals, float), (1, id(own))
+    return Reading(law.__name__, law(own.scale), far, value, facts=facts, among=among)
 
 
 def _censored(recorder: Recorder, original: Any) -> Any:

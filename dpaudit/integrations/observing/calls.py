@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import os
 import sys
-from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from hashlib import blake2b
@@ -43,8 +43,8 @@ class Reading:
             divided by it. In units of the sensitivity a plan stays the same for other data.
         among: where the library bounds of how many of some releases one unit is part: that number,
             and what these releases have in common; None where it may be part of all.
-        answers: what the library gives out for the numbers 0, 1, … that the mechanism draws; None
-            where it gives out numbers.
+        answers: what the library calls the outcomes of a choice, whose law speaks of their places;
+            None where it gives a place or a number.
     """
 
     primitive: str
@@ -55,7 +55,7 @@ class Reading:
     facts: Mapping[str, Any] = field(default_factory=dict)
     unit: float = 1.0
     among: tuple[int, Hashable] | None = None
-    answers: Sequence[Any] | None = None
+    answers: tuple[Any, ...] | None = None
 
     @property
     def declared(self) -> Mechanism:
@@ -136,6 +136,8 @@ def least_known(epsilon: float) -> float:
 
 def mark(value: Any) -> float:
     """A number in [0, 1) that differs where a value does, whatever its shape; as private."""
+    if isinstance(value, dict):  # its order may be one of chance
+        value = sorted(map(repr, value.items()))
     plain = value.tobytes() if isinstance(value, np.ndarray) else repr(value).encode()
     return int.from_bytes(blake2b(plain, digest_size=6).digest()) / 2.0**48
 
@@ -212,6 +214,11 @@ def _part(code: CodeType, module: str, packages: tuple[str, ...]) -> tuple[bool,
     return within, code.co_qualname.rpartition("<locals>.")[2]
 
 
+def _vector(result: Any) -> bool:
+    """Whether it is a list of numbers, as some libraries give for an array."""
+    return isinstance(result, list) and all(isinstance(each, int | float) for each in result)
+
+
 class Draw:
     """A use of a primitive as a ledger observes it, and as a replay replaces what it gives.
 
@@ -244,7 +251,9 @@ class Draw:
         """What came out, in units of the plan; what is no number as an object."""
         if self._reading.answers is not None:
             return np.asarray(self._reading.answers.index(self.result))
-        if isinstance(self.result, bool | int | float | np.generic | np.ndarray):
+        if isinstance(self.result, bool | int | float | np.generic | np.ndarray) or _vector(
+            self.result
+        ):
             made = np.asarray(self.result)
             if self._reading.unit != 1:
                 made = made / self._reading.unit
@@ -267,5 +276,7 @@ class Draw:
             made = made * self._reading.unit
         if isinstance(self.result, np.ndarray):
             self.result = made.copy()
+        elif isinstance(self.result, list):
+            self.result = made.tolist()
         else:  # of the same type: a result shows it
             self.result = type(self.result)(made.item())
