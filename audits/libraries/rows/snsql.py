@@ -17,13 +17,14 @@ def _of(name: str, kind: str, offers: str, function: str, cost: int = 1, **rest:
 _TRUE: dict[str, Any] = {"right": True}
 _SQUARES = Published(
     "noise of a sum of squares follows the bounds of the values",
-    "T. (TedTed), smartnoise-sdk issue 203, 2020",
+    "smartnoise-sdk issue 203 on GitHub (2020)",
+    "1.0.10 at the latest",
 )
 ROWS = (
     _of("count", "count", "COUNT", "count", **_TRUE),
     _of("sum", "sum", "SUM", "total", **_TRUE),
     _of("mean", "mean", "AVG", "mean", 2, queries=2, **_TRUE),
-    _of("variance", "variance", "VAR", "variance", 3, queries=3, published=_SQUARES),
+    _of("variance", "variance", "VAR", "variance", 3, queries=3, published=_SQUARES, **_TRUE),
     _of("three numbers", "several", "SELECT", "several", 3, queries=3, **_TRUE),
     _of("Gaussian noise", "several", "Mechanism.gaussian", "gaussian", 2, queries=2, **_TRUE),
     _of("two queries", "several", "PrivateReader.execute", "two_queries", 2, queries=2, **_TRUE),
