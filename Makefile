@@ -9,7 +9,7 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check -q
 SOURCES := pyproject.toml constraints.txt
 
-.PHONY: help demo test thorough lint format docs docs-links package reports compare-reports papers peers libraries benchmarks clean
+.PHONY: help demo test thorough lint format docs docs-links package reports compare-reports papers peers libraries observed benchmarks clean
 
 help:
 	@echo "make demo        install, then certify, run, audit and report one algorithm on real data"
@@ -26,6 +26,7 @@ help:
 	@echo "                 (checks recorded figures by spot runs; FULL=1 makes every figure anew, an hour)"
 	@echo "make peers       measures other public auditors beside ours, into reports/auditors/ (an hour)"
 	@echo "make libraries   runs and attacks what other libraries offer, into reports/libraries.md (a quarter of an hour)"
+	@echo "make observed    tests what observes libraries that need environments of their own (needs Java)"
 	@echo "make benchmarks  the timings (not part of the tests)"
 
 $(BIN)/python:
@@ -95,6 +96,15 @@ peers: $(VENV)/.dev  # goes on where it was interrupted; the tools' environments
 
 libraries: $(VENV)/.dev  # environments of libraries that cannot stand beside others are in out/libraries
 	nice -n 5 $(BIN)/python -m audits.libraries --workers 2
+
+OBSERVED := smartnoise-sql:snsql mbi:mbi tumult:tmlt  # environment in out/libraries, and its test
+observed: $(VENV)/.dev
+	@for each in $(OBSERVED); do \
+	  python=$$($(BIN)/python -c "import sys; from audits.libraries.environments import python; \
+	    print(python(sys.argv[1]))" $${each%%:*}) || exit 1; \
+	  $$python -m pytest -p no:cacheprovider --noconftest -W ignore \
+	    tests/dpaudit/integrations/test_$${each##*:}.py || exit 1; \
+	done
 
 benchmarks: $(VENV)/.dev
 	$(BIN)/python -m pytest tests/benchmarks/gp_ucb.py -n 0 --benchmark-only

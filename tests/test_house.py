@@ -25,7 +25,13 @@ TESTED_BY = {
         "dpaudit/workflow/certifying dpaudit/workflow/index dpaudit/workflow/outcomes "
         "dpaudit/workflow/planned_audits"
     ),
-    "dpaudit/workflow/test_observing.py": "dpaudit/cli/observe_command dpaudit/cli/show_observed",
+    "dpaudit/workflow/test_observing.py": (
+        "dpaudit/cli/observe_command dpaudit/cli/show_observed dpaudit/workflow/observed_plan"
+    ),
+    "dpaudit/integrations/test_numpy.py": (
+        "dpaudit/integrations/observing/noise_array dpaudit/integrations/observing/traced"
+    ),
+    "dpaudit/integrations/test_pipeline_dp.py": "dpaudit/integrations/observing/keyed",
     "dpaudit/integrations/observing/test_recorder.py": (
         "dpaudit/integrations/observing/calls dpaudit/integrations/observing/notes"
     ),
@@ -85,6 +91,7 @@ WITHOUT_SOURCE = {
     "dpaudit/accounting/test_soundness.py": "all accountants beside an independent oracle",
     "dpaudit/accounting/test_dp_accounting_traps.py": "where dp-accounting differs",
     "dpaudit/integrations/opacus/test_hostile.py": "trainings that cheat",
+    "dpaudit/integrations/test_mbi.py": "a library whose noise is numpy's, of numpy.py",
     "dpaudit/accounting/amplification/test_turns.py": "groups that take turns, of covered.py",
     "dpaudit/ledger/test_laws.py": "ledger and journal as one state machine",
     "dpaudit/ledger/test_keys.py": "counts of unknown keys, of bounding.py",

@@ -14,6 +14,7 @@ from typing import Any
 
 from dpaudit.certificate.claim import Finding, Severity
 from dpaudit.fields import Natural, Record
+from dpaudit.ledger.entry import is_exact
 from dpaudit.mechanisms import Mechanism
 from dpaudit.plan import Plan, TrustModel
 
@@ -241,8 +242,10 @@ def _is_ours(mechanism: Mechanism) -> bool:
 def _own_noise(ledger: Mapping[str, Any], rehearsal: Rehearsal | None) -> bool:
     """Whether a run, or a rehearsal, is known in which no other library drew noise."""
     samplers = ledger.get("samplers")
-    if samplers is not None:
-        return all(name.startswith(("numpy", "opendp")) for name in samplers)
+    if ledger.get("external"):
+        return False
+    if samplers is not None:  # what older records do not say of noise from outside, its name may
+        return all(name.startswith("numpy") or is_exact(name) for name in samplers)
     return rehearsal is not None and rehearsal.done and not rehearsal.external
 
 

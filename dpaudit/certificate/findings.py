@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import replace
+from typing import Any
 
 from dpaudit.accounting.amplification import fallback
 from dpaudit.certificate.claim import Claim, Finding
@@ -52,9 +53,11 @@ def delta_findings(claim: Claim | None, delta: float) -> tuple[Finding, ...]:
     return tuple(found)
 
 
-def float_samplers(names: Iterable[str]) -> list[str]:
-    """Those that draw in floating point, of the samplers that a ledger names."""
-    return [name for name in names if name.startswith("numpy")]
+def float_samplers(ledger: Mapping[str, Any]) -> list[str]:
+    """Those of the ledger's own samplers that drew in floating point, of the record of a run."""
+    outside = ledger.get("external", ())
+    known = ledger.get("samplers", ())
+    return [name for name in known if name.startswith("numpy") and name not in outside]
 
 
 def plan_findings(plan: Plan) -> tuple[Finding, ...]:

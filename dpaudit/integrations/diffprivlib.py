@@ -57,7 +57,8 @@ class Diffprivlib:
     def patches(self, recorder: Recorder) -> Iterator[Patch]:
         """Draws, functions that are one release as a whole, charges and warnings."""
         for name in (*_ADDITIVE, *_CHOICES, "ExponentialCategorical", "Bingham"):
-            yield Patch(getattr(mechanisms, name), "randomise", partial(_drawn, recorder, name))
+            read = partial(_noise if name in _ADDITIVE else _choice, name)
+            yield Patch(getattr(mechanisms, name), "randomise", recorder.reading(read))
         for module in (quantiles, tools):
             yield Patch(module, "quantile", partial(_whole, recorder, _quantile))
         path = "_logistic_regression_path"
@@ -66,19 +67,7 @@ class Diffprivlib:
         yield Patch(PrivacyLeakWarning, "__init__", partial(_heard, recorder))
 
 
-def _drawn(recorder: Recorder, kind: str, original: Any) -> Any:
-    read = _noise if kind in _ADDITIVE else _choice
-
-    def randomise(own: Any, value: Any = None) -> Any:
-        given = () if value is None else (value,)
-        if recorder.quiet:
-            return original(own, *given)
-        return recorder.release(read(kind, own, value), lambda: original(own, *given))
-
-    return randomise
-
-
-def _noise(kind: str, own: Any, value: Any) -> Reading:
+def _noise(kind: str, own: Any, value: Any = None) -> Reading:
     """Noise on a number; where it has no law here, or none at all, what the library states."""
     name, cost = type(own).__name__, (float(own.epsilon), float(own.delta))
     try:
@@ -88,7 +77,7 @@ def _noise(kind: str, own: Any, value: Any) -> Reading:
     return in_units(Reading(name, mechanism, float(own.sensitivity), value, cost, _facts(own)))
 
 
-def _choice(kind: str, own: Any, value: Any) -> Reading:
+def _choice(kind: str, own: Any, value: Any = None) -> Reading:
     """A choice, or another release of which every change costs the same."""
     name, cost = type(own).__name__, (float(own.epsilon), float(own.delta))
     mechanism: kinds.Mechanism = kinds.Opaque(name, least_known(cost[0]), cost[1])

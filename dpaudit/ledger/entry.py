@@ -33,13 +33,20 @@ class Entry:
         invocation: as declared, with ``count`` and ``total`` of the whole plan.
         unit: the unit that was touched; None where every unit (of its group) was.
         source: module and line that asked for the release.
-        sampler: what drew the noise.
+        sampler: what drew the noise, as it calls itself.
+        external: whether it stands outside of this package: its name is its own word then.
     """
 
     invocation: Invocation
     unit: str | None
     source: str
     sampler: str
+    external: bool = False
+
+
+def is_own(noise: object) -> bool:
+    """Whether something is of a class of this package, whatever it calls itself."""
+    return type(noise).__module__.partition(".")[0] == __name__.partition(".")[0]
 
 
 class Budget(Protocol):

@@ -149,6 +149,7 @@ class Journal:
                     "source": entry.source,
                     "unit": entry.unit,
                     **({"more": more} if (more := len(entries) - n) else {}),
+                    **({"external": True} if entry.external else {}),
                 }
                 for n, entry in enumerate(entries, start=1)
             )
@@ -187,6 +188,7 @@ class JournalEntry:
         unit: whom it touched; None for every unit.
         source: module and line that asked for it.
         sampler: what drew the noise; empty where an old journal does not tell.
+        external: whether that stands outside of this package; an old journal does not tell.
         step: number of the step of a continual release; None for a release.
     """
 
@@ -195,6 +197,7 @@ class JournalEntry:
     source: str = ""
     sampler: str = ""
     step: int | None = None
+    external: bool = False
 
 
 @dataclass(frozen=True)
@@ -254,12 +257,14 @@ class JournalSummary(JournalEnd):
         identifier: tells the journal from others.
         account: what was charged, which the plan admits.
         samplers: how many releases each sampler drew.
+        external: how many of them it drew outside of this package.
     """
 
     plan: Plan
     identifier: str
     account: Account
     samplers: Mapping[str, int] = field(default_factory=dict)
+    external: Mapping[str, int] = field(default_factory=dict)
 
     @property
     def releases(self) -> int:
@@ -291,10 +296,11 @@ def summarise_journal(path: Path | str, *, anchor: Anchor | None = None) -> Jour
         PlanMismatchError: if more was charged than the plan admits, or groups overlap.
     """
     journal = _Walk(path, anchor)
-    samplers: Counter[str] = Counter()
+    samplers, external = Counter[str](), Counter[str]()
     account, excess = Account(journal.plan), None
     for entry in journal:
         samplers.update([entry.sampler] if entry.step is None else [])
+        external.update([entry.sampler] if entry.external else [])
         if excess is None:
             try:
                 _charge(account, entry)
@@ -302,7 +308,8 @@ def summarise_journal(path: Path | str, *, anchor: Anchor | None = None) -> Jour
                 excess = error  # a broken chain further on would be worse
     if excess is not None:
         raise excess
-    return JournalSummary(account=account, samplers=samplers, **journal.facts())
+    facts = {"account": account, "samplers": samplers, "external": external, **journal.facts()}
+    return JournalSummary(**facts)
 
 
 def _charge(account: Account, entry: JournalEntry) -> None:
@@ -390,4 +397,5 @@ def _entry(record: Mapping[str, Any], labels: set[str]) -> JournalEntry:
             f"line {record['number'] + 1} names no invocation of the journal's plan."
         )
     source, sampler = str(record.get("source", "")), str(record.get("sampler", ""))
-    return JournalEntry(at, unit, source, sampler, record.get("step"))
+    external = bool(record.get("external", False))
+    return JournalEntry(at, unit, source, sampler, record.get("step"), external)

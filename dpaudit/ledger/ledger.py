@@ -49,6 +49,7 @@ from dpaudit.ledger.entry import (
     NoiseBackend,
     begin,
     is_exact,
+    is_own,
 )
 from dpaudit.ledger.float_noise import FloatNoise
 from dpaudit.ledger.individual import IndividualSums
@@ -175,7 +176,8 @@ class Ledger(BoundedQueries):
                 invocation = ledger._account.declared[past.at]
                 if budget is not None:
                     budget.admit(replace(invocation, count=1, total=1))
-                ledger._entries.append(Entry(invocation, past.unit, past.source, past.sampler))
+                drawn_by = past.sampler, past.external
+                ledger._entries.append(Entry(invocation, past.unit, past.source, *drawn_by))
             file.go_on()
         except BaseException:
             file.release()
@@ -244,7 +246,8 @@ class Ledger(BoundedQueries):
             for value in own:
                 require_open(invocation, value)
             noise, source = self._drawing(), caller(())
-            entries = [Entry(invocation, name, source, noise.sampler) for name in names]
+            drawn_by = noise.sampler, not is_own(noise)
+            entries = [Entry(invocation, name, source, *drawn_by) for name in names]
             self._charge(*entries)
             if entries and isinstance(noise, BatchNoise):
                 return noise.release_each(entries, own)
@@ -393,7 +396,8 @@ class Ledger(BoundedQueries):
             invocation = self._account.admissible(mechanism, at, {unit: 1})
             check(invocation)
             noise = self._drawing() if sampler is None else (self.noise or _outside())
-            entry = Entry(invocation, unit, caller(between), sampler or noise.sampler)
+            outside = sampler is not None or not is_own(noise)
+            entry = Entry(invocation, unit, caller(between), sampler or noise.sampler, outside)
             self._charge(entry)
             return draw(noise, entry)
 

@@ -306,7 +306,7 @@ def _ran(policy: Policy, seen: Seen) -> Iterator[str]:
     """How it ran."""
     ledger = (seen.certificate.run or {}).get("ledger", {})
     samplers = ledger.get("samplers")
-    exact = samplers and all(map(is_exact, samplers))
+    exact = samplers and all(map(is_exact, samplers)) and not ledger.get("external")
     noted = any(each.rule == FLOAT_NOISE for each in seen.certificate.findings)
     if policy.secure_noise and (not exact or noted or ledger["seeded"]):
         yield "no run is certified whose noise came from exact samplers without a seed."

@@ -8,8 +8,9 @@ import random
 import runpy
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 from unittest import mock
@@ -20,30 +21,33 @@ from dpaudit import files
 from dpaudit.accounting import guarantee
 from dpaudit.auditing import BlackBox, progress_bar
 from dpaudit.auditing.distinguishing.canonical import canonical
+from dpaudit.auditing.noise.conformance import Drawn, reused
 from dpaudit.auditing.rehearsal.constants import literals
 from dpaudit.auditing.rehearsal.rehearse import rehearse
 from dpaudit.auditing.replaying.runs import own_copy
-from dpaudit.certificate import Certificate, Claim, SubjectRecord, certify
+from dpaudit.certificate import Certificate, Claim, Finding, SubjectRecord, certify
 from dpaudit.certificate.claim import USUAL_DELTA
 from dpaudit.errors import InputError, PlanMismatchError, UnsupportedError
 from dpaudit.finding_table import FindingTable
 from dpaudit.integrations.observing import KNOWN, Noted, Notes, noting, plan_of, through
-from dpaudit.integrations.observing.calls import UNKNOWN_EPSILON
+from dpaudit.integrations.observing.calls import UNKNOWN_EPSILON, Call
 from dpaudit.ledger import FloatNoise, Ledger
 from dpaudit.mechanisms import ApproximateBlackBox, Opaque, PureBlackBox
 from dpaudit.plan import Plan, PrivacyUnit, ReplaceOne
 from dpaudit.project import RunResult, Subject
 from dpaudit.project.data_files import read_data
-from dpaudit.project.describing import plan_text
 from dpaudit.project.foreign import foreign
 from dpaudit.project.plan_file import read_plan_file
 from dpaudit.project.sources import code_hash, imported_names, own_files
 from dpaudit.project.targets import load_function, parse_claim
 from dpaudit.workflow.functions import parse_relation
+from dpaudit.workflow.observed_plan import plan_file
 
 _found = FindingTable(__name__)
 SLACK = 1e-9
 """By which a library's own sum of floats may fall short, relatively."""
+HOME_MADE = ("torch", "numpy")
+"""Libraries of which noise is added by hand; observed where the code imports no other."""
 NOT_COVERED = (
     "Noise that was drawn in other processes, by libraries that were not observed, or by code "
     "that was not run.",
@@ -80,7 +84,7 @@ class Observation:
     @property
     def text(self) -> str:
         """The plan as a file that a person can read, correct and declare."""
-        return "".join(_written(self))
+        return plan_file(self.name, self.noted, _loosened(self.charged))
 
 
 def observe_target(
@@ -120,19 +124,26 @@ def observe_target(
     if plan is not None and (relation is not None or unit != "row" or claim is not None):
         raise InputError("--plan is given with --relation, --unit or --claim; it states them.")
     found = tuple(libraries) or _imported(name)
+    for each in {"pandas", "torch"} & (_names(name) if ".py" in name else set()):
+        with suppress(ImportError):
+            import_module(each)  # as the code will, so that they take noise for what it is
     code = _Code(name, None if data is None else read_data(data))
     if plan is None:
         near, who = parse_relation(relation) or ReplaceOne(), PrivacyUnit(unit)
         with noting(near, *found) as notes:
             code.run(seed)
         noted = notes.noted(who, near)
-        declared, stated, findings = plan_of(noted), parse_claim(claim), notes.all_findings(noted)
+        declared, stated = plan_of(noted), parse_claim(claim)
+        findings: tuple[Finding, ...] = notes.all_findings(noted)
     else:
         content = read_plan_file(plan)
         notes = _matched(content.plan, found, code, seed)
         noted = notes.noted(content.plan.unit, content.plan.relation)
         declared, stated = content.plan, content.claim
         findings = (*content.findings, *notes.all_findings(()))
+    if not rehearsed:  # which looks at all that it draws
+        drawn = (_drawn(call) for call in notes.calls if call.released is not None)
+        findings += tuple(reused(list(drawn)))
     charged = notes.claim(USUAL_DELTA if delta is None else delta)
     cost = _cost(declared, charged)
     exact = not any(isinstance(each.mechanism, Opaque) for each in declared.invocations)
@@ -214,13 +225,21 @@ def _imported(name: str) -> tuple[str, ...]:
     home = name.rpartition(":")[0] or name
     if not home.endswith(".py"):
         raise InputError("--library is missing; it must be given where no file is named.")
+    names = _names(name)
+    found = tuple(each for each in KNOWN if each in names and each not in HOME_MADE)
+    if found or not names & {"scipy", "mbi", *HOME_MADE}:
+        if not found:
+            raise InputError(f"{home} imports none of {', '.join(KNOWN)}; name one with --library.")
+        return found
+    return tuple(each for each in HOME_MADE if each in names) or ("numpy",)
+
+
+def _names(name: str) -> set[str]:
+    """What the files of the code import."""
+    home = name.rpartition(":")[0] or name
     files.read_text(home, what="file")
     path = Path(home).resolve()
-    names = set[str]().union(*map(imported_names, own_files(path.stem, path)))
-    found = tuple(each for each in KNOWN if each in names and each != "numpy")
-    if not found and not names & {"numpy", "scipy"}:
-        raise InputError(f"{home} imports none of {', '.join(KNOWN)}; name one with --library.")
-    return found or ("numpy",)
+    return set[str]().union(*map(imported_names, own_files(path.stem, path)))
 
 
 @contextmanager
@@ -232,9 +251,15 @@ def seeded(seed: int | None) -> Iterator[None]:
     before = random.getstate(), np.random.get_state()  # noqa: NPY002 - of foreign code
     random.seed(seed)
     np.random.seed(seed % 2**32)  # noqa: NPY002
+    torch = sys.modules.get("torch")
+    kept = None if torch is None else torch.get_rng_state()
+    if torch is not None:
+        torch.manual_seed(seed)
     try:
         yield
     finally:
+        if torch is not None:
+            torch.set_rng_state(kept)
         random.setstate(before[0])
         np.random.set_state(before[1])  # noqa: NPY002
 
@@ -254,6 +279,12 @@ def _matched(plan: Plan, libraries: Sequence[str], code: _Code, seed: int | None
 
 
 # -- what it costs ---------------------------------------------------------------------------------
+
+
+def _drawn(call: Call) -> Drawn:
+    own = call.reading
+    place, single = f"{call.at!r} ({call.line})", own.facts.get("dtype") == "float32"
+    return Drawn(own.mechanism, own.value, call.released, call.at, place, single)
 
 
 @dataclass(frozen=True)
@@ -344,47 +375,3 @@ def _subject(
             return RunResult({"facts": sorted(form.facts), **shown})
 
     return Observed(constants)
-
-
-# -- the plan as a file ----------------------------------------------------------------------------
-
-
-def _written(seen: Observation) -> Iterator[str]:
-    plan = plan_of(seen.noted)
-    yield f"# What `dpaudit observe {seen.name}` saw. Correct it, and declare it:\n"
-    yield "#   dpaudit certify PLAN.toml                        what the plan proves\n"
-    yield f"#   dpaudit observe {seen.name} --plan PLAN.toml     whether the code keeps to it\n\n"
-    head = {"unit": str(plan.unit), "relation": plan.relation.to_dict(), "trust": str(plan.trust)}
-    yield f"{plan_text({'plan': head})}\n"
-    allowed = _loosened(seen.charged)
-    if allowed is not None:
-        stated = {key: each for key, each in allowed.to_dict().items() if each != ""}
-        yield f"{plan_text({'claim': stated})}\n"
-    for each in seen.noted:
-        yield from _comments(each)
-        yield f"{plan_text({'invocation': [_table(each)]})}\n"
-
-
-def _comments(noted: Noted) -> Iterator[str]:
-    call, own = noted.calls[0], noted.invocation
-    yield f"# {call.reading.primitive} of {call.library} at {call.line}\n"
-    if call.reading.unit != 1:
-        yield "# in units of the library's own sensitivity for it\n"
-    if not noted.known:
-        yield "# nobody says how far neighbours move the value: write sensitivity = …\n"
-    elif isinstance(own.mechanism, Opaque):
-        yield "# this cost is the library's word; nothing here proves it\n"
-    if own.count < own.releases:
-        yield f"# the library takes it that one {own.unit} moves {own.count} of {own.releases}\n"
-    elif own.releases > 1:
-        yield f"# if one {own.unit} moves only some of the {own.releases}, lower count\n"
-
-
-def _table(noted: Noted) -> dict[str, Any]:
-    own = noted.invocation
-    mechanism = own.mechanism if noted.known else noted.calls[0].reading.mechanism
-    written = mechanism.to_dict()
-    made = {"mechanism": written.pop("kind"), **{k: v for k, v in written.items() if v is not None}}
-    if noted.known:
-        made["sensitivity"] = own.sensitivity
-    return made | {"count": own.count, "total": own.releases, "at": own.at}

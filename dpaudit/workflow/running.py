@@ -19,6 +19,7 @@ from dpaudit.certificate.findings import FLOAT_NOISE, float_samplers
 from dpaudit.errors import DpAuditError, InputError, TamperedError
 from dpaudit.finding_table import FindingTable
 from dpaudit.ledger import Durability, FileAnchor, FloatNoise, Ledger, read_journal
+from dpaudit.ledger.entry import is_exact
 from dpaudit.project.foreign import foreign
 from dpaudit.project.targets import find_target, parse_settings
 from dpaudit.reporting import render_to
@@ -129,7 +130,7 @@ def run_subject(
     run["summary"] = {"data": data, **run.get("summary", {}), "releases": len(ledger)}
     run.setdefault("series", {})
     certificate = certified(target, extra=(*_noise_findings(record), *_left(ledger)))
-    if not float_samplers(record["samplers"]):
+    if all(map(is_exact, record["samplers"])) and "external" not in record:
         kept = tuple(each for each in certificate.findings if each.rule != FLOAT_NOISE)
         certificate = replace(certificate, findings=kept)
     certificate = certificate.with_run(run | {"ledger": record}, seed)
@@ -192,6 +193,7 @@ def ledger_record(ledger: Ledger, path: Path) -> dict[str, Any]:
     if content.plan != ledger.plan or ledger.journal is None or content.head != ledger.journal.head:
         raise TamperedError("the ledger's file is not the one that the ledger wrote.")
     content.account()
+    external = Counter(entry.sampler for entry in content.releases if entry.external)
     return {
         "journal": content.identifier,
         "lines": content.lines,
@@ -200,6 +202,7 @@ def ledger_record(ledger: Ledger, path: Path) -> dict[str, Any]:
         "samplers": dict(Counter(entry.sampler for entry in content.releases)),
         "seeded": ledger.seeded,
         "durability": str(ledger.journal.durability),
+        **({"external": dict(external)} if external else {}),
     }
 
 
@@ -230,7 +233,7 @@ def _left(ledger: Ledger) -> Iterator[Finding]:
 
 def _noise_findings(record: Mapping[str, Any]) -> Iterator[Finding]:
     """How the noise of a run was drawn, where that is no deployment's way."""
-    drawn = float_samplers(record["samplers"])
+    drawn = float_samplers(record)
     if record["seeded"]:
         yield _found("seeded-noise")
     elif drawn:

@@ -168,12 +168,14 @@ def require_journal(
         "head": record.get("head"),
         "entries": record["entries"],
         "samplers": record["samplers"],
+        "external": record.get("external", {}),
     }
     found = {
         "plan": content.plan.hash,
         "head": content.head,
         "entries": content.releases,
         "samplers": content.samplers,
+        "external": content.external,
     }
     for name, value in stated.items():
         if value != found[name]:

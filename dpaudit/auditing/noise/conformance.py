@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from dpaudit import validate
 from dpaudit.auditing.noise.laws import p_value, scale_ratio
@@ -140,7 +141,7 @@ def judged(
         tested.append(Conformance(at, found[0].source, drawn.tails.size, *shown))
     share = (1 - REUSE_SHARE) * error_rate / max(1, len(tested))
     findings = [_finding(one, laws[one.at], share) for one in tested if one.p_value <= share]
-    findings += _reused([s for run in runs for s in run], REUSE_SHARE * error_rate)
+    findings += reused([_drawn(s) for run in runs for s in run], REUSE_SHARE * error_rate)
     return ConformanceReport(tuple(tested), tuple(untested), tuple(findings))
 
 
@@ -155,24 +156,55 @@ def _finding(one: Conformance, mechanism: Mechanism, share: float) -> Finding:
     return _found("not-the-declared-noise", one.at, **said, **facts)
 
 
-def _reused(steps: list[Step], error: float) -> list[Finding]:
+@dataclass(frozen=True)
+class Drawn:
+    """One release, for a look at its noise.
+
+    Attributes:
+        mechanism: that drew.
+        value: before noise.
+        released: what came out.
+        at: label.
+        place: where it was asked for.
+        single: whether its numbers may be 32-bit floats.
+    """
+
+    mechanism: Mechanism
+    value: ArrayLike
+    released: Any
+    at: str
+    place: str
+    single: bool = False
+
+
+def _drawn(step: Step) -> Drawn:
+    own = step.invocation
+    return Drawn(own.mechanism, step.value, step.released, own.at, step.place, step.single)
+
+
+def reused(steps: Sequence[Drawn], error: float = REUSE_SHARE * ERROR_RATE) -> list[Finding]:
     """Two releases whose continuous noise is equal, in units of its scale.
 
     The sizes of two independent draws lie within t of each other with probability at most 1.2 t
     (twice t times the integral of the squared density), so n draws hold such a pair with
     probability at most n² t.
+
+    Args:
+        steps: all releases of some runs; those whose noise is no continuous one are left alone.
+        error: probability of a finding where no noise is reused; what is too coarse is left alone.
     """
-    draws: list[tuple[float, Step]] = []
+    draws: list[tuple[float, Drawn]] = []
     width = _EQUAL
     for step in steps:
-        mechanism = step.invocation.mechanism
+        mechanism = step.mechanism
         if not isinstance(mechanism, AdditiveNoise) or not mechanism.numpy_law:
             continue
         scale = mechanism.noise_scale or 1.0
-        largest = max(np.abs(each).max(initial=0.0) for each in (step.released, step.value))
-        width = max(width, 8 * np.finfo(float).eps * float(largest) / scale)
-        noise = (np.asarray(step.released, dtype=np.float64) - step.value) / scale
-        draws += [(abs(float(z)), step) for z in np.ravel(noise)]
+        before, after = (np.asarray(each, dtype=np.float64) for each in (step.value, step.released))
+        precision = np.finfo(np.float32 if step.single else np.float64).eps
+        largest = max(np.abs(each).max(initial=0.0) for each in (before, after))
+        width = max(width, 8 * float(precision) * float(largest) / scale)
+        draws += [(abs(float(z)), step) for z in np.ravel((after - before) / scale)]
     if len(draws) ** 2 * width > error or len(draws) < 2:
         return []
     draws.sort(key=lambda draw: draw[0])
@@ -182,4 +214,4 @@ def _reused(steps: list[Step], error: float) -> list[Finding]:
         return []
     one, two = draws[twice[0]][1], draws[twice[0] + 1][1]
     facts = {"one": one.place, "two": two.place, "repeats": twice.size, "draws": len(draws)}
-    return [_found("noise-reused", two.invocation.at, **facts)]
+    return [_found("noise-reused", two.at, **facts)]

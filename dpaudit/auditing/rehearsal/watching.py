@@ -91,6 +91,7 @@ _DEEDS = {
     "sqlite3.connect": "opens a database",
 }
 _NOWHERE = str((os.devnull,))
+_IN_MEMORY = str((":memory:",))
 _READS = "reads a file"
 _CODE = (".py", ".pyc", ".so", ".pyd", ".dll", ".dylib", ".pth", ".zip")
 _PLACES = (sys.prefix, sys.base_prefix, "/proc", "/sys", "/dev", "/etc", "/usr", "/lib")
@@ -116,7 +117,8 @@ def _heard(event: str, arguments: tuple[Any, ...]) -> None:
         deed = "writes a file" if writes else _READS if _holds_data(path) else ""
     if not deed or importing():
         return
-    if "__pycache__" not in (about := str(arguments[:1])) and about != _NOWHERE:
+    nowhere = _IN_MEMORY if event == "sqlite3.connect" else _NOWHERE
+    if "__pycache__" not in (about := str(arguments[:1])) and about != nowhere:
         thread = threading.get_native_id()
         # A thread that is watched for itself is no helper of another one.
         own = [watch for ident, watch in _watches if ident == thread]

@@ -26,7 +26,7 @@ OF_SINGLE = 2.0**-20
 
 def _slack(one: Step, two: Step) -> float:
     size = max(float(np.abs(each.value).max(initial=0.0)) for each in (one, two))
-    if one.external and not one.facts:  # who tells the facts computes in 64 bits
+    if one.single:
         return OF_SINGLE * (one.invocation.sensitivity + size)
     return OF_SENSITIVITY * one.invocation.sensitivity + OF_VALUES * size
 

@@ -25,6 +25,9 @@ Choose = Callable[[Invocation, Sequence[str]], list[int]]
 """Says who takes part in a release, where it is not drawn: places among the units."""
 
 
+_DOUBLE = "float64"
+
+
 class Runnable(Protocol):
     """What can be replayed: every :class:`~dpaudit.project.subject.Subject` that can be run."""
 
@@ -117,6 +120,14 @@ class Step:
     def drawn_alone(self) -> bool:
         """Whether it is sampled, and no ledger drew the sample."""
         return self.invocation.inclusion < 1 and self.sample is None
+
+    @property
+    def single(self) -> bool:
+        """Whether its numbers may be 32-bit floats; libraries that tell facts say so."""
+        return (
+            bool(self.external)
+            and self.facts.get("dtype", "" if not self.facts else _DOUBLE) != _DOUBLE
+        )
 
     @property
     def touches(self) -> int:
@@ -258,7 +269,7 @@ class RecordingNoise:
         """A first run keeps what was drawn."""
 
     def _keep(self, entry: Entry, value: NDArray[Any], released: Released, **seen: Any) -> None:
-        external = "" if entry.sampler == self.sampler else entry.sampler
+        external = entry.sampler if entry.external else ""
         seen |= {"external": external, "sample": self._waiting.pop(entry.invocation.at, None)}
         place = entry.invocation, entry.unit, entry.source
         self.steps.append(Step(*place, value, released, **seen))

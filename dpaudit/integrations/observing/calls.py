@@ -5,8 +5,9 @@ from __future__ import annotations
 import math
 import os
 import sys
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Hashable, Mapping
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from hashlib import blake2b
 from pathlib import Path
 from types import CodeType, FrameType
@@ -40,6 +41,8 @@ class Reading:
         facts: the numbers that it draws by, as if they were public.
         unit: how many of the library's units one unit of the plan is: values and releases are
             divided by it. In units of the sensitivity a plan stays the same for other data.
+        among: where the library bounds of how many of some releases one unit is part: that number,
+            and what these releases have in common; None where it may be part of all.
         answers: what the library calls the outcomes of a choice, whose law speaks of their places;
             None where it gives a place or a number.
     """
@@ -51,6 +54,7 @@ class Reading:
     stated: tuple[float, float] | None = None
     facts: Mapping[str, Any] = field(default_factory=dict)
     unit: float = 1.0
+    among: tuple[int, Hashable] | None = None
     answers: tuple[Any, ...] | None = None
 
     @property
@@ -61,7 +65,7 @@ class Reading:
         return StatedNoise(f"{self.primitive}, of unknown sensitivity", UNKNOWN_EPSILON)
 
 
-@dataclass(frozen=True)
+@dataclass(slots=True)
 class Call:
     """A reading, and where it comes from.
 
@@ -70,12 +74,21 @@ class Call:
         library: whose noise it is.
         at: label of the place in the user's code.
         line: file and line of the user's code.
+        result: what came out, as the library gave it; None before that.
     """
 
     reading: Reading
     library: str
     at: str
     line: str
+    result: Any = None
+
+    @property
+    def released(self) -> NDArray[Any] | None:
+        """What came out, in units of the plan; None where that is no number."""
+        if not isinstance(self.result, bool | int | float | np.generic | np.ndarray):
+            return None
+        return np.asarray(self.result) / self.reading.unit
 
 
 @dataclass(frozen=True)
@@ -146,7 +159,7 @@ class Labels:
         self._known: dict[tuple[CodeType, int, str, str], tuple[str, str]] = {}
         self._turns: dict[str, dict[int, int]] = {}
 
-    def of(self, packages: Collection[str], primitive: str) -> tuple[str, str]:
+    def of(self, packages: tuple[str, ...], primitive: str) -> tuple[str, str]:
         """The label of the code that asks, and its file and line.
 
         The label names the user's function, the library's that it calls and what that draws, and
@@ -168,7 +181,7 @@ class Labels:
         return (base if turn == 1 else f"{base} {turn}"), _line(frame)
 
 
-def place(packages: Collection[str]) -> str:
+def place(packages: tuple[str, ...]) -> str:
     """File and line of the user's code that asks."""
     return _line(_asking(packages, "")[0])
 
@@ -177,24 +190,33 @@ def _line(frame: FrameType) -> str:
     return f"{Path(frame.f_code.co_filename).name}:{frame.f_lineno}"
 
 
-def _asking(packages: Collection[str], primitive: str) -> tuple[FrameType, str]:
+def _asking(packages: tuple[str, ...], primitive: str) -> tuple[FrameType, str]:
     """The frame of the user's function that asks, and the name of the library's that it calls."""
     frame, entry = sys._getframe(1), primitive
-    inner = {_OWN, *packages}
     while frame.f_back is not None:
-        code = frame.f_code
-        package = str(frame.f_globals.get("__name__", "")).partition(".")[0]
-        within = package in inner or _of_python(code.co_filename)
-        if not within and not code.co_name.endswith(("comp>", "expr>")):
+        module = str(frame.f_globals.get("__name__", ""))
+        within, name = _part(frame.f_code, module, packages)
+        if not within:
             break
-        if package in packages and not code.co_name.startswith(("<", "_", "wrapper")):
-            entry = code.co_qualname.rpartition("<locals>.")[2]
+        entry = name or entry
         frame = frame.f_back
     return frame, entry
 
 
-def _of_python(file: str) -> bool:
-    return file.startswith((_PYTHON, "<frozen ")) and "site-packages" not in file
+@lru_cache(4096)
+def _part(code: CodeType, module: str, packages: tuple[str, ...]) -> tuple[bool, str]:
+    """Whether code stands between the user's and a draw, and its name if a user may call it."""
+    package, file = module.partition(".")[0], code.co_filename
+    of_python = file.startswith((_PYTHON, "<frozen ")) and "site-packages" not in file
+    within = package in (_OWN, *packages) or of_python
+    if package not in packages or code.co_name.startswith(("<", "_", "wrapper", "func")):
+        return within or code.co_name.endswith(("comp>", "expr>")), ""
+    return within, code.co_qualname.rpartition("<locals>.")[2]
+
+
+def _vector(result: Any) -> bool:
+    """Whether it is a list of numbers, as some libraries give for an array."""
+    return isinstance(result, list) and all(isinstance(each, int | float) for each in result)
 
 
 def _vector(result: Any) -> bool:

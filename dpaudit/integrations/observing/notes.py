@@ -87,9 +87,13 @@ class Notes:
             InputError: if nothing was drawn.
         """
         if not self.calls:
-            raise InputError(
-                "nothing was recorded: the code drew no noise of the libraries that were observed."
-            )
+            left = {law: draws for law, draws in self.loose.items() if draws > 0}
+            drew = "the code drew no noise of the libraries that were observed"
+            for law, draws in left.items():
+                drew = (
+                    f"{draws} draws of {law} at {self.lines[law]} were added to no value as drawn"
+                )
+            raise InputError(f"nothing was recorded: {drew}.")
         parts = self._parts()
         groups: dict[_Kind, list[int]] = {}
         for number, call in enumerate(self.calls):
@@ -104,13 +108,30 @@ class Notes:
                 unit,
                 relation,
                 TrustModel.CENTRAL,
-                count=_touched([parts[number] for number in numbers], relation),
+                count=self._touched(numbers, parts, relation),
                 total=len(numbers),
                 at=at if turn == 1 else f"{at} ({turn})",
             )
             calls = tuple(self.calls[number] for number in numbers)
             found.append(Noted(invocation, calls, sensitivity is not None))
         return tuple(found)
+
+    def _touched(self, numbers: list[int], parts: list[int], relation: Relation) -> int:
+        """How many of some calls one unit moves.
+
+        Whoever is replaced may leave one part and enter another.
+
+        Args:
+            numbers: of the calls.
+            parts: into how many parts the charge of each call divides those that it speaks of.
+            relation: which data sets are neighbours.
+        """
+        twice = 2 if relation.moves_between(Membership.VALUE) else 1
+        among = Counter(self.calls[number].reading.among for number in numbers)
+        disjoint = [parts[n] for n in numbers if self.calls[n].reading.among is None]
+        own = sum(Fraction(min(twice, each), each) for each in disjoint)
+        bounded = (min(twice * known[0], times) for known, times in among.items() if known)
+        return math.ceil(own) + sum(bounded)
 
     def _parts(self) -> list[int]:
         """Of each call, as how many disjoint parts its charge takes those that it speaks of.
@@ -150,16 +171,6 @@ def _kind(call: Call) -> _Kind:
 def plan_of(noted: tuple[Noted, ...]) -> Plan:
     """The plan of these invocations."""
     return Plan.of(*(each.invocation for each in noted))
-
-
-def _touched(parts: list[int], relation: Relation) -> int:
-    """How many of some calls one unit moves, given into how many parts each charge divides them.
-
-    Whoever is replaced may leave one part and enter another.
-    """
-    twice = 2 if relation.moves_between(Membership.VALUE) else 1
-    own = sum(Fraction(min(twice, disjoint), disjoint) for disjoint in parts)
-    return math.ceil(own)
 
 
 def _of_plan(noted: tuple[Noted, ...]) -> Iterator[Finding]:

@@ -16,7 +16,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
-from functools import cache
+from functools import cache, partial, wraps
 from importlib import import_module, metadata
 from typing import Any, Protocol
 from unittest import mock
@@ -32,7 +32,7 @@ from dpaudit.plan import Relation
 _found = FindingTable(__name__)
 _inside = threading.local()
 """Whether a draw of some library runs in this thread."""
-KNOWN = ("diffprivlib", "numpy", "opendp")
+KNOWN = ("diffprivlib", "numpy", "opendp", "pipeline_dp", "snsql", "tmlt", "torch")
 """Libraries that have an adapter."""
 
 
@@ -121,6 +121,13 @@ class Recorder:
         """What an adapter keeps while a block runs."""
         return self._used.memory
 
+    def once(self, of: Callable[[Any, Any], Any], own: Any, about: Any) -> Any:
+        """A public fact of some object, asked once while a block runs."""
+        key = of, id(own), about
+        if key not in self.memory:
+            self.memory[key] = own, of(own, about)  # as long as it is held, its id is its own
+        return self.memory[key][1]
+
     @property
     def _used(self) -> _Use:
         assert self._use is not None
@@ -138,7 +145,7 @@ class Recorder:
             use.notes.findings.append(unread)
             warnings.warn(unread.message, UserWarning, stacklevel=6)
         with ExitStack() as stack:
-            for patch in _patches(self._own.library):
+            for patch in self._own.patches(self):
                 made = patch.made(getattr(patch.owner, patch.name))
                 stack.enter_context(mock.patch.object(patch.owner, patch.name, made))
             self._use = use
@@ -161,14 +168,36 @@ class Recorder:
             return draw()
         use = self._used
         at, line = use.labels.of(self._own.packages, reading.primitive)
-        use.notes.calls.append(Call(reading, self._own.library, at, line))
+        call = Call(reading, self._own.library, at, line)
+        use.notes.calls.append(call)
         if use.ledger is None:
-            return self.alone(draw)
+            call.result = self.alone(draw)
+            return call.result
         at, reading = _declared(use.ledger, at, reading)
         unit = use.part(at)
         drawn = Draw(reading, self._sampler, self._own.packages, lambda: self.alone(draw))
         use.ledger.observe(reading.mechanism, drawn, unit=unit, at=at)
+        call.result = drawn.result
         return drawn.result
+
+    def reading(self, read: Callable[..., Reading | None]) -> Callable[[Any], Any]:
+        """What replaces a function that draws: each call is a release.
+
+        Args:
+            read: says of a call's arguments what it draws; None where it is no draw.
+        """
+
+        def made(original: Any) -> Any:
+            @wraps(original)
+            def call(*given: Any, **options: Any) -> Any:
+                own = None if self.quiet else read(*given, **options)
+                if own is None:
+                    return original(*given, **options)
+                return self.release(own, partial(original, *given, **options))
+
+            return call
+
+        return made
 
     def alone(self, draw: Callable[[], Any]) -> Any:
         """Run code of the library whose draws are no draws of their own."""
@@ -190,10 +219,10 @@ class Recorder:
         """How the library itself sums its charges, where it has a rule of its own."""
         self._used.notes.totals[self._own.library] = total
 
-    def shown(self, law: str) -> None:
-        """Noise that hid a value was seen by itself too."""
+    def tell(self, rule: str, at: str = "", **facts: Any) -> None:
+        """A reader must know something of the library."""
         if self._use is not None:
-            self._use.notes.findings.append(_found("noise-shown", primitive=law))
+            self._use.notes.findings.append(_found(rule, at, **facts))
 
     def loose(self, primitive: str, draws: int) -> None:
         """Noise was drawn that has met no value yet."""
@@ -204,20 +233,19 @@ class Recorder:
 
     def met(self, primitive: str, draws: int) -> None:
         """Noise was added to a value."""
-        notes = self._used.notes
-        notes.loose[primitive] = notes.loose.get(primitive, 0) - draws
+        if self._use is not None:
+            self._use.notes.loose[primitive] -= draws
 
     def warned(self, warning: str) -> None:
         """The library itself warns that something leaks."""
         if self._use is not None:
             line = place(self._own.packages)
-            found = _found("library-warns", line, library=self._sampler, warning=warning, line=line)
-            self._use.notes.findings.append(found)
+            self.tell("library-warns", line, library=self._sampler, warning=warning, line=line)
 
 
 @cache
-def _known(library: str) -> tuple[Recorder, tuple[Patch, ...]]:
-    """The recorder of a library, and what it patches."""
+def _known(library: str) -> Recorder:
+    """The recorder of a library."""
     home = f"dpaudit.integrations.{tables.chosen(KNOWN, library=library)}"
     try:
         own: Adapter = import_module(home).ADAPTER
@@ -225,12 +253,7 @@ def _known(library: str) -> tuple[Recorder, tuple[Patch, ...]]:
         raise UnsupportedError(
             f"{library} cannot be observed, as it cannot be imported here: {error!s:.200}."
         ) from None
-    recorder = Recorder(own)
-    return recorder, tuple(own.patches(recorder))
-
-
-def _patches(library: str) -> tuple[Patch, ...]:
-    return _known(library)[1]
+    return Recorder(own)
 
 
 def _declared(ledger: Ledger, at: str, reading: Reading) -> tuple[str, Reading]:
@@ -260,7 +283,7 @@ def _declared(ledger: Ledger, at: str, reading: Reading) -> tuple[str, Reading]:
 def _observed(libraries: Iterable[str], use: _Use) -> Iterator[Notes]:
     with ExitStack() as stack:
         for name in dict.fromkeys(libraries):
-            stack.enter_context(_known(name)[0].within(use))
+            stack.enter_context(_known(name).within(use))
         yield use.notes
 
 

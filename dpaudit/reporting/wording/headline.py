@@ -13,6 +13,7 @@ from dpaudit.mechanisms import Opaque
 from dpaudit.numbers import confidence, down, percent, plain, up
 from dpaudit.reporting.curves import best_odds, proved_points
 from dpaudit.reporting.wording import words
+from dpaudit.validate import shown as quoted
 
 _SIGNS = {Verdict.CERTIFIED: "✓", Verdict.UNPROVEN: "?", Verdict.REFUTED: "✗"}
 
@@ -125,7 +126,9 @@ def _noise_of_run(certificate: Certificate) -> tuple[str, ...]:
     ledger = (certificate.run or {}).get("ledger", {})
     if ledger.get("seeded"):
         return ("The noise of its run follows from a stated seed: an experiment, no deployment.",)
-    if float_samplers(ledger.get("samplers", ())):
+    if outside := ledger.get("external"):
+        return (f"Other libraries drew noise of its run: {', '.join(map(quoted, outside))}.",)
+    if float_samplers(ledger):
         return ("The noise of its run was drawn in floating point, by explicit choice.",)
     return ()
 

@@ -121,6 +121,16 @@ def test_a_stated_seed_is_no_secret():
     assert standings(rehearsal=DONE, run=run)[Premise.NOISE] is Standing.ASSUMED
 
 
+def test_noise_from_outside_is_not_the_ledger_s_whatever_its_name():
+    own = {"seeded": False, "samplers": {"numpy 2": 2, "opendp 0.16.0, exact": 1}}
+    for ledger, known in (
+        (own, Standing.ENFORCED),  # an older record says no more
+        (own | {"external": {"numpy 2": 1}}, Standing.ASSUMED),
+        (own | {"samplers": {"opendp 0.16.0": 1}}, Standing.ASSUMED),
+    ):
+        assert standings(run={"ledger": ledger})[Premise.NOISE] is known
+
+
 def test_a_certificate_speaks_of_code_only_after_a_rehearsal():
     plain = certify(PLAN, subject=CODE, delta=1e-5)
     assert plain.scope is Scope.PLAN

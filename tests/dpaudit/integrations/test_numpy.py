@@ -1,10 +1,13 @@
 """Home-made noise: whatever way it is added, the value before it is seen."""
 
+import copy
+import math
+
 import numpy as np
 import pytest
 from scipy import stats
 
-from dpaudit import AddRemove, FloatNoise, Gaussian, Laplace, Ledger, Plan, PrivacyUnit
+from dpaudit import AddRemove, FloatNoise, Gaussian, InputError, Laplace, Ledger, Plan, PrivacyUnit
 from dpaudit.auditing.noise.conformance import conformance
 from dpaudit.auditing.replaying.recording import Routine
 from dpaudit.auditing.replaying.replay import replay
@@ -127,6 +130,11 @@ SHOWN = [
     ),
     *(beside(each) for each in (lambda n: f"{n:.3f}", lambda n: n.tolist(), lambda n: n**2)),
     lambda x: float(sum(x) + (n := rng().laplace())) - float(n),
+    lambda x: (sum(x) + (n := rng().laplace()), np.asarray(n)),
+    lambda x: (sum(x) + (n := rng().laplace()), np.array([n, 1.0])),
+    lambda x: (sum(x) + (n := rng().laplace()), math.exp(n)),
+    lambda x: (sum(x) + (n := rng().laplace()), np.concatenate([np.atleast_1d(n), x])),
+    lambda x: (sum(x) + (n := rng().laplace()), copy.deepcopy(n)),
     chosen(lambda n: n[np.argmin(np.abs(n))]),
     chosen(lambda n: n[n.argmin()]),
     chosen(lambda n: np.sort(n)[15]),
@@ -139,6 +147,58 @@ def test_noise_that_hides_a_value_and_is_shown_is_an_error(number):
     notes, _ = ran(SHOWN[number])
     found = notes.all_findings(notes.noted(ROW, AddRemove()))
     assert [each.severity for each in found if each.rule == "noise-shown"] == [Severity.ERROR]
+
+
+TWICE = [
+    lambda x: (sum(x) + (n := rng().laplace()), len(x) + n),
+    lambda x: np.array(x) + rng().laplace(),
+    lambda x: [x[0] + (n := rng().laplace(size=2))[0], x[1] + n[0], x[2] + n[0]],
+]
+
+
+@pytest.mark.parametrize("code", TWICE)
+def test_a_draw_that_hides_several_values_is_an_error(code):
+    notes, _ = ran(code)
+    found = notes.all_findings(notes.noted(ROW, AddRemove()))
+    assert "noise-shared" in {each.rule for each in found}
+
+
+def changed(rows):
+    """Noise of which a part is no noise any more."""
+    noise = rng().laplace(size=3)
+    noise[noise > 0] = 0
+    return np.array(rows) + noise
+
+
+def test_noise_that_is_changed_is_no_noise():
+    notes, _ = ran(changed)
+    found = notes.all_findings(notes.noted(ROW, AddRemove()))
+    assert "noise-shown" in {each.rule for each in found}
+
+
+def test_noise_goes_where_arrays_go():
+    """Whoever takes arrays takes noise, and it is said that it was looked at."""
+    with noting(AddRemove(), "numpy"):
+        noise = rng().normal(size=4)
+        plain = rng().normal(size=4)
+    known = np.random.default_rng(1).normal(size=4)
+    assert np.array_equal(np.asarray(noise), known)
+    assert np.array_equal(noise.reshape(2, 2).T.ravel(), known.reshape(2, 2).T.ravel())
+    assert np.array_equal(np.reshape(plain, (2, 2)), known.reshape(2, 2))
+    assert np.linalg.norm(noise) == np.linalg.norm(known)
+    assert list(noise) == known.tolist()
+    assert (noise.shape, noise.ndim, len(noise), noise.dtype) == ((4,), 1, 4, np.float64)
+    noise *= 2
+    assert np.array_equal(noise, 2 * known)
+    with pytest.raises(AttributeError, match="no attribute 'colour'"):
+        _ = noise.colour
+
+
+def test_code_whose_noise_was_all_looked_at_says_so():
+    with noting(AddRemove(), "numpy") as notes:
+        float(rng().laplace()) + sum(ROWS)
+    with pytest.raises(InputError, match="1 draws of laplace at"):
+        notes.noted(ROW, AddRemove())
 
 
 @pytest.mark.parametrize("name", ADDED)

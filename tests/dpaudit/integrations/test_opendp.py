@@ -97,6 +97,62 @@ def test_a_context_charges_all_and_costs_its_queries():
     assert len(ledger) == 2
 
 
+def nested(rows):
+    about = {"split_evenly_over": 2}
+    context = dp.Context.compositor(
+        data=rows,
+        privacy_unit=dp.unit_of(contributions=1),
+        privacy_loss=dp.loss_of(epsilon=1.0),
+        domain=FLOATS,
+        **about,
+    )
+    total = context.query().clamp((0.0, 10.0)).sum().laplace().release()
+    inner = context.query().compositor(**about).release()
+    return total, inner.query().count().laplace().release()
+
+
+def through_opendp(code, plan):
+    def run(data, ledger, _):
+        with through(ledger, "opendp"):
+            return code(data)
+
+    return Routine(plan, run)
+
+
+def test_a_query_that_gives_a_compositor_is_what_is_asked_of_that():
+    notes, plan = ran(nested)
+    scales = [each.mechanism.scale for each in plan.invocations]
+    assert scales == pytest.approx([20.0, 4.0], rel=1e-6)
+    assert notes.claim(1e-5).epsilon == 1.0
+    assert guarantee(plan, 0.0).epsilon == pytest.approx(0.75, rel=1e-6)
+    assert replay(through_opendp(nested, plan), ROWS, ROWS[1:]).clean
+
+
+def test_neighbours_of_which_a_map_says_nothing_are_told():
+    for relation, silent in ((AddRemove(), False), (ReplaceOne(), True)):
+        notes, plan = ran(queries, relation)
+        rules = {each.rule for each in notes.findings}
+        assert ("charges-nothing" in rules) is silent
+        assert (notes.claim(1e-5) is None) is silent
+    assert guarantee(plan, 0.0).epsilon == pytest.approx(1.0, rel=1e-6)
+
+
+POLL = dp.m.make_randomized_response(categories=["a", "b", "c"], prob=0.75)
+
+
+def polled(rows):
+    return [POLL(each) for each in rows]
+
+
+def test_answers_that_are_texts_are_replayed():
+    with noting(ReplaceOne(), "opendp") as notes:
+        assert set(polled(["b", "of no category"])) <= {"a", "b", "c"}
+    plan = plan_of(notes.noted(ROW, ReplaceOne()))
+    routine = through_opendp(polled, plan)
+    assert replay(routine, ["b", "a"], ["c", "a"]).clean
+    assert conformance(routine, ["b", "c"], runs=100).clean
+
+
 def test_a_value_from_outside_has_no_known_sensitivity():
     noise = dp.m.make_laplace(dp.atom_domain(T=int), dp.absolute_distance(T=int), scale=2.0)
     notes, plan = ran(lambda rows: noise(len(rows)))

@@ -25,8 +25,11 @@ from dpaudit import (
 from dpaudit.auditing.noise.conformance import conformance
 from dpaudit.auditing.replaying.recording import RecordingNoise, Routine
 from dpaudit.auditing.replaying.replay import replay
+from dpaudit.certificate import Premise, Standing
+from dpaudit.certificate.assumptions import assumptions_of
 from dpaudit.files import digest
-from dpaudit.ledger import read_journal
+from dpaudit.ledger import read_journal, summarise_journal
+from dpaudit.workflow.running import ledger_record
 
 NOISE = Gaussian(2.0)
 
@@ -82,6 +85,47 @@ def test_an_observed_draw_is_journalled_as_such(tmp_path):
     first, second = read_journal(path).entries
     assert (first.sampler, second.sampler) == ("outside 1.0", drawn)
     assert first.source.startswith(__name__)
+
+
+class Borrowed(FloatNoise):
+    """Of another package, by the name of ours."""
+
+
+def test_noise_from_outside_is_known_whatever_it_calls_itself(tmp_path):
+    path, outside = tmp_path / "ledger.jsonl", Outside()
+    outside.sampler = own = FloatNoise().sampler
+    with Ledger(plan(3), journal=path, noise=FloatNoise()) as ledger:
+        ledger.observe(NOISE, outside)
+        ledger.release(NOISE, 1.0)
+        ledger.close()
+        record = ledger_record(ledger, path)
+    assert [entry.external for entry in ledger] == [True, False]
+    assert [entry.external for entry in read_journal(path).entries] == [True, False]
+    assert record["samplers"] == {own: 2}
+    assert record["external"] == dict(summarise_journal(path).external) == {own: 1}
+    (noise,) = (
+        each
+        for each in assumptions_of(
+            plan(), code=True, rehearsal=None, findings=(), run={"ledger": record}
+        )
+        if each.premise is Premise.NOISE
+    )
+    assert noise.standing is Standing.ASSUMED
+    borrowed = Ledger(plan(4), noise=Borrowed())
+    borrowed.release(NOISE, 1.0)
+    borrowed.release_each(NOISE, [1.0], units=["a"])
+    assert [entry.external for entry in borrowed] == [True, True]
+
+
+def test_what_an_interrupted_run_had_from_outside_stays_so(tmp_path):
+    path, outside = tmp_path / "ledger.jsonl", Outside()
+    outside.sampler = FloatNoise().sampler
+    ledger = Ledger(plan(3), journal=path, noise=FloatNoise())
+    ledger.observe(NOISE, outside)
+    ledger.journal.release()
+    resumed = Ledger.resume(path, noise=FloatNoise())
+    resumed.release(NOISE, 1.0)
+    assert [entry.external for entry in resumed] == [True, False]
 
 
 @pytest.mark.parametrize(

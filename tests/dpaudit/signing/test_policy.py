@@ -198,6 +198,7 @@ def test_the_run():
         replace(CERTIFICATE, run={"summary": {}, "series": {}}),
         ran(seeded=True),
         ran(samplers={}),
+        ran(external={"opendp 0.12, exact": 1}),
         ran(samplers={"opendp 0.12, exact": 3, "numpy floats": 1}),
         replace(ran(), findings=CERTIFICATE.findings),
     ):

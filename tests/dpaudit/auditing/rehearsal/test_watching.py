@@ -85,6 +85,13 @@ def test_what_reaches_the_world_is_named(tmp_path, deed, words):
     assert f"The run {words} at {__name__}:" in found[0].message
 
 
+def test_a_database_in_memory_is_no_way_out():
+    watch = Watch()
+    with watched(watch):
+        sqlite3.connect(":memory:").close()
+    assert watch.findings() == ()
+
+
 def test_what_is_read_while_a_module_is_loaded_is_no_finding(tmp_path, monkeypatch):
     (tmp_path / "facts.txt").write_text("1")
     (tmp_path / "reading_module.py").write_text(f"open({str(tmp_path / 'facts.txt')!r}).close()")

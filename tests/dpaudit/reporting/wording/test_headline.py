@@ -32,6 +32,10 @@ def test_certified(certificates):
         ({"seeded": True, "samplers": {"numpy 2": 1}}, "an experiment, no deployment"),
         ({"seeded": False, "samplers": {"numpy 2": 1}}, "in floating point, by explicit choice"),
         ({"seeded": False, "samplers": {"opendp 0.12, exact": 1}}, None),
+        (
+            {"seeded": False, "samplers": {"numpy 2": 1}, "external": {"numpy 2": 1}},
+            "Other libraries drew noise of its run: 'numpy 2'.",
+        ),
     ],
 )
 def test_how_the_noise_of_a_run_was_drawn(certificates, ledger, words):
