@@ -37,7 +37,7 @@ LIBRARIES = {
     "federated": ("flwr",),
     "optuna": ("optuna",),
     "sign": ("cryptography", "packaging"),
-    "book": ("sqlalchemy", "psycopg"),
+    "book": ("sqlalchemy", "psycopg", "fastapi", "uvicorn"),
 }
 """The modules that each extra of dpaudit installs, and without an extra those of the core."""
 

@@ -21,6 +21,16 @@ left; nothing is charged, and nothing may run.
 >>> folder.cleanup()
 """
 
+from dpaudit.book.access import (
+    bar,
+    decide,
+    holder,
+    issue,
+    publish,
+    revoke,
+    still_held,
+    tokens,
+)
 from dpaudit.book.book import Book
 from dpaudit.book.limits import (
     CurveLimit,
@@ -31,7 +41,7 @@ from dpaudit.book.limits import (
     ZcdpLimit,
     limit_of,
 )
-from dpaudit.book.records import BudgetRecord, DataSet, Release, Status
+from dpaudit.book.records import BudgetRecord, DataSet, Release, Role, Status, Token, same_person
 from dpaudit.book.reservation import Reservation
 from dpaudit.book.room import Left, Room, room
 from dpaudit.book.verifying import verify_book
@@ -48,10 +58,21 @@ __all__ = [
     "RenyiLimit",
     "Reservation",
     "RhoLimit",
+    "Role",
     "Room",
     "Status",
+    "Token",
     "ZcdpLimit",
+    "bar",
+    "decide",
+    "holder",
+    "issue",
     "limit_of",
+    "publish",
+    "revoke",
     "room",
+    "same_person",
+    "still_held",
+    "tokens",
     "verify_book",
 ]

@@ -28,6 +28,11 @@ STEPS: tuple[tuple[str, ...], ...] = (
         "CREATE INDEX release_dataset ON release (dataset, status)",
         "CREATE INDEX release_journal ON release (journal)",
     ),
+    (
+        "CREATE TABLE token (name TEXT PRIMARY KEY, hash TEXT NOT NULL, record TEXT NOT NULL)",
+        "CREATE INDEX token_hash ON token (hash)",
+        "CREATE INDEX release_number ON release ((CAST(substr(id, 2) AS BIGINT)))",
+    ),
 )
 """What makes version 1, 2, … of the tables; a step is never changed, only followed by others."""
 
@@ -77,13 +82,14 @@ _KEYS: dict[str, tuple[str, ...]] = {
     "budget": ("name", "dataset"),
     "spent": ("budget", "bucket"),
     "release": ("id", "request", "dataset", "status", "journal"),
+    "token": ("name", "hash"),
 }
 _UNIQUE = {"spent": "budget, bucket", "release": "id"}
 
 
 def _upsert(table: str) -> Any:
     columns = (*_KEYS[table], "record")
-    changed = {"record", "status", "journal"} & set(columns)
+    changed = {"record", "status", "journal", "hash"} & set(columns)
     return text(
         f"INSERT INTO {table} ({', '.join(columns)}) VALUES (:{', :'.join(columns)}) ON CONFLICT "
         f"({_UNIQUE.get(table, 'name')}) DO UPDATE SET "

@@ -246,7 +246,7 @@ class Store:
         new = [{"hash": h, "record": r} for h, r in page.plans.items() if h not in self._plans]
         if new:
             connection.execute(_PLAN, new)
-        for table in ("dataset", "budget", "spent", "release"):
+        for table in schema.UPSERT:
             keys = sorted(key for name, key in page.state.changed if name == table)
             if keys:
                 connection.execute(schema.UPSERT[table], [row(page.state, table, k) for k in keys])
@@ -271,9 +271,10 @@ def row(state: State, table: str, key: Any) -> dict[str, Any]:
         "dataset": state.datasets,
         "budget": state.budgets,
         "release": state.releases,
+        "token": state.tokens,
     }
     record: dict[str, Any] = kept[table][key].to_dict()
-    columns = ("name", "id", "request", "dataset", "status", "journal")
+    columns = ("name", "id", "request", "dataset", "status", "journal", "hash")
     named = {column: record[column] for column in columns if column in record}
     return named | {"record": files.canonical_json(record)}
 

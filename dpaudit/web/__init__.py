@@ -1,0 +1,1 @@
+"""The book in a browser, and for programs."""
