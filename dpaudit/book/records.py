@@ -9,7 +9,7 @@ from typing import Annotated, Any, ClassVar, TypeAlias
 
 from dpaudit import validate
 from dpaudit.book.limits import Cost, Limit
-from dpaudit.book.windows import EVER, PERIODS, checked_window, days_of
+from dpaudit.book.windows import EVER, PERIODS, checked_window, days_of, together
 from dpaudit.errors import InputError
 from dpaudit.fields import Record
 from dpaudit.plan import Plan, PrivacyUnit, Relation, TrustModel
@@ -148,6 +148,10 @@ class BudgetRecord(Kept):
     window: Annotated[str, checked_window] = EVER
     retired: str = ""
     approval: bool | None = None
+
+    def together(self, bucket: str) -> tuple[str, ...]:
+        """The buckets that add up with one of them, itself included."""
+        return together(self.window, bucket)
 
     def require_for(self, dataset: DataSet) -> None:
         """Refuse periods that are not those of the data set: they would promise something else.

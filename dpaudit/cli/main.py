@@ -15,12 +15,12 @@ import typer
 import dpaudit
 from dpaudit.cli import (
     audit_command,
-    book_commands,
     commands,
     observe_command,
     plan_commands,
     project_commands,
     replay_command,
+    serve_commands,
 )
 from dpaudit.cli.exits import Exit
 from dpaudit.cli.guard import guarded
@@ -75,7 +75,7 @@ app.command("sign")(sign)
 app.command("demo")(project_commands.demo)
 app.command("check")(project_commands.check)
 app.command("init")(project_commands.init)
-app.add_typer(book_commands.app, name="book")
+app.add_typer(serve_commands.app, name="book")
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

@@ -1,0 +1,232 @@
+"""Federated learning with Flower: the updates of clients go through a ledger.
+
+Central: :class:`PrivateStrategy` wraps any strategy. The server asks the clients that the ledger
+drew, sums their clipped updates with noise, and gives the wrapped strategy one model, as if one
+client had sent it; what the strategy makes of that is post-processing (DP-FedAvg: McMahan et al.
+2018, Algorithm 1, with a fixed denominator; its clip norm may follow the updates: Andrew et al.
+2021, Algorithm 1). Local: :func:`locally_private` adds the noise where the update is made.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from flwr.app import Array, ArrayRecord, Message, MessageType, MetricRecord, RecordDict
+from flwr.serverapp.strategy import Strategy
+from numpy.typing import NDArray
+
+from dpaudit import validate
+from dpaudit.errors import InputError
+from dpaudit.fields import Checked, OpenProbability, Positive
+from dpaudit.ledger import Ledger
+from dpaudit.mechanisms import Gaussian
+from dpaudit.plan import (
+    AddRemove,
+    Contribution,
+    Invocation,
+    Plan,
+    PoissonSampling,
+    PrivacyUnit,
+    ReplaceOne,
+    TrustModel,
+)
+
+Floats = NDArray[np.float64]
+
+
+def update_plan(
+    noise_multiplier: float, rounds: int, *, sample_rate: float | None = None, local: bool = False
+) -> Plan:
+    """The plan of updates in clip norms, whose noise is that of the multiplier.
+
+    Args:
+        noise_multiplier: z, of a whole step in clip norms; also where the norm adapts.
+        rounds: at most.
+        sample_rate: at which the ledger draws clients; all take part where not given.
+        local: whether each client adds noise itself, so that a replaced update moves 2 clip norms.
+
+    >>> update_plan(1.0, 50, sample_rate=0.1).invocations[0].sensitivity
+    1.0
+    """
+    return Plan.of(
+        Invocation.bounded(
+            Gaussian(noise_multiplier),
+            Contribution(1.0),
+            PrivacyUnit("client"),
+            ReplaceOne() if local else AddRemove(),
+            TrustModel.LOCAL if local else TrustModel.CENTRAL,
+            count=rounds,
+            sampling=None if sample_rate is None else PoissonSampling(sample_rate),
+            at="update",
+        )
+    )
+
+
+@dataclass(frozen=True)
+class Adaptive(Checked):
+    """How the clip norm follows the updates, within the declared noise.
+
+    Attributes:
+        quantile: of norms that the clip norm is to be.
+        rate: by which it moves.
+        share: of the noise that the number of unclipped updates takes; its own is z/(2·share).
+    """
+
+    quantile: OpenProbability = 0.5
+    rate: Positive = 0.2
+    share: OpenProbability = 0.1
+
+
+class PrivateStrategy(Strategy):  # type: ignore[misc]
+    """Any strategy, of which clients keep their privacy towards all who see its models.
+
+    What clients measure stays with them: take a ``evaluate_fn`` for scores. Where the plan samples,
+    the wrapped strategy must ask all nodes (``fraction_train=1``), of which the ledger takes some.
+
+    Args:
+        strategy: that takes the private mean for the model of one client.
+        ledger: of an :func:`update_plan`.
+        clip_norm: of a client's update; the first one where it adapts.
+        expected_clients: of a round: a public number, that sums are divided by.
+        adaptive: how the clip norm follows.
+
+    Raises:
+        InputError: if a number is wrong.
+    """
+
+    def __init__(
+        self,
+        strategy: Any,
+        ledger: Ledger,
+        *,
+        clip_norm: float,
+        expected_clients: float,
+        adaptive: Adaptive | None = None,
+    ) -> None:
+        self.strategy, self.ledger, self.adaptive = strategy, ledger, adaptive
+        self.clip_norm = validate.positive(clip_norm=clip_norm)
+        self._expected = validate.positive(expected_clients=expected_clients)
+        self._current = ArrayRecord()
+
+    def configure_train(
+        self, server_round: int, arrays: Any, config: Any, grid: Any
+    ) -> Iterable[Any]:
+        """Ask the clients that the ledger draws."""
+        asked = list(self.strategy.configure_train(server_round, arrays, config, grid))
+        self._current, nodes = arrays, [each.metadata.dst_node_id for each in asked]
+        if len(set(nodes)) < len(nodes):
+            raise InputError("strategy asks a client twice; ask each once a round.")
+        if any(each.sampling for each in self.ledger.plan.invocations):
+            if set(nodes) != set(grid.get_node_ids()):
+                raise InputError("strategy chooses clients; the ledger draws, so let it ask all.")
+            drawn = self.ledger.sample([str(node) for node in nodes], at="update")
+            asked = [asked[place] for place in drawn]
+        return asked
+
+    def aggregate_train(self, server_round: int, replies: Iterable[Any]) -> tuple[Any, None]:
+        """The model that the wrapped strategy makes of the private mean, and no metrics."""
+        told = [each for each in replies if not each.has_error()]
+        start = _flat(self._current)
+        updates = np.array([_flat(_only(each.content)) - start for each in told])
+        names = [str(each.metadata.src_node_id) for each in told]
+        mean = self._private_mean(updates.reshape(len(told), start.size), names)
+        keys = [getattr(self.strategy, f"{of}_key", None) for of in ("arrayrecord", "weighted_by")]
+        content = RecordDict(
+            {
+                keys[0] or "arrays": _like(start + mean, self._current),
+                "metrics": MetricRecord({keys[1] or "num-examples": 1.0}),
+            }
+        )
+        one = Message(content, dst_node_id=0, message_type=MessageType.TRAIN)
+        return self.strategy.aggregate_train(server_round, [one])[0], None
+
+    def _private_mean(self, updates: Floats, names: list[str]) -> Floats:
+        """The noisy sum of clipped updates over the public number of clients."""
+        norm, adaptive = self.clip_norm, self.adaptive
+        if adaptive is None:
+            total = self.ledger.sum(updates / norm, units=names, at="update")
+            return np.asarray(total) * norm / self._expected
+        lengths = np.linalg.norm(updates, axis=1, keepdims=True)
+        by_sum = math.sqrt(1 - adaptive.share**2)
+        clipped = updates / np.maximum(lengths, norm) * by_sum
+        bits = adaptive.share * np.where(lengths <= norm, 1.0, -1.0)  # 2·share·(b − ½)
+        total = np.asarray(
+            self.ledger.sum(np.hstack([clipped, bits]), units=names, at="update"), dtype=float
+        )
+        unclipped = 0.5 + total[-1] / (2 * adaptive.share) / self._expected
+        self.clip_norm *= math.exp(-adaptive.rate * (unclipped - adaptive.quantile))
+        mean: Floats = total[:-1] * norm / by_sum / self._expected
+        return mean
+
+    def configure_evaluate(self, *_: Any) -> Iterable[Any]:
+        """Ask no client."""
+        return []
+
+    def aggregate_evaluate(self, *_: Any) -> None:
+        """Nothing was asked."""
+
+    def summary(self) -> None:
+        """That of the wrapped strategy."""
+        self.strategy.summary()
+
+
+def locally_private(ledger: Ledger, clip_norm: float) -> Callable[..., Any]:
+    """A mod of a client: its update is clipped and gets noise before it leaves.
+
+    Every number that the client tells besides becomes 1, and it answers to training alone.
+
+    Args:
+        ledger: of the client, of a plan as ``update_plan(..., local=True)``. Where Flower starts a
+            process for each message, resume it from its journal.
+        clip_norm: of the update.
+
+    Example:
+        ``ClientApp(mods=[locally_private(Ledger(update_plan(5.0, 10, local=True)), 1.0)])``
+    """
+    norm = validate.positive(clip_norm=clip_norm)
+
+    def mod(message: Any, context: Any, call_next: Callable[..., Any]) -> Any:
+        if not message.metadata.message_type.startswith(MessageType.TRAIN):
+            raise InputError("message asks for more than training, which is not private.")
+        begun = _only(message.content).copy()  # the app may write to it
+        reply = call_next(message, context)
+        if reply.has_error():
+            return reply
+        start = _flat(begun)
+        update = (_flat(_only(reply.content)) - start) / norm
+        noisy = np.asarray(ledger.sum(update[None], at="update"), dtype=float)
+        names = list(reply.content.array_records)
+        numbers = {
+            name: MetricRecord(dict.fromkeys(held, 1.0))
+            for name, held in reply.content.metric_records.items()
+        }
+        reply.content = RecordDict({names[0]: _like(start + norm * noisy, begun), **numbers})
+        return reply
+
+    return mod
+
+
+def _only(content: Any) -> Any:
+    """The one record of arrays."""
+    held = list(content.array_records.values())
+    if len(held) != 1:
+        raise InputError(f"a message has {len(held)} records of arrays; an update is one.")
+    return held[0]
+
+
+def _flat(arrays: Any) -> Floats:
+    held = [np.asarray(each, dtype=np.float64).ravel() for each in arrays.to_numpy_ndarrays()]
+    return np.concatenate([np.zeros(0), *held])
+
+
+def _like(flat: Floats, arrays: Any) -> Any:
+    """A vector as arrays of the names, shapes and types of others."""
+    made, at = {}, 0
+    for name, each in zip(arrays.keys(), arrays.to_numpy_ndarrays(), strict=True):
+        part = flat[at : at + each.size].reshape(each.shape)
+        made[name], at = Array(np.asarray(part.astype(each.dtype))), at + each.size
+    return ArrayRecord(made)
