@@ -9,11 +9,13 @@ from typing import Annotated, Any
 
 import typer
 
-from dpaudit.cli.book_commands import By, OneDataSet, Url, app, opened
+from dpaudit.cli import book_commands
+from dpaudit.cli.book_commands import By, OneDataSet, Url, opened
 from dpaudit.cli.options import Json
 from dpaudit.errors import AccessError
 from dpaudit.extras import require
 
+app = book_commands.app
 _DEFAULT = "book.db"
 OneRelease = Annotated[str, typer.Argument(metavar="RELEASE", help="Such as R7.")]
 Why = Annotated[str, typer.Option("--why", metavar="TEXT", help="A remark.")]

@@ -58,6 +58,9 @@ def application(
     return guard
 
 
+_UNREADABLE = "the request cannot be read; its body must be JSON in UTF-8."
+
+
 @asynccontextmanager
 async def _lifespan(desk: Desk) -> AsyncIterator[None]:
     """Read the log while the first visitors come; log at the end who was refused."""
@@ -90,6 +93,8 @@ class _Sentences:
         kind, *place = map(str, first["loc"])
         name = ".".join(place)[:100] or kind
         said = InputError(f"{name} of the {kind} is wrong: {first['msg']:.200}.")
+        if first["type"] == "json_invalid":
+            said = InputError(_UNREADABLE)
         response = self._guard.answer(request, said)
         response.status_code = 422
         return response
@@ -102,7 +107,7 @@ class _Sentences:
         told = {
             404: "there is no such page here.",
             405: "this page takes no such request.",
-            400: "the request cannot be read; its body must be JSON in UTF-8.",
+            400: _UNREADABLE,
         }
         response = self._guard.answer(request, InputError(told.get(error.status_code, "not so.")))
         response.status_code = error.status_code

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from contextlib import closing
 from dataclasses import dataclass
 from typing import Any
 
@@ -61,12 +62,13 @@ def find(
     with book.reading() as connection:
         asked, given = _asked(sought, dataset, status, before or _LARGEST)
         rows = connection.execution_options(stream_results=True, max_row_buffer=200)
-        for row in rows.execute(text(asked), given):
-            record = json.loads(row.record)
-            if all(any(word in field for field in _fields(record)) for word in sought):
-                found.append(Release.from_dict(record))
-                if len(found) > most:
-                    break
+        with closing(rows.execute(text(asked), given)) as cursor:
+            for row in cursor:
+                record = json.loads(row.record)
+                if all(any(word in field for field in _fields(record)) for word in sought):
+                    found.append(Release.from_dict(record))
+                    if len(found) > most:
+                        break
     more = len(found) > most
     return Found(tuple(found[:most]), int(found[most - 1].id[1:]) if more else 0)
 

@@ -110,6 +110,7 @@ def serve(
         app,
         **given,
         log_level="warning",
+        ws="none",
         access_log=False,  # addresses and what people sought are nobody's
         server_header=False,
         proxy_headers=place.behind_proxy,
