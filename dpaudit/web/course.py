@@ -122,7 +122,7 @@ def thinned(points: Sequence[Point]) -> Sequence[Point]:
 
 @dataclass(frozen=True)
 class Drawing:
-    """A burn-down as numbers of an SVG: x from 44 to 430, y from 12 (all is left) to 152 (nothing).
+    """A burn-down as numbers of an SVG: x from 52 to 430, y from 12 (all is left) to 152 (nothing).
 
     Attributes:
         line: points of the steps, as ``x,y x,y …``.
@@ -142,12 +142,12 @@ def drawing(points: Sequence[Point], today: str) -> Drawing | None:
     if not points:
         return None
     last = max(points[-1].at, today) if len(points[-1].at) == len(today) else points[-1].at
-    steps, corners = [*_along(points, last), 1.0], ["44,12"]
+    steps, corners = [*_along(points, last), 1.0], ["52,12"]
     for here, after, each in zip(steps, steps[1:], points, strict=False):
         height = 152 - 140 * each.left
-        corners += [f"{44 + 386 * at:.1f},{height:.1f}" for at in (here, after)]
+        corners += [f"{52 + 378 * at:.1f},{height:.1f}" for at in (here, after)]
     line = " ".join(corners)
-    return Drawing(line, f"44,152 {line} 430,152", points[0].at, last)
+    return Drawing(line, f"52,152 {line} 430,152", points[0].at, last)
 
 
 def _along(points: Sequence[Point], last: str) -> list[float]:
