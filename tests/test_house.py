@@ -34,6 +34,8 @@ TESTED_BY = {
         "dpaudit/integrations/opacus/optimizer dpaudit/integrations/opacus/step"
     ),
     "dpaudit/workflow/test_signing.py": "dpaudit/cli/sign_commands",
+    "dpaudit/web/test_application.py": ("dpaudit/web/api dpaudit/web/asking dpaudit/web/guarding"),
+    "dpaudit/web/test_pages.py": "dpaudit/web/forms dpaudit/web/templating",
     # Parts of one public class or function, which their neighbour's test calls.
     "dpaudit/book/test_book.py": "dpaudit/book/records dpaudit/book/room dpaudit/book/state",
     "dpaudit/book/test_store.py": "dpaudit/book/schema",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ipaddress
+import socket
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -119,11 +120,12 @@ def serve(
     )
     try:
         config.load()
-        sockets = [config.bind_socket()]
-    except (OSError, SystemExit):
+        family = socket.AF_INET6 if ":" in place.host else socket.AF_INET
+        listening = socket.create_server((place.host, place.port), family=family)
+    except OSError:
         raise InputError(
             f"{place.url} cannot be served: the port is taken, the address is not of this machine, "
             "or the TLS files do not fit."
         ) from None
     ready(place.url)
-    uvicorn.Server(config).run(sockets=sockets)
+    uvicorn.Server(config).run(sockets=[listening])

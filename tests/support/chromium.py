@@ -14,10 +14,10 @@ from pathlib import Path
 from typing import Any
 
 _FLAGS = (
-    "--headless --no-sandbox --disable-gpu --no-first-run --disable-background-networking "
-    "--disable-component-update --disable-sync --disable-default-apps --disable-dev-shm-usage "
-    "--hide-scrollbars --remote-debugging-pipe"
-).split()
+    *("--headless", "--no-sandbox", "--disable-gpu", "--no-first-run", "--hide-scrollbars"),
+    *("--disable-background-networking", "--disable-component-update", "--disable-sync"),
+    *("--disable-default-apps", "--disable-dev-shm-usage", "--remote-debugging-pipe"),
+)
 
 
 def binary() -> str | None:
