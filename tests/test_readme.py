@@ -321,7 +321,7 @@ def test_the_page_on_the_server_does_what_it_says(tmp_path, monkeypatch, capsys)
         assert [each["name"] for each in server.get("/api/public").json] == ["shop"]
     named = {each.replace("R7", "{release}") for each in re.findall(r"`\w+ (/api/[\w/]+)", page)}
     assert {each.replace("export/json", "export/{kind}") for each in named} <= set(actions)
-    assert len(named) == 9
+    assert len(named) == 8
 
 
 def test_the_page_on_the_book_does_what_it_says(tmp_path, monkeypatch, capsys):
