@@ -47,6 +47,7 @@ def application(
         description="Privacy budgets of data sets, and releases that are charged to them.",
         docs_url=None,
         redoc_url=None,
+        redirect_slashes=False,
         lifespan=lambda _: _lifespan(desk),
         routes=routes(desk),
     )
