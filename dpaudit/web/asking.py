@@ -63,15 +63,20 @@ class Desk:
         finally:
             self._heavy.release()
 
+    @property
+    def names(self) -> list[str]:
+        """The names of the data sets."""
+        return [each.dataset.name for each in room(self.book)]
+
     def room(self, dataset: str, period: str | None = None) -> Room:
         """What is left of a data set."""
         return room(self.book, dataset, period=period or None)[0]
 
-    def fit(self, dataset: str, given: Any, period: str | None = None) -> tuple[Plan, Fit]:
+    def fit(self, dataset: str, plan: Any, period: str | None = None) -> tuple[Plan, Fit]:
         """What could still be released of a plan, and for the tables of a file with what noise."""
-        plan, content = plan_of(given)
+        read, content = plan_of(plan)
         with self.heavy():
-            return plan, fit_of(self.room(dataset, period), plan, content)
+            return read, fit_of(self.room(dataset, period), read, content)
 
     def reserve(self, plan: Plan, **told: Any) -> Reservation:
         """Charge a plan, as :meth:`dpaudit.book.Book.reserve` does."""

@@ -12,6 +12,7 @@ from starlette.routing import Route
 
 from dpaudit.book import Role, Room, Status, decide, room, same_person, verify_book
 from dpaudit.errors import AccessError, BudgetExceededError, InputError, TamperedError
+from dpaudit.files import pretty_json
 from dpaudit.web import api
 from dpaudit.web.asking import Desk, plan_of
 from dpaudit.web.callers import COOKIE, SECONDS
@@ -97,14 +98,8 @@ def listed(visit: Visit) -> Response:
     sought: dict[str, Any] = {name: visit.field(name)[:200] for name in ("dataset", "status")}
     words = visit.field("q")[:200]
     found = find(visit.desk.book, words=words, before=int(before), **sought)
-    names = [each.dataset.name for each in room(visit.desk.book)]
-    facts: dict[str, Any] = {
-        "found": found,
-        "words": words,
-        "names": names,
-        "statuses": list(Status),
-    }
-    return visit.page("releases", "Releases", **facts, **sought)
+    facts = {"found": found, "words": words, "names": visit.desk.names, "statuses": list(Status)}
+    return visit.page("releases", "Releases", **(facts | sought))
 
 
 def one(visit: Visit) -> Response:
@@ -118,16 +113,18 @@ def one(visit: Visit) -> Response:
         if name in budgets
     ]
     approver = visit.who.token.role.may(Role.APPROVER)
-    facts: dict[str, Any] = {
-        "release": known,
-        "plan": plan,
-        "costs": costs,
-        "on_shelf": known.certificate in visit.desk.shelf,
-        "may_approve": known.status is Status.REQUESTED and approver and not mine,
-        "may_deny": known.status is Status.REQUESTED and (approver or mine),
-        "may_abandon": known.status in (Status.RESERVED, Status.RUNNING) and (approver or mine),
-    }
-    return visit.page("release", f"Release {known.id}", **facts)
+    waits, own = known.status is Status.REQUESTED, approver or mine
+    return visit.page(
+        "release",
+        f"Release {known.id}",
+        release=known,
+        plan=plan,
+        costs=costs,
+        on_shelf=known.certificate in visit.desk.shelf,
+        may_approve=waits and approver and not mine,
+        may_deny=waits and own,
+        may_abandon=own and not (waits or known.status.ended),
+    )
 
 
 def approve(visit: Visit) -> Response:
@@ -166,23 +163,19 @@ def calculator(visit: Visit) -> Response:
 def calculate(visit: Visit) -> Response:
     """The answer; what is wrong with a plan stands beside it."""
     given: dict[str, Any] = {
-        "plan": visit.fields.get("plan", ""),
-        "dataset": visit.field("dataset"),
+        name: visit.fields.get(name, "") for name in ("dataset", "plan", "period")
     }
-    period = visit.field("period")
     try:
-        plan, found = visit.desk.fit(given["dataset"], given["plan"], period)
+        _, found = visit.desk.fit(**given)
     except InputError as error:
-        return _calculator(visit, 400, said=str(error), period=period, **given)
-    facts: dict[str, Any] = {"found": found, "digest": plan.hash, "request": secrets.token_hex(16)}
-    return _calculator(visit, period=period, **facts, **given)
+        return _calculator(visit, 400, said=str(error), **given)
+    return _calculator(visit, found=found, request=secrets.token_hex(16), **given)
 
 
 def _calculator(visit: Visit, status: int = 200, **facts: Any) -> Response:
     known: dict[str, Any] = {"found": None, "said": "", "period": "", "request": ""}
-    names = [each.dataset.name for each in room(visit.desk.book)]
     analyst = visit.who.token.role.may(Role.ANALYST)
-    known |= {"names": names, "analyst": analyst, **facts}
+    known |= {"names": visit.desk.names, "analyst": analyst, **facts}
     return visit.page("calculator", "What could still be released", status, **known)
 
 
@@ -202,22 +195,15 @@ def reserve(visit: Visit) -> Response:
 def report(visit: Visit) -> Response:
     """The form of the compliance report."""
     today = visit.desk.book.today
-    days: dict[str, Any] = {
-        "first": (today - timedelta(days=364)).isoformat(),
-        "last": today.isoformat(),
-    }
-    names = [each.dataset.name for each in room(visit.desk.book)]
-    return visit.page("report", "Compliance report", names=names, **days)
+    facts = {"first": today - timedelta(days=364), "last": today, "names": visit.desk.names}
+    return visit.page("report", "Compliance report", **facts)
 
 
 def printed(visit: Visit) -> Response:
     """The compliance report, as a page or as a PDF."""
-    wanted: dict[str, Any] = {
-        "dataset": visit.field("dataset"),
-        "verify": bool(visit.field("verify")),
-    }
+    days, verify = (visit.field("first"), visit.field("last")), bool(visit.field("verify"))
     with visit.desk.heavy():
-        made = compliance(visit.desk.book, visit.field("first"), visit.field("last"), **wanted)
+        made = compliance(visit.desk.book, *days, dataset=visit.field("dataset"), verify=verify)
         if visit.parts["kind"] == "pdf":
             headers = {"Content-Disposition": 'inline; filename="report.pdf"'}
             return Response(made.pdf(), media_type="application/pdf", headers=headers)
@@ -235,11 +221,10 @@ def checked(visit: Visit) -> Response:
     """The book, recomputed from its log."""
     with visit.desk.heavy():
         try:
-            return visit.page(
-                "check", "Check and export", facts=verify_book(visit.desk.book), said=""
-            )
+            facts, said = verify_book(visit.desk.book), ""
         except TamperedError as error:
-            return visit.page("check", "Check and export", facts=None, said=str(error))
+            facts, said = {}, str(error)
+    return visit.page("check", "Check and export", facts=facts or None, said=said)
 
 
 def export(visit: Visit) -> Response:
@@ -264,10 +249,8 @@ def certificate(visit: Visit) -> Response:
     if not re.fullmatch("[0-9a-f]{64}", digest) or ending not in ("", "json"):
         raise InputError("certificate must be asked for by its hash, of 64 hexadecimal digits.")
     if ending:
-        found = visit.desk.shelf.certificate(digest)
-        from dpaudit.files import pretty_json
-
-        return Response(pretty_json(found.to_dict()), media_type="application/json")
+        found = pretty_json(visit.desk.shelf.certificate(digest).to_dict())
+        return Response(found, media_type="application/json")
     with visit.desk.heavy():
         page = visit.desk.shelf.report(digest)
     headers = {"Content-Security-Policy": _REPORT_POLICY}
@@ -298,17 +281,12 @@ def enter(visit: Visit) -> Response:
         cookie = visit.desk.callers.begin(visit.field("token")[:200])
     except AccessError as error:
         visit.desk.denials.record("", "sign in", str(error))
-        return visit.page(
-            "login", "Sign in", 401, said=str(error), next=_inside(visit.field("next"))
-        )
-    answer = redirect(_inside(visit.field("next")))
-    facts: dict[str, Any] = {
-        "max_age": SECONDS,
-        "path": "/",
-        "httponly": True,
-        "samesite": "strict",
-    }
-    answer.set_cookie(COOKIE, cookie, secure=visit.desk.secure, **facts)
+        said, after = str(error), _inside(visit.field("next"))
+        return visit.page("login", "Sign in", 401, said=said, next=after)
+    answer, secure = redirect(_inside(visit.field("next"))), visit.desk.secure
+    answer.set_cookie(
+        COOKIE, cookie, max_age=SECONDS, secure=secure, httponly=True, samesite="strict"
+    )
     return answer
 
 
