@@ -14,11 +14,11 @@ from fastapi import Depends, FastAPI, Query, Request, Response
 from fastapi import Path as InPath
 
 from dpaudit.book import Release, Role, Room, Status, decide, room, same_person, verify_book
-from dpaudit.errors import AccessError, TamperedError
+from dpaudit.errors import AccessError, InputError, TamperedError
 from dpaudit.web.asking import Desk, plan_of
 from dpaudit.web.callers import Caller
 from dpaudit.web.searching import find
-from dpaudit.workflow.booking import exported
+from dpaudit.workflow.booking import records_of, renderer_of
 
 Id = Annotated[str, InPath(pattern="^R[0-9]{1,18}$", description="Such as R7.")]
 Words = Annotated[str, Query(max_length=200)]
@@ -179,13 +179,9 @@ class Api:
         """Deny a release, or withdraw one's own; its charge is given back."""
         return deny(self.desk, caller_of(request), release, remark.why).to_dict()
 
-    def export(
-        self, kind: Annotated[str, InPath(pattern="^(json|csv|registry.yaml)$")]
-    ) -> Response:
+    def export(self, kind: str) -> Response:
         """All releases as ``json``, ``csv`` or ``registry.yaml``."""
-        with self.desk.heavy():
-            content = exported(self.desk.book, f"releases.{kind}")
-        return download(content, kind)
+        return download(self.desk, kind)
 
     def verify(self) -> dict[str, Any]:
         """Recompute the whole book from its log."""
@@ -262,8 +258,16 @@ def _file(journal: str) -> Iterator[Path | None]:
         yield path
 
 
-def download(content: str, kind: str) -> Response:
-    """An export, to be kept as a file."""
+def download(desk: Desk, kind: str) -> Response:
+    """All releases, to be kept as a file.
+
+    Raises:
+        InputError: if it is no format of exports.
+    """
+    if kind not in MEDIA:
+        raise InputError(f"the export must be one of {', '.join(MEDIA)}.")
+    with desk.heavy():
+        content = renderer_of(Path(f"releases.{kind}"))(records_of(desk.book))
     headers = {"Content-Disposition": f'attachment; filename="releases.{kind}"'}
     return Response(content, media_type=MEDIA[kind], headers=headers)
 

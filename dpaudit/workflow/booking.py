@@ -111,29 +111,26 @@ def export(book: Book, path: Path) -> Path:
     Raises:
         InputError: if the ending is of none of them, or the file cannot be written.
     """
-    return files.write(path, exported(book, path.name))
+    render = renderer_of(path)
+    return files.write(path, render(records_of(book)))
 
 
-def exported(book: Book, name: str) -> str:
-    """All releases, for a file of that name.
+def renderer_of(path: Path) -> Callable[[dict[str, Any]], str]:
+    """What writes an export of that name.
 
     Raises:
-        InputError: if its ending is of none of the formats.
+        InputError: if the ending is of none.
     """
-    renderers: dict[str, Callable[[dict[str, Any]], str]] = {
-        ".csv": _csv,
-        ".json": _json,
-        ".registry.yaml": _registry,
-    }
+    renderers = {".csv": _csv, ".json": _json, ".registry.yaml": _registry}
     for ending, render in renderers.items():
-        if name.endswith(ending):
-            return render(_whole(book))
+        if path.name.endswith(ending):
+            return render
     raise InputError(
-        f"output {files.shown(name)} has no known ending; give one of {', '.join(renderers)}."
+        f"output {files.shown(path)} has no known ending; give one of {', '.join(renderers)}."
     )
 
 
-def _whole(book: Book) -> dict[str, Any]:
+def records_of(book: Book) -> dict[str, Any]:
     """All records of one state of the book, and the head of its log."""
     with book.reading() as connection:
         head = connection.execute(text("SELECT book, lines, hash FROM head")).mappings().one()
