@@ -97,7 +97,7 @@ def plan_of(given: Any) -> tuple[Plan, Mapping[str, Any] | None]:
         if len(given) > _LONGEST_PLAN:
             raise InputError(f"plan has {len(given)} letters; at most {_LONGEST_PLAN} are read.")
         try:
-            given = tomllib.loads(given.replace("\r\n", "\n"))
+            given = tomllib.loads(given)
         except (ValueError, RecursionError) as error:
             raise InputError(f"plan is not TOML: {error!s:.200}.") from None
     if not isinstance(given, Mapping):

@@ -95,9 +95,7 @@ def _fields(body: bytes, kind: str) -> Mapping[str, str]:
     if kind.partition(";")[0].strip().lower() != FORM:
         raise InputError(f"the form was sent in another way; it must be {FORM}.")
     try:
-        text = body.decode("ascii")
-        return dict(
-            parse_qsl(text, keep_blank_values=True, errors="strict", max_num_fields=_MOST_FIELDS)
-        )
+        found = parse_qsl(body.decode("ascii"), True, errors="strict", max_num_fields=_MOST_FIELDS)
+        return {name: value.replace("\r\n", "\n") for name, value in found}  # of text areas
     except ValueError:
         raise InputError("the form cannot be read; it must be text in UTF-8.") from None

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 import json
 import re
+from html import unescape
 from pathlib import Path
 
 import pytest
@@ -41,10 +42,12 @@ def hidden(page, name):
 
 def test_a_release_is_calculated_reserved_and_approved_without_a_script(guarded, visitors):
     ann = visitors["ann"]
-    page = ann.send("/calculator", dataset="visits", plan=PLAN).text
+    page = ann.send("/calculator", dataset="visits", plan=PLAN.replace("\n", "\r\n")).text
+    assert "U+000D" not in page
     assert "This plan fits 4 ×." in Page(page).text
     assert "scale = 1." in Page(page).text
-    told = {"dataset": "visits", "plan": PLAN, "purpose": EVIL, "request": hidden(page, "request")}
+    given = {name: unescape(hidden(page, name)) for name in ("dataset", "plan", "request")}
+    told = {**given, "purpose": EVIL}
     made = ann.send("/reserve", **told)
     assert made.status == 303
     assert ann.send("/reserve", **told).headers["location"] == made.headers["location"]
