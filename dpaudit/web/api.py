@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import re
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from inspect import cleandoc
 from pathlib import Path
 from typing import Annotated, Any
@@ -82,10 +83,10 @@ class Api:
     """The actions. Each is a method whose docstring the OpenAPI document repeats."""
 
     desk: Desk
-    routes: list[tuple[str, str, Callable[..., Any], Role | None]] = field(init=False)
 
-    def __post_init__(self) -> None:
-        routes: list[tuple[str, str, Callable[..., Any], Role | None]] = [
+    @property
+    def _routes(self) -> list[tuple[str, str, Callable[..., Any], Role | None]]:
+        return [
             ("GET", "/api/public", self.public, None),
             ("GET", "/api/status", self.status, Role.VIEWER),
             ("POST", "/api/fit", self.fit, Role.VIEWER),
@@ -98,11 +99,10 @@ class Api:
             ("GET", "/api/export/{kind}", self.export, Role.VIEWER),
             ("POST", "/api/verify", self.verify, Role.VIEWER),
         ]
-        object.__setattr__(self, "routes", routes)
 
     def mount(self, app: FastAPI) -> None:
         """Offer every action, to those whose role may."""
-        for method, path, action, least in self.routes:
+        for method, path, action, least in self._routes:
             needed = [] if least is None else [Depends(_needs(least, action.__name__))]
             extra: dict[str, Any] = {} if least is None else {"security": [{"token": []}]}
             extra["description"] = f"{cleandoc(str(action.__doc__))} Role: {least or 'none'}."
@@ -225,8 +225,11 @@ def close(
 
     Raises:
         AccessError: if it is another's.
+        InputError: if the certificate is no hash.
     """
     _require_own(desk, caller, release, "close")
+    if certificate and not re.fullmatch("[0-9a-f]{64}", certificate):
+        raise InputError("certificate must be the hash of one, of 64 hexadecimal digits.")
     told = {"by": caller.name, "certificate": certificate, "abandoned": abandoned}
     with _file(journal) as path:
         return desk.book.close(release, journal=path, **told)

@@ -65,6 +65,8 @@ def test_from_a_request_to_its_end(guarded, people, tmp_path):
     ) as ledger:
         ledger.release(plan.invocations[0].mechanism, 12345.678)
         ledger.close()
+    wrong = people["ann"].post(f"/api/releases/{release}/close", certificate="x" * 10**6)
+    assert (wrong.status, "must be the hash of one" in wrong.json["error"]) == (400, True)
     told = {"journal": (tmp_path / "j").read_text(), "certificate": "ab" * 32}
     closed = people["ann"].post(f"/api/releases/{release}/close", told)
     assert (closed.status, closed.json["status"], closed.json["certificate"]) == (
