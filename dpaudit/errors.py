@@ -10,6 +10,7 @@
     ├── InconclusiveError        the audit could not end: nothing is refuted, and nothing is well
     ├── PlanMismatchError        what ran differs from what was declared
     ├── BudgetExceededError      a release would exceed the budget; nothing was drawn
+    ├── AccessError              whoever asks may not do it; nothing was done
     └── ClosedLedgerError        a release was asked of a ledger that is closed
 """
 
@@ -46,6 +47,10 @@ class PlanMismatchError(DpAuditError):
 
 class BudgetExceededError(DpAuditError):
     """The release would exceed the budget; it was refused before any noise was drawn."""
+
+
+class AccessError(DpAuditError):
+    """Whoever asks may not do it; nothing was done."""
 
 
 class ClosedLedgerError(DpAuditError):

@@ -38,7 +38,7 @@ LIBRARIES = {
     "federated": ("flwr",),
     "optuna": ("optuna",),
     "sign": ("cryptography", "packaging", "paramiko"),
-    "book": ("sqlalchemy", "psycopg"),
+    "book": ("sqlalchemy", "psycopg", "fastapi", "uvicorn"),
 }
 """The modules that each extra of dpaudit installs, and without an extra those of the core."""
 

@@ -42,6 +42,8 @@ TESTED_BY = {
     "dpaudit/workflow/test_rechecking.py": "dpaudit/cli/recheck_command",
     "dpaudit/cli/test_people_commands.py": "dpaudit/workflow/people",
     "dpaudit/workflow/test_signing.py": "dpaudit/cli/sign_commands",
+    "dpaudit/web/test_application.py": ("dpaudit/web/api dpaudit/web/asking dpaudit/web/guarding"),
+    "dpaudit/web/test_pages.py": "dpaudit/web/forms dpaudit/web/templating",
     # Parts of one public class or function, which their neighbour's test calls.
     "dpaudit/book/test_book.py": "dpaudit/book/records dpaudit/book/room dpaudit/book/state",
     "dpaudit/book/test_store.py": "dpaudit/book/databases dpaudit/book/schema",

@@ -328,6 +328,28 @@ def test_the_page_on_signing_does_what_it_says(tmp_path, monkeypatch, capsys):
     sys.modules.pop("survey", None)
 
 
+def test_the_page_on_the_server_does_what_it_says(tmp_path, monkeypatch, capsys):
+    for needed in ("sqlalchemy", "fastapi"):
+        pytest.importorskip(needed)
+    page = (README.parent / "docs" / "book-server.md").read_text("utf-8")
+    (typed,) = re.findall(r"```sh\n(.*?)```", page, re.DOTALL)
+    monkeypatch.chdir(tmp_path)
+    plan = next(text for kind, text in BLOCKS if kind == "toml").replace('"row"', '"user"')
+    Path("plan.toml").write_text(plan, "utf-8")
+    for line in typed.splitlines():
+        with pytest.raises(SystemExit) as left:
+            main(shlex.split(line)[1:])
+        assert left.value.code == 0, (line, capsys.readouterr())
+    assert "a dashboard" in Path("report.html").read_text("utf-8")
+    book = importlib.import_module("dpaudit.book").Book("book.db")
+    with importlib.import_module("web_client").serving(book) as server:
+        actions = server.get("/openapi.json").json["paths"]
+        assert [each["name"] for each in server.get("/api/public").json] == ["shop"]
+    named = {each.replace("R7", "{release}") for each in re.findall(r"`\w+ (/api/[\w/]+)", page)}
+    assert {each.replace("export/json", "export/{kind}") for each in named} <= set(actions)
+    assert len(named) == 8
+
+
 def test_the_page_on_the_book_does_what_it_says(tmp_path, monkeypatch, capsys):
     pytest.importorskip("sqlalchemy")
     pytest.importorskip("opendp")

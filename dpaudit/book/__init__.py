@@ -21,6 +21,16 @@ left; nothing is charged, and nothing may run.
 >>> folder.cleanup()
 """
 
+from dpaudit.book.access import (
+    bar,
+    decide,
+    holder,
+    issue,
+    publish,
+    revoke,
+    still_held,
+    tokens,
+)
 from dpaudit.book.book import Book
 from dpaudit.book.limits import (
     CurveLimit,
@@ -32,7 +42,16 @@ from dpaudit.book.limits import (
     limit_of,
 )
 from dpaudit.book.people import add_people, charge_people, people_of
-from dpaudit.book.records import BudgetRecord, DataSet, People, Release, Status
+from dpaudit.book.records import (
+    BudgetRecord,
+    DataSet,
+    People,
+    Release,
+    Role,
+    Status,
+    Token,
+    same_person,
+)
 from dpaudit.book.reservation import Reservation
 from dpaudit.book.room import Left, Room, room
 from dpaudit.book.verifying import records_as_of, verify_book
@@ -50,14 +69,25 @@ __all__ = [
     "RenyiLimit",
     "Reservation",
     "RhoLimit",
+    "Role",
     "Room",
     "Status",
+    "Token",
     "ZcdpLimit",
     "add_people",
+    "bar",
     "charge_people",
+    "decide",
+    "holder",
+    "issue",
     "limit_of",
     "people_of",
+    "publish",
     "records_as_of",
+    "revoke",
     "room",
+    "same_person",
+    "still_held",
+    "tokens",
     "verify_book",
 ]

@@ -92,6 +92,10 @@ class Book:
         with self._store.transaction(writes=False) as connection:
             yield connection
 
+    def change(self, wish: Wish) -> Any:
+        """Do what a wish says, in one transaction with its lines of the log."""
+        return self._store.change(wish)
+
     def disconnect(self) -> None:
         """Let the database go; the book may still be used afterwards."""
         self._store.close()
@@ -111,7 +115,12 @@ class Book:
             if isinstance(record, BudgetRecord):
                 known = page.state.budgets
                 record.require_for(page.state.dataset(record.dataset))
-            if known.get(record.name, record) != record:
+            held = known.get(record.name, record)
+            if isinstance(held, DataSet):
+                held = replace(
+                    held, public=getattr(record, "public", None)
+                )  # which is declared apart
+            if held != record:
                 raise InputError(f"the book has another {shown(record.name)}; give a new name.")
             if record.name not in known:
                 if isinstance(record, BudgetRecord):
@@ -123,7 +132,8 @@ class Book:
     def _carried(self, budget: BudgetRecord) -> dict[str, list[int]]:
         """What earlier releases cost, each in full; the caller holds the lock."""
         state, cost = State(), cache(lambda digest: budget.limit.cost(self.plan(digest)))
-        for release in self.releases("dataset = :name", name=budget.dataset):
+        asked = "dataset = :name AND status != 'denied'"
+        for release in self.releases(asked, name=budget.dataset):
             day = datetime.fromisoformat(release.made).date()
             for bucket in charged(budget.window, span_of(release.period, day), day):
                 state.add(budget.name, bucket, cost(release.plan))
@@ -163,7 +173,8 @@ class Book:
             plan: all that is to be released.
             by: who asks.
             purpose: what it is for.
-            approved: who approved it.
+            approved: who approved it; where a budget asks for approval it then waits, and who
+                approves it says so to the book (:func:`dpaudit.book.decide`).
             request: chosen by who asks: however often it is sent, it is charged once.
             period: the days whose data are read, as ``2026-11-16..2026-11-22``; today by default.
 
@@ -192,14 +203,21 @@ class Book:
         def run(page: Page) -> Release | BudgetExceededError:
             known = next((r for r in page.state.releases.values() if r.request == own), None)
             if known is not None:
-                return _same(known, wanted)
+                return _same(page, known, wanted)
+            waits = any(budget.approval for budget in page.state.budgets_of(dataset))
+            if waits and approved:
+                raise InputError(
+                    "approved is given, and a budget asks for approval in the book; leave it out."
+                )
             charges = _charges(page, dataset, plan, period)
             if refusing := page.state.refusing(charges):
                 budget, bucket = refusing
                 why = f"budget {budget.name!r} ({budget.limit}, {bucket}) has not that much left"
                 page.refuse(why, **wanted)
                 return BudgetExceededError(f"{why}; nothing is charged, and nothing may run.")
-            made = Release(id=f"R{page.number}", made=page.now, charged=charges, **wanted)
+            first = Status.REQUESTED if waits else Status.RESERVED
+            facts: dict[str, Any] = {"made": page.now, "charged": charges, "status": first}
+            made = Release(id=f"R{page.number}", **facts, **wanted)
             page.keep(plan)
             page.write("reserved", by, record=made.to_dict())
             return page.state.releases[made.id]
@@ -251,6 +269,8 @@ class Book:
             known = page.state.release(release)
             if known.status is status:
                 return known
+            if known.status is Status.REQUESTED:
+                raise InputError(f"release {release} waits for approval; deny it instead.")
             if known.status.ended:
                 raise InputError(f"release {release} is {known.status}; it stays so.")
             ended = {"lines": known.lines, "head": known.head, "ran": "", "returned": {}}
@@ -355,9 +375,10 @@ def _charges(page: Page, dataset: str, plan: Plan, period: str | None) -> Charge
     }
 
 
-def _same(known: Release, wanted: Mapping[str, str]) -> Release:
+def _same(page: Page, known: Release, wanted: Mapping[str, str]) -> Release:
+    decided = any(page.state.budgets[name].approval for name in known.charged)
     for name, value in wanted.items():
-        if getattr(known, name) != value:
+        if getattr(known, name) != value and not (decided and name == "approved" and not value):
             raise InputError(
                 f"request {shown(known.request)} was one with another {name}; give a new request."
             )

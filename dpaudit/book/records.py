@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import unicodedata
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Annotated, Any, ClassVar, TypeAlias
 
 from dpaudit import validate
 from dpaudit.book.limits import Cost, Limit
-from dpaudit.book.windows import EVER, PERIODS, checked_window, days_of
+from dpaudit.book.windows import EVER, PERIODS, checked_window, days_of, together
 from dpaudit.errors import BudgetExceededError, InputError
 from dpaudit.fields import Record
 from dpaudit.plan import AddRemove, Plan, PrivacyUnit, Relation, TrustModel, ZeroOut
@@ -21,6 +22,8 @@ PARTS = 10**12
 class Status(StrEnum):
     """How far a release has come."""
 
+    REQUESTED = "requested"
+    """It is charged, and waits for approval; no ledger may be opened for it."""
     RESERVED = "reserved"
     """It is charged; nothing ran."""
     RUNNING = "running"
@@ -29,11 +32,13 @@ class Status(StrEnum):
     """It ran, and nothing more of it may."""
     ABANDONED = "abandoned"
     """It ended early, and nothing more of it may run."""
+    DENIED = "denied"
+    """It was requested and not approved; nothing ran, and its charge was given back."""
 
     @property
     def ended(self) -> bool:
         """Whether nothing more may run."""
-        return self in (Status.CLOSED, Status.ABANDONED)
+        return self in (Status.CLOSED, Status.ABANDONED, Status.DENIED)
 
 
 def checked_text(**field: Any) -> str:
@@ -48,6 +53,14 @@ def checked_text(**field: Any) -> str:
             f"{next(iter(field))} is {shown(text)}; it must have at most 200 printable characters."
         )
     return text
+
+
+def same_person(one: str, other: str) -> bool:
+    """Whether two names are one, however they are written: nobody is their own second person."""
+    first, second = (
+        "".join(unicodedata.normalize("NFKC", each).casefold().split()) for each in (one, other)
+    )
+    return first == second
 
 
 Label: TypeAlias = Annotated[str, checked_text]
@@ -74,14 +87,17 @@ class DataSet(Kept):
         relation: against which change.
         trust: who sees raw data, at most.
         per: the calendar period whose data of one unit are protected; empty for all of its data.
+        public: whether anybody may see what was released; None where nobody ever said so.
     """
 
     kind: ClassVar[str] = "dataset"
+    left_out: ClassVar[frozenset[str]] = frozenset({"public"})
     name: Label
     unit: PrivacyUnit
     relation: Relation
     trust: TrustModel = TrustModel.CENTRAL
     per: str = ""
+    public: bool | None = None
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -124,14 +140,21 @@ class BudgetRecord(Kept):
         limit: on all that is released within the window.
         window: ``ever``, a calendar period, or ``N days``, which roll.
         retired: why it no longer counts; empty while it does.
+        approval: whether a second person must approve each release; None is no.
     """
 
     kind: ClassVar[str] = "budget"
+    left_out: ClassVar[frozenset[str]] = frozenset({"approval"})
     name: Label
     dataset: Label
     limit: Limit
     window: Annotated[str, checked_window] = EVER
     retired: str = ""
+    approval: bool | None = None
+
+    def together(self, bucket: str) -> tuple[str, ...]:
+        """The buckets that add up with one of them, itself included."""
+        return together(self.window, bucket)
 
     def require_for(self, dataset: DataSet) -> None:
         """Refuse periods that are not those of the data set: they would promise something else.
@@ -157,7 +180,7 @@ class Release(Kept):
         dataset: name of the data set.
         plan: hash of the plan.
         by: who asked.
-        approved: who approved; empty where nobody had to.
+        approved: who approved; of a release that had to be approved, the second person.
         purpose: what it is for.
         period: the days whose data are read, ``FROM..TO``; empty for the day it was reserved.
         made: when it was reserved, ISO 8601 in UTC.
@@ -253,3 +276,39 @@ class People(Kept):
                 )
             parts.append(-(-own * PARTS // most) if most else 0)
         return tuple(parts)
+
+
+class Role(StrEnum):
+    """What the holder of a token may do; each may do all that those before it may."""
+
+    VIEWER = "viewer"
+    """See everything, and compute."""
+    ANALYST = "analyst"
+    """Reserve, and close what one reserved."""
+    APPROVER = "approver"
+    """Approve and deny what others asked for, and close it."""
+
+    def may(self, least: Role) -> bool:
+        """Whether this is that role or one above it."""
+        order = list(Role)
+        return order.index(self) >= order.index(least)
+
+
+@dataclass(frozen=True)
+class Token(Kept):
+    """By what a server knows somebody.
+
+    Attributes:
+        name: whose it is.
+        role: what its holder may do.
+        hash: SHA-256 of its text, of 256 random bits, which is kept nowhere.
+        until: the last day on which it holds; empty for no end.
+        revoked: whether it holds no longer.
+    """
+
+    kind: ClassVar[str] = "token"
+    name: Label
+    role: Role
+    hash: str
+    until: str = ""
+    revoked: bool = False

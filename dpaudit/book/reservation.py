@@ -102,8 +102,10 @@ class Reservation:
     def _begin(self, page: Page) -> None:
         known = page.state.release(self.id)
         if known.status is not Status.RESERVED:
+            waits = known.status is Status.REQUESTED
+            why = "it waits for approval" if waits else "it begins once"
             raise BudgetExceededError(
-                f"release {self.id} is {known.status}; it begins once, and nothing was drawn."
+                f"release {self.id} is {known.status}; {why}, and nothing was drawn."
             )
         page.write("started", self._by, release=self.id, journal="")
 
@@ -114,7 +116,7 @@ class Reservation:
             InputError: if the release has begun without it.
         """
         known = self._now()
-        if known.status is Status.RESERVED:
+        if known.status in (Status.REQUESTED, Status.RESERVED):
             return None
         if known.journal != journal:
             raise InputError(

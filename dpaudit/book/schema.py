@@ -33,6 +33,11 @@ STEPS: tuple[tuple[str, ...], ...] = (
         "times BIGINT NOT NULL, PRIMARY KEY (dataset, who))",
         "CREATE TABLE people (name TEXT PRIMARY KEY, record TEXT NOT NULL)",
     ),
+    (
+        "CREATE TABLE token (name TEXT PRIMARY KEY, hash TEXT NOT NULL, record TEXT NOT NULL)",
+        "CREATE INDEX token_hash ON token (hash)",
+        "CREATE INDEX release_number ON release ((CAST(substr(id, 2) AS BIGINT)))",
+    ),
 )
 """What makes version 1, 2, … of the tables; a step is never changed, only followed by others."""
 
@@ -83,6 +88,7 @@ KEYS: dict[str, tuple[str, ...]] = {
     "spent": ("budget", "bucket"),
     "release": ("id", "request", "dataset", "status", "journal"),
     "people": ("name",),
+    "token": ("name", "hash"),
 }
 """The columns of each table that are looked up, beside its record."""
 _UNIQUE = {"spent": "budget, bucket", "release": "id"}
@@ -90,7 +96,7 @@ _UNIQUE = {"spent": "budget, bucket", "release": "id"}
 
 def _upsert(table: str) -> Any:
     columns = (*KEYS[table], "record")
-    changed = {"record", "status", "journal"} & set(columns)
+    changed = {"record", "status", "journal", "hash"} & set(columns)
     return text(
         f"INSERT INTO {table} ({', '.join(columns)}) VALUES (:{', :'.join(columns)}) ON CONFLICT "
         f"({_UNIQUE.get(table, 'name')}) DO UPDATE SET "

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from dpaudit.book.limits import Cost
-from dpaudit.book.records import BudgetRecord, DataSet, Kept, People, Release, Status
+from dpaudit.book.records import BudgetRecord, DataSet, Kept, People, Release, Status, Token
 from dpaudit.book.windows import together
 from dpaudit.errors import InputError
 from dpaudit.tables import nearest
@@ -30,6 +30,7 @@ class State:
         spent: what was charged to each bucket of each budget, less what was given back.
         releases: by id.
         people: budgets of each unit, by name.
+        tokens: by the name of whose they are.
         changed: what the lines that were applied have changed, as tables and keys.
     """
 
@@ -38,6 +39,7 @@ class State:
     spent: dict[Place, Cost] = field(default_factory=dict)
     releases: dict[str, Release] = field(default_factory=dict)
     people: dict[str, People] = field(default_factory=dict)
+    tokens: dict[str, Token] = field(default_factory=dict)
     changed: set[tuple[str, Any]] = field(default_factory=set)
 
     def dataset(self, name: str) -> DataSet:
@@ -107,6 +109,16 @@ class State:
 
     def _retired(self, line: Mapping[str, Any]) -> None:
         self._put(replace(self.budgets[line["budget"]], retired=line["why"]), self.budgets)
+
+    def _published(self, line: Mapping[str, Any]) -> None:
+        made = replace(self.datasets[line["dataset"]], public=line["public"])
+        self._put(made, self.datasets)
+
+    def _token(self, line: Mapping[str, Any]) -> None:
+        self._put(Token.from_dict(line["record"]), self.tokens)
+
+    def _approved(self, line: Mapping[str, Any]) -> None:
+        self._update(line, status=Status.RESERVED, approved=line["by"])
 
     def _reserved(self, line: Mapping[str, Any]) -> None:
         made = Release.from_dict(line["record"])

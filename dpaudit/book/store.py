@@ -310,6 +310,7 @@ def row(state: State, table: str, key: Any) -> dict[str, Any]:
         "budget": state.budgets,
         "release": state.releases,
         "people": state.people,
+        "token": state.tokens,
     }
     record: dict[str, Any] = kept[table][key].to_dict()
     named = {column: record[column] for column in schema.KEYS[table]}

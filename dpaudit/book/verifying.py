@@ -10,10 +10,10 @@ from typing import Any
 from sqlalchemy import Connection, text
 
 from dpaudit import files
-from dpaudit.book import store
+from dpaudit.book import schema, store
 from dpaudit.book.book import Book, checked_plan, given_back
 from dpaudit.book.limits import Cost
-from dpaudit.book.records import BudgetRecord, DataSet, People, Release, Status
+from dpaudit.book.records import BudgetRecord, DataSet, People, Release, Status, same_person
 from dpaudit.book.state import State
 from dpaudit.book.windows import charged, span_of
 from dpaudit.chain import checked_line
@@ -115,7 +115,12 @@ def records_as_of(book: Book, lines: int, head: str) -> tuple[dict[str, Any], in
 
 _LINES = text("SELECT line FROM log WHERE number >= :at ORDER BY number LIMIT 10000")
 
-_BEFORE = {"started": "reserved", "anchored": "running", "ended": "reserved running"}
+_BEFORE = {
+    "approved": "requested",
+    "started": "reserved",
+    "anchored": "running",
+    "ended": "requested reserved running",
+}
 """How far a release must have come for a line about it."""
 
 
@@ -172,10 +177,12 @@ class _Replay:
 
     def _check_step(self, line: Mapping[str, Any], known: Release) -> None:
         kind, moved = line["event"], line.get("lines", 0) - known.lines
+        waits, to = known.status is Status.REQUESTED, line.get("status")
         right = {
+            "approved": not same_person(line["by"], known.by),
             "started": True,
             "anchored": known.journal and moved > 0,
-            "ended": moved in (0, 1) and line.get("status") in ("closed", "abandoned"),
+            "ended": moved in (0, 1) and to in (("denied",) if waits else ("closed", "abandoned")),
         }
         if known.status not in _BEFORE[kind].split() or not right[kind]:
             was = f"{known.status}, with {known.lines} lines"
@@ -199,10 +206,14 @@ class _Replay:
             self._check_charged(line, self.state.people[line["people"]])
 
     def _check_reserved(self, made: Release, at: str) -> None:
-        fresh = (f"R{self.number}", at, Status.RESERVED, "", 0, "", "", "")
+        waits = any(b.approval for b in self.state.budgets_of(made.dataset))
+        status = Status.REQUESTED if waits else Status.RESERVED
+        fresh = (f"R{self.number}", at, status, "", 0, "", "", "")
         told = made.id, made.made, made.status, made.journal, made.lines, made.head, made.ran
         if (*told, made.certificate) != fresh or made.request in self._requests:
             raise _wrong(self.number, "reserves what was reserved before")
+        if waits and made.approved:
+            raise _wrong(self.number, "reserves what nobody had approved")
         self._requests.add(made.request)
 
     def _check_charges(self, release: Release) -> None:
@@ -227,7 +238,7 @@ class _Replay:
     def _check_carried(self, budget: BudgetRecord, carried: Mapping[str, list[int]]) -> None:
         due = State()
         for release in self.state.releases.values():
-            if release.dataset == budget.dataset:
+            if release.dataset == budget.dataset and release.status is not Status.DENIED:
                 for bucket in _buckets(budget, release):
                     due.add(budget.name, bucket, budget.limit.cost(self.plan(release.plan)))
         for (_, bucket), cost in due.spent.items():
@@ -236,7 +247,8 @@ class _Replay:
 
     def _check_returned(self, line: Mapping[str, Any]) -> None:
         release = self.state.releases[line["release"]]
-        if line["returned"] and not release.journal:
+        nothing_ran = release.status is Status.REQUESTED
+        if line["returned"] and not (release.journal or nothing_ran):
             raise _wrong(self.number, "gives back without a journal")
         for name, given in line["returned"].items():
             limit, whole = self.state.budgets[name].limit, release.cost(name)
@@ -257,7 +269,7 @@ class _Replay:
         Raises:
             TamperedError: naming a row that differs.
         """
-        for table in ("dataset", "budget", "spent", "release", "people"):
+        for table in schema.UPSERT:
             keys = {key for name, key in self.state.changed if name == table}
             due = {_named(row): row for row in (store.row(self.state, table, k) for k in keys)}
             for found in self._connection.execute(text(f"SELECT * FROM {table}")).mappings():

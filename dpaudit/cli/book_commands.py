@@ -125,6 +125,9 @@ def budget(
     window: Annotated[
         str, _option("--window", "WINDOW", "ever, day, week, month, year, or '30 days'.")
     ] = "ever",
+    approval: Annotated[
+        bool, typer.Option("--approval", help="A second person must approve each release.")
+    ] = False,
     retire: Annotated[str | None, _option("--retire", "WHY", "It counts no longer.")] = None,
     url: Url = _DEFAULT,
     by: By = None,
@@ -140,7 +143,8 @@ def budget(
         say(f"{name} counts no longer", markup=False)
         return
     stated = limit_of(parse_table("--limit", limit, "epsilon = 1, delta = 1e-6"))
-    book.add(BudgetRecord(name, str(dataset), stated, window), by=by or getpass.getuser())
+    made = BudgetRecord(name, str(dataset), stated, window, approval=approval or None)
+    book.add(made, by=by or getpass.getuser())
     say(f"{name}: {stated}, {window}, of {dataset}", markup=False)
 
 

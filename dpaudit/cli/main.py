@@ -15,7 +15,6 @@ import typer
 import dpaudit
 from dpaudit.cli import (
     audit_command,
-    book_commands,
     commands,
     observe_command,
     people_commands,
@@ -23,6 +22,7 @@ from dpaudit.cli import (
     project_commands,
     recheck_command,
     replay_command,
+    serve_commands,
 )
 from dpaudit.cli.exits import Exit
 from dpaudit.cli.guard import guarded
@@ -78,10 +78,10 @@ app.command("sign")(sign)
 app.command("demo")(project_commands.demo)
 app.command("check")(project_commands.check)
 app.command("init")(project_commands.init)
-book_commands.app.command("people")(people_commands.people)
-book_commands.app.command("charge")(people_commands.charge)
-book_commands.app.command("recheck")(recheck_command.recheck)
-app.add_typer(book_commands.app, name="book")
+app.add_typer(serve_commands.app, name="book")
+serve_commands.app.command("people")(people_commands.people)
+serve_commands.app.command("charge")(people_commands.charge)
+serve_commands.app.command("recheck")(recheck_command.recheck)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

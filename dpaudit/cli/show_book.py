@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from rich.markup import escape
 
 from dpaudit import files
-from dpaudit.book import Release, Room
+from dpaudit.book import Release, Room, Token
 from dpaudit.cli.show import answering, grid, say, table
 from dpaudit.numbers import percent, up
 from dpaudit.workflow.booking import Fit
@@ -25,6 +25,15 @@ def releases(listed: Sequence[Release], *, as_json: bool) -> None:
     for each in listed:
         cells = (each.id, each.status, each.dataset, each.made[:16], each.by, each.approved)
         rows.add_row(*map(escape, (*cells, each.purpose, each.plan[:12])))
+    say(rows)
+
+
+@answering()
+def tokens(listed: Sequence[Token]) -> None:
+    """Print who has a token, and whether it holds."""
+    rows = table("name", "role", "until", "")
+    for each in listed:
+        rows.add_row(escape(each.name), each.role, each.until, "revoked" if each.revoked else "")
     say(rows)
 
 

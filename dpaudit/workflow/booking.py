@@ -14,9 +14,9 @@ from typing import Any
 from sqlalchemy import text
 
 from dpaudit import files
-from dpaudit.book import Book, BudgetRecord, Release, Reservation, Room
+from dpaudit.book import Book, BudgetRecord, Release, Reservation, Room, Status
 from dpaudit.certificate import Certificate, SubjectRecord, certify
-from dpaudit.errors import DpAuditError, InputError
+from dpaudit.errors import BudgetExceededError, DpAuditError, InputError
 from dpaudit.plan import Plan
 from dpaudit.project.targets import find_target, parse_settings
 from dpaudit.reporting.machine.registry.renderer import (
@@ -54,6 +54,20 @@ class Booking:
         told = {name: value for name, value in vars(self).items() if name != "book"}
         return self.book.reserve(plan=plan, **told)
 
+    def begin(self, plan: Plan) -> Reservation:
+        """Charge a plan that is to run now.
+
+        Raises:
+            BudgetExceededError: if it has to be approved before.
+        """
+        reserved = self.reserve(plan)
+        if reserved.release.status is Status.REQUESTED:
+            raise BudgetExceededError(
+                f"release {reserved.id} waits for approval, and nothing was drawn; once it is "
+                f"approved, run it with --request {reserved.release.request}."
+            )
+        return reserved
+
     def ran(self, reserved: Reservation, journal: Path, certificate: Certificate) -> None:
         """Close the release, with the hashes of journal and certificate."""
         digest = str(certificate.to_dict()["digest"])
@@ -80,11 +94,15 @@ def planned(name: str, settings: Sequence[str]) -> Plan:
 
 def fit(room: Room, name: str, settings: Sequence[str]) -> Fit:
     """What could still be released of a plan file or a subject."""
-    times, noise = room.times(planned(name, settings)), None
-    if name.endswith(".toml"):
-        content = files.read_toml(name, what="plan file")
-        noise = fitting(content, lambda plan: room.times(plan) != 0)
-    return Fit(times, noise)
+    plan = planned(name, settings)
+    is_file = name.endswith(".toml")
+    return fit_of(room, plan, files.read_toml(name, what="plan file") if is_file else None)
+
+
+def fit_of(room: Room, plan: Plan, content: Mapping[str, Any] | None) -> Fit:
+    """What could still be released of a plan, and of the tables of a plan file with what noise."""
+    noise = None if content is None else fitting(content, lambda plan: room.times(plan) != 0)
+    return Fit(room.times(plan), noise)
 
 
 def export(book: Book, path: Path) -> Path:

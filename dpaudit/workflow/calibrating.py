@@ -31,7 +31,7 @@ _PLAN_KEYS = ("unit", "relation", "trust")
 
 
 def _more(value: float, factor: float) -> float:
-    return float(up(value * factor))
+    return float(up(value * factor).replace("∞", "inf"))  # which no mechanism takes
 
 
 def _less(value: float, factor: float) -> float:

@@ -102,7 +102,7 @@ def run_subject(
     journal = _new_path(folder, "ledger.jsonl")
     if booking is not None:
         certified(target)  # what stops a certificate stops the run, before it is charged
-    reserved = None if booking is None else booking.reserve(target.plan)
+    reserved = None if booking is None else booking.begin(target.plan)
     ledger = Ledger(
         target.plan,
         rng=None if seed is None else np.random.default_rng(noise_seed),

@@ -22,6 +22,7 @@ import postgres
 from book_clients import reserve_many, start, told_in
 from booking import ask, filled, gaussian
 from sqlalchemy import text
+from web_client import serving
 
 from dpaudit import FloatNoise, Ledger
 from dpaudit.accounting import ZcdpFilter
@@ -30,6 +31,7 @@ from dpaudit.book import (
     BudgetRecord,
     add_people,
     charge_people,
+    issue,
     limit_of,
     people_of,
     room,
@@ -164,6 +166,24 @@ def long(url: str, folder: Path, releases: int) -> None:
         begun = time.perf_counter()
         work()
         print(f"  {releases} releases, {name}: {time.perf_counter() - begun:.3f} s")
+    paged(book, releases)
+
+
+def paged(book: Book, releases: int) -> None:
+    """How long the pages of the server take, to a browser on this machine; the second time too."""
+    token = issue(book, "vic", "viewer", by="officer")
+    with serving(book) as server:
+        begun = time.perf_counter()
+        server.sign_in(token)
+        print(f"  {releases} releases, first page: {time.perf_counter() - begun:.3f} s")
+        for path in (
+            *("/", "/releases", "/releases?q=test", "/releases?q=nothing", "/public"),
+            *("/report.html?first=2020-01-01&last=2099-01-01", "/export/csv", "/export/json"),
+            "/export/registry.yaml",
+        ):
+            begun = time.perf_counter()
+            assert server.get(path).status == 200
+            print(f"  {releases} releases, {path}: {time.perf_counter() - begun:.3f} s")
 
 
 def individuals(url: str, folder: Path, people: int, charges: int) -> None:

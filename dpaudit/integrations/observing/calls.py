@@ -219,11 +219,6 @@ def _vector(result: Any) -> bool:
     return isinstance(result, list) and all(isinstance(each, int | float) for each in result)
 
 
-def _vector(result: Any) -> bool:
-    """Whether it is a list of numbers, as some libraries give for an array."""
-    return isinstance(result, list) and all(isinstance(each, int | float) for each in result)
-
-
 class Draw:
     """A use of a primitive as a ledger observes it, and as a replay replaces what it gives.
 

@@ -33,33 +33,47 @@ class PdfRenderer(Renderer):
         Raises:
             UnsupportedError: if the extra ``dpaudit[pdf]`` is not installed.
         """
-        for package in ("typst", "fontpkg"):
-            require("pdf", package, what="a .pdf report")
+        _require()
 
     def render(self, *certificates: Certificate) -> bytes:
         """The file: one report, or a table of verdicts and the reports after it."""
-        import typst
-
-        from dpaudit.reporting.pdf.fonts import MONO, fonts, spelled_out
-
         html = HtmlRenderer()
         html.opinions = self.opinions
-        page, drawings = _without_drawings(html.render(*certificates))
-        given = {
-            "colours": _palette(),
-            "drawings": drawings,
-            "fonts": [font.family for font in fonts()],
-            "mono": MONO,
-        }
-        template = resources.files("dpaudit.reporting.pdf").joinpath("report.typ")
-        folders = sorted({str(font.folder) for font in fonts()})
-        written: bytes = typst.compile(
-            template.read_bytes(),
-            font_paths=typst.Fonts(False, False, folders),  # none of the system, none of typst
-            pdf_standards="ua-1",
-            sys_inputs={"page": spelled_out(page), "given": json.dumps(given)},
-        )
-        return written
+        return typeset(html.render(*certificates))
+
+
+def typeset(page: str) -> bytes:
+    """A page of a report, which is well-formed and made of what such pages are made of, as a PDF.
+
+    Raises:
+        UnsupportedError: if the extra ``dpaudit[pdf]`` is not installed.
+    """
+    _require()
+    import typst
+
+    from dpaudit.reporting.pdf.fonts import MONO, fonts, spelled_out
+
+    page, drawings = _without_drawings(page)
+    given = {
+        "colours": _palette(),
+        "drawings": drawings,
+        "fonts": [font.family for font in fonts()],
+        "mono": MONO,
+    }
+    template = resources.files("dpaudit.reporting.pdf").joinpath("report.typ")
+    folders = sorted({str(font.folder) for font in fonts()})
+    written: bytes = typst.compile(
+        template.read_bytes(),
+        font_paths=typst.Fonts(False, False, folders),  # none of the system, none of typst
+        pdf_standards="ua-1",
+        sys_inputs={"page": spelled_out(page), "given": json.dumps(given)},
+    )
+    return written
+
+
+def _require() -> None:
+    for package in ("typst", "fontpkg"):
+        require("pdf", package, what="a .pdf report")
 
 
 def _without_drawings(page: str) -> tuple[str, list[dict[str, Any]]]:

@@ -14,7 +14,7 @@ from jsonschema import Draft7Validator
 pytest.importorskip("sqlalchemy")
 
 from dpaudit import Claim, FloatNoise, Gaussian, Invocation, Plan, RunResult, Subject
-from dpaudit.book import Book, Status, room, verify_book
+from dpaudit.book import Book, BudgetRecord, Status, decide, limit_of, room, verify_book
 from dpaudit.errors import BudgetExceededError, InputError, PlanMismatchError
 from dpaudit.workflow import booking, running
 from dpaudit.workflow.booking import Booking
@@ -146,3 +146,18 @@ def test_the_registry_gets_a_valid_record_of_each_release(book, tmp_path):
         Draft7Validator(schema).validate(record)
         assert record["deployment"]["basic"]["publication_date"][:2] == "20"
     assert "<b>" not in records[0]["deployment"]["basic"]["intended_use"]
+
+
+def test_a_run_waits_for_approval_and_then_runs_once(book, tmp_path):
+    limit = limit_of({"rho": 1.0})
+    book.add(BudgetRecord("guarded", "visits", limit, approval=True), by="officer")
+    for _ in range(2):
+        with pytest.raises(BudgetExceededError, match=r"waits for approval.* with --request 7"):
+            run(book, tmp_path / "out", request="7")
+        assert not (tmp_path / "out" / "ledger.jsonl").exists()
+    (release,) = book.releases()
+    decide(book, release.id, by="bob", approve=True)
+    run(book, tmp_path / "out", request="7")
+    (release,) = book.releases()
+    assert (release.status, release.approved) == (Status.CLOSED, "bob")
+    verify_book(book)

@@ -10,7 +10,7 @@ from dpaudit.certificate import Claim
 from dpaudit.errors import InputError, UnsupportedError
 from dpaudit.mechanisms import Gaussian
 from dpaudit.project.plan_file import read_plan_file
-from dpaudit.workflow.calibrating import calibrate_target
+from dpaudit.workflow.calibrating import calibrate_target, fitting
 from dpaudit.workflow.certifying import certify_target
 from tests.benchmarks.calibrate import targets, tried
 
@@ -119,3 +119,9 @@ def test_what_has_no_proof_cannot_be_calibrated():
 
 def test_a_claim_without_source_is_written_without_one():
     assert "source" not in calibrate_target("laplace", [], "advantage = 0.1").content["claim"]
+
+
+def test_where_no_noise_that_a_float_holds_is_enough_there_is_none():
+    invocation = {"mechanism": "gaussian", "sigma": 1e300, "sensitivity": 1.0}
+    content = {"plan": {"relation": "add-remove"}, "invocation": [invocation]}
+    assert fitting(content, lambda plan: False) is None

@@ -1,0 +1,121 @@
+"""What every request needs: the book, who asks, what was sent, and what may be heavy."""
+
+from __future__ import annotations
+
+import threading
+import tomllib
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from dpaudit.book import Book, Reservation, Room, room
+from dpaudit.errors import DpAuditError, InputError
+from dpaudit.plan import Plan
+from dpaudit.project.plan_file import read_plan
+from dpaudit.validate import shown
+from dpaudit.web.callers import Callers, Denials
+from dpaudit.web.course import Course
+from dpaudit.web.shelf import Shelf
+from dpaudit.workflow.booking import Booking, Fit, fit_of
+
+_LONGEST_PLAN, _MOST_USES = 100_000, 1000
+
+
+class BusyError(DpAuditError):
+    """What takes long is done for somebody else; nothing was done."""
+
+
+@dataclass
+class Desk:
+    """What a server has at hand.
+
+    Attributes:
+        book: the book.
+        shelf: certificates by hash.
+        secure: whether browsers speak TLS, to it or to its proxy.
+    """
+
+    book: Book
+    shelf: Shelf
+    secure: bool = False
+    callers: Callers = field(init=False)
+    denials: Denials = field(init=False)
+    course: Course = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.callers, self.denials = Callers(self.book), Denials(self.book)
+        self.course = Course(self.book)
+        self._heavy = threading.BoundedSemaphore(2)
+
+    @contextmanager
+    def heavy(self) -> Iterator[None]:
+        """A turn at what takes long: two at a time, so that a server stays one for all.
+
+        Raises:
+            BusyError: if there is none soon.
+        """
+        if not self._heavy.acquire(timeout=5):
+            raise BusyError("others compute something now; ask again in a while.")
+        try:
+            yield
+        finally:
+            self._heavy.release()
+
+    @property
+    def names(self) -> list[str]:
+        """The names of the data sets."""
+        return [each.dataset.name for each in room(self.book)]
+
+    def room(self, dataset: str, period: str | None = None) -> Room:
+        """What is left of a data set."""
+        return room(self.book, dataset, period=period or None)[0]
+
+    def fit(self, dataset: str, plan: Any, period: str | None = None) -> tuple[Plan, Fit]:
+        """What could still be released of a plan, and for the tables of a file with what noise."""
+        read, content = plan_of(plan)
+        with self.heavy():
+            return read, fit_of(self.room(dataset, period), read, content)
+
+    def reserve(self, plan: Plan, **told: Any) -> Reservation:
+        """Charge a plan, as :meth:`dpaudit.book.Book.reserve` does."""
+        with self.heavy():
+            return Booking(self.book, **told).reserve(plan)
+
+
+def plan_of(given: Any) -> tuple[Plan, Mapping[str, Any] | None]:
+    """A plan, and the tables of its file if it is one.
+
+    Args:
+        given: the text of a plan file, its tables, or what ``Plan.to_dict`` wrote.
+
+    Raises:
+        InputError: if it is none of them, or too long.
+    """
+    if isinstance(given, str):
+        if len(given) > _LONGEST_PLAN:
+            raise InputError(f"plan has {len(given)} letters; at most {_LONGEST_PLAN} are read.")
+        try:
+            given = tomllib.loads(given)
+        except (ValueError, RecursionError) as error:
+            raise InputError(f"plan is not TOML: {error!s:.200}.") from None
+    if not isinstance(given, Mapping):
+        raise InputError(f"plan is {shown(given)}; it must be a plan file, or its tables.")
+    uses = given.get("invocations", given.get("invocation"))
+    if isinstance(uses, list) and len(uses) > _MOST_USES:
+        raise InputError(f"plan has more than {_MOST_USES} invocations; reserve it by command.")
+    if "invocations" in given:
+        return Plan.from_dict(given), None
+    return read_plan(given).plan, given
+
+
+def shelf_of(folder: Path | None) -> Shelf:
+    """The certificates of a folder.
+
+    Raises:
+        InputError: if it is no folder.
+    """
+    if folder is not None and not folder.is_dir():
+        raise InputError(f"certificates is {shown(str(folder))}; it must be a folder.")
+    return Shelf(folder)
