@@ -208,7 +208,7 @@ def test_frames_of_pandas_take_noise():
     assert [call.at for call in notes.calls] == [
         "code: laplace",
         "code: laplace 2",
-        "code: laplace 3",
+        "code: laplace 2",
     ]
     assert np.array_equal(notes.calls[1].reading.value, ROWS)
     assert not any(notes.loose.values())
