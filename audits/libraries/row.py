@@ -77,6 +77,7 @@ class Row:
         data: file under ``data`` that it is run and rehearsed on; none for an attack alone.
         plan: file under ``plans`` with the plan that it must match, in place of claim and relation;
             where noise is home-made, it says the sensitivity.
+        rehearsed: whether it runs on neighbours too; not where each run starts an engine.
         attack: two neighbours that are told apart.
         right: whether the claim is known to hold, so that whatever accuses it is a false alarm.
         documented: what the documentation says of a limit, and where; empty if nothing.
@@ -98,6 +99,7 @@ class Row:
     relation: str = "replace-one"
     data: str = "people.csv"
     plan: str = ""
+    rehearsed: bool = True
     attack: Attack | None = None
     right: bool = False
     documented: str = ""
@@ -130,7 +132,10 @@ class Row:
     @property
     def observing(self) -> dict[str, Any]:
         """What ``observe_target`` is called with, beside the name."""
-        given: dict[str, Any] = {"data": str(HERE / "data" / self.data), "rehearsed": True}
+        given: dict[str, Any] = {
+            "data": str(HERE / "data" / self.data),
+            "rehearsed": self.rehearsed,
+        }
         if self.plan:
             given["plan"] = str(HERE / "plans" / self.plan)
         else:
@@ -141,7 +146,7 @@ class Row:
         """Arguments of the commands that replay the row."""
         found = []
         if self.data:
-            given = self.observing | {"rehearse": ""}
+            given = self.observing | ({"rehearse": ""} if self.rehearsed else {})
             options = {k: v for k, v in given.items() if k != "rehearsed"}
             words = [w for k, v in options.items() for w in (f"--{k}", str(v)) if w]
             found.append(["observe", self.target, *words])

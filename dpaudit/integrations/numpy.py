@@ -21,7 +21,7 @@ class Numpy:
 
     library = "numpy"
     versions = ("1.26.", "2.")
-    packages = ("numpy", "scipy")
+    packages = ("numpy", "scipy", "pandas")
 
     def patches(self, recorder: Recorder) -> Iterator[Patch]:
         """Generators that are made from now on, the functions of the module, and scipy's laws."""

@@ -209,7 +209,8 @@ def _part(code: CodeType, module: str, packages: tuple[str, ...]) -> tuple[bool,
     package, file = module.partition(".")[0], code.co_filename
     of_python = file.startswith((_PYTHON, "<frozen ")) and "site-packages" not in file
     within = package in (_OWN, *packages) or of_python
-    if package not in packages or code.co_name.startswith(("<", "_", "wrapper", "func")):
+    inner = package == "pandas" or code.co_name.startswith(("<", "_", "wrapper", "func"))
+    if package not in packages or inner:
         return within or code.co_name.endswith(("comp>", "expr>")), ""
     return within, code.co_qualname.rpartition("<locals>.")[2]
 

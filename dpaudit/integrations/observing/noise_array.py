@@ -96,7 +96,7 @@ class Noise(NDArrayOperatorsMixin):
         return whole[0]
 
     def __getattr__(self, name: str) -> Any:
-        if name.startswith("__") and name != "__array_interface__":
+        if name.startswith("__"):
             raise AttributeError(name)
         if name in _PUBLIC:
             return getattr(self._made, name)

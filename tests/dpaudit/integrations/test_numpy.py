@@ -194,6 +194,26 @@ def test_noise_goes_where_arrays_go():
         _ = noise.colour
 
 
+def test_frames_of_pandas_take_noise():
+    pd = pytest.importorskip("pandas")
+
+    def code(rows):
+        frame = pd.DataFrame({"a": rows, "b": rows})
+        frame["a"] += rng().laplace(size=3)
+        return pd.Series(rows) - rng().laplace(size=3), frame + rng().laplace(size=(3, 2)), frame
+
+    notes, (series, both, frame) = ran(code)
+    assert type(series) is pd.Series
+    assert type(both) is type(frame) is pd.DataFrame
+    assert [call.at for call in notes.calls] == [
+        "code: laplace",
+        "code: laplace 2",
+        "code: laplace 2",
+    ]
+    assert np.array_equal(notes.calls[1].reading.value, ROWS)
+    assert not any(notes.loose.values())
+
+
 def test_code_whose_noise_was_all_looked_at_says_so():
     with noting(AddRemove(), "numpy") as notes:
         float(rng().laplace()) + sum(ROWS)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from fractions import Fraction
 
 from pyspark.sql import SparkSession
 from tmlt.analytics import (
@@ -49,7 +50,7 @@ def asked(rows, *queries, budget=None, change=None):
 
 
 def _times(budget, number):
-    return type(budget)(float(str(budget.value)) * number)
+    return type(budget)(float(Fraction(str(budget.value))) * number)
 
 
 def count(rows):
