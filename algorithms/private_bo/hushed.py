@@ -27,13 +27,17 @@ class Hushed:
         """As the function.
 
         Raises:
-            InputError: in place of whatever it raises, which is no part of this one's context.
+            InputError: in place of whatever it raises, which is no part of this one's context; it
+                names the kind of Python's own, as other names are the user's words too.
+            KeyboardInterrupt: without words, if it is interrupted.
         """
         try:
             return self.function(*given)
-        except Exception as error:  # noqa: BLE001 - a user's code may raise anything
-            kind = type(error).__name__
-        raise InputError(f"{self.name} raised {kind}; it must take whatever it is given.")
+        except BaseException as error:  # noqa: BLE001 - a user's code may raise anything
+            kind = next(each for each in type(error).__mro__ if each.__module__ == "builtins")
+        if issubclass(kind, KeyboardInterrupt):
+            raise KeyboardInterrupt
+        raise InputError(f"{self.name} raised {kind.__name__}; it must take whatever it is given.")
 
     @property
     def name(self) -> str:

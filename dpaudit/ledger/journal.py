@@ -308,8 +308,7 @@ def summarise_journal(path: Path | str, *, anchor: Anchor | None = None) -> Jour
                 excess = error  # a broken chain further on would be worse
     if excess is not None:
         raise excess
-    facts = {"account": account, "samplers": samplers, "external": external, **journal.facts()}
-    return JournalSummary(**facts)
+    return JournalSummary(account=account, samplers=samplers, external=external, **journal.facts())
 
 
 def _charge(account: Account, entry: JournalEntry) -> None:

@@ -24,3 +24,18 @@ def test_what_is_no_error_passes():
     assert hushed(sum)([1, 2]) == 3
     own = hushed(fails)
     assert hushed(own) is own
+
+
+def test_what_ends_a_process_and_names_of_kinds_are_hushed_too():
+    class Secret4711Error(KeyError):
+        pass
+
+    for error, kind in ((SystemExit("age 147"), "SystemExit"), (Secret4711Error(4), "KeyError")):
+        with pytest.raises(InputError, match=f"raised {kind}; it") as told:
+            hushed(lambda error=error: (_ for _ in ()).throw(error))()
+        assert "147" not in str(told.value)
+        assert "4711" not in str(told.value)
+    with pytest.raises(KeyboardInterrupt) as left:
+        hushed(lambda: (_ for _ in ()).throw(KeyboardInterrupt("age 147")))()
+    assert left.value.args == ()
+    assert left.value.__context__ is None

@@ -78,19 +78,14 @@ class LocalJointGPUCB(PrivateApproximateGPUCB):
         if self.noise is Noise.PAPER:
             return Gaussian(1.0)
         found = Gaussian.calibrated(
-            epsilon=self.epsilon,
-            delta=self.delta,
-            sensitivity=self.statistics.sensitivity,
+            epsilon=self.epsilon, delta=self.delta, sensitivity=self.statistics.sensitivity
         )
         return Gaussian(found.sigma * (1 + _MARGIN))
 
     def _paper_shift(self) -> float | None:
         assert isinstance(self.statistics, Lemma5Statistics)
         return lemma_6_shift(
-            self.statistics.sigma_x,
-            steps=self.steps,
-            size=self.size,
-            confidence=self.confidence,
+            self.statistics.sigma_x, steps=self.steps, size=self.size, confidence=self.confidence
         )
 
     def plan(self) -> Plan:

@@ -224,11 +224,7 @@ BENCHMARKS = {
 
 
 def benchmark(
-    name: str,
-    rng: np.random.Generator,
-    steps: int = 10_000,
-    arms: int = 25,
-    noise: float = 0.1,
+    name: str, rng: np.random.Generator, steps: int = 10_000, arms: int = 25, noise: float = 0.1
 ) -> TabledProblem:
     """A function of Table 1: every round has ``arms`` uniform points, and normal noise.
 

@@ -47,10 +47,7 @@ class LocallyPrivate(LocalAnswers):
         InputError: if a field is out of its range.
     """
 
-    bounds: ClassVar[tuple[str, str]] = (
-        "The reward bound B and the noise bound R",
-        "B and R",
-    )
+    bounds: ClassVar[tuple[str, str]] = ("The reward bound B and the noise bound R", "B and R")
     algorithm: ClassVar[Algorithm[Any]]
 
     epsilon: Positive = 1.0

@@ -28,7 +28,7 @@ from private_bo.federated.agent import posterior_draws
 from private_bo.gp.types import Array
 from private_bo.own.features import LandmarkFeatures
 from private_bo.own.server import Question
-from private_bo.own.studies import Fixed, Study, clipped
+from private_bo.own.studies import Fixed, Study, asked_between, clipped
 
 _TRUST = (0.0, 1.0, 2.0, 4.0)
 """Multiples of the broadcast that an agent tries: means of few data are too short."""
@@ -114,6 +114,8 @@ class FederatedStudy(Study):
 
     def neighbours(self, data: Any, rng: np.random.Generator) -> Any:
         """One agent zeroed: as far as vectors go, one that finds the middle everywhere."""
+        for asked in asked_between(data, self.answers, rng):
+            yield Move(asked, "every agent asked after others", hops=0)
         low, high = self.answers
         middle = Fixed((low + high) / 2)
         far = Fixed(high + 1e3 * (high - low))

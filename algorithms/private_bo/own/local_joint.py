@@ -23,7 +23,7 @@ from private_bo.gp.types import Array
 from private_bo.hushed import Hushed
 from private_bo.joint import Client, Estimate, LocalJointGPUCB, LocalServer, Parameters, Report
 from private_bo.own.spaces import Named, Space, named
-from private_bo.own.studies import Fixed, Study, clipped
+from private_bo.own.studies import Between, Fixed, Study, clipped
 
 _FEATURES = 15
 
@@ -70,7 +70,8 @@ class LocalJointStudy(Study):
         for number, record in enumerate(people, start=1):
             options = self.space.candidates
             if self.options is not None and not isinstance(record, Fixed):
-                options = validate.private(self.options(record)).astype(np.float64)
+                own = record.record if isinstance(record, Between) else record
+                options = validate.private(self.options(own)).astype(np.float64)
             device = self.device(f"user {number}", ledger)
             server.tell(device.answer(server.ask(), options, _Played(self, record, options)))
         return server

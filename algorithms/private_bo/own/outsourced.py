@@ -27,7 +27,7 @@ from private_bo.outsourced.likelihood import Hyperparameters, most_likely
 from private_bo.outsourced.protocol import AnswerDesk
 from private_bo.own.server import Released
 from private_bo.own.spaces import BoxSpace
-from private_bo.own.studies import NUMBERED, Study, clipped
+from private_bo.own.studies import NUMBERED, Between, Study, asked_between, clipped
 
 _INITIAL = 10
 _WIDTH = 1.0
@@ -92,9 +92,14 @@ class OutsourcedStudy(Study):
         records = self.people(rows)
         validate.instance(Ledger, ledger=ledger)
 
+        def ask(row: int) -> Any:
+            return self.measure(_place(records[row]), row)
+
         def measure(row: int) -> float:
             own = records[row]
-            found = own.answer if isinstance(own, _Moved) else self.measure(own, row)
+            found = own.between.asked(ask) if isinstance(own, _Asked) else None
+            if found is None:
+                found = own.answer if isinstance(own, _Moved) else ask(row)
             return clipped(found, self.answers)
 
         return self.inner.desk(len(records), measure, ledger)
@@ -150,6 +155,9 @@ class OutsourcedStudy(Study):
 
     def neighbours(self, data: Any, rng: np.random.Generator) -> Iterator[Move]:
         """One row moved as far as is protected, with another output."""
+        for asked in asked_between(range(len(data)), self.answers, rng):
+            rows = [_Asked(*each) for each in zip(data, asked, strict=True)]
+            yield Move(rows, "every row asked after others", hops=0)
         half = np.diff(self.space.bounds)[:, 0] / 2
         step = self.protected * np.sqrt(self.space.dimensions) * half * (1 - 1e-9)
         low, high = self.answers
@@ -169,8 +177,16 @@ class _Moved:
     answer: float
 
 
+@dataclass(frozen=True, eq=False)
+class _Asked:
+    """A row whose output is asked for after others."""
+
+    place: Array
+    between: Between
+
+
 def _place(record: Any) -> Any:
-    return record.place if isinstance(record, _Moved) else record
+    return record.place if isinstance(record, _Moved | _Asked) else record
 
 
 @dataclass(eq=False)

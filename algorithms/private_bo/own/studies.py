@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Annotated, Any, ClassVar
@@ -41,6 +41,39 @@ class Fixed:
     """
 
     value: float
+
+
+@dataclass(frozen=True)
+class Between:
+    """A user who is asked after others and once more, for rehearsals: that must change nothing.
+
+    Attributes:
+        record: the user's own.
+        others: whose answers are asked for in between.
+        otherwise: the answer where it does change something, as far from the right one as can be.
+    """
+
+    record: Any
+    others: tuple[Any, ...]
+    otherwise: float
+
+    def asked(self, ask: Callable[[Any], Any]) -> Any:
+        """The answer, if it is the same whoever was asked before."""
+        found = [(ask(each), ask(self.record))[1] for each in (*self.others, self.record)]
+        return found[0] if len({*map(repr, found)}) == 1 else self.otherwise
+
+
+def asked_between(
+    records: Sequence[Any], span: tuple[float, float], rng: np.random.Generator
+) -> Iterator[list[Between]]:
+    """All users, each asked after two others; by either end of the range if that shows."""
+    size = len(records)
+    ways = [int(each) for each in rng.permutation(np.arange(1, size))[:2]]
+    for end in span if ways else ():
+        yield [
+            Between(each, tuple(records[(place + way) % size] for way in ways), end)
+            for place, each in enumerate(records)
+        ]
 
 
 def clipped(answer: Any, span: tuple[float, float]) -> float:
@@ -183,6 +216,8 @@ class Study(Checked, Subject):
         """
         if isinstance(record, Fixed):
             return record.value
+        if isinstance(record, Between):
+            return record.asked(lambda each: self.measure(point, each))
         if self.objective is None:
             raise InputError("objective is None; give a function of a point and a user's record.")
         return self.objective(point, record)
@@ -211,8 +246,11 @@ class Study(Checked, Subject):
     def neighbours(self, data: Any, rng: np.random.Generator) -> Iterator[Move]:
         """One user replaced by another, by one at the top of the range, or by one far beyond it.
 
-        The first two are asked as all others are, which shows what an objective keeps of them.
+        Before, all users as they are, each asked after others: nothing may differ then, which shows
+        what an objective keeps of one for the next.
         """
+        for asked in asked_between(data, self.answers, rng):
+            yield Move(asked, "every user asked after others", hops=0)
         low, high = self.answers
         far, last = _FAR * (high - low), len(data) - 1
         one, two, three, four = (int(place) for place in rng.integers(len(data), size=4))

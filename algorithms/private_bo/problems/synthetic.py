@@ -108,10 +108,7 @@ class _NoisyMeans(RewardSource):
 
 
 def synthetic(
-    kernel: Kernel,
-    noise: Noise,
-    rng: np.random.Generator,
-    domain: FiniteDomain | None = None,
+    kernel: Kernel, noise: Noise, rng: np.random.Generator, domain: FiniteDomain | None = None
 ) -> BanditProblem:
     """A function f = Σ_i a_i k(., x_i)/max|f| with a_i uniform on [-1, 1], so that B = 1.
 

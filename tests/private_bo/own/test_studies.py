@@ -101,9 +101,22 @@ def test_a_cache_of_what_is_public_or_the_user_s_own_is_no_finding(trust):
 def test_two_neighbours_are_asked_and_differ_from_the_data():
     made = study(None, BoxSpace((0,), (1,)), users=4, epsilon=1.0)
     data = [3, 3, 3, 1]
-    moves = list(made.neighbours(data, np.random.default_rng(0)))
+    moves = [m for m in made.neighbours(data, np.random.default_rng(0)) if m.hops == 1]
     assert [move.data for move in moves[:2]] == [[1, 3, 3, 1], [3, 3, 3, 3]]
     assert sum(any(isinstance(each, Fixed) for each in move.data) for move in moves[2:]) == 3
+
+
+@pytest.mark.parametrize("trust", ["local", "joint", "local-joint"])
+def test_an_answer_that_is_missing_and_taken_from_the_last_user_is_found(trust):
+    kept = [0.5]
+
+    def rating(point, user):
+        kept[0] = kept[0] if user is None else user
+        return 1 - (point[0] - kept[0]) ** 2
+
+    data = [None if n == 7 else n % 4 / 4 for n in range(20)]
+    made = study(rating, BoxSpace((0,), (1,)), users=20, epsilon=20.0, trust=trust)
+    assert any(each.severity == "error" for each in rehearse(made, data).findings)
 
 
 BOX = BoxSpace((0,), (1,))

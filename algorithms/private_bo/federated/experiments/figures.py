@@ -29,10 +29,7 @@ from private_bo.gp.types import Array
 
 
 def document(
-    title: str,
-    shown: Mapping[str, Cells],
-    regrets: Regrets,
-    pairs: Sequence[tuple[str, str]],
+    title: str, shown: Mapping[str, Cells], regrets: Regrets, pairs: Sequence[tuple[str, str]]
 ) -> str:
     """The tables in Markdown: regret after some rounds, its mean, and paired differences."""
     trials, columns = next(iter(regrets.values())).shape

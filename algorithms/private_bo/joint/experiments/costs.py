@@ -129,10 +129,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _run(given: argparse.Namespace) -> str:
-    heads = (
-        *("lemma", "α", "β", "B"),
-        *("ε(β) of orthogonal users", "ε(β) proved", "claim of α"),
-    )
+    heads = (*("lemma", "α", "β", "B"), *("ε(β) of orthogonal users", "ε(β) proved", "claim of α"))
     rows = [
         (
             row.lemma,

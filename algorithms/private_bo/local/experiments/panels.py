@@ -26,11 +26,7 @@ class Algorithm(Enum):
     MOMA = "MoMA-GP-UCB"
 
 
-_PRIVATE = {
-    Algorithm.ATA: LDPATAGPUCB,
-    Algorithm.TGP: LDPTGPUCB,
-    Algorithm.MOMA: LDPMoMAGPUCB,
-}
+_PRIVATE = {Algorithm.ATA: LDPATAGPUCB, Algorithm.TGP: LDPTGPUCB, Algorithm.MOMA: LDPMoMAGPUCB}
 _NON_PRIVATE = {Algorithm.ATA: ATAGPUCB, Algorithm.TGP: TGPUCB, Algorithm.MOMA: MoMAGPUCB}
 
 
@@ -130,11 +126,7 @@ def missing_data(panel: Panel) -> str | None:
 
 
 def run_trial(
-    panel: Panel,
-    algorithm: Algorithm,
-    setting: Setting,
-    steps: int,
-    seed: np.random.SeedSequence,
+    panel: Panel, algorithm: Algorithm, setting: Setting, steps: int, seed: np.random.SeedSequence
 ) -> Trial:
     """One trial; the algorithms of a trial share problem, answers and noise.
 
