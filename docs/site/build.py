@@ -61,6 +61,24 @@ def moved(text: str, source: str, page: str, sources: dict[str, str]) -> str:
     return _LINK.sub(led, text)
 
 
+_MENDED = {
+    'role="heading"': 'role="heading" aria-level="2"',
+    '<aside class="sidebar-drawer">': '<aside class="sidebar-drawer" aria-label="Pages">',
+    '<aside class="toc-drawer': '<aside aria-label="This page" class="toc-drawer',
+    "<pre>": '<pre tabindex="0">',
+    '<div class="table-wrapper': '<div tabindex="0" class="table-wrapper',
+}
+"""What the theme leaves out that readers without a screen or a mouse need."""
+
+
+def _mend(folder: Path) -> None:
+    for page in folder.rglob("*.html"):
+        text = page.read_text("utf-8")
+        for old, new in _MENDED.items():
+            text = text.replace(old, new)
+        page.write_text(text, "utf-8")
+
+
 def main() -> int:
     """Build everything anew."""
     shutil.rmtree(OUT, ignore_errors=True)
@@ -71,7 +89,9 @@ def main() -> int:
         path.write_text(text, "utf-8")
     settings = ["-c", str(Path(__file__).parent), "-b", *(sys.argv[1:] or ["html"])]
     words = [sys.executable, "-m", "sphinx", "-q", "-W", "--keep-going", *settings]
-    return subprocess.run([*words, str(source), str(OUT / "html")], check=False).returncode
+    code = subprocess.run([*words, str(source), str(OUT / "html")], check=False).returncode
+    _mend(OUT / "html")
+    return code
 
 
 if __name__ == "__main__":
