@@ -15,6 +15,7 @@ import subprocess
 import sys
 import warnings
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -41,6 +42,13 @@ def commands(page: Path) -> list[list[str]]:
         for line in text.splitlines()
         for each in line.split("&&")
     ]
+
+
+def answered(line: str) -> Any:
+    """The exit code of a command as it is typed."""
+    with pytest.raises(SystemExit) as left:
+        main(shlex.split(line, comments=True)[1:])
+    return left.value.code
 
 
 @pytest.fixture
@@ -121,9 +129,7 @@ def test_the_page_on_membership_does_what_it_says(tmp_path, monkeypatch, capsys)
     Path("model.py").write_text(code, "utf-8")
     codes = []
     for line in typed.splitlines():
-        with pytest.raises(SystemExit) as left:
-            main(shlex.split(line)[1:])
-        codes.append(left.value.code)
+        codes.append(answered(line))
     assert codes == [0, 1, 0], capsys.readouterr()
     names: dict[str, object] = {}
     exec(used, names)
@@ -140,9 +146,7 @@ def test_the_page_on_individual_budgets_does_what_it_says(tmp_path, monkeypatch,
     monkeypatch.syspath_prepend(tmp_path)
     Path("visits.py").write_text(code, "utf-8")
     for line in typed.splitlines():
-        with pytest.raises(SystemExit) as left:
-            main(shlex.split(line)[1:])
-        assert left.value.code == 0, capsys.readouterr()
+        assert answered(line) == 0, (line, capsys.readouterr())
     visits = importlib.import_module("visits").Visits()
     about = (PrivacyUnit("person"), AddRemove(), TrustModel.CENTRAL)
     hourly = Invocation(Gaussian(20.0), 1.0, *about, count=1000)
@@ -159,9 +163,7 @@ def test_the_page_on_unknown_keys_does_what_it_says(tmp_path, monkeypatch, capsy
     monkeypatch.syspath_prepend(tmp_path)
     Path("towns.py").write_text(code, "utf-8")
     for line in typed.splitlines():
-        with pytest.raises(SystemExit) as left:
-            main(shlex.split(line)[1:])
-        assert left.value.code == 0, capsys.readouterr()
+        assert answered(line) == 0, (line, capsys.readouterr())
     sys.modules.pop("towns", None)
 
 
@@ -179,9 +181,7 @@ def test_the_page_on_libraries_does_what_it_says(tmp_path, monkeypatch, capsys):
     Path("sales.csv").write_text("\n".join(["region,day,amount", *rows]), "utf-8")
     codes, shown = [], []
     for line in typed.splitlines():
-        with pytest.raises(SystemExit) as left:
-            main(shlex.split(line)[1:])
-        codes.append(left.value.code)
+        codes.append(answered(line))
         shown.append(capsys.readouterr().out)
     assert codes == [0, 0, 0, 1], shown
     assert "ε = 1.5" in shown[-1]
@@ -337,9 +337,7 @@ def test_the_page_on_the_server_does_what_it_says(tmp_path, monkeypatch, capsys)
     plan = next(text for kind, text in BLOCKS if kind == "toml").replace('"row"', '"user"')
     Path("plan.toml").write_text(plan, "utf-8")
     for line in typed.splitlines():
-        with pytest.raises(SystemExit) as left:
-            main(shlex.split(line)[1:])
-        assert left.value.code == 0, (line, capsys.readouterr())
+        assert answered(line) == 0, (line, capsys.readouterr())
     assert "a dashboard" in Path("report.html").read_text("utf-8")
     book = importlib.import_module("dpaudit.book").Book("book.db")
     with importlib.import_module("web_client").serving(book) as server:
@@ -363,9 +361,7 @@ def test_the_page_on_the_book_does_what_it_says(tmp_path, monkeypatch, capsys):
     Path("people.txt").write_text("ann\nbob\n", "utf-8")
     monkeypatch.setenv("DPAUDIT_KEY_PASSWORD", "of the page")
     for line in "".join([begin, *others]).splitlines():
-        with pytest.raises(SystemExit) as left:
-            main(shlex.split(line)[1:])
-        assert left.value.code == 0, (line, capsys.readouterr())
+        assert answered(line) == 0, (line, capsys.readouterr())
     assert "this plan fits" in capsys.readouterr().out
     assert Path("may.txt").read_text("utf-8") == "ann\nbob\n"
     names: dict[str, object] = {}
