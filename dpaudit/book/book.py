@@ -387,6 +387,8 @@ def _same(page: Page, known: Release, wanted: Mapping[str, str]) -> Release:
 
 def _returned(page: Page, known: Release, held: JournalSummary) -> dict[str, Any]:
     """What a journal proves not to have run, and the plan that ran."""
+    if not known.journal:  # of what ran without one, no text can tell
+        return {}
     nothing = {name: (0,) * len(known.cost(name)) for name in known.charged}
     try:
         ran = _ran(held)

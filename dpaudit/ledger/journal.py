@@ -339,6 +339,8 @@ class _Walk:
         if header.get("plan_hash") != self.plan.hash:
             raise TamperedError("the journal's plan_hash does not match its plan.")
         self.identifier = str(header.get("journal", header["hash"]))
+        if not self.identifier:
+            raise TamperedError("the journal's identifier is empty; no ledger writes such a one.")
         self._anchor = None if anchor is None else AnchorCheck(self.identifier, anchor)
         self._see(header)
 
