@@ -255,6 +255,7 @@ class Book:
             InputError: if the release ended otherwise, or the journal is not closed.
         """
         who, why = checked_text(by=by), abandoned and checked_text(abandoned=abandoned)
+        certificate = certificate and checked_text(certificate=certificate)
         status = Status.ABANDONED if abandoned else Status.CLOSED
         before = self.release(release)
         held = None if journal is None else self.check_journal(journal, release)

@@ -89,7 +89,7 @@ def test_a_forged_journal_gives_nothing_back(book, reserved, tmp_path, identifie
     line, _ = chained_line(header | {"journal": identifier}, 0, "")
     (tmp_path / "forged").write_bytes(line)
     told = {"by": "ann", "journal": tmp_path / "forged", "abandoned": "a crash"}
-    with pytest.raises(InputError, match="is empty|has begun with another journal"):
+    with pytest.raises(InputError, match="has begun with another journal"):
         book.close(reserved.id, **told)
     assert book.release(reserved.id) == before
     ended = book.close(reserved.id, by="ann", abandoned="a crash")
