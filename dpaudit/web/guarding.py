@@ -139,6 +139,8 @@ def _told(error: Exception) -> tuple[int, str]:
         return 503, "the book does not answer; ask again in a while, with the same request."
     if isinstance(error, InputError) and "which the book does not have" in said:
         return 404, said
+    if isinstance(error, UnicodeError):  # half of a pair of surrogates, which JSON can name
+        return 400, "the request holds what is no text; send characters that UTF-8 has."
     kinds = {
         AccessError: 403,
         BudgetExceededError: 409,

@@ -7,6 +7,7 @@ import json
 import socket
 import threading
 import time
+from dataclasses import replace
 
 import pytest
 from booking import ABOUT, gaussian, laplace
@@ -16,7 +17,8 @@ from web_client import Client, serving
 
 from dpaudit import FloatNoise, Ledger
 from dpaudit.book import BudgetRecord, DataSet, issue, limit_of, publish, revoke, room, verify_book
-from dpaudit.errors import BudgetExceededError
+from dpaudit.errors import BudgetExceededError, InputError
+from dpaudit.web.api import Ended
 from dpaudit.web.callers import Denials
 
 PLAN = laplace(4.0).to_dict()
@@ -286,6 +288,27 @@ def test_wrong_bodies_are_one_sentence(people):
         assert len(answer.text) < 700
 
 
+def test_text_that_no_file_takes_is_refused_and_stops_nobody_else(guarded, people):
+    plan = laplace(4.0).to_dict()
+    plan["invocations"][0]["at"] = "\ud800"
+    asked = wanted("7", "sales", gaussian(4.0).to_dict())
+    release = people["ann"].post("/api/releases", asked).json["id"]
+    hostile = [
+        ("/api/releases", wanted("8", plan=plan)),
+        *((f"/api/releases/{release}/close", {name: "\ud800"}) for name in vars(Ended())),
+        (f"/api/releases/{release}/deny", {"why": "\ud800"}),
+    ]
+    for path, body in hostile:
+        refused = people["ann"].post(path, body)
+        assert refused.status == 400, (body, refused.text)
+        assert "ud800" not in refused.text.replace("'\\\\ud800'", "")
+    long = guarded.reservation(release, by="ann").plan
+    with pytest.raises(InputError, match="certificate is"):
+        guarded.close(release, by="ann", certificate="c" * 201)
+    with pytest.raises(InputError, match="at is .*; it must be a text of at most 300"):
+        replace(long.invocations[0], at="x" * 301)
+
+
 def test_addresses_that_lead_nowhere(people, server, tmp_path):
     (tmp_path / "secret.json").write_text('{"digest": "' + "ab" * 32 + '"}')
     vic = people["vic"]
@@ -416,12 +439,19 @@ def test_denials_do_not_fill_the_log(guarded, monkeypatch):
     now[0] += 61
     denials.record("vic", "reserve", "no")
     assert lines(guarded, "barred")[-1]["times"] == 2500
-    for n in range(400):
-        denials.record(f"name {n}", "reserve", "no")
-    assert len(lines(guarded, "barred")) == 200
+    for _ in range(400):  # vic uses up a day, and nobody else's
+        now[0] += 61
+        denials.record("vic", "reserve", "no")
+    denials.record("vic", "approve", "no")
+    assert len(lines(guarded, "barred")) == 1 + 50 + 1
+    for by in ("amy", ""):
+        denials.record(by, "approve", "no")
+        last = lines(guarded, "barred")[-1]
+        assert (last["by"], last["what"], last["times"]) == (by or "nobody", "approve", 1)
+    denials.record("amy", "approve", "no")
     denials.flush()
-    last = lines(guarded, "barred")[-1]
-    assert (last["by"], last["times"]) == ("nobody", 2499 + 203)
+    rest = {line["by"]: line["times"] for line in lines(guarded, "barred")[-3:]}
+    assert rest == {"vic": 352, "nobody": 2499, "amy": 1}
 
 
 def test_a_book_with_many_budgets_is_served(guarded, people):
