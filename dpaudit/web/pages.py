@@ -14,7 +14,7 @@ from dpaudit.book import Role, Room, Status, decide, room, same_person, verify_b
 from dpaudit.errors import AccessError, BudgetExceededError, InputError, TamperedError
 from dpaudit.files import pretty_json
 from dpaudit.web import api
-from dpaudit.web.asking import Desk, plan_of
+from dpaudit.web.asking import Desk
 from dpaudit.web.callers import COOKIE, SECONDS
 from dpaudit.web.compliance import compliance, told, used
 from dpaudit.web.course import drawing, thinned
@@ -180,10 +180,10 @@ def _calculator(visit: Visit, status: int = 200, **facts: Any) -> Response:
 
 def reserve(visit: Visit) -> Response:
     """Charge the plan that was calculated; sent twice, it is charged once."""
-    plan, _ = plan_of(visit.fields.get("plan", ""))
     told = {name: visit.field(name) for name in ("dataset", "purpose", "request")}
     told |= {"by": visit.who.name}
     try:
+        plan = visit.fields.get("plan", "")
         made = visit.desk.reserve(plan, period=visit.field("period") or None, **told)
     except (InputError, BudgetExceededError) as error:
         given = {name: visit.fields.get(name, "") for name in ("plan", "dataset", "period")}

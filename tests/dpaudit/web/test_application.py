@@ -13,7 +13,7 @@ import pytest
 from booking import ABOUT, gaussian, laplace
 from jsonschema import Draft202012Validator
 from sqlalchemy import text
-from web_client import Client, serving
+from web_client import FORM, Client, serving
 
 from dpaudit import FloatNoise, Ledger
 from dpaudit.book import BudgetRecord, DataSet, issue, limit_of, publish, revoke, room, verify_book
@@ -338,9 +338,15 @@ def test_addresses_that_lead_nowhere(people, server, tmp_path):
 
 
 def test_long_bodies_are_not_read(server, people):
-    for client, most in ((server, 10_000), (people["ann"], 8_000_000)):
-        answer = client.ask("POST", "/api/releases", b"x" * (most + 1))
+    paths = ("/api/releases", "/api/fit", "/login", "/api/releases/R1/close")
+    for client, path, most in (
+        *((server, path, 10_000) for path in paths),
+        *((people["ann"], path, 256_000) for path in paths[:2]),
+        (people["ann"], paths[3], 8_000_000),
+    ):
+        answer = client.ask("POST", path, b"x" * (most + 1))
         assert answer.status in (401, 413)
+        assert client.token is None or answer.status == 413
     connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=30)
     sent = {"Authorization": f"Bearer {people['ann'].token}", "Transfer-Encoding": "chunked"}
     connection.putrequest("POST", "/api/releases")
@@ -356,6 +362,32 @@ def test_long_bodies_are_not_read(server, people):
         assert connection.getresponse().status == 413
     connection.close()
     assert server.get("/api/public").status == 200
+
+
+def test_bodies_that_never_come_are_not_waited_for(server, people, monkeypatch):
+    monkeypatch.setattr("dpaudit.web.guarding._SECONDS", 0.3)
+    for path, kind in (("/api/fit", "application/json"), ("/login", FORM)):
+        head = f"POST {path} HTTP/1.1\r\nHost: x\r\nContent-Type: {kind}\r\n"
+        head += f"Authorization: Bearer {people['vic'].token}\r\nContent-Length: 9\r\n\r\n1"
+        with socket.create_connection(("127.0.0.1", server.port), 20) as raw:
+            raw.sendall(head.encode())
+            assert raw.recv(100).startswith(b"HTTP/1.1 408")
+    slow = people["vic"].get("/api/export/csv")
+    assert slow.status == 200
+
+
+def test_plans_that_take_long_are_refused_soon(guarded, people, monkeypatch):
+    for plan in (".".join(["a"] * 30_000) + "=1", "a . " * 200 + "b = 1", "#" * 64_001):
+        refused = people["vic"].post("/api/fit", dataset="sales", plan=plan)
+        assert refused.status == 400
+        assert "dots; nest it less" in refused.json["error"] or "at most 64000" in refused.text
+    listed = FILE + "# weights " + "0.5, " * 500
+    assert people["vic"].post("/api/fit", dataset="sales", plan=listed).status == 200
+    monkeypatch.setattr("dpaudit.web.asking._SECONDS", -1.0)
+    refused = people["vic"].post("/api/fit", dataset="sales", plan=FILE)
+    assert refused.status == 413
+    assert "the least noise takes too long to be found here" in refused.json["error"]
+    assert people["ann"].post("/api/releases", wanted("9", "sales", plan=FILE)).status == 200
 
 
 def test_headers_cannot_be_injected(server, people):
