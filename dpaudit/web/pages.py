@@ -10,9 +10,10 @@ from typing import Any
 from starlette.responses import Response
 from starlette.routing import Route
 
-from dpaudit.book import Role, Room, Status, decide, room, same_person, verify_book
+from dpaudit.book import Role, Room, Status, decide, room, verify_book
 from dpaudit.errors import AccessError, BudgetExceededError, InputError, TamperedError
 from dpaudit.files import pretty_json
+from dpaudit.names import same_person
 from dpaudit.web import api
 from dpaudit.web.asking import Desk
 from dpaudit.web.callers import COOKIE, SECONDS
@@ -104,7 +105,7 @@ def listed(visit: Visit) -> Response:
 def one(visit: Visit) -> Response:
     """A release, and what may be decided of it."""
     book, known = visit.desk.book, visit.desk.book.release(_id(visit))
-    plan, mine = book.plan(known.plan), same_person(known.by, visit.who.name)
+    plan, mine = book.plan(known.plan), known.by == visit.who.name
     budgets = {left.budget.name: left.budget for left in visit.desk.room(known.dataset).left}
     costs = [
         (name, told(budgets[name].limit.reached(known.cost(name))), ", ".join(buckets))
@@ -120,7 +121,7 @@ def one(visit: Visit) -> Response:
         plan=plan,
         costs=costs,
         on_shelf=known.certificate in visit.desk.shelf,
-        may_approve=waits and approver and not mine,
+        may_approve=waits and approver and not same_person(known.by, visit.who.name),
         may_deny=waits and own,
         may_abandon=own and not (waits or known.status.ended),
     )

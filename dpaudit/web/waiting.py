@@ -11,10 +11,10 @@ SECONDS = 20.0
 """For the head of a request; a connection without one ends after once to twice that time."""
 
 
-class Impatient(H11Protocol):
+class Impatient(H11Protocol):  # type: ignore[misc]
     """HTTP/1.1 as uvicorn speaks it, which by itself waits for ever for a request to begin."""
 
-    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+    def connection_made(self, transport: asyncio.Transport) -> None:
         """Begin to wait."""
         super().connection_made(transport)
         self._look(object())

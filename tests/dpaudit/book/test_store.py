@@ -217,7 +217,7 @@ def test_a_transaction_that_fails_changes_nothing(book, monkeypatch):
 
     with monkeypatch.context() as patch:
         patch.setattr(Store, "_save", broken)
-        with pytest.raises(InputError, match="cannot write this .RuntimeError."):
+        with pytest.raises(InputError, match=r"cannot write this \(RuntimeError\)"):
             ask(book, PLAN)
     assert verify_book(book) == before
     ask(book, PLAN)

@@ -305,7 +305,7 @@ def test_text_that_no_file_takes_is_refused_and_stops_nobody_else(guarded, peopl
     long = guarded.reservation(release, by="ann").plan
     with pytest.raises(InputError, match="certificate is"):
         guarded.close(release, by="ann", certificate="c" * 201)
-    with pytest.raises(InputError, match="at is .*; it must be a text of at most 300"):
+    with pytest.raises(InputError, match=r"at is .*; it must be a text of at most 300"):
         replace(long.invocations[0], at="x" * 301)
 
 
