@@ -124,6 +124,8 @@ class Guard:
             self._desk.denials.record("" if caller is None else caller.name, action, said)
         if status == 500:
             _log.error("%s while answering %s", type(error).__name__, request.method)
+        elif _is_silent(error):  # the operator alone can put back a file that is gone
+            _log.error("%s", error)
         if request.url.path.startswith("/api/"):
             headers = {"WWW-Authenticate": "Bearer"} if status == 401 else None
             return JSONResponse({"error": said}, status, headers)
@@ -131,9 +133,13 @@ class Guard:
         return HTMLResponse(page, status)
 
 
+def _is_silent(error: Exception) -> bool:
+    return isinstance(error, InputError) and " does not answer: " in str(error)
+
+
 def _told(error: Exception) -> tuple[int, str]:
     said = str(error)
-    if isinstance(error, InputError) and " does not answer: " in said:  # which may name the server
+    if _is_silent(error):  # which may name the server
         return 503, "the book does not answer; ask again in a while, with the same request."
     if isinstance(error, InputError) and "which the book does not have" in said:
         return 404, said

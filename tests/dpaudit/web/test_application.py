@@ -436,7 +436,7 @@ def test_what_fails_inside_says_nothing(server, people, monkeypatch, caplog):
     assert "RuntimeError" in caplog.text
 
 
-def test_a_book_that_does_not_answer(server, people, monkeypatch):
+def test_a_book_that_does_not_answer(server, people, monkeypatch, caplog):
     from dpaudit.errors import InputError
 
     def gone(*_, **__):
@@ -447,6 +447,7 @@ def test_a_book_that_does_not_answer(server, people, monkeypatch):
     assert answer.status == 503
     assert "internal" not in answer.text
     assert "10.0" not in answer.text
+    assert "no route to 10.0.0.7" in caplog.text  # of whoever runs the server
 
 
 def test_what_is_public_is_what_was_declared(guarded, people, server):
