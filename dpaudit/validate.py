@@ -13,6 +13,7 @@ Every check takes one keyword argument, the field's name with its value, and ret
 from __future__ import annotations
 
 import math
+import re
 import reprlib
 from contextlib import suppress
 from enum import StrEnum
@@ -130,10 +131,22 @@ def integer_at_least(minimum: int, maximum: int | None = None, /, **field: Any) 
 
 
 def text(**field: Any) -> str:
-    """A non-empty string."""
+    """A non-empty string of characters."""
     name, value = _only(field)
-    if not isinstance(value, str) or not value:
+    if not isinstance(value, str) or not value or _HALVES.search(value):
         raise InputError(f"{name} is {shown(value)}; it must be a non-empty text.")
+    return value
+
+
+_HALVES = re.compile("[\ud800-\udfff]")
+"""Of surrogate pairs: JSON can name them, and no file or database takes them."""
+
+
+def label(**field: Any) -> str:
+    """A string of at most 300 characters, which may be empty."""
+    name, value = _only(field)
+    if not isinstance(value, str) or len(value) > 300 or _HALVES.search(value):
+        raise InputError(f"{name} is {shown(value)}; it must be a text of at most 300 characters.")
     return value
 
 

@@ -45,7 +45,8 @@ TESTED_BY = {
     "dpaudit/web/test_application.py": ("dpaudit/web/api dpaudit/web/asking dpaudit/web/guarding"),
     "dpaudit/web/test_pages.py": "dpaudit/web/forms dpaudit/web/templating",
     # Parts of one public class or function, which their neighbour's test calls.
-    "dpaudit/book/test_book.py": "dpaudit/book/records dpaudit/book/room dpaudit/book/state",
+    "dpaudit/book/test_book.py": "dpaudit/book/records dpaudit/book/returning dpaudit/book/room "
+    "dpaudit/book/state",
     "dpaudit/book/test_store.py": "dpaudit/book/databases dpaudit/book/schema",
     "dpaudit/certificate/test_certificate.py": (
         "dpaudit/certificate/claim dpaudit/certificate/records dpaudit/certificate/schema"

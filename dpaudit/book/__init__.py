@@ -50,7 +50,6 @@ from dpaudit.book.records import (
     Role,
     Status,
     Token,
-    same_person,
 )
 from dpaudit.book.reservation import Reservation
 from dpaudit.book.room import Left, Room, room
@@ -86,7 +85,6 @@ __all__ = [
     "records_as_of",
     "revoke",
     "room",
-    "same_person",
     "still_held",
     "tokens",
     "verify_book",

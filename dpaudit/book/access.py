@@ -14,10 +14,11 @@ from typing import Any
 from sqlalchemy import text
 
 from dpaudit.book.book import Book
-from dpaudit.book.records import Release, Role, Status, Token, checked_text, same_person
+from dpaudit.book.records import Release, Role, Status, Token, checked_text
 from dpaudit.book.state import Place
 from dpaudit.book.store import Page, Wish
 from dpaudit.errors import AccessError, InputError
+from dpaudit.names import checked_name, same_person
 from dpaudit.validate import shown
 
 _PREFIX = "dpaudit_"
@@ -42,6 +43,8 @@ def issue(book: Book, name: str, role: Role | str, *, by: str, until: str = "") 
     """
     if until:
         _require_day(until, book.today)
+    if name not in (each.name for each in tokens(book)):
+        checked_name(name=checked_text(name=name))
     made = _PREFIX + secrets.token_urlsafe(32)
     record = {"name": name, "role": role, "hash": _hashed(made), "until": until}
     _enter(book, Token.from_dict(record), by)

@@ -20,9 +20,9 @@ from typing import Any, Self
 from sqlalchemy import Connection, text
 
 from dpaudit.book import databases, schema, store
-from dpaudit.book.limits import Cost
 from dpaudit.book.records import BudgetRecord, DataSet, Release, Status, checked_text
 from dpaudit.book.reservation import Reservation
+from dpaudit.book.returning import returned
 from dpaudit.book.state import Place, State
 from dpaudit.book.store import Page, Store, Wish
 from dpaudit.book.windows import charged, span_of, together
@@ -255,6 +255,7 @@ class Book:
             InputError: if the release ended otherwise, or the journal is not closed.
         """
         who, why = checked_text(by=by), abandoned and checked_text(abandoned=abandoned)
+        certificate = certificate and checked_text(certificate=certificate)
         status = Status.ABANDONED if abandoned else Status.CLOSED
         before = self.release(release)
         held = None if journal is None else self.check_journal(journal, release)
@@ -281,7 +282,7 @@ class Book:
                 if held.lines > known.lines + 1:  # of a write that was cut off before its anchor
                     ahead = {"release": release, "lines": held.lines, "head": held.head}
                     page.write("anchored", who, **ahead)
-                ended |= {"lines": held.lines, "head": held.head} | _returned(page, known, held)
+                ended |= {"lines": held.lines, "head": held.head} | returned(page, known, held)
             facts = ended | {"status": str(status), "why": why, "certificate": certificate}
             page.write("ended", who, release=release, **facts)
             return page.state.releases[release]
@@ -383,32 +384,3 @@ def _same(page: Page, known: Release, wanted: Mapping[str, str]) -> Release:
                 f"request {shown(known.request)} was one with another {name}; give a new request."
             )
     return known
-
-
-def _returned(page: Page, known: Release, held: JournalSummary) -> dict[str, Any]:
-    """What a journal proves not to have run, and the plan that ran."""
-    nothing = {name: (0,) * len(known.cost(name)) for name in known.charged}
-    try:
-        ran = _ran(held)
-        spent = {name: page.state.budgets[name].limit.cost(ran) for name in nothing} if ran else {}
-    except InputError:  # what ran cannot be counted by itself
-        return {}
-    costs = nothing | spent
-    given = {name: given_back(known.cost(name), costs[name]) for name in known.charged}
-    if not any(any(each) for each in given.values()):
-        return {}
-    if ran is not None:
-        page.keep(ran)
-    return {"ran": "nothing" if ran is None else ran.hash, "returned": given}
-
-
-def _ran(held: JournalSummary) -> Plan | None:
-    """What ran, whoever is named: by the names of units alone nothing is proved to be disjoint."""
-    ran = ((each, held.account.charged(each.at)) for each in held.plan.invocations)
-    found = [replace(own, count=min(own.count, n), total=n) for own, n in ran if n]
-    return Plan.of(*found) if found else None
-
-
-def given_back(charged: Cost, ran: Cost) -> list[int]:
-    """What was charged beyond what ran, in each number."""
-    return [max(0, a - b) for a, b in zip(charged, ran, strict=True)]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 import time
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -61,6 +62,7 @@ def engine_of(url: URL) -> Engine:
         engine = create_engine(url, connect_args={"timeout": _SECONDS})
         event.listen(engine, "connect", _durable_file)
         event.listen(engine, "begin", _begin)
+        _watch(engine)
     else:
         engine = create_engine(url, isolation_level="READ COMMITTED", pool_pre_ping=True)
         event.listen(engine, "connect", _durable_server)
@@ -71,6 +73,27 @@ def _durable_file(connection: Any, _: Any) -> None:
     connection.isolation_level = None  # so that "begin" below is all that begins
     for setting in ("journal_mode=WAL", "synchronous=FULL", "fullfsync=1"):
         _set(connection, setting)
+
+
+def _watch(engine: Engine) -> None:
+    """Commit nothing into a file that is no longer the one at the path, as after a restore."""
+    path, known = Path(str(engine.url.database)), set[tuple[int, int]]()
+
+    def identify(*_: Any) -> None:
+        with suppress(OSError):
+            found = path.stat()
+            known.add((found.st_dev, found.st_ino))
+
+    def check(_: Connection) -> None:
+        identify()
+        if len(known) != 1 or not path.exists():
+            raise InputError(
+                f"{told(engine.url)} does not answer: its file was removed or replaced while it "
+                "was open, and nothing was changed; put the right one there and start again."
+            )
+
+    event.listen(engine, "connect", identify)
+    event.listen(engine, "commit", check)
 
 
 def _set(connection: Any, setting: str) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import unicodedata
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Annotated, Any, ClassVar, TypeAlias
@@ -53,14 +52,6 @@ def checked_text(**field: Any) -> str:
             f"{next(iter(field))} is {shown(text)}; it must have at most 200 printable characters."
         )
     return text
-
-
-def same_person(one: str, other: str) -> bool:
-    """Whether two names are one, however they are written: nobody is their own second person."""
-    first, second = (
-        "".join(unicodedata.normalize("NFKC", each).casefold().split()) for each in (one, other)
-    )
-    return first == second
 
 
 Label: TypeAlias = Annotated[str, checked_text]

@@ -118,7 +118,7 @@ class Reservation:
         known = self._now()
         if known.status in (Status.REQUESTED, Status.RESERVED):
             return None
-        if known.journal != journal:
+        if not known.journal or known.journal != journal:
             raise InputError(
                 f"release {self.id} has begun with another journal than {shown(journal)}, or "
                 "without one; a release begins once."

@@ -224,7 +224,12 @@ class Store:
                 with self._queueing:
                     self._queue.remove(first)
                 taken = [first]
-            failed = error if isinstance(error, DpAuditError) else InputError(f"{error!r:.200}")
+            failed = error
+            if not isinstance(error, DpAuditError):  # what it says may be of another's wish
+                kind = type(error).__name__
+                failed = InputError(f"the book cannot write this ({kind}); nothing was changed.")
+                if len(taken) > 1 and isinstance(error, Exception):  # each then fails for itself
+                    taken = self._apart(taken)
             for wish in taken:
                 wish.answer = failed
             if not isinstance(error, Exception):
@@ -239,6 +244,14 @@ class Store:
         many = max(1, apart[0]) if apart else _MOST_AT_ONCE
         taken, self._queue = self._queue[:many], self._queue[many:]
         return taken
+
+    def _apart(self, taken: list[Wish]) -> list[Wish]:
+        """Put wishes back, to be done one by one; those that are left."""
+        for wish in taken:
+            wish.alone = True
+        with self._queueing:
+            self._queue = taken + self._queue
+        return []
 
     def _locked(self, connection: Connection) -> Any:
         """The head of the log, which nobody else changes until the transaction ends."""

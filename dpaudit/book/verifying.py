@@ -11,14 +11,16 @@ from sqlalchemy import Connection, text
 
 from dpaudit import files
 from dpaudit.book import schema, store
-from dpaudit.book.book import Book, checked_plan, given_back
+from dpaudit.book.book import Book, checked_plan
 from dpaudit.book.limits import Cost
-from dpaudit.book.records import BudgetRecord, DataSet, People, Release, Status, same_person
+from dpaudit.book.records import BudgetRecord, DataSet, People, Release, Status
+from dpaudit.book.returning import given_back
 from dpaudit.book.state import State
 from dpaudit.book.windows import charged, span_of
 from dpaudit.chain import checked_line
 from dpaudit.errors import InputError, TamperedError
 from dpaudit.ledger import Anchor, AnchorState
+from dpaudit.names import written_alike
 from dpaudit.plan import Plan
 
 _ROUNDING = 10**9
@@ -179,7 +181,7 @@ class _Replay:
         kind, moved = line["event"], line.get("lines", 0) - known.lines
         waits, to = known.status is Status.REQUESTED, line.get("status")
         right = {
-            "approved": not same_person(line["by"], known.by),
+            "approved": not written_alike(line["by"], known.by),
             "started": True,
             "anchored": known.journal and moved > 0,
             "ended": moved in (0, 1) and to in (("denied",) if waits else ("closed", "abandoned")),

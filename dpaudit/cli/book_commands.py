@@ -12,6 +12,7 @@ import typer
 from dpaudit.cli.options import Json, Settings, foreign_code
 from dpaudit.cli.sign_commands import asked_once
 from dpaudit.extras import require
+from dpaudit.names import checked_name
 
 if TYPE_CHECKING:
     from dpaudit.book import Book, Room
@@ -32,7 +33,14 @@ _WHERE = "A SQLite file, or postgresql://USER@HOST/NAME."
 _DEFAULT = "book.db"
 Url = Annotated[str, _option("--book", "URL", _WHERE, envvar="DPAUDIT_BOOK")]
 BookUrl = Annotated[str | None, _option("--book", "URL", f"Ask a book too. {_WHERE}")]
-By = Annotated[str | None, _option("--by", "NAME", "Who does it; the user's name by default.")]
+_BY = "Who does it; the user's name by default."
+
+
+def _named(by: str | None) -> str | None:
+    return by and checked_name(by=by)
+
+
+By = Annotated[str | None, _option("--by", "NAME", _BY, callback=_named)]
 OneDataSet = Annotated[str | None, _option("--dataset", "NAME", "Name of the data set.")]
 Period = Annotated[str | None, _option("--period", "FROM..TO", "The days whose data are read.")]
 Purpose = Annotated[str | None, _option("--purpose", "TEXT", "What it is for.")]

@@ -331,13 +331,12 @@ class _Walk:
         self._lines = walk_chain(path)
         header = next(self._lines)
         if header.get("format") not in _FORMATS:
-            raise InputError(
-                f"journal {files.shown(path)} has no first line of the format {FORMAT!r}."
-            )
+            path = files.shown(path)
+            raise InputError(f"journal {path} has no first line of the format {FORMAT!r}.")
         self.plan = Plan.from_dict(header.get("plan", {}))
         if header.get("plan_hash") != self.plan.hash:
             raise TamperedError("the journal's plan_hash does not match its plan.")
-        self.identifier = str(header.get("journal", header["hash"]))
+        self.identifier = str(header.get("journal") or header["hash"])  # of a forged one never ""
         self._anchor = None if anchor is None else AnchorCheck(self.identifier, anchor)
         self._see(header)
 

@@ -34,7 +34,7 @@ class Group(Checked):
     membership: Membership = Membership.POSITION
 
     def __post_init__(self) -> None:
-        validate.text(group=self.name)
+        validate.label(group=validate.text(group=self.name))
         super().__post_init__()
 
     def __str__(self) -> str:

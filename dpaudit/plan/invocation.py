@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
 from dpaudit.errors import InputError
 from dpaudit.fields import Count, NonNegative, Record
@@ -20,7 +20,7 @@ from dpaudit.plan.sampling import (
     RandomAllocation,
     Sampling,
 )
-from dpaudit.validate import shown
+from dpaudit.validate import label, shown
 
 
 @dataclass(frozen=True)
@@ -62,7 +62,7 @@ class Invocation(Record):
     total: Count | None = None
     group: Group | None = None
     sampling: Sampling | None = None
-    at: str = ""
+    at: Annotated[str, label] = ""
     contribution: Contribution | None = None
 
     def __post_init__(self) -> None:

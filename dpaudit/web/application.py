@@ -20,8 +20,8 @@ import dpaudit
 from dpaudit.book import Book
 from dpaudit.errors import DpAuditError, InputError
 from dpaudit.web.api import Api
-from dpaudit.web.asking import Desk, shelf_of
-from dpaudit.web.guarding import Guard, TooLargeError
+from dpaudit.web.asking import Desk, TooLargeError, shelf_of
+from dpaudit.web.guarding import Guard
 from dpaudit.web.pages import routes
 
 
@@ -103,7 +103,7 @@ class _Sentences:
     def other(self, request: Request, error: HTTPException) -> Response:
         """No such page, or a body that is no JSON."""
         cause = error.__cause__
-        if isinstance(cause, TooLargeError):
+        if isinstance(cause, TooLargeError | TimeoutError):
             return self._guard.answer(request, cause)
         told = {
             404: "there is no such page here.",

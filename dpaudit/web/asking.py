@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import re
 import threading
+import time
 import tomllib
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -20,11 +23,17 @@ from dpaudit.web.course import Course
 from dpaudit.web.shelf import Shelf
 from dpaudit.workflow.booking import Booking, Fit, fit_of
 
-_LONGEST_PLAN, _MOST_USES = 100_000, 1000
+_LONGEST_PLAN, _MOST_USES, _MOST_PARTS = 64_000, 1000, 100
+_SECONDS = 4.0
+"""For the noise that fits; it is less than others wait for their turn."""
 
 
 class BusyError(DpAuditError):
     """What takes long is done for somebody else; nothing was done."""
+
+
+class TooLargeError(DpAuditError):
+    """More was sent than is read, or it would take too long."""
 
 
 @dataclass
@@ -73,15 +82,31 @@ class Desk:
         return room(self.book, dataset, period=period or None)[0]
 
     def fit(self, dataset: str, plan: Any, period: str | None = None) -> tuple[Plan, Fit]:
-        """What could still be released of a plan, and for the tables of a file with what noise."""
-        read, content = plan_of(plan)
-        with self.heavy():
-            return read, fit_of(self.room(dataset, period), read, content)
+        """What could still be released of a plan, and for the tables of a file with what noise.
 
-    def reserve(self, plan: Plan, **told: Any) -> Reservation:
-        """Charge a plan, as :meth:`dpaudit.book.Book.reserve` does."""
+        Raises:
+            TooLargeError: if that noise is not found soon.
+        """
         with self.heavy():
-            return Booking(self.book, **told).reserve(plan)
+            read, content = plan_of(plan)
+            end = time.monotonic() + _SECONDS
+            return read, fit_of(self.room(dataset, period), read, content, partial(_in_time, end))
+
+    def reserve(self, plan: Any, **told: Any) -> Reservation:
+        """Charge a plan, in any form, as :meth:`dpaudit.book.Book.reserve` does."""
+        with self.heavy():
+            return Booking(self.book, **told).reserve(plan_of(plan)[0])
+
+
+def _in_time(end: float) -> None:
+    if time.monotonic() > end:
+        raise TooLargeError(
+            "the least noise takes too long to be found here; ask for fewer invocations, or with "
+            "dpaudit book status --plan."
+        )
+
+
+_DECIMAL = re.compile(r"\d\.\d")
 
 
 def plan_of(given: Any) -> tuple[Plan, Mapping[str, Any] | None]:
@@ -96,6 +121,8 @@ def plan_of(given: Any) -> tuple[Plan, Mapping[str, Any] | None]:
     if isinstance(given, str):
         if len(given) > _LONGEST_PLAN:
             raise InputError(f"plan has {len(given)} letters; at most {_LONGEST_PLAN} are read.")
+        if any(_DECIMAL.sub("", line).count(".") > _MOST_PARTS for line in given.splitlines()):
+            raise InputError(f"plan has a line with more than {_MOST_PARTS} dots; nest it less.")
         try:
             given = tomllib.loads(given)
         except (ValueError, RecursionError) as error:

@@ -16,8 +16,8 @@ from dpaudit.errors import AccessError, DpAuditError
 COOKIE = "dpaudit-session"
 SECONDS = 8 * 3600
 """How long a session lasts."""
-_MOST_SESSIONS = 1000
-_PAUSE, _MOST_LINES, _DAY = 60.0, 200, 86400.0
+_MOST_SESSIONS, _MOST_OF_ONE = 1000, 20
+_PAUSE, _MOST_LINES, _DAY = 60.0, 50, 86400.0
 
 
 @dataclass(frozen=True)
@@ -92,6 +92,9 @@ class Callers:
         token, cookie = holder(self._book, secret), secrets.token_urlsafe(32)
         made = _Session(token, secrets.token_urlsafe(32), time.monotonic() + SECONDS)
         with self._lock:
+            own = [key for key, each in self._sessions.items() if each.token.hash == token.hash]
+            for key in own[: 1 - _MOST_OF_ONE]:  # so that nobody's end because of another's
+                del self._sessions[key]
             self._sessions[self._hashed(cookie)] = made
             while len(self._sessions) > _MOST_SESSIONS:
                 self._sessions.popitem(last=False)
@@ -121,15 +124,16 @@ class Callers:
 class Denials:
     """Writes into the book's log who tried what they may not, so that no flood can fill it.
 
-    Of one caller and action there is at most a line a minute, which counts what came since the one
-    before, and of all together at most 200 a day.
+    The first attempt of each caller and action has a line at once, and then there is at most one a
+    minute, which counts what came since the one before: of each caller 50 a day, those of whom
+    nobody knows the name together.
     """
 
     def __init__(self, book: Book) -> None:
         self._book = book
         self._waiting: Counter[tuple[str, str]] = Counter()
         self._next: dict[tuple[str, str], float] = {}
-        self._written: list[float] = []
+        self._written: dict[str, list[float]] = {}
         self._lock = threading.Lock()
 
     def record(self, by: str, what: str, why: str) -> None:
@@ -143,21 +147,25 @@ class Denials:
         key, now = (by, what), time.monotonic()
         with self._lock:
             self._waiting[key] += 1
-            self._written = [at for at in self._written if now - at < _DAY]
-            if now < self._next.get(key, now) or len(self._written) >= _MOST_LINES:
+            own = [at for at in self._written.get(by, []) if now - at < _DAY]
+            self._written[by] = own
+            again = key in self._next
+            if again and (now < self._next[key] or len(own) >= _MOST_LINES):
                 return
             times = self._waiting.pop(key)
             self._next[key] = now + _PAUSE
-            self._written.append(now)
+            own.append(now)
         self._log(by, what, why, times)
 
     def flush(self) -> None:
-        """Log what was only counted, in one line."""
+        """Log what was only counted, in one line for each caller."""
         with self._lock:
-            times = self._waiting.total()
-            self._waiting.clear()
-        if times:
-            self._log("", "several", "counted until the server ended", times)
+            waiting, self._waiting = self._waiting, Counter()
+        counted = Counter[str]()
+        for (by, _), times in waiting.items():
+            counted[by] += times
+        for by, times in counted.items():
+            self._log(by, "several", "counted until the server ended", times)
 
     def _log(self, by: str, what: str, why: str, times: int) -> None:
         with suppress(DpAuditError):  # a book that does not answer must not let anybody in

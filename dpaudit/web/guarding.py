@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
+import re
 from collections.abc import Awaitable, Callable, MutableMapping
 from typing import Any
 from urllib.parse import urlsplit
@@ -12,7 +14,7 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, JSONResponse, Response
 
 from dpaudit.errors import AccessError, BudgetExceededError, DpAuditError, InputError
-from dpaudit.web.asking import BusyError, Desk
+from dpaudit.web.asking import BusyError, Desk, TooLargeError
 from dpaudit.web.callers import COOKIE, Caller
 from dpaudit.web.templating import rendered
 
@@ -20,10 +22,10 @@ Scope = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
 Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 
-MOST_BYTES = 8_000_000
-"""Of a request; a journal is the longest thing that anybody sends."""
-_FIRST_BYTES = 10_000
-"""Of a request of somebody who is not known."""
+MOST_BYTES, _OTHER_BYTES, _FIRST_BYTES = 8_000_000, 256_000, 10_000
+"""Of a request with a journal, of any other, and of somebody's who is not known."""
+_SECONDS = 30.0
+"""In which a request must have come."""
 _OPEN = ("/api/public", "/openapi.json")
 POLICY = (
     "default-src 'none'; style-src 'self'; img-src data:; form-action 'self'; base-uri 'none'; "
@@ -40,10 +42,6 @@ _HEADERS = {
     "Cache-Control": "no-store",
 }
 _log = logging.getLogger(__name__)
-
-
-class TooLargeError(DpAuditError):
-    """More was sent than is read."""
 
 
 class Guard:
@@ -126,6 +124,8 @@ class Guard:
             self._desk.denials.record("" if caller is None else caller.name, action, said)
         if status == 500:
             _log.error("%s while answering %s", type(error).__name__, request.method)
+        elif _is_silent(error):  # the operator alone can put back a file that is gone
+            _log.error("%s", error)
         if request.url.path.startswith("/api/"):
             headers = {"WWW-Authenticate": "Bearer"} if status == 401 else None
             return JSONResponse({"error": said}, status, headers)
@@ -133,12 +133,20 @@ class Guard:
         return HTMLResponse(page, status)
 
 
+def _is_silent(error: Exception) -> bool:
+    return isinstance(error, InputError) and " does not answer: " in str(error)
+
+
 def _told(error: Exception) -> tuple[int, str]:
     said = str(error)
-    if isinstance(error, InputError) and " does not answer: " in said:  # which may name the server
+    if _is_silent(error):  # which may name the server
         return 503, "the book does not answer; ask again in a while, with the same request."
     if isinstance(error, InputError) and "which the book does not have" in said:
         return 404, said
+    if isinstance(error, UnicodeError):  # half of a pair of surrogates, which JSON can name
+        return 400, "the request holds what is no text; send characters that UTF-8 has."
+    if isinstance(error, TimeoutError):
+        return 408, f"the request has not come within {_SECONDS:.0f} s; send it again."
     kinds = {
         AccessError: 403,
         BudgetExceededError: 409,
@@ -154,20 +162,28 @@ def _told(error: Exception) -> tuple[int, str]:
 
 
 def _limited(request: Request, receive: Receive) -> Receive:
-    """The body, as far as it may be read."""
-    most = MOST_BYTES if request.scope["dpaudit.caller"] is not None else _FIRST_BYTES
+    """The body, as far as it may be read, and as long."""
+    most = MOST_BYTES if _CLOSING.fullmatch(request.url.path) else _OTHER_BYTES
+    most = most if request.scope["dpaudit.caller"] is not None else _FIRST_BYTES
     length = request.headers.get("content-length", "0")
     _require(int(length) if length.isascii() and length.isdigit() else most + 1, most)
     count = 0
+    end: float | None = asyncio.get_running_loop().time() + _SECONDS
 
     async def limited() -> MutableMapping[str, Any]:
-        nonlocal count
-        message = await receive()
+        nonlocal count, end
+        async with asyncio.timeout_at(end):
+            message = await receive()
         count += len(message.get("body", b""))
         _require(count, most)
+        if not message.get("more_body"):  # what follows is that the caller hung up
+            end = None
         return message
 
     return limited
+
+
+_CLOSING = re.compile("/api/releases/R[0-9]+/close")
 
 
 def _require(length: int, most: int) -> None:

@@ -10,11 +10,12 @@ from typing import Any
 from starlette.responses import Response
 from starlette.routing import Route
 
-from dpaudit.book import Role, Room, Status, decide, room, same_person, verify_book
+from dpaudit.book import Role, Room, Status, decide, room, verify_book
 from dpaudit.errors import AccessError, BudgetExceededError, InputError, TamperedError
 from dpaudit.files import pretty_json
+from dpaudit.names import same_person
 from dpaudit.web import api
-from dpaudit.web.asking import Desk, plan_of
+from dpaudit.web.asking import Desk
 from dpaudit.web.callers import COOKIE, SECONDS
 from dpaudit.web.compliance import compliance, told, used
 from dpaudit.web.course import drawing, thinned
@@ -104,7 +105,7 @@ def listed(visit: Visit) -> Response:
 def one(visit: Visit) -> Response:
     """A release, and what may be decided of it."""
     book, known = visit.desk.book, visit.desk.book.release(_id(visit))
-    plan, mine = book.plan(known.plan), same_person(known.by, visit.who.name)
+    plan, mine = book.plan(known.plan), known.by == visit.who.name
     budgets = {left.budget.name: left.budget for left in visit.desk.room(known.dataset).left}
     costs = [
         (name, told(budgets[name].limit.reached(known.cost(name))), ", ".join(buckets))
@@ -120,7 +121,7 @@ def one(visit: Visit) -> Response:
         plan=plan,
         costs=costs,
         on_shelf=known.certificate in visit.desk.shelf,
-        may_approve=waits and approver and not mine,
+        may_approve=waits and approver and not same_person(known.by, visit.who.name),
         may_deny=waits and own,
         may_abandon=own and not (waits or known.status.ended),
     )
@@ -180,10 +181,10 @@ def _calculator(visit: Visit, status: int = 200, **facts: Any) -> Response:
 
 def reserve(visit: Visit) -> Response:
     """Charge the plan that was calculated; sent twice, it is charged once."""
-    plan, _ = plan_of(visit.fields.get("plan", ""))
     told = {name: visit.field(name) for name in ("dataset", "purpose", "request")}
     told |= {"by": visit.who.name}
     try:
+        plan = visit.fields.get("plan", "")
         made = visit.desk.reserve(plan, period=visit.field("period") or None, **told)
     except (InputError, BudgetExceededError) as error:
         given = {name: visit.fields.get(name, "") for name in ("plan", "dataset", "period")}

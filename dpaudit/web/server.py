@@ -16,6 +16,8 @@ from dpaudit.validate import shown
 from dpaudit.web.application import application
 
 _LOCAL = ("localhost", "127.0.0.1")
+_MOST_CONNECTIONS = 800
+"""Of a process that may usually have 1024 files open."""
 
 
 @dataclass(frozen=True)
@@ -72,7 +74,8 @@ class Place:
     def hosts(self) -> tuple[str, ...]:
         """The names that are answered: of a local server no others, whatever a name leads to."""
         if self.is_local and not self.behind_proxy:
-            return (*_LOCAL, *self.names)
+            own = "[" if ":" in self.host else self.host  # of an address as [::1], to its first :
+            return tuple(dict.fromkeys((*_LOCAL, own, *self.names)))
         return self.names or ("*",)
 
     @property
@@ -103,6 +106,8 @@ def serve(
     """
     import uvicorn
 
+    from dpaudit.web.waiting import Impatient
+
     app = application(book, certificates=certificates, secure=place.secure, hosts=place.hosts)
     given: dict[str, Any] = {"host": place.host, "port": place.port}
     if place.certificate is not None and place.key is not None:
@@ -115,7 +120,8 @@ def serve(
         access_log=False,  # addresses and what people sought are nobody's
         server_header=False,
         proxy_headers=place.behind_proxy,
-        limit_concurrency=200,
+        http=Impatient,
+        limit_concurrency=_MOST_CONNECTIONS,
         timeout_graceful_shutdown=5,
     )
     try:

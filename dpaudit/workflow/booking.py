@@ -99,9 +99,26 @@ def fit(room: Room, name: str, settings: Sequence[str]) -> Fit:
     return fit_of(room, plan, files.read_toml(name, what="plan file") if is_file else None)
 
 
-def fit_of(room: Room, plan: Plan, content: Mapping[str, Any] | None) -> Fit:
-    """What could still be released of a plan, and of the tables of a plan file with what noise."""
-    noise = None if content is None else fitting(content, lambda plan: room.times(plan) != 0)
+def fit_of(
+    room: Room,
+    plan: Plan,
+    content: Mapping[str, Any] | None,
+    before_each: Callable[[], None] = lambda: None,
+) -> Fit:
+    """What could still be released of a plan, and of the tables of a plan file with what noise.
+
+    Args:
+        room: what is left.
+        plan: to be released.
+        content: the tables of its file, if it has one.
+        before_each: may end the search for noise, by raising what is no InputError.
+    """
+
+    def fits(plan: Plan) -> bool:
+        before_each()
+        return room.times(plan) != 0
+
+    noise = None if content is None else fitting(content, fits)
     return Fit(room.times(plan), noise)
 
 

@@ -51,6 +51,16 @@ def test_texts():
             validate.text(name=value)
 
 
+def test_labels_are_short_and_text():
+    assert validate.label(at="") == ""
+    assert validate.label(at="é" * 300) == "é" * 300
+    for wrong in ("x" * 301, "\ud800", None):
+        with pytest.raises(InputError, match="it must be a text of at most 300 characters"):
+            validate.label(at=wrong)
+    with pytest.raises(InputError, match="non-empty text"):
+        validate.text(name="\udfff")
+
+
 @pytest.mark.parametrize("value", [(1, 1), (2, 1), (0, math.inf), (0,), "ab", None, (0, 1, 2)])
 def test_intervals_have_an_inside(value):
     assert validate.interval(clip=[0, 1]) == (0.0, 1.0)

@@ -90,18 +90,24 @@ class Client:
 
 
 @contextmanager
-def serving(book: Book, certificates: Path | None = None, **given: Any) -> Iterator[Client]:
-    """A server on a port of its own; yields somebody without a token."""
+def serving(
+    book: Book,
+    certificates: Path | None = None,
+    *,
+    server: dict[str, Any] | None = None,
+    **given: Any,
+) -> Iterator[Client]:
+    """A server on a port of its own, with settings of uvicorn; yields somebody without a token."""
     app = application(book, certificates=certificates, **given)
     told = {"port": 0, "ws": "none", "log_level": "critical", "access_log": False}
-    server = uvicorn.Server(uvicorn.Config(app, **told, server_header=False))
-    thread = threading.Thread(target=server.run, daemon=True)
+    running = uvicorn.Server(uvicorn.Config(app, **(told | (server or {})), server_header=False))
+    thread = threading.Thread(target=running.run, daemon=True)
     thread.start()
-    while not server.started:
+    while not running.started:
         assert thread.is_alive()
         time.sleep(0.005)
     try:
-        yield Client(server.servers[0].sockets[0].getsockname()[1])
+        yield Client(running.servers[0].sockets[0].getsockname()[1])
     finally:
-        server.should_exit = True
+        running.should_exit = True
         thread.join(20)

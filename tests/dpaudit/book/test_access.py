@@ -26,7 +26,6 @@ from dpaudit.book import (
     publish,
     revoke,
     room,
-    same_person,
     schema,
     still_held,
     tokens,
@@ -76,13 +75,11 @@ def test_a_release_waits_holding_its_charge_until_a_second_person_approves(guard
     assert verify_book(guarded)["releases"] == 1
 
 
-@pytest.mark.parametrize("name", ["ann", "Ann", " a nn", "ＡＮＮ"])
+@pytest.mark.parametrize("name", ["ann", " a nn", "ＡＮＮ", "\u0430nn\u034f"])
 def test_nobody_is_their_own_second_person(guarded, name):
     asked = ask(guarded, PLAN, by="ann")
     with pytest.raises(AccessError, match="somebody else must approve it"):
         decide(guarded, asked.id, by=name, approve=True)
-    assert same_person(name, "ann")
-    assert not same_person("anna", "ann")
     assert guarded.release(asked.id).status is Status.REQUESTED
 
 
@@ -189,6 +186,8 @@ def test_tokens(book, clock):
     for wrong in ("yesterday", "2026-11-01"):
         with pytest.raises(InputError, match="it must be a day to come"):
             issue(book, "bob", "viewer", by="officer", until=wrong)
+    with pytest.raises(InputError, match="must be of one script"):
+        issue(book, "\u0430nn", "viewer", by="officer")
     with pytest.raises(InputError, match="role"):
         issue(book, "bob", "king", by="officer")
     verify_book(book)

@@ -10,8 +10,10 @@ from book_clients import start
 from booking import ask, filled, gaussian, laplace
 
 from dpaudit import ClosedLedgerError, FloatNoise, Gaussian, Ledger
-from dpaudit.book import Status, verify_book
+from dpaudit.book import Status, room, verify_book
+from dpaudit.chain import chained_line
 from dpaudit.errors import BudgetExceededError, InputError, JournalError, PlanMismatchError
+from dpaudit.ledger.journal import FORMAT
 
 
 @pytest.fixture
@@ -75,6 +77,24 @@ def test_what_began_without_an_anchor_gives_nothing_back(book, reserved, tmp_pat
     with pytest.raises(InputError, match="has begun with another journal"):
         book.close(reserved.id, by="ann", journal=tmp_path / "j")
     assert book.close(reserved.id, by="ann").ran == ""
+    verify_book(book)
+
+
+@pytest.mark.parametrize("identifier", ["", None])
+def test_a_forged_journal_gives_nothing_back(book, reserved, tmp_path, identifier):
+    """Of a release that drew without an anchor, and whose journal is the empty text in the book."""
+    draw(Ledger(reserved.plan, noise=FloatNoise(), budget=reserved))
+    before = book.release(reserved.id)
+    header = {"format": FORMAT, "plan": reserved.plan.to_dict(), "plan_hash": reserved.plan.hash}
+    line, _ = chained_line(header | {"journal": identifier}, 0, "")
+    (tmp_path / "forged").write_bytes(line)
+    told = {"by": "ann", "journal": tmp_path / "forged", "abandoned": "a crash"}
+    with pytest.raises(InputError, match="has begun with another journal"):
+        book.close(reserved.id, **told)
+    assert book.release(reserved.id) == before
+    ended = book.close(reserved.id, by="ann", abandoned="a crash")
+    assert (ended.status, ended.ran) == (Status.ABANDONED, "")
+    assert room(book, "visits")[0].left[0].total[0] == before.cost("main")[0]
     verify_book(book)
 
 

@@ -79,6 +79,52 @@ def test_what_threads_ask_at_once_is_one_transaction(book):
     assert answers == ["refused"]
 
 
+def test_a_wish_that_fails_fails_alone_and_is_not_quoted(book):
+    store, entered, go = filled(book, epsilon=1.0)._store, threading.Event(), threading.Event()
+    answers: list[str] = []
+
+    def slow(page):
+        entered.set()
+        go.wait(10)
+
+    def hostile():
+        with pytest.raises(InputError, match="cannot write this") as error:
+            store.change(Wish(lambda page: page.write("barred", "eve", why="hers\ud800")))
+        answers.append(str(error.value))
+
+    asked = [partial(store.change, Wish(slow)), hostile, *[partial(ask, book, PLAN)] * 3, hostile]
+    threads = [threading.Thread(target=each) for each in asked]
+    for number, each in enumerate(threads):
+        each.start()
+        entered.wait(10)
+        while len(store._queue) < number:
+            time.sleep(0.001)
+    go.set()
+    for each in threads:
+        each.join(10)
+    assert len(releases(book)) == 3
+    assert len(answers) == 2
+    assert "hers" not in str(answers)
+    verify_book(book)
+
+
+@pytest.mark.parametrize("backup", [True, False])
+def test_nothing_is_written_into_a_file_that_is_gone(tmp_path, backup):
+    path = tmp_path / "book.db"
+    book = filled(Book.create(str(path), by="officer"), epsilon=1.0)
+    sqlite3.connect(path).execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    copy = path.read_bytes()
+    path.rename(tmp_path / "moved.db")
+    if backup:
+        path.write_bytes(copy)
+    for act in (lambda: ask(book, PLAN), lambda: list(book.releases())):
+        with pytest.raises(InputError, match="was removed or replaced while it was open"):
+            act()
+    assert (not backup) or not releases(Book(str(path)))
+    (tmp_path / "moved.db").replace(path)
+    assert not releases(Book(str(path)))
+
+
 def test_a_budget_counts_what_was_reserved_while_it_waited(book):
     filled(book, epsilon=1000.0)
     store, entered, go = book._store, threading.Event(), threading.Event()
@@ -171,7 +217,7 @@ def test_a_transaction_that_fails_changes_nothing(book, monkeypatch):
 
     with monkeypatch.context() as patch:
         patch.setattr(Store, "_save", broken)
-        with pytest.raises(InputError, match="no power"):
+        with pytest.raises(InputError, match=r"cannot write this \(RuntimeError\)"):
             ask(book, PLAN)
     assert verify_book(book) == before
     ask(book, PLAN)

@@ -7,16 +7,18 @@ import json
 import socket
 import threading
 import time
+from dataclasses import replace
 
 import pytest
 from booking import ABOUT, gaussian, laplace
 from jsonschema import Draft202012Validator
 from sqlalchemy import text
-from web_client import Client, serving
+from web_client import FORM, Client, serving
 
 from dpaudit import FloatNoise, Ledger
 from dpaudit.book import BudgetRecord, DataSet, issue, limit_of, publish, revoke, room, verify_book
-from dpaudit.errors import BudgetExceededError
+from dpaudit.errors import BudgetExceededError, InputError
+from dpaudit.web.api import Ended
 from dpaudit.web.callers import Denials
 
 PLAN = laplace(4.0).to_dict()
@@ -286,6 +288,27 @@ def test_wrong_bodies_are_one_sentence(people):
         assert len(answer.text) < 700
 
 
+def test_text_that_no_file_takes_is_refused_and_stops_nobody_else(guarded, people):
+    plan = laplace(4.0).to_dict()
+    plan["invocations"][0]["at"] = "\ud800"
+    asked = wanted("7", "sales", gaussian(4.0).to_dict())
+    release = people["ann"].post("/api/releases", asked).json["id"]
+    hostile = [
+        ("/api/releases", wanted("8", plan=plan)),
+        *((f"/api/releases/{release}/close", {name: "\ud800"}) for name in vars(Ended())),
+        (f"/api/releases/{release}/deny", {"why": "\ud800"}),
+    ]
+    for path, body in hostile:
+        refused = people["ann"].post(path, body)
+        assert refused.status == 400, (body, refused.text)
+        assert "ud800" not in refused.text.replace("'\\\\ud800'", "")
+    long = guarded.reservation(release, by="ann").plan
+    with pytest.raises(InputError, match="certificate is"):
+        guarded.close(release, by="ann", certificate="c" * 201)
+    with pytest.raises(InputError, match=r"at is .*; it must be a text of at most 300"):
+        replace(long.invocations[0], at="x" * 301)
+
+
 def test_addresses_that_lead_nowhere(people, server, tmp_path):
     (tmp_path / "secret.json").write_text('{"digest": "' + "ab" * 32 + '"}')
     vic = people["vic"]
@@ -315,9 +338,15 @@ def test_addresses_that_lead_nowhere(people, server, tmp_path):
 
 
 def test_long_bodies_are_not_read(server, people):
-    for client, most in ((server, 10_000), (people["ann"], 8_000_000)):
-        answer = client.ask("POST", "/api/releases", b"x" * (most + 1))
+    paths = ("/api/releases", "/api/fit", "/login", "/api/releases/R1/close")
+    for client, path, most in (
+        *((server, path, 10_000) for path in paths),
+        *((people["ann"], path, 256_000) for path in paths[:2]),
+        (people["ann"], paths[3], 8_000_000),
+    ):
+        answer = client.ask("POST", path, b"x" * (most + 1))
         assert answer.status in (401, 413)
+        assert client.token is None or answer.status == 413
     connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=30)
     sent = {"Authorization": f"Bearer {people['ann'].token}", "Transfer-Encoding": "chunked"}
     connection.putrequest("POST", "/api/releases")
@@ -333,6 +362,32 @@ def test_long_bodies_are_not_read(server, people):
         assert connection.getresponse().status == 413
     connection.close()
     assert server.get("/api/public").status == 200
+
+
+def test_bodies_that_never_come_are_not_waited_for(server, people, monkeypatch):
+    monkeypatch.setattr("dpaudit.web.guarding._SECONDS", 0.3)
+    for path, kind in (("/api/fit", "application/json"), ("/login", FORM)):
+        head = f"POST {path} HTTP/1.1\r\nHost: x\r\nContent-Type: {kind}\r\n"
+        head += f"Authorization: Bearer {people['vic'].token}\r\nContent-Length: 9\r\n\r\n1"
+        with socket.create_connection(("127.0.0.1", server.port), 20) as raw:
+            raw.sendall(head.encode())
+            assert raw.recv(100).startswith(b"HTTP/1.1 408")
+    slow = people["vic"].get("/api/export/csv")
+    assert slow.status == 200
+
+
+def test_plans_that_take_long_are_refused_soon(guarded, people, monkeypatch):
+    for plan in (".".join(["a"] * 30_000) + "=1", "a . " * 200 + "b = 1", "#" * 64_001):
+        refused = people["vic"].post("/api/fit", dataset="sales", plan=plan)
+        assert refused.status == 400
+        assert "dots; nest it less" in refused.json["error"] or "at most 64000" in refused.text
+    listed = FILE + "# weights " + "0.5, " * 500
+    assert people["vic"].post("/api/fit", dataset="sales", plan=listed).status == 200
+    monkeypatch.setattr("dpaudit.web.asking._SECONDS", -1.0)
+    refused = people["vic"].post("/api/fit", dataset="sales", plan=FILE)
+    assert refused.status == 413
+    assert "the least noise takes too long to be found here" in refused.json["error"]
+    assert people["ann"].post("/api/releases", wanted("9", "sales", plan=FILE)).status == 200
 
 
 def test_headers_cannot_be_injected(server, people):
@@ -381,7 +436,7 @@ def test_what_fails_inside_says_nothing(server, people, monkeypatch, caplog):
     assert "RuntimeError" in caplog.text
 
 
-def test_a_book_that_does_not_answer(server, people, monkeypatch):
+def test_a_book_that_does_not_answer(server, people, monkeypatch, caplog):
     from dpaudit.errors import InputError
 
     def gone(*_, **__):
@@ -392,6 +447,7 @@ def test_a_book_that_does_not_answer(server, people, monkeypatch):
     assert answer.status == 503
     assert "internal" not in answer.text
     assert "10.0" not in answer.text
+    assert "no route to 10.0.0.7" in caplog.text  # of whoever runs the server
 
 
 def test_what_is_public_is_what_was_declared(guarded, people, server):
@@ -416,12 +472,19 @@ def test_denials_do_not_fill_the_log(guarded, monkeypatch):
     now[0] += 61
     denials.record("vic", "reserve", "no")
     assert lines(guarded, "barred")[-1]["times"] == 2500
-    for n in range(400):
-        denials.record(f"name {n}", "reserve", "no")
-    assert len(lines(guarded, "barred")) == 200
+    for _ in range(400):  # vic uses up a day, and nobody else's
+        now[0] += 61
+        denials.record("vic", "reserve", "no")
+    denials.record("vic", "approve", "no")
+    assert len(lines(guarded, "barred")) == 1 + 50 + 1
+    for by in ("amy", ""):
+        denials.record(by, "approve", "no")
+        last = lines(guarded, "barred")[-1]
+        assert (last["by"], last["what"], last["times"]) == (by or "nobody", "approve", 1)
+    denials.record("amy", "approve", "no")
     denials.flush()
-    last = lines(guarded, "barred")[-1]
-    assert (last["by"], last["times"]) == ("nobody", 2499 + 203)
+    rest = {line["by"]: line["times"] for line in lines(guarded, "barred")[-3:]}
+    assert rest == {"vic": 352, "nobody": 2499, "amy": 1}
 
 
 def test_a_book_with_many_budgets_is_served(guarded, people):

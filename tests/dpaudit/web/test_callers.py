@@ -44,3 +44,12 @@ def test_of_very_many_sessions_the_oldest_end(book, callers, monkeypatch):
     secret = issue(book, "ann", "analyst", by="officer")
     cookies = [callers.begin(secret) for _ in range(5)]
     assert [callers.by_session(each) is not None for each in cookies] == [False] * 2 + [True] * 3
+
+
+def test_nobody_s_sessions_end_because_of_another_s(book, callers, monkeypatch):
+    monkeypatch.setattr("dpaudit.web.callers._MOST_OF_ONE", 3)
+    mine = callers.begin(issue(book, "ann", "analyst", by="officer"))
+    secret = issue(book, "eve", "viewer", by="officer")
+    cookies = [callers.begin(secret) for _ in range(9)]
+    assert callers.by_session(mine)
+    assert [callers.by_session(each) is not None for each in cookies] == [False] * 6 + [True] * 3
