@@ -127,9 +127,7 @@ def test_the_page_on_membership_does_what_it_says(tmp_path, monkeypatch, capsys)
     monkeypatch.chdir(tmp_path)
     monkeypatch.syspath_prepend(tmp_path)
     Path("model.py").write_text(code, "utf-8")
-    codes = []
-    for line in typed.splitlines():
-        codes.append(answered(line))
+    codes = [answered(line) for line in typed.splitlines()]
     assert codes == [0, 1, 0], capsys.readouterr()
     names: dict[str, object] = {}
     exec(used, names)
