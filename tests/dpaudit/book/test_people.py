@@ -173,6 +173,18 @@ def test_what_cannot_be_is_refused_for_all(each):
     assert sums(each) == []
 
 
+@pytest.mark.parametrize(
+    "wrong",
+    [5, None, b"a", "", " ", "a\rb", "a\u2029", "\ud800", "e\u0301", "a\u200b", "a\0", "é" * 501],
+)
+def test_what_is_no_name_is_refused_for_all(each, wrong):
+    with pytest.raises(InputError, match=r"^name 2 of people is (no name|not in)"):
+        charged(each, ["ann", wrong])
+    with pytest.raises(InputError, match="people is one text"):
+        charged(each, "ann")
+    assert sums(each) == []
+
+
 def test_budgets_of_each_are_entered_once(each):
     def add(name="each", dataset="visits", **limit):
         add_people(each, name, dataset, limit_of(limit), key=KEY, by="officer")
