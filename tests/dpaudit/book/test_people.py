@@ -88,6 +88,12 @@ def test_curves_have_a_sum_at_every_order(each):
     verify_book(each)
 
 
+def test_a_plan_may_take_all_of_a_budget(each):
+    add_people(each, "one", "visits", limit_of({"rho": 0.125}), key=KEY, by="officer")
+    assert charged(each, ["ann"], gaussian(2.0), name="one") == ["ann"]
+    assert charged(each, ["ann", "bob"], gaussian(2.0), name="one") == ["bob"]
+
+
 def test_nothing_of_a_name_is_in_the_database(each, tmp_path):
     charged(each, ["Ann Example", "Ωmega"])
     add_people(each, "more", "visits", limit_of({"rho": 0.5}), key=KEY, by="officer")
