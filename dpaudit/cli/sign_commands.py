@@ -55,8 +55,10 @@ def sign(
     from dpaudit.cli import show
     from dpaudit.workflow.signing import sign_file
 
-    how = {"timed": not no_time, "book": book, "allow_work": allow_work}
-    show.written(sign_file(file, key, output, asked_once, **how))
+    path = sign_file(
+        file, key, output, asked_once, timed=not no_time, book=book, allow_work=allow_work
+    )
+    show.written(path)
 
 
 def asked_once() -> str:
