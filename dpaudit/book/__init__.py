@@ -53,7 +53,7 @@ from dpaudit.book.records import (
 )
 from dpaudit.book.reservation import Reservation
 from dpaudit.book.room import Left, Room, room
-from dpaudit.book.verifying import records_as_of, verify_book
+from dpaudit.book.verifying import records_as_of, releases_as_logged, verify_book
 
 __all__ = [
     "Book",
@@ -83,6 +83,7 @@ __all__ = [
     "people_of",
     "publish",
     "records_as_of",
+    "releases_as_logged",
     "revoke",
     "room",
     "still_held",

@@ -25,6 +25,7 @@ from dpaudit.accounting.orders import ORDERS
 from dpaudit.accounting.parallel import undominated
 from dpaudit.errors import InputError, UnsupportedError
 from dpaudit.fields import Kinded, NonNegative, OpenProbability, Positive
+from dpaudit.mechanisms import Gaussian
 from dpaudit.mechanisms.rounding import round_up, up
 from dpaudit.plan import Plan
 from dpaudit.validate import shown
@@ -81,9 +82,14 @@ class Limit(Kinded, ABC):
         """
         return _cost(self, plan)
 
-    def of_group(self, parts: Sequence[Term]) -> Cost:
-        """What the uses that touch one unit take."""
-        each = [tuple(map(_units, self._of(part))) for part in parts]
+    def _exactly(self, part: Term) -> Sequence[Fraction | float]:
+        """As ``_of`` in a plan of one group, where no other one was left out as no dearer."""
+        return self._of(part)
+
+    def of_group(self, parts: Sequence[Term], *, alone: bool = False) -> Cost:
+        """What the uses that touch one unit take; whether all that is released touches it."""
+        of = self._exactly if alone else self._of
+        each = [tuple(map(_units, of(part))) for part in parts]
         return tuple(map(sum, zip(*each, strict=True))) if each else (0,) * len(self.bounds)
 
     def admits(self, total: Sequence[int]) -> bool:
@@ -141,6 +147,15 @@ class _Concentrated(Limit):
     def _of(self, part: Term) -> Sequence[Fraction | float]:
         rho = rho_of(part)
         return rho if rho == math.inf else Fraction(rho) * part.count, part.slack
+
+    def _exactly(self, part: Term) -> Sequence[Fraction | float]:
+        """μ²/2 itself of normal noise whose μ is a float, so that a cost may be all of a limit."""
+        own, mu = part.invocation.mechanism, part.pair.gaussian_mu or math.inf
+        if part.amplification or not isinstance(own, Gaussian) or mu == math.inf:
+            return self._of(part)
+        if Fraction(mu) * Fraction(own.sigma) != part.invocation.sensitivity:
+            return self._of(part)
+        return Fraction(mu) ** 2 / 2 * part.count, part.slack
 
 
 @dataclass(frozen=True)
@@ -265,8 +280,10 @@ def limit_of(stated: Mapping[str, Any]) -> Limit:
 
 @lru_cache(maxsize=4096)
 def _cost(limit: Limit, plan: Plan) -> Cost:
-    groups = [limit.of_group(terms(group)) for group in undominated(plan.by_unit())]
-    return tuple(map(max, zip(*groups, strict=True)))
+    groups = plan.by_unit()
+    alone = len(groups) == 1
+    each = [limit.of_group(terms(group), alone=alone) for group in undominated(groups)]
+    return tuple(map(max, zip(*each, strict=True)))
 
 
 def _divergences(part: Term, orders: Sequence[float]) -> Sequence[Fraction | float]:

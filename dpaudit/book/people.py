@@ -16,6 +16,7 @@ from __future__ import annotations
 import hmac
 import json
 import secrets
+import unicodedata
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 from itertools import islice
@@ -33,6 +34,7 @@ from dpaudit.plan import Plan
 from dpaudit.validate import shown
 
 KEY_BYTES = 32
+_LONGEST = 1000
 _BATCH = 20_000
 _PARTITIONS = 16
 
@@ -92,7 +94,8 @@ def charge_people(
         book: the book.
         name: of the budgets.
         plan: all that is to be released about them.
-        people: a name for each; the same name is always the same person.
+        people: a name for each; the same name is always the same person. Blanks around it are left
+            out, and anything else tells people apart; see :func:`person`.
         take: is given those who are charged, in their order and in several lists; they may take
             part once this returns, and not if it raises.
         key: as for :func:`add_people`.
@@ -103,9 +106,11 @@ def charge_people(
     Raises:
         BudgetExceededError: if the plan takes more than all of a budget; it is the same for all.
         InputError: if there are no such budgets, the key is another one, the plan protects
-            something else, or the database fails.
+            something else, what should be a name is none, or the database fails.
         UnsupportedError: if the limit cannot count the plan.
     """
+    if isinstance(people, str):
+        raise InputError("people is one text; it must be several names.")
     told = {"purpose": checked_text(purpose=purpose)}
     told["request"] = checked_text(request=request or secrets.token_hex(16))
     who = checked_text(by=by)
@@ -118,7 +123,7 @@ def charge_people(
             )
         cost, number = known.cost(plan), known.charges + (not again)
         charge = _charging(connection, known, cost, number, key)
-        left = iter(people)
+        left = (person(each, f"name {n} of people") for n, each in enumerate(people, start=1))
         while names := list(islice(left, _BATCH)):
             take(charge(names))
 
@@ -130,6 +135,29 @@ def charge_people(
                 page.write("charged", who, **facts, **told)
 
         book.store.write(connection, Wish(run, people=True))
+
+
+def person(name: object, place: str) -> str:
+    """A name that is one person to whoever reads it, in whatever way they split lines.
+
+    Args:
+        name: of a person; blanks and tabs around it are left out.
+        place: where it is, for the error, which never has the name.
+
+    Raises:
+        InputError: if it is no printable text of 1 to 1000 bytes (control, separating and invisible
+            characters are not printable), or another one in normal form C.
+    """
+    own = name.strip(" \t") if isinstance(name, str) else ""
+    fine = own.isprintable() and "\ufffd" not in own  # which stands for what could not be read
+    if not fine or not 0 < len(own.encode()) <= _LONGEST:
+        raise InputError(
+            f"{place} is no name; it must be printable text of 1 to {_LONGEST} bytes of UTF-8, "
+            "without invisible characters."
+        )
+    if not unicodedata.is_normalized("NFC", own):
+        raise InputError(f"{place} is not in Unicode's normal form C; convert it (NFC).")
+    return own
 
 
 def people_of(book: Book) -> tuple[People, ...]:

@@ -45,8 +45,7 @@ def verify_book(
         InputError: if the anchor knows nothing, or something, and that was not to be expected.
     """
     with book.reading() as connection:
-        replay = _Replay(connection)
-        head = connection.execute(text("SELECT * FROM head")).one()
+        replay, head = _Replay(connection), _head(connection)
         known = None if anchor is None else anchor.state(head.book)
         if new_anchor is not (anchor is not None and known is None):
             raise InputError(
@@ -61,20 +60,32 @@ def verify_book(
                 known = None
         if known is not None:
             raise TamperedError(f"the log had {known.lines} lines; its last ones were dropped.")
-        if (head.lines, head.hash, head.book) != (replay.number, replay.head, replay.book):
-            raise TamperedError(
-                f"the log has {replay.number} lines and the book says {head.lines}: its last lines "
-                "were dropped, or its head was edited."
-            )
-        if head.made != replay.made:
-            raise TamperedError("the book's time is not that of the last line of its log.")
-        replay.compare()
+        replay.compare(head)
     if anchor is not None:
         anchor.advance(AnchorState(head.book, head.lines, head.hash))
     kinds = ("datasets", "budgets", "releases")
     counted = {kind: len(getattr(replay.state, kind)) for kind in kinds}
     log = {"book": head.book, "lines": head.lines, "head": head.hash}
     return log | counted | {"refused": replay.refused}
+
+
+def releases_as_logged(book: Book) -> tuple[list[Release], dict[str, tuple[str, ...]]]:
+    """All releases as the log has them, which is checked as :func:`verify_book` does.
+
+    Returns:
+        The releases in their order; and of what costs more by this version than it was charged (a
+        release, a budget, a charge of people) the reasons, by what it is.
+
+    Raises:
+        TamperedError: as there, but for costs.
+    """
+    dearer: dict[str, tuple[str, ...]] = {}
+    with book.reading() as connection:
+        replay = _Replay(connection, dearer)
+        for _ in replay.lines():
+            pass
+        replay.compare(_head(connection))
+    return _in_order(replay.state), dearer
 
 
 def records_as_of(book: Book, lines: int, head: str) -> tuple[dict[str, Any], int]:
@@ -102,7 +113,8 @@ def records_as_of(book: Book, lines: int, head: str) -> tuple[dict[str, Any], in
                 f"line {lines} of the book's log is not the one that was signed: it is another "
                 "book, or its log was cut and written anew."
             )
-        now = connection.execute(text("SELECT lines FROM head")).scalar_one()
+        now = connection.execute(text("SELECT count(*) FROM log")).scalar_one()
+        _require_lines(_head(connection).lines, now)
         state = replay.state
         named = {each for own in state.releases.values() for each in (own.plan, own.ran)}
         plans = [replay.plan(each).to_dict() for each in named - {"", "nothing"}]
@@ -111,8 +123,23 @@ def records_as_of(book: Book, lines: int, head: str) -> tuple[dict[str, Any], in
     for table in ("datasets", "budgets"):
         known: Mapping[str, DataSet | BudgetRecord] = getattr(state, table)
         records[table] = [known[name].to_dict() for name in sorted(known)]
-    releases = sorted(state.releases.values(), key=lambda own: int(own.id[1:]))
-    return records | {"releases": [own.to_dict() for own in releases]}, now - lines
+    return records | {"releases": [own.to_dict() for own in _in_order(state)]}, now - lines
+
+
+def _in_order(state: State) -> list[Release]:
+    return sorted(state.releases.values(), key=lambda own: int(own.id[1:]))
+
+
+def _head(connection: Connection) -> Any:
+    return connection.execute(text("SELECT * FROM head")).one()
+
+
+def _require_lines(stated: int, found: int, *, same: bool = True) -> None:
+    if stated != found or not same:
+        raise TamperedError(
+            f"the log has {found} lines and the book says {stated}: its last lines were dropped, "
+            "or its head was edited."
+        )
 
 
 _LINES = text("SELECT line FROM log WHERE number >= :at ORDER BY number LIMIT 10000")
@@ -127,9 +154,12 @@ _BEFORE = {
 
 
 class _Replay:
-    """The log, line by line, and what it adds up to."""
+    """The log, line by line, and what it adds up to; what costs too much is an error, or told."""
 
-    def __init__(self, connection: Connection) -> None:
+    def __init__(
+        self, connection: Connection, dearer: dict[str, tuple[str, ...]] | None = None
+    ) -> None:
+        self._dearer = dearer
         self.state = State()
         self.number, self.head, self.book, self.refused = 0, "", "", 0
         self.made = ""
@@ -227,15 +257,22 @@ class _Replay:
             if tuple(buckets) != _buckets(budget, release):
                 raise _wrong(self.number, f"charges other days to {budget.name!r}")
             if not at_least(cost, budget.limit.cost(self.plan(release.plan))):
-                raise _wrong(self.number, f"charges less to {budget.name!r} than its plan costs")
+                self._too_dear(release.id, f"charges less to {budget.name!r} than its plan costs")
         if self.state.refusing(release.charged):
-            raise _wrong(self.number, "charges more than a budget admits")
+            self._too_dear(release.id, "charges more than a budget admits")
 
     def _check_charged(self, line: Mapping[str, Any], known: People) -> None:
         if line["charge"] != known.charges + 1:
             raise _wrong(self.number, "charges people in another order")
         if not at_least(line["cost"], known.cost(self.plan(line["plan"]))):
-            raise _wrong(self.number, "charges people less than its plan costs")
+            of = f"charge {line['charge']} of {known.name!r}"
+            self._too_dear(of, "charges people less than its plan costs")
+
+    def _too_dear(self, of: str, what: str) -> None:
+        wrong = _wrong(self.number, what)
+        if self._dearer is None:
+            raise wrong
+        self._dearer[of] = (*self._dearer.get(of, ()), str(wrong))
 
     def _check_carried(self, budget: BudgetRecord, carried: Mapping[str, list[int]]) -> None:
         due = State()
@@ -245,7 +282,7 @@ class _Replay:
                     due.add(budget.name, bucket, budget.limit.cost(self.plan(release.plan)))
         for (_, bucket), cost in due.spent.items():
             if not at_least(carried.get(bucket, []), cost):
-                raise _wrong(self.number, "leaves out what was released before")
+                self._too_dear(f"budget {budget.name!r}", "leaves out what was released before")
 
     def _check_returned(self, line: Mapping[str, Any]) -> None:
         release = self.state.releases[line["release"]]
@@ -257,7 +294,7 @@ class _Replay:
             nothing = (0,) * len(whole)
             ran = nothing if line["ran"] == "nothing" else limit.cost(self.plan(line["ran"]))
             if not at_least(given_back(whole, ran), tuple(given)):
-                raise _wrong(self.number, f"gives {name!r} more back than did not run")
+                self._too_dear(release.id, f"gives {name!r} more back than did not run")
 
     def plan(self, digest: str) -> Plan:
         """A plan that a line names."""
@@ -265,12 +302,16 @@ class _Replay:
             raise _wrong(self.number, "names a plan that is missing")
         return self._plans[digest]
 
-    def compare(self) -> None:
+    def compare(self, head: Any) -> None:
         """Hold the tables against what the log adds up to.
 
         Raises:
             TamperedError: naming a row that differs.
         """
+        same = (head.hash, head.book) == (self.head, self.book)
+        _require_lines(head.lines, self.number, same=same)
+        if head.made != self.made:
+            raise TamperedError("the book's time is not that of the last line of its log.")
         for table in schema.UPSERT:
             keys = {key for name, key in self.state.changed if name == table}
             due = {_named(row): row for row in (store.row(self.state, table, k) for k in keys)}

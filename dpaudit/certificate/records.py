@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -77,10 +77,20 @@ class AuditRecord:
 
     @property
     def is_of_equals(self) -> bool:
-        """Whether it found nothing on a pair of which both sides are recorded alike."""
+        """Whether it found nothing on a pair of equal sides, as they are recorded or were found."""
+        both = self._sides
+        equal = len(both) == 2 and both[0] == both[1]
+        return not self.refuted and (bool(equal) or self.details.get("equals") is True)
+
+    @property
+    def is_of_a_pair(self) -> bool:
+        """Whether two sides are recorded that differ, or that it told apart."""
+        return len(self._sides) == 2 and not self.is_of_equals
+
+    @property
+    def _sides(self) -> Sequence[Any]:
         both = list(self.pair.values()) if isinstance(self.pair, Mapping) else self.pair
-        two = isinstance(both, list | tuple) and len(both) == 2
-        return two and not self.refuted and bool(both[0] == both[1])
+        return both if isinstance(both, list | tuple) else ()
 
     @property
     def verdict(self) -> str:

@@ -198,11 +198,11 @@ def close(
 ) -> None:
     """End a release: it ran, or it is abandoned. It stays charged, but for what did not run."""
     book = opened(url)
-    from dpaudit.certificate import load_certificate
     from dpaudit.cli import show_book
+    from dpaudit.workflow.booking import certificate_of
 
-    known = {} if certificate is None else load_certificate(certificate).to_dict()
-    told = {"certificate": str(known.get("digest", "")), "abandoned": abandon}
+    digest = "" if certificate is None else certificate_of(book, release, certificate)
+    told = {"certificate": digest, "abandoned": abandon}
     ended = book.close(release, by=by or getpass.getuser(), journal=journal, **told)
     show_book.releases([ended], as_json=as_json)
 

@@ -46,14 +46,19 @@ def sign(
         Path, typer.Option("-o", "--output", metavar="FILE.dsse.json", help="File to write.")
     ],
     no_time: Annotated[bool, typer.Option("--no-time", help="Do not say when.")] = False,
+    book: Annotated[
+        str | None, typer.Option("--book", metavar="URL", help="Whose log an export must be of.")
+    ] = None,
     allow_work: AllowWork = False,
 ) -> None:
     """Verify a certificate or a ledger, and sign it; FILE.dsse.json gets one more signature."""
     from dpaudit.cli import show
     from dpaudit.workflow.signing import sign_file
 
-    timed = not no_time
-    show.written(sign_file(file, key, output, asked_once, timed=timed, allow_work=allow_work))
+    path = sign_file(
+        file, key, output, asked_once, timed=not no_time, book=book, allow_work=allow_work
+    )
+    show.written(path)
 
 
 def asked_once() -> str:

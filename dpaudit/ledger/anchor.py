@@ -49,7 +49,10 @@ class Anchor(Protocol):
 class FileAnchor:
     """An anchor in a small file of its own, for one journal.
 
-    Two records of fixed length are written in turn, so that one of them is whole at any time.
+    Two records of fixed length are written in turn, so that one of them is whole at any time. Each
+    has its check before and after what it says: a write that was cut off leaves two that differ,
+    and the record before it counts; where they are one, and not that of what stands between them,
+    the file was damaged, which is an error.
 
     Args:
         path: of the file; made with the first journal that uses it.
@@ -78,7 +81,7 @@ class FileAnchor:
         """What the file says, or None where there is no file.
 
         Raises:
-            InputError: if it is no anchor.
+            InputError: if it is no anchor, or was damaged.
         """
         if not self.path.exists():
             return None
@@ -88,6 +91,11 @@ class FileAnchor:
         """The newest whole record, and its place."""
         data = files.read_bytes(self.path, what="anchor", limit=2 * self._LENGTH)
         records = data[: self._LENGTH], data[self._LENGTH :]
+        if any(map(_is_damaged, records)):
+            raise InputError(
+                f"anchor {files.shown(self.path)} was damaged: a record is not as it was written; "
+                "restore the file."
+            )
         states = [(state, n) for n, each in enumerate(records) if (state := _parsed(each))]
         if not states:
             raise InputError(f"anchor {files.shown(self.path)} is no anchor; give the right file.")
@@ -99,9 +107,9 @@ class FileAnchor:
         Raises:
             JournalError: if it cannot be written, or another copy of the journal went on.
         """
-        text = f"{state.journal} {state.lines} {state.head}"
+        text = f" {state.journal} {state.lines} {state.head} ".ljust(self._LENGTH - 2 * _CHECK - 1)
         check = hashlib.sha256(text.encode()).hexdigest()
-        record = f"{text} {check}".ljust(self._LENGTH - 1) + "\n"
+        record = f"{check}{text}{check}\n"
         try:
             descriptor = os.open(self.path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o666)
             try:
@@ -124,15 +132,35 @@ class FileAnchor:
             raise JournalError(f"anchor {files.shown(self.path)} has no room for a whole record.")
 
 
+_CHECK = 64
+
+
+def _is_damaged(record: bytes) -> bool:
+    """Whether both checks are one, so that it was written to its end, and not that of its text."""
+    first, text, last = _parts(record)
+    return first == last != _check(text) and bool(record)
+
+
 def _parsed(record: bytes) -> AnchorState | None:
-    """A record, if it is whole."""
+    """A record, if it is whole: one check does, as the other may be what was damaged."""
+    first, text, last = _parts(record)
     try:
-        text, _, check = record.decode("ascii").rstrip().rpartition(" ")
-        journal, lines, head = text.split(" ")
-        whole = hashlib.sha256(text.encode()).hexdigest() == check
-        return AnchorState(journal, int(lines), head) if whole else None
+        if _check(text) not in (first, last):  # as they were until 0.1: with one check at the end
+            text, _, last = record.rstrip().rpartition(b" ")
+            if _check(text) != last:
+                return None
+        journal, lines, head = text.decode("ascii").split()
+        return AnchorState(journal, int(lines), head)
     except ValueError:
         return None
+
+
+def _parts(record: bytes) -> tuple[bytes, bytes, bytes]:
+    return record[:_CHECK], record[_CHECK : -_CHECK - 1], record[-_CHECK - 1 : -1]
+
+
+def _check(text: bytes) -> bytes:
+    return hashlib.sha256(text).hexdigest().encode()
 
 
 class AnchorCheck:

@@ -127,12 +127,12 @@ class Attack(fields.Record):
     def lacks(self, certificate: Certificate, limits: Sequence[Limit] = ()) -> Iterator[str]:
         """Whether there is none; beyond all limits no claim counts, which may be of any size.
 
-        Nor does an attack on a pair whose sides are alike.
+        Nor does an attack on a pair whose sides are alike, or that is recorded as no pair.
         """
         claim, proved = certificate.claim, certificate.guarantee
         own = () if proved is None else (CurvePoint(proved.epsilon, proved.delta),)
         for each in certificate.audits:
-            if each.is_of_equals:
+            if not each.is_of_a_pair:
                 continue
             sure = each.confidence is None or (
                 each.confidence >= (self.confidence or 0) and each.runs >= self.runs

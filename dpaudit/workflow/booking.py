@@ -15,7 +15,7 @@ from sqlalchemy import text
 
 from dpaudit import files
 from dpaudit.book import Book, BudgetRecord, Release, Reservation, Room, Status
-from dpaudit.certificate import Certificate, SubjectRecord, certify
+from dpaudit.certificate import Certificate, SubjectRecord, certify, load_certificate
 from dpaudit.errors import BudgetExceededError, DpAuditError, InputError
 from dpaudit.plan import Plan
 from dpaudit.project.targets import find_target, parse_settings
@@ -25,6 +25,7 @@ from dpaudit.reporting.machine.registry.renderer import (
     registry_yaml,
 )
 from dpaudit.reporting.text import escaped
+from dpaudit.validate import shown
 from dpaudit.workflow.calibrating import fitting
 
 COLUMNS = (
@@ -77,6 +78,21 @@ class Booking:
         """Abandon it; where the book does not answer it stays charged as it is."""
         with suppress(DpAuditError):
             self.book.close(reserved.id, by=self.by, journal=journal, abandoned="the run failed")
+
+
+def certificate_of(book: Book, release: str, path: Path) -> str:
+    """The digest of a certificate of what a release was reserved for.
+
+    Raises:
+        InputError: if it is of another plan, or none.
+    """
+    certificate = load_certificate(path)
+    if certificate.plan.hash != book.release(release).plan:
+        raise InputError(
+            f"certificate {files.shown(path)} is of another plan than release {shown(release)}; "
+            "give the one of its run."
+        )
+    return str(certificate.to_dict()["digest"])
 
 
 @dataclass(frozen=True)
@@ -152,9 +168,12 @@ def records_of(book: Book) -> dict[str, Any]:
     with book.reading() as connection:
         head = connection.execute(text("SELECT book, lines, hash FROM head")).mappings().one()
         made: dict[str, Any] = dict(head)
-        for table in ("dataset", "budget", "plan", "release"):
+        for table in ("dataset", "budget", "release"):
             rows = connection.execute(text(f"SELECT record FROM {table}"))
             made[f"{table}s"] = [json.loads(each.record) for each in rows]
+        named = {own[plan] for own in made["releases"] for plan in ("plan", "ran")}
+        rows = connection.execute(text("SELECT hash, record FROM plan"))
+        made["plans"] = [json.loads(each.record) for each in rows if each.hash in named]
     made["plans"].sort(key=files.canonical_json)
     for table in ("datasets", "budgets"):
         made[table].sort(key=lambda record: str(record["name"]))

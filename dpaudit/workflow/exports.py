@@ -27,11 +27,15 @@ def export_signed(book: Book, path: Path, signer: Signer, at: datetime | None) -
     """Write all releases, and beside them ``NAME.dsse.json``, which says who says so, and when.
 
     Raises:
+        TamperedError: if the log does not hold, or the tables are not what it adds up to.
         InputError: if the ending is of no form, or a file cannot be written.
     """
+    from dpaudit.book import records_as_of
     from dpaudit.workflow.booking import records_of, renderer_of
 
     render, records = renderer_of(path), records_of(book)
+    if records != records_as_of(book, records["lines"], records["hash"])[0]:
+        raise TamperedError("the book's tables are not what its log adds up to; nothing is signed.")
     content, head = render(records), (records["book"], records["lines"], records["hash"])
     stated = export_statement(*head, _sha256(content.encode()), at)
     envelope = stated.envelope().signed(signer)

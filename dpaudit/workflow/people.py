@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import secrets
 import tempfile
+from codecs import BOM_UTF8
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -12,11 +13,12 @@ from typing import IO, Any
 
 from dpaudit import files
 from dpaudit.book import Book, charge_people
-from dpaudit.book.people import KEY_BYTES
+from dpaudit.book.people import KEY_BYTES, person
 from dpaudit.errors import InputError
 from dpaudit.plan import Plan
 
-_LONGEST = 1000
+_LONGEST = 4000
+"""Of a line that may be a name with blanks around it."""
 
 
 def key_of(path: Path, *, make: bool = False) -> bytes:
@@ -26,7 +28,7 @@ def key_of(path: Path, *, make: bool = False) -> bytes:
         InputError: if there is no key.
     """
     if make and not path.exists():
-        with _beside(path) as file:
+        with _new(path) as file:
             file.write(secrets.token_hex(KEY_BYTES).encode() + b"\n")
     text = files.read_text(path, what="key")
     with suppress(ValueError):
@@ -46,7 +48,7 @@ def charge_file(
     """
     if output.exists():
         raise InputError(f"output {files.shown(output)} exists already; give a new path.")
-    with _beside(output) as file:
+    with _new(output) as file:
 
         def take(names: list[str]) -> None:
             file.writelines(f"{each}\n".encode() for each in names)
@@ -57,30 +59,47 @@ def charge_file(
 
 def _names(path: Path) -> Iterator[str]:
     with files.opened(path, what="people") as file:
-        for number, line in enumerate(iter(lambda: file.readline(_LONGEST + 3), b""), start=1):
-            own = line.rstrip(b"\r\n")
-            name = own.decode(errors="replace")
-            if not 0 < len(own) <= _LONGEST or "\ufffd" in name:
-                raise InputError(
-                    f"line {number} of people {files.shown(path)} is no name; it must be UTF-8 "
-                    f"text of 1 to {_LONGEST} bytes."
-                )
-            yield name
+        for number, line in enumerate(iter(lambda: file.readline(_LONGEST), b""), start=1):
+            own = line.removeprefix(BOM_UTF8) if number == 1 else line
+            own = own.removesuffix(b"\n").removesuffix(b"\r")
+            place = f"line {number} of people {files.shown(path)}"
+            yield person(own.decode(errors="replace"), place)
 
 
 @contextmanager
-def _beside(path: Path) -> Iterator[IO[bytes]]:
+def _new(path: Path) -> Iterator[IO[bytes]]:
     """A file that its owner alone can read, and that is there once all is well."""
+    name = ""
     try:
-        descriptor, name = tempfile.mkstemp(dir=path.parent, prefix=".people-")
-    except OSError as error:
-        raise InputError(f"{files.shown(path)} cannot be written: {error.strerror}.") from None
-    try:
+        descriptor, name = _temporary(path.parent)
         with os.fdopen(descriptor, "wb") as file:
             yield file
             file.flush()
             os.fsync(descriptor)
-        Path(name).replace(path)
-    except BaseException:
-        Path(name).unlink(missing_ok=True)
-        raise
+            _link(name or f"/proc/self/fd/{descriptor}", path)
+    except FileExistsError:
+        raise InputError(f"output {files.shown(path)} exists already; give a new path.") from None
+    except OSError as error:
+        raise InputError(f"{files.shown(path)} cannot be written: {error.strerror}.") from None
+    finally:
+        if name:
+            Path(name).unlink(missing_ok=True)
+
+
+def _temporary(folder: Path) -> tuple[int, str]:
+    """A file without a name, where there are such, so that no call that is killed leaves people."""
+    with suppress(OSError, AttributeError):
+        descriptor = os.open(folder, os.O_TMPFILE | os.O_WRONLY | os.O_CLOEXEC, 0o600)
+        if Path(f"/proc/self/fd/{descriptor}").exists():
+            return descriptor, ""
+        os.close(descriptor)
+    return tempfile.mkstemp(dir=folder, prefix=".people-")
+
+
+def _link(source: str, path: Path) -> None:
+    """Give a file its name, in the place of no other."""
+    folder = os.open(path.parent, os.O_RDONLY)
+    try:  # what /proc points to is linked only where the folder is given
+        os.link(source, path.name, dst_dir_fd=folder, follow_symlinks=True)
+    finally:
+        os.close(folder)

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence, Sized
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import dpaudit
 from dpaudit import files
 from dpaudit.accounting import require_affordable
-from dpaudit.book import Book, Release
+from dpaudit.book import Book, Release, releases_as_logged
 from dpaudit.book.records import checked_text
-from dpaudit.book.store import Page, Wish, catalogue
-from dpaudit.book.verifying import at_least
+from dpaudit.book.store import Page, Wish
 from dpaudit.certificate import AuditRecord, Certificate, load_certificate, recomputed, verify
 from dpaudit.certificate.findings import FLOAT_NOISE
 from dpaudit.errors import DpAuditError, InputError
@@ -39,24 +39,27 @@ def recheck(
         allow_work: whether a proof may take long.
 
     Returns:
-        Which releases are broken, of which files are missing; and in ``lacks`` what is broken.
+        Of how many releases there are files; what is broken: releases, charges of people, budgets;
+        of which releases files are missing; and in ``lacks`` why something is broken.
 
     Raises:
+        TamperedError: if the log does not hold, or the tables are not its sum.
         InputError: if a file of audits is none, a proof would take long, or the database fails.
     """
-    releases = sorted(book.releases(), key=lambda own: int(own.id[1:]))
+    releases, broken = releases_as_logged(book)
     certificates, journals = _found(folder, releases)
     newer = {path: load_certificate(path) for path in audits}
     used: set[Path] = set()
-    broken: dict[str, tuple[str, ...]] = {}
     missing: dict[str, str] = {}
 
     @cache
-    def certified(path: Path) -> tuple[str, ...]:
+    def certified(path: Path, plan: str) -> tuple[str, ...]:
         try:
             certificate = load_certificate(path)
         except DpAuditError as error:
             return (str(error),)
+        if certificate.plan.hash != plan:
+            return ("its certificate is of another plan.",)
         if not allow_work:
             require_affordable(certificate.plan)
         known = [other for other in newer if _same(certificate, newer[other])]
@@ -67,25 +70,28 @@ def recheck(
         except DpAuditError as error:
             return (str(error),)
 
-    costs = cache(lambda limit, digest: limit.cost(book.plan(digest)))
-    with book.reading() as connection:
-        _, budgets = catalogue(connection)
+    checked = 0
     for release in releases:
         own, journal = certificates.get(release.certificate), journals.get(release.journal)
         there = {"certificate": own, "journal": journal}
         lacking = [each for each in there if getattr(release, each) and there[each] is None]
-        wrong = () if own is None else certified(own)
+        wrong = () if own is None else certified(own, release.plan)
         if journal is not None:
             wrong += _of_journal(book, release, journal, own)
-        for name, (_, cost) in release.charged.items():
-            if not at_least(cost, costs(budgets[name].limit, release.plan)):
-                wrong += (f"its plan now costs more of {name!r} than it was charged.",)
+        checked += any(there.values())
+        wrong += broken.get(release.id, ())
         broken |= {release.id: wrong} if wrong else {}
         missing |= {release.id: ", ".join(lacking)} if lacking else {}
     unused = [f"{path} is of no certificate that is there." for path in newer if path not in used]
-    _log(book, checked_text(by=by), len(releases), broken, missing)
-    facts = {"checked": len(releases), "broken": list(broken), "missing": missing}
-    lacks = tuple(f"release {own}: {each}" for own, said in broken.items() for each in said)
+    ids = {own.id for own in releases}
+    told = [
+        {"release" if own in ids else "of": own, "why": list(why)} for own, why in broken.items()
+    ]
+    counts = {"checked": checked, "missing": len(missing), "broken": len(broken)}
+    _log(book, checked_text(by=by), counts, told[:_MOST_TOLD])
+    facts = {"checked": checked, "broken": list(broken), "missing": missing}
+    named = {own: f"release {own}" if own in ids else own for own in broken}
+    lacks = tuple(f"{named[own]}: {each}" for own, said in broken.items() for each in said)
     return Verification("recheck", facts, tuple(unused), lacks=lacks)
 
 
@@ -158,13 +164,8 @@ def _of_journal(
     return ()
 
 
-def _log(
-    book: Book, by: str, checked: int, broken: dict[str, tuple[str, ...]], missing: Sized
-) -> None:
-    told = [{"release": own, "why": list(why)} for own, why in broken.items()][:_MOST_TOLD]
-
+def _log(book: Book, by: str, counts: dict[str, int], told: list[dict[str, Any]]) -> None:
     def run(page: Page) -> None:
-        facts = {"checked": checked, "missing": len(missing), "broken": len(broken)}
-        page.write("rechecked", by, dpaudit=dpaudit.__version__, **facts, told=told)
+        page.write("rechecked", by, dpaudit=dpaudit.__version__, **counts, told=told)
 
     book.store.change(Wish(run))

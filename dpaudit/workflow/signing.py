@@ -28,7 +28,6 @@ from dpaudit.validate import shown
 from dpaudit.workflow.exports import (
     ENDING,
     envelope_of,
-    require_file,
     verify_export,
     write_envelope,
 )
@@ -49,6 +48,7 @@ def sign_file(
     password: Callable[[], str],
     *,
     timed: bool = True,
+    book: str | None = None,
     allow_work: bool = False,
 ) -> Path:
     """Sign a certificate or the head of a journal, after it was verified; or an envelope once more.
@@ -61,12 +61,15 @@ def sign_file(
         output: where the envelope goes.
         password: asked for that of the key.
         timed: whether a new statement says when it was signed.
+        book: URL of the book that an export is of, which its log must have come to.
         allow_work: as for :func:`dpaudit.workflow.verifying.load_verified`.
 
     Raises:
         InputError: if something is wrong with file or key, or the key has signed it already.
     """
     now = datetime.now(UTC) if timed else None
+    if book is not None and not path.name.endswith(ENDING):
+        raise InputError("--book is given without the envelope of an export; leave it out.")
     if is_journal(path):
         envelope = journal_statement(read_ledger(path), now).envelope()
     else:
@@ -76,7 +79,8 @@ def sign_file(
             envelope = Envelope.from_json(data)
             statement = Statement.opened(envelope, None)
             if statement.kind == EXPORT_TYPE:
-                require_file(statement, path.with_name(path.name.removesuffix(ENDING)))
+                export = path.with_name(path.name.removesuffix(ENDING))
+                verify_export(export, statement, None, book, datetime.now(UTC))
                 return write_envelope(output, envelope.signed(signer_of(key, password)))
             certificate, _ = signed_certificate(statement)
         elif isinstance(record, dict) and record.get("schema") == SCHEMA_VERSION:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Set
+from contextlib import suppress
 from dataclasses import dataclass
+from numbers import Number
 from typing import Any
 
 import numpy as np
@@ -17,6 +20,8 @@ from dpaudit.auditing.distinguishing.samples import Sample
 from dpaudit.auditing.distinguishing.scores import Identity, Score, WhiteBox
 from dpaudit.auditing.evidence.types import Both
 from dpaudit.certificate import AuditRecord
+from dpaudit.errors import InputError
+from dpaudit.project.subject import AuditPair
 
 
 @dataclass(frozen=True)
@@ -72,6 +77,7 @@ class Outcome:
             "error_rates": {"point": design.point_error},
             "rejected_by": rejected,
             **self.point.details(),
+            **facts_of_sides(pair, getattr(self.score, "mechanism", experiment.release)),
         }
         if experiment.own_randomness:
             details["own_randomness"] = "the code draws its own; this audit cannot be replayed"
@@ -110,6 +116,30 @@ class Outcome:
             self.pilot if self.pilot_outputs is None else len(self.pilot_outputs[0]),
         )
         return power_statement(forecast)
+
+
+def facts_of_sides(pair: AuditPair, release: Any = None) -> dict[str, bool]:
+    """What details say of a pair whose sides are equal as data, or as the noise meets them."""
+    sides = pair.x, pair.x_prime
+    prepare = getattr(release, "prepare", None)
+    with suppress(InputError, TypeError, ValueError):
+        if prepare is not None:
+            sides = prepare(sides[0]), prepare(sides[1])
+    return {"equals": True} if _alike(*sides) else {}
+
+
+def _alike(one: Any, other: Any) -> bool:
+    """Whether two plain values are equal, whatever their types; nothing else is asked."""
+    one, other = (
+        each.tolist() if isinstance(each, np.ndarray | np.generic) else each
+        for each in (one, other)
+    )
+    if isinstance(one, dict) and isinstance(other, dict):
+        return one.keys() == other.keys() and all(_alike(one[key], other[key]) for key in one)
+    if isinstance(one, list | tuple) and isinstance(other, list | tuple):
+        return len(one) == len(other) and all(map(_alike, one, other))
+    plain = all(isinstance(each, Number | str | bytes | Set) for each in (one, other))
+    return plain and bool(one == other)
 
 
 def as_json(value: Any) -> Any:

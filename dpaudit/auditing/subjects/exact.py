@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from fractions import Fraction
 from typing import Any, Protocol, runtime_checkable
 
-from dpaudit.auditing.distinguishing.outcome import as_json
+from dpaudit.auditing.distinguishing.outcome import as_json, facts_of_sides
 from dpaudit.auditing.evidence.exact import hockey_stick, loss_ratio
 from dpaudit.certificate import AuditRecord, Claim
 from dpaudit.project import AuditPair
@@ -69,6 +69,7 @@ def audit_exact(
         details={
             "outputs": len(p),
             "delta_at_claim": float(max(hockey_stick(p, q, k), hockey_stick(q, p, k))),
+            **facts_of_sides(pair),
         },
     )
 

@@ -144,3 +144,15 @@ def test_free_plans_and_full_budgets():
     assert limit.share((UNIT // 2, 0)) == pytest.approx(0.5)
     assert limit.share((0, 1)) == math.inf
     assert limit_of(limit.to_dict()) == limit
+
+
+def test_a_cost_may_be_all_of_a_limit():
+    """ρ = Δ²/2σ² (Bun and Steinke 2016, Proposition 1.6), where it is a number of the units."""
+    for sigma, count, rho in ((2.0, 1, 0.125), (0.5, 1, 2.0), (4.0, 3, 0.09375), (1.0, 5, 2.5)):
+        plan, limit = gaussian(sigma, count=count), limit_of({"rho": rho})
+        assert limit.cost(plan) == (limit.bounds[0], 0)
+        assert admitted(limit, plan) == 1
+        assert not limit_of({"rho": math.nextafter(rho, 0)}).admits(limit.cost(plan))
+    for sigma in (3.0, 0.3, 7.7, 1e-5):  # whose quotient is rounded
+        exact = Fraction(1) / Fraction(sigma) ** 2 / 2
+        assert limit_of({"rho": 1.0}).cost(gaussian(sigma))[0] > exact * UNIT

@@ -88,6 +88,12 @@ def test_curves_have_a_sum_at_every_order(each):
     verify_book(each)
 
 
+def test_a_plan_may_take_all_of_a_budget(each):
+    add_people(each, "one", "visits", limit_of({"rho": 0.125}), key=KEY, by="officer")
+    assert charged(each, ["ann"], gaussian(2.0), name="one") == ["ann"]
+    assert charged(each, ["ann", "bob"], gaussian(2.0), name="one") == ["bob"]
+
+
 def test_nothing_of_a_name_is_in_the_database(each, tmp_path):
     charged(each, ["Ann Example", "Ωmega"])
     add_people(each, "more", "visits", limit_of({"rho": 0.5}), key=KEY, by="officer")
@@ -170,6 +176,18 @@ def test_what_cannot_be_is_refused_for_all(each):
         charged(each, ["ann"], key=bytes(32))
     with pytest.raises(InputError, match="key has 5 bytes; it must have 32"):
         charged(each, ["ann"], key=b"short")
+    assert sums(each) == []
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [5, None, b"a", "", " ", "a\rb", "a\u2029", "\ud800", "e\u0301", "a\u200b", "a\0", "é" * 501],
+)
+def test_what_is_no_name_is_refused_for_all(each, wrong):
+    with pytest.raises(InputError, match=r"^name 2 of people is (no name|not in)"):
+        charged(each, ["ann", wrong])
+    with pytest.raises(InputError, match="people is one text"):
+        charged(each, "ann")
     assert sums(each) == []
 
 

@@ -91,6 +91,11 @@ def test_an_attack_on_equals_is_told(pair, noted):
     made = certify(response_plan(), subject=SUBJECT, claim=Claim(1.0)).with_audits([found])
     assert [each.rule for each in made.findings if each.rule == OF_EQUALS] == [OF_EQUALS] * noted
     assert made.verdict is Verdict.CERTIFIED
+    assert found.is_of_a_pair is (not noted and isinstance(pair, dict))
+    told = replace(found, details={"equals": True})
+    assert told.is_of_equals
+    assert not told.is_of_a_pair
+    assert not replace(told, refuted=True).is_of_equals
     verify(made)
     verify(made.with_audits([replace(found, pair=[0, 1])]))
     if noted:

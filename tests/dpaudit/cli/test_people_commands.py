@@ -70,6 +70,36 @@ def test_who_may_take_part_is_written_and_nothing_else_is_told(each):
     assert each("verify")[0] == 0
 
 
+def test_marks_and_blanks_around_a_name_make_no_other_person(each):
+    for number, names in enumerate(("ann\n", "\ufeffann\n", " ann\t\r\n")):
+        assert charge(each, names, f"part{number}")[0] == 0
+    assert [Path(f"part{n}").read_text() for n in range(3)] == ["ann\n", "ann\n", ""]
+
+
+@pytest.mark.parametrize("unnamed", [True, False])
+def test_no_name_is_beside_the_output_while_it_is_written(each, monkeypatch, unnamed):
+    """What a call that is killed would leave; where a system has no unnamed files it has some."""
+    if not unnamed:
+        monkeypatch.delattr("os.O_TMPFILE", raising=False)
+    seen = []
+
+    def charging(book, name, plan, people, take, **told):
+        take(list(people))
+        seen.extend(Path().glob(".people-*"))
+        Path("other").write_text("x")
+
+    monkeypatch.setattr("dpaudit.workflow.people.charge_people", charging)
+    assert charge(each, "ann\n", "part")[0] == 0
+    assert (Path("part").read_text(), bool(seen)) == ("ann\n", not unnamed)
+    code, _, err = charge(each, "ann\n", "part")
+    assert (code, "exists already" in err) == (3, True)
+    assert not list(Path().glob(".people-*"))
+    assert charge(each, "ann\n", "other")[0] == 3
+    monkeypatch.setattr("pathlib.Path.exists", lambda path: path.name.isdigit())
+    assert "'other' exists already" in charge(each, "ann\n", "other")[2]
+    assert Path("other").read_text() == "x"
+
+
 def test_what_is_wrong_charges_nobody_and_names_nobody(each):
     before = set(Path().iterdir())
     for names, told in (
@@ -78,9 +108,15 @@ def test_what_is_wrong_charges_nobody_and_names_nobody(each):
         ("b" * 5000 + "\n", "line 1 of people"),
         ("bb" + "é" * 501 + "\n", "line 1 of people"),
         ("b" + "é" * 501 + "\n", "line 1 of people"),
+        ("cid\rann\n", "line 1 of people 'names' is no name"),
+        ("cid\nb\u2028ann\n", "line 2 of people 'names' is no name"),
+        ("cid\nb\x85ann\n", "line 2 of people"),
+        ("b\u200dann\n", "line 1 of people"),
+        ("cid\nbe\u0301\n", "line 2 of people 'names' is not in Unicode's normal form C"),
+        ("cid\n\ufeffann\n", "line 2 of people"),
     ):
         code, out, err = charge(each, names, "part")
-        assert (code, out, told in err, "ann" in err) == (3, "", True, False)
+        assert (code, out, told in err, "ann" in err) == (3, "", True, False), err
     Path("names").write_bytes(b"ann\n\xff\n")
     words = ("--of", "each", "--people", "names", "--key", "k", "-o", "part")
     assert "line 2 of people" in each("charge", "plan.toml", *words)[2]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from pathlib import Path
 
@@ -11,12 +12,14 @@ pytest.importorskip("sqlalchemy")
 pytest.importorskip("cryptography")
 
 from booking import ask, filled, gaussian
+from sqlalchemy import text
 
-from dpaudit.book import Book, records_as_of
+from dpaudit.book import Book, add_people, charge_people, limit_of, records_as_of
 from dpaudit.cli.main import _outcome
 from dpaudit.errors import TamperedError
-from dpaudit.signing.keys import new_key
-from dpaudit.workflow.booking import records_of
+from dpaudit.signing.keys import load_private, new_key
+from dpaudit.signing.statements import export_statement
+from dpaudit.workflow.booking import records_of, renderer_of
 
 
 @pytest.fixture
@@ -86,7 +89,7 @@ def test_what_goes_together_is_told(call):
 def test_a_policy_of_exports(book, call):
     assert call("book", "export", "-o", "a.json", "--sign", "ana.pem")[0] == 0
     own = json.loads(Path("a.json").read_text())["book"]
-    for text, told in (
+    for wanted, told in (
         (f"book = ['{own}']", ""),
         (f"book = ['{own[::-1]}']", "the policy wants"),
         ("current = true", "the book is not there; give it with --book."),
@@ -95,16 +98,66 @@ def test_a_policy_of_exports(book, call):
         ("days = 3\n[[limit]]\nunit = 'user'\nepsilon = 1", "wants 'limit', which is of a"),
         ("journal = true", "wants 'journal', which is of a certificate; this is none."),
     ):
-        Path("p.toml").write_text(text)
+        Path("p.toml").write_text(wanted)
         code, _, err = call("verify", "a.json", *KEYS[:2], "--policy", "p.toml")
-        assert (code, told in err, bool(err)) == (bool(told), True, bool(told)), (text, err)
+        assert (code, told in err, bool(err)) == (bool(told), True, bool(told)), (wanted, err)
     Path("p.toml").write_text("current = true")
     words = ("verify", "a.json", *KEYS[:2], "--policy", "p.toml", "--book", "book.db")
     assert call(*words)[0] == 0
     ask(book, gaussian())
     assert "has had 1 lines since; the policy wants the newest" in call(*words)[2]
+    for lines, told in ((6, "were dropped, or its head was edited"), (9, "were dropped")):
+        with book.store.transaction(writes=True) as connection:
+            connection.execute(text(f"UPDATE head SET lines = {lines}"))
+        code, _, err = call(*words)
+        assert (code, told in err) == (3, True), err
     Path("p.toml").write_text("book = ['ana']")
     assert "must be 32 hexadecimal digits" in call(*words)[2]
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "DELETE FROM release WHERE id = 'R4'",
+        "UPDATE release SET record = REPLACE(record, 'a test', 'another')",
+        "UPDATE budget SET record = REPLACE(record, '9.0', '99.5')",
+    ],
+)
+def test_tables_that_the_log_contradicts_are_not_signed(book, call, statement):
+    words = ("book", "export", "-o", "a.json", "--sign", "ana.pem")
+    with book.store.transaction(writes=True) as connection:
+        connection.execute(text(statement))
+    code, _, err = call(*words)
+    assert (code, "tables are not what its log adds up to; nothing is signed" in err) == (3, True)
+    assert not Path("a.json").exists()
+
+
+def test_whoever_signs_second_may_ask_the_book(book, call):
+    """Of an export that the first signer made of tables that were edited."""
+    records = records_of(book)
+    head = records["book"], records["lines"], records["hash"]
+    records["releases"].pop()
+    content = renderer_of(Path("a.json"))(records)
+    Path("a.json").write_text(content)
+    stated = export_statement(*head, hashlib.sha256(content.encode()).hexdigest(), None)
+    signed = stated.envelope().signed(load_private(Path("ana.pem"), str))
+    beside = "a.json.dsse.json"
+    Path(beside).write_text(signed.to_json())
+    words = ("sign", beside, "--key", "ben.pem", "-o", beside)
+    code, _, err = call(*words, "--book", "book.db")
+    assert (code, "is not what the book's log came to at its line 6" in err) == (3, True), err
+    assert call("sign", "a.json", *words[2:], "--book", "book.db")[0] == 3
+    assert call(*words)[0] == 0  # who does not ask takes the first one's word
+    assert call("book", "export", "-o", "a.json", "--sign", "ana.pem")[0] == 0
+    assert call(*words, "--book", "book.db")[0] == 0
+
+
+def test_an_export_has_no_plans_of_charges_of_people(book, call):
+    about = {"key": bytes(32), "by": "ann"}
+    add_people(book, "each", "visits", limit_of({"rho": 2.0}), **about)
+    charge_people(book, "each", gaussian(9.0), ["bob"], lambda _: None, purpose="x", **about)
+    assert call("book", "export", "-o", "a.json", "--sign", "ana.pem")[0] == 0
+    assert call("verify", "a.json", *KEYS[:2], "--book", "book.db")[0] == 0
 
 
 def test_an_older_state_is_what_an_export_was_then(book):

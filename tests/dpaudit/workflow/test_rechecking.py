@@ -14,10 +14,17 @@ from booking import ask, filled, gaussian
 from sqlalchemy import text
 
 from dpaudit import AuditRecord, Claim, FloatNoise, Ledger, certify, files
-from dpaudit.book import Book, verify_book
+from dpaudit.book import (
+    Book,
+    BudgetRecord,
+    add_people,
+    charge_people,
+    limit_of,
+    verify_book,
+)
 from dpaudit.certificate import SubjectRecord
 from dpaudit.cli.main import _outcome
-from dpaudit.errors import InputError
+from dpaudit.errors import InputError, TamperedError
 from dpaudit.workflow.rechecking import recheck
 
 PLAN = gaussian(2.0, count=2)
@@ -142,8 +149,66 @@ def test_a_charge_that_is_too_small_now(book, tmp_path, monkeypatch):
     own = RhoLimit.cost
     monkeypatch.setattr(RhoLimit, "cost", lambda *given: tuple(2 * n for n in own(*given)))
     found = recheck(book, tmp_path, by="officer")
-    told = "its plan now costs more of 'main' than it was charged."
+    told = "line 4 of the book's log charges less to 'main' than its plan costs."
     assert found.lacks == (f"release {release}: {told}",)
+    assert (found.facts["checked"], found.facts["broken"]) == (0, [release])
+
+
+def test_a_charge_of_people_and_a_carried_one_that_are_too_small_now(book, tmp_path, monkeypatch):
+    from dpaudit.book import RhoLimit
+
+    about = {"key": bytes(32), "by": "ann"}
+    add_people(book, "each", "visits", limit_of({"rho": 2.0}), **about)
+    charge_people(book, "each", PLAN, ["bob"], lambda _: None, purpose="a test", **about)
+    assert recheck(book, tmp_path, by="officer").lacks == ()
+    ask(book, PLAN)
+    book.add(BudgetRecord("later", "visits", limit_of({"rho": 5.0})), by="officer")
+    own = RhoLimit.cost
+    monkeypatch.setattr(RhoLimit, "cost", lambda *given: tuple(2 * n for n in own(*given)))
+    found = recheck(book, tmp_path, by="officer")
+    people = "line 5 of the book's log charges people less than its plan costs."
+    assert f"charge 1 of 'each': {people}" in found.lacks
+    assert found.facts["broken"] == ["charge 1 of 'each'", "R6", "budget 'later'"]
+    assert last_line(book)["told"][0] == {"of": "charge 1 of 'each'", "why": [people]}
+
+
+def test_a_certificate_of_another_plan(book, tmp_path, monkeypatch, capsys):
+    other = certify(gaussian(7.0), subject=CERTIFICATE.subject, claim=Claim(5.0, 1e-6)).to_dict()
+
+    def change(record):
+        record.clear()
+        record.update(other)
+
+    wrong = ran(book, tmp_path, "a", change)
+    found = recheck(book, tmp_path, by="officer")
+    assert found.lacks == (f"release {wrong}: its certificate is of another plan.",)
+    monkeypatch.chdir(tmp_path)
+    release, path = ask(book, PLAN).id, "a/certificate.json"
+    assert _outcome(["book", "close", release, "--certificate", path]) == 3
+    assert "is of another plan than release" in capsys.readouterr().err
+    path = str(CERTIFICATE.save(tmp_path / "own.json"))
+    assert _outcome(["book", "close", release, "--certificate", path]) == 0
+    assert book.release(release).certificate == CERTIFICATE.to_dict()["digest"]
+
+
+@pytest.mark.parametrize(
+    ("statement", "told"),
+    [
+        ("DELETE FROM release", "is in the log and not in the table"),
+        ("UPDATE release SET record = REPLACE(record, 'closed', 'reserved')", "is not what the"),
+        ("DELETE FROM log WHERE number = (SELECT max(number) FROM log)", "were dropped"),
+    ],
+)
+def test_what_the_log_contradicts_is_refused_and_nothing_is_written(
+    book, tmp_path, statement, told
+):
+    ran(book, tmp_path, "a")
+    with book.store.transaction(writes=True) as connection:
+        connection.execute(text(statement))
+    before = last_line(book)
+    with pytest.raises(TamperedError, match=told):
+        recheck(book, tmp_path, by="officer")
+    assert last_line(book) == before
 
 
 def test_the_command(book, tmp_path, monkeypatch, capsys):

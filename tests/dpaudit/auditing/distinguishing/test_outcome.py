@@ -2,13 +2,17 @@
 
 import json
 import math
+from decimal import Decimal
+from fractions import Fraction
+from unittest import mock
 
 import numpy as np
 import pytest
 
 from dpaudit import AuditPair, Laplace, RandomizedResponse
 from dpaudit.auditing import LinearScore, audit_release
-from dpaudit.auditing.distinguishing.outcome import as_json
+from dpaudit.auditing.distinguishing.outcome import as_json, facts_of_sides
+from dpaudit.auditing.distinguishing.scores import WhiteBox
 from dpaudit.mechanisms import LaplacePair
 
 pytestmark = pytest.mark.unabridged
@@ -94,3 +98,30 @@ class TestRecord:
 def test_data_as_json(value, expected):
     assert as_json(value) == expected
     json.dumps(as_json(value), allow_nan=False)
+
+
+@pytest.mark.parametrize(
+    ("x", "x_prime", "equal"),
+    [
+        ({0, 8}, frozenset({8, 0}), True),
+        (Decimal("1.0"), Decimal("1.00"), True),
+        (Fraction(1), 1.0, True),
+        ({"a": np.zeros(2)}, {"a": [0, 0.0]}, True),
+        ((1, (2,)), [1, [2]], True),
+        ([1, 2], [2, 1], False),
+        ({0: 1}, {"0": 1}, False),
+        ("1", 1, False),
+        (2**53 + 1, 2.0**53, False),
+        (mock.ANY, 1, False),
+    ],
+)
+def test_sides_are_compared_as_data(x, x_prime, equal):
+    assert facts_of_sides(AuditPair(x, x_prime)) == ({"equals": True} if equal else {})
+
+
+@pytest.mark.parametrize(("values", "equal"), [((20.0, 30.0), True), ((20.0, 3.0), False)])
+def test_sides_that_a_clip_makes_equal(values, equal):
+    mechanism, pair = Laplace(5.0, clip=(0.0, 10.0)), AuditPair(*values)
+    record = audit(mechanism, pair, runs=300, score=WhiteBox.of(mechanism, pair))
+    assert record.is_of_equals is equal
+    assert record.is_of_a_pair is not equal
