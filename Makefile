@@ -25,7 +25,7 @@ help:
 	@echo "make papers      what the four papers state and what comes out, into reports/papers.md and .html"
 	@echo "                 (checks recorded figures by spot runs; FULL=1 makes every figure anew, an hour)"
 	@echo "make peers       measures other public auditors beside ours, into reports/auditors/ (an hour)"
-	@echo "make libraries   runs and attacks what other libraries offer, into reports/libraries.md (a quarter of an hour)"
+	@echo "make libraries   runs and attacks what other libraries offer, into reports/libraries/libraries.md (a quarter of an hour)"
 	@echo "make observed    tests what observes libraries that need environments of their own (needs Java)"
 	@echo "make benchmarks  the timings (not part of the tests)"
 

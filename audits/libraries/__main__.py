@@ -14,7 +14,7 @@ from audits.libraries.rows import all_rows
 from dpaudit import files
 from dpaudit.errors import DpAuditError, InputError
 
-RESULTS = Path("reports/libraries.json")
+RESULTS = Path("reports/libraries/libraries.json")
 ACCOUNTANTS = "accountants"
 
 

@@ -26,7 +26,7 @@ ELSEWHERE = {
     "explanation/architecture.md": "ARCHITECTURE.md",
     "evidence/papers.md": "reports/papers.md",
     "evidence/reports.md": "reports/index.md",
-    "evidence/libraries.md": "reports/libraries.md",
+    "evidence/libraries.md": "reports/libraries/libraries.md",
     "evidence/trainings.md": "reports/trainings.md",
     "evidence/auditors.md": "reports/auditors/auditors.md",
 }
