@@ -175,7 +175,9 @@ FORGERIES: list[Forgery] = []
 
 
 def add(kind: str, name: str, make: Callable[[World, Path], list[str]], told="", edit=None) -> None:
-    FORGERIES.append(Forgery(kind, name, make, told, edit))
+    """Once, though what adds them may be imported by two names."""
+    if (kind, name) not in {(each.kind, each.name) for each in FORGERIES}:
+        FORGERIES.append(Forgery(kind, name, make, told, edit))
 
 
 def written(world: World, folder: Path, envelope: dict | str | bytes) -> list[str]:

@@ -99,7 +99,8 @@ def serving(
 ) -> Iterator[Client]:
     """A server on a port of its own, with settings of uvicorn; yields somebody without a token."""
     app = application(book, certificates=certificates, **given)
-    told = {"port": 0, "ws": "none", "log_level": "critical", "access_log": False}
+    # Its own configuration ends all handlers, of which that of absl closes what pytest reads.
+    told = {"port": 0, "ws": "none", "access_log": False, "log_config": None}
     running = uvicorn.Server(uvicorn.Config(app, **(told | (server or {})), server_header=False))
     thread = threading.Thread(target=running.run, daemon=True)
     thread.start()

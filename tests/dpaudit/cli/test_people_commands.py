@@ -95,7 +95,9 @@ def test_no_name_is_beside_the_output_while_it_is_written(each, monkeypatch, unn
     assert (code, "exists already" in err) == (3, True)
     assert not list(Path().glob(".people-*"))
     assert charge(each, "ann\n", "other")[0] == 3
-    monkeypatch.setattr("pathlib.Path.exists", lambda path: path.name.isdigit())
+    monkeypatch.setattr(
+        "pathlib.Path.exists", lambda path: path.name.isdigit() or path.suffix == ".db"
+    )
     assert "'other' exists already" in charge(each, "ann\n", "other")[2]
     assert Path("other").read_text() == "x"
 
