@@ -32,7 +32,12 @@ def canonical_json(value: Any) -> str:
 
 def digest(value: Any) -> str:
     """SHA-256 of the canonical JSON, as 64 hexadecimal digits."""
-    return hashlib.sha256(canonical_json(value).encode()).hexdigest()
+    return sha256(canonical_json(value).encode())
+
+
+def sha256(data: bytes) -> str:
+    """SHA-256 of bytes, as 64 hexadecimal digits."""
+    return hashlib.sha256(data).hexdigest()
 
 
 def read_text(path: Path | str, *, what: str, limit: int = MAX_BYTES) -> str:

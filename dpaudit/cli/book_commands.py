@@ -30,7 +30,7 @@ def _option(name: str, metavar: str, about: str, **more: Any) -> Any:
 
 
 _WHERE = "A SQLite file, or postgresql://USER@HOST/NAME."
-_DEFAULT = "book.db"
+DEFAULT_BOOK = "book.db"
 Url = Annotated[str, _option("--book", "URL", _WHERE, envvar="DPAUDIT_BOOK")]
 BookUrl = Annotated[str | None, _option("--book", "URL", f"Ask a book too. {_WHERE}")]
 _BY = "Who does it; the user's name by default."
@@ -46,6 +46,11 @@ Period = Annotated[str | None, _option("--period", "FROM..TO", "The days whose d
 Purpose = Annotated[str | None, _option("--purpose", "TEXT", "What it is for.")]
 Approved = Annotated[str, _option("--approved", "NAME", "Who approved it.")]
 Request = Annotated[str | None, _option("--request", "ID", "The same request is charged once.")]
+
+
+def who(by: str | None) -> str:
+    """Who does it: the user of this process, where nobody is named."""
+    return by or getpass.getuser()
 
 
 def opened(url: str, dataset: str | None = "") -> Book:
@@ -72,7 +77,7 @@ def booking_of(url: str | None, dataset: str | None, **told: str | None) -> Book
     from dpaudit.workflow.booking import Booking
 
     given: dict[str, Any] = {name: value for name, value in told.items() if value is not None}
-    return Booking(book, str(dataset), **{"by": getpass.getuser(), **given})
+    return Booking(book, str(dataset), **given | {"by": who(told.get("by"))})
 
 
 def room_of(url: str | None, dataset: str | None) -> Room | None:
@@ -92,13 +97,13 @@ def _refuse_alone(dataset: str | None) -> None:
 
 
 @app.command()
-def init(url: Url = _DEFAULT, by: By = None) -> None:
+def init(url: Url = DEFAULT_BOOK, by: By = None) -> None:
     """Make a book, or bring the tables of one up to date."""
     require("book", "sqlalchemy", what="the book")
     from dpaudit.book import Book
     from dpaudit.cli.show import say
 
-    Book.create(url, by=by or getpass.getuser())
+    Book.create(url, by=who(by))
     say("the book is there; next: dpaudit book dataset NAME --unit UNIT --relation RELATION")
 
 
@@ -109,7 +114,7 @@ def dataset(
     relation: Annotated[str, _option("--relation", "KIND", "Such as add-remove.")],
     trust: Annotated[str, _option("--trust", "MODEL", "Who sees raw data.")] = "central",
     per: Annotated[str, _option("--per", "PERIOD", "Of data: day, week, month or year.")] = "",
-    url: Url = _DEFAULT,
+    url: Url = DEFAULT_BOOK,
     by: By = None,
 ) -> None:
     """Enter a data set: who is protected, and of a period if not of all time."""
@@ -119,7 +124,7 @@ def dataset(
 
     record = {"name": name, "unit": unit, "relation": relation, "trust": trust, "per": per}
     made = DataSet.from_dict(record)
-    book.add(made, by=by or getpass.getuser())
+    book.add(made, by=who(by))
     say(f"{made.name} protects {made.protects}", markup=False)
 
 
@@ -137,7 +142,7 @@ def budget(
         bool, typer.Option("--approval", help="A second person must approve each release.")
     ] = False,
     retire: Annotated[str | None, _option("--retire", "WHY", "It counts no longer.")] = None,
-    url: Url = _DEFAULT,
+    url: Url = DEFAULT_BOOK,
     by: By = None,
 ) -> None:
     """Enter a budget on a data set, or retire one."""
@@ -147,12 +152,12 @@ def budget(
     from dpaudit.project.targets import parse_table
 
     if retire is not None:
-        book.retire(name, by=by or getpass.getuser(), why=retire)
+        book.retire(name, by=who(by), why=retire)
         say(f"{name} counts no longer", markup=False)
         return
     stated = limit_of(parse_table("--limit", limit, "epsilon = 1, delta = 1e-6"))
     made = BudgetRecord(name, str(dataset), stated, window, approval=approval or None)
-    book.add(made, by=by or getpass.getuser())
+    book.add(made, by=who(by))
     say(f"{name}: {stated}, {window}, of {dataset}", markup=False)
 
 
@@ -165,7 +170,7 @@ def reserve(
     request: Request = None,
     period: Period = None,
     settings: Settings = None,
-    url: Url = _DEFAULT,
+    url: Url = DEFAULT_BOOK,
     by: By = None,
     as_json: Json = False,
 ) -> None:
@@ -192,7 +197,7 @@ def close(
     ] = None,
     certificate: Annotated[Path | None, _option("--certificate", "FILE", "Of the run.")] = None,
     abandon: Annotated[str, _option("--abandon", "WHY", "It ended early.")] = "",
-    url: Url = _DEFAULT,
+    url: Url = DEFAULT_BOOK,
     by: By = None,
     as_json: Json = False,
 ) -> None:
@@ -203,7 +208,7 @@ def close(
 
     digest = "" if certificate is None else certificate_of(book, release, certificate)
     told = {"certificate": digest, "abandoned": abandon}
-    ended = book.close(release, by=by or getpass.getuser(), journal=journal, **told)
+    ended = book.close(release, by=who(by), journal=journal, **told)
     show_book.releases([ended], as_json=as_json)
 
 
@@ -216,7 +221,7 @@ def status(
     ] = None,
     period: Period = None,
     settings: Settings = None,
-    url: Url = _DEFAULT,
+    url: Url = DEFAULT_BOOK,
     as_json: Json = False,
 ) -> None:
     """What is left of each budget, and what could still be released."""
@@ -234,7 +239,7 @@ def status(
 
 
 @app.command()
-def history(dataset: OneDataSet = None, url: Url = _DEFAULT, as_json: Json = False) -> None:
+def history(dataset: OneDataSet = None, url: Url = DEFAULT_BOOK, as_json: Json = False) -> None:
     """All releases, the newest last."""
     book = opened(url)
     from dpaudit.cli import show_book
@@ -250,7 +255,7 @@ def export(
         str | None, _option("--sign", "KEY.pem", "Sign it; the envelope is written beside it.")
     ] = None,
     no_time: Annotated[bool, typer.Option("--no-time", help="Do not say when.")] = False,
-    url: Url = _DEFAULT,
+    url: Url = DEFAULT_BOOK,
 ) -> None:
     """Write all releases: for a spreadsheet, a program, or the registry of deployments."""
     book = opened(url)
@@ -277,7 +282,7 @@ def verify(
     new_anchor: Annotated[
         bool, typer.Option("--new-anchor", help="It begins with this, and knows nothing yet.")
     ] = False,
-    url: Url = _DEFAULT,
+    url: Url = DEFAULT_BOOK,
     as_json: Json = False,
 ) -> None:
     """Recompute the whole book from its log; and are these journals the ones that it anchors?"""

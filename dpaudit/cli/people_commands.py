@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
-import getpass
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from dpaudit.cli.book_commands import By, OneDataSet, Purpose, Request, Url, opened
+from dpaudit.cli.book_commands import (
+    DEFAULT_BOOK,
+    By,
+    OneDataSet,
+    Purpose,
+    Request,
+    Url,
+    opened,
+    who,
+)
 from dpaudit.cli.options import Settings, foreign_code
 
 _Key = Annotated[
@@ -23,7 +31,7 @@ def people(
     ],
     key: _Key,
     dataset: OneDataSet = None,
-    url: Url = "book.db",
+    url: Url = DEFAULT_BOOK,
     by: By = None,
 ) -> None:
     """Give each unit of a data set a budget of its own; the key is made where there is none."""
@@ -35,7 +43,7 @@ def people(
 
     stated = limit_of(parse_table("--limit", limit, "rho = 0.1"))
     own = key_of(key, make=True)
-    add_people(book, name, str(dataset), stated, key=own, by=by or getpass.getuser())
+    add_people(book, name, str(dataset), stated, key=own, by=who(by))
     say(f"{name}: {stated}, of each unit of {dataset}", markup=False)
 
 
@@ -48,7 +56,7 @@ def charge(
     purpose: Purpose = None,
     request: Request = None,
     settings: Settings = None,
-    url: Url = "book.db",
+    url: Url = DEFAULT_BOOK,
     by: By = None,
 ) -> None:
     """Charge a plan to many people at once; those who have not enough left are left out."""
@@ -59,6 +67,6 @@ def charge(
 
     with foreign_code():
         plan = planned(target, settings or ())
-    told = {"by": by or getpass.getuser(), "purpose": purpose or target, "request": request}
+    told = {"by": who(by), "purpose": purpose or target, "request": request}
     written(charge_file(book, name, plan, people, output, key=key, **told))
     say("only they may take part; who is not among them, and how many, is private")

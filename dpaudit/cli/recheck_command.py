@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import getpass
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from dpaudit.cli.book_commands import By, Url, opened
+from dpaudit.cli.book_commands import DEFAULT_BOOK, By, Url, opened, who
 from dpaudit.cli.options import AllowWork, Json
 
 
@@ -19,7 +18,7 @@ def recheck(
         typer.Option("--audit", metavar="FILE", help="A certificate with an audit made since."),
     ] = None,
     allow_work: AllowWork = False,
-    url: Url = "book.db",
+    url: Url = DEFAULT_BOOK,
     by: By = None,
     as_json: Json = False,
 ) -> None:
@@ -32,8 +31,7 @@ def recheck(
     from dpaudit.cli.exits import Exit
     from dpaudit.workflow.rechecking import recheck
 
-    who = by or getpass.getuser()
-    found = recheck(book, folder, audits=audit or (), by=who, allow_work=allow_work)
+    found = recheck(book, folder, audits=audit or (), by=who(by), allow_work=allow_work)
     show.verification(found, as_json=as_json)
     short = Exit.UNPROVEN if found.facts["missing"] or found.remarks else Exit.CERTIFIED
     raise typer.Exit(Exit.REFUTED if found.lacks else short)

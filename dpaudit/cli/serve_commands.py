@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import getpass
 from datetime import timedelta
 from pathlib import Path
 from typing import Annotated, Any
@@ -10,19 +9,14 @@ from typing import Annotated, Any
 import typer
 
 from dpaudit.cli import book_commands
-from dpaudit.cli.book_commands import By, OneDataSet, Url, opened
+from dpaudit.cli.book_commands import DEFAULT_BOOK, By, OneDataSet, Url, opened, who
 from dpaudit.cli.options import Json
 from dpaudit.errors import AccessError
 from dpaudit.extras import require
 
 app = book_commands.app
-_DEFAULT = "book.db"
 OneRelease = Annotated[str, typer.Argument(metavar="RELEASE", help="Such as R7.")]
 Why = Annotated[str, typer.Option("--why", metavar="TEXT", help="A remark.")]
-
-
-def _who(by: str | None) -> str:
-    return by or getpass.getuser()
 
 
 @app.command()
@@ -33,7 +27,7 @@ def token(
     ] = "viewer",
     until: Annotated[str, typer.Option("--until", metavar="DATE", help="Its last day.")] = "",
     revoked: Annotated[bool, typer.Option("--revoke", help="It holds no longer.")] = False,
-    url: Url = _DEFAULT,
+    url: Url = DEFAULT_BOOK,
     by: By = None,
 ) -> None:
     """Give somebody a token for the server, in place of the one that they had; it is shown once."""
@@ -45,34 +39,34 @@ def token(
     if not name:
         show_book.tokens(tokens(book))
     elif revoked:
-        revoke(book, name, by=_who(by))
+        revoke(book, name, by=who(by))
         say(f"the token of {name} holds no longer", markup=False)
     else:
-        typer.echo(issue(book, name, role, by=_who(by), until=until))
+        typer.echo(issue(book, name, role, by=who(by), until=until))
 
 
 @app.command()
 def approve(
     release: OneRelease,
     why: Why = "",
-    url: Url = _DEFAULT,
+    url: Url = DEFAULT_BOOK,
     by: By = None,
     as_json: Json = False,
 ) -> None:
     """Approve a release that somebody else asked for; exit code 1 for one's own."""
-    _decide(url, release, _who(by), why, approved=True, as_json=as_json)
+    _decide(url, release, who(by), why, approved=True, as_json=as_json)
 
 
 @app.command()
 def deny(
     release: OneRelease,
     why: Why = "",
-    url: Url = _DEFAULT,
+    url: Url = DEFAULT_BOOK,
     by: By = None,
     as_json: Json = False,
 ) -> None:
     """Deny a release that waits, or withdraw one's own; its charge is given back."""
-    _decide(url, release, _who(by), why, approved=False, as_json=as_json)
+    _decide(url, release, who(by), why, approved=False, as_json=as_json)
 
 
 def _decide(url: str, release: str, by: str, why: str, *, approved: bool, as_json: bool) -> None:
@@ -92,7 +86,7 @@ def _decide(url: str, release: str, by: str, why: str, *, approved: bool, as_jso
 def publish(
     name: Annotated[str, typer.Argument(metavar="DATASET")],
     withdraw: Annotated[bool, typer.Option("--withdraw", help="It is public no longer.")] = False,
-    url: Url = _DEFAULT,
+    url: Url = DEFAULT_BOOK,
     by: By = None,
 ) -> None:
     """Declare a data set public: anybody may see on the server what is released about it."""
@@ -100,7 +94,7 @@ def publish(
     from dpaudit.book import publish as declare
     from dpaudit.cli.show import say
 
-    declare(book, name, by=_who(by), public=not withdraw)
+    declare(book, name, by=who(by), public=not withdraw)
     say(f"{name} is {'no longer ' if withdraw else ''}public", markup=False)
 
 
@@ -112,7 +106,7 @@ def report(
         str, typer.Option("--from", metavar="DATE", help="A year ago by default.")
     ] = "",
     last: Annotated[str, typer.Option("--until", metavar="DATE", help="Today by default.")] = "",
-    url: Url = _DEFAULT,
+    url: Url = DEFAULT_BOOK,
 ) -> None:
     """What was released in a period, what it cost and who answers for it; the book is verified."""
     book = opened(url)
@@ -141,7 +135,7 @@ def serve(
     certificates: Annotated[
         Path | None, typer.Option("--certificates", metavar="FOLDER", help="Found by their hash.")
     ] = None,
-    url: Url = _DEFAULT,
+    url: Url = DEFAULT_BOOK,
 ) -> None:
     """Serve the book's pages and its HTTP API; to this machine alone, if nothing else is said."""
     book = opened(url)

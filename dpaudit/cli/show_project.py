@@ -42,7 +42,7 @@ def checked(outcome: ProjectOutcome, written: Sequence[Path], *, as_json: bool) 
     say(summary.headline(outcome))
     index = next(path for path in written if path.name == "index.html")
     say(f"wrote {len(written)} files; begin with {escape(_relative_path(index))}", soft_wrap=True)
-    if index.parent.name.endswith("-worse"):
+    if outcome.beside:
         say("the better reports stay; check without --since takes the new ones in their place")
 
 

@@ -13,8 +13,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from dpaudit.book import Book, Reservation, Room, room
-from dpaudit.errors import DpAuditError, InputError
+from dpaudit.book import Book, Reservation, Room, room, verify_book
+from dpaudit.errors import DpAuditError, InputError, TamperedError
 from dpaudit.plan import Plan
 from dpaudit.project.plan_file import read_plan
 from dpaudit.validate import shown
@@ -96,6 +96,14 @@ class Desk:
         """Charge a plan, in any form, as :meth:`dpaudit.book.Book.reserve` does."""
         with self.heavy():
             return Booking(self.book, **told).reserve(plan_of(plan)[0])
+
+    def verify(self) -> tuple[dict[str, Any], str]:
+        """What the book's log adds up to; or nothing, and why the book does not hold."""
+        with self.heavy():
+            try:
+                return verify_book(self.book), ""
+            except TamperedError as error:
+                return {}, str(error)
 
 
 def _in_time(end: float) -> None:

@@ -78,6 +78,7 @@ def check_project(
         beside = project.reports.with_name(f"{project.reports.name}-worse")
         project = replace(project, reports=beside)
         refuse_unwritable(beside)
+        outcome = replace(outcome, beside=True)
     return outcome, publish(outcome, project)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -37,7 +36,7 @@ def export_signed(book: Book, path: Path, signer: Signer, at: datetime | None) -
     if records != records_as_of(book, records["lines"], records["hash"])[0]:
         raise TamperedError("the book's tables are not what its log adds up to; nothing is signed.")
     content, head = render(records), (records["book"], records["lines"], records["hash"])
-    stated = export_statement(*head, _sha256(content.encode()), at)
+    stated = export_statement(*head, files.sha256(content.encode()), at)
     envelope = stated.envelope().signed(signer)
     return files.write(path, content), write_envelope(envelope_of(path), envelope)
 
@@ -62,7 +61,7 @@ def write_envelope(output: Path, envelope: Envelope) -> Path:
 def require_file(statement: Statement, path: Path) -> None:
     """Refuse a file that is not the export that was signed."""
     data = files.read_bytes(path, what="export", limit=_MOST_BYTES)
-    if _sha256(data) != signed_export(statement)[1]:
+    if files.sha256(data) != signed_export(statement)[1]:
         raise TamperedError(f"{files.shown(path)} is not, to the byte, the export that was signed.")
 
 
@@ -95,12 +94,8 @@ def _behind(path: Path, stated: Any, digest: str, url: str) -> int:
 
     records, behind = records_as_of(Book(url), stated["lines"], stated["head"])
     content = renderer_of(path)(records)
-    if records["book"] != stated["book"] or _sha256(content.encode()) != digest:
+    if records["book"] != stated["book"] or files.sha256(content.encode()) != digest:
         raise TamperedError(
             f"{files.shown(path)} is not what the book's log came to at its line {stated['lines']}."
         )
     return behind
-
-
-def _sha256(data: bytes) -> str:
-    return hashlib.sha256(data).hexdigest()

@@ -137,11 +137,13 @@ class ProjectOutcome:
         subjects: in the order of the project file.
         budgets: in the order of the project file.
         gone: names of older certificates that no subject has now.
+        beside: whether its reports went beside better ones, which they would have replaced.
     """
 
     subjects: tuple[SubjectRow, ...]
     budgets: tuple[BudgetRow, ...] = ()
     gone: tuple[str, ...] = ()
+    beside: bool = False
 
     @property
     def status(self) -> Status:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -48,14 +48,15 @@ def recheck(
     """
     releases, broken = releases_as_logged(book)
     certificates, journals = _found(folder, releases)
-    newer = {path: load_certificate(path) for path in audits}
+    loaded = cache(load_certificate)
+    newer = {path: loaded(path) for path in audits}
     used: set[Path] = set()
     missing: dict[str, str] = {}
 
     @cache
     def certified(path: Path, plan: str) -> tuple[str, ...]:
         try:
-            certificate = load_certificate(path)
+            certificate = loaded(path)
         except DpAuditError as error:
             return (str(error),)
         if certificate.plan.hash != plan:
@@ -77,7 +78,7 @@ def recheck(
         lacking = [each for each in there if getattr(release, each) and there[each] is None]
         wrong = () if own is None else certified(own, release.plan)
         if journal is not None:
-            wrong += _of_journal(book, release, journal, own)
+            wrong += _of_journal(book, release, journal, partial(loaded, own) if own else None)
         checked += any(there.values())
         wrong += broken.get(release.id, ())
         broken |= {release.id: wrong} if wrong else {}
@@ -152,11 +153,11 @@ def _same(first: Certificate, second: Certificate) -> bool:
 
 
 def _of_journal(
-    book: Book, release: Release, path: Path, certificate: Path | None
+    book: Book, release: Release, path: Path, certificate: Callable[[], Certificate] | None
 ) -> tuple[str, ...]:
     try:
         book.check_journal(path, release.id)
-        known = None if certificate is None else load_certificate(certificate)
+        known = None if certificate is None else certificate()
         if known is not None and (known.run or {}).get("ledger"):
             require_journal(known, path, None)
     except DpAuditError as error:
@@ -168,4 +169,4 @@ def _log(book: Book, by: str, counts: dict[str, int], told: list[dict[str, Any]]
     def run(page: Page) -> None:
         page.write("rechecked", by, dpaudit=dpaudit.__version__, **counts, told=told)
 
-    book.store.change(Wish(run))
+    book.change(Wish(run))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -85,7 +84,7 @@ def sign_file(
             certificate, _ = signed_certificate(statement)
         elif isinstance(record, dict) and record.get("schema") == SCHEMA_VERSION:
             certificate = Certificate.from_dict(record)
-            envelope = statement_of(certificate, _sha256(data), now).envelope()
+            envelope = statement_of(certificate, files.sha256(data), now).envelope()
         else:
             raise InputError(f"{files.shown(path)} is no {SCHEMA_VERSION!r}; certify it anew.")
         verified(certificate, allow_work=allow_work)
@@ -168,7 +167,7 @@ def verify_signed(
     if statement.kind != certificate_schema()["$id"]:
         raise InputError(f"what was signed is a {shown(statement.kind)}, and no certificate.")
     certificate, digest = signed_certificate(statement)
-    if signature is not None and _sha256(_bytes(path)) != digest:
+    if signature is not None and files.sha256(_bytes(path)) != digest:
         raise TamperedError(f"{files.shown(path)} is not, to the byte, the file that was signed.")
     verified(certificate, allow_work=allow_work)
     journal = require_journal(certificate, ledger, anchor)
@@ -206,7 +205,3 @@ def _require_signed(statement: Statement, ledger: Path | None, anchor: Path | No
 
 def _bytes(path: Path) -> bytes:
     return files.read_bytes(path, what="file", limit=files.MAX_JSON_BYTES)
-
-
-def _sha256(data: bytes) -> str:
-    return hashlib.sha256(data).hexdigest()

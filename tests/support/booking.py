@@ -3,14 +3,29 @@
 from __future__ import annotations
 
 import json
+import threading
+import time
+import warnings
 
 from sqlalchemy import text
 
 from dpaudit import AddRemove, Gaussian, Invocation, Laplace, Plan, PrivacyUnit, TrustModel
 from dpaudit.book import Book, BudgetRecord, DataSet, limit_of
 from dpaudit.chain import chained_line
+from dpaudit.cli.main import _outcome
 
 ABOUT = (PrivacyUnit("user"), AddRemove(), TrustModel.CENTRAL)
+
+PLAN_FILE = """[plan]
+unit = "user"
+relation = "add-remove"
+trust = "central"
+[[invocation]]
+mechanism = "laplace"
+scale = 4.0
+sensitivity = 1.0
+"""
+"""A plan of ε = 1/4."""
 
 
 def gaussian(sigma: float = 2.0, count: int = 1, **facts: object) -> Plan:
@@ -32,6 +47,28 @@ def filled(book: Book, window: str = "ever", per: str = "", **limit: object) -> 
 
 def ask(book: Book, plan: Plan, **told: object):
     return book.reserve("visits", plan, **{"by": "ann", "purpose": "a test"} | told)
+
+
+def typed(capsys, *words: object) -> tuple[int, str, str]:
+    """A command as it is typed: exit code, stdout, stderr."""
+    with warnings.catch_warnings():
+        code = _outcome([str(word) for word in words])
+    captured = capsys.readouterr()
+    assert "Traceback" not in captured.err
+    return code, captured.out, captured.err
+
+
+def one_by_one(store, asked, entered, go) -> None:
+    """Ask in threads, each once the one before it waits in the queue; then let the first go on."""
+    threads = [threading.Thread(target=each) for each in asked]
+    for number, each in enumerate(threads):
+        each.start()
+        entered.wait(10)
+        while len(store._queue) < number:
+            time.sleep(0.001)
+    go.set()
+    for each in threads:
+        each.join(10)
 
 
 def forged(book, change):

@@ -12,7 +12,7 @@ from functools import partial
 
 import pytest
 from book_clients import reserve_many, start, told_in
-from booking import ask, filled, gaussian, laplace
+from booking import ask, filled, gaussian, laplace, one_by_one
 
 from dpaudit.book import Book, BudgetRecord, limit_of, room, schema, verify_book
 from dpaudit.book.store import Store, Wish
@@ -93,15 +93,7 @@ def test_a_wish_that_fails_fails_alone_and_is_not_quoted(book):
         answers.append(str(error.value))
 
     asked = [partial(store.change, Wish(slow)), hostile, *[partial(ask, book, PLAN)] * 3, hostile]
-    threads = [threading.Thread(target=each) for each in asked]
-    for number, each in enumerate(threads):
-        each.start()
-        entered.wait(10)
-        while len(store._queue) < number:
-            time.sleep(0.001)
-    go.set()
-    for each in threads:
-        each.join(10)
+    one_by_one(store, asked, entered, go)
     assert len(releases(book)) == 3
     assert len(answers) == 2
     assert "hers" not in str(answers)
@@ -140,15 +132,7 @@ def test_a_budget_counts_what_was_reserved_while_it_waited(book):
 
     asked = [partial(store.change, Wish(slow)), *[reserve] * 4]
     asked += [partial(book.add, later, by="officer"), *[reserve] * 4]
-    threads = [threading.Thread(target=each) for each in asked]
-    for number, each in enumerate(threads):
-        each.start()
-        entered.wait(10)
-        while len(store._queue) < number:
-            time.sleep(0.001)
-    go.set()
-    for each in threads:
-        each.join(10)
+    one_by_one(store, asked, entered, go)
     assert len(releases(book)) == 6
     main, found = room(book)[0].left
     assert main.total == found.total == found.budget.limit.bounds

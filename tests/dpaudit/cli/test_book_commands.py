@@ -4,25 +4,14 @@ from __future__ import annotations
 
 import csv
 import json
-import warnings
+from functools import partial
 from pathlib import Path
 
 import pytest
 
 pytest.importorskip("sqlalchemy")
 
-from dpaudit.cli.main import _outcome
-
-PLAN = """
-[plan]
-unit = "user"
-relation = "add-remove"
-trust = "central"
-[[invocation]]
-mechanism = "laplace"
-scale = 4.0
-sensitivity = 1.0
-"""
+from booking import PLAN_FILE, typed
 
 
 @pytest.fixture
@@ -31,16 +20,9 @@ def call(capsys, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("COLUMNS", "120")
     monkeypatch.delenv("DPAUDIT_BOOK", raising=False)
-    Path("plan.toml").write_text(PLAN)
+    Path("plan.toml").write_text(PLAN_FILE)
 
-    def run(*arguments):
-        with warnings.catch_warnings():
-            code = _outcome([str(argument) for argument in arguments])
-        captured = capsys.readouterr()
-        assert "Traceback" not in captured.err
-        return code, captured.out, captured.err
-
-    return run
+    return partial(typed, capsys)
 
 
 @pytest.fixture
@@ -119,7 +101,7 @@ def test_check_asks_the_book(call, book):
     Path("dpaudit.toml").write_text(
         '[project]\nformats = []\n[[subject]]\nname = "s"\ntarget = "plan.toml"\n'
     )
-    Path("plan.toml").write_text(PLAN + "[claim]\nepsilon = 0.25\n")
+    Path("plan.toml").write_text(PLAN_FILE + "[claim]\nepsilon = 0.25\n")
     there = ("--book", "book.db", "--dataset", "visits")
     code, out, _ = call("check", *there)
     assert code == 0

@@ -3,28 +3,18 @@
 from __future__ import annotations
 
 import stat
+from functools import partial
 from pathlib import Path
 
 import pytest
 
 pytest.importorskip("sqlalchemy")
 
-from booking import filled
+from booking import PLAN_FILE, filled, typed
 
 from dpaudit.book import Book, people_of
-from dpaudit.cli.main import _outcome
 
-PLAN = """
-[plan]
-unit = "user"
-relation = "add-remove"
-trust = "central"
-
-[[invocation]]
-mechanism = "laplace"
-scale = 2.0
-sensitivity = 1.0
-"""
+PLAN = PLAN_FILE.replace("4.0", "2.0")
 
 
 @pytest.fixture
@@ -33,11 +23,7 @@ def call(tmp_path, monkeypatch, capsys):
     filled(Book.create("book.db", by="officer"), rho=9.0).disconnect()
     Path("plan.toml").write_text(PLAN)
 
-    def run(*words):
-        code = _outcome(["book", *words])
-        return code, *capsys.readouterr()
-
-    return run
+    return partial(typed, capsys, "book")
 
 
 @pytest.fixture

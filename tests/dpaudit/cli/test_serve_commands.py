@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -11,19 +12,9 @@ import pytest
 pytest.importorskip("sqlalchemy")
 pytest.importorskip("fastapi")
 
-from dpaudit.book import Book, holder, verify_book
-from dpaudit.cli.main import _outcome
+from booking import PLAN_FILE, typed
 
-PLAN = """
-[plan]
-unit = "user"
-relation = "add-remove"
-trust = "central"
-[[invocation]]
-mechanism = "laplace"
-scale = 4.0
-sensitivity = 1.0
-"""
+from dpaudit.book import Book, holder, verify_book
 
 
 @pytest.fixture
@@ -32,14 +23,9 @@ def call(capsys, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("COLUMNS", "120")
     monkeypatch.delenv("DPAUDIT_BOOK", raising=False)
-    Path("plan.toml").write_text(PLAN)
+    Path("plan.toml").write_text(PLAN_FILE)
 
-    def run(*arguments):
-        code = _outcome(["book", *map(str, arguments)])
-        captured = capsys.readouterr()
-        assert "Traceback" not in captured.err
-        return code, captured.out, captured.err
-
+    run = partial(typed, capsys, "book")
     assert run("init")[0] == 0
     assert run("dataset", "visits", "--unit", "user", "--relation", "add-remove")[0] == 0
     budget = ("budget", "main", "--dataset", "visits", "--limit", "epsilon = 1", "--approval")

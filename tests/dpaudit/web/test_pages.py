@@ -9,7 +9,7 @@ from html import unescape
 from pathlib import Path
 
 import pytest
-from booking import ABOUT, gaussian, laplace
+from booking import ABOUT, PLAN_FILE, gaussian, laplace
 from chromium import binary, browser
 from pages import Page
 from web_client import FORM, Client
@@ -19,15 +19,6 @@ from dpaudit.book import BudgetRecord, DataSet, issue, limit_of, publish, revoke
 from dpaudit.certificate import Claim, SubjectRecord, certify
 
 EVIL = "<script>alert(1)</script>\"'&amp;"
-PLAN = """[plan]
-unit = "user"
-relation = "add-remove"
-trust = "central"
-[[invocation]]
-mechanism = "laplace"
-scale = 4.0
-sensitivity = 1.0
-"""
 
 
 @pytest.fixture
@@ -42,7 +33,7 @@ def hidden(page, name):
 
 def test_a_release_is_calculated_reserved_and_approved_without_a_script(guarded, visitors):
     ann = visitors["ann"]
-    page = ann.send("/calculator", dataset="visits", plan=PLAN.replace("\n", "\r\n")).text
+    page = ann.send("/calculator", dataset="visits", plan=PLAN_FILE.replace("\n", "\r\n")).text
     assert "U+000D" not in page
     assert "This plan fits 4 ×." in Page(page).text
     assert "scale = 1." in Page(page).text
@@ -73,19 +64,22 @@ def test_an_answer_that_is_no(visitors):
     assert wrong.status == 400
     assert "plan is not TOML" in Page(wrong.text).text
     assert EVIL in Page(wrong.text).text
-    dear = PLAN.replace("4.0", "0.5")
+    dear = PLAN_FILE.replace("4.0", "0.5")
     page = ann.send("/calculator", dataset="visits", plan=dear).text
     assert "This plan does not fit." in page
     assert 'action="/reserve"' not in page
     told = {"dataset": "visits", "plan": dear, "purpose": "x", "request": "1"}
     assert ann.send("/reserve", **told).status == 409
-    viewer = visitors["vic"].send("/calculator", dataset="visits", plan=PLAN).text
+    viewer = visitors["vic"].send("/calculator", dataset="visits", plan=PLAN_FILE).text
     assert 'action="/reserve"' not in viewer
     assert visitors["vic"].send("/reserve", **told).status == 403
 
 
 def test_forms_of_others_do_nothing(guarded, visitors, server, tokens):
-    ann, told = visitors["ann"], {"dataset": "visits", "plan": PLAN, "purpose": "x", "request": "1"}
+    ann, told = (
+        visitors["ann"],
+        {"dataset": "visits", "plan": PLAN_FILE, "purpose": "x", "request": "1"},
+    )
     for proof in ("", "x", visitors["bob"].proof):
         assert ann.send("/reserve", proof=proof, **told).status == 403
     for sent in (
