@@ -12,6 +12,7 @@ import sys
 from collections.abc import Callable, Hashable, Iterator
 from contextlib import suppress
 from functools import cache, partial, wraps
+from random import SystemRandom
 from typing import Any
 from weakref import WeakSet
 
@@ -25,6 +26,7 @@ from dpaudit import mechanisms as kinds
 from dpaudit.errors import InputError
 from dpaudit.integrations.observing import Patch, Reading, Recorder
 from dpaudit.integrations.observing.calls import in_units, least_known, mark
+from dpaudit.integrations.observing.generators import of_state
 
 _LAWS: dict[str, Callable[[Any], kinds.Mechanism]] = {
     "Laplace": lambda own: kinds.Laplace(own.sensitivity / (own.epsilon - math.log1p(-own.delta))),
@@ -57,7 +59,7 @@ class Diffprivlib:
     def patches(self, recorder: Recorder) -> Iterator[Patch]:
         """Draws, functions that are one release as a whole, charges and warnings."""
         for name in (*_ADDITIVE, *_CHOICES, "ExponentialCategorical", "Bingham"):
-            read = partial(_noise if name in _ADDITIVE else _choice, name)
+            read = partial(_read, recorder, _noise if name in _ADDITIVE else _choice, name)
             yield Patch(getattr(mechanisms, name), "randomise", recorder.reading(read))
         for module in (quantiles, tools):
             yield Patch(module, "quantile", partial(_whole, recorder, _quantile))
@@ -65,6 +67,15 @@ class Diffprivlib:
         yield Patch(logistic_regression, path, partial(_whole, recorder, _regression))
         yield from _accounts(recorder)
         yield Patch(PrivacyLeakWarning, "__init__", partial(_heard, recorder))
+
+
+def _read(
+    recorder: Recorder, read: Callable[..., Reading], kind: str, own: Any, *value: Any
+) -> Any:
+    """What is drawn, and whether by a generator that the code has seeded."""
+    if not isinstance(own._rng, SystemRandom):
+        recorder.drew(of_state(recorder, own._rng), type(own).__name__)
+    return read(kind, own, *value)
 
 
 def _noise(kind: str, own: Any, value: Any = None) -> Reading:

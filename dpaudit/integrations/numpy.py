@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Hashable, Iterator
 from functools import partial
 from typing import Any
 
@@ -12,8 +12,18 @@ import numpy as np
 from scipy.stats import rv_continuous, rv_discrete
 
 from dpaudit.integrations.observing import Patch, Recorder
+from dpaudit.integrations.observing.generators import (
+    SEEDS,
+    SHARED,
+    bits,
+    of_numpy,
+    of_state,
+    seen_generator,
+)
 from dpaudit.integrations.observing.noise_array import Noise, framed, plain
 from dpaudit.integrations.observing.traced import LAWS, Source
+
+_NAMES = ("laplace", "normal", "standard_normal")
 
 
 class Numpy:
@@ -25,28 +35,33 @@ class Numpy:
 
     def patches(self, recorder: Recorder) -> Iterator[Patch]:
         """Generators that are made from now on, the functions of the module, and scipy's laws."""
-        watched = _generator(recorder)
+        watched = seen_generator(recorder, _NAMES, partial(_function, recorder))
 
         def default_rng(seed: Any = None) -> Any:
             if isinstance(seed, watched):
                 return seed
-            own = seed if isinstance(seed, np.random.Generator) else original(seed)
-            return own if recorder.quiet else watched(own.bit_generator)
+            given = isinstance(seed, np.random.Generator)
+            own = seed if given else original(seed)
+            if not (given or seed is None):
+                recorder.handled(bits(own), SEEDS)
+            return own if recorder.quiet else watched(bits(own))  # type: ignore[arg-type]  # what it was made of
 
         original = np.random.default_rng
         yield Patch(np.random, "default_rng", lambda _: default_rng)
-        for name in ("laplace", "normal", "standard_normal"):
-            yield Patch(np.random, name, partial(_function, recorder, name))
+        for name in _NAMES:
+            yield Patch(np.random, name, partial(_function, recorder, name, SHARED))
+        yield from of_numpy(recorder)
         for kind in (rv_continuous, rv_discrete):
             yield Patch(kind, "rvs", lambda own: _variates(recorder, own))
         if torch := sys.modules.get("torch"):  # takes nothing but arrays
             for name in ("from_numpy", "tensor", "as_tensor"):
                 yield Patch(torch, name, lambda own: lambda data, **how: own(plain(data), **how))
         if pandas := sys.modules.get("pandas"):
-            yield Patch(pandas.DataFrame, "_arith_method", framed)
+            for kind in (pandas.DataFrame, pandas.Series):
+                yield Patch(kind, "_arith_method", framed)
 
 
-def _function(recorder: Recorder, name: str, original: Any) -> Any:
+def _function(recorder: Recorder, name: str, generator: Hashable, original: Any) -> Any:
     """``laplace(loc, scale, size)``, or ``standard_normal(size)``."""
     law = name.removeprefix("standard_")
 
@@ -54,37 +69,30 @@ def _function(recorder: Recorder, name: str, original: Any) -> Any:
         if recorder.quiet:
             return original(*given, **options)
         if law != name:
-            return _drawn(recorder, law, 1.0, 0.0, lambda: original(*given, **options))
+            return _drawn(recorder, law, generator, 1.0, 0.0, lambda: original(*given, **options))
         loc, scale = itertools.islice((*given, *(0.0, 1.0)[len(given) :]), 2)
         loc, scale = options.pop("loc", loc), options.pop("scale", scale)
         rest = (0.0, scale, *given[2:])
-        return _drawn(recorder, law, scale, loc, lambda: original(*rest, **options))
+        return _drawn(recorder, law, generator, scale, loc, lambda: original(*rest, **options))
 
     return drawn
 
 
-def _drawn(recorder: Recorder, law: str, scale: Any, loc: Any, draw: Callable[[], Any]) -> Any:
+def _drawn(
+    recorder: Recorder,
+    law: str,
+    generator: Hashable,
+    scale: Any,
+    loc: Any,
+    draw: Callable[[], Any],
+) -> Any:
     """Noise, which is a release at once where it comes with its value."""
     made = recorder.alone(draw)
     if np.ndim(scale) or not scale > 0:
         return made + loc
-    found = Noise(np.asarray(made), Source.of(law, float(scale), recorder, np.size(made)))
+    source = Source.of(law, float(scale), recorder, np.size(made), generator)
+    found = Noise(np.asarray(made), source)
     return found if np.ndim(loc) == 0 and not loc else found + loc
-
-
-def _generator(recorder: Recorder) -> type[np.random.Generator]:
-    """A class of generators whose noise is seen."""
-
-    def method(name: str) -> Any:
-        original = getattr(np.random.Generator, name)
-
-        def drawn(own: Any, *given: Any, **options: Any) -> Any:
-            return _function(recorder, name, original.__get__(own))(*given, **options)
-
-        return drawn
-
-    names = ("laplace", "normal", "standard_normal")
-    return type("Generator", (np.random.Generator,), {name: method(name) for name in names})
 
 
 def _variates(recorder: Recorder, original: Any) -> Any:
@@ -96,9 +104,9 @@ def _variates(recorder: Recorder, original: Any) -> Any:
         )
         scale = 1 / shapes[0] if own.name == "dlaplace" else scale
         made = recorder.alone(lambda: original(own, *given, **options))
-        return _drawn(
-            recorder, own.name, np.asarray(scale)[()], np.asarray(loc)[()], lambda: made - loc
-        )
+        state = of_state(recorder, options.get("random_state", own.random_state))
+        scale, loc = np.asarray(scale)[()], np.asarray(loc)[()]
+        return _drawn(recorder, own.name, state, scale, loc, lambda: made - loc)
 
     return rvs
 

@@ -2,115 +2,21 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from functools import partial
 from typing import Any
 
-import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import distributions
 
 from dpaudit.integrations.observing import Patch, Recorder
+from dpaudit.integrations.observing.generators import READS, SEEDS, SETS, handling, of_option
+from dpaudit.integrations.observing.noise_tensor import looked_at, noise_of
 from dpaudit.integrations.observing.traced import Source
 
-_OPERATIONS = {"add": "add", "mul": "multiply", "div": "divide", "neg": "negative"} | {
-    **{"sub": "subtract", "__rsub__": "subtract", "rsub": "subtract", "true_divide": "divide"},
-    **{name: name for name in ("subtract", "multiply", "divide", "negative")},
-}
-"""Functions of torch by numpy's name for them; those in place end with an underscore."""
-_SHAPING = re.compile(
-    "reshape|view|view_as|flatten|ravel|(un)?squeeze|transpose|permute|t|clone|contiguous|detach|to|"
-    "cpu|cuda|double|float|type_as|expand|expand_as|unbind|split|chunk|__getitem__|__get__"
-)
-"""What leaves the numbers as they are."""
-_PUBLIC = frozenset({"size", "dim", "numel", "__len__", "stride", "is_floating_point"})
-
-
-class Noise(torch.Tensor):  # type: ignore[misc]  # its types are not read here
-    """Draws of one law, which are a release once they are added to a value."""
-
-    source: Source
-
-    @classmethod
-    def __torch_function__(
-        cls, function: Any, types: Any, args: Any = (), kwargs: Any = None
-    ) -> Any:
-        """Noise again, a release, or plain numbers."""
-        found: list[Noise] = []
-        given, options = _plain(args, found), _plain(kwargs or {}, found)
-        made, name = partial(function, *given, **options), function.__name__
-        if name in _PUBLIC or found[0].source.recorder.quiet:
-            return made()
-        if _SHAPING.fullmatch(name) and len(found) == 1:
-            return _noise(made(), found[0].source)
-        if not options and len(found) == 1 and len(args) < 3:
-            result = _after(name, args, given, made)
-            if result is not None:
-                return result
-        for each in found:
-            each.source.seen()
-        return made()
-
-
-def _plain(given: Any, found: list[Noise]) -> Any:
-    """The same with plain tensors, for noise that is told."""
-    if isinstance(given, Noise):
-        found.append(given)
-        with torch._C.DisableTorchFunctionSubclass():
-            return given.as_subclass(torch.Tensor)
-    if isinstance(given, dict):
-        return {key: _plain(each, found) for key, each in given.items()}
-    if type(given) in (list, tuple):
-        return type(given)(_plain(each, found) for each in given)
-    return given
-
-
-def _noise(made: Any, source: Source) -> Any:
-    """What was made of noise, as noise; what holds none as it is."""
-    if isinstance(made, list | tuple) and not isinstance(made, torch.Size):
-        return type(made)(_noise(each, source) for each in made)
-    if not isinstance(made, torch.Tensor):
-        return made
-    found = made.as_subclass(Noise)
-    found.source = source
-    return found
-
-
-def _after(name: str, args: Any, given: Any, made: Any) -> Any:
-    """What an operation with numbers gives, where it is noise again or a release."""
-    operation = _OPERATIONS.get(name if name.startswith("_") else name.removesuffix("_"))
-    if operation is None:
-        return None
-    place = int(not isinstance(args[0], Noise))
-    source, other = args[place].source, given[1 - place] if len(args) == 2 else None
-    first = (place == 0) != (name in ("__rsub__", "rsub"))
-    in_place = name.endswith("_") and not name.startswith("_")
-    scaled = source.scaled(operation, other, first)
-    if scaled is not None and not (in_place and place):
-        return _noise(made(), scaled)
-    hidden = source.hidden(operation, other, first)
-    if hidden is None:
-        return None
-    value, draws = torch.as_tensor(hidden).detach(), given[place].numel()
-    value = value.broadcast_to(torch.broadcast_shapes(value.shape, given[place].shape))
-    whole: list[torch.Tensor] = []
-
-    def draw() -> Any:
-        whole.append(made())
-        return _numbers(whole[0])
-
-    facts = {"dtype": str(value.dtype).removeprefix("torch.")}
-    released = source.added(_numbers(value), draws, draw, facts)
-    with torch.no_grad():
-        whole[0].copy_(torch.as_tensor(released))
-    return whole[0]
-
-
-def _numbers(given: torch.Tensor) -> NDArray[Any]:
-    """An array of its own, with which nothing is lost."""
-    return np.array(given.detach().cpu().double().numpy())
+_SHARED = torch.default_generator
+_HANDLING = {"manual_seed": SEEDS, "seed": SEEDS, "initial_seed": READS}
+_HANDLING |= {"get_rng_state": READS, "set_rng_state": SETS}
 
 
 class Torch:
@@ -122,6 +28,8 @@ class Torch:
 
     def patches(self, recorder: Recorder) -> Iterator[Patch]:
         """What draws, and the two ways to copy numbers of which tensors are not told."""
+        for owner in (torch, torch.random):
+            yield from handling(recorder, owner, _SHARED, _HANDLING.items())
         for name in ("randn", "randn_like"):
             yield Patch(torch, name, partial(_standard, recorder))
         yield Patch(torch, "normal", partial(_normal, recorder))
@@ -130,27 +38,19 @@ class Torch:
             for name in ("sample", "rsample"):
                 yield Patch(kind, name, partial(_sampled, recorder, law))
         for name in ("tensor", "as_tensor"):
-            yield Patch(torch, name, lambda own: lambda data, **how: own(_looked_at(data), **how))
+            yield Patch(torch, name, lambda own: lambda data, **how: own(looked_at(data), **how))
         setting = torch.Tensor, "__setitem__"
-        yield Patch(*setting, lambda own: lambda to, key, held: own(to, key, _looked_at(held)))
+        yield Patch(*setting, lambda own: lambda to, key, held: own(to, key, looked_at(held)))
 
 
-def _looked_at(given: Any) -> Any:
-    found: list[Noise] = []
-    plain = _plain(given, found)
-    for each in found:
-        each.source.seen()
-    return plain
-
-
-def _drawn(
-    recorder: Recorder, law: str, scale: Any, loc: Any, draw: Callable[[], torch.Tensor]
-) -> Any:
+def _drawn(recorder: Recorder, law: str, scale: Any, loc: Any, draw: partial[torch.Tensor]) -> Any:
     """Noise around 0, or a release at once where it comes with its value."""
+    generator = of_option(recorder, draw.keywords.get("generator"), _SHARED)
     made, spread = recorder.alone(draw), torch.as_tensor(scale, dtype=torch.float64)
     if not spread.numel() or spread.min() != spread.max() or not spread.min() > 0:
         return made + loc
-    found = _noise(made, Source.of(law, float(spread.min()), recorder, made.numel()))
+    source = Source.of(law, float(spread.min()), recorder, made.numel(), generator)
+    found = noise_of(made, source)
     return found if not isinstance(loc, torch.Tensor) and not loc else found + loc
 
 

@@ -29,7 +29,7 @@ from dpaudit.certificate import Certificate, Claim, Finding, SubjectRecord, cert
 from dpaudit.certificate.claim import USUAL_DELTA
 from dpaudit.errors import InputError, PlanMismatchError, UnsupportedError
 from dpaudit.finding_table import FindingTable
-from dpaudit.integrations.observing import KNOWN, Noted, Notes, noting, plan_of, through
+from dpaudit.integrations.observing import KNOWN, Noted, Notes, following, noting, plan_of
 from dpaudit.integrations.observing.calls import UNKNOWN_EPSILON, Call
 from dpaudit.ledger import FloatNoise, Ledger
 from dpaudit.mechanisms import ApproximateBlackBox, Opaque, PureBlackBox
@@ -130,7 +130,7 @@ def observe_target(
     code = _Code(name, None if data is None else read_data(data))
     if plan is None:
         near, who = parse_relation(relation) or ReplaceOne(), PrivacyUnit(unit)
-        with noting(near, *found) as notes:
+        with seeded(seed), noting(near, *found) as notes:
             code.run(seed)
         noted = notes.noted(who, near)
         declared, stated = plan_of(noted), parse_claim(claim)
@@ -172,16 +172,18 @@ class _Code:
     def __init__(self, name: str, data: Any) -> None:
         self.name, self.data = name, data
         self.function: Callable[..., Any] | None = None
+        self.unread: list[str] = []
 
     def run(self, seed: int | None) -> None:
         """Once, as a user would."""
         if self.name.endswith(".py"):
-            with seeded(seed):
-                _run_script(self.name)
+            _run_script(self.name)
             return
         self.function = load_function(self.name)
-        with seeded(seed), foreign(self.name):
-            self.call(own_copy(self.data), np.random.default_rng(seed))
+        with foreign(self.name):
+            own = np.random.Generator(np.random.PCG64(seed))  # by what is not observed
+            result = self.call(own_copy(self.data), own)
+        self.unread = canonical(result, carried=True).unread
 
     def call(self, data: Any, rng: np.random.Generator) -> Any:
         """The function, on data where it takes any."""
@@ -267,7 +269,7 @@ def seeded(seed: int | None) -> Iterator[None]:
 def _matched(plan: Plan, libraries: Sequence[str], code: _Code, seed: int | None) -> Notes:
     """The notes of a run that is what a plan declares."""
     ledger = Ledger(plan, noise=FloatNoise())
-    with through(ledger, *libraries) as notes:
+    with seeded(seed), following(ledger, *libraries) as notes:
         code.run(seed)
     if ledger.refused:
         raise PlanMismatchError(
@@ -351,7 +353,8 @@ def _rehearsed(
     subject = _subject(certificate.plan, code, libraries, constants)
     with progress_bar(f"rehearsal of {code.name}") as progress, foreign(code.name):
         outcome = rehearse(subject, code.data, data, seed=seed, progress=progress)
-    return certificate.with_rehearsal(outcome.record, outcome.findings)
+    unread = (_found("result-unread", what=each) for each in code.unread[:1])
+    return certificate.with_rehearsal(outcome.record, (*outcome.findings, *unread))
 
 
 def _subject(
@@ -367,11 +370,11 @@ def _subject(
             return plan
 
         def run(self, data: Any, ledger: Ledger, rng: np.random.Generator) -> RunResult:
-            with through(ledger, *libraries), seeded(int(rng.integers(2**32))):
-                form = canonical(code.call(data, rng))
-            shown = {label: repr(number) for label, number in form.numbers.items()}
-            for (label, rest), each in form.blocks.items():
-                shown[f"{label}{list(rest)}"] = files.digest(repr(each.tolist()))
+            with seeded(int(rng.integers(2**32))), following(ledger, *libraries):
+                form = canonical(code.call(data, rng), carried=True)
+            shown: dict[str, Any] = {label: np.float64(it) for label, it in form.numbers.items()}
+            shown |= {f"{label}{list(rest)}": it for (label, rest), it in form.blocks.items()}
+            shown = {label: files.sha256(it.tobytes()) for label, it in shown.items()}  # each bit
             return RunResult({"facts": sorted(form.facts), **shown})
 
     return Observed(constants)

@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dpaudit.auditing.distinguishing.carried import Unread, riding
 from dpaudit.auditing.distinguishing.outputs import EXACT, Raised
 from dpaudit.mechanisms.pairs import Floats
 
@@ -33,6 +34,7 @@ FEW = 256
 """Different words, bytes of a sequence and odd entries of an array that are told one by one."""
 UNREAD = ", holds what no test can read"
 """How the fact of an object ends that may hold anything, such as a function or a coroutine."""
+_FAILS = ", cannot be read ("
 _LOW = 2**32
 _HEAP_TYPE = 1 << 9
 """Flag of classes that are written in Python, or could be."""
@@ -60,6 +62,12 @@ class Form:
         return any(fact.startswith("it raises ") for fact in self.facts)
 
     @property
+    def unread(self) -> list[str]:
+        """Facts of what may hold anything."""
+        odd = (each.partition("\0")[0] for each in sorted(self.facts))
+        return [each for each in odd if each.endswith(UNREAD) or _FAILS in each]
+
+    @property
     def size(self) -> int:
         """About how many numbers would take as much memory."""
         return 16 * (len(self.facts) + len(self.numbers)) + sum(map(np.size, self.blocks.values()))
@@ -84,8 +92,13 @@ def entry_name(block: Block, place: int) -> str:
     return f"{label}{[first, *inner]}"
 
 
-def canonical(output: Any) -> Form:
+def canonical(output: Any, *, carried: bool = False) -> Form:
     """The form of any object; that a foreign object cannot be read is a fact.
+
+    Args:
+        output: the object.
+        carried: read also what rides on objects unseen: the array that a view shows a part of,
+            attributes of tables, tensors and classes.
 
     >>> form = canonical({"b": [1.5, float("nan")]})
     >>> sorted(fact for fact in form.facts if chr(0) not in fact)
@@ -93,7 +106,7 @@ def canonical(output: Any) -> Form:
     >>> form.numbers["length of output['b']"], list(form.blocks)
     (2.0, [("output['b']", ())])
     """
-    reader = _Reader()
+    reader = _Reader(carried)
     reader.read("output", output)
     if reader.room < 0:
         reader.form.facts.add(f"the rest of output is as it is\0{reader.rest.hexdigest()}")
@@ -101,8 +114,9 @@ def canonical(output: Any) -> Form:
 
 
 class _Reader:
-    def __init__(self) -> None:
+    def __init__(self, carried: bool = False) -> None:
         self.form, self.room, self.depth = Form(), MOST, 0
+        self.carried = carried
         self.rest = hashlib.blake2b()
 
     def read(self, label: str, value: Any) -> None:
@@ -118,7 +132,7 @@ class _Reader:
         except MemoryError:
             raise
         except Exception as error:  # noqa: BLE001 - foreign objects may raise anything
-            self.fact(f"{label}, a {_type(value)}, cannot be read ({type(error).__name__})")
+            self.fact(f"{label}, a {_type(value)}{_FAILS}{type(error).__name__})")
         self.depth -= 1
 
     def fact(self, text: str) -> None:
@@ -155,6 +169,8 @@ class _Reader:
             self.hidden(
                 f"it raises {value.kind} with one certain message", _ADDRESS.sub("", value.message)
             )
+        elif kind is Unread:
+            self.fact(f"{label}, a part of it{UNREAD}")
         elif kind is list and _numeric(value):
             self._sequence(label, value)
         else:
@@ -162,6 +178,8 @@ class _Reader:
                 self.fact(f"{label} has type {_type(value)}")
             reader = _reader(kind)
             reader(self, label, value)
+            if self.carried and (beside := riding(value)):
+                self._attributes(label, beside)
             if reader is not _Reader._object and (hung := _hung_on(value)):
                 self._attributes(label, hung)
 
@@ -272,7 +290,8 @@ class _Reader:
             for name in value.columns:
                 self.read(f"{label}[{name!r}]", value[name])
         elif hasattr(value, "to_numpy") or hasattr(value, "toarray"):
-            self.read(label, value.to_numpy() if hasattr(value, "to_numpy") else value.toarray())
+            plain = value.to_numpy() if hasattr(value, "to_numpy") else value.toarray()
+            self.read(label, plain.copy() if self.carried else plain)  # none sees what is behind it
             for name in ("dtype", "name"):
                 self.shown(f"{label}.{name} is", getattr(value, name, None))
         elif hasattr(value, "__array__") or hasattr(value, "__array_interface__"):

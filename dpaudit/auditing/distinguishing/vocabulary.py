@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpaudit.auditing.distinguishing.canonical import UNREAD, Block, Form, canonical, entry_name
+from dpaudit.auditing.distinguishing.canonical import Block, Form, canonical, entry_name
 from dpaudit.auditing.distinguishing.screening import ColumnScore, differences, scale, scaled
 from dpaudit.errors import InputError
 from dpaudit.mechanisms.pairs import Floats
@@ -63,7 +63,7 @@ def require_answers(both: tuple[Forms, Forms], reason: str) -> None:
         )
     if all(form.facts == {"output is None"} for form in every):
         raise InputError("the mechanism returned nothing in every run; it must return its output.")
-    hidden = sorted({fact for form in every for fact in form.facts if fact.endswith(UNREAD)})
+    hidden = sorted({fact for form in every for fact in form.unread})
     if hidden:
         raise InputError(f"{hidden[0]}; return data, and await a coroutine.")
 

@@ -7,6 +7,7 @@ from dpaudit.integrations.observing.recorder import (
     Adapter,
     Patch,
     Recorder,
+    following,
     noting,
     through,
 )
@@ -21,6 +22,7 @@ __all__ = [
     "Patch",
     "Reading",
     "Recorder",
+    "following",
     "noting",
     "plan_of",
     "through",

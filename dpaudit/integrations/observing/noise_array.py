@@ -143,12 +143,14 @@ def plain(given: Any) -> Any:
 
 
 def framed(original: Any) -> Any:
-    """Arithmetic of a frame of pandas, which takes what is no array for a list."""
+    """Arithmetic of a frame or a column of pandas, which takes what is no array for a list."""
 
     def method(own: Any, other: Any, operation: Any) -> Any:
         if not isinstance(other, Noise):
             return original(own, other, operation)
         made = np.asarray(operation(own.to_numpy(), other))
+        if made.ndim < 2:
+            return type(own)(made, index=own.index, name=own.name)
         return type(own)(made, index=own.index, columns=own.columns)
 
     return method

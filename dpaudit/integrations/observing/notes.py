@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Hashable, Iterator
 from dataclasses import dataclass, field
 from fractions import Fraction
 
@@ -46,6 +46,8 @@ class Notes:
         totals: what sums the charges of a library, where it has a rule of its own.
         loose: draws that have met no value yet, by law.
         lines: where the first of each law was drawn.
+        drew: the generators that noise comes from, with its primitive, until that was told.
+        handled: the generators that the code took in hand, how and where.
     """
 
     calls: list[Call] = field(default_factory=list)
@@ -54,6 +56,8 @@ class Notes:
     totals: dict[str, Callable[[], tuple[float, float]]] = field(default_factory=dict)
     loose: dict[str, int] = field(default_factory=dict)
     lines: dict[str, str] = field(default_factory=dict)
+    drew: dict[Hashable, str] = field(default_factory=dict)
+    handled: dict[Hashable, tuple[str, str]] = field(default_factory=dict)
 
     def claim(self, delta: float) -> Claim | None:
         """What the libraries say that the run has cost; None where they say nothing.

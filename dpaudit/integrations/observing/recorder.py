@@ -13,7 +13,7 @@ from __future__ import annotations
 import threading
 import warnings
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Hashable, Iterable, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cache, partial, wraps
@@ -32,6 +32,8 @@ from dpaudit.plan import Relation
 _found = FindingTable(__name__)
 _inside = threading.local()
 """Whether a draw of some library runs in this thread."""
+_REFUSED = ("noise-shown", "noise-shared", "generator-in-hand")
+"""What is found of a run whose results must not be published."""
 KNOWN = ("diffprivlib", "numpy", "opendp", "pipeline_dp", "snsql", "tmlt", "torch")
 """Libraries that have an adapter."""
 
@@ -236,6 +238,26 @@ class Recorder:
         if self._use is not None:
             self._use.notes.loose[primitive] -= draws
 
+    def drew(self, generator: Hashable, primitive: str) -> None:
+        """Noise of a primitive comes from a generator."""
+        if self._use is not None:
+            self._use.notes.drew.setdefault(generator, primitive)
+            self._known(generator)
+
+    def handled(self, generator: Hashable, how: str) -> None:
+        """The code does something by which it may know what a generator draws."""
+        if not self.quiet:
+            self._used.notes.handled.setdefault(generator, (how, place(self._own.packages)))
+            self._known(generator)
+
+    def _known(self, generator: Hashable) -> None:
+        notes = self._used.notes
+        if generator in notes.drew and generator in notes.handled:
+            how, line = notes.handled[generator]
+            primitive = notes.drew.pop(generator)
+            rule = "generator-seeded" if "seed" in how else "generator-in-hand"
+            self.tell(rule, line, how=how, line=line, primitive=primitive)
+
     def warned(self, warning: str) -> None:
         """The library itself warns that something leaks."""
         if self._use is not None:
@@ -320,7 +342,23 @@ def through(ledger: Ledger, *libraries: str) -> AbstractContextManager[Notes]:
     Raises:
         InputError: if there is no ledger; on entry, if a library has no adapter or is observed.
         UnsupportedError: on entry, if it is not installed.
+        PlanMismatchError: at the end, if noise was shown or shared, or if the code read, copied or
+            set the state of its generator, so that what was computed must not be published.
     """
     if not isinstance(ledger, Ledger):
         raise InputError(f"ledger is {ledger!r:.60}; it must be a Ledger.")
+    return _kept(following(ledger, *libraries))
+
+
+@contextmanager
+def _kept(following: AbstractContextManager[Notes]) -> Iterator[Notes]:
+    with following as notes:
+        yield notes
+    wrong = next((each for each in notes.findings if each.rule in _REFUSED), None)
+    if wrong is not None:
+        raise PlanMismatchError(f"{wrong.message} {wrong.remedy}")
+
+
+def following(ledger: Ledger, *libraries: str) -> AbstractContextManager[Notes]:
+    """The same where what is found is left to whoever reads the notes."""
     return _observed(libraries, _Use(ledger.plan.relation, Notes(), ledger, Labels()))

@@ -7,7 +7,7 @@ way: who sees both knows the value.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -66,9 +66,12 @@ class Source:
     fate: Fate
 
     @classmethod
-    def of(cls, law: str, scale: float, recorder: Recorder, draws: int) -> Source:
-        """A fresh draw, which has met no value yet."""
+    def of(
+        cls, law: str, scale: float, recorder: Recorder, draws: int, generator: Hashable
+    ) -> Source:
+        """A fresh draw of a generator, which has met no value yet."""
         recorder.loose(law, draws)
+        recorder.drew(generator, law)
         return cls(law, scale, recorder, Fate(draws))
 
     def seen(self) -> None:

@@ -95,7 +95,7 @@ def into(noise):
 SHOWN = [float, str, abs, bool, torch.exp, into, np.asarray]
 SHOWN += [lambda n: n > 0, lambda n: n.item(), lambda n: n.numpy(), lambda n: torch.stack([n, n])]
 SHOWN += [lambda n: torch.as_tensor(n), lambda n: torch.zeros(()).copy_(n)]
-SHOWN += [lambda n: torch.add(torch.zeros(()), n, alpha=2)]
+SHOWN += [lambda n: torch.lerp(torch.zeros(()), torch.ones(()), n)]
 
 
 @pytest.mark.parametrize("number", range(len(SHOWN)))

@@ -1,0 +1,85 @@
+"""What rides on an object beside what it shows: whoever is handed the object is handed it too."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping
+from functools import cache
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+
+_OWN = __name__.partition(".")[0]
+_PLAIN: tuple[type, ...] = (
+    *(bool, int, float, complex, str, bytes, list, dict, tuple, set, frozenset),
+    *(np.generic, np.ndarray),
+)
+"""What a class may hold for all of its objects, beside its methods."""
+
+
+class Unread:
+    """Stands for what no test can read."""
+
+
+def riding(value: Any) -> dict[str, Any]:
+    """What an object carries that its numbers, text or fields do not show, by name."""
+    if isinstance(value, type | ModuleType):
+        return {} if _of_library(value) else {"own state": Unread()}
+    if isinstance(value, np.ndarray | np.generic):
+        return _of_array(value)
+    torch = sys.modules.get("torch")
+    if torch is not None and isinstance(value, torch.Tensor):
+        return _of_tensor(value)
+    found = dict(_of_class(type(value)))
+    if any(hasattr(value, shown) for shown in ("to_numpy", "to_dict", "__array__")):
+        found |= {name: each for name, each in _held(value).items() if not name.startswith("_")}
+        found |= {"attrs": attrs} if (attrs := getattr(value, "attrs", None)) else {}
+    return found
+
+
+def _held(value: Any) -> Mapping[str, Any]:
+    return getattr(value, "__dict__", {})
+
+
+def _of_array(value: Any) -> dict[str, Any]:
+    whole: Any = getattr(value, "base", None)
+    while isinstance(getattr(whole, "base", None), np.ndarray):
+        whole = whole.base
+    size = getattr(whole, "nbytes", None)
+    found: dict[str, Any] = {} if whole is None or size == value.nbytes else {"base": whole}
+    metadata = value.dtype.metadata
+    return found | ({"dtype.metadata": dict(metadata)} if metadata else {})
+
+
+def _of_tensor(value: Any) -> dict[str, Any]:
+    found = dict(_held(value))
+    if value.layout is sys.modules["torch"].strided:
+        store = value.untyped_storage()
+        if store.nbytes() != value.numel() * value.element_size():
+            found["storage"] = bytes(store)
+    if value.is_leaf and value.grad is not None:
+        found["grad"] = value.grad
+    if value.grad_fn is not None:
+        found["graph"] = Unread()  # holds what it was computed from
+    return found
+
+
+def _of_class(kind: type) -> dict[str, Any]:
+    """What classes of one's own hold, as text or numbers."""
+    own = (each for each in kind.__mro__ if not _of_library(each))
+    return {
+        f"{each.__name__}.{name}": held
+        for each in own
+        for name, held in vars(each).items()
+        if isinstance(held, _PLAIN) and not name.startswith("__")
+    }
+
+
+@cache
+def _of_library(value: Any) -> bool:
+    """Whether a class or a module is Python's, or was installed."""
+    name = value.__name__ if isinstance(value, ModuleType) else value.__module__
+    package = str(name).partition(".")[0]
+    file = getattr(sys.modules.get(package), "__file__", None) or ""
+    return package in (*sys.stdlib_module_names, _OWN) or "site-packages" in file
