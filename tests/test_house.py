@@ -32,6 +32,7 @@ TESTED_BY = {
         "dpaudit/integrations/observing/noise_array dpaudit/integrations/observing/traced"
     ),
     "dpaudit/integrations/test_pipeline_dp.py": "dpaudit/integrations/observing/keyed",
+    "dpaudit/integrations/test_torch.py": "dpaudit/integrations/observing/noise_tensor",
     "dpaudit/integrations/observing/test_recorder.py": (
         "dpaudit/integrations/observing/calls dpaudit/integrations/observing/notes"
     ),

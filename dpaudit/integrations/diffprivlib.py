@@ -9,9 +9,9 @@ from __future__ import annotations
 import inspect
 import math
 import sys
-from collections.abc import Callable, Hashable, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
-from functools import cache, partial, wraps
+from functools import partial, wraps
 from random import SystemRandom
 from typing import Any
 from weakref import WeakSet
@@ -59,7 +59,7 @@ class Diffprivlib:
     def patches(self, recorder: Recorder) -> Iterator[Patch]:
         """Draws, functions that are one release as a whole, charges and warnings."""
         for name in (*_ADDITIVE, *_CHOICES, "ExponentialCategorical", "Bingham"):
-            read = partial(_read, recorder, _noise if name in _ADDITIVE else _choice, name)
+            read = partial(_by, recorder, partial(_noise if name in _ADDITIVE else _choice, name))
             yield Patch(getattr(mechanisms, name), "randomise", recorder.reading(read))
         for module in (quantiles, tools):
             yield Patch(module, "quantile", partial(_whole, recorder, _quantile))
@@ -69,13 +69,11 @@ class Diffprivlib:
         yield Patch(PrivacyLeakWarning, "__init__", partial(_heard, recorder))
 
 
-def _read(
-    recorder: Recorder, read: Callable[..., Reading], kind: str, own: Any, *value: Any
-) -> Any:
+def _by(recorder: Recorder, read: Callable[..., Reading], own: Any, *value: Any) -> Reading:
     """What is drawn, and whether by a generator that the code has seeded."""
     if not isinstance(own._rng, SystemRandom):
         recorder.drew(of_state(recorder, own._rng), type(own).__name__)
-    return read(kind, own, *value)
+    return read(own, *value)
 
 
 def _noise(kind: str, own: Any, value: Any = None) -> Reading:
@@ -106,16 +104,11 @@ def _choice(kind: str, own: Any, value: Any = None) -> Reading:
     return Reading(name, mechanism, 1.0, value, cost, _facts(own), answers=answers)
 
 
-@cache
-def _parameters(kind: Hashable) -> tuple[str, ...]:
-    given = inspect.getfullargspec(kind.__init__).kwonlyargs  # type: ignore[misc]
-    return tuple(name for name in given if name not in _PRIVATE)
-
-
 def _facts(own: Any) -> dict[str, Any]:
     """The numbers that a mechanism was made with."""
-    found = ((name, getattr(own, name, None)) for name in _parameters(type(own)))  # type: ignore[arg-type]
-    return {name: each for name, each in found if isinstance(each, bool | int | float | np.generic)}
+    kinds = bool | int | float | np.generic
+    public = (name for name in vars(own) if not name.startswith("_") and name not in _PRIVATE)
+    return {name: each for name in public if isinstance(each := getattr(own, name), kinds)}
 
 
 def _whole(recorder: Recorder, read: Callable[[dict[str, Any]], Reading | None], own: Any) -> Any:

@@ -64,8 +64,7 @@ class Form:
     @property
     def unread(self) -> list[str]:
         """Facts of what may hold anything."""
-        odd = (each.partition("\0")[0] for each in sorted(self.facts))
-        return [each for each in odd if each.endswith(UNREAD) or _FAILS in each]
+        return [each for each in sorted(self.facts) if each.endswith(UNREAD) or _FAILS in each]
 
     @property
     def size(self) -> int:
@@ -93,12 +92,7 @@ def entry_name(block: Block, place: int) -> str:
 
 
 def canonical(output: Any, *, carried: bool = False) -> Form:
-    """The form of any object; that a foreign object cannot be read is a fact.
-
-    Args:
-        output: the object.
-        carried: read also what rides on objects unseen: the array that a view shows a part of,
-            attributes of tables, tensors and classes.
+    """The form of any object, ``carried``: with what rides on it; what cannot be read is a fact.
 
     >>> form = canonical({"b": [1.5, float("nan")]})
     >>> sorted(fact for fact in form.facts if chr(0) not in fact)
@@ -115,8 +109,7 @@ def canonical(output: Any, *, carried: bool = False) -> Form:
 
 class _Reader:
     def __init__(self, carried: bool = False) -> None:
-        self.form, self.room, self.depth = Form(), MOST, 0
-        self.carried = carried
+        self.form, self.room, self.depth, self.carried = Form(), MOST, 0, carried
         self.rest = hashlib.blake2b()
 
     def read(self, label: str, value: Any) -> None:
@@ -291,7 +284,7 @@ class _Reader:
                 self.read(f"{label}[{name!r}]", value[name])
         elif hasattr(value, "to_numpy") or hasattr(value, "toarray"):
             plain = value.to_numpy() if hasattr(value, "to_numpy") else value.toarray()
-            self.read(label, plain.copy() if self.carried else plain)  # none sees what is behind it
+            self.read(label, plain.copy())
             for name in ("dtype", "name"):
                 self.shown(f"{label}.{name} is", getattr(value, name, None))
         elif hasattr(value, "__array__") or hasattr(value, "__array_interface__"):

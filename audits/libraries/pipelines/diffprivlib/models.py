@@ -31,14 +31,9 @@ def naive_bayes_with_priors(rows):
     return model.theta_.ravel().tolist()
 
 
-def seed(rng):
-    """For what a model draws beside its noise, such as the shape of a tree."""
-    return int(rng.integers(2**31))
-
-
-def clusters(rows, rng):
+def clusters(rows):
     """Three centres."""
-    given = {"epsilon": 1.0, "bounds": (0, 100), "random_state": seed(rng)}
+    given = {"epsilon": 1.0, "bounds": (0, 100)}
     model = models.KMeans(n_clusters=3, **given).fit(table(rows))
     return model.cluster_centers_.ravel().tolist()
 
@@ -84,25 +79,25 @@ def eigenvalues(rows):
     return covariance_eig(scaled, epsilon=1.0, norm=1.0, eigvals_only=True).tolist()
 
 
-def forest(rows, rng):
+def forest(rows):
     """A random forest of three trees, by what it says of the rows' corners."""
-    given = {"bounds": (0, 100), "classes": [0, 1], "max_depth": 2, "random_state": seed(rng)}
+    given = {"bounds": (0, 100), "classes": [0, 1], "max_depth": 2}
     model = models.RandomForestClassifier(n_estimators=3, epsilon=1.0, **given)
     model.fit(table(rows), column(rows, "smokes"))
     return model.predict([[0, 0], [0, 100], [100, 0], [100, 100]]).tolist()
 
 
-def tree(rows, rng):
+def tree(rows):
     """One tree."""
-    given = {"bounds": (0, 100), "classes": [0, 1], "max_depth": 2, "random_state": seed(rng)}
+    given = {"bounds": (0, 100), "classes": [0, 1], "max_depth": 2}
     model = models.DecisionTreeClassifier(epsilon=1.0, **given)
     model.fit(table(rows), column(rows, "smokes"))
     return model.predict([[0, 0], [0, 100], [100, 0], [100, 100]]).tolist()
 
 
-def tree_without_classes(rows, rng):
+def tree_without_classes(rows):
     """The same, where the classes are left to the library."""
-    given = {"bounds": (0, 100), "max_depth": 2, "random_state": seed(rng)}
+    given = {"bounds": (0, 100), "max_depth": 2}
     model = models.DecisionTreeClassifier(epsilon=1.0, **given)
     return model.fit(table(rows), column(rows, "smokes")).classes_.tolist()
 
