@@ -74,7 +74,7 @@ def test_digits_are_told_and_all_looks_at_them_are_certified(digits, fitted):
 
 def test_a_fitted_model_holds_nothing_but_what_was_released(fitted):
     """A gradient of one row of a linear model is that row, and would be written with a pickle."""
-    read = pickle.loads(pickle.dumps(fitted))  # noqa: S301  # our own
+    read = pickle.loads(pickle.dumps(fitted))  # our own
     for model in (fitted.model_, read.model_):
         assert not any(vars(p) or p.grad is not None for p in model.parameters())
         assert not model._forward_pre_hooks
