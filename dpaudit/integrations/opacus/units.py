@@ -198,7 +198,8 @@ def _names(of: str, given: Any) -> Sequence[Hashable]:
 def _is_name(name: Any) -> bool:
     if isinstance(name, tuple):
         return all(map(_is_name, name))
-    return type(name).__eq__ is not object.__eq__ and bool(name == name)
+    kind: Any = type(name)
+    return kind.__eq__ is not object.__eq__ and bool(name == name)
 
 
 class UserSums:
