@@ -100,6 +100,8 @@ class PrivateStrategy(Strategy):  # type: ignore[misc]
         expected_clients: float,
         adaptive: Adaptive | None = None,
     ) -> None:
+        if not isinstance(ledger, Ledger):
+            raise InputError(f"ledger is {ledger!r:.60}; it must be a Ledger of an update_plan.")
         self.strategy, self.ledger, self.adaptive = strategy, ledger, adaptive
         self.clip_norm = validate.positive(clip_norm=clip_norm)
         self._expected = validate.positive(expected_clients=expected_clients)
@@ -122,11 +124,11 @@ class PrivateStrategy(Strategy):  # type: ignore[misc]
 
     def aggregate_train(self, server_round: int, replies: Iterable[Any]) -> tuple[Any, None]:
         """The model that the wrapped strategy makes of the private mean, and no metrics."""
-        told = [each for each in replies if not each.has_error()]
         start = _flat(self._current)
-        updates = np.array([_flat(_only(each.content)) - start for each in told])
-        names = [str(each.metadata.src_node_id) for each in told]
-        mean = self._private_mean(updates.reshape(len(told), start.size), names)
+        read = [(each.metadata.src_node_id, _model(each, start.size)) for each in replies]
+        told = [(str(name), model - start) for name, model in read if model is not None]
+        updates = np.array([update for _, update in told]).reshape(len(told), start.size)
+        mean = self._private_mean(updates, [name for name, _ in told])
         keys = [getattr(self.strategy, f"{of}_key", None) for of in ("arrayrecord", "weighted_by")]
         content = RecordDict(
             {
@@ -205,6 +207,17 @@ def _only(content: Any) -> Any:
     if len(held) != 1:
         raise InputError(f"a message has {len(held)} records of arrays; an update is one.")
     return held[0]
+
+
+def _model(reply: Any, size: int) -> Floats | None:
+    """The model in an answer; None of one that failed, or is none: one client ends no round."""
+    if reply.has_error():
+        return None
+    try:
+        held = _flat(_only(reply.content))
+    except (InputError, TypeError, ValueError):
+        return None
+    return held if held.size == size else None
 
 
 def _flat(arrays: Any) -> Floats:

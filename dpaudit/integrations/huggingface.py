@@ -29,12 +29,14 @@ _known = _hugging("transformers.models.auto.modeling_auto")
 _UNCLIPPED = {
     "gradient_accumulation_steps": (1, "declare the rate of the whole batch"),
     "fp16": (False, "it scales losses before gradients are clipped"),
+    "gradient_checkpointing": (False, "it runs layers twice"),
+    "include_num_input_tokens_seen": ("no", "the exact number of tokens is private"),
     "auto_find_batch_size": (False, "it trains anew where memory ends"),
     "label_smoothing_factor": (0.0, "give losses of your own"),
 }
 """Settings that do not go together with clipped gradients, what they must be, and why."""
 
-_EXACT = ("loss", "grad_norm", "train_loss", "train_samples_per_second")
+_EXACT = ("loss", "grad_norm", "train_loss", "train_samples_per_second", "total_flos")
 """What a ``Trainer`` logs of the data as they are."""
 
 
@@ -79,6 +81,9 @@ class PrivateTrainer(_Trainer):  # type: ignore[misc]
                 raise InputError(f"{name} is {found!r}; it must be {right!r}: {why}.")
         if self.args.n_gpu > 1 or self.args.world_size > 1:
             raise InputError("args are of several devices; a private training takes one.")
+        if self.eval_dataset is not None and self.eval_dataset is self.train_dataset:
+            raise InputError("eval_dataset is train_dataset; evaluate on public rows.")
+        self.model_init = None  # Trainer would train another model, whose steps are not attached
         self._delta = validate.probability(delta=delta)
         shifted = type(self.model).__name__ in _known.MODEL_FOR_CAUSAL_LM_MAPPING_NAMES.values()
         self._losses = losses or partial(row_losses, shifted=shifted)
@@ -117,7 +122,13 @@ class PrivateTrainer(_Trainer):  # type: ignore[misc]
         """Train until the end, or until the budget is spent; no checkpoint goes on."""
         if resume_from_checkpoint:
             raise InputError("resume_from_checkpoint is given; train privately from the start.")
-        return super().train(**settings)
+        result = super().train(**settings)
+        told = {name: value for name, value in result.metrics.items() if name not in _EXACT}
+        return result._replace(metrics=told)
+
+    def floating_point_ops(self, inputs: Any) -> int:
+        """None are counted: their number is that of the tokens that were drawn."""
+        return 0
 
     def training_step(self, *given: Any, **settings: Any) -> Any:
         """Gradients of one batch; its loss stays here."""

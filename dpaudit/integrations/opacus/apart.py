@@ -151,8 +151,7 @@ class Writes:
         found = {id(p): p for p in self._optimizer.params}
         if self._module is not None:
             model = getattr(self._module, "_module", self._module)
-            others = [*model.parameters(), *(b for b in model.buffers() if b.is_floating_point())]
-            found |= {id(each): each for each in others}
+            found |= {id(each): each for each in (*model.parameters(), *model.buffers())}
         return list(found.values())
 
     def look(self) -> None:

@@ -20,6 +20,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from torch import nn
 from torch.utils.data import TensorDataset
 
+from dpaudit import validate
 from dpaudit.certificate import Certificate
 from dpaudit.errors import InputError
 from dpaudit.fields import Checked, Count, Interval, OpenProbability, Positive, Rate
@@ -53,7 +54,7 @@ class Privacy(Checked):
             which a model is kept and the training stopped; None for neither.
         held_out: the probability of a row to be held out for the scores.
         patience: passes without a better score after which the training stops.
-        classes: of the labels; those that occur, which tells of the data, where not given.
+        classes: of the labels; where not given those that occur, which leaves a fit unproven.
         delta: of the guarantee.
     """
 
@@ -141,6 +142,8 @@ class PrivateClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         privacy = Privacy() if self.privacy is None else self.privacy
         if not isinstance(privacy, Privacy):
             raise InputError(f"privacy is {privacy!r:.60}; it must be a Privacy.")
+        validate.integer_at_least(0, hidden=self.hidden)
+        validate.positive(learning_rate=self.learning_rate)
         X, y = validate_data(self, X, y)
         check_classification_targets(y)
         self.classes_ = np.unique(y if privacy.classes is None else np.asarray(privacy.classes))
@@ -185,9 +188,9 @@ class PrivateClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             elif len(self.scores_) - int(np.argmax(self.scores_)) > privacy.patience:
                 ledger.close()
                 break
-        if best is not None:
-            model.load_state_dict(best)
-        self.model_ = model.requires_grad_(requires_grad=False).eval()
+        # A new one, as opacus leaves the gradients of the last rows with the parameters.
+        self.model_ = self._network(start).requires_grad_(requires_grad=False).eval()
+        self.model_.load_state_dict(best or model.state_dict())
         self.certificate_: Certificate = training.certificate(
             privacy.delta,
             name="private classifier",
@@ -197,12 +200,7 @@ class PrivateClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def _private(
         self, privacy: Privacy, ledger: Ledger, data: Any, coins: Any, noise: Any, start: Any
     ) -> tuple[Training, Any, Any, Any]:
-        width, classes = self.n_features_in_, len(self.classes_)
-        with torch.random.fork_rng():
-            torch.manual_seed(start.initial_seed())
-            layers = [nn.Linear(width, self.hidden), nn.Tanh()] if self.hidden else []
-            model = nn.Sequential(*layers, nn.Linear(self.hidden or width, classes))
-        engine = PrivacyEngine(accountant="rdp")
+        model, engine = self._network(start), PrivacyEngine(accountant="rdp")
         size = privacy.sample_rate * privacy.rows
         training = attach(engine, ledger, expected_batch_size=size)
         _, optimizer, loader = engine.make_private(
@@ -215,6 +213,13 @@ class PrivateClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             wrap_model=False,
         )
         return training, model, optimizer, loader
+
+    def _network(self, start: Any) -> Any:
+        width, classes = self.n_features_in_, len(self.classes_)
+        with torch.random.fork_rng():
+            torch.manual_seed(start.initial_seed())
+            layers = [nn.Linear(width, self.hidden), nn.Tanh()] if self.hidden else []
+            return nn.Sequential(*layers, nn.Linear(self.hidden or width, classes))
 
     def _normal(self, x: Floats) -> Any:
         return torch.tensor((x - self._mean) / self._scale, dtype=torch.float32)

@@ -8,7 +8,7 @@ to C. So a user moves a sum by at most C, and what is proved of DP-SGD is proved
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Hashable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence, Set, Sized
 from functools import partial
 from itertools import chain
 from typing import Any
@@ -53,6 +53,9 @@ class UnitBatches(UniformWithReplacementSampler):  # type: ignore[misc]
             yield rows
 
 
+_DRAWS = {"batch_size", "shuffle", "sampler", "batch_sampler", "drop_last"}
+"""Settings of a DataLoader that would draw other batches."""
+
 Batch = tuple[list[Any], tuple[int, ...]]
 """A batch as it left the loader: its tensors, and how many rows each unit has."""
 
@@ -65,7 +68,8 @@ class PoissonLoader(DataLoader):  # type: ignore[misc]
 
     Args:
         data: a data set with a length.
-        users: whose each row is, one name a row; each row its own unit where not given.
+        users: whose each row is, one name a row, all texts or all integers; each row its own unit
+            where not given.
         sample_rate: q, in (0, 1].
         most: a batch has at most so many units, of more drawn ones a uniform subset.
         steps: batches of a pass; ⌊1/q⌋ where not given.
@@ -101,6 +105,12 @@ class PoissonLoader(DataLoader):  # type: ignore[misc]
         for name, value in (("most", most), ("steps", steps)):
             if value is not None:
                 validate.integer_at_least(1, **{name: value})
+        if drawn := settings.keys() & _DRAWS:
+            raise InputError(
+                f"{min(drawn)} is given; sample_rate and most say how batches are drawn."
+            )
+        if not isinstance(data, Sized):
+            raise InputError("data has no length; take a data set whose rows have numbers.")
         if combine not in ("mean", "sum"):
             raise InputError(f"combine is {combine!r:.60}; it must be 'mean' or 'sum'.")
         self.by_user, self.mean = users is not None, combine == "mean"
@@ -152,16 +162,44 @@ def _leaves(batch: Any) -> list[Any]:
 
 def _groups(users: Sequence[Hashable], rows: int, among: Any) -> list[list[int]]:
     """The rows of each user."""
+    users = _names("users", users)
     if len(users) != rows:
         raise InputError(f"users has {len(users)} names; it must have one for each of {rows} rows.")
-    groups: dict[Hashable, list[int]] = {name: [] for name in among or ()}
+    groups: dict[Hashable, list[int]] = {name: [] for name in _names("among", among or ())}
     for row, name in enumerate(users):
         if among is not None and name not in groups:
             raise InputError("among lacks a user that has rows; it must have all of them.")
         groups.setdefault(name, []).append(row)
-    if not groups:
+    if not rows:
         raise InputError("data has no rows; a training needs some.")
     return list(groups.values())
+
+
+def _names(of: str, given: Any) -> Sequence[Hashable]:
+    """Names that are equal for one user alone, and always for that one."""
+    if isinstance(given, range):
+        return given
+    wrong = isinstance(given, Mapping | Set) or not isinstance(given, Iterable)
+    # Of tensors and arrays the values: a tensor is equal to itself alone.
+    parts = [] if wrong else given.tolist() if hasattr(given, "tolist") else given
+    try:
+        names = [each.item() if hasattr(each, "item") else each for each in parts]
+        wrong |= len(set(map(type, names))) > 1 or not all(map(_is_name, set(names)))
+    except (TypeError, ValueError, RuntimeError):
+        wrong = True
+    if wrong:
+        raise InputError(
+            f"{of} has names that are of several kinds, missing (None, NaN) or none at all, so "
+            "that one user may become several; give a list of texts, or of integers."
+        )
+    return names
+
+
+def _is_name(name: Any) -> bool:
+    if isinstance(name, tuple):
+        return all(map(_is_name, name))
+    kind: Any = type(name)
+    return kind.__eq__ is not object.__eq__ and bool(name == name)
 
 
 class UserSums:

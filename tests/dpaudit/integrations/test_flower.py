@@ -208,6 +208,21 @@ def test_failing_clients_are_missed_and_a_budget_ends_it():
     assert compose(held.spent(), "rdp").epsilon(1e-5).upper <= 8.0
 
 
+@pytest.mark.parametrize("held", [[np.zeros(3)], [], [np.array(["secret"] * 6)]])
+def test_an_update_that_is_no_model_is_missed(held):
+    def wrong(message):
+        told = RecordDict({"arrays": ArrayRecord(held), "metrics": MetricRecord({"n": 1})})
+        return Message(told, reply_to=message)
+
+    ends = []
+    for nodes in (crowd(9), crowd(9) | {10: wrong}):
+        strategy = PrivateStrategy(
+            everyone(), ledger(update_plan(1.0, 1)), clip_norm=1.0, expected_clients=10
+        )
+        ends.append(played(strategy, nodes)[0])
+    assert np.allclose(*ends)
+
+
 def test_a_client_that_answers_twice_counts_once():
     own = PrivateStrategy(
         everyone(), ledger(update_plan(0.001, 1)), clip_norm=1.0, expected_clients=1

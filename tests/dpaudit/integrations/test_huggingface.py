@@ -105,7 +105,9 @@ def test_a_classifier_is_trained_certified_and_logged_without_its_loss(tmp_path)
     assert len(said) == 6
     assert said == sorted(said)
     assert said[-1] == training.epsilon(1e-5) >= certificate.guarantee.epsilon
-    assert not {"loss", "grad_norm", "train_loss"} & set().union(*logged)
+    exact = {"loss", "grad_norm", "train_loss", "total_flos", "train_samples_per_second"}
+    assert not exact & set().union(*logged, result.metrics)
+    assert trainer.state.total_flos == 0  # which is written beside checkpoints
     assert result.training_loss == 0.0
     assert "0.69" not in json.dumps(logged)  # nearly the loss of a fresh classifier
 
@@ -185,6 +187,8 @@ def test_users_with_all_their_rows(tmp_path):
     ("settings", "words"),
     [
         ({"given": {"gradient_accumulation_steps": 2}}, "gradient_accumulation_steps is 2"),
+        ({"given": {"include_num_input_tokens_seen": "all"}}, "include_num_input_tokens_seen"),
+        ({"given": {"gradient_checkpointing": True}}, "gradient_checkpointing"),
         ({"given": {"label_smoothing_factor": 0.1}}, "label_smoothing_factor"),
         ({"declared": plan(noise_multiplier=[1.0, 2.0], steps=[3, 3])}, "one DP-SGD at"),
         ({"losses": lambda logits, labels: logits.mean()}, "one for each of the rows"),
@@ -193,6 +197,20 @@ def test_users_with_all_their_rows(tmp_path):
 def test_what_is_no_private_training_is_refused(tmp_path, settings, words):
     with pytest.raises(InputError, match=words):
         made(tmp_path, **settings).train()
+
+
+def test_a_model_that_is_made_by_a_function_is_the_one_that_is_trained(tmp_path):
+    """A Trainer makes another one when it begins, and trains that without noise."""
+    trainer = PrivateTrainer(
+        None,
+        arguments(tmp_path),
+        train_dataset=rows(),
+        model_init=bert,
+        ledger=Ledger(plan()),
+        expected_batch_size=6,
+    )
+    trainer.train()
+    assert trainer.training.certificate(1e-5).verdict is Verdict.CERTIFIED
 
 
 def test_a_checkpoint_is_not_resumed(tmp_path):

@@ -2,6 +2,7 @@
 
 import copy
 
+import opacus_trainings
 import pytest
 import torch
 from opacus import PrivacyEngine
@@ -143,6 +144,33 @@ def test_writes_that_torch_does_not_count_are_found(write):
         max_grad_norm=1.0,
     )
     train(parts, lambda at: write(model, head) if at == 4 else None)
+    assert errors(training) == {"parameters-written-elsewhere"}
+
+
+class Counted(nn.Module):
+    """Counts the rows that it sees, in integers."""
+
+    def __init__(self):
+        super().__init__()
+        self.register_buffer("rows", torch.zeros(1, dtype=torch.long))
+
+    def forward(self, x):
+        self.rows += len(x)
+        return x
+
+
+def test_a_buffer_of_integers_that_counts_rows_is_found():
+    ledger = Ledger(Plan.dp_sgd(noise_multiplier=1.0, sample_rate=BATCH / SIZE, epochs=PASSES))
+    model = nn.Sequential(nn.Linear(4, 2), Counted())
+    training, parts = opacus_trainings.attached(
+        ledger, model, opacus_trainings.labelled_rows(SIZE), BATCH
+    )
+    model, optimizer, loader = parts
+    for _ in range(PASSES):
+        for x, y in loader:
+            optimizer.zero_grad()
+            nn.functional.cross_entropy(model(x), y).backward()
+            optimizer.step()
     assert errors(training) == {"parameters-written-elsewhere"}
 
 

@@ -1,4 +1,5 @@
 import dataclasses
+import pickle
 
 import numpy as np
 import pytest
@@ -71,6 +72,20 @@ def test_digits_are_told_and_all_looks_at_them_are_certified(digits, fitted):
     assert len(fitted.scores_) == 4
 
 
+def test_a_fitted_model_holds_nothing_but_what_was_released(fitted):
+    """A gradient of one row of a linear model is that row, and would be written with a pickle."""
+    read = pickle.loads(pickle.dumps(fitted))  # our own
+    for model in (fitted.model_, read.model_):
+        assert not any(vars(p) or p.grad is not None for p in model.parameters())
+        assert not model._forward_pre_hooks
+
+
+@pytest.mark.parametrize("settings", [{"hidden": -1}, {"hidden": 2.5}, {"learning_rate": np.inf}])
+def test_wrong_settings_are_said(digits, settings):
+    with pytest.raises(InputError, match=next(iter(settings))):
+        PrivateClassifier(DIGITS, **settings).fit(*digits[:2])
+
+
 def test_privacy_is_frozen_and_no_parameter_of_its_own(fitted):
     with pytest.raises(dataclasses.FrozenInstanceError):
         DIGITS.noise_multiplier = 0.1
@@ -117,8 +132,9 @@ def test_it_stops_on_noisy_scores_and_says_so(digits):
 def test_classes_of_the_data_are_a_finding_and_unknown_ones_an_error(digits):
     x, y = digits[0][:60], digits[1][:60]
     short = dataclasses.replace(DIGITS, epochs=1, classes=None)
-    found = PrivateClassifier(short, random_state=0).fit(x, y).certificate_.findings
-    assert "classes-from-data" in {each.rule for each in found}
+    certificate = PrivateClassifier(short, random_state=0).fit(x, y).certificate_
+    assert "classes-from-data" in {each.rule for each in certificate.findings}
+    assert certificate.verdict is Verdict.UNPROVEN  # a row with a class of its own is seen
     with pytest.raises(InputError, match="no public class") as said:
         PrivateClassifier(dataclasses.replace(short, classes=(0, 1))).fit(x, y)
     assert "9" not in str(said.value)

@@ -242,12 +242,36 @@ def test_workers_shapes_and_empty_batches():
         ({"most": 0}, "most"),
         ({"combine": "median"}, "combine"),
         ({"users": USERS, "among": [1]}, "among lacks a user"),
+        ({"users": [*range(29), "11"]}, "users has names"),
+        ({"users": [*range(29), True]}, "users has names"),
+        ({"users": [*range(29), None]}, "users has names"),
+        ({"users": [11.0] * 29 + [math.nan]}, "users has names"),
+        ({"users": [(11.0,)] * 29 + [(math.nan,)]}, "users has names"),
+        ({"users": [None] * 30}, "users has names"),
+        ({"users": [[11]] * 30}, "users has names"),
+        ({"users": [object() for _ in range(30)]}, "users has names"),
+        ({"users": dict.fromkeys(range(30), 11)}, "users has names"),
+        ({"users": 30}, "users has names"),
+        ({"users": torch.full((30, 2), 11)}, "users has names"),
+        ({"drop_last": True}, "drop_last is given"),
+        ({"data": iter(())}, "data has no length"),
     ],
 )
 def test_wrong_settings_of_a_loader(settings, words):
     with pytest.raises(InputError, match=words) as said:
-        PoissonLoader(rows(), **{"sample_rate": 0.5} | settings)
+        PoissonLoader(**{"data": rows(), "sample_rate": 0.5} | settings)
     assert "11" not in str(said.value)
+
+
+@pytest.mark.parametrize("kind", [torch.tensor, np.array, lambda names: map(torch.tensor, names)])
+def test_users_of_tensors_and_arrays_are_whose_they_are(kind):
+    """A tensor is equal to itself alone, so that each row would be a user of its own."""
+    loader = PoissonLoader(rows(), kind(USERS), sample_rate=0.5)
+    assert (
+        loader.batch_sampler.groups
+        == PoissonLoader(rows(), USERS, sample_rate=0.5).batch_sampler.groups
+    )
+    assert loader.batch_sampler.num_samples == 12
 
 
 # -- at most so many ---------------------------------------------------------------------------
