@@ -1,0 +1,30 @@
+"""The built site in a real browser, every page; ``make docs-look`` builds it first.
+
+Not part of the quick suite: it takes some minutes.
+"""
+
+from pathlib import Path
+
+import pytest
+from axe import LOOKS, faults
+from chromium import binary, browser
+
+SITE = Path(__file__).parents[2] / "out" / "site" / "html"
+PAGES = sorted(each.relative_to(SITE).as_posix() for each in SITE.rglob("*.html"))
+
+pytestmark = [
+    pytest.mark.skipif(binary() is None, reason="there is no Chromium on the PATH"),
+    pytest.mark.skipif(not PAGES, reason="the site is not built: make docs"),
+]
+
+
+@pytest.fixture(scope="module")
+def screen():
+    with browser() as page:
+        yield page
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_everybody_can_read_the_page(screen, name):
+    url = (SITE / name).as_uri()
+    assert {look: found for look in LOOKS if (found := faults(screen, url, *look))} == {}
