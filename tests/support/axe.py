@@ -17,7 +17,8 @@ LOOKS = tuple(product((390, 1280), (False, True)))
 _RUN = """(async () => {
   document.querySelectorAll("details").forEach(each => { each.open = true; });
   const found = await axe.run({resultTypes: ["violations"]});
-  return JSON.stringify(found.violations.map(v => [v.id, v.nodes.map(n => n.target.join(" ")).join(", ")]));
+  const where = v => v.nodes.map(node => node.target.join(" ")).join(", ");
+  return JSON.stringify(found.violations.map(v => [v.id, where(v)]));
 })()"""
 
 
