@@ -1,0 +1,59 @@
+"""Pages that explain: their code runs, and prints what stands below it."""
+
+import re
+import shlex
+import shutil
+import sys
+from pathlib import Path
+
+import pytest
+
+from dpaudit.cli.main import main
+
+DOCS = Path(__file__).parents[2] / "docs"
+EXPLANATIONS = ("certificates", "assumptions", "accountants", "what-audits-show", "floats")
+PAGES = {name: 120 for name in EXPLANATIONS}
+"""Pages, and how many lines they may have."""
+
+_BLOCK = re.compile(r"^```(\w+)\n(.*?)^```", re.DOTALL | re.MULTILINE)
+_NAMED = re.compile(r"# ([\w.-]+\.\w+)\n")
+_ANSWER = re.compile(r"# exit code (\d)")
+
+
+def typed(text):
+    """Run the lines of a shell; each ends with 0, or with the exit code that its comment states."""
+    for line in text.splitlines():
+        words = shlex.split(line, comments=True)
+        assert words[0] == "dpaudit", line
+        stated = _ANSWER.search(line)
+        with pytest.raises(SystemExit) as left:
+            main(words[1:])
+        assert str(left.value.code or 0) == (stated[1] if stated else "0"), line
+
+
+@pytest.mark.unabridged  # what they print is what a reader gets
+@pytest.mark.parametrize("page", PAGES)
+def test_a_page_does_what_it_says(page, tmp_path, monkeypatch, capsys):
+    pytest.importorskip("opendp")
+    text = (DOCS / f"{page}.md").read_text("utf-8")
+    assert len(text.splitlines()) <= PAGES[page]
+    shutil.copytree(DOCS / "examples", tmp_path, dirs_exist_ok=True)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(tmp_path)
+    before, names, shown, ran = set(sys.modules), {}, "", 0
+    for kind, block in _BLOCK.findall(text):
+        if kind == "text":
+            assert block.split() == shown.split(), shown
+            continue
+        named = _NAMED.match(block)
+        if named:
+            Path(named[1]).write_text(block, "utf-8")
+        elif kind == "python":
+            exec(block, names)
+        elif kind == "sh":
+            typed(block)
+        told = capsys.readouterr()
+        shown, ran = told.out, ran + (kind in ("python", "sh"))
+    assert ran
+    for name in {path.stem for path in tmp_path.glob("*.py")} - before:
+        sys.modules.pop(name, None)
