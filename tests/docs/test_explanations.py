@@ -13,7 +13,7 @@ from dpaudit.cli.main import main
 DOCS = Path(__file__).parents[2] / "docs"
 EXPLANATIONS = ("certificates", "assumptions", "accountants", "what-audits-show", "floats")
 HOW_TOS = ("choose-noise", "unit-and-relation", "write-a-mechanism")
-PAGES = {name: 120 for name in (*EXPLANATIONS, "compliance-report")} | dict.fromkeys(HOW_TOS, 60)
+PAGES = dict.fromkeys((*EXPLANATIONS, "compliance-report"), 120) | dict.fromkeys(HOW_TOS, 60)
 """Pages, and how many lines they may have."""
 
 _BLOCK = re.compile(r"^```(\w+)\n(.*?)^```", re.DOTALL | re.MULTILINE)
