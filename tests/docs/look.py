@@ -9,6 +9,8 @@ import pytest
 from axe import LOOKS, faults
 from chromium import binary, browser
 
+from dpaudit.finding_table import known_findings
+
 SITE = Path(__file__).parents[2] / "out" / "site" / "html"
 PAGES = sorted(each.relative_to(SITE).as_posix() for each in SITE.rglob("*.html"))
 
@@ -28,3 +30,12 @@ def screen():
 def test_everybody_can_read_the_page(screen, name):
     url = (SITE / name).as_uri()
     assert {look: found for look in LOOKS if (found := faults(screen, url, *look))} == {}
+
+
+def test_every_finding_has_its_place(screen):
+    """Reports say that it is explained under its name."""
+    screen.open((SITE / "reference" / "findings.html").as_uri())
+    rules = {each.rule for each in known_findings()}
+    missing = [r for r in rules if not screen.value(f"!!document.getElementById({r!r})")]
+    assert rules
+    assert missing == []

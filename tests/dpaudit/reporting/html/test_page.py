@@ -40,6 +40,11 @@ class TestHtml(PeopleConformance):
         assert "url(" not in style
         assert "default-src 'none'" in text
 
+    def test_a_reader_learns_where_findings_are_explained(self, certificates):
+        for kind, told in (("certified", True), ("bare", False)):
+            text = self.read(self.rendered(certificates[kind]))
+            assert ("on the page Findings of the documentation" in text) == told
+
     def test_headings_are_in_order(self, certificate):
         page = Page(self.rendered(certificate))
         levels = [int(tag[1]) for tag, _ in page.tags if re.fullmatch(r"h[1-6]", tag)]
