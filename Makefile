@@ -9,7 +9,7 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check -q
 SOURCES := pyproject.toml constraints.txt
 
-.PHONY: help demo test thorough lint format docs docs-links package reports compare-reports papers peers libraries observed benchmarks clean
+.PHONY: help demo test thorough lint format docs docs-look docs-links package reports compare-reports papers peers libraries observed benchmarks clean
 
 help:
 	@echo "make demo        install, then certify, run, audit and report one algorithm on real data"
@@ -17,6 +17,7 @@ help:
 	@echo "make thorough    the same with many more examples in the randomised tests"
 	@echo "make lint        ruff, mypy --strict and the import contracts"
 	@echo "make docs        the site, into out/site/html, with warnings as errors"
+	@echo "make docs-look   reads every page of it in a browser: small and large, light and dark (some minutes)"
 	@echo "make docs-links  checks the links that leave it (needs a network)"
 	@echo "make package     wheel and sdist into dist, twice and alike, checked and tried in a fresh environment"
 	@echo "make reports     certifies and attacks the algorithms of the four papers into reports/"
@@ -66,6 +67,9 @@ $(VENV)/.docs: $(VENV)/.core
 
 docs: $(VENV)/.docs
 	$(BIN)/python docs/site/build.py
+
+docs-look: docs $(VENV)/.dev
+	$(BIN)/python -m pytest -n auto tests/docs/look.py
 
 docs-links: $(VENV)/.docs
 	$(BIN)/python docs/site/build.py linkcheck

@@ -67,6 +67,7 @@ _MENDED = {
     '<aside class="toc-drawer': '<aside aria-label="This page" class="toc-drawer',
     "<pre>": '<pre tabindex="0">',
     '<div class="table-wrapper': '<div tabindex="0" class="table-wrapper',
+    '<div id="search-results">': '<h1>Search</h1>\n<div id="search-results">',
 }
 """What the theme leaves out that readers without a screen or a mouse need."""
 

@@ -11,29 +11,41 @@ import inspect
 import json
 import tomllib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
+from dataclasses import replace
 from importlib import resources
 from itertools import groupby
+from pathlib import Path
 from typing import Any
 
 import typer
+from kinds import facts, records
 
-from dpaudit.accounting import Accountant, compose
+from dpaudit.accounting import Accountant
+from dpaudit.certificate import Claim
+from dpaudit.certificate.risk import Risk
 from dpaudit.cli.exits import Exit
 from dpaudit.cli.main import app
-from dpaudit.errors import DpAuditError
 from dpaudit.fields import Kinded
 from dpaudit.finding_table import known_findings
 from dpaudit.mechanisms import Mechanism
 from dpaudit.mechanisms.continual.factorization import Factorization
-from dpaudit.plan import Relation, Sampling
+from dpaudit.plan import Relation, Sampling, TrustModel
 from dpaudit.project import project_file
-from dpaudit.project.describing import Description, Parameter, described, parameters
-from dpaudit.project.entries import DRAWN, AuditEntry, BudgetEntry, SubjectEntry
+from dpaudit.project.describing import (
+    Description,
+    Parameter,
+    described,
+    first_line,
+    parameters,
+)
+from dpaudit.project.entries import DRAWN, REPEATABLE, AuditEntry, BudgetEntry, SubjectEntry
 from dpaudit.project.execution import Execution
-from dpaudit.project.plan_file import read_plan
 from dpaudit.reporting.base import renderer_for, suffixes
 from dpaudit.signing.policy import Attack, Limit, Policy
+from dpaudit.tables import inline
+
+EXAMPLES = tomllib.loads((Path(__file__).parent / "examples.toml").read_text("utf-8"))
+"""Values by file, table and key."""
 
 _API = (
     ("dpaudit", "what most code needs"),
@@ -82,6 +94,23 @@ def _spelled(parameter: Any) -> str:
 def plan_file() -> str:
     """The tables of a plan file that are not a kind's own."""
     shared = described("gaussian")
+    relations, models = (", ".join(map(_code, each)) for each in (Relation.kinds(), TrustModel))
+    rows = [
+        ("`unit`", "who is protected", "a text of at most 80 characters", "`row`", "`user`"),
+        (
+            "`relation`",
+            "which data sets are [neighbours](relations.md)",
+            f"one of {relations}; or a table with its `kind`",
+            "must be given",
+            "`add-remove`",
+        ),
+        ("`trust`", "who sees raw data", f"one of {models}", "`central`", "`local`"),
+    ]
+    risks = "\n\n".join(
+        f"### {_code(parameters(each)[0].name)}\n\n{_escaped(first_line(each.__doc__))}\n\n"
+        f"{_keys(parameters(each), 'plan.claim')}"
+        for each in Risk.__subclasses__()
+    )
     return f"""# Plan files
 
 A plan file is TOML: `[plan]` says who is protected, `[claim]` what is stated, and each
@@ -93,25 +122,25 @@ A plan file is TOML: `[plan]` says who is protected, `[claim]` what is stated, a
 
 ## `[plan]`
 
-{
-        _table(
-            ("key", "value"),
-            [
-                ("`unit`", "text: who is protected, such as row, user, customer"),
-                (
-                    "`relation`",
-                    "one of the [relations](relations.md): which data sets are neighbours",
-                ),
-                ("`trust`", "local, central, joint or curator: who sees raw data"),
-            ],
-        )
-    }
+A finding says which defaults were taken.
+
+{_table(("key", "what it says", "type", "default", "example"), rows)}
+
+## `[claim]`
+
+It may be left out. Of the following it states one: ε and δ,
+
+{_keys(parameters(Claim, ("source", "risk")), "plan.claim")}
+
+or how well an attack may do, or a whole curve:
+
+{risks}
 
 ## `[[invocation]]`
 
 `mechanism` names one of the [mechanisms](mechanisms.md), whose own keys stand beside these:
 
-{_keys(shared.shared, examples=True)}
+{_keys(shared.shared)}
 """
 
 
@@ -119,7 +148,13 @@ def project() -> str:
     """The tables of a project file."""
     _, _, rest = (inspect.getdoc(project_file) or "").partition("::\n\n")
     example, _, after = rest.partition("\n\nReading one")
-    drawn = [each for each in parameters(Execution, ("progress",)) if each.name in DRAWN]
+    drawn = [
+        replace(
+            each, default="" if (own := getattr(REPEATABLE, each.name)) is None else inline(own)
+        )
+        for each in parameters(Execution, ("progress",))
+        if each.name in DRAWN
+    ]
     own = parameters(AuditEntry, ("execution",))
     subject = parameters(SubjectEntry, ("settings", "audits", "default_audit"))
     return f"""# Project files
@@ -136,19 +171,19 @@ Reading one{_escaped(after)}
 
 Public fields are given as `set = {{ … }}`.
 
-{_keys(subject)}
+{_keys(subject, "project.subject")}
 
 ## `[audit]` and `[[subject.audit]]`
 
-{_keys(drawn)}
+{_keys(drawn, "project.audit")}
 
 In `[[subject.audit]]` also:
 
-{_keys(own)}
+{_keys(own, "project.attack")}
 
 ## `[[budget]]`
 
-{_keys(parameters(BudgetEntry, ("limit",)))}
+{_keys(parameters(BudgetEntry, ("limit",)), "project.budget")}
 
 `epsilon` and `delta` are the limit.
 """
@@ -160,15 +195,15 @@ def policy() -> str:
 
 What `dpaudit verify --policy` demands of a certificate, beside that it is certified and signed.
 
-{_keys(parameters(Policy, ("limit", "audit")))}
+{_keys(parameters(Policy, ("limit", "audit")), "policy.policy")}
 
 ## `[[limit]]`
 
-{_keys(parameters(Limit))}
+{_keys(parameters(Limit), "policy.limit")}
 
 ## `[[audit]]`
 
-{_keys(parameters(Attack))}
+{_keys(parameters(Attack), "policy.audit")}
 """
 
 
@@ -183,33 +218,15 @@ def kinds(title: str, family: type[Kinded]) -> Callable[[], str]:
 
 
 def _kind(told: Description, kind: type[Kinded]) -> str:
-    parts = [f"## {told.name}", _escaped(told.about)]
-    if issubclass(kind, Mechanism):
-        parts.append(f"Sensitivity in {_NORMS[kind.norm]}. {_accountants(told)}")
-    parts.append(f"Written as `{told.written}`.")
+    parts = [f"## {told.name}", _escaped(told.about), f"Written as `{told.written}`."]
+    if rows := list(facts(told, kind)):
+        heads = ("neighbours", "what counts") if told.family == "sampling" else ("of it", "is")
+        parts.append(_table(heads, rows))
     if told.parameters:
-        parts.append(_keys(told.parameters, examples=True))
+        parts.append(_keys(told.parameters))
     if told.example:
         parts.append(f"```toml\n{told.example.strip()}\n```")
     return "\n\n".join(parts)
-
-
-_NORMS = {
-    "l1": "the L1 norm",
-    "l2": "the L2 norm",
-    "change": "no norm: 1 where a unit may change the value at all",
-}
-
-
-def _accountants(told: Description) -> str:
-    """Which accountants have a theorem for the example."""
-    plan = read_plan(tomllib.loads(told.example)).plan
-    able = []
-    for name in Accountant.kinds():
-        with suppress(DpAuditError):
-            compose(plan, name)
-            able.append(f"[{name}](accountants.md#{name})")
-    return f"Accountants: {', '.join(sorted(able))}."
 
 
 def findings() -> str:
@@ -254,7 +271,7 @@ def certificates() -> str:
     formats = [
         (
             _code(each),
-            _escaped(inspect.cleandoc(renderer_for(f"x{each}").__doc__ or "").split("\n")[0]),
+            _escaped(first_line(renderer_for(f"x{each}").__doc__)),
         )
         for each in suffixes()
     ]
@@ -266,6 +283,12 @@ new version alone, and `dpaudit verify` reads older versions too.
 
 {_table(("field", "always there", "what it holds"), rows)}
 
+## The records within
+
+Where several stand at one place, a certificate has one of them. What is in brackets may be absent.
+
+{_table(("record", "its fields"), [(_code(place), told) for place, told in records(schema)])}
+
 ## Formats by ending
 
 {_table(("ending", "what it is"), formats)}
@@ -273,8 +296,16 @@ new version alone, and `dpaudit verify` reads older versions too.
 
 
 def _about(schema: Mapping[str, Any]) -> str:
-    inner = ", ".join(_code(key) for key in schema.get("properties", {}))
-    return _escaped(schema.get("description", "")) or inner or str(schema.get("const", ""))
+    if "$ref" in schema:
+        return "a SHA-256 hash, in hexadecimal digits"
+    if "enum" in schema or "const" in schema:
+        return ", ".join(_code(each) for each in schema.get("enum", [schema.get("const")]))
+    inner = schema.get("items", {})
+    several = "a list of records" if "properties" in inner else f"a list of {inner.get('type')}s"
+    kinds = {"array": several, "object": "a record"}
+    told = [kinds.get(each.get("type"), each.get("type")) for each in schema.get("anyOf", [schema])]
+    about = _escaped(schema.get("description", ""))
+    return f"{' or '.join(dict.fromkeys(map(str, told)))}. {about}".strip()
 
 
 def api() -> Iterator[tuple[str, str]]:
@@ -306,22 +337,24 @@ def _own(module: Any) -> list[str]:
     return [n for n, v in found if getattr(v, "__module__", "") == module.__name__ and n[0] != "_"]
 
 
-def _keys(listed: Sequence[Parameter], *, examples: bool = False) -> str:
-    heads = ("key", "type", "default", *(["example"] if examples else []), "what it says")
-    return _table(heads, [_key(each, examples) for each in listed])
+def _keys(listed: Sequence[Parameter], table: str = "") -> str:
+    """The keys of a table; of one whose keys are no kind's, with examples of its own."""
+    heads = ("key", "what it says", "type", "default", "example")
+    return _table(heads, (_key(each, table) for each in listed))
 
 
-def _key(one: Parameter, examples: bool) -> Iterator[str]:
+def _key(one: Parameter, table: str) -> Iterator[str]:
+    file, _, name = table.partition(".")
+    example = inline(EXAMPLES[file][name][one.name]) if table else one.example
     yield _code(one.name)
-    yield _escaped(f"{one.type}, in units {one.unit}" if one.unit else one.type)
-    absent = {None: "must be given", "": "may be left out"}
-    yield absent[one.default] if one.default in absent else _code(str(one.default))
-    if examples:
-        yield _code(one.example)
     yield _escaped(one.meaning)
+    yield _escaped(f"{one.type}, in units {one.unit}" if one.unit and not table else one.type)
+    absent = {None: "must be given", "": "may be left out", '""': "may be left out"}
+    yield absent[one.default] if one.default in absent else _code(str(one.default))
+    yield _code(example)
 
 
-def _table(heads: Sequence[str], rows: Sequence[Iterable[str]]) -> str:
+def _table(heads: Sequence[str], rows: Iterable[Iterable[str]]) -> str:
     lines = [heads, ["---"] * len(heads), *rows]
     return "\n".join(f"| {' | '.join(' '.join(c.split()) for c in row)} |" for row in lines)
 

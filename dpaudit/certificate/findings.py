@@ -23,8 +23,8 @@ FLOAT_NOISE = "float-noise"
 
 LARGE_DELTA = 0.1
 """From this δ on a statement is near to trivial: whoever publishes the whole data set with
-probability δ keeps (0, δ). NIST SP 800-226 asks for δ below 1/n, which from here on fails for every
-data set of ten units or more."""
+probability δ keeps (0, δ). NIST SP 800-226 wants it small beside 1/n, which from here on fails for
+every data set of ten units or more."""
 
 _LARGE_EPSILON = 500.0
 """From here on an ε promises nothing."""

@@ -2,12 +2,18 @@
 
 import re
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
 
+from dpaudit.certificate import Claim
 from dpaudit.finding_table import known_findings
 from dpaudit.mechanisms import Mechanism
+from dpaudit.project.project_file import read_project_file
+from dpaudit.reporting import suffixes
+from dpaudit.signing.policy import read_policy
+from dpaudit.tables import inline
 
 HOME = Path(__file__).parents[2] / "docs" / "site"
 
@@ -21,7 +27,7 @@ def pages():
         return build.pages()
     finally:
         sys.path.remove(str(HOME))
-        for name in ("build", "reference"):
+        for name in ("build", "kinds", "reference"):
             sys.modules.pop(name, None)
 
 
@@ -52,3 +58,75 @@ def test_links_within_the_site_lead_to_pages(pages):
         for link in re.findall(r"\]\((?!\w+:|#)([^)#\s]+)", text):
             there = (Path("/") / page).parent / link
             assert str(there.resolve().relative_to("/")) in pages, (page, link)
+
+
+EXAMPLES = tomllib.loads((HOME / "examples.toml").read_text("utf-8"))
+
+
+def lines(head, table, *without):
+    kept = [f"{key} = {inline(value)}" for key, value in table.items() if key not in without]
+    return "\n".join([head, *kept])
+
+
+def test_every_key_of_a_claim_is_there_with_a_value_that_is_one(pages):
+    given = EXAMPLES["plan"]["claim"]
+    kinds = (
+        "epsilon delta",
+        "advantage",
+        "success prior",
+        "tpr fpr",
+        "curve",
+        "mu delta",
+        "rho delta",
+    )
+    for kind in map(str.split, kinds):
+        assert Claim.of(**{key: given[key] for key in kind})
+        for key in kind:
+            assert f"| `{key}` | " in pages["reference/plan-file.md"]
+    assert set(" ".join(kinds).split()) == set(given)
+
+
+def test_the_examples_of_keys_are_read(pages, tmp_path):
+    project, policy = EXAMPLES["project"], EXAMPLES["policy"]
+    path = tmp_path / "dpaudit.toml"
+    budget = project["budget"] | {"epsilon": 2.0, "delta": 1e-6}
+    for attack in (("code", "pair", "arguments"), ("every_pair", "exact"), ("through_run",)):
+        made = {key: project["attack"][key] for key in (*attack, "epsilon", "delta")}
+        parts = [lines("[audit]", project["audit"], "own_randomness")]
+        parts += [lines("[[subject]]", project["subject"]), lines("[[subject.audit]]", made)]
+        path.write_text("\n".join([*parts, lines("[[budget]]", budget)]), "utf-8")
+        (subject,) = read_project_file(path, suffixes()).subjects
+        assert subject.audits
+    path = tmp_path / "policy.toml"
+    parts = [lines("", policy["policy"], "book", "current"), lines("[[limit]]", policy["limit"])]
+    path.write_text("\n".join([*parts, lines("[[audit]]", policy["audit"])]), "utf-8")
+    assert read_policy(path).threshold == 1
+    path.write_text(lines("", {key: policy["policy"][key] for key in ("book", "current")}), "utf-8")
+    assert read_policy(path).current
+
+
+def test_defaults_of_a_project_are_those_of_a_project(pages):
+    """They are others than those of the command."""
+    text = pages["reference/project-file.md"]
+    for key, default in (("confidence", "0.99"), ("seed", "0"), ("own_randomness", "false")):
+        (row,) = re.findall(rf"^\| `{key}` \|.*$", text, re.MULTILINE)
+        assert row.split(" | ")[3] == f"`{default}`"
+
+
+def test_a_mechanism_is_told_with_pair_relations_accountants_and_sampler(pages):
+    _, _, text = pages["reference/mechanisms.md"].partition("## gaussian\n")
+    told = text.partition("\n## ")[0]
+    assert "| sensitivity in | the L2 norm |" in told
+    assert "| dominating pair | `GaussianPair`: N(μ, 1) against N(0, 1)" in told
+    assert "[replace-one](relations.md#replace-one)" in told
+    assert "[gaussian](accountants.md#gaussian)" in told
+    _, _, text = pages["reference/mechanisms.md"].partition("## shuffled\n")
+    assert "add-remove" not in text.partition("| accountants |")[0]
+    _, _, text = pages["reference/samplings.md"].partition("## poisson\n")
+    assert "| under [add-remove](relations.md#add-remove) | as declared. |" in text
+
+
+def test_every_record_of_a_certificate_is_there(pages):
+    text = pages["reference/certificates.md"]
+    for place in ("plan.invocations[]", "audits[]", "findings[]", "assumptions[]", "run.ledger"):
+        assert f"| `{place}` |" in text

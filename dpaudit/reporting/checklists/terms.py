@@ -19,11 +19,11 @@ from dpaudit.reporting.curves import best_odds, proved_points
 from dpaudit.reporting.wording import words
 
 STRONG = 1.0
-"""ε of at most this is commonly taken as strong (NIST SP 800-226, section 2.2)."""
+"""ε of at most this is commonly taken as strong (NIST SP 800-226, The Privacy Parameter ε)."""
 DOUBTFUL = 10.0
-"""ε of at least this may mean nothing in practice (section 2.2, as the final edition has it)."""
+"""ε of at least this may mean nothing in practice (as before, in the final edition)."""
 COMMON_DELTA = 1e-5
-"""δ of at most this is commonly used when a guarantee is converted (section 2.3)."""
+"""δ of at most this is commonly used when a guarantee is converted (the same, Variants)."""
 
 _TUNING = re.compile(r"\b(hyper-?parameters?|tun(e|ed|ing)|model selection)\b", re.IGNORECASE)
 _UTILITY = re.compile(r"\b(accura|error|regret|utility|rmse|mae\b|mse\b|auc\b|loss)", re.IGNORECASE)

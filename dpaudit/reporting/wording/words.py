@@ -26,6 +26,8 @@ ACCOUNTANTS: dict[str, str] = _WORDS["accountants"]
 """What each accountant composes."""
 SEVERITIES: dict[str, str] = _WORDS["severities"]
 """How much a finding matters."""
+FINDINGS: str = _WORDS["findings"]["all"]
+"""Where findings are explained."""
 STATEMENT: dict[str, str] = _WORDS["statement"]
 """The guarantee as a formal statement."""
 RULES: dict[str, dict[str, str]] = _WORDS["rules"]

@@ -17,38 +17,30 @@ from dpaudit.reporting.checklists.model import Status
 from dpaudit.reporting.checklists.terms import terms
 
 HAZARDS = {
-    "Guarantee": (
-        "nist-large-epsilon",
-        "nist-catastrophic-failure",
-        "nist-unit-of-privacy",
-        "nist-event-level",
+    "The Privacy Parameter ε": ("nist-large-epsilon",),
+    "Variants of Differential Privacy": ("nist-catastrophic-failure",),
+    "The Unit of Privacy": ("nist-unit-of-privacy", "nist-event-level"),
+    "Comparing Differential Privacy Guarantees": (
         "nist-different-delta",
         "nist-different-unit",
         "nist-large-delta",
-        "nist-other-releases",
     ),
-    "Algorithms": (
-        "nist-custom-implementation",
-        "nist-systemic-bias",
-        "nist-human-bias",
-        "nist-statistical-bias",
-        "nist-bounded-contribution",
-        "nist-histogram-bins",
-        "nist-machine-learning",
-        "nist-synthetic-data",
-        "nist-synthetic-quality",
-        "nist-unstructured-data",
-    ),
-    "Deployment": (
-        "nist-interactive-queries",
-        "nist-trust-assumptions",
-        "nist-side-channels",
-        "nist-data-security",
-        "nist-access-control",
-        "nist-data-collection",
-    ),
+    "Mixing Differential Privacy With Other Data Releases": ("nist-other-releases",),
+    "Differentially Private Algorithms": ("nist-custom-implementation",),
+    "Systemic Bias": ("nist-systemic-bias",),
+    "Human Bias": ("nist-human-bias",),
+    "Statistical Bias": ("nist-statistical-bias",),
+    "Counting Queries": ("nist-bounded-contribution", "nist-histogram-bins"),
+    "Machine Learning": ("nist-machine-learning",),
+    "Synthetic Data": ("nist-synthetic-data", "nist-synthetic-quality"),
+    "Unstructured Data": ("nist-unstructured-data",),
+    "Query Models": ("nist-interactive-queries",),
+    "Trust Models": ("nist-trust-assumptions",),
+    "Mechanism Implementation Challenges": ("nist-side-channels",),
+    "Data Security and Access Control": ("nist-data-security", "nist-access-control"),
+    "Data Collection Exposure": ("nist-data-collection",),
 }
-"""The 24 hazards of NIST SP 800-226: 8 in section 2, 10 in section 3, 6 in section 4."""
+"""The 24 hazards of NIST SP 800-226, under the titles of its sections."""
 REPORTING = {
     "DP setting": ("dpfy-setting",),
     "Instantiating the DP definition": (

@@ -2,14 +2,18 @@
 
 import re
 from itertools import pairwise
+from pathlib import Path
 
 import pytest
+from axe import LOOKS, faults
+from chromium import binary, browser
 from pages import Page
 from renderer_conformance import PeopleConformance
 from report_certificates import all_kinds
 
 from dpaudit import UnsupportedError
 from dpaudit.reporting import HtmlRenderer, render_to, renderer_for
+from dpaudit.reporting.html.page import LabelRenderer
 
 
 class TestHtml(PeopleConformance):
@@ -35,6 +39,11 @@ class TestHtml(PeopleConformance):
         assert "@import" not in style
         assert "url(" not in style
         assert "default-src 'none'" in text
+
+    def test_a_reader_learns_where_findings_are_explained(self, certificates):
+        for kind, told in (("certified", True), ("bare", False)):
+            text = self.read(self.rendered(certificates[kind]))
+            assert ("on the page Findings of the documentation" in text) == told
 
     def test_headings_are_in_order(self, certificate):
         page = Page(self.rendered(certificate))
@@ -138,3 +147,45 @@ def test_a_label_is_of_one_certificate():
     several = list(all_kinds().values())[:2]
     with pytest.raises(UnsupportedError, match="a label is of one"):
         renderer_for("x.label.html").render(*several)
+
+
+KEPT = Path(__file__).parents[4] / "reports"
+
+
+@pytest.fixture(scope="module")
+def screen():
+    if binary() is None:
+        pytest.skip("there is no Chromium on the PATH")
+    with browser() as page:
+        yield page
+
+
+def wrong(screen, path, looks=LOOKS):
+    return {look: found for look in looks if (found := faults(screen, path.as_uri(), *look))}
+
+
+@pytest.mark.parametrize(
+    ("renderer", "shown", "looks"),
+    [
+        (HtmlRenderer, ["scripts"], LOOKS),
+        (HtmlRenderer, ["bare", "refuted"], LOOKS[1:2]),
+        (LabelRenderer, ["certified"], LOOKS),
+        (LabelRenderer, ["unbounded"], LOOKS),
+    ],
+)
+def test_everybody_can_read_a_report(screen, certificates, tmp_path, renderer, shown, looks):
+    path = tmp_path / "report.html"
+    path.write_text(renderer().render(*(certificates[name] for name in shown)), "utf-8")
+    assert wrong(screen, path, looks) == {}
+
+
+def test_everybody_can_read_the_first_page_of_a_project(screen):
+    assert wrong(screen, KEPT / "index.html", LOOKS[1:3]) == {}
+
+
+def test_what_cannot_be_read_is_found(screen, tmp_path):
+    path = tmp_path / "page.html"
+    path.write_text("<p style='color: #aaa; width: 500px'>grey<details><img src=x></details>")
+    (narrow, *_) = wrong(screen, path).values()
+    told = {rule for rule, _ in narrow}
+    assert told >= {"color-contrast", "image-alt", "html-has-lang", "is wider than the screen"}
