@@ -156,7 +156,9 @@ def run(
 
 
 def report(
-    certificates: Annotated[list[Path], typer.Argument(metavar="CERT.json...")],
+    certificates: Annotated[
+        list[Path], typer.Argument(metavar="CERT.json...", help="Certificates, or folders of them.")
+    ],
     output: Annotated[
         Path,
         typer.Option("-o", "--output", help="File to write; its ending (.html, .pdf …) decides."),
@@ -175,11 +177,13 @@ def report(
     """Verify a certificate, or several, and render them for people or for machines."""
     from dpaudit.cli import show
     from dpaudit.reporting import render_to, renderer_for, require_shown
+    from dpaudit.workflow.baselines import certificate_files
     from dpaudit.workflow.owner import with_owner
     from dpaudit.workflow.verifying import load_verified, opinion_on
 
     if second_opinion:
         require_shown(renderer_for(output))
+    certificates = [file for path in certificates for file in certificate_files(path)]
     if owner is not None and len(certificates) > 1:
         raise typer.BadParameter("--owner goes with one certificate")
     verified = [load_verified(path, allow_work=allow_work) for path in certificates]

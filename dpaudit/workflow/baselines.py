@@ -59,19 +59,24 @@ def read_baseline(path: Path | str) -> Baseline:
         InputError: if there is none, or one does not follow its schema, its hashes or its plan; it
             names which.
     """
-    path = Path(path)
+    with tables.within("--since"):
+        paths = certificate_files(Path(path))
+    return Baseline({file.stem: _load(file) for file in paths})
+
+
+def certificate_files(path: Path) -> list[Path]:
+    """The file itself, or the certificates of a folder, in alphabetical order.
+
+    Raises:
+        InputError: if a folder holds none.
+    """
     if not path.is_dir():
-        return Baseline({path.stem: _load(path)})
-    found = {
-        file.stem: _load(file)
-        for file in sorted(path.glob("*.json"))
-        if not file.name.startswith(".") and _is_certificate(file)
-    }
+        return [path]
+    named = (file for file in sorted(path.glob("*.json")) if not file.name.startswith("."))
+    found = [file for file in named if _is_certificate(file)]
     if not found:
-        raise InputError(
-            f"--since {files.shown(path)} holds no certificate; give a folder that does."
-        )
-    return Baseline(found)
+        raise InputError(f"{files.shown(path)} holds no certificate; give a folder that does.")
+    return found
 
 
 def _is_certificate(path: Path) -> bool:

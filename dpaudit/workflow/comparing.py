@@ -10,7 +10,15 @@ from typing import Any
 
 from dpaudit import files
 from dpaudit.accounting import guarantee
-from dpaudit.certificate import AuditRecord, Certificate, Claim, Finding, Severity, Verdict
+from dpaudit.certificate import (
+    AuditRecord,
+    Certificate,
+    Claim,
+    Finding,
+    Scope,
+    Severity,
+    Verdict,
+)
 from dpaudit.certificate.verdicts import NOT_DECLARED
 from dpaudit.certificate.verification import TOLERANCE
 from dpaudit.errors import UnsupportedError
@@ -59,12 +67,13 @@ def changes(old: Certificate, new: Certificate) -> tuple[Change, ...]:
 
     The guarantees are compared at the old certificate's δ. A promise to another unit, under another
     relation or to another adversary cannot be compared by its ε, and counts as worse unless fewer
-    parties are trusted. So does a claim that is looser, or gone. What an audit found wrong with
-    the same plan of the same code still stands, however it is attacked now: a verdict that hides it
-    is worse, not better.
+    parties are trusted. So does a claim that is looser, or gone, and a certificate that speaks of
+    the plan alone now. What an audit found wrong with the same plan of the same code still stands,
+    however it is attacked now: a verdict that hides it is worse, not better.
     """
     return (
         *_verdict(old, new),
+        *_scope(old.scope, new.scope),
         *_promise(old.plan, new.plan),
         *_guarantee(old, new),
         *_claims(old.claim, new.claim),
@@ -98,6 +107,12 @@ def _verdict(old: Certificate, new: Certificate) -> Iterator[Change]:
         better = attacked and new_rank != _EXCEEDED
         told = after if attacked else f"{after}, with fewer audits"
         yield Change("verdict", before, told, Direction.BETTER if better else Direction.NEUTRAL)
+
+
+def _scope(old: Scope, new: Scope) -> Iterator[Change]:
+    if old is not new:
+        direction = Direction.BETTER if new is Scope.CODE else Direction.WORSE
+        yield Change("speaks of", str(old), str(new), direction)
 
 
 def _is_contradicted(certificate: Certificate) -> bool:

@@ -20,7 +20,7 @@ TITLE = "Privacy reports"
 
 def index_html(outcome: ProjectOutcome) -> str:
     """One page without scripts; nothing is loaded from elsewhere."""
-    return _template().render(
+    return _template("index.html.j2").render(
         title=TITLE,
         headline=summary.headline(outcome),
         subject_heads=summary.SUBJECT_HEADS,
@@ -34,6 +34,12 @@ def index_html(outcome: ProjectOutcome) -> str:
 def index_markdown(outcome: ProjectOutcome) -> str:
     """The same for pull requests and job summaries."""
     return "\n".join(_markdown(outcome)).rstrip() + "\n"
+
+
+def badge(outcome: ProjectOutcome) -> str:
+    """The worst of all rows as a small picture, for the first lines of a README."""
+    said = f"{outcome.status}, worse than before" if outcome.is_worse else str(outcome.status)
+    return _template("badge.svg.j2").render(said=said, status=outcome.status)
 
 
 def _markdown(outcome: ProjectOutcome) -> Iterator[str]:
@@ -60,7 +66,7 @@ def _links(row: SubjectRow) -> list[tuple[str, str]]:
 
 
 @cache
-def _template() -> Template:
+def _template(name: str) -> Template:
     from jinja2 import PackageLoader
 
-    return strict_environment(PackageLoader("dpaudit.workflow")).get_template("index.html.j2")
+    return strict_environment(PackageLoader("dpaudit.workflow")).get_template(name)

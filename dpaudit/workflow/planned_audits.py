@@ -24,6 +24,10 @@ from dpaudit.project.entries import AuditEntry, SubjectEntry
 from dpaudit.project.targets import Target, load_function
 from dpaudit.workflow.through_run import audit_run
 
+NO_AUDIT = "No audit was made: "
+"""How a certificate begins to say why nobody attacked it."""
+_HOW = "define it, or list a [[subject.audit]] with through_run = true."
+
 
 def with_planned_audits(
     certificate: Certificate, target: Target, entry: SubjectEntry
@@ -44,7 +48,7 @@ def with_planned_audits(
             _refuse_several(target.subject)
             return certificate.with_audits(_records(target, claim, entry.default_audit, entry.name))
         except (UnsupportedError, TooFewRunsError) as error:
-            missing = (*certificate.not_covered, f"No audit was made: {error}")
+            missing = (*certificate.not_covered, f"{NO_AUDIT}{error}")
             return replace(certificate, not_covered=missing)
     records: list[AuditRecord] = []
     for number, audit in enumerate(entry.audits, start=1):
@@ -62,12 +66,14 @@ def _refuse_several(subject: Subject) -> None:
     count = len(subject.plan().invocations)
     if count > 1 and type(subject).audit_release is Subject.audit_release:
         raise UnsupportedError(
-            f"{count} invocations, and the subject does not define audit_release."
+            f"{count} invocations, and the subject does not define audit_release; {_HOW}"
         )
     if any(each.sampling for each in subject.plan().invocations) and (
         type(subject).audit_release is Subject.audit_release
     ):
-        raise UnsupportedError("the plan samples units; the subject does not define audit_release.")
+        raise UnsupportedError(
+            f"the plan samples units; the subject does not define audit_release; {_HOW}"
+        )
 
 
 def _tested(certificate: Certificate) -> Claim | None:

@@ -13,7 +13,7 @@ from dpaudit.certificate import Certificate
 from dpaudit.errors import InputError
 from dpaudit.project.project_file import ProjectFile
 from dpaudit.reporting import renderer_for
-from dpaudit.workflow.index import index_html, index_markdown
+from dpaudit.workflow.index import badge, index_html, index_markdown
 from dpaudit.workflow.outcomes import ProjectOutcome
 
 LIST = ".dpaudit-files.json"
@@ -62,6 +62,7 @@ def publish(outcome: ProjectOutcome, project: ProjectFile) -> tuple[Path, ...]:
     contents: dict[str, str | bytes] = {
         "index.html": index_html(outcome),
         "index.md": index_markdown(outcome),
+        "badge.svg": badge(outcome),
     }
     stale = []
     for row in outcome.subjects:

@@ -6,9 +6,10 @@ import math
 from collections.abc import Iterator
 
 from dpaudit.accounting import Guarantee
-from dpaudit.certificate import Certificate, Claim, Severity
+from dpaudit.certificate import Certificate, Claim, Severity, Standing
 from dpaudit.numbers import down, plain, up
 from dpaudit.workflow.outcomes import BudgetRow, ProjectOutcome, Status, SubjectRow
+from dpaudit.workflow.planned_audits import NO_AUDIT
 
 SUBJECT_HEADS = ("subject", "verdict", "claimed ε", "proved ε", "at δ", "attacked: ε ≥")
 BUDGET_HEADS = ("budget", "verdict", "allowed ε", "proved ε", "at δ", "of")
@@ -59,7 +60,7 @@ def _attacked(certificate: Certificate) -> str:
 
 
 def remarks(outcome: ProjectOutcome) -> Iterator[tuple[str, str]]:
-    """Name and text of what no cell holds: errors, refused budgets, changes."""
+    """Name and text of what no cell holds: errors, what is not tested, refused budgets, changes."""
     comparing = bool(outcome.gone) or any(row.since for row in outcome.subjects)
     for row in outcome.subjects:
         if row.error:
@@ -69,6 +70,8 @@ def remarks(outcome: ProjectOutcome) -> Iterator[tuple[str, str]]:
         for finding in () if row.certificate is None else row.certificate.findings:
             if finding.severity is Severity.ERROR:  # it takes the ground from the proof
                 yield row.name, f"{finding.rule}: {finding.message} {finding.remedy}".rstrip()
+        for text in () if row.certificate is None else _untried(row.certificate):
+            yield row.name, text
         for change in row.changes:
             yield row.name, str(change)
         if comparing and row.certificate is not None and not row.changes:
@@ -78,6 +81,30 @@ def remarks(outcome: ProjectOutcome) -> Iterator[tuple[str, str]]:
             yield budget.name, budget.note
     for name in outcome.gone:
         yield name, "there is an older certificate, and no such subject now."
+
+
+def _untried(certificate: Certificate) -> Iterator[str]:
+    """What is only assumed, by why that is so, and why no attack was made."""
+    why: dict[str, list[str]] = {}
+    for each in certificate.assumptions:
+        if each.standing is Standing.ASSUMED:
+            why.setdefault(each.evidence, []).append(str(each.premise))
+    for evidence, premises in why.items():
+        yield f"warning, only assumed: {'; '.join(premises)}. {evidence}"
+    if not certificate.audits:
+        said = (text for text in certificate.not_covered if text.startswith(NO_AUDIT))
+        yield next(said, f"{NO_AUDIT}{_lacking(certificate)}")
+
+
+def _lacking(certificate: Certificate) -> str:
+    if certificate.subject.code_hash is None:
+        return (
+            'a plan file has no code; list a [[subject.audit]] with code = "FILE.py:function" and '
+            "a pair, or with exact = true where outputs are few."
+        )
+    if certificate.claim is None and _proved(certificate.guarantee)[0] == NOTHING:
+        return "nothing is claimed or proved that could be attacked; state a claim."
+    return "the project file lists none; take audit = [] away."
 
 
 def headline(outcome: ProjectOutcome) -> str:

@@ -330,6 +330,18 @@ def test_report_of_several(call):
     assert Path("all.pdf").read_bytes().startswith(b"%PDF")
 
 
+def test_report_of_a_folder(call):
+    Path("made").mkdir()
+    code, _, err = call("report", "made", "-o", "all.md")
+    assert code == 3
+    assert "'made' holds no certificate" in err
+    for name in ("a", "b"):
+        call("certify", "examples:Answers", "-o", f"made/{name}.json")
+    Path("made/other.json").write_text("{}")
+    assert call("report", "made", "-o", "all.md")[0] == 0
+    assert "2 certified" in Path("all.md").read_text("utf-8")
+
+
 FUNCTIONS = """
 import time
 import numpy as np

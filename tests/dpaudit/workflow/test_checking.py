@@ -23,7 +23,8 @@ def test_each_subject_has_a_certificate_and_a_report(project):
     )
     reports = project.root / "reports"
     assert visible(reports) == [
-        "Sum.html", "Sum.json", "Sum.md", "index.html", "index.md", "p.html", "p.json", "p.md",
+        "Sum.html", "Sum.json", "Sum.md", "badge.svg", "index.html", "index.md", "p.html", "p.json",
+        "p.md",
     ]  # fmt: skip
     assert outcome.status is Status.CERTIFIED
     certificate = load_certificate(reports / "Sum.json")
@@ -69,6 +70,20 @@ class TestRehearsal:
         assert row.status is Status.CERTIFIED
         assert row.certificate.scope is Scope.CODE
         assert not row.unrehearsed
+
+    def test_every_assumption_that_nobody_tested_is_told(self, project):
+        outcome = project(entry("Runs", code="rehearsed"), entry("Sum"))
+        standings = set()
+        for row in outcome.subjects:
+            lines = [line for line in told(outcome, row.name).splitlines() if "assumed" in line]
+            for each in row.certificate.assumptions:
+                said = [line for line in lines if str(each.premise) in line]
+                assert len(said) == (each.standing is Standing.ASSUMED)
+                assert not said or said[0].endswith(each.evidence)
+                standings.add(each.standing)
+        assert standings > {Standing.ENFORCED, Standing.TESTED, Standing.ASSUMED}
+        assert len(lines) == 1  # one reason for all that was not rehearsed
+        assert lines[0].startswith("warning, only assumed: ")
 
     def test_a_raw_value_in_the_result_leaves_nothing_certified(self, project):
         outcome = project(entry("ShowsTheLargest", code="rehearsed"))
@@ -175,7 +190,7 @@ def test_an_old_certificate_does_not_pass_for_that_of_a_broken_subject(project):
     (reports / "mine.txt").write_text("a note")
     assert (reports / "x.json").exists()
     project(entry("x", "code.py:Leaves"))
-    assert visible(reports) == ["index.html", "index.md", "mine.txt"]
+    assert visible(reports) == ["badge.svg", "index.html", "index.md", "mine.txt"]
 
 
 def test_what_no_auditor_can_attack_says_so(project):
@@ -184,6 +199,33 @@ def test_what_no_auditor_can_attack_says_so(project):
     assert certificate.audits == ()
     assert "No audit was made: 2 invocations" in certificate.not_covered[-1]
     assert outcome.status is Status.CERTIFIED
+    assert "define audit_release; define it, or list a [[subject.audit]]" in told(outcome, "Twice")
+
+
+@pytest.mark.parametrize(
+    ("subject", "missing"),
+    [
+        (entry("x", "laplace.toml"), "a plan file has no code; list a [[subject.audit]]"),
+        (entry("x", "code.py:Sum", "audit = []"), "lists none; take audit = [] away"),
+        (entry("x", "code.py:NothingProved"), "state a claim"),
+        (entry("x", "code.py:Sum"), ""),
+    ],
+)
+def test_a_subject_without_an_attack_says_what_is_missing(project, subject, missing):
+    with (project.root / "code.py").open("a") as code:
+        code.write(
+            "class NothingProved(Unclaimed):\n"
+            "    def plan(self):\n"
+            "        about = PrivacyUnit('row'), AddRemove(), TrustModel.CENTRAL\n"
+            "        return Plan.of(Invocation(Opaque('x', 1.0, 0.1), 1, *about))\n"
+        )
+    said = told(project(subject), "x")
+    assert ("No audit was made: " in said) is bool(missing)
+    assert missing in said
+
+
+def told(outcome, name):
+    return "\n".join(text for subject, text in summary.remarks(outcome) if subject == name)
 
 
 def test_a_claim_that_default_runs_cannot_refute_is_proved_all_the_same(project):

@@ -19,7 +19,14 @@ from dpaudit import (
     certify,
     guarantee,
 )
-from dpaudit.certificate import AuditRecord, Finding, Severity, SubjectRecord, Verdict
+from dpaudit.certificate import (
+    AuditRecord,
+    Finding,
+    Rehearsal,
+    Severity,
+    SubjectRecord,
+    Verdict,
+)
 from dpaudit.workflow.comparing import Direction, changes
 
 SUBJECT = SubjectRecord("m:X", {"sigma": 4.0}, "a" * 64, "m.py:1")
@@ -36,6 +43,15 @@ def told(old, new):
 
 def test_a_certificate_has_not_changed_since_itself():
     assert changes(certificate(), certificate()) == ()
+
+
+def test_a_certificate_that_speaks_of_the_plan_alone_now_is_worse():
+    plan = certificate()
+    code = plan.with_rehearsal(Rehearsal("numbers", 3, 5, ("row 1 removed",)), ())
+    change = told(code, plan)["speaks of"]
+    assert (change.before, change.after) == ("plan and code", "plan")
+    assert change.direction is Direction.WORSE
+    assert told(plan, code)["speaks of"].direction is Direction.BETTER
 
 
 @pytest.mark.parametrize(

@@ -35,7 +35,7 @@ def test_a_folder_in_the_place_of_a_report_changes_nothing(project):
     with pytest.raises(InputError, match=r"b\.json' is a folder"):
         project(entry("a", "normal.toml"), entry("b", "laplace.toml"))
     assert (reports / "index.md").read_bytes() == before
-    assert visible(reports) == ["a.json", "b.json", "index.html", "index.md"]
+    assert visible(reports) == ["a.json", "b.json", "badge.svg", "index.html", "index.md"]
 
 
 def test_files_of_others_stay(project):
@@ -45,7 +45,7 @@ def test_files_of_others_stay(project):
     with pytest.raises(InputError, match=r"a\.json' exists and was not written by dpaudit"):
         project(entry("a", "laplace.toml"))
     project(entry("a", "code.py:Leaves"))  # a row that fails removes its own files alone
-    assert visible(reports) == ["a.json", "index.html", "index.md"]
+    assert visible(reports) == ["a.json", "badge.svg", "index.html", "index.md"]
     assert (reports / "a.json").read_text() == "{}"
     (reports / "a.json").unlink()
     project(entry("a", "laplace.toml"))

@@ -21,6 +21,8 @@ _LEVELS = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.NOTE: 
 class SarifRenderer(Renderer):
     """One run for each certificate: what is wrong with its claim, and its findings.
 
+    Code hosts refuse two runs of one identifier, so further certificates of a subject are numbered.
+
     A certified claim and an audit that finds nothing make no result, since code hosts raise an
     alert for every result, whatever its kind; they stand in the certificate, which is a property of
     the run. Every result has a fingerprint that stays the same while its numbers change. There are
@@ -33,6 +35,12 @@ class SarifRenderer(Renderer):
     def render(self, *certificates: Certificate) -> str:
         """Sorted keys, two spaces, one line break at the end."""
         runs = [_run(certificate) for certificate in certificates]
+        seen: Counter[str] = Counter()
+        for run in runs:
+            details = run["automationDetails"]
+            seen[details["id"]] += 1
+            if (number := seen[details["id"]]) > 1:
+                details["id"] += f"{number}/"
         return files.pretty_json({"$schema": _SCHEMA, "version": "2.1.0", "runs": runs})
 
 

@@ -52,6 +52,13 @@ class TestSarif(RendererConformance):
         categories = [each["automationDetails"]["id"] for each in document["runs"]]
         assert categories == [f"dpaudit/{c.subject.name}/" for c in several]
 
+    def test_runs_of_one_subject_differ_in_their_identifiers(self, certificates):
+        known = certificates["bare"]
+        several = log(known, certificates["refuted"], known, known)["runs"]
+        *_, second, third = (each["automationDetails"]["id"] for each in several)
+        name = f"dpaudit/{known.subject.name}/"
+        assert (second, third) == (f"{name}2/", f"{name}3/")
+
     def test_the_certificate_is_a_property_of_its_run(self, certificate):
         assert run(certificate)["properties"]["certificate"] == certificate.to_dict()
 
