@@ -19,7 +19,8 @@ help:
 	@echo "make docs        the site, into out/site/html, with warnings as errors"
 	@echo "make docs-look   reads every page of it in a browser: small and large, light and dark (some minutes)"
 	@echo "make docs-links  checks the links that leave it (needs a network)"
-	@echo "make package     wheel and sdist into dist, twice and alike, checked and tried in a fresh environment"
+	@echo "make package     wheel and sdist into dist, twice and alike, checked; the wheel is tried in an empty"
+	@echo "                 environment of each Python found (or PYTHONS=\"python3.13 …\"), the sdist by its own tests"
 	@echo "make reports     certifies and attacks the algorithms of the four papers into reports/"
 	@echo "make compare-reports [NAMES=\"curator dp-fts\"]"
 	@echo "                 certifies and attacks again, and prints where reports/ would change"
@@ -74,17 +75,34 @@ docs-look: docs $(VENV)/.dev
 docs-links: $(VENV)/.docs
 	$(BIN)/python docs/site/build.py linkcheck
 
-package: $(BIN)/python
+PYTHONS ?= $(shell for minor in 11 12 13 14; do \
+  for each in python3.$$minor $${PYENV_ROOT:-$$HOME/.pyenv}/versions/3.$$minor.*/bin/python; do \
+    $$each -c 'import ensurepip' 2>/dev/null && echo $$each && break; \
+  done; \
+done)
+UNPACKED = out/package/sdist
+CORE_TESTS := tests/dpaudit/accounting tests/test_action.py tests/test_readme.py
+
+package: $(VENV)/.dev
 	rm -rf dist out/package
 	$(PIP) install build twine
 	$(BIN)/python -m build -o dist . >/dev/null
 	$(BIN)/python -m build -o out/package . >/dev/null
 	cd dist && for file in *; do cmp $$file ../out/package/$$file || exit 1; done
 	$(BIN)/twine check --strict dist/*
-	$(BIN)/python -m venv out/package/fresh
-	out/package/fresh/bin/pip --disable-pip-version-check -q install -c constraints.txt dist/*.whl
-	out/package/fresh/bin/dpaudit calibrate gaussian --claim 'epsilon = 1, delta = 1e-6' -o out/package/plan.toml
-	out/package/fresh/bin/dpaudit certify out/package/plan.toml
+	@for python in $(or $(PYTHONS),$(BIN)/python); do \
+	  name=$$($$python -c 'import sys; print("python%d.%d" % sys.version_info[:2])') || exit 1; \
+	  in=out/package/$$name; \
+	  $$python -m venv $$in && \
+	  $$in/bin/python -m pip --disable-pip-version-check -q install -c constraints.txt dist/*.whl && \
+	  $$in/bin/dpaudit calibrate gaussian --claim 'epsilon = 1, delta = 1e-6' -o $$in/plan.toml && \
+	  $$in/bin/dpaudit certify $$in/plan.toml -o $$in/certificate.json && \
+	  $$in/bin/dpaudit verify $$in/certificate.json || exit 1; \
+	  echo "$$name: the wheel installs, certifies and verifies"; \
+	done
+	mkdir $(UNPACKED) && tar -xzf dist/*.tar.gz --strip-components 1 -C $(UNPACKED)
+	cd $(UNPACKED) && PYTHONPATH=$$PWD:$$PWD/algorithms \
+	  $(abspath $(BIN))/python -m pytest -q -p no:cacheprovider $(CORE_TESTS)
 
 reports: $(VENV)/.dev  # not the core alone: some attacks need the extra 'learn'
 	$(BIN)/python -m audits.papers
