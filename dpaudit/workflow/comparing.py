@@ -27,6 +27,8 @@ from dpaudit.plan import Invocation, Plan, TrustModel
 
 _RANK = {Verdict.CERTIFIED: 0, Verdict.UNPROVEN: 1, Verdict.REFUTED: 3}
 _EXCEEDED = 2
+SCOPE = "speaks of"
+"""What a change is about where a certificate speaks of code before or now, and not both."""
 _OPEN = (Severity.ERROR, Severity.WARNING)
 _MOST_INVOCATIONS = 10
 """More changed invocations than that are counted, not listed."""
@@ -112,7 +114,7 @@ def _verdict(old: Certificate, new: Certificate) -> Iterator[Change]:
 def _scope(old: Scope, new: Scope) -> Iterator[Change]:
     if old is not new:
         direction = Direction.BETTER if new is Scope.CODE else Direction.WORSE
-        yield Change("speaks of", str(old), str(new), direction)
+        yield Change(SCOPE, str(old), str(new), direction)
 
 
 def _is_contradicted(certificate: Certificate) -> bool:

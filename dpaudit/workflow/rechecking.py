@@ -17,7 +17,7 @@ from dpaudit.book.store import Page, Wish
 from dpaudit.certificate import AuditRecord, Certificate, load_certificate, recomputed, verify
 from dpaudit.certificate.findings import FLOAT_NOISE
 from dpaudit.errors import DpAuditError, InputError
-from dpaudit.workflow.comparing import Change, Direction, changes
+from dpaudit.workflow.comparing import SCOPE, Change, Direction, changes
 from dpaudit.workflow.verifying import Verification, require_journal
 
 _MOST_TOLD = 100
@@ -138,8 +138,11 @@ def _of_certificate(certificate: Certificate, audits: Sequence[AuditRecord]) -> 
 def _matters(change: Change, old: Certificate) -> bool:
     """Whether it is for the worse, or a finding that the certificate lacks.
 
-    Exact samplers remove the finding on floats, which follows from every plan.
+    Exact samplers remove the finding on floats, which follows from every plan. Nothing is rehearsed
+    here, so that what was recomputed speaks of the plan alone.
     """
+    if change.what == SCOPE:
+        return False
     if old.run is not None and change.what.endswith(FLOAT_NOISE):
         return False
     found = change.what.startswith(("error ", "warning ")) and change.before == "none"
