@@ -75,31 +75,30 @@ docs-look: docs $(VENV)/.dev
 docs-links: $(VENV)/.docs
 	$(BIN)/python docs/site/build.py linkcheck
 
-PYTHONS ?= $(shell for minor in 11 12 13 14; do \
-  for each in python3.$$minor $${PYENV_ROOT:-$$HOME/.pyenv}/versions/3.$$minor.*/bin/python; do \
-    $$each -c 'import ensurepip' 2>/dev/null && echo $$each && break; \
-  done; \
-done)
+PYENV := $${PYENV_ROOT:-$$HOME/.pyenv}/versions
+PYTHONS ?= $(foreach minor,11 12 13 14,python3.$(minor) $(PYENV)/3.$(minor).*/bin/python)
 UNPACKED = out/package/sdist
 CORE_TESTS := tests/dpaudit/accounting tests/test_action.py tests/test_readme.py
 
 package: $(VENV)/.dev
 	rm -rf dist out/package
-	$(PIP) install build twine
-	$(BIN)/python -m build -o dist . >/dev/null
-	$(BIN)/python -m build -o out/package . >/dev/null
+	$(BIN)/python -m venv out/package/tools
+	out/package/tools/bin/pip --disable-pip-version-check -q install build twine
+	out/package/tools/bin/python -m build -o dist . >/dev/null
+	out/package/tools/bin/python -m build -o out/package . >/dev/null
 	cd dist && for file in *; do cmp $$file ../out/package/$$file || exit 1; done
-	$(BIN)/twine check --strict dist/*
-	@for python in $(or $(PYTHONS),$(BIN)/python); do \
-	  name=$$($$python -c 'import sys; print("python%d.%d" % sys.version_info[:2])') || exit 1; \
-	  in=out/package/$$name; \
+	out/package/tools/bin/twine check --strict dist/*
+	@for python in $(PYTHONS); do \
+	  name=$$($$python -c 'import ensurepip, sys; print("python%d.%d" % sys.version_info[:2])' \
+	    2>/dev/null) || continue; \
+	  in=out/package/$$name; test ! -d $$in || continue; \
 	  $$python -m venv $$in && \
 	  $$in/bin/python -m pip --disable-pip-version-check -q install -c constraints.txt dist/*.whl && \
 	  $$in/bin/dpaudit calibrate gaussian --claim 'epsilon = 1, delta = 1e-6' -o $$in/plan.toml && \
 	  $$in/bin/dpaudit certify $$in/plan.toml -o $$in/certificate.json && \
 	  $$in/bin/dpaudit verify $$in/certificate.json || exit 1; \
 	  echo "$$name: the wheel installs, certifies and verifies"; \
-	done
+	done; ls -d out/package/python3*
 	mkdir $(UNPACKED) && tar -xzf dist/*.tar.gz --strip-components 1 -C $(UNPACKED)
 	cd $(UNPACKED) && PYTHONPATH=$$PWD:$$PWD/algorithms \
 	  $(abspath $(BIN))/python -m pytest -q -p no:cacheprovider $(CORE_TESTS)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -59,6 +60,17 @@ def test_a_project_that_is_certified(act: Any) -> None:
     kept = job.by_name["Keep the reports, and the badge"].given["path"].split()
     assert kept == [outputs["reports"], outputs["sarif"]]
     assert not (job.workspace / "privacy" / "reports").exists()
+
+
+def test_the_page_uses_it_as_it_is() -> None:
+    page = (ROOT / "docs" / "projects.md").read_text("utf-8")
+    (text,) = re.findall(r"```yaml\n(.*?)```", page, re.DOTALL)
+    *_, own, upload = yaml.safe_load(text)["jobs"]["privacy"]["steps"]
+    assert set(own["with"]) == set(ACTION["inputs"])
+    named = re.findall(r"steps\.privacy\.outputs\.([\w-]+)", str(upload))
+    assert named
+    assert set(named) <= set(ACTION["outputs"])
+    assert [name for name in ACTION["outputs"] if f"`{name}`" not in page] == []
 
 
 def test_the_exit_code_of_check_is_that_of_the_action(act: Any) -> None:
