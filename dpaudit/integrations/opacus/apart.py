@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from typing import Any
 
 import torch
@@ -52,6 +53,7 @@ class Inputs:
 
     def __init__(self, module: Any) -> None:
         self.last: int | None = None
+        self._rows = torch.empty(0)
         model = module if isinstance(module, torch.nn.Module) else module._module
         model.register_forward_pre_hook(self._look, with_kwargs=True)
 
@@ -64,6 +66,16 @@ class Inputs:
             return
         plain = [each.detach().cpu().contiguous() for each in held]
         self.last = hash(tuple(each.view(-1).view(torch.uint8).numpy().tobytes() for each in plain))
+        self._rows = plain[0]
+
+    def chance(self) -> float:
+        """Of drawing the last batch again, where rows are as common in the data as in this batch.
+
+        Small batches, and those of few different rows, come again in honest trainings.
+        """
+        alike = Counter(row.numpy().tobytes() for row in self._rows)
+        rows = len(self._rows)
+        return math.prod((count / rows) ** count for count in alike.values())
 
 
 class Kept:

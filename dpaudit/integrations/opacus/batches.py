@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter, deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -32,6 +32,7 @@ from dpaudit.integrations.opacus.fixed_batches import FixedBatches
 from dpaudit.integrations.opacus.units import UnitBatches
 from dpaudit.plan.dp_sgd import Batching
 
+FALSE_ALARM = 1e-6
 _HELD = 4096
 """Drawn batches that no step has used yet; far more than a loader draws ahead."""
 
@@ -127,11 +128,18 @@ class BatchStream:
             same &= self.population == now.population
         self.changed |= not same
 
-    def use(self, size: int | None, batches: int, digest: int | None = None) -> int | None:
+    def use(
+        self,
+        size: int | None,
+        batches: int,
+        digest: int | None = None,
+        chance: Callable[[], float] = float,
+    ) -> int | None:
         """A step on ``batches`` drawn batches that have ``size`` units together.
 
         Batches that were drawn earlier and left out are passed over and counted. Without a size
-        the next batches are meant. A digest that this pass had already is a batch used again.
+        the next batches are meant. A digest that this pass had already is a batch used again,
+        unless such a batch may well be drawn twice by ``chance``, its probability.
 
         Returns:
             The number of units, where it is known.
@@ -140,7 +148,8 @@ class BatchStream:
         self._forgotten = 0
         self._steps += 1
         if digest is not None and self.rate != 1:
-            self.strays += digest in self._seen
+            again = digest in self._seen
+            self.strays += again and chance() * len(self._seen) ** 2 <= FALSE_ALARM
             self._seen.add(digest)
         if batches == 1 and self._waiting and self._waiting[0] == size:  # nearly always
             self.used[self._waiting.popleft()] += 1

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from dpaudit.accounting import Guarantee, guarantee
 from dpaudit.certificate import Finding, Severity
 from dpaudit.finding_table import FindingTable
-from dpaudit.integrations.opacus.batches import BatchStream
+from dpaudit.integrations.opacus.batches import FALSE_ALARM, BatchStream
 from dpaudit.integrations.opacus.step import ObservedStep
 from dpaudit.plan import (
     AddRemove,
@@ -38,7 +38,6 @@ NOT_COVERED = (
     "Steps of an optimizer that is not attached, before the first or after the last attached one.",
 )
 
-FALSE_ALARM = 1e-6
 _SAME = 1e-9
 
 

@@ -242,8 +242,10 @@ class ObservedOptimizer:
         """Tell the loader's stream of the batch that was used; its units, where they are known."""
         if self.stream is None:
             return self._units
-        seen = None if self._inputs is None else self._inputs.last
-        return self.stream.use(self._units, self._batches, seen)
+        if self._inputs is None:
+            return self.stream.use(self._units, self._batches)
+        seen, chance = self._inputs.last, self._inputs.chance
+        return self.stream.use(self._units, self._batches, seen, chance)
 
     def _next(self) -> tuple[Invocation, str | None]:
         """The invocation that is due and the unit it touches; where all ran, the last one."""
