@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpaudit.auditing.distinguishing.carried import Unread, riding
+from dpaudit.auditing.distinguishing.carried import Unread, is_plain, riding
 from dpaudit.auditing.distinguishing.outputs import EXACT, Raised
 from dpaudit.mechanisms.pairs import Floats
 
@@ -164,13 +164,15 @@ class _Reader:
             )
         elif kind is Unread:
             self.fact(f"{label}, a part of it{UNREAD}")
-        elif kind is list and _numeric(value):
+        elif kind is list and _numeric(value) and (is_plain(value) or not self.carried):
             self._sequence(label, value)
         else:
             if kind is not str:
                 self.fact(f"{label} has type {_type(value)}")
             reader = _reader(kind)
             reader(self, label, value)
+            if self.carried and not is_plain(value):
+                self.fact(f"{label}, a {_type(value)}{UNREAD}")
             if self.carried and (beside := riding(value)):
                 self._attributes(label, beside)
             if reader is not _Reader._object and (hung := _hung_on(value)):

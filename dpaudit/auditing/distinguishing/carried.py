@@ -4,6 +4,10 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping
+from dataclasses import fields, is_dataclass
+from datetime import date, datetime, time, timedelta
+from decimal import Decimal
+from fractions import Fraction
 from functools import cache
 from types import ModuleType
 from typing import Any
@@ -16,6 +20,46 @@ _PLAIN: tuple[type, ...] = (
     *(np.generic, np.ndarray),
 )
 """What a class may hold for all of its objects, beside its methods."""
+
+
+_EXACT = {
+    *(type(None), bool, int, float, complex, str, bytes, bytearray, list, dict, tuple, set),
+    *(frozenset, np.ndarray, np.ma.MaskedArray, date, datetime, time, timedelta, Decimal, Fraction),
+}
+_HOLDING = (list, tuple, dict, set, frozenset)
+_LIBRARIES = ("pandas", "polars", "scipy", "torch")
+"""Whose tables, matrices and tensors are read."""
+
+
+def is_plain(value: Any) -> bool:
+    """Whether an object is of a kind that is read to the end: data, and nothing that computes.
+
+    Classes of one's own may hold anything out of sight; records are read, of a dataclass or a named
+    tuple that a module defines and that hold their fields alone.
+    """
+    kind = type(value)
+    if kind in _EXACT:
+        return kind not in _HOLDING or not any(map(_is_disguised, value))
+    if isinstance(value, np.generic) and kind.__module__ == "numpy":
+        return True
+    if isinstance(value, type | ModuleType):
+        return False
+    if kind.__module__.partition(".")[0] in _LIBRARIES:
+        return hasattr(value, "shape")
+    own = getattr(sys.modules.get(kind.__module__), kind.__qualname__, None) is kind
+    if not own or any(isinstance(held, property) for held in vars(kind).values()):
+        return False
+    if kind.__bases__ == (tuple,):
+        return hasattr(kind, "_fields")
+    names = {each.name for each in fields(kind)} if is_dataclass(kind) else None
+    return kind.__bases__ == (object,) and type(kind) is type and names == set(_held(value))
+
+
+def _is_disguised(value: Any) -> bool:
+    """Whether it is a number or a text that may show another one."""
+    kind = type(value)
+    known = kind in _EXACT or kind.__module__ == "numpy"
+    return isinstance(value, int | float | str | bytes) and not known
 
 
 class Unread:

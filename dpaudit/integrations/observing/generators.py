@@ -78,8 +78,15 @@ def seen_generator(
         recorder.handled(bits(own), COPIES)
         return np.random.Generator, (bits(own),)
 
+    def spawned(own: Any, n_children: int) -> Any:
+        made = np.random.Generator.spawn(own, n_children)
+        for each in made:
+            recorder.inherited(bits(each), bits(own))
+        return made
+
     methods = {name: drawn(name) for name in laws}
     held = {"bit_generator": property(read), "__reduce__": reduced, "__reduce_ex__": reduced}
+    held |= {"spawn": spawned}
     return type("Generator", (np.random.Generator,), methods | held)
 
 

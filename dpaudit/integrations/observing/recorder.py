@@ -250,6 +250,11 @@ class Recorder:
             self._used.notes.handled.setdefault(generator, (how, place(self._own.packages)))
             self._known(generator)
 
+    def inherited(self, generator: Hashable, parent: Hashable) -> None:
+        """A generator was made from another one: who has that in hand has this."""
+        if not self.quiet and parent in self._used.notes.handled:
+            self._used.notes.handled[generator] = self._used.notes.handled[parent]
+
     def _known(self, generator: Hashable) -> None:
         notes = self._used.notes
         if generator in notes.drew and generator in notes.handled:

@@ -54,6 +54,7 @@ SEEDED = {
     "a number": lambda: drawn(np.random.default_rng(7)),
     "a drawn number": lambda: drawn(np.random.default_rng(np.random.randint(2**31))),  # noqa: NPY002
     "a sequence": lambda: drawn(np.random.default_rng(np.random.SeedSequence())),
+    "a child of a seeded one": lambda: drawn(np.random.default_rng(7).spawn(1)[0]),
     "the shared one": around(lambda: np.random.seed(7)),  # noqa: NPY002
     "of scipy": lambda: 3.0 + stats.laplace.rvs(scale=2.0, random_state=7),
     "of a frozen law": lambda: 3.0 + stats.laplace(scale=2.0).rvs(random_state=7),
