@@ -20,8 +20,6 @@ _PLAIN: tuple[type, ...] = (
     *(np.generic, np.ndarray),
 )
 """What a class may hold for all of its objects, beside its methods."""
-
-
 _EXACT = {
     *(type(None), bool, int, float, complex, str, bytes, bytearray, list, dict, tuple, set),
     *(frozenset, np.ndarray, np.ma.MaskedArray, date, datetime, time, timedelta, Decimal, Fraction),
@@ -69,7 +67,7 @@ class Unread:
 def riding(value: Any) -> dict[str, Any]:
     """What an object carries that its numbers, text or fields do not show, by name."""
     if isinstance(value, type | ModuleType):
-        return {} if _of_library(value) else {"own state": Unread()}
+        return {}  # which are unread as they are
     if isinstance(value, np.ndarray | np.generic):
         return _of_array(value)
     torch = sys.modules.get("torch")
@@ -121,9 +119,8 @@ def _of_class(kind: type) -> dict[str, Any]:
 
 
 @cache
-def _of_library(value: Any) -> bool:
-    """Whether a class or a module is Python's, or was installed."""
-    name = value.__name__ if isinstance(value, ModuleType) else value.__module__
-    package = str(name).partition(".")[0]
+def _of_library(kind: type) -> bool:
+    """Whether a class is Python's, or was installed."""
+    package = kind.__module__.partition(".")[0]
     file = getattr(sys.modules.get(package), "__file__", None) or ""
     return package in (*sys.stdlib_module_names, _OWN) or "site-packages" in file
