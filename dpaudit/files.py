@@ -8,7 +8,8 @@ import os
 import tempfile
 import tomllib
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, BinaryIO, NoReturn
 
@@ -91,7 +92,11 @@ def _open(path: Path, what: str) -> BinaryIO:
     except InputError:
         raise
     except FileNotFoundError:
-        raise InputError(f"{what} {shown(path)} does not exist; check the path.") from None
+        hint = "check the path."
+        with suppress(OSError):
+            for near in get_close_matches(path.name, [p.name for p in path.parent.iterdir()], n=1):
+                hint = f"did you mean {shown(path.parent / near)}?"
+        raise InputError(f"{what} {shown(path)} does not exist; {hint}") from None
     except OSError as error:
         raise _unreadable(path, what, error) from None
     except ValueError:  # a path with a NUL byte

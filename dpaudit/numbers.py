@@ -75,10 +75,10 @@ def not_above(value: float) -> str:
 def percent(share: float) -> str:
     """A probability in percent, rounded up; as many decimals as set it apart from certainty.
 
-    >>> percent(0.73106), percent(0.75), percent(0.9999546), percent(1)
-    ('73.2 %', '75 %', '99.996 %', '100 %')
+    >>> percent(0.73106), percent(0.75), percent(0.9999546), percent(1), percent(0)
+    ('73.2 %', '75 %', '99.996 %', '100 %', '0 %')
     """
-    exact = Decimal(share - FLOAT_SLACK) * 100
+    exact = max(Decimal(share - FLOAT_SLACK), Decimal(0)) * 100
     shown = Decimal(100)
     for decimals in range(1, 9):
         shown = exact.quantize(Decimal(1).scaleb(-decimals), rounding=ROUND_CEILING)

@@ -30,11 +30,10 @@ def nearest(word: object, words: Collection[str]) -> str:
     """
     if not words:
         return "it takes none."
-    close: list[str] = []
     if isinstance(word, str) and len(word) <= _LONGEST and len(words) <= 10 * _LONGEST:
-        close = get_close_matches(word, [str(each) for each in words], n=1)
-    if close:
-        return f"did you mean {close[0]!r}?"
+        known = {str(each).lower(): str(each) for each in words}
+        for close in get_close_matches(word.lower(), known, n=1):
+            return f"did you mean {known[close]!r}?"
     named = ", ".join(f"{each:.80}" for each in sorted(words)[:_NAMED])
     return f"it must be one of {named}{' …' if len(words) > _NAMED else '.'}"
 

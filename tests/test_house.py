@@ -102,6 +102,7 @@ WITHOUT_SOURCE = {
     "dpaudit/ledger/test_observing.py": "noise of other libraries, by ledger, journal and replay",
     "dpaudit/auditing/distinguishing/test_any_output.py": "code that returns anything",
     "dpaudit/auditing/rehearsal/test_published_mistakes.py": "mistakes that others found",
+    "dpaudit/cli/test_answers.py": "what commands print for machines",
     "dpaudit/cli/test_bounds.py": "huge and hostile input through every command",
     "dpaudit/signing/test_forgeries.py": "what could be tried by somebody who has no key",
     "dpaudit/workflow/test_valid_plans.py": "valid plans of every kind through every command",

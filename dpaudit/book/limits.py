@@ -18,6 +18,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from dpaudit import tables
 from dpaudit.accounting import RenyiFilter, Term, ZcdpFilter, terms
 from dpaudit.accounting.closed_forms.rdp import renyi_curve
 from dpaudit.accounting.closed_forms.zcdp import rho_of, zcdp_epsilon
@@ -272,6 +273,7 @@ def limit_of(stated: Mapping[str, Any]) -> Limit:
         InputError: if they state none, or a value is wrong.
     """
     if stated.keys().isdisjoint(("epsilon", "rho", "curve")):
+        tables.table("limit", stated, {"epsilon", "delta", "rho", "curve", "kind", "slack"})
         raise InputError("limit is missing; it must be like 'epsilon = 1, delta = 1e-6'.")
     usual = "renyi" if "delta" in stated else "pure"
     kind = next((key for key in ("rho", "curve") if key in stated), usual)

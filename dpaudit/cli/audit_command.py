@@ -8,15 +8,7 @@ from typing import Annotated
 
 import typer
 
-from dpaudit.cli.options import (
-    Json,
-    Seed,
-    Settings,
-    Stated,
-    foreign_code,
-    number,
-    whole_number,
-)
+from dpaudit.cli.options import Seed, Settings, Stated, number, option, whole_number, working
 
 
 def audit(
@@ -31,138 +23,111 @@ def audit(
     ] = None,
     command: Annotated[
         str | None,
-        typer.Option(
+        option(
             "--command",
-            metavar="'PROGRAM ARGS'",
-            help="A program in its place: data as JSON on stdin, the answer as JSON on stdout.",
+            "'PROGRAM ARGS'",
+            "A program in its place: data as JSON on stdin, the answer as JSON on stdout.",
         ),
     ] = None,
     pair: Annotated[
         tuple[str, str] | None,
-        typer.Option(
+        option(
             "--pair",
-            metavar="JSON JSON",
-            help="Two neighbouring data sets; without them, neighbours of --data, or lists of "
+            "JSON JSON",
+            "Two neighbouring data sets; without them, neighbours of --data, or lists of "
             "numbers, of which a pilot finds the most telling.",
         ),
     ] = None,
     data: Annotated[
-        str | None,
-        typer.Option("--data", metavar="FILE", help="Data (.json, .csv, .npy, .parquet)."),
+        str | None, option("--data", "FILE", "Data (.json, .csv, .npy, .parquet).")
     ] = None,
     epsilon: Annotated[
         float | None,
-        typer.Option(
-            "--epsilon",
-            parser=number,
-            metavar="NUMBER",
-            help="Claimed ε; the subject's own by default.",
-        ),
+        option("--epsilon", "NUMBER", "Claimed ε; the subject's own by default.", parser=number),
     ] = None,
     delta: Annotated[
         float | None,
-        typer.Option(
-            "--delta",
-            parser=number,
-            metavar="NUMBER",
-            help="Claimed δ; the subject's own, or 0.",
-        ),
+        option("--delta", "NUMBER", "Claimed δ; the subject's own, or 0.", parser=number),
     ] = None,
     claim: Stated = None,
     plan: Annotated[
-        str | None,
-        typer.Option("--plan", metavar="FILE", help="Test all that this plan file proves."),
+        str | None, option("--plan", "FILE", "Test all that this plan file proves.")
     ] = None,
-    unit: Annotated[
-        str | None, typer.Option("--unit", metavar="NOUN", help="Who a function protects.")
-    ] = None,
+    unit: Annotated[str | None, option("--unit", "NOUN", "Who a function protects.")] = None,
     relation: Annotated[
         str | None,
-        typer.Option(
+        option(
             "--relation",
-            metavar="KIND",
-            help="Which data sets are neighbours; each: every number of a list may move by 1.",
+            "KIND",
+            "Which data sets are neighbours; each: every number of a list may move by 1.",
         ),
     ] = None,
     runs: Annotated[
         int | None,
-        typer.Option(
+        option(
             "--runs",
+            "N",
+            "Runs on each side: 10000 by default, with --through-run what takes two minutes.",
             parser=whole_number,
-            metavar="N",
-            help="Runs on each side: 10000 by default, with --through-run what takes two minutes.",
         ),
     ] = None,
     confidence: Annotated[
-        float,
-        typer.Option(
-            "--confidence", parser=number, metavar="NUMBER", help="Of the lower bound, in (0, 1)."
-        ),
+        float, option("--confidence", "NUMBER", "Of the lower bound, in (0, 1).", parser=number)
     ] = 0.95,
     through_run: Annotated[
         bool,
         typer.Option(
-            "--through-run",
-            help="Attack the real run of a subject, not its audit_release.",
+            "--through-run", help="Attack the real run of a subject, not its audit_release."
         ),
     ] = False,
     canaries: Annotated[
         int | None,
-        typer.Option(
+        option(
             "--canaries",
-            parser=whole_number,
-            metavar="N",
-            help="The function is train(mask, rng): it trains with the canaries of the mask, and "
+            "N",
+            "The function is train(mask, rng): it trains with the canaries of the mask, and "
             "gives a score for each of N; attack memberships.",
+            parser=whole_number,
         ),
     ] = None,
     attack: Annotated[
         str | None,
-        typer.Option(
+        option(
             "--attack",
-            metavar="KIND",
-            help="On memberships: one-run (default), loss-threshold, lira-online, lira-offline, "
+            "KIND",
+            "On memberships: one-run (default), loss-threshold, lira-online, lira-offline, "
             "rmia, rmia-offline.",
         ),
     ] = None,
     shadows: Annotated[
-        int | None,
-        typer.Option("--shadows", parser=whole_number, metavar="N", help="Shadow models; 32."),
+        int | None, option("--shadows", "N", "Shadow models; 32.", parser=whole_number)
     ] = None,
     targets: Annotated[
-        int | None,
-        typer.Option("--targets", parser=whole_number, metavar="N", help="Attacked models; 1."),
+        int | None, option("--targets", "N", "Attacked models; 1.", parser=whole_number)
     ] = None,
     settings: Settings = None,
     seed: Seed = None,
-    workers: Annotated[
-        int, typer.Option("--workers", parser=whole_number, metavar="N", help="Worker processes.")
-    ] = 1,
+    workers: Annotated[int, option("--workers", "N", "Worker processes.", parser=whole_number)] = 1,
     dask: Annotated[
-        str | None,
-        typer.Option("--dask", metavar="ADDRESS", help="Run on this dask scheduler instead."),
+        str | None, option("--dask", "ADDRESS", "Run on this dask scheduler instead.")
     ] = None,
     timeout: Annotated[
         float | None,
-        typer.Option(
+        option(
             "--timeout",
+            "SECONDS",
+            "That one run may take: 60 by default; with --canaries, any time.",
             parser=number,
-            metavar="SECONDS",
-            help="That one run may take: 60 by default; with --canaries, any time.",
         ),
     ] = None,
     memory: Annotated[
         float | None,
-        typer.Option(
-            "--memory",
-            parser=number,
-            metavar="MB",
-            help="That the code may take beyond what it begins with.",
+        option(
+            "--memory", "MB", "That the code may take beyond what it begins with.", parser=number
         ),
     ] = None,
     arguments: Annotated[
-        list[str] | None,
-        typer.Option("--arg", metavar="NAME=JSON", help="Set a parameter of the function."),
+        list[str] | None, option("--arg", "NAME=JSON", "Set a parameter of the function.")
     ] = None,
     own_randomness: Annotated[
         bool,
@@ -181,7 +146,6 @@ def audit(
         Path | None,
         typer.Option("-o", "--output", help="Write the certificate with this audit (JSON)."),
     ] = None,
-    as_json: Json = False,
 ) -> None:
     """Attack running code on neighbouring data, with a stated error rate."""
     from dpaudit.cli import show
@@ -205,7 +169,10 @@ def audit(
         own_randomness=own_randomness,
         journal=journal,
     )
-    with foreign_code():
+    kept = "nothing is kept; with --journal FILE and --seed N the same command would go on"
+    if journal is not None:
+        kept = f"finished runs are in {journal}, and the same command goes on with them"
+    with working(f"audit {subject or command}", kept):
         if canaries is not None:
             others = {"--command": command, "--pair": pair, "--data": data, "--runs": runs}
             _refuse(others | {"--through-run": through_run or None}, "with --canaries")
@@ -243,7 +210,7 @@ def audit(
             )
     if output is not None:
         outcome.certificate().save(output)
-    show.audit(outcome, as_json=as_json)
+    show.audit(outcome)
     raise typer.Exit(outcome.exit_code)
 
 

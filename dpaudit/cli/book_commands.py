@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from dpaudit.cli.options import Json, Settings, foreign_code
+from dpaudit.cli.command import App
+from dpaudit.cli.options import Settings, option, working
 from dpaudit.cli.sign_commands import asked_once
 from dpaudit.extras import require
 from dpaudit.names import checked_name
@@ -18,21 +19,17 @@ if TYPE_CHECKING:
     from dpaudit.book import Book, Room
     from dpaudit.workflow.booking import Booking
 
-app = typer.Typer(
+app = App(
     help="An organisation's privacy budget: data sets, budgets, releases.",
     no_args_is_help=True,
     rich_markup_mode="rich",
 )
 
 
-def _option(name: str, metavar: str, about: str, **more: Any) -> Any:
-    return typer.Option(name, metavar=metavar, help=about, **more)
-
-
 _WHERE = "A SQLite file, or postgresql://USER@HOST/NAME."
 DEFAULT_BOOK = "book.db"
-Url = Annotated[str, _option("--book", "URL", _WHERE, envvar="DPAUDIT_BOOK")]
-BookUrl = Annotated[str | None, _option("--book", "URL", f"Ask a book too. {_WHERE}")]
+Url = Annotated[str, option("--book", "URL", _WHERE, envvar="DPAUDIT_BOOK")]
+BookUrl = Annotated[str | None, option("--book", "URL", f"Ask a book too. {_WHERE}")]
 _BY = "Who does it; the user's name by default."
 
 
@@ -40,12 +37,12 @@ def _named(by: str | None) -> str | None:
     return by and checked_name(by=by)
 
 
-By = Annotated[str | None, _option("--by", "NAME", _BY, callback=_named)]
-OneDataSet = Annotated[str | None, _option("--dataset", "NAME", "Name of the data set.")]
-Period = Annotated[str | None, _option("--period", "FROM..TO", "The days whose data are read.")]
-Purpose = Annotated[str | None, _option("--purpose", "TEXT", "What it is for.")]
-Approved = Annotated[str, _option("--approved", "NAME", "Who approved it.")]
-Request = Annotated[str | None, _option("--request", "ID", "The same request is charged once.")]
+By = Annotated[str | None, option("--by", "NAME", _BY, callback=_named)]
+OneDataSet = Annotated[str | None, option("--dataset", "NAME", "Name of the data set.")]
+Period = Annotated[str | None, option("--period", "FROM..TO", "The days whose data are read.")]
+Purpose = Annotated[str | None, option("--purpose", "TEXT", "What it is for.")]
+Approved = Annotated[str, option("--approved", "NAME", "Who approved it.")]
+Request = Annotated[str | None, option("--request", "ID", "The same request is charged once.")]
 
 
 def who(by: str | None) -> str:
@@ -101,31 +98,31 @@ def init(url: Url = DEFAULT_BOOK, by: By = None) -> None:
     """Make a book, or bring the tables of one up to date."""
     require("book", "sqlalchemy", what="the book")
     from dpaudit.book import Book
-    from dpaudit.cli.show import say
+    from dpaudit.cli.show import said
 
     Book.create(url, by=who(by))
-    say("the book is there; next: dpaudit book dataset NAME --unit UNIT --relation RELATION")
+    said("the book is there; next: dpaudit book dataset NAME --unit UNIT --relation RELATION")
 
 
 @app.command()
 def dataset(
     name: Annotated[str, typer.Argument(metavar="NAME")],
-    unit: Annotated[str, _option("--unit", "NOUN", "Who is protected, such as user.")],
-    relation: Annotated[str, _option("--relation", "KIND", "Such as add-remove.")],
-    trust: Annotated[str, _option("--trust", "MODEL", "Who sees raw data.")] = "central",
-    per: Annotated[str, _option("--per", "PERIOD", "Of data: day, week, month or year.")] = "",
+    unit: Annotated[str, option("--unit", "NOUN", "Who is protected, such as user.")],
+    relation: Annotated[str, option("--relation", "KIND", "Such as add-remove.")],
+    trust: Annotated[str, option("--trust", "MODEL", "Who sees raw data.")] = "central",
+    per: Annotated[str, option("--per", "PERIOD", "Of data: day, week, month or year.")] = "",
     url: Url = DEFAULT_BOOK,
     by: By = None,
 ) -> None:
     """Enter a data set: who is protected, and of a period if not of all time."""
     book = opened(url)
     from dpaudit.book import DataSet
-    from dpaudit.cli.show import say
+    from dpaudit.cli.show import said
 
     record = {"name": name, "unit": unit, "relation": relation, "trust": trust, "per": per}
     made = DataSet.from_dict(record)
     book.add(made, by=who(by))
-    say(f"{made.name} protects {made.protects}", markup=False)
+    said(f"{made.name} protects {made.protects}", dataset=made.to_dict())
 
 
 @app.command()
@@ -133,32 +130,32 @@ def budget(
     name: Annotated[str, typer.Argument(metavar="NAME")],
     dataset: OneDataSet = None,
     limit: Annotated[
-        str, _option("--limit", "'KEY = VALUE, …'", "'epsilon = 1, delta = 1e-6', 'rho = 0.1' …")
+        str, option("--limit", "'KEY = VALUE, …'", "'epsilon = 1, delta = 1e-6', 'rho = 0.1' …")
     ] = "",
     window: Annotated[
-        str, _option("--window", "WINDOW", "ever, day, week, month, year, or '30 days'.")
+        str, option("--window", "WINDOW", "ever, day, week, month, year, or '30 days'.")
     ] = "ever",
     approval: Annotated[
         bool, typer.Option("--approval", help="A second person must approve each release.")
     ] = False,
-    retire: Annotated[str | None, _option("--retire", "WHY", "It counts no longer.")] = None,
+    retire: Annotated[str | None, option("--retire", "WHY", "It counts no longer.")] = None,
     url: Url = DEFAULT_BOOK,
     by: By = None,
 ) -> None:
     """Enter a budget on a data set, or retire one."""
     book = opened(url, dataset if retire is None else "")
     from dpaudit.book import BudgetRecord, limit_of
-    from dpaudit.cli.show import say
+    from dpaudit.cli.show import said
     from dpaudit.project.targets import parse_table
 
     if retire is not None:
         book.retire(name, by=who(by), why=retire)
-        say(f"{name} counts no longer", markup=False)
+        said(f"{name} counts no longer", budget=name)
         return
     stated = limit_of(parse_table("--limit", limit, "epsilon = 1, delta = 1e-6"))
     made = BudgetRecord(name, str(dataset), stated, window, approval=approval or None)
     book.add(made, by=who(by))
-    say(f"{name}: {stated}, {window}, of {dataset}", markup=False)
+    said(f"{name}: {stated}, {window}, of {dataset}", budget=made.to_dict())
 
 
 @app.command()
@@ -172,7 +169,6 @@ def reserve(
     settings: Settings = None,
     url: Url = DEFAULT_BOOK,
     by: By = None,
-    as_json: Json = False,
 ) -> None:
     """Charge a plan, before any of it runs; exit code 1 where a budget refuses."""
     told = {"by": by, "purpose": purpose or target, "approved": approved}
@@ -181,9 +177,9 @@ def reserve(
     from dpaudit.cli import show_book
     from dpaudit.workflow.booking import planned
 
-    with foreign_code():
+    with working(f"plan of {target}"):
         plan = planned(target, settings or ())
-    show_book.releases([booking.reserve(plan).release], as_json=as_json)
+    show_book.releases([booking.reserve(plan).release])
 
 
 @app.command()
@@ -191,15 +187,12 @@ def close(
     release: Annotated[str, typer.Argument(metavar="RELEASE", help="Such as R7.")],
     journal: Annotated[
         Path | None,
-        _option(
-            "--journal", "FILE", "Of its ledger: what it proves not to have run is given back."
-        ),
+        option("--journal", "FILE", "Of its ledger: what it proves not to have run is given back."),
     ] = None,
-    certificate: Annotated[Path | None, _option("--certificate", "FILE", "Of the run.")] = None,
-    abandon: Annotated[str, _option("--abandon", "WHY", "It ended early.")] = "",
+    certificate: Annotated[Path | None, option("--certificate", "FILE", "Of the run.")] = None,
+    abandon: Annotated[str, option("--abandon", "WHY", "It ended early.")] = "",
     url: Url = DEFAULT_BOOK,
     by: By = None,
-    as_json: Json = False,
 ) -> None:
     """End a release: it ran, or it is abandoned. It stays charged, but for what did not run."""
     book = opened(url)
@@ -209,7 +202,7 @@ def close(
     digest = "" if certificate is None else certificate_of(book, release, certificate)
     told = {"certificate": digest, "abandoned": abandon}
     ended = book.close(release, by=who(by), journal=journal, **told)
-    show_book.releases([ended], as_json=as_json)
+    show_book.releases([ended])
 
 
 @app.command()
@@ -217,12 +210,11 @@ def status(
     dataset: OneDataSet = None,
     plan: Annotated[
         str | None,
-        _option("--plan", "PLAN.toml|SUBJECT", "How often would it fit, and with what noise?"),
+        option("--plan", "PLAN.toml|SUBJECT", "How often would it fit, and with what noise?"),
     ] = None,
     period: Period = None,
     settings: Settings = None,
     url: Url = DEFAULT_BOOK,
-    as_json: Json = False,
 ) -> None:
     """What is left of each budget, and what could still be released."""
     book = opened(url)
@@ -233,26 +225,26 @@ def status(
     rooms = room(book, dataset, period=period)
     if plan is not None and len(rooms) != 1:
         raise typer.BadParameter("--plan asks of one data set; add --dataset")
-    with foreign_code():
+    with working("room"):
         found = None if plan is None else fit(rooms[0], plan, settings or ())
-    show_book.status(rooms, found, as_json=as_json)
+    show_book.status(rooms, found)
 
 
 @app.command()
-def history(dataset: OneDataSet = None, url: Url = DEFAULT_BOOK, as_json: Json = False) -> None:
+def history(dataset: OneDataSet = None, url: Url = DEFAULT_BOOK) -> None:
     """All releases, the newest last."""
     book = opened(url)
     from dpaudit.cli import show_book
 
     found = book.releases() if dataset is None else book.releases("dataset = :d", d=dataset)
-    show_book.releases(sorted(found, key=lambda one: int(one.id[1:])), as_json=as_json)
+    show_book.releases(sorted(found, key=lambda one: int(one.id[1:])))
 
 
 @app.command()
 def export(
     output: Annotated[Path, typer.Option("-o", "--output", help="*.csv, .json, .registry.yaml.")],
     sign: Annotated[
-        str | None, _option("--sign", "KEY.pem", "Sign it; the envelope is written beside it.")
+        str | None, option("--sign", "KEY.pem", "Sign it; the envelope is written beside it.")
     ] = None,
     no_time: Annotated[bool, typer.Option("--no-time", help="Do not say when.")] = False,
     url: Url = DEFAULT_BOOK,
@@ -277,13 +269,12 @@ def export(
 def verify(
     journals: Annotated[list[Path] | None, typer.Argument(metavar="[LEDGER...]")] = None,
     anchor: Annotated[
-        Path | None, _option("--anchor", "FILE", "Keeps the head of the log; moved on if it holds.")
+        Path | None, option("--anchor", "FILE", "Keeps the head of the log; moved on if it holds.")
     ] = None,
     new_anchor: Annotated[
         bool, typer.Option("--new-anchor", help="It begins with this, and knows nothing yet.")
     ] = False,
     url: Url = DEFAULT_BOOK,
-    as_json: Json = False,
 ) -> None:
     """Recompute the whole book from its log; and are these journals the ones that it anchors?"""
     book = opened(url)
@@ -299,4 +290,4 @@ def verify(
     for path in journals or ():
         book.check_journal(path)
     found = facts | {"journals": len(journals or ())}
-    verification(Verification("book", found), as_json=as_json)
+    verification(Verification("book", found))

@@ -23,14 +23,15 @@ from dpaudit.cli.options import (
     AllowWork,
     CertificateFile,
     Delta,
-    Json,
     RunFolder,
     Runnable,
     Seed,
     Settings,
     Stated,
     WithSecondOpinion,
-    foreign_code,
+    kept_of,
+    option,
+    working,
 )
 
 if TYPE_CHECKING:
@@ -46,22 +47,17 @@ def certify(
     delta: Delta = None,
     accountant: Annotated[
         str,
-        typer.Option(
+        option(
             "--accountant",
-            metavar="NAME",
-            help="best, pure, gaussian, zcdp, rdp, moments, bounded-range or pld.",
+            "NAME",
+            "best, pure, gaussian, zcdp, rdp, moments, bounded-range or pld.",
         ),
     ] = "best",
     rehearse: Annotated[
-        bool,
-        typer.Option("--rehearse", help="Put the code to the test too, on neighbouring data."),
+        bool, typer.Option("--rehearse", help="Put the code to the test too, on neighbouring data.")
     ] = False,
-    data: Annotated[
-        str | None,
-        typer.Option("--data", metavar="NAME|PATH", help="What to rehearse on."),
-    ] = None,
+    data: Annotated[str | None, option("--data", "NAME|PATH", "What to rehearse on.")] = None,
     output: CertificateFile = None,
-    as_json: Json = False,
 ) -> None:
     """Prove what can be proved of a plan, before any data exist."""
     from dpaudit.certificate import Scope
@@ -69,13 +65,13 @@ def certify(
     from dpaudit.cli.exits import Exit, exit_of
     from dpaudit.workflow.certifying import certify_target
 
-    with foreign_code():
+    with working(f"certify {subject}"):
         certificate = certify_target(
             subject, settings or (), delta, accountant, rehearse=rehearse, data=data, claim=claim
         )
     if output is not None:
         certificate.save(output)
-    show.certificate(certificate, as_json=as_json)
+    show.certificate(certificate)
     code = exit_of(certificate)
     if rehearse and certificate.scope is Scope.PLAN:  # what was asked for could not be done
         code = code or Exit.UNPROVEN
@@ -85,10 +81,7 @@ def certify(
 def run(
     subject: Runnable,
     data: Annotated[
-        str | None,
-        typer.Option(
-            "--data", metavar="NAME|PATH", help="What to run on; the subject's own by default."
-        ),
+        str | None, option("--data", "NAME|PATH", "What to run on; the subject's own by default.")
     ] = None,
     settings: Settings = None,
     seed: Seed = None,
@@ -96,19 +89,14 @@ def run(
     float_noise: Annotated[
         bool,
         typer.Option(
-            "--float-noise",
-            help="Without a seed: draw in floating point, not from exact samplers.",
+            "--float-noise", help="Without a seed: draw in floating point, not from exact samplers."
         ),
     ] = False,
     durability: Annotated[
-        str,
-        typer.Option(
-            "--durability", metavar="process|power", help="What a line of the ledger survives."
-        ),
+        str, option("--durability", "END", "What the ledger survives: process or power.")
     ] = "process",
     anchor: Annotated[
-        Path | None,
-        typer.Option("--anchor", metavar="FILE", help="Keep the ledger's head here too."),
+        Path | None, option("--anchor", "FILE", "Keep the ledger's head here too.")
     ] = None,
     rehearse: Annotated[
         bool,
@@ -123,12 +111,11 @@ def run(
     request: Request = None,
     period: Period = None,
     by: By = None,
-    as_json: Json = False,
 ) -> None:
     """Run a subject on data through a ledger; writes ledger, certificate and report.
 
-    With --seed it is an experiment. Without, the noise comes from exact samplers
-    (dpaudit[secure]) unless --float-noise is given.
+    With --seed it is an experiment. Without, the noise comes from exact samplers (the extra
+    secure) unless --float-noise is given.
     """
     from dpaudit import validate
     from dpaudit.cli import show
@@ -138,7 +125,7 @@ def run(
 
     told = {"by": by, "purpose": purpose or subject, "approved": approved}
     booking = booking_of(book, dataset, **told, request=request, period=period)
-    with foreign_code():
+    with working(f"run {subject}", partial(kept_of, output)):
         certificate, files = run_subject(
             subject,
             settings or (),
@@ -151,7 +138,7 @@ def run(
             rehearse=rehearse,
             booking=booking,
         )
-    show.certificate(certificate, as_json=as_json, files=files)
+    show.certificate(certificate, files=files)
     raise typer.Exit(exit_of(certificate))
 
 
@@ -165,10 +152,8 @@ def report(
     ],
     owner: Annotated[
         Path | None,
-        typer.Option(
-            "--owner",
-            metavar="owner.json",
-            help="Add what the owner of the data alone may see, and say so.",
+        option(
+            "--owner", "owner.json", "Add what the owner of the data alone may see, and say so."
         ),
     ] = None,
     second_opinion: WithSecondOpinion = False,
@@ -186,11 +171,13 @@ def report(
     certificates = [file for path in certificates for file in certificate_files(path)]
     if owner is not None and len(certificates) > 1:
         raise typer.BadParameter("--owner goes with one certificate")
-    verified = [load_verified(path, allow_work=allow_work) for path in certificates]
-    opinions = [opinion_on(each) for each in verified] if second_opinion else []
-    if owner is not None:
-        verified = [with_owner(verified[0], owner)]
-    show.written(render_to(verified, output, opinions))
+    with working(f"report {output.name}"):
+        verified = [load_verified(path, allow_work=allow_work) for path in certificates]
+        opinions = [opinion_on(each) for each in verified] if second_opinion else []
+        if owner is not None:
+            verified = [with_owner(verified[0], owner)]
+        made = render_to(verified, output, opinions)
+    show.written(made)
 
 
 def verify(
@@ -198,31 +185,23 @@ def verify(
         Path, typer.Argument(metavar="FILE", help="A certificate or a ledger, or signed.")
     ],
     ledger: Annotated[
-        Path | None,
-        typer.Option("--ledger", metavar="FILE", help="The ledger of the certificate's run."),
+        Path | None, option("--ledger", "FILE", "The ledger of the certificate's run.")
     ] = None,
     anchor: Annotated[
-        Path | None,
-        typer.Option("--anchor", metavar="FILE", help="What kept the ledger's head."),
+        Path | None, option("--anchor", "FILE", "What kept the ledger's head.")
     ] = None,
     key: Annotated[
-        list[Path] | None,
-        typer.Option("--key", metavar="PUBLIC.pem", help="Of whoever must have signed FILE."),
+        list[Path] | None, option("--key", "PUBLIC.pem", "Of whoever must have signed FILE.")
     ] = None,
     policy: Annotated[
-        Path | None,
-        typer.Option("--policy", metavar="policy.toml", help="What a signed FILE must say."),
+        Path | None, option("--policy", "policy.toml", "What a signed FILE must say.")
     ] = None,
     signature: Annotated[
-        Path | None,
-        typer.Option("--signature", metavar="FILE.dsse.json", help="If it is beside FILE."),
+        Path | None, option("--signature", "FILE.dsse.json", "If it is beside FILE.")
     ] = None,
-    book: Annotated[
-        str | None, typer.Option("--book", metavar="URL", help="The book that an export is of.")
-    ] = None,
+    book: Annotated[str | None, option("--book", "URL", "The book that an export is of.")] = None,
     second_opinion: WithSecondOpinion = False,
     allow_work: AllowWork = False,
-    as_json: Json = False,
 ) -> None:
     """Recompute a certificate's guarantee, or check a ledger's chain, and who signed them."""
     from dpaudit.cli import show
@@ -238,12 +217,13 @@ def verify(
         )
     elif book is not None:
         raise typer.BadParameter("--book is given without --key; an export is believed if signed")
-    found = check(
-        file,
-        ledger=ledger,
-        anchor=anchor,
-        with_second_opinion=second_opinion,
-        allow_work=allow_work,
-    )
-    show.verification(found, as_json=as_json)
+    with working(f"verify {file.name}"):
+        found = check(
+            file,
+            ledger=ledger,
+            anchor=anchor,
+            with_second_opinion=second_opinion,
+            allow_work=allow_work,
+        )
+    show.verification(found)
     raise typer.Exit(Exit.REFUTED if found.lacks else exit_of_opinion(found.opinion))

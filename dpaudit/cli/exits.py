@@ -20,6 +20,10 @@ class Exit(IntEnum):
     INTERRUPTED = 130
 
 
+class InterruptedRunError(Exception):
+    """Ctrl-C, with what it leaves."""
+
+
 def exit_of(certificate: Certificate) -> Exit:
     """The exit code of a certificate: the worst that it says."""
     from dpaudit.certificate import Verdict  # takes half a second, which --help need not wait for

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
 import warnings
 from collections.abc import Sequence
 from contextlib import suppress
 from io import TextIOWrapper
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -24,22 +25,24 @@ from dpaudit.cli import (
     replay_command,
     serve_commands,
 )
-from dpaudit.cli.exits import Exit
+from dpaudit.cli.command import App, Described
+from dpaudit.cli.exits import Exit, InterruptedRunError
 from dpaudit.cli.guard import guarded
 from dpaudit.cli.sign_commands import keygen, sign
 from dpaudit.errors import DpAuditError, InconclusiveError, InputError
 from dpaudit.extras import lacking
+from dpaudit.tables import nearest
 
 _LONGEST = 600
 """Of a longer sentence, which repeats what it was given, the beginning and the end are told."""
 
-app = typer.Typer(
+app = App(
     name="dpaudit",
     help="Certify, audit and report the privacy claims of differentially private algorithms.",
     epilog="Exit codes: 0 certified and not refuted, 1 refuted or claim exceeded, "
     "2 unproven or inconclusive, 3 usage or input error.",
     no_args_is_help=True,
-    suggest_commands=False,  # its parser does so already
+    suggest_commands=False,  # main does
     pretty_exceptions_enable=False,
     rich_markup_mode="rich",
 )
@@ -70,7 +73,7 @@ app.command("calibrate")(plan_commands.calibrate)
 app.command("run")(commands.run)
 app.command("audit")(audit_command.audit)
 app.command("observe")(observe_command.observe)
-app.command("replay")(replay_command.replay)
+app.command("replay", cls=Described)(replay_command.replay)
 app.command("report")(commands.report)
 app.command("verify")(commands.verify)
 app.command("keygen")(keygen)
@@ -129,13 +132,15 @@ def _outcome(arguments: list[str]) -> int:
             "command was done, so nothing is decided; code under audit must return.",
             Exit.UNPROVEN,
         )
+    except InterruptedRunError as error:
+        return _write_error(f"interrupted; {error}.", Exit.INTERRUPTED)
     except (KeyboardInterrupt, typer.Abort):
         code = Exit.INTERRUPTED
     except Exception as error:
         if hasattr(error, "format_message"):  # the option parser's usage errors
             if not arguments:  # it printed the help
                 return Exit.CERTIFIED
-            return _write_error(error.format_message(), Exit.INPUT)
+            return _write_error(_usage(error, error.format_message()), Exit.INPUT)
         missing = lacking(error) if isinstance(error, ModuleNotFoundError) else None
         if missing is not None:
             return _write_error(str(missing), Exit.INPUT)
@@ -147,10 +152,19 @@ def _outcome(arguments: list[str]) -> int:
             Exit.INPUT,
         )
     if code == Exit.INTERRUPTED:  # typer makes Ctrl-C a silent code
-        kept = any(each.partition("=")[0] == "--journal" for each in arguments)
-        goes_on = "; the same command goes on with the runs in its journal" if kept else ""
-        return _write_error(f"interrupted{goes_on}", Exit.INTERRUPTED)
+        return _write_error("interrupted; no file is half written.", Exit.INTERRUPTED)
     return code if isinstance(code, int) else Exit.CERTIFIED
+
+
+def _usage(error: Any, said: str) -> str:
+    """A usage error; of an unknown command or option with the nearest one, by every parser."""
+    if not (unknown := re.match(r"No such (command|option):? '?([^\s'.]+)", said)):
+        return said
+    kind, word = unknown.groups()
+    command = error.ctx.command
+    options = [name for each in command.params for name in each.opts if name.startswith("--")]
+    words = command.commands if kind == "command" else options
+    return f"there is no {kind} {word}; {nearest(word, words)}"
 
 
 def _completes(arguments: list[str]) -> bool:

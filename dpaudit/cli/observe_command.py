@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from dpaudit.cli.options import Delta, Json, Seed, Stated, foreign_code
+from dpaudit.cli.options import Delta, Seed, Stated, option, working
 
 
 def observe(
@@ -19,31 +19,24 @@ def observe(
         ),
     ],
     data: Annotated[
-        str | None,
-        typer.Option("--data", metavar="FILE", help="Data (.json, .csv, .npy, .parquet)."),
+        str | None, option("--data", "FILE", "Data (.json, .csv, .npy, .parquet).")
     ] = None,
     libraries: Annotated[
         list[str] | None,
-        typer.Option(
-            "--library",
-            metavar="NAME",
-            help="diffprivlib, opendp or numpy; by default what the code imports.",
+        option(
+            "--library", "NAME", "diffprivlib, opendp or numpy; by default what the code imports."
         ),
     ] = None,
     plan: Annotated[
-        str | None,
-        typer.Option("--plan", metavar="FILE", help="Fail if the run is not what it declares."),
+        str | None, option("--plan", "FILE", "Fail if the run is not what it declares.")
     ] = None,
     rehearse: Annotated[
         bool,
         typer.Option("--rehearse", help="Run it on neighbours too, and compare what is noised."),
     ] = False,
-    unit: Annotated[str, typer.Option("--unit", metavar="NOUN", help="Who is protected.")] = "row",
+    unit: Annotated[str, option("--unit", "NOUN", "Who is protected.")] = "row",
     relation: Annotated[
-        str | None,
-        typer.Option(
-            "--relation", metavar="KIND", help="Which data sets are neighbours; replace-one."
-        ),
+        str | None, option("--relation", "KIND", "Which data sets are neighbours; replace-one.")
     ] = None,
     claim: Stated = None,
     delta: Delta = None,
@@ -52,11 +45,9 @@ def observe(
         Path | None,
         typer.Option("-o", "--output", help="Write the plan (.toml) or the certificate (.json)."),
     ] = None,
-    as_json: Json = False,
 ) -> None:
     """Run code that uses a library, and say what its noise costs."""
     from dpaudit import files
-    from dpaudit.cli import show
     from dpaudit.cli.exits import Exit, exit_of
     from dpaudit.cli.show_observed import observed
     from dpaudit.errors import InputError
@@ -64,7 +55,8 @@ def observe(
 
     if output is not None and output.suffix not in (".toml", ".json"):
         raise InputError(f"--output is {str(output)!r:.80}; it must end with .toml or .json.")
-    with foreign_code():
+    kept = "nothing was written but by the code itself, and the same command begins anew"
+    with working(f"observe {code}", kept):
         seen = observe_target(
             code,
             data=data,
@@ -81,7 +73,5 @@ def observe(
         files.write(output, seen.text)
     elif output is not None:
         seen.certificate.save(output)
-    observed(seen, as_json=as_json)
-    if output is not None and not as_json:
-        show.written(output)
+    observed(seen, () if output is None else (output,))
     raise typer.Exit(Exit.REFUTED if seen.overspent else exit_of(seen.certificate))

@@ -3,11 +3,19 @@
 from __future__ import annotations
 
 import sys
-from contextlib import redirect_stdout
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, redirect_stdout
 from pathlib import Path
-from typing import Annotated, TextIO
+from typing import Annotated, Any
 
 import typer
+
+from dpaudit.cli.exits import InterruptedRunError
+
+
+def option(name: str, metavar: str, about: str, **more: Any) -> Any:
+    """An option that takes a value."""
+    return typer.Option(name, metavar=metavar, help=about, **more)
 
 
 def number(text: str) -> float:
@@ -29,9 +37,30 @@ def whole_number(text: str) -> int:
     return number
 
 
-def foreign_code() -> redirect_stdout[TextIO]:
-    """While a user's code runs, what it prints goes to stderr: stdout is for the answer."""
-    return redirect_stdout(sys.stderr)
+NOTHING = "nothing was written, and the same command begins anew"
+
+
+@contextmanager
+def working(label: str, kept: str | Callable[[], str] = NOTHING) -> Iterator[None]:
+    """While something runs: its progress, and what foreign code prints, go to stderr.
+
+    Raises:
+        InterruptedRunError: at Ctrl-C, with what is kept and how to go on.
+    """
+    from dpaudit.auditing import progress_bar
+
+    try:
+        with redirect_stdout(sys.stderr), progress_bar(label):
+            yield
+    except KeyboardInterrupt:
+        raise InterruptedRunError(kept if isinstance(kept, str) else kept()) from None
+
+
+def kept_of(folder: Path) -> str:
+    """What an interrupted run leaves in its folder."""
+    if not (folder / "ledger.jsonl").exists():
+        return f"nothing was released; {NOTHING}"
+    return f"what was released is charged and on record in {folder}; give -o another folder to run"
 
 
 Runnable = Annotated[str, typer.Argument(metavar="SUBJECT", help="module:Object.")]
@@ -41,36 +70,30 @@ RunFolder = Annotated[
 CertificateFile = Annotated[
     Path | None, typer.Option("-o", "--output", help="Write the certificate (JSON).")
 ]
-Json = Annotated[bool, typer.Option("--json", help="Print JSON on stdout.")]
 AllowWork = Annotated[
-    bool,
-    typer.Option("--allow-work", help="Recompute a proof however long it would take."),
+    bool, typer.Option("--allow-work", help="Recompute a proof however long it would take.")
 ]
 Settings = Annotated[
-    list[str] | None,
-    typer.Option("--set", metavar="KEY=VALUE", help="Set a public field of the subject."),
+    list[str] | None, option("--set", "KEY=VALUE", "Set a public field of the subject.")
 ]
-Delta = Annotated[
-    float | None,
-    typer.Option("--delta", parser=number, metavar="NUMBER", help="δ of the guarantee."),
-]
+Delta = Annotated[float | None, option("--delta", "NUMBER", "δ of the guarantee.", parser=number)]
 Stated = Annotated[
     str | None,
-    typer.Option(
+    option(
         "--claim",
-        metavar="'KEY = VALUE, …'",
-        help="What is claimed, as in a plan file: 'epsilon = 1, delta = 1e-5', 'advantage = 0.1', "
+        "'KEY = VALUE, …'",
+        "What is claimed, as in a plan file: 'epsilon = 1, delta = 1e-5', 'advantage = 0.1', "
         "'tpr = 0.1, fpr = 0.01', 'success = 0.6, prior = 0.5', 'mu = 1', 'rho = 0.5', "
         "'curve = [[0.5, 1e-3], [1, 1e-6]]'.",
     ),
 ]
 Seed = Annotated[
     int | None,
-    typer.Option(
+    option(
         "--seed",
+        "N",
+        "Seed of the whole experiment; without it, fresh entropy.",
         parser=whole_number,
-        metavar="N",
-        help="Seed of the whole experiment; without it, fresh entropy.",
     ),
 ]
 WithSecondOpinion = Annotated[

@@ -17,18 +17,14 @@ from dpaudit.cli.book_commands import (
     opened,
     who,
 )
-from dpaudit.cli.options import Settings, foreign_code
+from dpaudit.cli.options import Settings, option, working
 
-_Key = Annotated[
-    Path, typer.Option("--key", metavar="FILE", help="It names people; keep it out of the book.")
-]
+_Key = Annotated[Path, option("--key", "FILE", "It names people; keep it out of the book.")]
 
 
 def people(
     name: Annotated[str, typer.Argument(metavar="NAME")],
-    limit: Annotated[
-        str, typer.Option("--limit", metavar="'KEY = VALUE, …'", help="'rho = 0.1', … of each.")
-    ],
+    limit: Annotated[str, option("--limit", "'KEY = VALUE, …'", "'rho = 0.1', … of each.")],
     key: _Key,
     dataset: OneDataSet = None,
     url: Url = DEFAULT_BOOK,
@@ -37,20 +33,20 @@ def people(
     """Give each unit of a data set a budget of its own; the key is made where there is none."""
     book = opened(url, dataset)
     from dpaudit.book import add_people, limit_of
-    from dpaudit.cli.show import say
+    from dpaudit.cli.show import said
     from dpaudit.project.targets import parse_table
     from dpaudit.workflow.people import key_of
 
     stated = limit_of(parse_table("--limit", limit, "rho = 0.1"))
     own = key_of(key, make=True)
     add_people(book, name, str(dataset), stated, key=own, by=who(by))
-    say(f"{name}: {stated}, of each unit of {dataset}", markup=False)
+    said(f"{name}: {stated}, of each unit of {dataset}", limit=stated.to_dict())
 
 
 def charge(
     target: Annotated[str, typer.Argument(metavar="PLAN.toml|SUBJECT")],
-    name: Annotated[str, typer.Option("--of", metavar="NAME", help="Name of the budgets.")],
-    people: Annotated[Path, typer.Option("--people", metavar="FILE", help="A name a line.")],
+    name: Annotated[str, option("--of", "NAME", "Name of the budgets.")],
+    people: Annotated[Path, option("--people", "FILE", "A name a line.")],
     key: _Key,
     output: Annotated[Path, typer.Option("-o", "--output", help="Who may take part; a new file.")],
     purpose: Purpose = None,
@@ -65,7 +61,7 @@ def charge(
     from dpaudit.workflow.booking import planned
     from dpaudit.workflow.people import charge_file
 
-    with foreign_code():
+    with working(f"plan of {target}"):
         plan = planned(target, settings or ())
     told = {"by": who(by), "purpose": purpose or target, "request": request}
     written(charge_file(book, name, plan, people, output, key=key, **told))

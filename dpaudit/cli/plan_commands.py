@@ -1,4 +1,4 @@
-"""The commands that help to write a plan or read a report: ``list``, ``explain``, ``calibrate``."""
+"""The commands that help to write a plan, or read a report or an answer."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from dpaudit.cli.options import Json, Stated
+from dpaudit.cli.options import Stated, option, working
 
 
 def list_kinds(
@@ -22,7 +22,6 @@ def list_kinds(
     relations: Annotated[
         bool, typer.Option("--relations", help="What each relation means, and how to write it.")
     ] = False,
-    as_json: Json = False,
 ) -> None:
     """List what is installed, or tell all of one mechanism, relation or sampling scheme."""
     from dpaudit.cli import show, show_plan
@@ -32,9 +31,9 @@ def list_kinds(
 
     if relations or name is not None:
         names = sorted(Relation.kinds()) if name is None else [name]
-        show_plan.descriptions([described(each) for each in names], as_json=as_json)
+        show_plan.descriptions([described(each) for each in names])
     else:
-        show.inventory(inventory(), as_json=as_json)
+        show.inventory(inventory())
 
 
 def explain(
@@ -42,7 +41,6 @@ def explain(
         str | None,
         typer.Argument(metavar="[FINDING]", help="Its name in a report, such as float-noise."),
     ] = None,
-    as_json: Json = False,
 ) -> None:
     """Say why a finding is reported, and what to do about it."""
     from dpaudit import tables
@@ -53,7 +51,7 @@ def explain(
     if finding is not None:
         tables.chosen({each.rule for each in known}, finding=finding)
         known = tuple(each for each in known if each.rule == finding)
-    show_plan.findings(known, in_full=finding is not None, as_json=as_json)
+    show_plan.findings(known, in_full=finding is not None)
 
 
 def calibrate(
@@ -63,28 +61,21 @@ def calibrate(
     claim: Stated = None,
     settings: Annotated[
         list[str] | None,
-        typer.Option(
-            "--set",
-            metavar="KEY=VALUE",
-            help="A key of the invocation or of the plan, such as count=100.",
-        ),
+        option("--set", "KEY=VALUE", "A key of the invocation or of the plan, such as count=100."),
     ] = None,
     at: Annotated[
-        str,
-        typer.Option(
-            "--at", metavar="LABEL", help="Change the noise of this invocation alone, not of all."
-        ),
+        str, option("--at", "LABEL", "Change the noise of this invocation alone, not of all.")
     ] = "",
     output: Annotated[
         Path | None, typer.Option("-o", "--output", help="Write the calibrated plan (TOML).")
     ] = None,
-    as_json: Json = False,
 ) -> None:
     """Find the least noise for which a claim is certified."""
     from dpaudit.cli import show_plan
     from dpaudit.workflow.calibrating import calibrate_target
 
-    found = calibrate_target(target, settings or (), claim, at)
+    with working(f"calibrate {target}"):
+        found = calibrate_target(target, settings or (), claim, at)
     if output is not None:
         found.save(output)
-    show_plan.calibrated(found, output, as_json=as_json)
+    show_plan.calibrated(found, output)

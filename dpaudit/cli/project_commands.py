@@ -9,7 +9,7 @@ import typer
 
 from dpaudit.cli.book_commands import BookUrl, OneDataSet, room_of
 from dpaudit.cli.exits import Exit
-from dpaudit.cli.options import Json, RunFolder, foreign_code, whole_number
+from dpaudit.cli.options import RunFolder, option, whole_number, working
 
 if TYPE_CHECKING:
     from dpaudit.workflow.outcomes import ProjectOutcome
@@ -21,10 +21,10 @@ def check(
     ] = Path("dpaudit.toml"),
     since: Annotated[
         Path | None,
-        typer.Option(
+        option(
             "--since",
-            metavar="CERT",
-            help="Say what changed since a certificate, or a folder of them; worse is exit 1, and "
+            "CERT",
+            "Say what changed since a certificate, or a folder of them; worse is exit 1, and "
             "does not overwrite them.",
         ),
     ] = None,
@@ -36,16 +36,16 @@ def check(
     ] = None,
     book: BookUrl = None,
     dataset: OneDataSet = None,
-    as_json: Json = False,
 ) -> None:
     """Certify, attack and report every subject of a project, and sum its budgets."""
     from dpaudit.cli import show_project
     from dpaudit.workflow.checking import check_project
 
     left = room_of(book, dataset)
-    with foreign_code():
+    kept = "reports are written after all work: those of before stay, the same command begins anew"
+    with working("check", kept):
         outcome, files = check_project(project, since=since, reports=output, room=left)
-    show_project.checked(outcome, files, as_json=as_json)
+    show_project.checked(outcome, files)
     raise typer.Exit(exit_of_project(outcome))
 
 
@@ -86,17 +86,15 @@ def init(
 
 def demo(
     output: RunFolder = Path("out/demo"),
-    seed: Annotated[
-        int,
-        typer.Option("--seed", parser=whole_number, metavar="N", help="Seed of the experiment."),
-    ] = 1,
-    as_json: Json = False,
+    seed: Annotated[int, option("--seed", "N", "Seed of the experiment.", parser=whole_number)] = 1,
 ) -> None:
     """Certify, run, audit and report one algorithm on real house prices."""
     from dpaudit.cli import show
     from dpaudit.cli.exits import exit_of
     from dpaudit.workflow.demo import run_demo
 
-    certificate, files = run_demo(output, seed)
-    show.certificate(certificate, as_json=as_json, files=files)
+    kept = f"the same command makes anew what there is in {output}"
+    with working("demo", kept):
+        certificate, files = run_demo(output, seed)
+    show.certificate(certificate, files=files)
     raise typer.Exit(exit_of(certificate))

@@ -8,19 +8,17 @@ from typing import Annotated
 import typer
 
 from dpaudit.cli.book_commands import DEFAULT_BOOK, By, Url, opened, who
-from dpaudit.cli.options import AllowWork, Json
+from dpaudit.cli.options import AllowWork, option, working
 
 
 def recheck(
     folder: Annotated[Path, typer.Argument(metavar="FOLDER", help="Of certificates and ledgers.")],
     audit: Annotated[
-        list[Path] | None,
-        typer.Option("--audit", metavar="FILE", help="A certificate with an audit made since."),
+        list[Path] | None, option("--audit", "FILE", "A certificate with an audit made since.")
     ] = None,
     allow_work: AllowWork = False,
     url: Url = DEFAULT_BOOK,
     by: By = None,
-    as_json: Json = False,
 ) -> None:
     """Verify again all that the book knows, by this version; exit code 1 where less holds now.
 
@@ -31,7 +29,8 @@ def recheck(
     from dpaudit.cli.exits import Exit
     from dpaudit.workflow.rechecking import recheck
 
-    found = recheck(book, folder, audits=audit or (), by=who(by), allow_work=allow_work)
-    show.verification(found, as_json=as_json)
+    with working(f"recheck {folder}", "what was found stays in the book's log; begin anew"):
+        found = recheck(book, folder, audits=audit or (), by=who(by), allow_work=allow_work)
+    show.verification(found)
     short = Exit.UNPROVEN if found.facts["missing"] or found.remarks else Exit.CERTIFIED
     raise typer.Exit(Exit.REFUTED if found.lacks else short)

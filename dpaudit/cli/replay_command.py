@@ -6,21 +6,18 @@ from typing import Annotated
 
 import typer
 
-from dpaudit.cli.options import Runnable, Settings, foreign_code
+from dpaudit.cli.options import Runnable, Settings, option, working
 
 
 def replay(
     subject: Runnable,
     data: Annotated[
-        str | None,
-        typer.Option("--data", metavar="NAME|PATH", help="What to run on; its own by default."),
+        str | None, option("--data", "NAME|PATH", "What to run on; its own by default.")
     ] = None,
     settings: Settings = None,
-    seed: Annotated[
-        int, typer.Option("--seed", metavar="N", min=0, help="Seed of the rehearsal.")
-    ] = 0,
+    seed: Annotated[int, option("--seed", "N", "Seed of the rehearsal.", min=0)] = 0,
     neighbour: Annotated[
-        str, typer.Option("--neighbour", metavar="TEXT", help="How it is made; all by default.")
+        str, option("--neighbour", "TEXT", "How it is made; all by default.")
     ] = "",
 ) -> None:
     """Compare runs on neighbouring data, release by release. Prints private values.
@@ -31,7 +28,7 @@ def replay(
     from dpaudit.cli.show_replay import neighbours, one_neighbour
     from dpaudit.workflow.replaying import replay_subject
 
-    with foreign_code():
+    with working(f"replay {subject}"):
         found = list(
             replay_subject(subject, settings or (), data=data, seed=seed, neighbour=neighbour)
         )

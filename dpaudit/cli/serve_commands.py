@@ -10,22 +10,21 @@ import typer
 
 from dpaudit.cli import book_commands
 from dpaudit.cli.book_commands import DEFAULT_BOOK, By, OneDataSet, Url, opened, who
-from dpaudit.cli.options import Json
+from dpaudit.cli.command import Described
+from dpaudit.cli.options import option
 from dpaudit.errors import AccessError
 from dpaudit.extras import require
 
 app = book_commands.app
 OneRelease = Annotated[str, typer.Argument(metavar="RELEASE", help="Such as R7.")]
-Why = Annotated[str, typer.Option("--why", metavar="TEXT", help="A remark.")]
+Why = Annotated[str, option("--why", "TEXT", "A remark.")]
 
 
 @app.command()
 def token(
     name: Annotated[str, typer.Argument(metavar="[NAME]", help="Without it all are listed.")] = "",
-    role: Annotated[
-        str, typer.Option("--role", metavar="ROLE", help="viewer, analyst or approver.")
-    ] = "viewer",
-    until: Annotated[str, typer.Option("--until", metavar="DATE", help="Its last day.")] = "",
+    role: Annotated[str, option("--role", "ROLE", "viewer, analyst or approver.")] = "viewer",
+    until: Annotated[str, option("--until", "DATE", "Its last day.")] = "",
     revoked: Annotated[bool, typer.Option("--revoke", help="It holds no longer.")] = False,
     url: Url = DEFAULT_BOOK,
     by: By = None,
@@ -34,15 +33,18 @@ def token(
     book = opened(url)
     from dpaudit.book import issue, revoke, tokens
     from dpaudit.cli import show_book
-    from dpaudit.cli.show import say
+    from dpaudit.cli.show import answered, said
 
     if not name:
         show_book.tokens(tokens(book))
-    elif revoked:
+        return
+    if revoked:
         revoke(book, name, by=who(by))
-        say(f"the token of {name} holds no longer", markup=False)
-    else:
-        typer.echo(issue(book, name, role, by=who(by), until=until))
+        said(f"the token of {name} holds no longer", name=name)
+        return
+    text = issue(book, name, role, by=who(by), until=until)
+    if not answered("token", {"name": name, "token": text}):
+        typer.echo(text)
 
 
 @app.command()
@@ -51,10 +53,9 @@ def approve(
     why: Why = "",
     url: Url = DEFAULT_BOOK,
     by: By = None,
-    as_json: Json = False,
 ) -> None:
     """Approve a release that somebody else asked for; exit code 1 for one's own."""
-    _decide(url, release, who(by), why, approved=True, as_json=as_json)
+    _decide(url, release, who(by), why, approved=True)
 
 
 @app.command()
@@ -63,13 +64,12 @@ def deny(
     why: Why = "",
     url: Url = DEFAULT_BOOK,
     by: By = None,
-    as_json: Json = False,
 ) -> None:
     """Deny a release that waits, or withdraw one's own; its charge is given back."""
-    _decide(url, release, who(by), why, approved=False, as_json=as_json)
+    _decide(url, release, who(by), why, approved=False)
 
 
-def _decide(url: str, release: str, by: str, why: str, *, approved: bool, as_json: bool) -> None:
+def _decide(url: str, release: str, by: str, why: str, *, approved: bool) -> None:
     book = opened(url)
     from dpaudit.book import bar, decide
     from dpaudit.cli import show_book
@@ -79,7 +79,7 @@ def _decide(url: str, release: str, by: str, why: str, *, approved: bool, as_jso
     except AccessError as error:
         bar(book, by, what="approve", why=str(error))
         raise
-    show_book.releases([decided], as_json=as_json)
+    show_book.releases([decided])
 
 
 @app.command()
@@ -92,20 +92,18 @@ def publish(
     """Declare a data set public: anybody may see on the server what is released about it."""
     book = opened(url)
     from dpaudit.book import publish as declare
-    from dpaudit.cli.show import say
+    from dpaudit.cli.show import said
 
     declare(book, name, by=who(by), public=not withdraw)
-    say(f"{name} is {'no longer ' if withdraw else ''}public", markup=False)
+    said(f"{name} is {'no longer ' if withdraw else ''}public", dataset=name, public=not withdraw)
 
 
 @app.command()
 def report(
     output: Annotated[Path, typer.Option("-o", "--output", help="*.html or *.pdf.")],
     dataset: OneDataSet = None,
-    first: Annotated[
-        str, typer.Option("--from", metavar="DATE", help="A year ago by default.")
-    ] = "",
-    last: Annotated[str, typer.Option("--until", metavar="DATE", help="Today by default.")] = "",
+    first: Annotated[str, option("--from", "DATE", "A year ago by default.")] = "",
+    last: Annotated[str, option("--until", "DATE", "Today by default.")] = "",
     url: Url = DEFAULT_BOOK,
 ) -> None:
     """What was released in a period, what it cost and who answers for it; the book is verified."""
@@ -118,22 +116,20 @@ def report(
     written(write(output, made))
 
 
-@app.command()
+@app.command(cls=Described)
 def serve(
     host: Annotated[str, typer.Option("--host", metavar="ADDRESS")] = "127.0.0.1",
     port: Annotated[int, typer.Option("--port", metavar="N")] = 8710,
     tls_certificate: Annotated[
-        Path | None, typer.Option("--tls-certificate", metavar="FILE", help="With its chain, PEM.")
+        Path | None, option("--tls-certificate", "FILE", "With its chain, PEM.")
     ] = None,
     tls_key: Annotated[Path | None, typer.Option("--tls-key", metavar="FILE")] = None,
     behind_proxy: Annotated[
         bool, typer.Option("--behind-proxy", help="A proxy before it speaks TLS with browsers.")
     ] = False,
-    names: Annotated[
-        list[str] | None, typer.Option("--name", metavar="HOST", help="By which browsers ask.")
-    ] = None,
+    names: Annotated[list[str] | None, option("--name", "HOST", "By which browsers ask.")] = None,
     certificates: Annotated[
-        Path | None, typer.Option("--certificates", metavar="FOLDER", help="Found by their hash.")
+        Path | None, option("--certificates", "FOLDER", "Found by their hash.")
     ] = None,
     url: Url = DEFAULT_BOOK,
 ) -> None:

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import json
 import os
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,7 +13,9 @@ from rich.console import Console, RenderableType
 from rich.markup import escape
 from rich.table import Table
 
+from dpaudit import files as _files
 from dpaudit.certificate import AuditRecord, Certificate, Finding, Severity, Verdict
+from dpaudit.cli.command import WANTED
 from dpaudit.errors import InputError
 from dpaudit.reporting.wording.headline import rests_on
 
@@ -58,15 +59,16 @@ def _discard_stdout() -> None:
 
 
 def say(*parts: RenderableType, soft_wrap: bool = False, markup: bool = True) -> None:
-    """Print for people: with markup, and without guesses at what is a number."""
-    Console(highlight=False).print(*parts, soft_wrap=soft_wrap, markup=markup)
+    """Print for people, where no JSON is wanted: with markup, and no guesses at numbers."""
+    if not WANTED.get():
+        Console(highlight=False).print(*parts, soft_wrap=soft_wrap, markup=markup)
 
 
 def grid() -> Table:
     """Facts, one a row: what they are about, and what is so."""
     table = Table.grid(padding=(0, 2))
     table.add_column(style="dim", no_wrap=True)
-    table.add_column()
+    table.add_column(overflow="fold")
     return table
 
 
@@ -78,23 +80,33 @@ def table(*heads: str) -> Table:
     return found
 
 
+def answered(kind: str, record: Mapping[str, Any]) -> bool:
+    """Print an answer as JSON, if that is wanted; docs/answers.json has the schema of each kind."""
+    if WANTED.get():
+        sys.stdout.write(_files.pretty_json({"schema": f"dpaudit-{kind}/1", **record}))
+    return WANTED.get()
+
+
 @answering()
-def written(*paths: Path) -> None:
+def said(text: str, **facts: Any) -> None:
+    """Print what was done, in a sentence, and as JSON what it was done with."""
+    answered("done", {"said": text, **facts})
+    say(text, markup=False)
+
+
+@answering()
+def written(*paths: Path, **facts: Any) -> None:
     """Print the paths of written files."""
+    answered("files", {"files": [str(path) for path in paths], **facts})
     for path in paths:
         say(f"wrote {escape(str(path))}", soft_wrap=True)
 
 
-def _print_json(value: Any) -> None:
-    sys.stdout.write(json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False) + "\n")
-
-
 @answering()
-def certificate(certificate: Certificate, *, as_json: bool, files: Sequence[Path] = ()) -> None:
+def certificate(certificate: Certificate, files: Sequence[Path] = ()) -> None:
     """Print a certificate: verdict, numbers, run, audits, findings, files."""
-    if as_json:
-        shown = certificate.to_dict()
-        _print_json(shown | {"files": [str(path) for path in files]} if files else shown)
+    more = {"files": [str(path) for path in files]} if files else {}
+    if answered("certificate", certificate.to_dict() | more):
         return
     facts = grid()
     colour = _COLOURS[certificate.verdict]
@@ -108,6 +120,8 @@ def certificate(certificate: Certificate, *, as_json: bool, files: Sequence[Path
         facts.add_row("invocation", escape(_invocation(invocation)))
     if len(plan.invocations) > 5:
         facts.add_row("", f"… and {len(plan.invocations) - 5} more")
+    if groups := {each.group.name for each in plan.invocations if each.group is not None}:
+        facts.add_row("groups", escape(f"{len(groups)}, and no {plan.unit} belongs to two"))
     if certificate.run is not None:
         for name, value in certificate.run["summary"].items():
             facts.add_row(escape(name), escape(_value(value)))
@@ -143,6 +157,8 @@ def _invocation(invocation: Any) -> str:
     )
     times = f"{invocation.count} × for one unit, {invocation.releases} in all"
     text = f"{invocation.describe()}: {parameters}; sensitivity {invocation.sensitivity:g}; {times}"
+    if invocation.group is not None:
+        text += f"; group {_value(invocation.group.to_dict())}"
     sampling = invocation.sampling
     return text if sampling is None else f"{text}; {_value(sampling.to_dict())}"
 
@@ -177,10 +193,9 @@ def _claim(outcome: AuditOutcome) -> str:
 
 
 @answering()
-def audit(outcome: AuditOutcome, *, as_json: bool) -> None:
+def audit(outcome: AuditOutcome) -> None:
     """Print one audit."""
-    if as_json:
-        _print_json(outcome.to_dict())
+    if answered("audit", outcome.to_dict()):
         return
     record = outcome.record
     colour = "red" if record.refuted else "green"
@@ -227,10 +242,9 @@ def _attack(record: AuditRecord) -> Iterator[tuple[str, str]]:
 
 
 @answering()
-def inventory(content: dict[str, Any], *, as_json: bool) -> None:
+def inventory(content: dict[str, Any]) -> None:
     """Print what is installed."""
-    if as_json:
-        _print_json(content)
+    if answered("inventory", content):
         return
     for heading in ("subjects", "mechanisms"):
         say(f"[bold]{heading}[/]")
@@ -242,13 +256,12 @@ def inventory(content: dict[str, Any], *, as_json: bool) -> None:
 
 
 @answering()
-def verification(found: Verification, *, as_json: bool) -> None:
+def verification(found: Verification) -> None:
     """Print what a verified file says; remarks go to stderr."""
-    if as_json:
-        shown = {"kind": found.kind, "valid": not found.lacks, **found.facts}
-        shown |= {"remarks": found.remarks} | ({"lacks": found.lacks} if found.lacks else {})
-        opinion = {} if found.opinion is None else {"second_opinion": found.opinion.to_dict()}
-        _print_json(shown | opinion)
+    shown = {"kind": found.kind, "valid": not found.lacks, **found.facts}
+    shown |= {"remarks": found.remarks} | ({"lacks": found.lacks} if found.lacks else {})
+    opinion = {} if found.opinion is None else {"second_opinion": found.opinion.to_dict()}
+    if answered("verification", shown | opinion):
         return
     facts = grid()
     facts.add_row(found.kind, "[red]refused[/]" if found.lacks else "[green]valid[/]")

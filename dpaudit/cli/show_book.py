@@ -2,24 +2,20 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Sequence
 
 from rich.markup import escape
 
-from dpaudit import files
 from dpaudit.book import Release, Room, Token
-from dpaudit.cli.show import answering, grid, say, table
+from dpaudit.cli.show import answered, answering, grid, say, table
 from dpaudit.numbers import percent, up
 from dpaudit.workflow.booking import Fit
 
 
 @answering()
-def releases(listed: Sequence[Release], *, as_json: bool) -> None:
+def releases(listed: Sequence[Release]) -> None:
     """Print releases, one a row."""
-    if as_json:
-        records = [each.to_dict() for each in listed]
-        sys.stdout.write(files.pretty_json(records[0] if len(records) == 1 else records))
+    if answered("releases", {"releases": [each.to_dict() for each in listed]}):
         return
     rows = table("release", "status", "data set", "made", "by", "approved", "purpose", "plan")
     for each in listed:
@@ -31,6 +27,9 @@ def releases(listed: Sequence[Release], *, as_json: bool) -> None:
 @answering()
 def tokens(listed: Sequence[Token]) -> None:
     """Print who has a token, and whether it holds."""
+    told = ({k: v for k, v in vars(each).items() if k != "hash"} for each in listed)
+    if answered("tokens", {"tokens": [*told]}):
+        return
     rows = table("name", "role", "until", "")
     for each in listed:
         rows.add_row(escape(each.name), each.role, each.until, "revoked" if each.revoked else "")
@@ -38,12 +37,10 @@ def tokens(listed: Sequence[Token]) -> None:
 
 
 @answering()
-def status(rooms: Sequence[Room], fit: Fit | None, *, as_json: bool) -> None:
+def status(rooms: Sequence[Room], fit: Fit | None) -> None:
     """Print what is left; and of a plan, where one is asked for, how often it fits."""
-    if as_json:
-        plan = None if fit is None else vars(fit)
-        records = [each.to_dict() for each in rooms]
-        sys.stdout.write(files.pretty_json({"datasets": records, "plan": plan}))
+    records = [each.to_dict() for each in rooms]
+    if answered("room", {"datasets": records, "plan": None if fit is None else vars(fit)}):
         return
     for each in rooms:
         counted = ", ".join(f"{n} {name}" for name, n in sorted(each.releases.items()))

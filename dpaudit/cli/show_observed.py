@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rich.markup import escape
@@ -15,11 +17,10 @@ if TYPE_CHECKING:
 _TIMES = 1e-3
 
 
-def observed(seen: Observation, *, as_json: bool) -> None:
-    """What was drawn, what it costs, what was charged for it, and the certificate."""
-    if not as_json:
-        _calls(seen)
-    show.certificate(seen.certificate, as_json=as_json)
+def observed(seen: Observation, files: Sequence[Path] = ()) -> None:
+    """What was drawn, what it costs, what was charged for it, the certificate, and its files."""
+    _calls(seen)
+    show.certificate(seen.certificate, files=files)
 
 
 @show.answering()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -10,8 +9,7 @@ from typing import TYPE_CHECKING
 from rich.markup import escape
 from rich.padding import Padding
 
-from dpaudit import files
-from dpaudit.cli.show import answering, grid, say, table, written
+from dpaudit.cli.show import answered, answering, grid, say, table, written
 from dpaudit.numbers import percent, plain, up
 
 if TYPE_CHECKING:
@@ -21,11 +19,9 @@ if TYPE_CHECKING:
 
 
 @answering()
-def descriptions(described: Sequence[Description], *, as_json: bool) -> None:
+def descriptions(described: Sequence[Description]) -> None:
     """Print all of some kinds: what they are, their keys, a plan file."""
-    if as_json:
-        records = [each.to_dict() for each in described]
-        sys.stdout.write(files.pretty_json(records[0] if len(records) == 1 else records))
+    if answered("kinds", {"kinds": [each.to_dict() for each in described]}):
         return
     for each in described:
         say(f"[bold]{escape(each.name)}[/] ({each.family}): {escape(each.about)}")
@@ -52,10 +48,9 @@ def _parameters(listed: Sequence[Parameter]) -> None:
 
 
 @answering()
-def findings(known: Sequence[Finding], *, in_full: bool, as_json: bool) -> None:
+def findings(known: Sequence[Finding], *, in_full: bool) -> None:
     """Print what may be found: names and severities, or causes and cures."""
-    if as_json:
-        sys.stdout.write(files.pretty_json([each.to_dict() for each in known]))
+    if answered("findings", {"findings": [each.to_dict() for each in known]}):
         return
     if not in_full:
         listed = table("finding", "", "what it says")
@@ -72,10 +67,9 @@ def findings(known: Sequence[Finding], *, in_full: bool, as_json: bool) -> None:
 
 
 @answering()
-def calibrated(found: Calibrated, output: Path | None, *, as_json: bool) -> None:
+def calibrated(found: Calibrated, output: Path | None) -> None:
     """Print the noise, what it proves, and what other noise would cost."""
-    if as_json:
-        sys.stdout.write(files.pretty_json(found.to_dict()))
+    if answered("calibration", found.to_dict()):
         return
     certificate = found.certificate
     proved = certificate.guarantee

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 
 from rich.markup import escape
 from rich.table import Table
 
-from dpaudit import files
 from dpaudit.cli import show
-from dpaudit.cli.show import answering, say
+from dpaudit.cli.show import answered, answering, say
 from dpaudit.reporting.text import visible
 from dpaudit.workflow import summary
 from dpaudit.workflow.outcomes import ProjectOutcome, Status
@@ -26,11 +24,9 @@ _COLOURS = {
 
 
 @answering()
-def checked(outcome: ProjectOutcome, written: Sequence[Path], *, as_json: bool) -> None:
+def checked(outcome: ProjectOutcome, written: Sequence[Path]) -> None:
     """Print the table of a project, what no cell holds, and where the reports are."""
-    if as_json:
-        answer = outcome.to_dict() | {"files": [str(path) for path in written]}
-        sys.stdout.write(files.pretty_json(answer))
+    if answered("project", outcome.to_dict() | {"files": [str(path) for path in written]}):
         return
     rows = [(row.status, summary.subject_cells(row)) for row in outcome.subjects]
     say(_table(summary.SUBJECT_HEADS, rows))

@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from dpaudit.cli.options import AllowWork
+from dpaudit.cli.options import AllowWork, option
 from dpaudit.errors import InputError
 
 PASSWORD = "DPAUDIT_KEY_PASSWORD"
@@ -30,25 +30,20 @@ def keygen(
     from dpaudit.signing.keys import key_id, new_key
 
     public, path = new_key(key, None if no_password else _password(twice=True))
-    show.written(key, path)
+    show.written(key, path, id=key_id(public))
     show.say(f"id {key_id(public)}", soft_wrap=True)
 
 
 def sign(
     file: Annotated[Path, typer.Argument(metavar="FILE", help="A certificate or a ledger.")],
     key: Annotated[
-        str,
-        typer.Option(
-            "--key", metavar="KEY.pem|agent:NAME", help="The private key, or an SSH agent's."
-        ),
+        str, option("--key", "KEY.pem|agent:NAME", "The private key, or an SSH agent's.")
     ],
     output: Annotated[
         Path, typer.Option("-o", "--output", metavar="FILE.dsse.json", help="File to write.")
     ],
     no_time: Annotated[bool, typer.Option("--no-time", help="Do not say when.")] = False,
-    book: Annotated[
-        str | None, typer.Option("--book", metavar="URL", help="Whose log an export must be of.")
-    ] = None,
+    book: Annotated[str | None, option("--book", "URL", "Whose log an export must be of.")] = None,
     allow_work: AllowWork = False,
 ) -> None:
     """Verify a certificate or a ledger, and sign it; FILE.dsse.json gets one more signature."""

@@ -89,7 +89,7 @@ class Execution(Checked):
         """
         for each in fields(self):
             value = getattr(self, each.name)
-            if each.name not in used and value != each.default:
+            if each.name not in (*used, "progress") and value != each.default:
                 raise InputError(
                     f"{each.name} is {shown(value)}; this audit takes {', '.join(used)} and no "
                     f"{each.name}, so leave it out."

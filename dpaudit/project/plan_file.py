@@ -23,6 +23,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from difflib import get_close_matches
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -129,6 +130,9 @@ class _Reader:
         if not isinstance(item, Mapping):
             raise InputError(f"it is {shown(item)}; it must be a table.")
         with tables.exemplified(_EXAMPLE):
+            for near in get_close_matches("mechanism", item, n=1):
+                if near != "mechanism":
+                    raise tables.KeysError(f"{shown(near)} is unknown; did you mean 'mechanism'?")
             known = Mechanism.named(item.get("mechanism"))
         with tables.exemplified(_example(known)):
             given = tables.table(known.kind, item, {"mechanism", *_OF_INVOCATION, *known.keys()})

@@ -22,6 +22,7 @@ from dpaudit import files
 from dpaudit.certificate import Claim, Finding, SubjectRecord
 from dpaudit.errors import DpAuditError, InputError
 from dpaudit.plan import Plan
+from dpaudit.project import hints
 from dpaudit.project.foreign import foreign
 from dpaudit.project.plan_file import read_plan_file
 from dpaudit.project.sources import code_hash
@@ -258,15 +259,14 @@ class _Method:
 def _load_object(name: str) -> Any:
     module_name, colon, attribute = name.rpartition(":")
     if not colon or not module_name or not attribute:
-        raise InputError(
-            f"subject is {shown(name)}; it must be module:Object, FILE.py:object or PLAN.toml."
-        )
+        raise InputError(f"subject is {shown(name)}; {hints.without_colon(name)}")
     module = _load_module(module_name)
     found = module
     for part in attribute.split("."):
         owner, found = found, getattr(found, part, None)
         if found is None:
-            raise InputError(f"{module_name} has no {shown(attribute)}; check the name.")
+            near = hints.unknown_object(part, owner, module)
+            raise InputError(f"{module_name} has no {shown(attribute)}; {near}")
     if isinstance(owner, type) and inspect.isfunction(inspect.getattr_static(owner, part)):
         return _Method(name, owner)
     return found
@@ -290,7 +290,8 @@ def _load_module(name: str) -> Any:
     if here not in sys.path:
         sys.path.insert(0, here)
     if not all(part.isidentifier() for part in name.split(".")):
-        raise InputError(f"module is {shown(name)}; it must be a dotted name or a .py file.")
+        file = f"did you mean {name}.py?" if Path(f"{name}.py").is_file() else "give a .py file."
+        raise InputError(f"module is {shown(name)}, which is no dotted name; {file}")
     return _importing(name, lambda: importlib.import_module(name))
 
 
@@ -330,12 +331,10 @@ def _importing(name: str, load: Callable[[], Any]) -> Any:
     except DpAuditError:
         raise
     except ModuleNotFoundError as error:
-        missing = f"{name} cannot be imported: {error}"
-        if error.name == name.partition(".")[0]:
-            missing += (
-                f"; no file {error.name}.py is here, so give its place: FOLDER/{error.name}.py:NAME"
-            )
-        raise InputError(f"{missing}.") from None
+        near = "."
+        if error.name and f"{name}.".startswith(f"{error.name}."):
+            near = hints.unknown_module(error.name)
+        raise InputError(f"{name} cannot be imported: {error}{near}") from None
     except (Exception, SystemExit) as error:  # noqa: BLE001 - foreign code may raise anything
         detail = f"{type(error).__name__}: {error}".strip()
         raise InputError(f"{name} cannot be imported: {detail:.200}.") from None

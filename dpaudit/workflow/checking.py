@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from dpaudit.accounting import guarantee
+from dpaudit.auditing import progress_bar
 from dpaudit.certificate import Certificate, Claim, Finding
 from dpaudit.errors import DpAuditError, InconclusiveError, InputError, UnsupportedError
 from dpaudit.finding_table import FindingTable
@@ -68,8 +69,10 @@ def check_project(
         project = replace(project, reports=reports.absolute())
     baseline = None if since is None else read_baseline(since)
     refuse_unwritable(project.reports)
-    subjects = tuple(_subject_row(entry, project, baseline) for entry in project.subjects)
-    rows = {row.name: row for row in subjects}
+    rows: dict[str, SubjectRow] = {}
+    with progress_bar("subjects", lambda: (len(rows), len(project.subjects))):
+        rows.update((e.name, _subject_row(e, project, baseline)) for e in project.subjects)
+    subjects = tuple(rows.values())
     budgets = tuple(_budget_row(entry, rows) for entry in project.budgets)
     if room is not None:
         budgets += tuple(_booked_row(left, room, rows) for left in room.left)

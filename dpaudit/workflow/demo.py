@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from dpaudit.auditing import audit_subject
+from dpaudit.auditing import Execution, audit_subject, progress_bar
 from dpaudit.certificate import Certificate
 from dpaudit.project.targets import find_subject, parse_settings
 from dpaudit.reporting import render_to
@@ -49,10 +49,12 @@ def run_demo(folder: Path, seed: int) -> tuple[Certificate, tuple[Path, ...]]:
     if not files:
         return certificate, ()
     subject = find_subject(DEMO_SUBJECT, parse_settings(DEMO_SETTINGS))
-    audits = [
-        audit_subject(subject, pair, claim=certificate.claim, runs=10_000, seed=seed)
-        for pair in subject.audit_pairs()
-    ]
+    with progress_bar("attack") as progress:
+        drawn = Execution(runs=10_000, seed=seed, progress=progress)
+        audits = [
+            audit_subject(subject, pair, claim=certificate.claim, execution=drawn)
+            for pair in subject.audit_pairs()
+        ]
     certificate = certificate.with_audits(audits)
     private = folder / OWNER
     report = render_to(with_owner(certificate, private), folder / FOR_OWNER)

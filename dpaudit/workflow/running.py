@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from dpaudit import files
+from dpaudit.auditing import progress_bar
 from dpaudit.auditing.rehearsal.rehearse import MOST
 from dpaudit.certificate import Certificate, Finding, Severity
 from dpaudit.certificate.findings import FLOAT_NOISE, float_samplers
@@ -103,6 +104,7 @@ def run_subject(
     if booking is not None:
         certified(target)  # what stops a certificate stops the run, before it is charged
     reserved = None if booking is None else booking.begin(target.plan)
+    planned = sum(each.releases for each in target.plan.invocations)
     ledger = Ledger(
         target.plan,
         rng=None if seed is None else np.random.default_rng(noise_seed),
@@ -113,7 +115,8 @@ def run_subject(
         budget=reserved,
     )
     try:
-        with contextlib.closing(ledger), foreign(name):
+        shown = progress_bar("releases", lambda: (len(ledger), planned))
+        with contextlib.closing(ledger), foreign(name), shown:
             result = target.subject.run(problem, ledger, np.random.default_rng(algorithm_seed))
             if len(ledger) == 0:
                 ledger.check()

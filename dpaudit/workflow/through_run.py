@@ -10,6 +10,7 @@ from itertools import islice
 
 import numpy as np
 
+from dpaudit.auditing import progress_bar
 from dpaudit.auditing.rehearsal.neighbours import moves
 from dpaudit.auditing.rehearsal.rehearse import MOST
 from dpaudit.auditing.replaying.replay import ReplayReport, record
@@ -68,13 +69,14 @@ def audit_run(
             fitting = math.floor(seconds / _seconds_of_draw(subject, x, execution.seed))
             fitting = min(max(fitting, FEWEST), execution.runs)
             execution = execution.updated({"runs": fitting})
-        found = audit_transcript(
-            subject,
-            AuditPair(x, move.data),
-            epsilon=claim.epsilon,
-            delta=claim.delta,
-            execution=execution,
-        )
+        with progress_bar(f"attack on {name}") as progress:
+            found = audit_transcript(
+                subject,
+                AuditPair(x, move.data),
+                epsilon=claim.epsilon,
+                delta=claim.delta,
+                execution=execution.updated({"progress": progress}),
+            )
     pair = {"x": source, "x_prime": move.recipe}
     details = {**found.details, "why_this_pair": "values before noise lie furthest apart"}
     return replace(found, pair=pair, details=details)

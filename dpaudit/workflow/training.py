@@ -7,7 +7,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from dpaudit.auditing import audit_membership, audit_one_run
+from dpaudit.auditing import audit_membership, audit_one_run, progress_bar
 from dpaudit.certificate import Claim, SubjectRecord
 from dpaudit.errors import InputError
 from dpaudit.plan import AddRemove
@@ -62,7 +62,9 @@ def audit_training(
     }
     called = partial(train, **given) if given else train
     if attack not in (None, ONE_RUN):
-        found = audit_membership(called, canaries, attack=attack, **options, **numbers)
+        with progress_bar("trainings") as progress:
+            options["execution"] = execution.updated({"progress": progress})
+            found = audit_membership(called, canaries, attack=attack, **options, **numbers)
     elif numbers:
         raise InputError("--shadows and --targets are of an --attack with models of its own.")
     else:

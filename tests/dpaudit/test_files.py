@@ -73,3 +73,13 @@ def test_nothing_is_written_over_a_device_or_a_pipe(tmp_path):
         with pytest.raises(InputError, match="cannot be written") as caught:
             files.write(path, "x")
         assert len(str(caught.value)) < 200
+
+
+def test_a_file_that_is_not_there_is_answered_with_the_nearest(tmp_path):
+    (tmp_path / "plan.toml").touch()
+    with pytest.raises(
+        InputError, match=r"pan\.toml' does not exist; did you mean '.*/plan\.toml'"
+    ):
+        files.read_text(tmp_path / "pan.toml", what="plan file")
+    with pytest.raises(InputError, match="does not exist; check the path"):
+        files.read_text(tmp_path / "none" / "plan.toml", what="plan file")

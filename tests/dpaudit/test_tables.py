@@ -61,3 +61,8 @@ def test_of_many_words_some_are_named():
     with pytest.raises(InputError) as caught:
         chosen([f"{number}" * 50 for number in range(10**4)], name="y")
     assert len(str(caught.value)) < 2000
+
+
+def test_the_nearest_word_is_found_in_any_case():
+    assert nearest("gausian", ["Gaussian", "laplace"]) == "did you mean 'Gaussian'?"
+    assert nearest("LAPLACE", ["Gaussian", "laplace"]) == "did you mean 'laplace'?"

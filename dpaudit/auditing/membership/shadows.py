@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from enum import IntEnum
 from typing import Any
@@ -90,9 +90,17 @@ def train_models(
     """
     training = _Training(train, seed, role, execution.timeout, execution.memory)
     if mapped is not map:
-        return np.array([*mapped(training, enumerate(masks))])
+        return np.array([*_told(mapped(training, enumerate(masks)), masks, execution)])
     with training.child() as child:  # one for all: it may keep what is slow to load
-        return np.array([training.asked(child, each) for each in enumerate(masks)])
+        trained = (training.asked(child, each) for each in enumerate(masks))
+        return np.array([*_told(trained, masks, execution)])
+
+
+def _told(trained: Iterator[Floats], masks: Flags, execution: Execution) -> Iterator[Floats]:
+    for number, scores in enumerate(trained, start=1):
+        if execution.progress is not None:
+            execution.progress(number, len(masks))
+        yield scores
 
 
 @dataclass(frozen=True)

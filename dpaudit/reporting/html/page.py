@@ -58,13 +58,14 @@ class LabelRenderer(Renderer):
 def environment() -> Environment:
     """Templates with everything escaped and nothing missing in silence."""
     from jinja2 import PackageLoader
-    from markupsafe import Markup
+    from markupsafe import Markup, escape
 
     made = strict_environment(PackageLoader("dpaudit.reporting.html"))
     made.finalize = _shown
     made.filters |= {
         # The only text that is not escaped: drawn by figures, from numbers and fixed words.
         "drawn": lambda figure, prefix: Markup(svg.markup(figure.plot, prefix + figure.name)),
+        "powers": lambda text: escape(visible(text)).replace("e^ε", Markup("e<sup>ε</sup>")),
         "spaced": tables.spaced,
         "tied": lambda text: text.replace(" %", "\u00a0%"),
     }

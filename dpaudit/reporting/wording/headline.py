@@ -138,6 +138,11 @@ def rests_on(certificate: Certificate) -> str:
     if not certificate.assumptions:
         return "This certificate is of an older kind, which says nothing of the code."
     counted = Counter(each.standing for each in certificate.assumptions)
+    if counted.keys() == {Standing.NOT_APPLICABLE}:  # there is no code
+        return (
+            "It speaks of the plan alone: what is proved rests on code that does what the plan "
+            "declares and nothing else, and no code was tested."
+        )
     known = [f"{n} {standing}" for standing in Standing if (n := counted.get(standing))]
     said = f"Of the {len(certificate.assumptions)} assumptions behind it: {', '.join(known)}"
     if certificate.scope is Scope.CODE:

@@ -128,6 +128,7 @@ def test_what_cannot_be_counted_is_refused_by_name():
         ({"curve": [[1, 2]]}, "curve is"),
         ({"curve": 3}, "curve is"),
         ({"delta": 1e-6}, "limit is missing"),
+        ({"epsilom": 1.0}, "unknown key 'epsilom'; did you mean 'epsilon'?"),
         ({"kind": "none", "rho": 1}, "limit is 'none'"),
     ],
 )

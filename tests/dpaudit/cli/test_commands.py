@@ -446,7 +446,7 @@ def test_audit_of_a_subject_uses_its_own_claim_and_pairs(call):
         (["certify", "nowhere.toml"], "does not exist"),
         (["certify", "plan"], "must be module:Object"),
         (["certify", "no.such.module:X"], "cannot be imported"),
-        (["run", "nowhere:X"], "so give its place: FOLDER/nowhere.py:NAME"),
+        (["run", "nowhere:X"], "so give its place, such as FOLDER/nowhere.py:NAME"),
         (["certify", "examples:Nothing"], "has no 'Nothing'"),
         (["certify", "examples:LAPLACE"], "is no subject"),
         (["certify", "examples:Answers", "--set", "colour=1"], "has no field 'colour'"),
@@ -607,3 +607,22 @@ class Broken(Answers):
     assert code == 3
     assert "mine.py:Broken raised KeyError at mine.py:6" in err
     assert "HIV" not in err
+
+
+def test_groups_of_units_are_told(call):
+    group = (
+        'group = "round {}"\n[[invocation]]\nmechanism = "laplace"\nscale = 4\nsensitivity = 1\n'
+    )
+    text = GAUSSIAN.format(epsilon=5) + group.format(1) + group.format(2).split("[[")[0]
+    Path("plan.toml").write_text(text)
+    code, out, _ = call("certify", "plan.toml")
+    assert code == 0
+    told = " ".join(out.split())
+    assert "500 in all; group round 1" in told
+    assert "groups 2, and no row belongs to two" in told
+
+
+def test_a_plan_alone_says_in_one_line_what_it_rests_on(call):
+    _, out, _ = call("certify", plan())
+    assert "what is proved rests on code that does what the plan declares" in " ".join(out.split())
+    assert "not applicable" not in out

@@ -17,8 +17,12 @@ AUDIT = ("--pair", "0", "1", "--epsilon", "1", "--runs", "200", "--seed", "1")
 def start(folder: Path, code: str, *arguments: str) -> subprocess.Popen[str]:
     (folder / "code_under_audit.py").write_text(code)
     given = arguments or ("code_under_audit.py:f", *AUDIT)
+    return process_of(folder, "-m", "dpaudit", "audit", *given)
+
+
+def process_of(folder: Path, *arguments: str) -> subprocess.Popen[str]:
     return subprocess.Popen(
-        [sys.executable, "-m", "dpaudit", "audit", *given],
+        [sys.executable, *arguments],
         cwd=folder,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
@@ -87,7 +91,8 @@ def test_an_interrupt_counts_once(tmp_path, whole_group):
     wait_for(tmp_path / "started")
     (os.killpg if whole_group else os.kill)(process.pid, signal.SIGINT)
     _, err = process.communicate(timeout=30)
-    assert (process.returncode, err) == (130, "dpaudit: interrupted\n")
+    said = "nothing is kept; with --journal FILE and --seed N the same command would go on"
+    assert (process.returncode, err) == (130, f"dpaudit: interrupted; {said}.\n")
 
 
 @pytest.mark.usefixtures("interruptible")
@@ -96,8 +101,81 @@ def test_an_interrupted_audit_says_that_it_can_go_on(tmp_path):
     wait_for(tmp_path / "started")
     process.send_signal(signal.SIGINT)
     _, err = process.communicate(timeout=30)
-    said = "dpaudit: interrupted; the same command goes on with the runs in its journal\n"
-    assert (process.returncode, err) == (130, said)
+    said = "finished runs are in kept, and the same command goes on with them"
+    assert (process.returncode, err) == (130, f"dpaudit: interrupted; {said}.\n")
+
+
+SUBJECT = """
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from dpaudit import Claim, Invocation, Laplace, Plan, PrivacyUnit, ReplaceOne, RunResult, Subject
+from dpaudit import TrustModel
+
+@dataclass(frozen=True)
+class Slow(Subject):
+    def plan(self):
+        about = (PrivacyUnit("row"), ReplaceOne(), TrustModel.CENTRAL)
+        return Plan.of(Invocation(Laplace(1.0), 1.0, *about, at="sum"))
+    def claim(self):
+        return Claim(1.0, 0.0)
+    def load(self, source, rng):
+        return [0.0, 1.0]
+    def run(self, rows, ledger, rng):
+        ledger.release(Laplace(1.0), 1.0, at="sum")
+        Path("started").touch()
+        time.sleep(60)
+        return RunResult({}, {})
+
+def count(data, rng):
+    Path("started").touch()
+    time.sleep(60)
+"""
+DEMO = """
+import sys
+from dpaudit.cli.main import main
+from dpaudit.workflow import demo
+demo.DEMO_SUBJECT, demo.DEMO_SETTINGS = "slow.py:Slow", ()
+sys.argv[1:] = ["demo"]
+main()
+"""
+COMMANDS = {
+    "run": ("run", "slow.py:Slow", "--seed", "1", "--no-rehearsal"),
+    "certify": ("certify", "slow.py:Slow", "--rehearse"),
+    "check": ("check",),
+    "observe": ("observe", "slow.py:count", "--data", "data.json", "--library", "numpy"),
+    "demo": (),
+}
+ANEW = "the same command begins anew"
+KEPT = {
+    "run": "what was released is charged and on record in out; give -o another folder to run",
+    "certify": f"nothing was written, and {ANEW}",
+    "check": f"reports are written after all work: those of before stay, {ANEW}",
+    "observe": f"nothing was written but by the code itself, and {ANEW}",
+    "demo": "the same command makes anew what there is in out/demo",
+}
+
+
+@pytest.mark.usefixtures("interruptible")
+def test_an_interrupt_says_what_is_kept_and_how_to_go_on(tmp_path):
+    running = {}
+    for name, words in COMMANDS.items():
+        folder = tmp_path / name
+        folder.mkdir()
+        (folder / "slow.py").write_text(SUBJECT)
+        (folder / "data.json").write_text("[1, 2]")
+        target = '[[subject]]\nname = "slow"\ntarget = "slow.py:Slow"\n'
+        (folder / "dpaudit.toml").write_text(target)
+        running[name] = process_of(folder, *(("-m", "dpaudit", *words) if words else ("-c", DEMO)))
+    told = {}
+    for name, process in running.items():
+        wait_for(tmp_path / name / "started")
+        process.send_signal(signal.SIGINT)
+    for name, process in running.items():
+        out, err = process.communicate(timeout=30)
+        told[name] = (process.returncode, out, err)
+    assert told == {n: (130, "", f"dpaudit: interrupted; {kept}.\n") for n, kept in KEPT.items()}
+    assert (tmp_path / "run" / "out" / "ledger.jsonl").exists()
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])

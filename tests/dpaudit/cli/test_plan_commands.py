@@ -35,14 +35,14 @@ def test_a_mechanism_is_told_with_an_example_that_certifies(call):
     Path("plan.toml").write_text(out.partition("# a plan file\n")[2])
     assert call("certify", "plan.toml")[0] == 0
     _, out, _ = call("list", "poisson", "--json")
-    assert json.loads(out)["parameters"][0]["type"] == "a number in (0, 1]"
+    assert json.loads(out)["kinds"][0]["parameters"][0]["type"] == "a number in (0, 1]"
 
 
 def test_relations_are_told_together(call):
     code, out, _ = call("list", "--relations")
     assert code == 0
     assert 'relation = { kind = "metric-ball", radius = 2.0 }' in out
-    assert len(json.loads(call("list", "--relations", "--json")[1])) >= 4
+    assert len(json.loads(call("list", "--relations", "--json")[1])["kinds"]) >= 4
     assert call("list", "metricball")[0] == 3
 
 
@@ -105,7 +105,8 @@ def test_a_finding_is_explained(call):
     code, out, _ = call("explain")
     assert code == 0
     assert "batches-not-poisson" in out
-    assert {each["rule"] for each in json.loads(call("explain", "--json")[1])} >= {"unproven"}
+    told = json.loads(call("explain", "--json")[1])["findings"]
+    assert {each["rule"] for each in told} >= {"unproven"}
     code, _, err = call("explain", "float-nois")
     assert code == 3
     assert "did you mean 'float-noise'?" in err

@@ -143,6 +143,7 @@ GOOD = invocation(mechanism='"gaussian"', sigma=1, sensitivity=1)
     [
         ("", r"no \[\[invocation\]\]"),
         ("invocation = 3", "unknown key 'invocation'"),
+        (GOOD.replace("mechanism =", "mechanizm ="), "'mechanizm' is unknown; did you mean 'mech"),
         (GOOD + "\ncolour = 1", "invocation 1: gaussian has an unknown key 'colour'"),
         (GOOD.replace("1", '"1"'), "sigma is '1'"),
         (GOOD.replace("sigma = 1", "sigma = nan"), "sigma is nan"),
