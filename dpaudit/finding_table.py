@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import cache
-from importlib import resources
+from importlib import metadata, resources
 from importlib.resources.abc import Traversable
 from typing import Any
 
@@ -98,6 +98,26 @@ def known_findings() -> tuple[Finding, ...]:
         for name, row in _rows(package).items()
     ]
     return tuple(sorted(found, key=lambda each: (each.rule, each.at, each.message)))
+
+
+@cache
+def explained_at(rule: str) -> str:
+    """Where the published documentation explains a rule.
+
+    Its address is the ``Documentation`` of the installed package's ``[project.urls]``. Empty before
+    that is set, and for a rule that is none of :func:`known_findings`.
+    """
+    home = dict(each.split(", ", 1) for each in _addresses()).get("Documentation", "")
+    if not home or rule not in {each.rule for each in known_findings()}:
+        return ""
+    return f"{home.rstrip('/')}/reference/findings.html#{rule}"
+
+
+def _addresses() -> list[str]:
+    try:
+        return metadata.metadata(__name__.partition(".")[0]).get_all("Project-URL") or []
+    except metadata.PackageNotFoundError:  # run from a folder
+        return []
 
 
 def _packages(folder: Traversable, name: str) -> Iterator[str]:

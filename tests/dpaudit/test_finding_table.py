@@ -1,12 +1,13 @@
 """Findings whose words stand in tables."""
 
 import tomllib
-from importlib import resources
+from importlib import metadata, resources
+from importlib.metadata import PackageNotFoundError
 
 import pytest
 
 from dpaudit import Severity
-from dpaudit.finding_table import FindingTable
+from dpaudit.finding_table import FindingTable, explained_at
 
 PACKAGES = (
     "dpaudit.auditing.noise",
@@ -48,3 +49,13 @@ def test_every_section_is_whole_and_used(package):
         assert Severity(row.get("severity", "error"))
         assert all(text.strip() == text and "\n" not in text for text in row.values())
         assert f'"{name}"' in code
+
+
+def test_a_package_that_is_not_installed_has_no_site(monkeypatch):
+    def missing(name):
+        raise PackageNotFoundError(name)
+
+    monkeypatch.setattr(metadata, "metadata", missing)
+    explained_at.cache_clear()
+    assert explained_at("generator-seeded") == ""
+    explained_at.cache_clear()

@@ -150,7 +150,7 @@ def accountant(records: Records) -> Measured:
             for name, each in found.items()
         ]
         better &= max(found.values()) < printed
-    because = "Improved where every accountant proves a smaller ε than is published, for the same noise."
+    because = "Improved: every accountant proves a smaller ε than is published, for the same noise."
     return judged(better, numbers, because, yes=Verdict.IMPROVED)
 
 

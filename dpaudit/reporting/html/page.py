@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from dpaudit.certificate import Certificate
 from dpaudit.errors import UnsupportedError
+from dpaudit.finding_table import explained_at
 from dpaudit.reporting.base import Renderer
 from dpaudit.reporting.comparison import comparison, tally
 from dpaudit.reporting.environment import strict_environment
@@ -70,6 +71,7 @@ def environment() -> Environment:
         "tied": lambda text: text.replace(" %", "\u00a0%"),
     }
     made.globals |= {"infinity": math.inf, "tables": tables, "words": words}
+    made.globals["explained_at"] = explained_at
     return made
 
 

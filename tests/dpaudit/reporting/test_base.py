@@ -1,11 +1,16 @@
 """How a renderer is found, and what is refused."""
 
+import json
 import subprocess
 import sys
+from dataclasses import replace
+from importlib import metadata
 
 import pytest
 
+from dpaudit import Finding, Severity
 from dpaudit.errors import InputError
+from dpaudit.finding_table import explained_at
 from dpaudit.integrations.dp_accounting import SecondOpinion
 from dpaudit.reporting import (
     JsonRenderer,
@@ -168,3 +173,34 @@ def test_a_package_that_cannot_be_loaded_is_named(offered):
         InputError, match=r"^renderer 'package:Renderer' .* no module named 'colour'"
     ):
         renderer_for("a.json")
+
+
+@pytest.fixture
+def site(monkeypatch):
+    """The documentation is published at an address, or at none."""
+
+    def published(address):
+        lines = {"Project-URL": [f"Documentation, {address}"] if address else None}
+        monkeypatch.setattr(metadata, "metadata", lambda name: _Lines(lines))
+        explained_at.cache_clear()
+
+    yield published
+    explained_at.cache_clear()
+
+
+class _Lines(dict):
+    get_all = dict.get
+
+
+def test_reports_link_to_where_a_finding_is_explained(site, certificates):
+    own = Finding("generator-seeded", Severity.ERROR, "A message.")
+    theirs = replace(own, rule="theirs")
+    shown = replace(certificates["bare"], findings=(own, theirs))
+    page = "https://example.org/dp/reference/findings.html#generator-seeded"
+    for address, links in (("https://example.org/dp/", 1), ("", 0)):
+        site(address)
+        for ending in (".html", ".md"):
+            assert renderer_for(f"r{ending}").render(shown).count(page) == links
+        (run,) = json.loads(renderer_for("r.sarif").render(shown))["runs"]
+        helped = [each.get("helpUri") for each in run["tool"]["driver"]["rules"]]
+        assert [each for each in helped if each] == [page] * links

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from dpaudit.certificate import Finding, Severity
+from dpaudit.finding_table import explained_at
 from dpaudit.reporting.wording.words import RULES, SEVERITIES
 
 CLAIM = "claim"
@@ -35,7 +36,9 @@ def _finding_rule(rule: str, found: list[Finding]) -> dict[str, Any]:
     remedies = dict.fromkeys(finding.remedy for finding in found if finding.remedy)
     advice = " ".join(list(remedies)[:_MOST_REMEDIES])
     meaning = f"{SEVERITIES[worst][0].upper()}{SEVERITIES[worst][1:]}."
-    return _rule(rule_id(rule), meaning, advice or meaning, str(worst))
+    page = explained_at(rule)
+    told = _rule(rule_id(rule), meaning, advice or meaning, str(worst))
+    return told | ({"helpUri": page} if page else {})
 
 
 def rule_id(rule: str) -> str:
