@@ -199,7 +199,7 @@ def _is_name(name: Any) -> bool:
     if isinstance(name, tuple):
         return all(map(_is_name, name))
     kind: Any = type(name)
-    return kind.__eq__ is not object.__eq__ and bool(name == name)
+    return name is not None and kind.__eq__ is not object.__eq__ and bool(name == name)
 
 
 class UserSums:
