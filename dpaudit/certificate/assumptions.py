@@ -169,6 +169,7 @@ def assumptions_of(
         why = "No code is recorded with this plan; what follows it is not known."
         return tuple(Assumption(each, Standing.NOT_APPLICABLE, why) for each in Premise)
     wrong: dict[Premise, str] = {}
+    findings = tuple(findings)
     for finding in findings:
         premise = VIOLATED_BY.get(finding.rule)
         if premise is not None and finding.severity is not Severity.NOTE:
@@ -178,6 +179,7 @@ def assumptions_of(
         | _tested(rehearsal)
         | _enforced(plan, run, rehearsal)
         | _taken(plan, rehearsal)
+        | _refused(findings)
         | {premise: (Standing.VIOLATED, why) for premise, why in wrong.items()}
     )
     return tuple(Assumption(premise, *known[premise]) for premise in Premise)
@@ -228,6 +230,14 @@ def _taken(plan: Plan, rehearsal: Rehearsal | None) -> Known:
         "fields, or define neighbours."
     )
     return dict.fromkeys((Premise.UNITS, Premise.TOUCHES), (Standing.ASSUMED, why))
+
+
+def _refused(findings: Iterable[Finding]) -> Known:
+    """A run that fails on values tells that somebody has them, unless nobody can."""
+    if all(each.rule != "refuses-values" for each in findings):
+        return {}
+    why = "That nobody has the values that the run refuses: see the finding 'refuses-values'."
+    return {Premise.CONTROL_FLOW: (Standing.ASSUMED, why)}
 
 
 def clips(mechanism: Mechanism) -> bool:

@@ -23,6 +23,7 @@ from dpaudit.auditing.rehearsal.rows import (
     chosen,
     ends,
     numbered,
+    others_given,
     told,
     variants,
     without,
@@ -110,6 +111,22 @@ def elsewhere(
     yield from _built(
         replace(each, hops=math.inf) for each in _far(table, relation, rng, constants)
     )
+
+
+def whoever_else(data: Any, move: Move, unit: str) -> Iterator[Move]:
+    """The same move where all other rows have other values; none if the data are of no known kind.
+
+    Args:
+        data: what the move begins with.
+        move: a neighbour.
+        unit: a column of that name says whose row it is.
+    """
+    before, after = Columns.of(data, unit), Columns.of(move.data, unit)
+    if before is not None and after is not None:
+        yield from _built(
+            Move(made, f"{move.recipe}, {told_as}", hops=math.inf)
+            for told_as, made in others_given(before, after)
+        )
 
 
 def _far(

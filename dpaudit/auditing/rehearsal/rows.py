@@ -104,6 +104,24 @@ def added(
     yield Move(longer, recipe, extreme)
 
 
+def others_given(before: Columns, after: Columns) -> Iterator[tuple[str, Columns]]:
+    """A table after a move, with all rows that it left alone given zeros, or one end's values."""
+    if len(after) < len(before):
+        return
+    one, two = before.values(), after.values()
+    same = [
+        row
+        for row in range(len(before))
+        if all(np.array_equal(one[name][row], two[name][row]) for name in one)
+    ]
+    low, top = ends(before.numbers())
+    named = ("zeros", zeroed(before)), ("the smallest values", low), ("the largest values", top)
+    for what, values in named:
+        if same and values:
+            told_as = f"all other rows given {what}"
+            yield told_as, after.changed(same, _accepted(after, values))
+
+
 def zeroed(table: Columns) -> dict[str, Any]:
     """Zeros for every column that can hold one."""
     truths = {name: False for name, each in table.values().items() if each.dtype.kind == "b"}

@@ -19,7 +19,7 @@ from dpaudit.auditing.noise.conformance import judged
 from dpaudit.auditing.rehearsal.apart import alike, first_apart, neighbours_apart
 from dpaudit.auditing.rehearsal.columns import whose
 from dpaudit.auditing.rehearsal.model import model_findings
-from dpaudit.auditing.rehearsal.neighbours import moves
+from dpaudit.auditing.rehearsal.neighbours import moves, whoever_else
 from dpaudit.auditing.rehearsal.samples import UNITS, Samples
 from dpaudit.auditing.rehearsal.watching import Watch, watched
 from dpaudit.auditing.replaying.checks import Telling
@@ -247,7 +247,7 @@ class Session:
             again = self._against(apart, move)
             if again is not None and not alike(fresh, again):
                 self._keep([_found(_KEEPS)], move)
-        if report is not None and report.raised and move.extreme and self._may_refuse(report):
+        if report is not None and report.raised and self._may_refuse(base, move, report):
             self._refused.append(move.recipe)
             return
         self._neighbours.append(move.recipe)
@@ -278,14 +278,22 @@ class Session:
             self._samples.further(each)
         self.findings += self._samples.findings(ERROR_RATE)
 
-    def _may_refuse(self, report: ReplayReport) -> bool:
-        """Whether nobody learns more from a refusal than that values are checked.
+    def _may_refuse(self, base: Recorded, move: Move, report: ReplayReport) -> bool:
+        """Whether the run refuses what nobody has, whoever else there is, before any release.
 
-        On the device of the one whose value it is, or before anything of anybody is added up.
+        Or its own unit's value on the unit's own device. What nobody has, its author alone knows.
         """
-        if self.plan.trust is TrustModel.LOCAL and report.at_the_door:
-            return True
-        return not report.before and not report.at_the_door
+        if not move.extreme:
+            return False
+        if report.at_the_door or report.before:
+            return report.at_the_door and self.plan.trust is TrustModel.LOCAL
+        data = self.data if move.base is None else move.base
+        for other in whoever_else(data, move, str(self.plan.unit)):
+            seen = self._against(base, other)
+            if seen is not None and not seen.raised:
+                return False
+        self._keep([_found("refuses-values", raised=report.raised)], move)
+        return True
 
     def _compare_far(self, first: Recorded, move: Move) -> None:
         report = self._against(first, move)
