@@ -98,12 +98,13 @@ def test_another_optimizer_on_the_model_is_found():
     assert errors(training) == {"parameters-written-elsewhere"}
 
 
-def test_another_ledger_on_the_model_is_found():
+@pytest.mark.parametrize("rate", [0.1, 0.0])
+def test_another_ledger_on_the_model_is_found(rate):
     """Each account is of its own steps; together they cost more than either says."""
     first = private()
     model, optimizer, loader = first
     beside = DPOptimizer(
-        torch.optim.SGD(model.parameters(), lr=0.1),
+        torch.optim.SGD(model.parameters(), lr=rate),
         noise_multiplier=1.0,
         max_grad_norm=1.0,
         expected_batch_size=BATCH,
@@ -239,6 +240,18 @@ def test_a_buffer_that_counts_what_may_be_private_is_found(act, dtype):
 @pytest.mark.parametrize("dtype", [torch.long, torch.float32, torch.uint8])
 def test_a_buffer_that_counts_steps_says_nothing_of_data(dtype):
     assert not keeping(counts_steps, dtype=dtype)
+
+
+def test_a_parameter_that_counts_steps_is_found():
+    """Only buffers count: nobody needs a weight that grows beside the steps of its optimizer."""
+
+    def grows(module, x):
+        module.weight.data += 1
+
+    def begins(module, x):
+        module.weight = nn.Parameter(torch.zeros(1), requires_grad=False)
+
+    assert keeping(grows, before=begins) == {"parameters-written-elsewhere"}
 
 
 def test_parts_of_batches_are_no_steps():
