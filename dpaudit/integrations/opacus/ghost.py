@@ -78,7 +78,7 @@ class GhostSums:
                 "a parameter took no part in the loss and holds the norms of an earlier batch, "
                 "which would clip this one; use every trained parameter in every loss."
             )
-        empty = all(p.grad is None or not p.grad.any() for p in self._optimizer.params)
+        empty = all(p.grad is None or not p.grad.count_nonzero() for p in self._optimizer.params)
         self._seen, self._between = norms, empty and self._announced
         self._announced = False
         self.units, self.norm = len(found), float(self._module.max_grad_norm)
