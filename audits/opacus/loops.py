@@ -278,6 +278,55 @@ def model_norm(parts: Parts) -> None:
     parts.passes()
 
 
+class Held(nn.Module):
+    """Passes inputs on, and keeps something of them where the state of a model is."""
+
+    def __init__(self, as_state: bool) -> None:
+        super().__init__()
+        self.as_state, self.seen = as_state, torch.zeros(4)
+        self.register_buffer("mean", torch.zeros(4))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """The inputs, as they are."""
+        if self.as_state:
+            self.seen = x.detach().sum(0)
+        else:
+            self.mean = 0.9 * self.mean + 0.1 * x.detach().sum(0)
+        return x
+
+    def get_extra_state(self) -> Any:
+        """What it keeps."""
+        return self.seen
+
+    def set_extra_state(self, state: Any) -> None:
+        """Take it back."""
+        self.seen = state
+
+
+class Steps(nn.Module):
+    """Passes inputs on, and counts how often."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.register_buffer("steps", torch.zeros((), dtype=torch.long))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """The inputs, as they are."""
+        self.steps += 1
+        return x
+
+
+def blended(parts: Parts) -> None:
+    """The gradient of each row made of all of them, before it is clipped."""
+    for _ in range(PASSES):
+        for x, y in parts.loader:
+            parts.optimizer.zero_grad()
+            parts.criterion(parts.model(x), y).backward()
+            for p in parts.optimizer.params:
+                p.grad_sample = p.grad_sample + p.grad_sample.sum(0)
+            parts.optimizer.step()
+
+
 def statistics(parts: Parts) -> None:
     """Inputs are normalised by what the data say, which no step sees."""
     data = parts.loader.dataset.tensors[0]

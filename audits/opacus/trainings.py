@@ -11,6 +11,7 @@ import traceback
 import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from functools import partial
 from inspect import getfile
 from typing import Any
 
@@ -42,6 +43,7 @@ class Trained:
             should say nothing.
         plan: what is declared.
         settings: for ``make_private``.
+        first: makes the first layer, which passes inputs on.
     """
 
     name: str
@@ -49,6 +51,7 @@ class Trained:
     finds: str = ""
     plan: Plan = POISSON
     settings: dict[str, Any] = field(default_factory=dict)
+    first: Callable[[], nn.Module] = nn.Identity
 
     def right(self, said: str) -> bool:
         """Whether that is what the ledger should say, or is known to say."""
@@ -59,7 +62,7 @@ class Trained:
         with torch.random.fork_rng(), warnings.catch_warnings():
             warnings.simplefilter("ignore")  # opacus warns of its insecure generator
             torch.manual_seed(seed)
-            training, parts = _made(self.plan, self.settings)
+            training, parts = _made(self.plan, self.settings, self.first())
             try:
                 self.loop(parts)
                 certificate = training.certificate(1e-5)
@@ -75,10 +78,10 @@ def _here(frame: traceback.FrameSummary) -> bool:
     return frame.filename == _LOOPS and frame.name not in ("step", "passes")
 
 
-def _made(plan: Plan, settings: dict[str, Any]) -> tuple[Any, Parts]:
+def _made(plan: Plan, settings: dict[str, Any], first: nn.Module) -> tuple[Any, Parts]:
     generator = torch.Generator().manual_seed(1)
     x, y = torch.randn(SIZE, 4, generator=generator), torch.arange(SIZE) % 2
-    model = nn.Sequential(nn.Linear(4, 3), nn.Tanh(), nn.Linear(3, 2))
+    model = nn.Sequential(first, nn.Linear(4, 3), nn.Tanh(), nn.Linear(3, 2))
     engine = PrivacyEngine(accountant="rdp")
     training = attach(engine, Ledger(plan), expected_batch_size=BATCH)
     made = engine.make_private(
@@ -121,6 +124,7 @@ TRAININGS: tuple[Trained, ...] = (
     Trained("honest, ghost clipping, virtual steps", loops.virtual, settings=GHOST),
     Trained("honest, adaptive clipping", loops.honest, settings=ADAPTIVE),
     Trained("honest, disjoint batches", loops.honest, plan=DISJOINT, settings=SHUFFLED),
+    Trained("honest, a buffer that counts steps", loops.honest, first=loops.Steps),
     Trained("one pass more than declared", loops.one_more, "charged that often"),
     Trained("one pass less than declared", loops.fewer, "declared 18 times and ran 12 times"),
     Trained("less noise than declared", loops.less_noise, "but Gaussian"),
@@ -162,7 +166,20 @@ TRAININGS: tuple[Trained, ...] = (
     ),
     Trained("ghost clipping, other coefficients", loops.coefficients, NOT_GHOST, settings=GHOST),
     Trained("ghost clipping to another norm", loops.model_norm, "clip norm", settings=GHOST),
+    Trained(
+        "a running mean that is a new buffer each time",
+        loops.honest,
+        "parameters-written-elsewhere",
+        first=partial(loops.Held, as_state=False),
+    ),
+    Trained(
+        "a state beside the buffers that keeps data",
+        loops.honest,
+        "parameters-written-elsewhere",
+        first=partial(loops.Held, as_state=True),
+    ),
     Trained("inputs normalised by the data", loops.statistics, MISSED),
+    Trained("gradients of rows made of all rows", loops.blended, MISSED),
 )
 """``MISSED`` is wrong, and not found by the ledger: a rehearsal compares the values."""
 

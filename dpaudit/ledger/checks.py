@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -108,7 +108,8 @@ def caller(between: Sequence[str]) -> str:
     passed = {_OWN_PACKAGE, *between}
     frame = sys._getframe(1)
     while frame.f_back is not None and (
-        _package(frame.f_globals) in passed or _of_python(frame.f_code.co_filename)
+        str(frame.f_globals.get("__name__", "")).partition(".")[0] in passed
+        or _of_python(frame.f_code.co_filename)
     ):
         frame = frame.f_back
     return f"{frame.f_globals.get('__name__', '?')}:{frame.f_lineno}"
@@ -116,7 +117,3 @@ def caller(between: Sequence[str]) -> str:
 
 def _of_python(file: str) -> bool:
     return file.startswith((_PYTHON, "<frozen ")) and "site-packages" not in file
-
-
-def _package(names: Mapping[str, Any]) -> str:
-    return str(names.get("__name__", "")).partition(".")[0]

@@ -22,7 +22,7 @@ from numpy.typing import ArrayLike, NDArray
 from opacus.optimizers import DPOptimizer
 
 from dpaudit.errors import PlanMismatchError
-from dpaudit.integrations.opacus.step import GradientNoise, first_parameter
+from dpaudit.integrations.opacus.step import GradientNoise
 
 
 class AdaptiveNoise(GradientNoise):
@@ -61,7 +61,7 @@ class AdaptiveNoise(GradientNoise):
                 "the clip norm, or the rule that it follows, was changed between two steps; leave "
                 "both to what is released."
             )
-        fresh = first_parameter(optimizer).summed_grad is None
+        fresh = optimizer.params[0].summed_grad is None
         # opacus forgets the counts of the parts before the last one of a step.
         optimizer.sample_size, optimizer.unclipped_num = (0, 0) if fresh else self._counts
         if len(optimizer.grad_samples[0]):

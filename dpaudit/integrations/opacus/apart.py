@@ -4,14 +4,21 @@ from __future__ import annotations
 
 import math
 from collections import Counter
+from operator import attrgetter
 from typing import Any
 
 import torch
 
 from dpaudit.errors import PlanMismatchError
+from dpaudit.integrations.opacus.copies import Kept, bytes_of, content
 
-_LEFT = "_dpaudit_left"
-"""Where a tensor holds a copy of what a step left, and whose step."""
+_OWNER = "_dpaudit_owner"
+"""Where a tensor holds a number of the ledger whose step wrote to it last."""
+
+_WRITES = "_opacus_writes"
+"""Where a ledger holds all of its :class:`Writes`, which may share tensors."""
+
+_owner = attrgetter(_OWNER)
 
 
 class Randomness:
@@ -61,78 +68,20 @@ class Inputs:
         if not (model.training and torch.is_grad_enabled()):
             return
         held = [each for each in (*args, *named.values()) if isinstance(each, torch.Tensor)]
-        if not held or held[0].ndim == 0 or len(held[0]) < 2:
+        if not held or held[0].ndim == 0 or held[0].shape[0] < 2:
             self.last = None
             return
-        plain = [each.detach().cpu().contiguous() for each in held]
-        self.last = hash(tuple(each.view(-1).view(torch.uint8).numpy().tobytes() for each in plain))
-        self._rows = plain[0]
+        self.last = hash(tuple([bytes_of(each) for each in held]))
+        self._rows = held[0].data
 
     def chance(self) -> float:
         """Of drawing the last batch again, where rows are as common in the data as in this batch.
 
         Small batches, and those of few different rows, come again in honest trainings.
         """
-        alike = Counter(row.numpy().tobytes() for row in self._rows)
+        alike = Counter(map(bytes_of, self._rows))
         rows = len(self._rows)
         return math.prod((count / rows) ** count for count in alike.values())
-
-
-class Kept:
-    """Copies of tensors, to see later whether they are still the same.
-
-    Attributes:
-        holds: whether there are any.
-    """
-
-    def __init__(self) -> None:
-        self.holds = False
-        self._copies: list[Any] = []
-
-    def keep(self, tensors: list[Any], over: float = 1.0) -> None:
-        """Copy the tensors, divided by a number as torch divides them."""
-        past = self._copies if len(self._copies) == len(tensors) else [None] * len(tensors)
-        self._copies = [_copy(*each, over) for each in zip(tensors, past, strict=True)]
-        self.holds = True
-
-    def forget(self) -> None:
-        """Hold none."""
-        self.holds = False
-
-    def still(self, tensors: list[Any]) -> bool:
-        """Whether these are the tensors held, NaN being itself."""
-        alike = self.holds and len(tensors) == len(self._copies)
-        return alike and all(map(_alike, self._copies, tensors))
-
-
-def _copy(tensor: Any, into: Any = None, over: float = 1.0) -> Any:
-    """A copy, in the memory of an earlier one where that can be."""
-    if tensor is None:
-        return None
-    if into is None or not _same_kind(tensor, into):
-        into = torch.empty_like(tensor, requires_grad=False)
-    held = tensor.detach()
-    return into.copy_(held) if over == 1 else torch.div(held, over, out=into)
-
-
-def _same_kind(one: Any, other: Any) -> bool:
-    return bool(
-        one.dtype is other.dtype and one.shape == other.shape and one.device == other.device
-    )
-
-
-def _alike(one: Any, other: Any) -> bool:
-    if one is None or other is None:
-        return one is other
-    if not _same_kind(one, other):
-        return False
-    return torch.equal(one, other) or bool(((one == other) | (one.isnan() & other.isnan())).all())
-
-
-def finite(tensor: Any) -> bool:
-    """Whether no value is infinite or NaN."""
-    # Where their sum is finite, all of them are; that is the faster question.
-    return math.isfinite(tensor.sum()) or bool(tensor.isfinite().all())
 
 
 class Writes:
@@ -149,70 +98,107 @@ class Writes:
 
     def __init__(self, optimizer: Any, ledger: Any, module: Any) -> None:
         self.elsewhere = False
-        self._optimizer, self._module, self._ledger = optimizer, module, id(ledger)
+        self._optimizer, self._ledger = optimizer, id(ledger)
+        self._model = getattr(module, "_module", module)
         self._wrapped = optimizer.original_optimizer
-        self._begun = False
+        self._all: list[Writes] = vars(ledger).setdefault(_WRITES, [])
+        self._all.append(self)
         self._watched: list[Any] = []
+        self._views: dict[int, Any] = {}  # of the copies, by tensor
+        self._left = Kept()  # what is watched, as the last step left it
+        self._counters: list[Any] | None = None  # copies of buffers that count steps
         self._noisy = Kept()  # gradients that a step may take
-        self._wrapped.register_step_pre_hook(self._before)
+        self._wrapped.register_step_pre_hook(self._require_noisy)
         self._wrapped.register_step_post_hook(self._after)
         if hasattr(optimizer, "reduce_gradients"):  # sums over processes, after the noise
             self._reduce, optimizer.reduce_gradients = optimizer.reduce_gradients, self._reduced
 
-    def _tensors(self) -> list[Any]:
-        found = {id(p): p for p in self._optimizer.params}
-        if self._module is not None:
-            model = getattr(self._module, "_module", self._module)
-            found |= {id(each): each for each in (*model.parameters(), *model.buffers())}
-        return list(found.values())
-
-    def look(self) -> None:
-        """Compare the model with what the last attached step left."""
-        self._watched = self._watched or self._tensors()
-        for each in self._watched:
-            left, ledger = getattr(each, _LEFT, (None, 0))
-            if self._begun and left is not None:
-                self.elsewhere |= ledger != self._ledger or not _alike(left, each)
-            elif ledger != self._ledger:
-                self._leave(each)
+    def look(self, params: list[Any]) -> None:
+        """Compare the model with what the last attached step left, before one of parameters."""
+        self._params = params
+        if self._watched:
+            owners = set(map(_owner, self._watched))
+            self.elsewhere |= owners != {self._ledger} or not self._unchanged()
+        else:
+            self._begin()
         # Noise that no step took was used for something else.
         self.elsewhere |= self._noisy.holds
         self.elsewhere |= self._optimizer.original_optimizer is not self._wrapped
-        self._begun = True
+
+    def _begin(self) -> None:
+        """Note how the model is, or as the last step of another optimizer of the ledger left it."""
+        model, params = self._model, self._params
+        held = params if model is None else [*params, *model.parameters(), *model.buffers()]
+        self._watched = list({id(each): each for each in held}.values())
+        self._left.keep(self._watched)
+        views = dict(zip(map(id, self._watched), self._left.views, strict=True))
+        for each in self._watched:
+            if getattr(each, _OWNER, None) == self._ledger:
+                for other in self._all:
+                    views[id(each)].copy_(other._views.get(id(each), views[id(each)]))
+            setattr(each, _OWNER, self._ledger)
+        self._views = views
+        self._beside = self._besides()
+
+    def _unchanged(self) -> bool:
+        """Whether nothing changed but buffers that count steps: from each to the next by one."""
+        if self._counters is None:
+            self._counters = [
+                left
+                for left, now in zip(self._left.views, self._watched, strict=True)
+                if not isinstance(now, torch.nn.Parameter)
+                and (left + 1).dtype is now.dtype
+                and left.device == now.device
+                and torch.equal(left + 1, now)
+            ]
+        if self._counters:
+            torch._foreach_add_(self._counters, 1)
+        return self._left.still(self._watched)
+
+    def _besides(self) -> Any:
+        """Which tensors the model has, and what its state_dict holds beside them."""
+        model = self._model
+        if model is None:
+            return None
+        held = dict(model.named_parameters(remove_duplicate=False))
+        held |= model.named_buffers(remove_duplicate=False)
+        rest = {name: each for name, each in model.state_dict().items() if name not in held}
+        return {*map(id, held.values())}, content(rest)
+
+    @property
+    def found(self) -> bool:
+        """Whether something else wrote to the model, or changed what else its state_dict holds."""
+        return self.elsewhere or (bool(self._watched) and self._besides() != self._beside)
 
     def admit(self) -> None:
         """Noise was added: one step may follow, by these gradients over the batch size."""
         optimizer = self._optimizer
         mean = str(optimizer.loss_reduction) == "mean"
         size = optimizer.expected_batch_size * optimizer.accumulated_iterations if mean else 1.0
-        self._noisy.keep([p.grad for p in optimizer.params], over=size)
+        self._noisy.keep([p.grad for p in self._params], over=size)
 
     def _reduced(self) -> None:
         self._require_noisy()
         self._reduce()
-        self._noisy.keep([p.grad for p in self._optimizer.params])
+        self._noisy.keep([p.grad for p in self._params])
 
-    def _before(self, *_: Any) -> None:
-        self._require_noisy()
-
-    def _require_noisy(self) -> None:
+    def _require_noisy(self, *_: Any) -> None:
         if not self._noisy.holds:
             raise PlanMismatchError(
                 "the optimizer that opacus wraps was asked for a step without noise; call step of "
                 "the one that make_private returned."
             )
-        if not self._noisy.still([p.grad for p in self._optimizer.params]):
+        if not self._noisy.still([p.grad for p in self._params]):
             raise PlanMismatchError(
                 "the gradients were changed after their noise was added; leave them alone, and "
                 "the step that make_private's optimizer takes."
             )
 
     def _after(self, *_: Any) -> None:
-        self._noisy.forget()
-        for p in self._optimizer.params:
-            self._leave(p)
-
-    def _leave(self, tensor: Any) -> None:
-        """Note what a step left, where others that share the tensor find it."""
-        left, _ = getattr(tensor, _LEFT, (None, 0))
-        setattr(tensor, _LEFT, (_copy(tensor, left), self._ledger))
+        self._noisy.holds = False
+        for each in self._all:
+            own = [p for p in self._params if id(p) in each._views]
+            if own and not each.elsewhere:
+                torch._foreach_copy_([each._views[id(p)] for p in own], [p.data for p in own])
+        for p in self._params:
+            setattr(p, _OWNER, self._ledger)

@@ -68,8 +68,6 @@ from dpaudit.integrations.opacus.units import PoissonLoader, UserSums
 from dpaudit.ledger import Ledger
 from dpaudit.plan import ZeroOut
 
-__all__ = ["ObservedStep", "Training", "attach"]
-
 _HELD = "_opacus_training"
 """Where a ledger holds its training, so that no attachment is forgotten with its result."""
 
@@ -194,16 +192,12 @@ class Training:
             found += batch_findings(each.label, each.declared, each.stream, each.steps)
             found += divisor_finding(each)
             found += apart_findings(each)
-        found += self._resumed()
-        left = FindingTable(__name__)
-        found += [left("training-ended-early", sentence=each) for each in self.ledger.left()]
+        table = FindingTable(__name__)
+        # Of steps of an earlier process the ledger knows that they happened, not how.
+        if (earlier := self._charged() - len(self.steps)) > 0:
+            found.append(table("resumed-steps-not-observed", earlier=earlier))
+        found += [table("training-ended-early", sentence=each) for each in self.ledger.left()]
         return tuple(dict.fromkeys(found))
-
-    def _resumed(self) -> list[Finding]:
-        """Steps of an earlier process, of which the ledger knows that they happened, not how."""
-        earlier = max(0, self._charged() - len(self.steps))
-        found = FindingTable(__name__)
-        return [found("resumed-steps-not-observed", earlier=earlier)] if earlier else []
 
     def _charged(self, engine: Any = None) -> int:
         """Steps in the ledger, which may hold other releases of the training beside them."""
@@ -276,9 +270,10 @@ class Training:
     ) -> Certificate:
         self.check()
         own = tuple(dict.fromkeys((*self.findings(), *of_others)))
+        facts = {each.label: each.configuration() for each in self._optimizers}
         certificate = certify(
             self.ledger.plan,
-            subject=SubjectRecord(name, self._configuration()),
+            subject=SubjectRecord(name, facts),
             claim=claim,
             delta=delta,
             accountant=accountant,
@@ -294,10 +289,6 @@ class Training:
             return certificate
         instead = without_amplification(self._optimizers, certificate.guarantee)
         return replace(certificate, findings=(*certificate.findings, *instead))
-
-    def _configuration(self) -> dict[str, Any]:
-        """Public facts of the optimizers; nothing that follows from the size of the data."""
-        return {each.label: each.configuration() for each in self._optimizers}
 
     def _attach(
         self,
@@ -340,13 +331,13 @@ class Training:
         ghost = GhostSums(module, optimizer, criterion) if clips_in_the_loss(optimizer) else None
         by_user = own and data_loader.by_user
         inputs = None if module is None or by_user else Inputs(module)
-        kind: type[ObservedOptimizer] = SharedOptimizer if several else ObservedOptimizer
+        kind: Callable[..., ObservedOptimizer] = SharedOptimizer if several else ObservedOptimizer
         if is_correlated(declared):
             if several:
                 raise UnsupportedError(
                     "optimizer is one of several processes; correlated noise takes one process."
                 )
-            kind = CorrelatedOptimizer
+            kind = partial(CorrelatedOptimizer, data_loader)
         given = optimizer, self.ledger, label, declared, stream, divisor, engine, charged
         self._optimizers.append(kind(*given, ghost, inputs, module))
         if by_user:

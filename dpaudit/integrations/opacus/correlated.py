@@ -14,6 +14,7 @@ import numpy as np
 
 from dpaudit.errors import InputError, PlanMismatchError
 from dpaudit.integrations.opacus.batches import BatchStream
+from dpaudit.integrations.opacus.copies import content
 from dpaudit.integrations.opacus.fixed_batches import FixedBatches
 from dpaudit.integrations.opacus.optimizer import ObservedOptimizer, Ready
 from dpaudit.integrations.opacus.step import clip_norm
@@ -28,8 +29,9 @@ class CorrelatedOptimizer(ObservedOptimizer):
 
     sampler = None  # the ledger itself
 
-    def __init__(self, *given: Any) -> None:
+    def __init__(self, loader: Any, *given: Any) -> None:
         super().__init__(*given)
+        self._loader = loader
         self._sums: Stream | None = None
         self._last: Any = 0.0
         self._used: int | None = None
@@ -61,10 +63,11 @@ class CorrelatedOptimizer(ObservedOptimizer):
         stream, invocation = self.stream, ready.invocation
         assert stream is not None
         strays = stream.strays
-        self._used = super()._use()
+        self._used = stream.use(self._units, self._batches)
+        here = stream.position
         seen = None if self._inputs is None else self._inputs.last
-        place = stream.position if seen is None else self._places.setdefault(seen, stream.position)
-        if stream.strays > strays or place != stream.position:
+        place = here if seen is None else self._places.setdefault(seen, here)
+        if stream.strays > strays or (place != here and self._rows(place) != self._rows(here)):
             raise PlanMismatchError(
                 f"{invocation.describe()} sums what its loader draws, each batch once a pass; this "
                 "step has another one."
@@ -74,13 +77,18 @@ class CorrelatedOptimizer(ObservedOptimizer):
             mechanism = ready.mechanism
             assert isinstance(mechanism, Continual)
             self._sums = self._ledger.stream(mechanism, value.shape, at=invocation.at)
-        noisy = self._sums.add(value, unit=f"batch {stream.position}")
+        noisy = self._sums.add(value, unit=f"batch {here}")
         self._noise.impose(np.asarray(noisy - self._last))
         self._last = noisy
         self._note(ready)
 
     def _use(self) -> int | None:
         return self._used
+
+    def _rows(self, place: int) -> Any:
+        """The rows of a batch, by its place; two batches may well have the same ones."""
+        rows = [self._loader.dataset[row] for row in self._loader.batch_sampler.batches[place]]
+        return content(self._loader.collate_fn(rows))
 
 
 def _fixed(stream: BatchStream | None) -> bool:

@@ -32,8 +32,11 @@ NOT_COVERED = (
     "anything but noisy gradients.",
     "Anything computed from the data besides the noisy gradients, such as statistics of the inputs "
     "or a validation score on training rows.",
-    "Rows that the training puts in place of those that its loader drew, and losses of one row "
-    "that depend on others, such as contrastive ones.",
+    "Rows that the training puts in place of those that its loader drew, losses of one row that "
+    "depend on others, such as contrastive ones, and gradients of rows that something rewrites "
+    "before they are clipped.",
+    "What a model holds outside its state_dict, and all but the parameters that are trained where "
+    "the optimizer alone was attached.",
     "That a training breaks off.",
     "Steps of an optimizer that is not attached, before the first or after the last attached one.",
 )
@@ -52,7 +55,7 @@ def apart_findings(optimizer: ObservedOptimizer) -> Iterable[Finding]:
     """What happened beside the ledger."""
     if optimizer.randomness.repeated:
         yield _found("noise-repeated", optimizer.label)
-    if optimizer.writes.elsewhere:
+    if optimizer.writes.found:
         yield _found("parameters-written-elsewhere", optimizer.label)
 
 

@@ -33,10 +33,10 @@ class FixedBatches(Sampler[list[int]]):  # type: ignore[misc]
             raise InputError(f"seed is {seed}; it must be below 2^63.")
         mixed = torch.Generator().manual_seed(seed)
         order = torch.randperm(self.size, generator=mixed).tolist()
-        self._batches = [order[at : at + width] for at in range(0, self.size, width)]
+        self.batches = [order[at : at + width] for at in range(0, self.size, width)]
 
     def __iter__(self) -> Iterator[list[int]]:
-        return iter([list(batch) for batch in self._batches])
+        return iter([list(batch) for batch in self.batches])
 
     def __len__(self) -> int:
-        return len(self._batches)
+        return len(self.batches)

@@ -8,7 +8,7 @@ from typing import Any
 from opacus.utils.fast_gradient_clipping_utils import DPTensorFastGradientClipping
 
 from dpaudit.errors import PlanMismatchError
-from dpaudit.integrations.opacus.apart import Kept
+from dpaudit.integrations.opacus.copies import Kept
 
 
 class GhostSums:
@@ -78,7 +78,7 @@ class GhostSums:
                 "a parameter took no part in the loss and holds the norms of an earlier batch, "
                 "which would clip this one; use every trained parameter in every loss."
             )
-        empty = all(p.grad is None or not p.grad.any() for p in self._optimizer.params)
+        empty = all(p.grad is None or not p.grad.count_nonzero() for p in self._optimizer.params)
         self._seen, self._between = norms, empty and self._announced
         self._announced = False
         self.units, self.norm = len(found), float(self._module.max_grad_norm)
@@ -86,7 +86,7 @@ class GhostSums:
 
     def _end(self) -> None:
         self._enable()
-        self._left.forget()
+        self._left.holds = False
         if self._between:
             self._left.keep([p.grad for p in self._optimizer.params])
         self._between = False
@@ -99,7 +99,7 @@ class GhostSums:
         """
         watched = self._module.get_clipping_coef == self._begin
         same = self._left.still([p.grad for p in self._optimizer.params])
-        self._left.forget()
+        self._left.holds = False
         if not (watched and same):
             raise PlanMismatchError(
                 "the gradients are not those that ghost clipping summed; call backward of one "

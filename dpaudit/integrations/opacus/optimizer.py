@@ -9,8 +9,9 @@ from typing import Any, NamedTuple
 from dpaudit import validate
 from dpaudit.errors import InputError, PlanMismatchError
 from dpaudit.integrations.opacus.adaptive import AdaptiveNoise
-from dpaudit.integrations.opacus.apart import Inputs, Kept, Randomness, Writes, finite
+from dpaudit.integrations.opacus.apart import Inputs, Randomness, Writes
 from dpaudit.integrations.opacus.batches import BatchStream
+from dpaudit.integrations.opacus.copies import Kept
 from dpaudit.integrations.opacus.ghost import GhostSums
 from dpaudit.integrations.opacus.step import (
     SAMPLER,
@@ -18,8 +19,6 @@ from dpaudit.integrations.opacus.step import (
     ObservedStep,
     clip_norm,
     clips_adaptively,
-    first_parameter,
-    units_of,
 )
 from dpaudit.ledger import Ledger
 from dpaudit.mechanisms import Gaussian, Mechanism
@@ -135,12 +134,14 @@ class ObservedOptimizer:
         facts: dict[str, Any] = {
             "optimizer": type(self._optimizer.original_optimizer).__name__,
             "clipping": type(self._optimizer).__name__,
-            "noise_multiplier": _distinct(step.noise_multiplier for step in self.steps),
-            "max_grad_norm": _distinct(step.max_grad_norm for step in self.steps),
+            "noise_multiplier": sorted({step.noise_multiplier for step in self.steps}),
+            "max_grad_norm": sorted({step.max_grad_norm for step in self.steps}),
             "loss_reduction": str(self._optimizer.loss_reduction),
             "secure_mode": bool(self._optimizer.secure_mode),
             "noisy_steps": len(self.steps),
-            "batches": _scheme(self.stream),
+            "batches": str(self.stream.batching or "not recognised")
+            if self.stream
+            else "not observed",
         }
         if self.divides and (self.size_is_public or self.public_divisor is not None):
             facts["expected_batch_size"] = float(self._optimizer.expected_batch_size)
@@ -148,15 +149,17 @@ class ObservedOptimizer:
 
     def _summed(self) -> None:
         """Clip and add up one physical batch, counting its units."""
-        parameter, ghost = first_parameter(self._optimizer), self._ghost
+        params, ghost = self._optimizer.params, self._ghost
+        parameter = params[0]  # all have gradients of the same units
         if parameter.summed_grad is None:
             self._units = self._parts = 0
             self._norms.clear()
         else:
-            self._require_own_sums()
+            self._require_own_sums(params)
         if ghost is None:
             held = parameter.grad_sample
-            units, self._batches = units_of(held), len(held) if isinstance(held, list) else 1
+            held = held if isinstance(held, list) else [held]  # one for each accumulated batch
+            units, self._batches = sum(map(len, held)), len(held)
             del held  # the optimizer is about to free these gradients, which are large
             norm = clip_norm(self._optimizer)
         else:
@@ -166,16 +169,15 @@ class ObservedOptimizer:
         self._sum()
         self._units += units
         self._parts += 1
-        self._clipped_sums.keep([p.summed_grad for p in self._optimizer.params])
+        self._clipped_sums.keep([p.summed_grad for p in params])
 
-    def _require_own_sums(self) -> None:
+    def _require_own_sums(self, params: list[Any]) -> None:
         """Refuse sums that are not those that were clipped, or that one row made infinite."""
-        held = [p.summed_grad for p in self._optimizer.params]
-        if not self._clipped_sums.still(held):
+        if not self._clipped_sums.still([p.summed_grad for p in params]):
             raise PlanMismatchError(
                 "the sums of clipped gradients were changed before their noise; leave them alone."
             )
-        if not all(map(finite, held)):
+        if not self._clipped_sums.finite():
             raise PlanMismatchError(
                 "a sum of gradients is not finite, however they are clipped; keep the loss of "
                 "every row within what floats can hold."
@@ -188,8 +190,9 @@ class ObservedOptimizer:
     def _prepared(self) -> Ready:
         """The step that is due, if it is what the plan declares."""
         optimizer = self._optimizer
-        self._require_own_sums()
-        self.writes.look()
+        params = optimizer.params
+        self._require_own_sums(params)
+        self.writes.look(params)
         self._state = None if self.sampler is None else Randomness.state(optimizer.generator)
         invocation, unit = self._next()
         if self._batches > 1:
@@ -337,13 +340,3 @@ def labelled(ledger: Ledger, label: str) -> tuple[Invocation, ...]:
         places = ", ".join(repr(each.at) for each in ledger.plan.invocations)
         raise InputError(f"at is {label!r}; the ledger's plan declares {places}.")
     return found
-
-
-def _distinct(values: Any) -> list[float]:
-    return sorted(set(values))
-
-
-def _scheme(stream: BatchStream | None) -> str:
-    if stream is None:
-        return "not observed"
-    return "not recognised" if stream.batching is None else str(stream.batching)

@@ -152,17 +152,3 @@ def clip_norm(optimizer: Any) -> float:
     if isinstance(norm, list | tuple):
         raise InputError("max_grad_norm is a list; flat clipping has one number.")
     return float(norm)
-
-
-def first_parameter(optimizer: Any) -> Any:
-    """The first trained parameter; all of them have gradients of the same units."""
-    for group in optimizer.param_groups:
-        for parameter in group["params"]:
-            if parameter.requires_grad:
-                return parameter
-    raise InputError("the optimizer has no parameter that is trained; there is nothing to release.")
-
-
-def units_of(gradients: Any) -> int:
-    """How many units gradients belong to: one tensor, or one for each accumulated batch."""
-    return sum(map(len, gradients)) if isinstance(gradients, list) else len(gradients)

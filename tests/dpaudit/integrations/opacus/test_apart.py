@@ -1,12 +1,14 @@
 """What a training does beside its ledger is refused, or found."""
 
 import copy
+from contextlib import nullcontext
 
 import opacus_trainings
 import pytest
 import torch
 from opacus import PrivacyEngine
 from opacus.optimizers import DPOptimizer
+from opacus.utils.batch_memory_manager import BatchMemoryManager
 from torch import nn
 from torch.utils.data import DataLoader, TensorDataset
 
@@ -96,12 +98,13 @@ def test_another_optimizer_on_the_model_is_found():
     assert errors(training) == {"parameters-written-elsewhere"}
 
 
-def test_another_ledger_on_the_model_is_found():
+@pytest.mark.parametrize("rate", [0.1, 0.0])
+def test_another_ledger_on_the_model_is_found(rate):
     """Each account is of its own steps; together they cost more than either says."""
     first = private()
     model, optimizer, loader = first
     beside = DPOptimizer(
-        torch.optim.SGD(model.parameters(), lr=0.1),
+        torch.optim.SGD(model.parameters(), lr=rate),
         noise_multiplier=1.0,
         max_grad_norm=1.0,
         expected_batch_size=BATCH,
@@ -127,7 +130,11 @@ def by_another_head(model, head):
         head.add_(1.0)
 
 
-@pytest.mark.parametrize("write", [by_data, by_numpy, by_another_head])
+def by_another_shape(model, head):
+    head.data = torch.zeros(3)
+
+
+@pytest.mark.parametrize("write", [by_data, by_numpy, by_another_head, by_another_shape])
 def test_writes_that_torch_does_not_count_are_found(write):
     model = nn.Linear(4, 1)
     head = nn.Parameter(torch.zeros(1), requires_grad=False)
@@ -147,31 +154,151 @@ def test_writes_that_torch_does_not_count_are_found(write):
     assert errors(training) == {"parameters-written-elsewhere"}
 
 
-class Counted(nn.Module):
-    """Counts the rows that it sees, in integers."""
+class Keeping(nn.Module):
+    """Passes inputs on, and does something with its buffer."""
 
-    def __init__(self):
+    def __init__(self, act, dtype=torch.long):
         super().__init__()
-        self.register_buffer("rows", torch.zeros(1, dtype=torch.long))
+        self.act, self.state, self.calls = act, None, 0
+        self.register_buffer("held", torch.zeros(1, dtype=dtype))
 
     def forward(self, x):
-        self.rows += len(x)
+        self.calls += 1
+        self.act(self, x)
         return x
 
+    def get_extra_state(self):
+        return self.state
 
-def test_a_buffer_of_integers_that_counts_rows_is_found():
+    def set_extra_state(self, state):
+        self.state = state
+
+
+def counts_rows(module, x):
+    module.held += len(x)
+
+
+def counts_steps(module, x):
+    module.held += 1
+
+
+def counts_anew(module, x):
+    module.held = module.held + 1
+
+
+def counts_by_two(module, x):
+    module.held += 2
+
+
+def counts_positive_sums(module, x):
+    module.held += int(x.sum() > 0)
+
+
+def stops_counting(module, x):
+    module.held += int(module.calls < 4 or x.sum() > 100)
+
+
+def keeps_rows(module, x):
+    module.state = {"last": x.detach().clone()}
+
+
+def keeps_what_is_public(module, x):
+    module.state = {"width": torch.tensor([x.shape[1]])}
+
+
+def keeps_what_is_no_state(module, x):
+    module.state = {"last": x.detach(), "no": lambda: 0}
+
+
+def nothing(module, x):
+    pass
+
+
+def keeping(act, parts=None, before=nothing, **settings):
+    """The errors of an honest training of a model that keeps something."""
     ledger = Ledger(Plan.dp_sgd(noise_multiplier=1.0, sample_rate=BATCH / SIZE, epochs=PASSES))
-    model = nn.Sequential(nn.Linear(4, 2), Counted())
-    training, parts = opacus_trainings.attached(
-        ledger, model, opacus_trainings.labelled_rows(SIZE), BATCH
+    layer = Keeping(act, **settings)
+    before(layer, torch.zeros(1, 2))
+    rows = opacus_trainings.labelled_rows(SIZE)
+    made = opacus_trainings.attached(ledger, nn.Sequential(nn.Linear(4, 2), layer), rows, BATCH)
+    training, (model, optimizer, loader) = made
+    with parts(loader, optimizer) if parts else nullcontext(loader) as loader:
+        for _ in range(PASSES):
+            for x, y in loader:
+                optimizer.zero_grad()
+                nn.functional.cross_entropy(model(x), y).backward()
+                optimizer.step()
+    return errors(training)
+
+
+@pytest.mark.parametrize("act", [counts_rows, counts_by_two, counts_positive_sums, stops_counting])
+@pytest.mark.parametrize("dtype", [torch.long, torch.float32])
+def test_a_buffer_that_counts_what_may_be_private_is_found(act, dtype):
+    assert keeping(act, dtype=dtype) == {"parameters-written-elsewhere"}
+
+
+@pytest.mark.parametrize("dtype", [torch.long, torch.float32, torch.uint8])
+def test_a_buffer_that_counts_steps_says_nothing_of_data(dtype):
+    assert not keeping(counts_steps, dtype=dtype)
+
+
+def test_a_parameter_that_counts_steps_is_found():
+    """Only buffers count: nobody needs a weight that grows beside the steps of its optimizer."""
+
+    def grows(module, x):
+        module.weight.data += 1
+
+    def begins(module, x):
+        module.weight = nn.Parameter(torch.zeros(1), requires_grad=False)
+
+    assert keeping(grows, before=begins) == {"parameters-written-elsewhere"}
+
+
+def test_parts_of_batches_are_no_steps():
+    """There are as many as the batch is large, which nobody may know."""
+
+    def split(loader, optimizer):
+        return BatchMemoryManager(
+            data_loader=loader, max_physical_batch_size=4, optimizer=optimizer
+        )
+
+    assert keeping(counts_steps, split) == {"parameters-written-elsewhere"}
+    assert not keeping(nothing, split)
+
+
+@pytest.mark.parametrize("act", [counts_anew, keeps_rows, keeps_what_is_no_state])
+def test_what_is_no_buffer_but_in_the_state_is_found(act):
+    assert keeping(act) == {"parameters-written-elsewhere"}
+
+
+def test_what_does_not_change_is_nothing():
+    assert not keeping(keeps_what_is_public, before=keeps_what_is_public)
+
+
+def test_two_optimizers_of_one_ledger_share_a_model():
+    """Each step in turn is no write elsewhere; what wrote after the last one, both would find."""
+    plans = [
+        Plan.dp_sgd(noise_multiplier=1.0, sample_rate=BATCH / SIZE, steps=STEPS, at=at)
+        for at in ("one", "other")
+    ]
+    model, optimizer, loader = private()
+    beside = DPOptimizer(
+        torch.optim.SGD(model.parameters(), lr=0.1),
+        noise_multiplier=1.0,
+        max_grad_norm=1.0,
+        expected_batch_size=BATCH,
     )
-    model, optimizer, loader = parts
-    for _ in range(PASSES):
-        for x, y in loader:
-            optimizer.zero_grad()
-            nn.functional.cross_entropy(model(x), y).backward()
-            optimizer.step()
-    assert errors(training) == {"parameters-written-elsewhere"}
+    ledger = Ledger(Plan.of(*(each for plan in plans for each in plan.invocations)))
+    for at, each in (("one", optimizer), ("other", beside)):
+        training = attach(each, ledger, loader, at=at, expected_batch_size=BATCH)
+    batches = (batch for _ in range(2) for batch in loader)
+    for at, batch in enumerate(batches):
+        step((model, (optimizer, beside)[at % 2], loader), *batch)
+    assert "parameters-written-elsewhere" not in {each.rule for each in training.findings()}
+    model._module.weight.data.add_(1e-3)
+    for each in training._optimizers:
+        each.writes.look(each._optimizer.params)
+        assert each.writes.found
 
 
 def test_a_step_by_hand_is_found():

@@ -838,6 +838,7 @@ def test_secure_mode_and_labels_are_recorded():
     _, optimizer, _ = private()
     optimizer.secure_mode = True
     training = attach(optimizer, Ledger(plan()))
-    assert json.dumps(training._configuration())
-    assert training._configuration()["gradient"]["secure_mode"] is True
+    (watched,) = training._optimizers
+    assert json.dumps(watched.configuration())
+    assert watched.configuration()["secure_mode"] is True
     assert Severity.NOTE in {each.severity for each in training.findings()}

@@ -203,3 +203,18 @@ def test_batches_out_of_their_turn_are_refused():
     with pytest.raises(PlanMismatchError, match="another one"):
         step(parts, *batches[-1])
     assert len(training.steps) == STEPS
+
+
+def test_batches_of_equal_rows_are_told_apart_by_the_data():
+    """The second half of the rows repeats the first one, in batches of its own."""
+    loader = DataLoader(range(SIZE), batch_sampler=FixedBatches(SIZE, BATCH))
+    x, y = torch.zeros(SIZE, 4), torch.zeros(SIZE)
+    for rows in loader.batch_sampler.batches[:3]:
+        x[rows], y[rows] = torch.randn(BATCH, 4, generator=torch.Generator().manual_seed(0)), 1.0
+    data = TensorDataset(x, y)
+    training, parts = private(
+        opened(plan()), DataLoader(data, batch_sampler=FixedBatches(SIZE, BATCH))
+    )
+    train(parts)
+    assert len(training.steps) == PASSES * STEPS
+    assert training.certificate(1e-5).verdict is Verdict.CERTIFIED
