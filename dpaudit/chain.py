@@ -270,12 +270,7 @@ def chained_line(record: Mapping[str, Any], number: int, previous: str) -> tuple
 
 
 def checked_line(line: bytes, number: int, head: str) -> dict[str, Any]:
-    """One line, if it is whole and follows the line before, to the byte.
-
-    Args:
-        line: without its end.
-        number: that it must have, from 0.
-        head: hash of the line before.
+    """One line, given without its end, if it is whole and follows the line before, to the byte.
 
     Raises:
         TamperedError: naming the line.

@@ -23,8 +23,7 @@ A rule that concerns several fields stands in ``__post_init__``, after ``super()
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from dataclasses import MISSING, Field, fields, is_dataclass
 from enum import Enum, StrEnum
 from functools import cache, partial
@@ -174,20 +173,6 @@ class Kinded(Checked):
     def keys(cls) -> tuple[str, ...]:
         """The names of the fields that a record may have."""
         return tuple(_written_fields(cls))
-
-
-@contextmanager
-def kinds_restored() -> Iterator[None]:
-    """Forget the members of every family that are registered within.
-
-    A module that is executed again registers its classes again; those that exist must stay.
-    """
-    known = {family: dict(family._members) for family in Kinded.__subclasses__()}
-    try:
-        yield
-    finally:
-        for family, members in known.items():
-            family._members = members
 
 
 def _place(kind: type) -> tuple[str, str]:

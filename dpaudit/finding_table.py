@@ -60,12 +60,7 @@ class FindingTable:
         self._rows = _rows(module.rpartition(".")[0])
 
     def __call__(self, name: str, at: str = "", /, **facts: Any) -> Finding:
-        """A finding.
-
-        Args:
-            name: of its section.
-            at: where it stands: a label of an invocation, or a place in the code.
-            **facts: what its message names.
+        """The finding of a section, ``at`` a label of an invocation or a place in the code.
 
         Example:
             >>> FindingTable("dpaudit.auditing.noise.floats")(

@@ -111,13 +111,10 @@ class Guarantee(Record):
         if isinstance(record, Mapping) and record.get("epsilon", 0.0) is None:
             record = {**record, "epsilon": math.inf}
         read = super().from_dict(record)
-        read._set("compared", {name: _number(value) for name, value in read.compared.items()})
+        compared = {k: math.inf if v is None else v for k, v in read.compared.items()}
+        read._set("compared", compared)
         return read
 
 
 def _finite(value: float) -> float | None:
     return None if value == math.inf else value
-
-
-def _number(value: float | None) -> float:
-    return math.inf if value is None else value

@@ -15,7 +15,6 @@ from sqlalchemy import text
 
 from dpaudit.book.book import Book
 from dpaudit.book.records import Release, Role, Status, Token, checked_text
-from dpaudit.book.state import Place
 from dpaudit.book.store import Page, Wish
 from dpaudit.errors import AccessError, InputError
 from dpaudit.names import checked_name, same_person
@@ -139,10 +138,6 @@ def decide(book: Book, release: str, *, by: str, approve: bool, why: str = "") -
     said = checked_text(why=why) if why or not approve else ""
     status = Status.RESERVED if approve else Status.DENIED
 
-    def places(page: Page) -> Iterator[Place]:
-        for name, (buckets, _) in page.state.release(release).charged.items():
-            yield from ((name, bucket) for bucket in buckets)
-
     def run(page: Page) -> Release:
         known = page.state.release(release)
         if known.status is not Status.REQUESTED:
@@ -160,7 +155,9 @@ def decide(book: Book, release: str, *, by: str, approve: bool, why: str = "") -
             page.write("ended", who, release=release, **ended, **left)
         return page.state.releases[release]
 
-    decided: Release = book.change(Wish(run, releases=(release,), places=places))
+    decided: Release = book.change(
+        Wish(run, releases=(release,), places=lambda page: page.state.places(release))
+    )
     return decided
 
 

@@ -262,10 +262,6 @@ class Book:
         if held is not None and not (held.closed or abandoned):
             raise InputError(f"the journal of release {release} is open; resume or abandon it.")
 
-        def places(page: Page) -> Iterator[Place]:
-            for name, (buckets, _) in page.state.release(release).charged.items():
-                yield from ((name, bucket) for bucket in buckets)
-
         def run(page: Page) -> Release:
             known = page.state.release(release)
             if known.status is status:
@@ -287,7 +283,8 @@ class Book:
             page.write("ended", who, release=release, **facts)
             return page.state.releases[release]
 
-        ended: Release = self._store.change(Wish(run, releases=(release,), places=places))
+        wish = Wish(run, releases=(release,), places=lambda page: page.state.places(release))
+        ended: Release = self._store.change(wish)
         return ended
 
     def check_journal(self, path: Path | str, release: str | None = None) -> JournalSummary:

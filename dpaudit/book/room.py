@@ -14,6 +14,7 @@ from dpaudit.book.records import BudgetRecord, DataSet
 from dpaudit.book.state import State
 from dpaudit.book.store import catalogue, spent
 from dpaudit.book.windows import charged, span_of, together
+from dpaudit.numbers import percent, up
 from dpaudit.plan import Plan
 
 
@@ -33,6 +34,16 @@ class Left:
     def share(self) -> float:
         """The share that is used up, rounded up."""
         return self.budget.limit.share(self.total)
+
+    @property
+    def used(self) -> str:
+        """That share in words."""
+        return used(self.share)
+
+    @property
+    def told(self) -> str:
+        """What was charged proves, in words."""
+        return told(self.budget.limit.reached(self.total))
 
     def to_dict(self) -> dict[str, Any]:
         """A JSON record."""
@@ -101,6 +112,16 @@ def room(book: Book, dataset: str | None = None, *, period: str | None = None) -
         )
         for each in wanted
     )
+
+
+def told(reached: Mapping[str, float]) -> str:
+    """What sums prove, in words, rounded up."""
+    return ", ".join(f"{name} = {up(value)}" for name, value in reached.items())
+
+
+def used(share: float) -> str:
+    """A share of a budget, rounded up."""
+    return percent(share) if share <= 1 else "more than all"
 
 
 _COUNT = text("SELECT dataset, status, COUNT(*) AS n FROM release GROUP BY dataset, status")

@@ -67,6 +67,11 @@ class State:
             raise InputError(f"release is {shown(number)}, which the book does not have.")
         return self.releases[number]
 
+    def places(self, number: str) -> list[Place]:
+        """Where a release was charged."""
+        charged = self.release(number).charged.items()
+        return [(name, bucket) for name, (buckets, _) in charged for bucket in buckets]
+
     def total(self, budget: BudgetRecord, bucket: str) -> Cost:
         """What adds up with a bucket, itself included."""
         nothing = (0,) * len(budget.limit.bounds)

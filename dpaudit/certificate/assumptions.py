@@ -14,7 +14,7 @@ from typing import Any
 
 from dpaudit.certificate.claim import Finding, Severity
 from dpaudit.fields import Natural, Record
-from dpaudit.ledger.entry import is_exact
+from dpaudit.ledger.entry import is_exact, is_own
 from dpaudit.mechanisms import Mechanism
 from dpaudit.plan import Plan, TrustModel
 
@@ -212,9 +212,7 @@ def _enforced(plan: Plan, run: Mapping[str, Any] | None, rehearsal: Rehearsal | 
     if ledger.get("seeded"):
         why = "The noise of this run follows from its stated seed: an experiment, no deployment."
         known[Premise.NOISE] = (Standing.ASSUMED, why)
-    elif all(_is_ours(each.mechanism) for each in plan.invocations) and _own_noise(
-        ledger, rehearsal
-    ):
+    elif all(is_own(each.mechanism) for each in plan.invocations) and _own_noise(ledger, rehearsal):
         why = "The ledger draws all noise itself, after it has charged the release."
         known[Premise.NOISE] = (Standing.ENFORCED, why)
     return known
@@ -243,10 +241,6 @@ def _refused(findings: Iterable[Finding]) -> Known:
 def clips(mechanism: Mechanism) -> bool:
     """Whether a mechanism clips the value before it adds noise."""
     return any(getattr(mechanism, name, None) is not None for name in ("clip", "clip_norm"))
-
-
-def _is_ours(mechanism: Mechanism) -> bool:
-    return type(mechanism).__module__.partition(".")[0] == __name__.partition(".")[0]
 
 
 def _own_noise(ledger: Mapping[str, Any], rehearsal: Rehearsal | None) -> bool:

@@ -8,7 +8,6 @@ from rich.markup import escape
 
 from dpaudit.book import Release, Room, Token
 from dpaudit.cli.show import answered, answering, grid, say, table
-from dpaudit.numbers import percent, up
 from dpaudit.workflow.booking import Fit
 
 
@@ -47,10 +46,7 @@ def status(rooms: Sequence[Room], fit: Fit | None) -> None:
         say(f"[bold]{escape(each.dataset.name)}[/] {escape(each.dataset.protects)}; {counted}")
         rows = table("budget", "limit", "over", "reached", "used")
         for own in each.left:
-            reached = own.budget.limit.reached(own.total).items()
-            told = ", ".join(f"{name} = {up(value)}" for name, value in reached)
-            used = percent(own.share) if own.share <= 1 else "more than all"
-            cells = own.budget.name, str(own.budget.limit), own.bucket, told, used
+            cells = own.budget.name, str(own.budget.limit), own.bucket, own.told, own.used
             rows.add_row(*map(escape, cells))
         say(rows)
     if fit is not None:

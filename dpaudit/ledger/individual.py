@@ -100,11 +100,7 @@ class IndividualSums:
 
 
 def _named(units: Sequence[str] | ArrayLike) -> tuple[list[str], Whole]:
-    """The names of all units that are there, and the place among them of each row's.
-
-    Raises:
-        InputError: if they are neither texts nor integers.
-    """
+    """The names of all units that are there, and the place among them of each row's."""
     labels = np.asarray(units)
     if labels.ndim != 1:
         raise InputError(f"units has shape {labels.shape}; it must have one entry a row.")

@@ -275,10 +275,6 @@ class JournalSummary(JournalEnd):
 def read_journal(path: Path | str, *, anchor: Anchor | None = None) -> JournalContent:
     """Read a journal and check its chain.
 
-    Args:
-        path: of the file.
-        anchor: of the journal, to compare it with.
-
     Raises:
         TamperedError: naming the first line that does not follow from the one before, or what does
             not fit the anchor.

@@ -58,6 +58,7 @@ class Shuffled(Enumerated):
         reports: how many users there are; the number is public.
     """
 
+    is_tight = False  # more is told than is released
     kind: ClassVar[str] = "shuffled"
     norm: ClassVar[Norm] = Norm.CHANGE
     local: Mechanism
@@ -70,11 +71,6 @@ class Shuffled(Enumerated):
                 f"local is {self.local.kind}; it must protect a whole answer, as "
                 "randomized-response and pure-black-box do."
             )
-
-    @property
-    def is_tight(self) -> bool:
-        """No: more is told than is released."""
-        return False
 
     def pair(self, sensitivity: float) -> DominatingPair:
         """Of the formula, with losses moved outwards onto a grid, P- and Q-mass kept.

@@ -54,6 +54,7 @@ class SparseVector(Enumerated):
             queries, which is the best (Lyu, Su and Li 2017, Section 4.2).
     """
 
+    is_tight = False  # several theorems are known only as bounds
     kind: ClassVar[str] = "sparse-vector"
     norm: ClassVar[Norm] = Norm.CHANGE
     epsilon: Positive
@@ -78,11 +79,6 @@ class SparseVector(Enumerated):
         if not changes(sensitivity, self.kind):
             return costless_pair()
         return LaplaceBound(Fraction(self.epsilon))
-
-    @property
-    def is_tight(self) -> bool:
-        """No; several theorems are known only as bounds."""
-        return False
 
     def strength(self, sensitivity: float) -> tuple[Hashable, Fraction | float]:
         """ε: the pair is a post-processing of any with a larger one."""

@@ -34,6 +34,7 @@ class TopK(PermuteAndFlip):
         k: how many are chosen, of at least as many candidates.
     """
 
+    is_tight = False  # an adversary may choose utilities anew, neighbours may not
     kind: ClassVar[str] = "top-k"
     k: Annotated[int, at_least(1, 10**4)] = field(kw_only=True)
 
@@ -55,11 +56,6 @@ class TopK(PermuteAndFlip):
     def composed_of(self) -> tuple[tuple[Mechanism, float, int], ...]:
         """The k choices."""
         return ((replace(self, k=1), 1.0, self.k),) if self.k > 1 else ()
-
-    @property
-    def is_tight(self) -> bool:
-        """No: an adversary may choose utilities for each choice anew, neighbours may not."""
-        return False
 
     def worst_pairs(self) -> tuple[tuple[list[float], list[float], str], ...]:
         """Twice as many candidates, of which half rise."""

@@ -43,6 +43,7 @@ class _VectorNoise(AdditiveNoise):
         sensitivities: Δ_i, the most by which each coordinate differs between neighbours.
     """
 
+    is_tight = False  # its parts are, which alone count where nothing is sampled
     norm: ClassVar[Norm] = Norm.CHANGE
     real_valued: ClassVar[bool] = True
     of_one: ClassVar[type[Laplace] | type[Gaussian]]
@@ -82,11 +83,6 @@ class _VectorNoise(AdditiveNoise):
         if len(alike) > _MOST_PARTS:
             return ()
         return tuple((self.of_one(b), moved, ratios.count(at)) for at, (b, moved) in alike.items())
-
-    @property
-    def is_tight(self) -> bool:
-        """Its parts are, which alone count where nothing is sampled."""
-        return False
 
     def for_group(self, size: int) -> Self:
         """A box so many times as wide."""

@@ -118,12 +118,7 @@ def _plain_text(text: str) -> str:
 
 
 def parameters(kind: type, but: Collection[str] = ()) -> tuple[Parameter, ...]:
-    """The keys that a dataclass is written with, in their order.
-
-    Args:
-        kind: the class.
-        but: fields that are no keys.
-    """
+    """The keys that a dataclass is written with, in their order, but for some."""
     return tuple(_parameters(kind, but))
 
 
@@ -210,11 +205,7 @@ def _written(kind: type[Kinded]) -> tuple[str, str]:
 
 
 def plan_text(content: Mapping[str, Any]) -> str:
-    """The text of a plan file.
-
-    Args:
-        content: its tables, as TOML reads them.
-    """
+    """The text of a plan file with these tables."""
     lines = []
     for name, table in content.items():
         for each in table if isinstance(table, list) else [table]:

@@ -154,9 +154,6 @@ class _Reader:
 
         A clip bounds the value, not what one unit adds to it, so that any change may move the value
         from end to end; only under local trust is it the unit's own, of which zero-out leaves 0.
-
-        Raises:
-            InputError: if nothing says it.
         """
         contribution = own.pop("contribution", None)
         if isinstance(contribution, Mapping):

@@ -22,22 +22,20 @@ def comparison(views: Sequence[View]) -> tuple[Row, ...]:
 def _row(number: int, shown: View) -> Row:
     certificate, odds = shown.certificate, shown.headline.odds
     claim, proved, plan = certificate.claim, certificate.guarantee, certificate.plan
-    finite = proved is not None and proved.epsilon < math.inf
+    proof = "nothing"
+    if proved is not None and proved.epsilon < math.inf:
+        proof = f"ε = {up(proved.epsilon)}, δ = {plain(proved.delta)}"
     return {
         "number": number,
         "name": certificate.subject.name,
         "verdict": certificate.verdict,
         "protects": f"one {plan.unit}, {plan.relation}, {plan.trust}",
         "claimed": _NONE if claim is None else stated(claim),
-        "proved": _pair(up(proved.epsilon), proved.delta) if proved and finite else "nothing",
+        "proved": proof,
         "attacked": _attacked(shown),
         "guess": _NONE if odds.proved is None else f"≤ {percent(odds.proved)}",
         "open_points": shown.headline.open_points or "none",
     }
-
-
-def _pair(epsilon: str, delta: float) -> str:
-    return f"ε = {epsilon}, δ = {plain(delta)}"
 
 
 def _attacked(shown: View) -> str:

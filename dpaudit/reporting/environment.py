@@ -19,6 +19,7 @@ def strict_environment(*loaders: BaseLoader) -> Environment:
 
     made = Environment(
         loader=ChoiceLoader(loaders),
+        finalize=lambda value: visible(value) if type(value) is str else value,
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,

@@ -94,11 +94,7 @@ class Guard:
         ]
 
     def _admit(self, request: Request) -> None:
-        """Find out who asks.
-
-        Raises:
-            AccessError: if a token does not hold, or an action of programs has none.
-        """
+        """Find out who asks."""
         path, stated = request.url.path, request.headers.get("authorization")
         if not path.startswith("/api/"):
             request.scope["dpaudit.caller"] = self._by_session(request)

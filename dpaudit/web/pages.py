@@ -11,13 +11,14 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from dpaudit.book import Role, Room, Status, decide, room
+from dpaudit.book.room import told
 from dpaudit.errors import AccessError, BudgetExceededError, InputError
 from dpaudit.files import pretty_json
 from dpaudit.names import same_person
 from dpaudit.web import api
 from dpaudit.web.asking import Desk
 from dpaudit.web.callers import COOKIE, SECONDS
-from dpaudit.web.compliance import compliance, told, used
+from dpaudit.web.compliance import compliance
 from dpaudit.web.course import drawing, thinned
 from dpaudit.web.forms import Visit, endpoint, redirect
 from dpaudit.web.searching import find
@@ -81,8 +82,6 @@ def _with_courses(desk: Desk, known: Room, today: str) -> dict[str, Any]:
         budgets.append(
             {
                 "left": left,
-                "used": used(left.share),
-                "reached": told(left.budget.limit.reached(left.total)),
                 "points": thinned(points),
                 "drawing": drawing(points, today),
             }
@@ -254,10 +253,7 @@ def public(visit: Visit) -> Response:
     shown = []
     for each in api.public_rooms(visit.desk):
         closed = find(visit.desk.book, dataset=each.dataset.name, status="closed", most=200)
-        budgets = [
-            (own, told(own.budget.limit.reached(own.total)), used(own.share)) for own in each.left
-        ]
-        shown.append({"dataset": each.dataset, "budgets": budgets, "releases": closed.releases})
+        shown.append({"dataset": each.dataset, "budgets": each.left, "releases": closed.releases})
     return visit.page("public", "What is released, and what it costs", rooms=shown)
 
 

@@ -7,7 +7,6 @@ from importlib import resources
 from typing import TYPE_CHECKING, Any
 
 from dpaudit.reporting.environment import strict_environment
-from dpaudit.reporting.text import visible
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -17,9 +16,7 @@ if TYPE_CHECKING:
 def _environment() -> Environment:
     from jinja2 import PackageLoader
 
-    made = strict_environment(PackageLoader("dpaudit.web"))
-    made.finalize = lambda value: visible(value) if type(value) is str else value
-    return made
+    return strict_environment(PackageLoader("dpaudit.web"))
 
 
 def rendered(name: str, **facts: Any) -> str:

@@ -195,7 +195,7 @@ def calibrated(content: Mapping[str, Any], claim: Claim, at: str = "") -> Calibr
     if factor <= SMALLEST:
         raise InputError(f"any noise certifies {claim}, however little; claim less.")
     for attempt in range(20):
-        written = {**_scaled(content, places, factor), "claim": _table(claim)}
+        written = {**_scaled(content, places, factor), "claim": claim_table(claim)}
         certificate = certify(_plan(written), subject=SubjectRecord("calibrated"), claim=claim)
         if certificate.verdict is Verdict.CERTIFIED:
             break
@@ -244,7 +244,8 @@ def _plan(content: Mapping[str, Any]) -> Plan:
     return read_plan({name: each for name, each in content.items() if name != "claim"}).plan
 
 
-def _table(claim: Claim) -> dict[str, Any]:
+def claim_table(claim: Claim) -> dict[str, Any]:
+    """A claim as a plan file states it."""
     return {key: value for key, value in claim.to_dict().items() if value != ""}
 
 

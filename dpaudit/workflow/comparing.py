@@ -79,7 +79,7 @@ def changes(old: Certificate, new: Certificate) -> tuple[Change, ...]:
         *_promise(old.plan, new.plan),
         *_guarantee(old, new),
         *_claims(old.claim, new.claim),
-        *_audits(old.audits, new.audits),
+        *_plain("audits", _strongest(old.audits), _strongest(new.audits)),
         *_findings(old.findings, new.findings),
         *_sentences(old.not_covered, new.not_covered),
         *_plan(old.plan, new.plan),
@@ -101,7 +101,7 @@ def _verdict(old: Certificate, new: Certificate) -> Iterator[Change]:
     if new_rank > rank or not _is_contradicted(old):
         direction = Direction.WORSE if new_rank > rank else Direction.BETTER
         yield Change("verdict", before, after, direction)
-    elif _same(old, new):
+    elif same_code(old, new):
         told = f"{after}, though plan and code are those that an audit found wrong"
         yield Change("verdict", before, told, Direction.WORSE)
     else:
@@ -123,8 +123,8 @@ def _is_contradicted(certificate: Certificate) -> bool:
     return disputed or certificate.verdict is Verdict.REFUTED
 
 
-def _same(old: Certificate, new: Certificate) -> bool:
-    """Whether what was attacked then is what is certified now."""
+def same_code(old: Certificate, new: Certificate) -> bool:
+    """Whether two certificates are of one plan and one code: an attack on one is on the other."""
     return old.plan.hash == new.plan.hash and old.subject.code_hash == new.subject.code_hash
 
 
@@ -198,10 +198,6 @@ def _claims(old: Claim | None, new: Claim | None) -> Iterator[Change]:
         return
     kept = old is None or (new is not None and new.implies(old))
     yield Change("claim", before, after, Direction.NEUTRAL if kept else Direction.WORSE)
-
-
-def _audits(old: Sequence[AuditRecord], new: Sequence[AuditRecord]) -> Iterator[Change]:
-    yield from _plain("audits", _strongest(old), _strongest(new))
 
 
 def _claim_in_full(claim: Claim) -> str:

@@ -9,6 +9,7 @@ from dpaudit.certificate import Claim
 from dpaudit.integrations.observing import Noted, plan_of
 from dpaudit.mechanisms import Opaque
 from dpaudit.project.describing import plan_text
+from dpaudit.workflow.calibrating import claim_table
 
 
 def plan_file(name: str, noted: Sequence[Noted], charged: Claim | None) -> str:
@@ -30,8 +31,7 @@ def _written(name: str, noted: tuple[Noted, ...], charged: Claim | None) -> Iter
     head = {"unit": str(plan.unit), "relation": plan.relation.to_dict(), "trust": str(plan.trust)}
     yield f"{plan_text({'plan': head})}\n"
     if charged is not None:
-        stated = {key: each for key, each in charged.to_dict().items() if each != ""}
-        yield f"{plan_text({'claim': stated})}\n"
+        yield f"{plan_text({'claim': claim_table(charged)})}\n"
     for each in noted:
         yield from _comments(each)
         yield f"{plan_text({'invocation': [_table(each)]})}\n"

@@ -17,7 +17,7 @@ from dpaudit.book.store import Page, Wish
 from dpaudit.certificate import AuditRecord, Certificate, load_certificate, recomputed, verify
 from dpaudit.certificate.findings import FLOAT_NOISE
 from dpaudit.errors import DpAuditError, InputError
-from dpaudit.workflow.comparing import SCOPE, Change, Direction, changes
+from dpaudit.workflow.comparing import SCOPE, Change, Direction, changes, same_code
 from dpaudit.workflow.verifying import Verification, require_journal
 
 _MOST_TOLD = 100
@@ -63,7 +63,7 @@ def recheck(
             return ("its certificate is of another plan.",)
         if not allow_work:
             require_affordable(certificate.plan)
-        known = [other for other in newer if _same(certificate, newer[other])]
+        known = [other for other in newer if same_code(certificate, newer[other])]
         used.update(known)
         more = [audit for other in known for audit in newer[other].audits]
         try:
@@ -147,12 +147,6 @@ def _matters(change: Change, old: Certificate) -> bool:
         return False
     found = change.what.startswith(("error ", "warning ")) and change.before == "none"
     return found or change.direction is Direction.WORSE
-
-
-def _same(first: Certificate, second: Certificate) -> bool:
-    """Whether an attack on one is an attack on the other."""
-    codes = first.subject.code_hash, second.subject.code_hash
-    return first.plan.hash == second.plan.hash and codes[0] == codes[1]
 
 
 def _of_journal(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import json
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -19,7 +18,7 @@ from dpaudit.certificate import Certificate, Finding, Severity
 from dpaudit.certificate.findings import FLOAT_NOISE, float_samplers
 from dpaudit.errors import DpAuditError, InputError, TamperedError
 from dpaudit.finding_table import FindingTable
-from dpaudit.ledger import Durability, FileAnchor, FloatNoise, Ledger, read_journal
+from dpaudit.ledger import Durability, FileAnchor, FloatNoise, Ledger, summarise_journal
 from dpaudit.ledger.entry import is_exact
 from dpaudit.project.foreign import foreign
 from dpaudit.project.targets import find_target, parse_settings
@@ -132,7 +131,9 @@ def run_subject(
     record = ledger_record(ledger, journal)
     run["summary"] = {"data": data, **run.get("summary", {}), "releases": len(ledger)}
     run.setdefault("series", {})
-    certificate = certified(target, extra=(*_noise_findings(record), *_left(ledger)))
+    # As one that stops early on what was released.
+    left = (_found("less-than-declared", sentence=sentence) for sentence in ledger.left())
+    certificate = certified(target, extra=(*_noise_findings(record), *left))
     if all(map(is_exact, record["samplers"])) and "external" not in record:
         kept = tuple(each for each in certificate.findings if each.rule != FLOAT_NOISE)
         certificate = replace(certificate, findings=kept)
@@ -155,11 +156,7 @@ def _kept(ledger: Ledger, journal: Path) -> str:
 
 
 def _results(name: str, result: Any) -> dict[str, Any]:
-    """The record of a run's results, which the subject's author wrote.
-
-    Raises:
-        InputError: if there is none, or it holds what JSON does not.
-    """
+    """The record of a run's results, which the subject's author wrote."""
     what = f"the result of {name}, a {type(result).__name__:.40},"
     if not callable(getattr(result, "to_dict", None)):
         raise InputError(f"{what} has no to_dict; return a RunResult, or what has one.")
@@ -187,25 +184,23 @@ def ledger_record(ledger: Ledger, path: Path) -> dict[str, Any]:
         TamperedError: if it does not.
         PlanMismatchError: if it charges more than the plan declares.
     """
-    content = read_journal(path)
-    if not content.closed or len(content.releases) != len(ledger):
+    content = summarise_journal(path)
+    if not content.closed or content.releases != len(ledger):
         raise TamperedError(
-            f"the ledger's file holds {len(content.releases)} releases and the ledger made "
+            f"the ledger's file holds {content.releases} releases and the ledger made "
             f"{len(ledger)}; somebody else wrote to one of them."
         )
     if content.plan != ledger.plan or ledger.journal is None or content.head != ledger.journal.head:
         raise TamperedError("the ledger's file is not the one that the ledger wrote.")
-    content.account()
-    external = Counter(entry.sampler for entry in content.releases if entry.external)
     return {
         "journal": content.identifier,
         "lines": content.lines,
         "head": content.head,
-        "entries": len(content.releases),
-        "samplers": dict(Counter(entry.sampler for entry in content.releases)),
+        "entries": content.releases,
+        "samplers": dict(content.samplers),
         "seeded": ledger.seeded,
         "durability": str(ledger.journal.durability),
-        **({"external": dict(external)} if external else {}),
+        **({"external": dict(content.external)} if content.external else {}),
     }
 
 
@@ -227,11 +222,6 @@ def save(certificate: Certificate, folder: Path) -> tuple[Path, Path]:
     """Write a certificate and its report into a folder."""
     saved = certificate.save(folder / "certificate.json")
     return saved, render_to(certificate, folder / "report.html")
-
-
-def _left(ledger: Ledger) -> Iterator[Finding]:
-    """What the run did not use of its plan, as one that stops early on what was released."""
-    return (_found("less-than-declared", sentence=sentence) for sentence in ledger.left())
 
 
 def _noise_findings(record: Mapping[str, Any]) -> Iterator[Finding]:

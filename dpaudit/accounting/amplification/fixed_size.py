@@ -44,6 +44,7 @@ class ReplacedPair(DirectedPair):
         rate: sample size over population, in (0, 1).
     """
 
+    is_attained = False  # gains and losses are those of different neighbours
     base: DominatingPair
     rate: OpenProbability
 
@@ -64,11 +65,6 @@ class ReplacedPair(DirectedPair):
     def max_loss(self) -> float:
         """That of the remove pair."""
         return self._remove.max_loss
-
-    @property
-    def is_attained(self) -> bool:
-        """No: gains and losses are those of different neighbours."""
-        return False
 
     @property
     def _remove(self) -> RemovedPair:

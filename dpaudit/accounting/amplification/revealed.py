@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -25,15 +25,10 @@ LEAST = 1e-290
 """A kind that is rarer is taken to be as frequent."""
 
 
-@dataclass(frozen=True)
-class RevealedPair(DirectedPair):
-    """One of several pairs; which one is known.
+class _Averaged:
+    """The tails of one of several pairs, by probabilities that add up to 1."""
 
-    Attributes:
-        parts: probabilities that add up to 1, and pairs.
-    """
-
-    parts: tuple[tuple[float, DirectedPair], ...]
+    parts: tuple[tuple[float, Any], ...]
 
     def above(self, loss: ArrayLike) -> tuple[Floats, Floats]:
         """The average of the tails."""
@@ -42,6 +37,18 @@ class RevealedPair(DirectedPair):
     def below(self, loss: ArrayLike) -> tuple[Floats, Floats]:
         """The complement of :meth:`above`."""
         return _average([(weight, pair.below(loss)) for weight, pair in self.parts])
+
+
+@dataclass(frozen=True)
+class RevealedPair(_Averaged, DirectedPair):
+    """One of several pairs; which one is known.
+
+    Attributes:
+        parts: probabilities that add up to 1, and pairs.
+    """
+
+    is_attained = False  # more is told than is released
+    parts: tuple[tuple[float, DirectedPair], ...]
 
     def nodes(self, tail: float, count: int) -> Floats:
         """Those of all pairs."""
@@ -53,14 +60,9 @@ class RevealedPair(DirectedPair):
         """The largest of all pairs."""
         return max(pair.max_loss for _, pair in self.parts)
 
-    @property
-    def is_attained(self) -> bool:
-        """No: more is told than is released."""
-        return False
-
 
 @dataclass(frozen=True)
-class TimesPair(DominatingPair):
+class TimesPair(_Averaged, DominatingPair):
     """One of several symmetric pairs, such as of a unit that is drawn so many times.
 
     Attributes:
@@ -68,14 +70,6 @@ class TimesPair(DominatingPair):
     """
 
     parts: tuple[tuple[float, DominatingPair], ...]
-
-    def above(self, loss: ArrayLike) -> tuple[Floats, Floats]:
-        """The average of the tails."""
-        return _average([(weight, pair.above(loss)) for weight, pair in self.parts])
-
-    def below(self, loss: ArrayLike) -> tuple[Floats, Floats]:
-        """The complement of :meth:`above`."""
-        return _average([(weight, pair.below(loss)) for weight, pair in self.parts])
 
     def renyi(self, orders: ArrayLike) -> Floats:
         """Of the average of the moments."""

@@ -29,6 +29,7 @@ class GaussianComposition(Composition):
         is_attained: whether the invocations may cost as much, so that there is a lower end.
     """
 
+    is_exact = True  # the composition of Gaussian mechanisms is Gaussian
     mu: float
     is_attained: bool = True
 
@@ -51,11 +52,6 @@ class GaussianComposition(Composition):
     def _least(self) -> GaussianPair:
         """The pair of the μ that was rounded up, at least; of floats that stand for less, none."""
         return GaussianPair(self.mu * (1 - 2.0**-50) if self.mu > 1e-290 else 0.0)
-
-    @property
-    def is_exact(self) -> bool:
-        """Yes: the composition of Gaussian mechanisms is Gaussian."""
-        return True
 
     @property
     def native(self) -> Mapping[str, Any]:

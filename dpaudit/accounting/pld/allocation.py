@@ -49,6 +49,8 @@ class AtomsPair(DirectedPair):
         rest: P-mass of infinite loss.
     """
 
+    truly_infinite = 0.0  # what is cut off is not infinite
+    is_attained = False  # it is an upper bound
     losses: Floats
     p: Floats
     rest: float
@@ -79,16 +81,6 @@ class AtomsPair(DirectedPair):
     def max_loss(self) -> float:
         """Infinite, as something is always cut off."""
         return math.inf
-
-    @property
-    def truly_infinite(self) -> float:
-        """Nothing: what is cut off is not."""
-        return 0.0
-
-    @property
-    def is_attained(self) -> bool:
-        """No: it is an upper bound."""
-        return False
 
     def atoms(self) -> tuple[Floats, Floats]:
         """All losses and masses."""

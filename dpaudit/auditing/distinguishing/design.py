@@ -89,10 +89,6 @@ class Design:
 
         None where the audit may stop early and nothing is to be learned: a sequential test can
         begin with the first run.
-
-        Args:
-            shape: of one output.
-            runs: on each side.
         """
         arrays = math.prod(shape) > 1
         if self.stop_early and (self.scores or not arrays):

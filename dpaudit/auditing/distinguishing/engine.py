@@ -181,11 +181,7 @@ def _types_differ(experiment: Experiment) -> bool:
 
 
 def _learn_vocabulary(trials: Trials, pilot: int, reason: str) -> int:
-    """Let outputs be encoded from now on; how many runs of the pilot that may take.
-
-    Raises:
-        InputError: the reason for an encoding, if that is an exception or nothing in every run.
-    """
+    """Let outputs be encoded from now on; how many runs of the pilot that may take."""
     runs = max(1, pilot // VOCABULARY_SHARE)
     trials.experiment = replace(trials.experiment, encoder=forms)
     x, x_prime, held = list[Form](), list[Form](), 0

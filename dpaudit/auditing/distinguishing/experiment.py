@@ -321,13 +321,13 @@ class Trials:
         else:
             yield from (scored(both, score) for both in self.experiment.drawn(todo, runs))
 
-    def whole(self, stage: Stage, runs: int, score: Score | None = None) -> Both:
+    def whole(self, stage: Stage, runs: int) -> Both:
         """All of a stage, each side of shape (runs, …).
 
         Raises:
             InconclusiveError: if they are not independent.
         """
-        xs, x_primes = zip(*self.stage(stage, runs, score), strict=True)
+        xs, x_primes = zip(*self.stage(stage, runs), strict=True)
         self.require_independent()
         return np.concatenate(xs), np.concatenate(x_primes)
 

@@ -49,14 +49,7 @@ class Outcome:
     def record(
         self, design: Design, experiment: Experiment, shown: Preflight, method: str | None
     ) -> AuditRecord:
-        """The audit as a record.
-
-        Args:
-            design: what was decided before.
-            experiment: what was run.
-            shown: what a few runs showed before.
-            method: text in place of the score's own.
-        """
+        """The audit as a record."""
         claim, pair = design.claim, experiment.pair
         by_point = design.point_refutes(self.point)
         by_curve = self.curve is not None and self.curve.refuted

@@ -6,7 +6,6 @@ whatever ``train(mask, rng)`` scores its examples by.
 
 from __future__ import annotations
 
-from dpaudit.auditing.evidence.one_run_families import CurveFamily, gaussian_family
 from dpaudit.auditing.membership.aggregated import DatasetScores, RangeScores
 from dpaudit.auditing.membership.attacks import MembershipAttack, audit_membership
 from dpaudit.auditing.membership.lira import lira_offline, lira_online, logit_confidence
@@ -16,7 +15,6 @@ from dpaudit.auditing.membership.roc import Roc
 from dpaudit.auditing.membership.shadows import Train
 
 __all__ = [
-    "CurveFamily",
     "DatasetScores",
     "MembershipAttack",
     "RangeScores",
@@ -25,7 +23,6 @@ __all__ = [
     "audit_membership",
     "audit_one_run",
     "audit_scores",
-    "gaussian_family",
     "lira_offline",
     "lira_online",
     "logit_confidence",

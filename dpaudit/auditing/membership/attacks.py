@@ -8,7 +8,6 @@ from typing import Unpack
 import numpy as np
 
 from dpaudit import validate
-from dpaudit.auditing.evidence.one_run_families import CurveFamily
 from dpaudit.auditing.execution import Execution, ExecutionFields, workers
 from dpaudit.auditing.membership.claims import membership_null
 from dpaudit.auditing.membership.guess_audit import GuessAudit
@@ -63,7 +62,6 @@ def audit_membership(
     delta: float = 0.0,
     plan: Plan | None = None,
     guesses: tuple[int, int] | None = None,
-    family: CurveFamily | None = None,
     execution: Execution = NO_LIMIT,
     **fields: Unpack[ExecutionFields],
 ) -> AuditRecord:
@@ -80,11 +78,10 @@ def audit_membership(
         attack: how scores are judged.
         shadows: k, shadow models, at least 4, for attacks that use them.
         targets: t, target models.
-        epsilon: see :func:`~dpaudit.auditing.audit_scores`, as ``delta`` to ``family``.
+        epsilon: see :func:`~dpaudit.auditing.audit_scores`, as ``delta`` to ``guesses``.
         delta: claimed δ.
         plan: what the training declares.
         guesses: fixed numbers of guesses, of all ``targets * examples``.
-        family: curves for a sharper bound, at an assumption.
         execution: confidence, the seed of the whole audit, where models are trained, and what
             one training may take: by default any time.
         fields: fields of ``execution`` to replace, such as ``workers=4, seed=1``.
@@ -108,7 +105,7 @@ def audit_membership(
     attack = validate.member(MembershipAttack, attack=attack)
     validate.integer_at_least(2, examples=examples)
     validate.integer_at_least(1, targets=targets)
-    audit = GuessAudit(null, targets * examples, guesses, family, execution)
+    audit = GuessAudit(null, targets * examples, guesses, execution)
     seed, further = audit.seed, {"attack": str(attack), "targets": targets}
     judge = _BY_SHADOWS.get(attack)
     if judge is not None:

@@ -9,7 +9,6 @@ import numpy as np
 
 from dpaudit.accounting import guarantee
 from dpaudit.auditing.evidence.one_run_families import (
-    CurveFamily,
     Least,
     approximate_least,
     curve_least,
@@ -75,17 +74,6 @@ def membership_null(epsilon: float | None, delta: float, plan: Plan | None) -> M
     tighter = bool(curve(np.array([claim.epsilon]))[0] > claim.delta)
     of_plan, of_claim = curve_least(curve), approximate_least(claim.epsilon, claim.delta)
     return MembershipNull(claim, lambda p: np.maximum(of_plan(p), of_claim(p)), tighter)
-
-
-def require_family(family: object) -> CurveFamily:
-    """Refuse anything but a family of curves.
-
-    Raises:
-        InputError: if it is none.
-    """
-    if not isinstance(family, CurveFamily):
-        raise InputError(f"family is {family!r:.60}; it must be a CurveFamily.")
-    return family
 
 
 def bound_as_json(epsilon: float) -> float | str:

@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from dpaudit.auditing.evidence.one_run_families import CurveFamily, gaussian_family
+from dpaudit.auditing.evidence.one_run_families import gaussian_family
 from dpaudit.auditing.evidence.types import Flags
 from dpaudit.auditing.execution import Execution
-from dpaudit.auditing.membership.claims import MembershipNull, require_family
+from dpaudit.auditing.membership.claims import MembershipNull
 from dpaudit.auditing.membership.guessing import (
     Design,
     OneRunEvidence,
@@ -32,7 +32,6 @@ class GuessAudit:
         null: what is tested.
         canaries: m, all that may be guessed.
         guesses: how many are guessed members and how many none; many numbers where not given.
-        family: curves for a sharper bound; Gaussian ones where not given.
         execution: its confidence and its seed are used.
 
     Attributes:
@@ -48,13 +47,11 @@ class GuessAudit:
         null: MembershipNull,
         canaries: int,
         guesses: tuple[int, int] | None,
-        family: CurveFamily | None,
         execution: Execution,
     ) -> None:
         self._null = null
         self._design = design = _design(guesses, canaries, null.claim.delta)
         self._confidence = execution.confidence
-        self._family = gaussian_family() if family is None else require_family(family)
         self.seed = execution.known_seed()
         share = (1.0 - self._confidence) * design.series[0].share
         needed = int(np.ceil(-np.log2(share)))
@@ -89,8 +86,8 @@ class GuessAudit:
             **further,
         }
         if claim.delta > 0:
-            details["family"] = evidence.within(self._family)
-            details["if_independent"] = evidence.independent(self._family)
+            details["family"] = evidence.within(gaussian_family())
+            details["if_independent"] = evidence.independent(gaussian_family())
         return AuditRecord(
             refuted=refuted,
             method=method,

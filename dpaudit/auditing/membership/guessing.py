@@ -275,10 +275,8 @@ class OneRunEvidence:
         if self.least is not None:
             error = self._error * CURVE_SHARE / len(self.design.curve)
             for rule in self.design.curve:
-                rejects = partial(self._curve_rejects, self.least, error, rule)
-                first = bisect_left(range(rule.made + 1), True, lo=1, key=rejects)
+                m, g, least = self.design.canaries, rule.made, self.least
+                rejects = partial(fdp_rejects, m, g, least=least, error=error)
+                first = bisect_left(range(g + 1), True, lo=1, key=rejects)
                 fewest[rule] = min(first, fewest.get(rule, first))
         return fewest
-
-    def _curve_rejects(self, least: Least, error: float, rule: Rule, correct: int) -> bool:
-        return fdp_rejects(self.design.canaries, rule.made, correct, least, error)

@@ -64,15 +64,8 @@ def lira_online(targets: Floats, scores: Floats, masks: Flags) -> Floats:
 def lira_offline(targets: Floats, scores: Floats, masks: Flags) -> Floats:
     """How far above the scores of models without the example, in standard deviations.
 
-    Increasing in the one-sided probability of Carlini et al. 2022, equation 4.
-
-    Args:
-        targets: scores of the target models, shape (t, n).
-        scores: scores of the shadow models, shape (k, n).
-        masks: on which examples each shadow model was trained, shape (k, n).
-
-    Returns:
-        Shape (t, n).
+    Increasing in the one-sided probability of Carlini et al. 2022, equation 4; arguments and shapes
+    are those of :func:`lira_online`.
 
     Raises:
         InputError: if the shapes differ, or an example was in all shadow models.

@@ -7,7 +7,6 @@ from typing import Unpack
 from numpy.typing import ArrayLike
 
 from dpaudit import validate
-from dpaudit.auditing.evidence.one_run_families import CurveFamily
 from dpaudit.auditing.execution import DEFAULTS, Execution, ExecutionFields
 from dpaudit.auditing.membership.claims import membership_null
 from dpaudit.auditing.membership.guess_audit import GuessAudit
@@ -32,7 +31,6 @@ def audit_scores(
     delta: float = 0.0,
     plan: Plan | None = None,
     guesses: tuple[int, int] | None = None,
-    family: CurveFamily | None = None,
     method: str = "one-run audit of given scores",
     execution: Execution = DEFAULTS,
     **fields: Unpack[ExecutionFields],
@@ -43,7 +41,9 @@ def audit_scores(
     may have told its membership to whoever made the scores. A correct claim is refuted with
     probability at most 1 − ``confidence`` (Steinke, Nasr and Jagielski 2023; with a plan, whose
     whole curve is tested, Mahloujifar, Melis and Chaudhuri 2024), and the lower bound on ε, which
-    supposes nothing else, holds at that confidence.
+    supposes nothing else, holds at that confidence. ``details["family"]`` bounds ε more sharply if
+    the privacy curve is a Gaussian one, and ``details["if_independent"]`` if, besides, no canary
+    acts on another. Neither refutes anything.
 
     Args:
         scores: large where the model looks as if trained on the canary, shape (m,).
@@ -56,9 +56,6 @@ def audit_scores(
         guesses: how many of the largest scores are guessed members and how many of the smallest
             none, fixed before the scores were seen; by default many numbers are tried at once, at
             hardly a price (:mod:`~dpaudit.auditing.evidence.one_run_walk`).
-        family: curves within which ``details["family"]`` bounds ε more sharply, at its stated
-            assumption; Gaussian ones where not given. ``details["if_independent"]`` assumes,
-            besides, that no canary acts on another. Neither refutes anything.
         method: text for the record.
         execution: confidence of the bound and of the verdict, and the seed that orders equal
             scores.
@@ -80,7 +77,7 @@ def audit_scores(
     execution = execution.updated(fields).only("confidence", "seed")
     null = membership_null(epsilon, delta, plan)
     values, flags = require_both_kinds(scores, members)
-    audit = GuessAudit(null, values.size, guesses, family, execution)
+    audit = GuessAudit(null, values.size, guesses, execution)
     return audit.record(values, flags, method, runs=1, further={})
 
 
@@ -92,7 +89,6 @@ def audit_one_run(
     delta: float = 0.0,
     plan: Plan | None = None,
     guesses: tuple[int, int] | None = None,
-    family: CurveFamily | None = None,
     execution: Execution = NO_LIMIT,
     **fields: Unpack[ExecutionFields],
 ) -> AuditRecord:
@@ -107,7 +103,6 @@ def audit_one_run(
         delta: claimed δ.
         plan: what the training declares.
         guesses: fixed numbers of guesses.
-        family: curves for a sharper bound, at an assumption.
         execution: confidence, the seed of the whole audit, and what training may take: by default
             any time.
         fields: fields of ``execution`` to replace.
@@ -129,7 +124,7 @@ def audit_one_run(
     execution = execution.updated(fields).only("confidence", "seed", "timeout", "memory")
     null = membership_null(epsilon, delta, plan)
     size = validate.integer_at_least(2, canaries=canaries)
-    audit = GuessAudit(null, size, guesses, family, execution)
+    audit = GuessAudit(null, size, guesses, execution)
     masks = random_masks(1, size, audit.seed, Role.TARGET_MASKS)
     scores = train_models(train, masks, audit.seed, Role.TARGETS, execution=execution)
     method = f"one-run audit with canaries{attacked(train)}"

@@ -47,10 +47,7 @@ def rmia_online(targets: Floats, scores: Floats, masks: Flags) -> Floats:
 def rmia_offline(targets: Floats, scores: Floats, masks: Flags) -> Floats:
     """The same by shadow models without the example: ``p(x) = ((1 + a) p_out(x) + 1 - a) / 2``.
 
-    Args:
-        targets: as for :func:`rmia_online`, as the others.
-        scores: of the shadow models.
-        masks: on what they were trained.
+    Arguments and shapes are those of :func:`rmia_online`.
 
     Raises:
         InputError: if the shapes differ, or an example was in all shadow models.

@@ -51,9 +51,6 @@ def lsb_event(outputs: ArrayLike) -> NDArray[np.bool_]:
     spacing u = 2^-53 of floats just below 1, and so is its sum with 1. So an output with
     ``|y| < 1/2`` and ``y/u`` not an integer can come from 0 + noise and never from 1 + noise
     (Mironov 2012 found the leak; this event is the simplest that shows it).
-
-    Args:
-        outputs: released numbers.
     """
     values = np.asarray(outputs, dtype=np.float64)
     steps = values / 2.0**-_UNIFORM_BITS

@@ -18,10 +18,6 @@ _BASES = {"abc", "builtins", "dpaudit.project.subject", "dpaudit.fields"}
 def constants_of(subject: Any, plan: Plan) -> tuple[float, ...]:
     """Numbers that the fields of a subject, its plan and the code of its run name, each once.
 
-    Args:
-        subject: whose class has the code.
-        plan: whose mechanisms clip.
-
     Example:
         >>> from dataclasses import dataclass
         >>> @dataclass(frozen=True)

@@ -22,9 +22,6 @@ def frame(data: Any) -> Taken | None:
     """Arrays of the columns, and what makes a frame of arrays; None if it is no known frame.
 
     Objects that are missing are None. Entries that are not changed stay those of the frame.
-
-    Args:
-        data: any object.
     """
     pandas, polars = sys.modules.get("pandas"), sys.modules.get("polars")
     if pandas is not None and isinstance(data, pandas.Series):
@@ -91,11 +88,7 @@ def _gathered(
 ) -> Taken:
     """Columns of a frame, whose entries stay those of the frame, but for those that are changed.
 
-    Args:
-        arrays: what is known of the columns.
-        size: rows of the frame.
-        rows: the frame of some of its rows.
-        put: sets a column to entries of the original, and after these of new values.
+    ``rows`` gives some rows; ``put`` sets a column to old entries, and after these to new ones.
     """
 
     def build(made: Arrays) -> Any:

@@ -72,12 +72,7 @@ def loading_findings(
 
 
 def kept_by_load(subject: Subject, before: dict[str, Any]) -> list[Finding]:
-    """What load has left in the subject, which every later run finds there.
-
-    Args:
-        subject: after load.
-        before: its attributes before, by name.
-    """
+    """What load has left in the subject, which every later run finds there."""
     members = [each for base in type(subject).__mro__ for each in vars(base).items()]
     cached = {name for name, each in members if isinstance(each, cached_property)}
     after = {name: each for name, each in vars(subject).items() if name not in cached}

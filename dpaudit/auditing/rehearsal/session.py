@@ -199,12 +199,11 @@ class Session:
             raise EndError("") from None
         except UnsupportedError as error:
             raise EndError(f"The run on the data cannot be recorded: {error}") from None
-        except DpAuditError as error:
-            name = f"{type(error).__name__}{place_of(error)}"
-            raise EndError(f"The run on the data is refused ({name}).") from None
         except (Exception, SystemExit) as error:  # noqa: BLE001 - whatever foreign code raises
             name = f"{type(error).__name__}{place_of(error)}"
-            raise EndError(f"The run on the data raised {name}.") from None
+            refused = isinstance(error, DpAuditError)
+            how = f"is refused ({name})" if refused else f"raised {name}"
+            raise EndError(f"The run on the data {how}.") from None
         self._recorded.append(made.run.steps)
         return made
 

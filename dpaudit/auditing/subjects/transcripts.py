@@ -183,7 +183,6 @@ def audit_transcript(
     *,
     epsilon: float,
     delta: float = 0.0,
-    stop_early: bool = False,
     execution: Execution = FEWER_RUNS,
     **fields: Unpack[ExecutionFields],
 ) -> AuditRecord:
@@ -195,7 +194,6 @@ def audit_transcript(
         pair: the neighbours.
         epsilon: claimed ε of the whole.
         delta: claimed δ of the whole.
-        stop_early: stop at the refutation.
         execution: how many runs are drawn, and how; each costs three runs of the algorithm. The
             seed is that of the algorithm's own randomness as well.
         fields: fields of ``execution`` to replace, such as ``runs=2_000, seed=1``.
@@ -216,7 +214,6 @@ def audit_transcript(
         delta=delta,
         curve=_curve(plan, epsilon, delta),
         score=ReplayScore(algorithm, pair.x, pair.x_prime, seed, hidden),
-        stop_early=stop_early,
         execution=execution,
         seed=seed,
     )

@@ -100,11 +100,7 @@ def second_opinion(certificate: Certificate) -> SecondOpinion:
 
 
 def _opinion(certificate: Certificate, proved: Guarantee) -> SecondOpinion:
-    """The opinion.
-
-    Raises:
-        UnsupportedError: if there can be none; the sentence says why.
-    """
+    """The opinion."""
     if proved.delta == 0:
         raise UnsupportedError("dp-accounting gives no finite ε at δ = 0.")
     groups = [uses(group) for group in undominated(certificate.plan.by_unit())]
@@ -162,11 +158,7 @@ def _lawless(composed: Sequence[Use], delta: float) -> UnsupportedError | None:
 
 
 def _require_curves(composed: Sequence[Use], lawless: UnsupportedError) -> None:
-    """Refuse what has no Rényi divergences, or would take minutes.
-
-    Raises:
-        UnsupportedError: saying why neither accountant is used.
-    """
+    """Refuse what has no Rényi divergences, or would take minutes."""
     if any(not has_renyi_curve(use) for use in composed):
         raise lawless
     sampled = sum(use.invocation.sampling is not None for use in composed)

@@ -83,10 +83,6 @@ class Notes:
     def noted(self, unit: PrivacyUnit, relation: Relation) -> tuple[Noted, ...]:
         """The calls as invocations of a plan, equal ones together.
 
-        Args:
-            unit: who is protected.
-            relation: which data sets are neighbours.
-
         Raises:
             InputError: if nothing was drawn.
         """
@@ -124,11 +120,6 @@ class Notes:
         """How many of some calls one unit moves.
 
         Whoever is replaced may leave one part and enter another.
-
-        Args:
-            numbers: of the calls.
-            parts: into how many parts the charge of each call divides those that it speaks of.
-            relation: which data sets are neighbours.
         """
         twice = 2 if relation.moves_between(Membership.VALUE) else 1
         among = Counter(self.calls[number].reading.among for number in numbers)

@@ -317,10 +317,6 @@ def _observed(libraries: Iterable[str], use: _Use) -> Iterator[Notes]:
 def noting(relation: Relation, *libraries: str) -> AbstractContextManager[Notes]:
     """Note every draw of libraries while code runs, and change none.
 
-    Args:
-        relation: which data sets are neighbours.
-        *libraries: that are observed.
-
     Returns:
         A context manager that gives :class:`Notes`.
 

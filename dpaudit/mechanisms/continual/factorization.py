@@ -198,9 +198,6 @@ def _heaviest_pattern(weights: Floats, count: int, gap: int) -> float:
     Where weights never increase, the earliest steps are the heaviest: the i-th step of a pattern is
     not before i gaps. Else best[t] is the largest total of j such steps among the first t; one pass
     for each j.
-
-    Raises:
-        InputError: if there are too many steps and participations for that.
     """
     if gap == 1 or (np.diff(weights) <= 0).all():
         heaviest = weights if gap > 1 else np.sort(weights)[::-1]

@@ -118,6 +118,7 @@ class Continual(Stepwise):
             over batches that stay the same; one of them may be left out.
     """
 
+    is_tight = False  # the pair is of all nodes, and what is published may show less
     real_valued: ClassVar[bool] = True
     zeroed_is_absent: ClassVar[bool] = True
     law: ClassVar[NoiseLaw]
@@ -127,11 +128,6 @@ class Continual(Stepwise):
     min_separation: Count = 1
     fixed_steps: bool | None = None
     cyclic: bool | None = None
-
-    @property
-    def is_tight(self) -> bool:
-        """No: the pair is that of all nodes, of which what is published may show less."""
-        return False
 
     @cached_property
     def sensitivity_factor(self) -> float:

@@ -58,6 +58,9 @@ class Toeplitz(Factorization):
         """B from its first column."""
         return lower_toeplitz(self.decoder_column())
 
+    def _stream(self, noise: NodeNoise) -> NoiseStream:
+        return _ConvolutionStream(self, noise)
+
 
 @dataclass(frozen=True)
 class SquareRootToeplitz(Toeplitz):
@@ -90,9 +93,6 @@ class SquareRootToeplitz(Toeplitz):
     def decoder_column(self) -> Floats:
         """That of C, as B = C."""
         return self.encoder_column()
-
-    def _stream(self, noise: NodeNoise) -> NoiseStream:
-        return _ConvolutionStream(self, noise)
 
 
 @dataclass(frozen=True)
@@ -130,9 +130,6 @@ class BandedToeplitz(Toeplitz):
         impulse = np.eye(1, self.steps)[0]
         solved = lfilter([1.0], self.encoder_column()[: self.bandwidth], impulse)
         return np.cumsum(np.asarray(solved, dtype=np.float64))
-
-    def _stream(self, noise: NodeNoise) -> NoiseStream:
-        return _ConvolutionStream(self, noise)
 
 
 class _ConvolutionStream(NoiseStream):

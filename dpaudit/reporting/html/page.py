@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from functools import cache
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from dpaudit.certificate import Certificate
 from dpaudit.errors import UnsupportedError
@@ -62,7 +62,6 @@ def environment() -> Environment:
     from markupsafe import Markup, escape
 
     made = strict_environment(PackageLoader("dpaudit.reporting.html"))
-    made.finalize = _shown
     made.filters |= {
         # The only text that is not escaped: drawn by figures, from numbers and fixed words.
         "drawn": lambda figure, prefix: Markup(svg.markup(figure.plot, prefix + figure.name)),
@@ -73,8 +72,3 @@ def environment() -> Environment:
     made.globals |= {"infinity": math.inf, "tables": tables, "words": words}
     made.globals["explained_at"] = explained_at
     return made
-
-
-def _shown(value: Any) -> Any:
-    """Foreign text without hidden characters; markup of our own as it is."""
-    return visible(value) if type(value) is str else value

@@ -73,19 +73,12 @@ def statement(certificate: Certificate) -> Statement:
 def _setting(plan: Plan) -> Iterator[str]:
     number, said = len(plan.invocations), words.STATEMENT
     declared = f"{number} declared {'invocation' if number == 1 else 'invocations'}"
-    times = _times(_most_touched(plan))
+    most = max(sum(each.count for each in group) for group in plan.by_unit())
+    times = "once" if most == 1 else f"{most} times"
     yield said["setting"].format(declared=declared, unit=plan.unit, times=times)
     yield said["known"].format(unit=plan.unit)
     if len({each.trust for each in plan.invocations}) > 1:
         yield from words.trusted(plan)
-
-
-def _times(number: int) -> str:
-    return "once" if number == 1 else f"{number} times"
-
-
-def _most_touched(plan: Plan) -> int:
-    return max(sum(each.count for each in group) for group in plan.by_unit())
 
 
 def _promise(certificate: Certificate) -> str:
@@ -108,7 +101,8 @@ def assumptions(plan: Plan, delta: float, accountant: AccountantName) -> tuple[A
 def _assumptions(plan: Plan, left: _ChangedPlan) -> Iterator[Assumption]:
     unit = plan.unit
     yield from _sensitivity(plan, left)
-    yield _assumed("touched", left.of_each(plan, _with_double_count), unit=unit)
+    twice = left.of_each(plan, lambda each: replace(each, count=2 * each.count, total=None))
+    yield _assumed("touched", twice, unit=unit)
     if any(each.sampling is not None for each in plan.invocations):
         yield _assumed("sampled", left.of_each(plan, lambda each: replace(each, sampling=None)))
     if any(each.group is not None for each in plan.invocations):
@@ -116,7 +110,7 @@ def _assumptions(plan: Plan, left: _ChangedPlan) -> Iterator[Assumption]:
             "grouped", left.of_each(plan, lambda each: replace(each, group=None)), unit=unit
         )
     yield _relation(plan, left)
-    yield _assumed("alone", left.of(lambda: _group_of_two(plan)), unit=unit)
+    yield _assumed("alone", left.of(lambda: for_group(plan, 2)), unit=unit)
     yield _assumed("fresh", _NOTHING)
     for trust in dict.fromkeys(each.trust for each in plan.invocations):
         if trust in words.TRUSTED:
@@ -150,11 +144,7 @@ class _ChangedPlan:
         return self.of(lambda: Plan(tuple(map(change, plan.invocations))))
 
     def _composition(self, plan: Plan) -> Composition:
-        """By the accountant of the guarantee; where it has no theorem, or is slow, by another.
-
-        Raises:
-            UnsupportedError: if none of them has a theorem.
-        """
+        """By the accountant of the guarantee; where it has no theorem, or is slow, by another."""
         quick = quick_accountant(plan, self.accountant)
         for name in dict.fromkeys((quick, AccountantName.RDP)):
             try:
@@ -162,10 +152,6 @@ class _ChangedPlan:
             except UnsupportedError:
                 continue
         return compose(plan, AccountantName.ZCDP)
-
-
-def _with_double_count(invocation: Invocation) -> Invocation:
-    return replace(invocation, count=2 * invocation.count, total=None)
 
 
 def _sensitivity(plan: Plan, left: _ChangedPlan) -> Iterator[Assumption]:
@@ -200,7 +186,3 @@ def _relation(plan: Plan, left: _ChangedPlan) -> Assumption:
             return _assumed(relation.kind, "Nothing is proved of that.", unit=plan.unit)
         case other:
             return _assumed("other", _NOTHING, relation=other)
-
-
-def _group_of_two(plan: Plan) -> Plan:
-    return for_group(plan, 2)

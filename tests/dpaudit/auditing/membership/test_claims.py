@@ -9,10 +9,9 @@ import pytest
 
 from dpaudit.auditing.evidence.one_run_families import (
     approximate_least,
-    gaussian_family,
     gaussian_least,
 )
-from dpaudit.auditing.membership.claims import membership_null, require_family
+from dpaudit.auditing.membership.claims import membership_null
 from dpaudit.errors import InputError
 from dpaudit.mechanisms import Gaussian, GaussianPair
 from dpaudit.plan import AddRemove, Invocation, MetricBall, Plan, PrivacyUnit, TrustModel
@@ -62,10 +61,3 @@ def test_a_looser_claim_is_tested_alone_and_a_tighter_one_beside_the_curve():
 def test_bad_claims_are_named(arguments, words):
     with pytest.raises(InputError, match=words):
         membership_null(*arguments)
-
-
-def test_a_family_is_a_family():
-    family = gaussian_family()
-    assert require_family(family) is family
-    with pytest.raises(InputError, match="family is 3; it must be a CurveFamily"):
-        require_family(3)

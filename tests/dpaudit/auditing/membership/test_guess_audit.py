@@ -16,8 +16,8 @@ from dpaudit.errors import InputError
 NULL = membership_null(1.0, 1e-5, None)
 
 
-def audit(canaries=100, guesses=None, family=None, **fields):
-    return GuessAudit(NULL, canaries, guesses, family, Execution(**{"seed": 1, **fields}))
+def audit(canaries=100, guesses=None, **fields):
+    return GuessAudit(NULL, canaries, guesses, Execution(**{"seed": 1, **fields}))
 
 
 def members(size=100):
@@ -54,7 +54,6 @@ def test_a_seed_orders_equal_scores():
         ({"canaries": 4}, "there are 4 guesses; even if all were right, 5 are needed"),
         ({"guesses": (80, 30)}, r"guesses is \(80, 30\); there are only 100 canaries"),
         ({"guesses": 5}, "guesses is 5; it must be two numbers"),
-        ({"family": "x"}, "family is 'x'"),
         ({"confidence": 1 - 1e-40 - 2**-50, "guesses": (10, 10)}, "use more canaries"),
     ],
 )

@@ -203,7 +203,6 @@ def test_bad_scores_are_named(change, words):
         ({"epsilon": 1.0, "seed": -1}, "seed is -1"),
         ({"epsilon": 1.0, "runs": 5}, "this audit takes confidence, seed and no runs"),
         ({"plan": "x"}, "plan is 'x'; it must be a Plan"),
-        ({"epsilon": 1.0, "delta": DELTA, "family": "x"}, "family is 'x'; it must be a CurveFam"),
         ({"plan": gaussian_plan(1.0)}, "proves no finite epsilon"),
         ({"plan": gaussian_plan(1.0, MetricBall()), "delta": DELTA}, "relation metric-ball"),
     ],

@@ -56,7 +56,7 @@ def test_other_control_flow_is_told_apart_with_certainty():
 
 def test_sensitivity_that_is_understated_twofold_is_refuted_and_the_sound_one_is_not():
     options = {"epsilon": 1.0, "seed": 1}
-    wrong = audit_transcript(adaptive(2.0), PAIR, runs=600, stop_early=True, **options)
+    wrong = audit_transcript(adaptive(2.0), PAIR, runs=600, **options)
     assert wrong.refuted
     record = audit_transcript(adaptive(1.0), PAIR, runs=300, **options)
     assert not record.refuted
