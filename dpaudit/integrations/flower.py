@@ -100,8 +100,7 @@ class PrivateStrategy(Strategy):  # type: ignore[misc]
         expected_clients: float,
         adaptive: Adaptive | None = None,
     ) -> None:
-        if not isinstance(ledger, Ledger):
-            raise InputError(f"ledger is {ledger!r:.60}; it must be a Ledger of an update_plan.")
+        _require_plan(ledger, local=False)
         self.strategy, self.ledger, self.adaptive = strategy, ledger, adaptive
         self.clip_norm = validate.positive(clip_norm=clip_norm)
         self._expected = validate.positive(expected_clients=expected_clients)
@@ -179,6 +178,7 @@ def locally_private(ledger: Ledger, clip_norm: float) -> Callable[..., Any]:
         clip_norm: of the update.
     """
     norm = validate.positive(clip_norm=clip_norm)
+    _require_plan(ledger, local=True)
 
     def mod(message: Any, context: Any, call_next: Callable[..., Any]) -> Any:
         if not message.metadata.message_type.startswith(MessageType.TRAIN):
@@ -199,6 +199,18 @@ def locally_private(ledger: Ledger, clip_norm: float) -> Callable[..., Any]:
         return reply
 
     return mod
+
+
+def _require_plan(ledger: Any, *, local: bool) -> None:
+    """Refuse a plan of others than clients, or of noise that another party draws."""
+    wanted = TrustModel.LOCAL if local else TrustModel.CENTRAL
+    plan = ledger.plan.invocations if isinstance(ledger, Ledger) else ()
+    found = [each for each in plan if each.at == "update"]
+    if not found or found[0].unit.is_row or found[0].trust is not wanted:
+        raise InputError(
+            f"ledger is none of an update_plan with local={local}; this noise protects clients, "
+            "with all their rows, and is drawn by the one whom the plan says."
+        )
 
 
 def _only(content: Any) -> Any:

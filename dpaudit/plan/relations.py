@@ -51,6 +51,12 @@ class TrustModel(StrEnum):
         return max(models, key=(cls.LOCAL, cls.CURATOR, cls.CENTRAL, cls.JOINT).index)
 
 
+_ROWS = frozenset(
+    ("example", "row", "record", "sample", "instance", "item", "observation", "data point")
+)
+"""Names of what is one row of the data, whoever it is of."""
+
+
 @dataclass(frozen=True)
 class PrivacyUnit:
     """What one protected party owns: a response, a row, a user, an agent, or a household.
@@ -70,6 +76,11 @@ class PrivacyUnit:
 
     def __str__(self) -> str:
         return self.name
+
+    @property
+    def is_row(self) -> bool:
+        """Whether it is one row of the data, and not somebody who may own several."""
+        return self.name.strip().casefold() in _ROWS
 
     def to_dict(self) -> str:
         """The name alone."""

@@ -64,7 +64,7 @@ from dpaudit.integrations.opacus.step import (
     is_distributed,
     require_supported,
 )
-from dpaudit.integrations.opacus.units import PoissonLoader, UserSums
+from dpaudit.integrations.opacus.units import PoissonLoader, UserSums, require_unit
 from dpaudit.ledger import Ledger
 from dpaudit.plan import ZeroOut
 
@@ -336,9 +336,10 @@ class Training:
                 f"at is {label!r}, which another optimizer has; declare and name them apart."
             )
         stream = None if data_loader is None else watch(data_loader)
+        drawn, by_user = stream is not None and stream.by_user, own and data_loader.by_user
+        require_unit(declared[0].unit, drawn=drawn, clipped=by_user)
         charged = Counter(entry.invocation.at for entry in self.ledger)
         ghost = GhostSums(module, optimizer, criterion) if clips_in_the_loss(optimizer) else None
-        by_user = own and data_loader.by_user
         inputs = None if module is None or by_user else Inputs(module)
         kind: type[ObservedOptimizer] = SharedOptimizer if several else ObservedOptimizer
         if is_correlated(declared):

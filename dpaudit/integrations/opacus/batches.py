@@ -47,6 +47,7 @@ class BatchStream:
         rate: of Poisson sampling.
         population: number of units (private under add-remove).
         most: units of a batch, where it is cut.
+        by_user: whether its units are users, or rows.
         per_epoch: batches of one pass.
         epochs: passes that were begun.
         drawn: batches that were drawn since the last pass began.
@@ -63,6 +64,7 @@ class BatchStream:
     rate: float | None = None
     population: int | None = None
     most: int | None = None
+    by_user: bool = False
     per_epoch: int | None = None
     epochs: int = 0
     drawn: int = 0
@@ -262,6 +264,7 @@ def _described(kind: type, sampler: Any, dataset: Any) -> BatchStream:
             population=int(sampler.num_samples),
             per_epoch=len(sampler),
             most=most,
+            by_user=getattr(sampler, "by_user", False),
             sampler=sampler if shared else None,
         )
     if kind is FixedBatches:

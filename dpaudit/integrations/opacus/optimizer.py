@@ -141,6 +141,7 @@ class ObservedOptimizer:
             "secure_mode": bool(self._optimizer.secure_mode),
             "noisy_steps": len(self.steps),
             "batches": _scheme(self.stream),
+            "units": "users" if self.stream is not None and self.stream.by_user else "rows",
         }
         if self.divides and (self.size_is_public or self.public_divisor is not None):
             facts["expected_batch_size"] = float(self._optimizer.expected_batch_size)

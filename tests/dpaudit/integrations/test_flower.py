@@ -1,6 +1,7 @@
 import logging
 import math
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -26,7 +27,9 @@ from dpaudit import (
     FloatNoise,
     InputError,
     Ledger,
+    Plan,
     PlanMismatchError,
+    PrivacyUnit,
     guarantee,
 )
 from dpaudit.accounting import compose
@@ -233,6 +236,27 @@ def test_a_client_that_answers_twice_counts_once():
     asked.metadata.__dict__["_message_id"] = "1"
     model, _ = own.aggregate_train(1, [node(asked), node(asked)])
     assert np.linalg.norm(flat(model)) == pytest.approx(1.0, abs=0.02)
+
+
+@pytest.mark.parametrize("local", [False, True])
+def test_the_plan_is_one_of_clients_and_of_who_draws_the_noise(local):
+    right = update_plan(1.0, 1, local=local)
+    (update,) = right.invocations
+    for declared in (
+        update_plan(1.0, 1, local=not local),
+        Plan.of(replace(update, unit=PrivacyUnit("row"))),
+        Plan.of(replace(update, at="gradient")),
+    ):
+        with pytest.raises(InputError, match=f"local={local}"):
+            guarded(declared, local)
+    guarded(right, local)
+    guarded(Plan.of(replace(update, unit=PrivacyUnit("hospital"))), local)
+
+
+def guarded(declared, local):
+    if local:
+        return locally_private(ledger(declared), 1.0)
+    return PrivateStrategy(everyone(), ledger(declared), clip_norm=1.0, expected_clients=1)
 
 
 def test_more_rounds_than_declared_are_refused():

@@ -15,7 +15,7 @@ from transformers import (
     TrainingArguments,
 )
 
-from dpaudit import InputError, Ledger, Plan, Verdict
+from dpaudit import InputError, Ledger, Plan, PlanMismatchError, Verdict
 from dpaudit.accounting.budgets import RenyiFilter
 from dpaudit.integrations.huggingface import PrivateTrainer, row_losses
 
@@ -181,6 +181,14 @@ def test_users_with_all_their_rows(tmp_path):
     trainer.train()
     assert trainer.training.certificate(1e-5).verdict is Verdict.CERTIFIED
     assert max(each.actual_batch_size for each in trainer.training.steps) <= SIZE // 4
+
+
+@pytest.mark.parametrize(
+    ("unit", "users"), [("user", None), ("example", [n // 4 for n in range(SIZE)])]
+)
+def test_users_are_drawn_where_users_are_protected(tmp_path, unit, users):
+    with pytest.raises(PlanMismatchError, match="PrivateTrainer"):
+        made(tmp_path, declared=plan(unit=unit), users=users)
 
 
 @pytest.mark.parametrize(
