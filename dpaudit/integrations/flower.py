@@ -203,10 +203,9 @@ def locally_private(ledger: Ledger, clip_norm: float) -> Callable[..., Any]:
 
 def _require_plan(ledger: Any, *, local: bool) -> None:
     """Refuse a plan of others than clients, or of noise that another party draws."""
-    wanted = TrustModel.LOCAL if local else TrustModel.CENTRAL
     plan = ledger.plan.invocations if isinstance(ledger, Ledger) else ()
-    found = [each for each in plan if each.at == "update"]
-    if not found or found[0].unit.is_row or found[0].trust is not wanted:
+    trusts = {each.trust for each in plan if each.at == "update" and not each.unit.is_row}
+    if trusts != {TrustModel.LOCAL if local else TrustModel.CENTRAL}:
         raise InputError(
             f"ledger is none of an update_plan with local={local}; this noise protects clients, "
             "with all their rows, and is drawn by the one whom the plan says."

@@ -51,10 +51,7 @@ class TrustModel(StrEnum):
         return max(models, key=(cls.LOCAL, cls.CURATOR, cls.CENTRAL, cls.JOINT).index)
 
 
-_ROWS = frozenset(
-    ("example", "row", "record", "sample", "instance", "item", "observation", "data point")
-)
-"""Names of what is one row of the data, whoever it is of."""
+_ROWS = ("example", "row", "record", "sample", "instance", "item", "observation", "data point")
 
 
 @dataclass(frozen=True)

@@ -5,8 +5,7 @@ Sizes of sampled batches are private (they tell of who takes part), so they stay
 
 from __future__ import annotations
 
-import math
-from collections import Counter, deque
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -32,9 +31,7 @@ from dpaudit.integrations.opacus.fixed_batches import FixedBatches
 from dpaudit.integrations.opacus.units import UnitBatches
 from dpaudit.plan.dp_sgd import Batching
 
-FALSE_ALARM = 1e-6
-_HELD = 4096
-"""Drawn batches that no step has used yet; far more than a loader draws ahead."""
+_FALSE_ALARM = 1e-6
 
 
 @dataclass
@@ -76,9 +73,7 @@ class BatchStream:
     position: int = -1
 
     def __post_init__(self) -> None:
-        self._waiting: deque[int] = deque(maxlen=_HELD)
-        self._forgotten = 0  # batches of this pass that no longer fit among those that wait
-        self.used: Counter[int] = Counter()
+        self._waiting: deque[int] = deque()  # batches of this pass that no step has used yet
         self.randomness = Randomness()
         self._steps = 0  # of this pass
         self._steps_of_last: int | None = None  # of the one before it
@@ -93,14 +88,13 @@ class BatchStream:
                 self._uneven |= self._steps != self._steps_of_last
             self._steps, self._steps_of_last = 0, self._steps
         self.epochs += 1
-        self.drawn = self._forgotten = 0
+        self.drawn = 0
         self._waiting.clear()
         self._seen.clear()
 
     def draw(self, size: int) -> None:
         """One batch, before it is split or handed to a worker."""
         self.drawn += 1
-        self._forgotten += len(self._waiting) == _HELD
         self._waiting.append(size)
 
     @property
@@ -146,15 +140,13 @@ class BatchStream:
         Returns:
             The number of units, where it is known.
         """
-        self.left_out += self._forgotten
-        self._forgotten = 0
         self._steps += 1
         if digest is not None and self.rate != 1:
             again = digest in self._seen
-            self.strays += again and chance() * len(self._seen) ** 2 <= FALSE_ALARM
+            self.strays += again and chance() * len(self._seen) ** 2 <= _FALSE_ALARM
             self._seen.add(digest)
         if batches == 1 and self._waiting and self._waiting[0] == size:  # nearly always
-            self.used[self._waiting.popleft()] += 1
+            self._waiting.popleft()
             self.position = self.drawn - len(self._waiting) - 1
             return size
         waiting = list(self._waiting)
@@ -165,33 +157,10 @@ class BatchStream:
                 for _ in range(start + batches):
                     self._waiting.popleft()
                 self.left_out += start
-                self.used[found] += 1
                 self.position = self.drawn - len(self._waiting) - 1
                 return found if size is None else size
         self.strays += 1
         return size
-
-    @property
-    def p_value(self) -> float:
-        """Bound on the probability that so many independent Poisson batches are equally large.
-
-        Among T sizes of the law Bin(n, q), some m are equal with probability at most
-        C(T, m) p^(m−1), where p is the largest probability of one size.
-        """
-        sizes, rate = self.used, self.rate
-        if not sizes or rate is None or not self.population or rate == 1 or self.most:
-            return 1.0
-        same, total = max(sizes.values()), sum(sizes.values())
-        if same < 2:
-            return 1.0
-        mode = min(self.population, math.floor((self.population + 1) * rate))
-        largest = _log_choose(self.population, mode)
-        largest += mode * math.log(rate) + (self.population - mode) * math.log1p(-rate)
-        return math.exp(min(0.0, _log_choose(total, same) + (same - 1) * min(0.0, largest)))
-
-
-def _log_choose(n: int, k: int) -> float:
-    return math.lgamma(n + 1) - math.lgamma(k + 1) - math.lgamma(n - k + 1)
 
 
 def watch(data_loader: Any) -> BatchStream:
@@ -277,19 +246,18 @@ def _described(kind: type, sampler: Any, dataset: Any) -> BatchStream:
         return BatchStream(
             None, counted=sampler is not None and not isinstance(dataset, IterableDataset)
         )
-    units, per_epoch = sampler.sampler, len(sampler)
-    if (
+    units, rows = sampler.sampler, len(dataset) if hasattr(dataset, "__len__") else 0
+    repeats = (
         (isinstance(units, WeightedRandomSampler | RandomSampler) and units.replacement)
-        or (type(units) is RandomSampler and units.num_samples > len(dataset))
-        or (type(units) is SubsetRandomSampler and _repeated(units.indices, len(dataset)))
-    ):
-        return BatchStream(None, repeats=True, per_epoch=per_epoch)
-    if type(units) in (RandomSampler, SequentialSampler, SubsetRandomSampler):
-        return BatchStream(Batching.DISJOINT, population=len(dataset), per_epoch=per_epoch)
-    return BatchStream(None, per_epoch=per_epoch)
+        or (type(units) is RandomSampler and units.num_samples > rows)
+        or (type(units) is SubsetRandomSampler and _repeated(units.indices, rows))
+    )
+    once = type(units) in (RandomSampler, SequentialSampler, SubsetRandomSampler) and not repeats
+    batching, population = (Batching.DISJOINT, rows) if once else (None, None)
+    return BatchStream(batching, repeats, population=population, per_epoch=len(sampler))
 
 
 def _repeated(indices: Iterable[Any], size: int) -> bool:
     """Whether two indices mean the same row; negative ones count from the end."""
-    rows = [int(each) for each in indices]
-    return len({each + size if each < 0 else each for each in rows}) < len(rows)
+    rows = [int(each) % size for each in indices]
+    return len(set(rows)) < len(rows)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from dpaudit.accounting import Guarantee, guarantee
 from dpaudit.certificate import Finding, Severity
 from dpaudit.finding_table import FindingTable
-from dpaudit.integrations.opacus.batches import FALSE_ALARM, BatchStream
+from dpaudit.integrations.opacus.batches import BatchStream
 from dpaudit.integrations.opacus.step import ObservedStep
 from dpaudit.plan import (
     AddRemove,
@@ -41,26 +41,19 @@ NOT_COVERED = (
 _SAME = 1e-9
 
 
-def library_findings(steps: Sequence[ObservedStep], sampler: str) -> Iterable[Finding]:
-    """Who drew the noise, and how."""
-    yield _found("noise-drawn-elsewhere", sampler=sampler)
-    if not all(step.secure_mode for step in steps):
-        yield _found("noise-not-secure")
-
-
-def apart_findings(optimizer: ObservedOptimizer) -> Iterable[Finding]:
-    """What happened beside the ledger."""
+def optimizer_findings(optimizer: ObservedOptimizer) -> Iterable[Finding]:
+    """Who drew the noise and how, by what it is divided, and what happened beside the ledger."""
+    if optimizer.sampler is not None:
+        yield _found("noise-drawn-elsewhere", sampler=optimizer.sampler)
+        if not all(step.secure_mode for step in optimizer.steps):
+            yield _found("noise-not-secure")
+    # opacus takes the expected batch size from the size of the data (its issues 571, 819).
+    if optimizer.divides and not optimizer.size_is_public and optimizer.public_divisor is None:
+        yield _found("expected-batch-depends-on-data", optimizer.label)
     if optimizer.randomness.repeated:
         yield _found("noise-repeated", optimizer.label)
     if optimizer.writes.elsewhere:
         yield _found("parameters-written-elsewhere", optimizer.label)
-
-
-def divisor_finding(optimizer: ObservedOptimizer) -> list[Finding]:
-    """An expected batch size that opacus took from the size of the data (its issues 571, 819)."""
-    if optimizer.size_is_public or not optimizer.divides or optimizer.public_divisor is not None:
-        return []
-    return [_found("expected-batch-depends-on-data", optimizer.label)]
 
 
 def batch_findings(
@@ -89,10 +82,8 @@ def batch_findings(
 def _sampled(each: Invocation) -> bool:
     """Whether less than all units take part, so that amplification is claimed."""
     match each.sampling:
-        case None:
+        case PoissonSampling(rate=1.0) | None:
             return False
-        case PoissonSampling(rate=rate):
-            return rate < 1
         case FixedSizeSampling(size=size, population=population):
             return size < population
     return True
@@ -121,8 +112,6 @@ def _against(label: str, each: Invocation, stream: BatchStream) -> Iterator[Find
         rate = each.sampling.rate
         if not _at_most(stream, rate):
             yield _found("sample-rate-differs", label, rate=rate, drawn=stream.rate)
-        if stream.p_value <= FALSE_ALARM:
-            yield _found("batches-not-poisson", label, p_value=stream.p_value)
 
 
 def _at_most(stream: BatchStream, rate: float) -> bool:

@@ -247,17 +247,9 @@ class UserSums:
 
 
 def require_unit(unit: PrivacyUnit, *, drawn: bool, clipped: bool) -> None:
-    """Refuse a training that draws or clips others than the units that its plan protects.
+    """Refuse a training that draws or clips other units, users or rows, than its plan protects.
 
     A row that leaves a user may turn the user's clipped gradient round: by two clip norms.
-
-    Args:
-        unit: of the plan.
-        drawn: whether the loader draws users, or rows.
-        clipped: whether gradients are clipped by user, or by row.
-
-    Raises:
-        PlanMismatchError: if these are not one and the same.
     """
     if not drawn == clipped == (not unit.is_row):
         kinds = [("rows", "users")[each] for each in (drawn, clipped)]
@@ -268,10 +260,15 @@ def require_unit(unit: PrivacyUnit, *, drawn: bool, clipped: bool) -> None:
         )
 
 
-def fresh_generator(seed: Any = None) -> Any:
+def fresh_generator(seed: Any = None, device: Any = "cpu") -> Any:
     """A generator of a seed, or of one that the system draws."""
-    generator = torch.Generator()
-    _ = generator.seed() if seed is None else generator.manual_seed(int(seed))
+    generator = torch.Generator(device)
+    if seed is None:
+        generator.seed()
+    elif validate.integer_at_least(0, seed=seed) < 2**63:
+        generator.manual_seed(int(seed))
+    else:
+        raise InputError(f"seed is {seed}; it must be below 2^63.")
     return generator
 
 

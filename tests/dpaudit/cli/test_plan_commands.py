@@ -104,7 +104,7 @@ def test_a_finding_is_explained(call):
     assert "What to do: Deploy with a discrete mechanism" in " ".join(out.split())
     code, out, _ = call("explain")
     assert code == 0
-    assert "batches-not-poisson" in out
+    assert "batch-not-fresh" in out
     assert {each["rule"] for each in json.loads(call("explain", "--json")[1])} >= {"unproven"}
     code, _, err = call("explain", "float-nois")
     assert code == 3
