@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
+from itertools import groupby
 from typing import TYPE_CHECKING
 
 from dpaudit.accounting import Guarantee, guarantee
@@ -154,12 +155,10 @@ def _epochs(optimizer: ObservedOptimizer) -> Plan | None:
         return None
     if stream.strays or stream.repeats or stream.changed:
         return None
-    least: dict[int, float] = {}
-    for step in optimizer.steps:
-        noise = least.get(step.epoch, step.noise_multiplier)
-        least[step.epoch] = min(noise, step.noise_multiplier)
+    epochs = groupby(optimizer.steps, key=lambda step: step.epoch)
+    least = [min(step.noise_multiplier for step in epoch) for _, epoch in epochs]
     return Plan.dp_sgd(
-        noise_multiplier=list(least.values()),
+        noise_multiplier=least,
         steps=len(least),
         epochs=len(least),
         batching=Batching.DISJOINT,

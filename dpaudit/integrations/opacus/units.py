@@ -265,10 +265,8 @@ def fresh_generator(seed: Any = None, device: Any = "cpu") -> Any:
     generator = torch.Generator(device)
     if seed is None:
         generator.seed()
-    elif validate.integer_at_least(0, seed=seed) < 2**63:
-        generator.manual_seed(int(seed))
     else:
-        raise InputError(f"seed is {seed}; it must be below 2^63.")
+        generator.manual_seed(validate.integer_at_least(0, 2**63 - 1, seed=seed))
     return generator
 
 

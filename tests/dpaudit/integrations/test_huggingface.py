@@ -289,7 +289,7 @@ class Silent(torch.nn.Module):
     [
         ({"seed": "a"}, "seed is 'a'"),
         ({"seed": -1}, "seed is -1"),
-        ({"seed": 2**63}, "below 2"),
+        ({"seed": 2**63}, "at most 9223"),
         ({"compute_loss_func": lambda *_, **__: 0.0}, "compute_loss_func is given; give losses"),
         ({"eval_dataset": "train"}, "eval_dataset is train_dataset"),
         ({"model": "silent"}, "model gives no logits"),
