@@ -51,9 +51,6 @@ class TrustModel(StrEnum):
         return max(models, key=(cls.LOCAL, cls.CURATOR, cls.CENTRAL, cls.JOINT).index)
 
 
-_ROWS = ("example", "row", "record", "sample", "instance", "item", "observation", "data point")
-
-
 @dataclass(frozen=True)
 class PrivacyUnit:
     """What one protected party owns: a response, a row, a user, an agent, or a household.
@@ -77,7 +74,8 @@ class PrivacyUnit:
     @property
     def is_row(self) -> bool:
         """Whether it is one row of the data, and not somebody who may own several."""
-        return self.name.strip().casefold() in _ROWS
+        rows = "example", "row", "record", "sample", "instance", "item", "observation", "data point"
+        return self.name.strip().casefold() in rows
 
     def to_dict(self) -> str:
         """The name alone."""

@@ -253,8 +253,8 @@ def _described(kind: type, sampler: Any, dataset: Any) -> BatchStream:
         or (type(units) is SubsetRandomSampler and _repeated(units.indices, rows))
     )
     once = type(units) in (RandomSampler, SequentialSampler, SubsetRandomSampler) and not repeats
-    batching, population = (Batching.DISJOINT, rows) if once else (None, None)
-    return BatchStream(batching, repeats, population=population, per_epoch=len(sampler))
+    scheme = Batching.DISJOINT if once else None
+    return BatchStream(scheme, repeats, population=rows, per_epoch=len(sampler))
 
 
 def _repeated(indices: Iterable[Any], size: int) -> bool:
