@@ -323,6 +323,14 @@ def test_a_model_that_is_made_by_a_function_is_the_one_that_is_trained(tmp_path)
     assert trainer.training.certificate(1e-5).verdict is Verdict.CERTIFIED
 
 
+def test_a_language_model_with_adapters_is_a_language_model(tmp_path):
+    model = gpt2()
+    inner = {"get_base_model": lambda own: gpt2()}
+    model.__class__ = type("Adapted", (GPT2LMHeadModel,), inner)
+    assert made(tmp_path, model)._losses.keywords == {"shifted": True}
+    assert made(tmp_path)._losses.keywords == {"shifted": False}
+
+
 def test_a_checkpoint_is_not_resumed(tmp_path):
     with pytest.raises(InputError, match="resume_from_checkpoint"):
         made(tmp_path).train(resume_from_checkpoint=True)
