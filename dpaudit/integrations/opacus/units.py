@@ -167,7 +167,7 @@ def _groups(users: Sequence[Hashable], rows: int, among: Any) -> list[list[int]]
     """The rows of each user."""
     users = _names("users", users)
     if len(users) != rows:
-        raise InputError(f"users has {len(users)} names; it must have one for each of {rows} rows.")
+        raise InputError("users has more or fewer names than data has rows; give one for each row.")
     groups: dict[Hashable, list[int]] = {name: [] for name in _names("among", among or ())}
     for row, name in enumerate(users):
         if among is not None and name not in groups:

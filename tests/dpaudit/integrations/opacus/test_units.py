@@ -285,7 +285,7 @@ def test_workers_shapes_and_empty_batches():
 @pytest.mark.parametrize(
     ("settings", "words"),
     [
-        ({"users": "ab"}, "users has 2"),
+        ({"users": "ab"}, "one for each row"),
         ({"sample_rate": 0.0}, "sample_rate"),
         ({"most": 0}, "most"),
         ({"combine": "median"}, "combine"),
@@ -308,7 +308,7 @@ def test_workers_shapes_and_empty_batches():
 def test_wrong_settings_of_a_loader(settings, words):
     with pytest.raises(InputError, match=words) as said:
         PoissonLoader(**{"data": rows(), "sample_rate": 0.5} | settings)
-    assert "11" not in str(said.value)
+    assert not {"11", "30"} & set(str(said.value).split())
 
 
 @pytest.mark.parametrize("kind", [torch.tensor, np.array, lambda names: map(torch.tensor, names)])
