@@ -59,7 +59,8 @@ def main(arguments: list[str] | None = None) -> int:
 
 def _audits(seeds: int, canaries: int) -> int:
     """Measure, print and write the table of audited trainings."""
-    from audits.opacus.audits import measured, table
+    from audits.opacus.audited import Setting
+    from audits.opacus.audits import measured, reach, table
 
     found = []
     with warnings.catch_warnings():
@@ -69,7 +70,8 @@ def _audits(seeds: int, canaries: int) -> int:
             low = ", ".join(f"{each:.2f}" for each in row.free)
             sys.stdout.write(f"{row.training}, {row.audit}: ε >= {low}\n")
             sys.stdout.flush()
-    files.write(Path("reports") / "trainings.md", table(found, seeds))
+    page = table(found, seeds) + reach(Setting(), canaries)
+    files.write(Path("reports") / "trainings.md", page)
     wrong = [row for row in found if row.certified and max(row.free) > row.certified]
     return int(bool(wrong))
 

@@ -24,6 +24,7 @@ from audits.opacus.audited import (
     rows,
 )
 from audits.opacus.jaxed import JaxPath
+from audits.opacus.reachable import chance
 from audits.opacus.shown import Shown, shown
 from dpaudit.auditing import audit_scores
 
@@ -175,6 +176,22 @@ def table(found: Sequence[Row], seeds: int) -> str:
             f"{each.seconds:.1f} |\n"
         )
     return head + "".join(lines)
+
+
+def reach(setting: Setting, runs: int) -> str:
+    """What audits of so many runs a side, and of more, can show at all."""
+
+    def says(share: float, times: int = 1) -> str:
+        return f"{share:.0%} of it in at most {chance(setting, share, times * runs):.1%}"
+
+    some = ", ".join(says(share) for share in (0.4, 0.45, 0.5, 0.55))
+    return (
+        "\nMore than that cannot be had of so many runs, whatever an audit computes: by the law of "
+        "the scores, and the test of Neyman and Pearson against the nearest mechanism of that ε "
+        f"(`audits/opacus/reachable.py`), a valid *free* bound of {runs} runs a side shows of the "
+        f"certified ε {some} of audits; half of it in every one is out of reach. With "
+        f"{2 * runs} runs {says(0.5, 2)}, with {5 * runs} runs {says(0.5, 5)}.\n"
+    )
 
 
 def _cells(bounds: tuple[float, ...], certified: float | None) -> tuple[str, str]:

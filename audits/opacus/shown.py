@@ -38,27 +38,34 @@ class Shown:
 def shown(members: Floats, others: Floats, setting: Setting, *, confidence: float = 0.95) -> Shown:
     """Of scores (n,) of canaries that were in the data, and of as many that were not.
 
-    A tenth of them chooses thresholds, the others test them. Both directions of the first bound
-    share the error rate.
+    The plan's own law chooses the threshold of the first bound, so that all scores test it; for the
+    second one a tenth of them does.
     """
-    each = 1 - (1 - confidence) / 2
-    both = (members, others), (-others, -members)
-    free = max(_event(*side, setting.delta, each) for side in both)
+    free = _event(members, others, setting, confidence)
     return Shown(free, _noise(members, others, setting, confidence))
 
 
-def _event(likelier: Floats, other: Floats, delta: float, confidence: float) -> float:
-    """From an event of large scores."""
-    cut = pilot_size(likelier.size)
-    thresholds = np.quantile(likelier[:cut], np.linspace(0.02, 0.999, 200))
+def _event(members: Floats, others: Floats, setting: Setting, confidence: float) -> float:
+    """From an event of large scores, for which a high bound is expected in nearly each audit."""
+    likelier, other = _expected(setting)
+    thresholds = np.quantile(likelier, np.linspace(0.02, 0.999, 400))
     p, q = (
-        (np.searchsorted(np.sort(-side[:cut]), -thresholds, side="right") + 0.5) / (cut + 1)
+        (np.searchsorted(np.sort(-side), -thresholds, side="right") + 0.5) / (side.size + 1)
         for side in (likelier, other)
     )
-    margin = -float(ndtri(1 - confidence)) * (likelier.size - cut) ** -0.5 + cut**-0.5
-    best = int(expected_lower_bound(p, q, delta, margin).argmax())
+    margin = -2 * float(ndtri(1 - confidence)) * members.size**-0.5
+    best = int(expected_lower_bound(p, q, setting.delta, margin).argmax())
     event = Event(lower=float(thresholds[best]))
-    return joint_lower_bound(event.count(likelier[cut:], other[cut:]), delta, confidence)
+    return joint_lower_bound(event.count(members, others), setting.delta, confidence)
+
+
+@cache
+def _expected(setting: Setting) -> tuple[Floats, Floats]:
+    """Scores of members and of others, drawn by the plan's own law."""
+    drawing, shape = np.random.default_rng(0), (100_000, setting.batches * setting.epochs)
+    drawn = drawing.random(shape) < 1 / setting.batches
+    noise = (drawing.normal(0, setting.noise, shape) for _ in range(2))
+    return setting.likelihood(drawn + next(noise)), setting.likelihood(next(noise))
 
 
 def _noise(members: Floats, others: Floats, setting: Setting, confidence: float) -> float:

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 from flwr.app import Array, ArrayRecord, Message, MessageType, MetricRecord, RecordDict
-from flwr.serverapp.strategy import Strategy
+from flwr.serverapp.strategy import Bulyan, FedXgbBagging, FedXgbCyclic, QFedAvg, Strategy
 from numpy.typing import NDArray
 
 from dpaudit import validate
@@ -34,6 +34,8 @@ from dpaudit.plan import (
 )
 
 Floats = NDArray[np.float64]
+_OF_MANY = (Bulyan, QFedAvg, FedXgbBagging, FedXgbCyclic)
+"""Strategies that compare what clients send, or grow trees of it."""
 
 
 def update_plan(
@@ -100,8 +102,14 @@ class PrivateStrategy(Strategy):  # type: ignore[misc]
         expected_clients: float,
         adaptive: Adaptive | None = None,
     ) -> None:
-        if not isinstance(ledger, Ledger):
-            raise InputError(f"ledger is {ledger!r:.60}; it must be a Ledger of an update_plan.")
+        _require_plan(ledger, local=False)
+        if not isinstance(strategy, Strategy) or isinstance(strategy, _OF_MANY):
+            kind = type(strategy).__name__
+            raise InputError(
+                f"strategy is a {kind}; it must make its model of one mean, as FedAvg."
+            )
+        if adaptive is not None:
+            validate.instance(Adaptive, adaptive=adaptive)
         self.strategy, self.ledger, self.adaptive = strategy, ledger, adaptive
         self.clip_norm = validate.positive(clip_norm=clip_norm)
         self._expected = validate.positive(expected_clients=expected_clients)
@@ -111,12 +119,13 @@ class PrivateStrategy(Strategy):  # type: ignore[misc]
         self, server_round: int, arrays: Any, config: Any, grid: Any
     ) -> Iterable[Any]:
         """Ask the clients that the ledger draws."""
+        there = len(set(grid.get_node_ids()))
         asked = list(self.strategy.configure_train(server_round, arrays, config, grid))
         self._current, nodes = arrays, [each.metadata.dst_node_id for each in asked]
         if len(set(nodes)) < len(nodes):
             raise InputError("strategy asks a client twice; ask each once a round.")
         if any(each.sampling for each in self.ledger.plan.invocations):
-            if set(nodes) != set(grid.get_node_ids()):
+            if len(nodes) < min(there, len(set(grid.get_node_ids()))):  # some may join or leave
                 raise InputError("strategy chooses clients; the ledger draws, so let it ask all.")
             drawn = self.ledger.sample([str(node) for node in nodes], at="update")
             asked = [asked[place] for place in drawn]
@@ -129,13 +138,9 @@ class PrivateStrategy(Strategy):  # type: ignore[misc]
         told = [(str(name), model - start) for name, model in read if model is not None]
         updates = np.array([update for _, update in told]).reshape(len(told), start.size)
         mean = self._private_mean(updates, [name for name, _ in told])
-        keys = [getattr(self.strategy, f"{of}_key", None) for of in ("arrayrecord", "weighted_by")]
-        content = RecordDict(
-            {
-                keys[0] or "arrays": _like(start + mean, self._current),
-                "metrics": MetricRecord({keys[1] or "num-examples": 1.0}),
-            }
-        )
+        arrays = getattr(self.strategy, "arrayrecord_key", "arrays")
+        equally = MetricRecord({getattr(self.strategy, "weighted_by_key", "num-examples"): 1.0})
+        content = RecordDict({arrays: _like(start + mean, self._current), "metrics": equally})
         one = Message(content, dst_node_id=0, message_type=MessageType.TRAIN)
         return self.strategy.aggregate_train(server_round, [one])[0], None
 
@@ -149,9 +154,8 @@ class PrivateStrategy(Strategy):  # type: ignore[misc]
         by_sum = math.sqrt(1 - adaptive.share**2)
         clipped = updates / np.maximum(lengths, norm) * by_sum
         bits = adaptive.share * np.where(lengths <= norm, 1.0, -1.0)  # 2·share·(b − ½)
-        total = np.asarray(
-            self.ledger.sum(np.hstack([clipped, bits]), units=names, at="update"), dtype=float
-        )
+        both = np.hstack([clipped, bits])
+        total = np.asarray(self.ledger.sum(both, units=names, at="update"), dtype=float)
         unclipped = 0.5 + total[-1] / (2 * adaptive.share) / self._expected
         self.clip_norm *= math.exp(-adaptive.rate * (unclipped - adaptive.quantile))
         mean: Floats = total[:-1] * norm / by_sum / self._expected
@@ -179,16 +183,21 @@ def locally_private(ledger: Ledger, clip_norm: float) -> Callable[..., Any]:
         clip_norm: of the update.
     """
     norm = validate.positive(clip_norm=clip_norm)
+    _require_plan(ledger, local=True)
 
     def mod(message: Any, context: Any, call_next: Callable[..., Any]) -> Any:
         if not message.metadata.message_type.startswith(MessageType.TRAIN):
             raise InputError("message asks for more than training, which is not private.")
         begun = _only(message.content).copy()  # the app may write to it
-        reply = call_next(message, context)
-        if reply.has_error():
-            return reply
-        start = _flat(begun)
-        update = (_flat(_only(reply.content)) - start) / norm
+        start, failed = _flat(begun), InputError("the app fails; its client's own log says why.")
+        try:
+            reply = call_next(message, context)
+        except Exception as error:
+            raise failed from error  # Flower tells the server the text of the one that it gets
+        model = _model(reply, start.size)
+        if model is None:
+            raise failed
+        update = (model - start) / norm
         noisy = np.asarray(ledger.sum(update[None], at="update"), dtype=float)
         names = list(reply.content.array_records)
         numbers = {
@@ -199,6 +208,17 @@ def locally_private(ledger: Ledger, clip_norm: float) -> Callable[..., Any]:
         return reply
 
     return mod
+
+
+def _require_plan(ledger: Any, *, local: bool) -> None:
+    """Refuse a plan of others than clients, or of noise that another party draws."""
+    plan = ledger.plan.invocations if isinstance(ledger, Ledger) else ()
+    trusts = {each.trust for each in plan if each.at == "update" and not each.unit.is_row}
+    if trusts != {TrustModel.LOCAL if local else TrustModel.CENTRAL}:
+        raise InputError(
+            f"ledger is none of an update_plan with local={local}; this noise protects clients, "
+            "with all their rows, and is drawn by the one whom the plan says."
+        )
 
 
 def _only(content: Any) -> Any:

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Hashable, Sequence
 from functools import partial
 from inspect import signature
@@ -33,10 +34,18 @@ _UNCLIPPED = {
     "include_num_input_tokens_seen": ("no", "the exact number of tokens is private"),
     "auto_find_batch_size": (False, "it trains anew where memory ends"),
     "label_smoothing_factor": (0.0, "give losses of your own"),
+    "torch_compile": (False, "what takes gradients of rows is not compiled"),
+    "tf32": (None, "it rounds the sums of clipped gradients"),
+    "use_liger_kernel": (False, "its layers give no gradients of rows"),
+    "train_sampling_strategy": ("random", "batches are drawn by coins"),
+    "deepspeed": (None, "it takes steps of its own"),
+    "n_gpu": (1, "a private training takes one device"),
+    "world_size": (1, "a private training takes one device"),
+    "debug": ([], "it shows what layers make of private rows"),
 }
 """Settings that do not go together with clipped gradients, what they must be, and why."""
 
-_EXACT = ("loss", "grad_norm", "train_loss", "train_samples_per_second", "total_flos")
+_EXACT = re.compile("loss|grad_norm|train_loss|train_samples_per_second|total_flos|.*_mem_.*")
 """What a ``Trainer`` logs of the data as they are."""
 
 
@@ -76,16 +85,11 @@ class PrivateTrainer(_Trainer):  # type: ignore[misc]
     ) -> None:
         super().__init__(*given, **settings)
         declared = _declared(ledger)
-        for name, (right, why) in _UNCLIPPED.items():
-            if (found := getattr(self.args, name)) != right:
-                raise InputError(f"{name} is {found!r}; it must be {right!r}: {why}.")
-        if self.args.n_gpu > 1 or self.args.world_size > 1:
-            raise InputError("args are of several devices; a private training takes one.")
-        if self.eval_dataset is not None and self.eval_dataset is self.train_dataset:
-            raise InputError("eval_dataset is train_dataset; evaluate on public rows.")
+        self._require_clippable()
         self.model_init = None  # Trainer would train another model, whose steps are not attached
         self._delta = validate.probability(delta=delta)
-        shifted = type(self.model).__name__ in _known.MODEL_FOR_CAUSAL_LM_MAPPING_NAMES.values()
+        inner = getattr(self.model, "get_base_model", lambda: self.model)()  # of adapters
+        shifted = type(inner).__name__ in _known.MODEL_FOR_CAUSAL_LM_MAPPING_NAMES.values()
         self._losses = losses or partial(row_losses, shifted=shifted)
         self.args.max_grad_norm = 0.0  # gradients are clipped by row
         engine = PrivacyEngine(accountant="rdp")
@@ -93,7 +97,8 @@ class PrivateTrainer(_Trainer):  # type: ignore[misc]
         sampling, norm = declared.sampling, declared.sensitivity
         norm /= declared.relation.contribution_factor
         # A Trainer seeds torch's own generator with 42.
-        noise, coins = (fresh_generator(None if seed is None else seed + part) for part in (0, 1))
+        noise = fresh_generator(seed, self.args.device)
+        coins = fresh_generator(None if seed is None else seed + 1)
         self.model.train()
         _, self.optimizer, self._batches = engine.make_private(
             module=self.model,
@@ -104,7 +109,9 @@ class PrivateTrainer(_Trainer):  # type: ignore[misc]
                 sample_rate=sampling.inclusion if sampling else 1.0,
                 most=getattr(sampling, "size", None),
                 generator=coins,
-                collate_fn=partial(_collated, self.data_collator, self.model),
+                collate_fn=partial(
+                    _collated, self._get_collator_with_removed_columns(self.data_collator), inner
+                ),
                 num_workers=self.args.dataloader_num_workers,
             ),
             noise_multiplier=getattr(declared.mechanism, "sigma", 0.0) / norm,
@@ -113,6 +120,18 @@ class PrivateTrainer(_Trainer):  # type: ignore[misc]
             wrap_model=False,
         )
         self.optimizer.step = partial(self._within_budget, self.optimizer.step)
+
+    def _require_clippable(self) -> None:
+        for name, (right, why) in _UNCLIPPED.items():
+            if (found := getattr(self.args, name, right)) not in (right, False):
+                raise InputError(f"{name} is {found!r}; it must be {right!r}: {why}.")
+        if re.search("lomo|layerwise", self.args.optim):
+            raise InputError(f"optim is {self.args.optim.value!r}; it steps before there is noise.")
+        if self.compute_loss_func is not None:
+            raise InputError("compute_loss_func is given; give losses, that has one for each row.")
+        held = self.eval_dataset if isinstance(self.eval_dataset, dict) else {"": self.eval_dataset}
+        if any(each is self.train_dataset is not None for each in held.values()):
+            raise InputError("eval_dataset is train_dataset; evaluate on public rows.")
 
     def get_train_dataloader(self) -> Any:
         """The one that draws the declared batches."""
@@ -123,8 +142,7 @@ class PrivateTrainer(_Trainer):  # type: ignore[misc]
         if resume_from_checkpoint:
             raise InputError("resume_from_checkpoint is given; train privately from the start.")
         result = super().train(**settings)
-        told = {name: value for name, value in result.metrics.items() if name not in _EXACT}
-        return result._replace(metrics=told)
+        return result._replace(metrics=_public(result.metrics))
 
     def floating_point_ops(self, inputs: Any) -> int:
         """None are counted: their number is that of the tokens that were drawn."""
@@ -143,6 +161,8 @@ class PrivateTrainer(_Trainer):  # type: ignore[misc]
         if labels is None:
             raise InputError("a batch lacks 'labels'; the loss of a row is that of its labels.")
         outputs = model(**held)
+        if not (isinstance(outputs, dict) and "logits" in outputs):
+            raise InputError("model gives no logits; take one that does, for its task.")
         each = self._losses(outputs["logits"], labels)
         if each.shape != (len(labels),):
             raise InputError(
@@ -154,8 +174,7 @@ class PrivateTrainer(_Trainer):  # type: ignore[misc]
 
     def log(self, logs: dict[str, float], *given: Any) -> None:
         """ε so far in place of what was computed from private rows."""
-        shown = {name: value for name, value in logs.items() if name not in _EXACT}
-        super().log(shown | {"epsilon": self.training.epsilon(self._delta)}, *given)
+        super().log(_public(logs) | {"epsilon": self.training.epsilon(self._delta)}, *given)
 
     def _within_budget(self, step: Callable[..., Any], *given: Any) -> Any:
         try:
@@ -209,3 +228,7 @@ def _collated(collate: Any, model: Any, rows: list[Any]) -> Any:
         shape = batch["input_ids"].shape
         batch["position_ids"] = torch.arange(shape[-1]).expand(shape).contiguous()
     return batch
+
+
+def _public(told: dict[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in told.items() if not _EXACT.fullmatch(name)}

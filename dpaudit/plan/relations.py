@@ -71,6 +71,12 @@ class PrivacyUnit:
     def __str__(self) -> str:
         return self.name
 
+    @property
+    def is_row(self) -> bool:
+        """Whether it is one row of the data, and not somebody who may own several."""
+        rows = "example", "row", "record", "sample", "instance", "item", "observation", "data point"
+        return self.name.strip().casefold() in rows
+
     def to_dict(self) -> str:
         """The name alone."""
         return self.name

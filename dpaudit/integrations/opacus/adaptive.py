@@ -52,11 +52,8 @@ class AdaptiveNoise(GradientNoise):
     def _clipped(self) -> None:
         """Clip one physical batch; of an empty one, which opacus cannot count, nothing is."""
         optimizer = self._optimizer
-        own = optimizer.update_max_grad_norm == self._update
-        if not own or (float(optimizer.max_grad_norm), self._settings()) != (
-            self._norm,
-            self._rule,
-        ):
+        left = optimizer.update_max_grad_norm, float(optimizer.max_grad_norm), *self._settings()
+        if left != (self._update, self._norm, *self._rule):
             raise PlanMismatchError(
                 "the clip norm, or the rule that it follows, was changed between two steps; leave "
                 "both to what is released."
@@ -111,8 +108,7 @@ class AdaptiveNoise(GradientNoise):
         optimizer = self._optimizer
         unclipped = 0.5 + self._centred / float(optimizer.expected_batch_size)
         beyond = unclipped - optimizer.target_unclipped_quantile
-        norm = float(optimizer.max_grad_norm) * math.exp(
-            -optimizer.clipbound_learning_rate * beyond
-        )
+        moved = math.exp(-optimizer.clipbound_learning_rate * beyond)
+        norm = float(optimizer.max_grad_norm) * moved
         optimizer.max_grad_norm = min(max(norm, optimizer.min_clipbound), optimizer.max_clipbound)
         self._norm = float(optimizer.max_grad_norm)

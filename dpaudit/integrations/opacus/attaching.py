@@ -40,12 +40,11 @@ from dpaudit.finding_table import FindingTable
 from dpaudit.integrations.opacus.apart import Inputs
 from dpaudit.integrations.opacus.batches import watch
 from dpaudit.integrations.opacus.correlated import CorrelatedOptimizer, is_correlated
+from dpaudit.integrations.opacus.failures import explain
 from dpaudit.integrations.opacus.findings import (
     NOT_COVERED,
-    apart_findings,
     batch_findings,
-    divisor_finding,
-    library_findings,
+    optimizer_findings,
     without_amplification,
 )
 from dpaudit.integrations.opacus.ghost import GhostSums
@@ -64,7 +63,7 @@ from dpaudit.integrations.opacus.step import (
     is_distributed,
     require_supported,
 )
-from dpaudit.integrations.opacus.units import PoissonLoader, UserSums
+from dpaudit.integrations.opacus.units import PoissonLoader, UserSums, require_unit
 from dpaudit.ledger import Ledger
 from dpaudit.plan import ZeroOut
 
@@ -187,11 +186,8 @@ class Training:
         """What a reader of the certificate must know of this training, each said once."""
         found: list[Finding] = []
         for each in self._optimizers:
-            if each.sampler is not None:
-                found += library_findings(each.steps, each.sampler)
             found += batch_findings(each.label, each.declared, each.stream, each.steps)
-            found += divisor_finding(each)
-            found += apart_findings(each)
+            found += optimizer_findings(each)
         table = FindingTable(__name__)
         # Of steps of an earlier process the ledger knows that they happened, not how.
         if (earlier := self._charged() - len(self.steps)) > 0:
@@ -327,9 +323,11 @@ class Training:
                 f"at is {label!r}, which another optimizer has; declare and name them apart."
             )
         stream = None if data_loader is None else watch(data_loader)
+        drawn, by_user = stream is not None and stream.by_user, own and data_loader.by_user
+        require_unit(declared[0].unit, drawn=drawn, clipped=by_user)
         charged = Counter(entry.invocation.at for entry in self.ledger)
+        explain(module, optimizer)
         ghost = GhostSums(module, optimizer, criterion) if clips_in_the_loss(optimizer) else None
-        by_user = own and data_loader.by_user
         inputs = None if module is None or by_user else Inputs(module)
         kind: Callable[..., ObservedOptimizer] = SharedOptimizer if several else ObservedOptimizer
         if is_correlated(declared):

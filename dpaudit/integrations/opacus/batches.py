@@ -33,8 +33,6 @@ from dpaudit.integrations.opacus.units import UnitBatches
 from dpaudit.plan.dp_sgd import Batching
 
 FALSE_ALARM = 1e-6
-_HELD = 4096
-"""Drawn batches that no step has used yet; far more than a loader draws ahead."""
 
 
 @dataclass
@@ -47,6 +45,7 @@ class BatchStream:
         rate: of Poisson sampling.
         population: number of units (private under add-remove).
         most: units of a batch, where it is cut.
+        by_user: whether its units are users, or rows.
         per_epoch: batches of one pass.
         epochs: passes that were begun.
         drawn: batches that were drawn since the last pass began.
@@ -63,6 +62,7 @@ class BatchStream:
     rate: float | None = None
     population: int | None = None
     most: int | None = None
+    by_user: bool = False
     per_epoch: int | None = None
     epochs: int = 0
     drawn: int = 0
@@ -74,8 +74,7 @@ class BatchStream:
     position: int = -1
 
     def __post_init__(self) -> None:
-        self._waiting: deque[int] = deque(maxlen=_HELD)
-        self._forgotten = 0  # batches of this pass that no longer fit among those that wait
+        self._waiting: deque[int] = deque()  # batches of this pass that no step has used yet
         self.used: Counter[int] = Counter()
         self.randomness = Randomness()
         self._steps = 0  # of this pass
@@ -91,14 +90,13 @@ class BatchStream:
                 self._uneven |= self._steps != self._steps_of_last
             self._steps, self._steps_of_last = 0, self._steps
         self.epochs += 1
-        self.drawn = self._forgotten = 0
+        self.drawn = 0
         self._waiting.clear()
         self._seen.clear()
 
     def draw(self, size: int) -> None:
         """One batch, before it is split or handed to a worker."""
         self.drawn += 1
-        self._forgotten += len(self._waiting) == _HELD
         self._waiting.append(size)
 
     @property
@@ -144,8 +142,6 @@ class BatchStream:
         Returns:
             The number of units, where it is known.
         """
-        self.left_out += self._forgotten
-        self._forgotten = 0
         self._steps += 1
         if digest is not None and self.rate != 1:
             again = digest in self._seen
@@ -262,6 +258,7 @@ def _described(kind: type, sampler: Any, dataset: Any) -> BatchStream:
             population=int(sampler.num_samples),
             per_epoch=len(sampler),
             most=most,
+            by_user=getattr(sampler, "by_user", False),
             sampler=sampler if shared else None,
         )
     if kind is FixedBatches:
@@ -274,19 +271,18 @@ def _described(kind: type, sampler: Any, dataset: Any) -> BatchStream:
         return BatchStream(
             None, counted=sampler is not None and not isinstance(dataset, IterableDataset)
         )
-    units, per_epoch = sampler.sampler, len(sampler)
-    if (
+    units, rows = sampler.sampler, len(dataset) if hasattr(dataset, "__len__") else 0
+    repeats = (
         (isinstance(units, WeightedRandomSampler | RandomSampler) and units.replacement)
-        or (type(units) is RandomSampler and units.num_samples > len(dataset))
-        or (type(units) is SubsetRandomSampler and _repeated(units.indices, len(dataset)))
-    ):
-        return BatchStream(None, repeats=True, per_epoch=per_epoch)
-    if type(units) in (RandomSampler, SequentialSampler, SubsetRandomSampler):
-        return BatchStream(Batching.DISJOINT, population=len(dataset), per_epoch=per_epoch)
-    return BatchStream(None, per_epoch=per_epoch)
+        or (type(units) is RandomSampler and units.num_samples > rows)
+        or (type(units) is SubsetRandomSampler and _repeated(units.indices, rows))
+    )
+    once = type(units) in (RandomSampler, SequentialSampler, SubsetRandomSampler) and not repeats
+    scheme = Batching.DISJOINT if once else None
+    return BatchStream(scheme, repeats, population=rows, per_epoch=len(sampler))
 
 
 def _repeated(indices: Iterable[Any], size: int) -> bool:
     """Whether two indices mean the same row; negative ones count from the end."""
-    rows = [int(each) for each in indices]
-    return len({each + size if each < 0 else each for each in rows}) < len(rows)
+    rows = [int(each) % size if size else int(each) for each in indices]
+    return len(set(rows)) < len(rows)

@@ -181,7 +181,8 @@ class PrivateClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
                 optimizer.step()
             if privacy.scores is None:
                 continue
-            right = _guessed(model, inputs[held]) == y[held]
+            with torch.no_grad():
+                right = model(inputs[held]).argmax(1).numpy() == y[held]
             self.scores_.append(float(ledger.count(int(right.sum()), at="scores")))
             if int(np.argmax(self.scores_)) == len(self.scores_) - 1:
                 best = {name: value.clone() for name, value in model.state_dict().items()}
@@ -260,11 +261,3 @@ def _statistics(
     spread = np.sqrt(np.clip(moments[width:] - mean**2, 0.01, 1))
     weights = np.clip(sizes.sum() / (classes * sizes), 0.1, 10)
     return mean, spread, weights
-
-
-def _guessed(model: Any, inputs: Any) -> NDArray[np.int64]:
-    model.eval()
-    with torch.no_grad():
-        guessed: NDArray[np.int64] = model(inputs).argmax(1).numpy()
-    model.train()
-    return guessed

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
+from itertools import groupby
 from typing import TYPE_CHECKING
 
 from dpaudit.accounting import Guarantee, guarantee
@@ -35,6 +36,8 @@ NOT_COVERED = (
     "Rows that the training puts in place of those that its loader drew, losses of one row that "
     "depend on others, such as contrastive ones, and gradients of rows that something rewrites "
     "before they are clipped.",
+    "Layers that do not take the rows of a batch first, where a batch has as many rows as what they "
+    "do take first has entries.",
     "What a model holds outside its state_dict, and all but the parameters that are trained where "
     "the optimizer alone was attached.",
     "That a training breaks off.",
@@ -44,26 +47,19 @@ NOT_COVERED = (
 _SAME = 1e-9
 
 
-def library_findings(steps: Sequence[ObservedStep], sampler: str) -> Iterable[Finding]:
-    """Who drew the noise, and how."""
-    yield _found("noise-drawn-elsewhere", sampler=sampler)
-    if not all(step.secure_mode for step in steps):
-        yield _found("noise-not-secure")
-
-
-def apart_findings(optimizer: ObservedOptimizer) -> Iterable[Finding]:
-    """What happened beside the ledger."""
+def optimizer_findings(optimizer: ObservedOptimizer) -> Iterable[Finding]:
+    """Who drew the noise and how, by what it is divided, and what happened beside the ledger."""
+    if optimizer.sampler is not None:
+        yield _found("noise-drawn-elsewhere", sampler=optimizer.sampler)
+        if not all(step.secure_mode for step in optimizer.steps):
+            yield _found("noise-not-secure")
+    # opacus takes the expected batch size from the size of the data (its issues 571, 819).
+    if optimizer.divides and not optimizer.size_is_public and optimizer.public_divisor is None:
+        yield _found("expected-batch-depends-on-data", optimizer.label)
     if optimizer.randomness.repeated:
         yield _found("noise-repeated", optimizer.label)
     if optimizer.writes.found:
         yield _found("parameters-written-elsewhere", optimizer.label)
-
-
-def divisor_finding(optimizer: ObservedOptimizer) -> list[Finding]:
-    """An expected batch size that opacus took from the size of the data (its issues 571, 819)."""
-    if optimizer.size_is_public or not optimizer.divides or optimizer.public_divisor is not None:
-        return []
-    return [_found("expected-batch-depends-on-data", optimizer.label)]
 
 
 def batch_findings(
@@ -92,10 +88,8 @@ def batch_findings(
 def _sampled(each: Invocation) -> bool:
     """Whether less than all units take part, so that amplification is claimed."""
     match each.sampling:
-        case None:
+        case PoissonSampling(rate=1.0) | None:
             return False
-        case PoissonSampling(rate=rate):
-            return rate < 1
         case FixedSizeSampling(size=size, population=population):
             return size < population
     return True
@@ -168,12 +162,10 @@ def _epochs(optimizer: ObservedOptimizer) -> Plan | None:
         return None
     if stream.strays or stream.repeats or stream.changed:
         return None
-    least: dict[int, float] = {}
-    for step in optimizer.steps:
-        noise = least.get(step.epoch, step.noise_multiplier)
-        least[step.epoch] = min(noise, step.noise_multiplier)
+    epochs = groupby(optimizer.steps, key=lambda step: step.epoch)
+    least = [min(step.noise_multiplier for step in epoch) for _, epoch in epochs]
     return Plan.dp_sgd(
-        noise_multiplier=list(least.values()),
+        noise_multiplier=least,
         steps=len(least),
         epochs=len(least),
         batching=Batching.DISJOINT,

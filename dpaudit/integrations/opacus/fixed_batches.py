@@ -8,7 +8,7 @@ import torch
 from torch.utils.data import Sampler
 
 from dpaudit import validate
-from dpaudit.errors import InputError
+from dpaudit.integrations.opacus.units import fresh_generator
 
 
 class FixedBatches(Sampler[list[int]]):  # type: ignore[misc]
@@ -29,9 +29,7 @@ class FixedBatches(Sampler[list[int]]):  # type: ignore[misc]
     def __init__(self, size: int, batch_size: int, seed: int = 0) -> None:
         self.size = validate.integer_at_least(1, size=size)
         width = validate.integer_at_least(1, batch_size=batch_size)
-        if validate.integer_at_least(0, seed=seed) >= 2**63:
-            raise InputError(f"seed is {seed}; it must be below 2^63.")
-        mixed = torch.Generator().manual_seed(seed)
+        mixed = fresh_generator(validate.integer_at_least(0, seed=seed))
         order = torch.randperm(self.size, generator=mixed).tolist()
         self.batches = [order[at : at + width] for at in range(0, self.size, width)]
 

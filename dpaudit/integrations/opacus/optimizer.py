@@ -142,6 +142,7 @@ class ObservedOptimizer:
             "batches": str(self.stream.batching or "not recognised")
             if self.stream
             else "not observed",
+            "units": "users" if self.stream is not None and self.stream.by_user else "rows",
         }
         if self.divides and (self.size_is_public or self.public_divisor is not None):
             facts["expected_batch_size"] = float(self._optimizer.expected_batch_size)

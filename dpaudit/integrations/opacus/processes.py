@@ -67,11 +67,7 @@ class RemoteLedger:
         return iter(())
 
     def spent(self) -> NoReturn:
-        """Known where the ledger is.
-
-        Raises:
-            InputError: always.
-        """
+        """Known where the ledger is, and refused here."""
         raise InputError("the ledger is that of process 0; ask there what was spent.")
 
 

@@ -20,6 +20,7 @@ from torch.utils.data import DataLoader, default_collate
 from dpaudit import validate
 from dpaudit.errors import InputError, PlanMismatchError, UnsupportedError
 from dpaudit.integrations.opacus.step import clips_in_the_loss
+from dpaudit.plan import PrivacyUnit
 
 
 class Drawn(list[int]):
@@ -32,14 +33,15 @@ class UnitBatches(UniformWithReplacementSampler):  # type: ignore[misc]
     """Draws units by coins, as opacus does, and yields all rows of ``most`` of them at most.
 
     Attributes:
+        by_user: whether a unit is a user, or a row.
         sizes: how many rows each unit of a batch has, of the batches that were drawn; private.
     """
 
     def __init__(
-        self, groups: Sequence[Sequence[int]], most: int | None = None, **settings: Any
+        self, groups: Sequence[Sequence[int]], most: int | None, *, by_user: bool, **settings: Any
     ) -> None:
         super().__init__(num_samples=len(groups), **settings)
-        self.groups, self.most = groups, most
+        self.groups, self.most, self.by_user = groups, most, by_user
         self.sizes: deque[tuple[int, ...]] = deque()
 
     def __iter__(self) -> Iterator[Drawn]:
@@ -118,6 +120,7 @@ class PoissonLoader(DataLoader):  # type: ignore[misc]
         sampler = UnitBatches(
             _groups(range(len(data)) if users is None else users, len(data), among),
             most,
+            by_user=self.by_user,
             sample_rate=sample_rate,
             steps=steps,
             generator=generator,
@@ -164,7 +167,7 @@ def _groups(users: Sequence[Hashable], rows: int, among: Any) -> list[list[int]]
     """The rows of each user."""
     users = _names("users", users)
     if len(users) != rows:
-        raise InputError(f"users has {len(users)} names; it must have one for each of {rows} rows.")
+        raise InputError("users has more or fewer names than data has rows; give one for each row.")
     groups: dict[Hashable, list[int]] = {name: [] for name in _names("among", among or ())}
     for row, name in enumerate(users):
         if among is not None and name not in groups:
@@ -243,10 +246,27 @@ class UserSums:
         self._clip()
 
 
-def fresh_generator(seed: Any = None) -> Any:
+def require_unit(unit: PrivacyUnit, *, drawn: bool, clipped: bool) -> None:
+    """Refuse a training that draws or clips other units, users or rows, than its plan protects.
+
+    A row that leaves a user may turn the user's clipped gradient round: by two clip norms.
+    """
+    if not drawn == clipped == (not unit.is_row):
+        kinds = [("rows", "users")[each] for each in (drawn, clipped)]
+        raise PlanMismatchError(
+            f"unit is {unit.name!r}, and the training draws {kinds[0]} and clips {kinds[1]}; to "
+            "protect users give PoissonLoader or PrivateTrainer their names, as users, and declare "
+            "unit='user'; to protect rows give no users and declare unit='row'."
+        )
+
+
+def fresh_generator(seed: Any = None, device: Any = "cpu") -> Any:
     """A generator of a seed, or of one that the system draws."""
-    generator = torch.Generator()
-    _ = generator.seed() if seed is None else generator.manual_seed(int(seed))
+    generator = torch.Generator(device)
+    if seed is None:
+        generator.seed()
+    else:
+        generator.manual_seed(validate.integer_at_least(0, 2**63 - 1, seed=seed))
     return generator
 
 

@@ -1,6 +1,7 @@
 import logging
 import math
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -9,14 +10,17 @@ import pytest
 pytest.importorskip("flwr")
 
 from flower_grid import MemoryGrid, failing, identify
-from flwr.app import ArrayRecord, ConfigRecord, Context, Message, MetricRecord, RecordDict
+from flwr.app import ArrayRecord, ConfigRecord, Context, Error, Message, MetricRecord, RecordDict
 from flwr.clientapp import ClientApp
 from flwr.serverapp.strategy import (
+    Bulyan,
     DifferentialPrivacyServerSideAdaptiveClipping,
     DifferentialPrivacyServerSideFixedClipping,
     FedAdam,
     FedAvg,
     FedMedian,
+    FedXgbBagging,
+    QFedAvg,
 )
 from flwr.supercore import privacy_accounting
 from flwr.supercore.privacy_accounting import rdp_accountant
@@ -26,7 +30,9 @@ from dpaudit import (
     FloatNoise,
     InputError,
     Ledger,
+    Plan,
     PlanMismatchError,
+    PrivacyUnit,
     guarantee,
 )
 from dpaudit.accounting import compose
@@ -233,6 +239,80 @@ def test_a_client_that_answers_twice_counts_once():
     asked.metadata.__dict__["_message_id"] = "1"
     model, _ = own.aggregate_train(1, [node(asked), node(asked)])
     assert np.linalg.norm(flat(model)) == pytest.approx(1.0, abs=0.02)
+
+
+@pytest.mark.parametrize(
+    ("settings", "words"),
+    [
+        ({"adaptive": 5}, "adaptive is a int.*Adaptive"),
+        ({"strategy": 5}, "strategy is a int"),
+        ({"strategy": QFedAvg(client_learning_rate=0.1)}, "strategy is a QFedAvg.*one mean"),
+        ({"strategy": Bulyan()}, "strategy is a Bulyan"),
+        ({"strategy": FedXgbBagging()}, "strategy is a FedXgbBagging"),
+    ],
+)
+def test_what_cannot_take_a_private_mean_is_refused(settings, words):
+    held = ledger(update_plan(1.0, 1))
+    usual = {"strategy": everyone(), "ledger": held, "clip_norm": 1.0, "expected_clients": 2}
+    with pytest.raises(InputError, match=words):
+        PrivateStrategy(**usual | settings)
+
+
+@pytest.mark.parametrize("there", [[3, 3, 3, 4], [4, 3, 3, 3], [3, 4, 4, 4], [4, 4, 4, 3]])
+def test_a_node_may_join_or_leave_while_clients_are_asked(there):
+    """Of all nodes, as many are asked as were there all the time."""
+
+    class Busy(Grid):
+        def get_node_ids(self):
+            now = there.pop(0) if len(there) > 1 else there[0]
+            return list(self.nodes)[:now]
+
+    held = ledger(update_plan(1.0, 1, sample_rate=0.5))
+    strategy = PrivateStrategy(everyone(), held, clip_norm=1.0, expected_clients=1)
+    strategy.start(Busy(crowd(4)), zero(), num_rounds=1)
+    assert len(held) == 1
+
+
+@pytest.mark.parametrize("way", ["raises", "says", "sends"])
+def test_what_a_client_fails_on_stays_with_it(way):
+    def train(message, context):
+        if way == "raises":
+            raise ValueError("secret 4711")
+        if way == "says":
+            return Message(Error(2, "secret 4711"), reply_to=message)
+        arrays = ArrayRecord([np.array(["secret 4711"] * WIDTH)])
+        return Message(RecordDict({"arrays": arrays}), reply_to=message)
+
+    held = ledger(update_plan(1.0, 1, local=True))
+    app = ClientApp(mods=[locally_private(held, 1.0)])
+    app.train()(train)
+    message = Message(RecordDict({"arrays": zero()}), dst_node_id=1, message_type="train")
+    message.metadata.__dict__["_message_id"] = "1"
+    with pytest.raises(InputError, match="own log says why") as said:
+        app(message, Context(1, 2, {}, RecordDict(), {}))
+    assert "4711" not in str(said.value)
+    assert not len(held)
+
+
+@pytest.mark.parametrize("local", [False, True])
+def test_the_plan_is_one_of_clients_and_of_who_draws_the_noise(local):
+    right = update_plan(1.0, 1, local=local)
+    (update,) = right.invocations
+    for declared in (
+        update_plan(1.0, 1, local=not local),
+        Plan.of(replace(update, unit=PrivacyUnit("row"))),
+        Plan.of(replace(update, at="gradient")),
+    ):
+        with pytest.raises(InputError, match=f"local={local}"):
+            guarded(declared, local)
+    guarded(right, local)
+    guarded(Plan.of(replace(update, unit=PrivacyUnit("hospital"))), local)
+
+
+def guarded(declared, local):
+    if local:
+        return locally_private(ledger(declared), 1.0)
+    return PrivateStrategy(everyone(), ledger(declared), clip_norm=1.0, expected_clients=1)
 
 
 def test_more_rounds_than_declared_are_refused():

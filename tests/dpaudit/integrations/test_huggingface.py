@@ -7,6 +7,7 @@ from torch.nn.functional import cross_entropy
 pytest.importorskip("transformers")
 pytest.importorskip("accelerate")
 
+import transformers
 from transformers import (
     BertConfig,
     BertForSequenceClassification,
@@ -15,7 +16,7 @@ from transformers import (
     TrainingArguments,
 )
 
-from dpaudit import InputError, Ledger, Plan, Verdict
+from dpaudit import InputError, Ledger, Plan, PlanMismatchError, UnsupportedError, Verdict
 from dpaudit.accounting.budgets import RenyiFilter
 from dpaudit.integrations.huggingface import PrivateTrainer, row_losses
 
@@ -184,17 +185,126 @@ def test_users_with_all_their_rows(tmp_path):
 
 
 @pytest.mark.parametrize(
+    ("unit", "users"), [("user", None), ("example", [n // 4 for n in range(SIZE)])]
+)
+def test_users_are_drawn_where_users_are_protected(tmp_path, unit, users):
+    with pytest.raises(PlanMismatchError, match="PrivateTrainer"):
+        made(tmp_path, declared=plan(unit=unit), users=users)
+
+
+REFUSED = {
+    "gradient_accumulation_steps": 2,
+    "include_num_input_tokens_seen": "all",
+    "gradient_checkpointing": True,
+    "activation_checkpointing": True,
+    "label_smoothing_factor": 0.1,
+    "auto_find_batch_size": True,
+    "torch_compile": True,
+    "use_liger_kernel": True,
+    "train_sampling_strategy": "group_by_length",
+    "debug": "underflow_overflow",
+    "optim": "lomo",
+}
+TAKEN = {
+    "average_tokens_across_devices": True,
+    "bf16": True,
+    "data_seed": 3,
+    "dataloader_drop_last": True,
+    "dataloader_num_workers": 0,
+    "enable_jit_checkpoint": True,
+    "full_determinism": False,
+    "include_for_metrics": ["loss", "inputs"],
+    "label_names": ["labels"],
+    "logging_nan_inf_filter": False,
+    "lr_scheduler_type": "cosine",
+    "max_grad_norm": 9.0,  # the plan's is the one
+    "neftune_noise_alpha": 5.0,
+    "optim": "adafactor",
+    "per_device_train_batch_size": 2,  # as are its batches
+    "prediction_loss_only": True,
+    "push_to_hub": False,
+    "remove_unused_columns": True,
+    "restore_callback_states_from_checkpoint": True,
+    "resume_from_checkpoint": "of train alone",
+    "save_only_model": True,
+    "seed": 3,
+    "skip_memory_metrics": False,
+    "torch_empty_cache_steps": 2,
+    "warmup_steps": 2,
+    "weight_decay": 0.1,
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_settings_that_do_not_go_together_with_clipping_are_refused(tmp_path, name):
+    said = name.replace("activation", "gradient")  # as transformers calls it
+    with pytest.raises(InputError, match=f"{said} is .*; it "):
+        made(tmp_path, given={name: REFUSED[name]})
+
+
+@pytest.mark.parametrize("names", [sorted(TAKEN)[::2], sorted(TAKEN)[1::2]])
+def test_other_settings_are_honoured_or_harmless(tmp_path, names):
+    extra = [row | {"text": "of a row", "number": 5} for row in rows()]
+    trainer = made(tmp_path, data=extra, given={name: TAKEN[name] for name in names})
+    assert "number" not in next(iter(trainer.get_train_dataloader()))
+    trainer = made(tmp_path, data=extra, given={name: TAKEN[name] for name in names})
+    metrics = trainer.train().metrics
+    assert not any("mem" in name for name in metrics)  # which tells how large a batch was
+    training = trainer.training
+    assert training.certificate(1e-5).verdict is Verdict.CERTIFIED
+    assert {each.max_grad_norm for each in training.steps} == {0.5}
+    assert len({each.actual_batch_size for each in training.steps}) > 1
+
+
+SMALLER = {"hidden_size": 8, "num_hidden_layers": 1, "num_attention_heads": 2}
+OTHERS = {
+    "Deberta": {**SMALLER, "intermediate_size": 8, "relative_attention": True}
+    | {"pos_att_type": ["c2p"]},
+    "DebertaV2": {**SMALLER, "intermediate_size": 8, "relative_attention": True}
+    | {"pos_att_type": ["c2p"], "position_buckets": 4},
+    "OPT": {"hidden_size": 8, "num_hidden_layers": 1, "num_attention_heads": 2}
+    | {"ffn_dim": 8, "word_embed_proj_dim": 8, "pad_token_id": 0},
+    "XLNet": {"d_model": 8, "n_layer": 1, "n_head": 2, "d_inner": 8},
+    "MPNet": {**SMALLER, "intermediate_size": 8},
+}
+
+
+@pytest.mark.parametrize("name", OTHERS)
+def test_a_model_that_opacus_does_not_know_is_refused_in_a_sentence(tmp_path, name):
+    config = getattr(transformers, f"{name}Config")(vocab_size=WORDS, **OTHERS[name])
+    model = getattr(transformers, f"{name}ForSequenceClassification")(config)
+    trainer = made(tmp_path, model, plan(sample_rate=1.0))
+    with pytest.raises(UnsupportedError, match=r"no gradients of rows for .*such as BERT"):
+        trainer.train()
+    assert not len(trainer.training.ledger)
+
+
+class Silent(torch.nn.Module):
+    def forward(self, input_ids, **_):
+        return {"scores": input_ids}
+
+
+@pytest.mark.parametrize(
     ("settings", "words"),
     [
-        ({"given": {"gradient_accumulation_steps": 2}}, "gradient_accumulation_steps is 2"),
-        ({"given": {"include_num_input_tokens_seen": "all"}}, "include_num_input_tokens_seen"),
-        ({"given": {"gradient_checkpointing": True}}, "gradient_checkpointing"),
-        ({"given": {"label_smoothing_factor": 0.1}}, "label_smoothing_factor"),
+        ({"seed": "a"}, "seed is 'a'"),
+        ({"seed": -1}, "seed is -1"),
+        ({"seed": 2**63}, "at most 9223"),
+        ({"compute_loss_func": lambda *_, **__: 0.0}, "compute_loss_func is given; give losses"),
+        ({"eval_dataset": "train"}, "eval_dataset is train_dataset"),
+        ({"model": "silent"}, "model gives no logits"),
         ({"declared": plan(noise_multiplier=[1.0, 2.0], steps=[3, 3])}, "one DP-SGD at"),
         ({"losses": lambda logits, labels: logits.mean()}, "one for each of the rows"),
     ],
 )
 def test_what_is_no_private_training_is_refused(tmp_path, settings, words):
+    if "eval_dataset" in settings:
+        data = rows()
+        settings = {"data": data, "eval_dataset": {"public": rows(), "private": data}}
+    if "model" in settings:
+        model = bert()
+        model.forward = Silent().forward
+        settings = {"model": model}
     with pytest.raises(InputError, match=words):
         made(tmp_path, **settings).train()
 
@@ -211,6 +321,14 @@ def test_a_model_that_is_made_by_a_function_is_the_one_that_is_trained(tmp_path)
     )
     trainer.train()
     assert trainer.training.certificate(1e-5).verdict is Verdict.CERTIFIED
+
+
+def test_a_language_model_with_adapters_is_a_language_model(tmp_path):
+    model = gpt2()
+    inner = {"get_base_model": lambda own: gpt2()}
+    model.__class__ = type("Adapted", (GPT2LMHeadModel,), inner)
+    assert made(tmp_path, model)._losses.keywords == {"shifted": True}
+    assert made(tmp_path)._losses.keywords == {"shifted": False}
 
 
 def test_a_checkpoint_is_not_resumed(tmp_path):

@@ -10,7 +10,7 @@ from torch.utils.data import DataLoader, Sampler, SubsetRandomSampler, TensorDat
 
 from dpaudit import Ledger, Plan, PoissonSampling, ReplaceOne, Severity, Verdict, ZeroOut
 from dpaudit.integrations.opacus import attach
-from dpaudit.integrations.opacus.batches import _HELD, BatchStream
+from dpaudit.integrations.opacus.batches import BatchStream
 
 pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")
 SIZE, BATCH, STEPS = 40, 8, 5
@@ -112,9 +112,9 @@ def test_to_stop_early_or_to_begin_again_leaves_nothing_out():
     assert not run(poisson(epochs=None, steps=6), train)
 
 
-def test_batches_beyond_those_that_are_held_are_left_out():
+def test_however_many_batches_wait_those_before_the_one_used_are_left_out():
     stream = BatchStream(None)
-    for size in range(_HELD + 3):
+    for size in range(5003):
         stream.draw(size)
     stream.use(3, 1)
     assert stream.left_out == 3
