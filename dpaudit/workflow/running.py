@@ -231,3 +231,5 @@ def _noise_findings(record: Mapping[str, Any]) -> Iterator[Finding]:
         yield _found("seeded-noise")
     elif drawn:
         yield _found("float-sampler", sampler=drawn[0])
+    for sampler in record.get("external", ()):
+        yield _found("noise-drawn-elsewhere", sampler=sampler)

@@ -36,8 +36,8 @@ NOT_COVERED = (
     "Rows that the training puts in place of those that its loader drew, losses of one row that "
     "depend on others, such as contrastive ones, and gradients of rows that something rewrites "
     "before they are clipped.",
-    "Layers that do not take the rows of a batch first, where a batch has as many rows as what they "
-    "do take first has entries.",
+    "Layers that take something else first than the rows of a batch, such as positions, where a "
+    "batch has just as many rows.",
     "What a model holds outside its state_dict, and all but the parameters that are trained where "
     "the optimizer alone was attached.",
     "That a training breaks off.",

@@ -66,3 +66,28 @@ def test_a_run_that_fails_before_any_release_leaves_nothing(tmp_path):
     with pytest.raises(InputError, match="raised ValueError"):
         run_subject(f"{__name__}:Fails", ["how=early"], None, 1, tmp_path, rehearse=False)
     assert list(tmp_path.iterdir()) == []
+
+
+class Theirs:
+    """A library that draws in its own way."""
+
+    sampler = "theirs 1.0"
+
+    def draw(self):
+        """Adds nothing anywhere."""
+
+
+@dataclass(frozen=True)
+class Borrows(Answers):
+    default_data = "numbers"
+
+    def run(self, data, ledger, rng):
+        for unit in "abc":
+            ledger.observe(LAPLACE, Theirs(), unit=unit)
+        return RunResult({})
+
+
+def test_noise_of_another_library_is_told(tmp_path):
+    certificate, _ = run_subject(f"{__name__}:Borrows", [], None, 1, tmp_path, rehearse=False)
+    told = {each.rule: each.message for each in certificate.findings}
+    assert "theirs 1.0, in its own way" in told["noise-drawn-elsewhere"]
