@@ -84,7 +84,7 @@ def test_the_exit_code_of_check_is_that_of_the_action(act: Any) -> None:
 
 
 def test_arguments_reach_check_and_what_fails_early_leaves_no_reports(act: Any) -> None:
-    job, outputs = act(1.0, path="privacy", arguments="--since nowhere.json")
+    job, outputs = act(1.0, path="privacy", arguments="--json\n--since nowhere.json\n")
     assert "'nowhere.json' does not exist" in job.by_name["dpaudit check"].said
     assert outputs["exit-code"] == "3"
     assert (job.summary, outputs["sarif"], job.done[-1].code) == ("", "", 3)
