@@ -69,9 +69,9 @@ def changes(old: Certificate, new: Certificate) -> tuple[Change, ...]:
 
     The guarantees are compared at the old certificate's δ. A promise to another unit, under another
     relation or to another adversary cannot be compared by its ε, and counts as worse unless fewer
-    parties are trusted. So does a claim that is looser, or gone, and a certificate that speaks of
-    the plan alone now. What an audit found wrong with the same plan of the same code still stands,
-    however it is attacked now: a verdict that hides it is worse, not better.
+    parties are trusted. So do a claim that is looser, or gone, fewer audits, and a certificate that
+    speaks of the plan alone now. What an audit found wrong with the same plan of the same code
+    still stands, however it is attacked now: a verdict that hides it is worse, not better.
     """
     return (
         *_verdict(old, new),
@@ -193,7 +193,7 @@ def _digits(first: float, second: float) -> int:
 
 
 def _claims(old: Claim | None, new: Claim | None) -> Iterator[Change]:
-    before, after = ("none" if claim is None else _claim_in_full(claim) for claim in (old, new))
+    before, after = ("none" if claim is None else in_full(claim) for claim in (old, new))
     if before == after:
         return
     kept = old is None or (new is not None and new.implies(old))
@@ -201,10 +201,12 @@ def _claims(old: Claim | None, new: Claim | None) -> Iterator[Change]:
 
 
 def _audits(old: Sequence[AuditRecord], new: Sequence[AuditRecord]) -> Iterator[Change]:
-    yield from _plain("audits", _strongest(old), _strongest(new))
+    direction = Direction.WORSE if len(new) < len(old) else Direction.NEUTRAL
+    if (before := _strongest(old)) != (after := _strongest(new)):
+        yield Change("audits", before, after, direction)
 
 
-def _claim_in_full(claim: Claim) -> str:
+def in_full(claim: Claim) -> str:
     """With all digits: a claim that is looser by the last of them is another one."""
     if claim.risk is not None:
         numbers = claim.risk.to_dict().items()
