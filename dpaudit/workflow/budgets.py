@@ -22,11 +22,7 @@ def budget_changes(
     """What became of older budgets.
 
     One is kept where a budget of now allows no more to those of its subjects that are still there.
-
-    Args:
-        old: as they were; None where that is not known.
-        new: as they are.
-        names: of the subjects of now, by what they were called then.
+    ``old`` is None where it is not known; ``names`` are of now, by what subjects were called then.
     """
     if old is None and new:
         yield Change("budgets", "unknown", "; ".join(map(_allowed, new)))
