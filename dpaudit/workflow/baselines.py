@@ -74,8 +74,7 @@ def _budgets(path: Path) -> tuple[BudgetEntry, ...] | None:
     if not isinstance(record, dict) or "budgets" not in record:
         return None
     with tables.within(files.shown(path)):
-        listed = tables.tables("budgets", record["budgets"])
-        return tuple(BudgetEntry.from_dict(each) for each in listed)
+        return tuple(map(BudgetEntry.from_dict, tables.tables("budgets", record["budgets"])))
 
 
 def certificate_files(path: Path) -> list[Path]:

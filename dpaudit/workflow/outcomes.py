@@ -65,11 +65,6 @@ class SubjectRow:
         known = status_of(self.certificate)
         return Status.UNPROVEN if self.unrehearsed and known is Status.CERTIFIED else known
 
-    @property
-    def is_worse(self) -> bool:
-        """Whether a change is for the worse."""
-        return any(change.direction is Direction.WORSE for change in self.changes)
-
     def to_dict(self) -> dict[str, Any]:
         """A JSON record."""
         known = self.certificate

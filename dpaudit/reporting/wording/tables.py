@@ -173,17 +173,16 @@ def _making(certificate: Certificate) -> Iterator[str]:
     made, proved, run = certificate.rehearsal, certificate.guarantee, certificate.run or {}
     functions = [audit for audit in audits if "target" in audit.details]
     of_check = claim is not None and claim.source == PROJECT_FILE
-    if OBSERVED in certificate.not_covered:
-        yield "# dpaudit observe made it, of a run whose data and options are not recorded"
-        return
     whole = len(audits) == 1 and (functions or made) and "ledger" not in run and not of_check
-    if whole and (line := replay_command(certificate, audits[0])):
-        yield f"{line} -o certificate.json"
-        return
+    line = replay_command(certificate, audits[0]) if whole else None
     named = [subject.name, *_settings(subject.configuration)]
     if subject.code_hash is None and not subject.name.endswith(".toml"):  # a function's plan is one
         named = [str(audit.details["plan"]) for audit in functions if "plan" in audit.details][:1]
-    if not named:
+    if OBSERVED in certificate.not_covered:
+        yield "# dpaudit observe made it, of a run whose data and options are not recorded"
+    elif line is not None:
+        yield f"{line} -o certificate.json"
+    elif not named:
         yield "# it was made in Python, or of several audits: no command makes all of it"
     elif "ledger" in run and certificate.seed is not None:
         given = ["--data", str(run["summary"]["data"]), "--seed", str(certificate.seed)]
@@ -198,7 +197,7 @@ def _making(certificate: Certificate) -> Iterator[str]:
         elif claim is not None:
             given += ["--delta", repr(claim.delta)]
         yield shlex.join(["dpaudit", "certify", *named, *given, "-o", "certificate.json"])
-    if audits:
+    if audits and line is None:
         yield "# and its audits, each by the command that stands beside it"
 
 

@@ -60,4 +60,4 @@ def _in_repository(path: str) -> str:
     """A file that is seen from here as its repository sees it, which a code host goes by."""
     file = Path.cwd() / path
     roots = [folder for folder in file.parents if (folder / ".git").exists()]
-    return file.relative_to(roots[0]).as_posix() if roots and isfile(file) else path
+    return file.relative_to(roots[0]).as_posix() if roots and isfile(file) else path  # noqa: PTH113 - of any length
