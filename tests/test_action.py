@@ -34,6 +34,7 @@ def act(tmp_path: Path) -> Callable[..., tuple[Job, dict[str, str]]]:
     def run(claim: float, **inputs: str) -> tuple[Job, dict[str, str]]:
         project = tmp_path / "workspace" / "privacy"
         project.mkdir(parents=True)
+        (project.parent / ".git").mkdir()
         (project / "plan.toml").write_text(PLAN.format(claim=claim))
         listed = '[[subject]]\nname = "sum"\ntarget = "plan.toml"\n'
         (project / "dpaudit.toml").write_text(f"[project]\nformats = []\n{listed}")
@@ -80,11 +81,15 @@ def test_the_exit_code_of_check_is_that_of_the_action(act: Any) -> None:
     assert outputs["exit-code"] == "1"
     assert ">exceeded<" in Path(outputs["badge"]).read_text("utf-8")
     sarif = json.loads(Path(outputs["sarif"]).read_text("utf-8"))
-    assert {"ruleId": "claim", "level": "error"}.items() <= sarif["runs"][0]["results"][0].items()
+    first = sarif["runs"][0]["results"][0]
+    assert {"ruleId": "claim", "level": "error"}.items() <= first.items()
+    assert first["locations"][0]["physicalLocation"]["artifactLocation"]["uri"] == (
+        "privacy/plan.toml"
+    )
 
 
 def test_arguments_reach_check_and_what_fails_early_leaves_no_reports(act: Any) -> None:
-    job, outputs = act(1.0, path="privacy", arguments="--since nowhere.json")
+    job, outputs = act(1.0, path="privacy", arguments="--json\n--since nowhere.json\n")
     assert "'nowhere.json' does not exist" in job.by_name["dpaudit check"].said
     assert outputs["exit-code"] == "3"
     assert (job.summary, outputs["sarif"], job.done[-1].code) == ("", "", 3)

@@ -7,6 +7,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+OBSERVED = (
+    "Noise that was drawn in other processes, by libraries that were not observed, or by code "
+    "that was not run."
+)
+"""What no certificate of an observed run covers, by which such a certificate is known."""
+
 
 @dataclass(frozen=True)
 class SubjectRecord:

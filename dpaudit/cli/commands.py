@@ -203,7 +203,10 @@ def verify(
     second_opinion: WithSecondOpinion = False,
     allow_work: AllowWork = False,
 ) -> None:
-    """Recompute a certificate's guarantee, or check a ledger's chain, and who signed them."""
+    """Recompute a certificate's guarantee, or check a ledger's chain, and who signed them.
+
+    Exit code 0 says that FILE is sound, whatever the verdict in it.
+    """
     from dpaudit.cli import show
     from dpaudit.cli.exits import Exit, exit_of_opinion
     from dpaudit.workflow.verifying import verify_file

@@ -111,17 +111,20 @@ def _outcome(arguments: list[str]) -> int:
     if unreadable:
         return _write_error(
             f"argument {unreadable[0]} is no text in UTF-8, or holds a null or a part of a path "
-            "that is longer than 255 bytes; give it otherwise.",
+            "that is longer than 255 bytes; give it otherwise, or set PYTHONUTF8=1.",
             Exit.INPUT,
         )
     try:
         code = command.main(arguments, prog_name="dpaudit", standalone_mode=False)
     except InputError as error:
         return _write_error(str(error), Exit.INPUT)
-    except InconclusiveError as error:
-        return _write_error(str(error), Exit.UNPROVEN)
     except DpAuditError as error:
-        return _write_error(str(error), Exit.REFUTED)
+        from dpaudit.cli import show  # takes half a second, which --help need not wait for
+
+        with show.answering():
+            show.answered("refused", {"why": str(error)})
+        undecided = isinstance(error, InconclusiveError)
+        return _write_error(str(error), Exit.UNPROVEN if undecided else Exit.REFUTED)
     except SystemExit as error:  # of foreign code: whatever its status, nothing is decided
         if isinstance(error.__context__, BrokenPipeError):  # nobody reads on, as in "| head"
             return Exit.INPUT

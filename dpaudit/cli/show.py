@@ -23,14 +23,16 @@ if TYPE_CHECKING:
     from dpaudit.workflow.attacking import AuditOutcome
     from dpaudit.workflow.verifying import Verification
 
-_COLOURS = {
+COLOURS: dict[str, str] = {
     Verdict.CERTIFIED: "green",
     Verdict.UNPROVEN: "yellow",
     Verdict.REFUTED: "red",
     Severity.ERROR: "red",
     Severity.WARNING: "yellow",
     Severity.NOTE: "cyan",
+    "exceeded": "red",
 }
+"""Of verdicts, severities and statuses, which are equal where their words are."""
 
 
 @contextmanager
@@ -109,9 +111,10 @@ def certificate(certificate: Certificate, files: Sequence[Path] = ()) -> None:
     if answered("certificate", certificate.to_dict() | more):
         return
     facts = grid()
-    colour = _COLOURS[certificate.verdict]
+    colour = COLOURS[certificate.verdict]
     facts.add_row("subject", escape(certificate.subject.name))
-    facts.add_row("verdict", f"[bold {colour}]{certificate.verdict}[/]")
+    why = ": the claim is exceeded" if certificate.claim_exceeded else ""
+    facts.add_row("verdict", f"[bold {colour}]{certificate.verdict}[/]{why}")
     facts.add_row("claim", "none stated" if certificate.claim is None else str(certificate.claim))
     facts.add_row("guarantee", _guarantee(certificate))
     plan = certificate.plan
@@ -137,7 +140,7 @@ def certificate(certificate: Certificate, files: Sequence[Path] = ()) -> None:
 
 
 def _print_finding(finding: Finding) -> None:
-    colour = _COLOURS[finding.severity]
+    colour = COLOURS[finding.severity]
     say(f"[{colour}]{finding.severity}[/] {finding.rule}: {escape(finding.message)}")
 
 
@@ -264,7 +267,8 @@ def verification(found: Verification) -> None:
     if answered("verification", shown | opinion):
         return
     facts = grid()
-    facts.add_row(found.kind, "[red]refused[/]" if found.lacks else "[green]valid[/]")
+    says = f", and it says: {found.facts['verdict']}" if "verdict" in found.facts else ""
+    facts.add_row(found.kind, "[red]refused[/]" if found.lacks else f"[green]valid[/]{says}")
     for name, value in found.facts.items():
         facts.add_row(name.replace("_", " "), escape(_value(value)))
     if found.opinion is not None:

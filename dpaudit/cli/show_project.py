@@ -14,14 +14,6 @@ from dpaudit.reporting.text import visible
 from dpaudit.workflow import summary
 from dpaudit.workflow.outcomes import ProjectOutcome, Status
 
-_COLOURS = {
-    Status.CERTIFIED: "green",
-    Status.UNPROVEN: "yellow",
-    Status.EXCEEDED: "red",
-    Status.REFUTED: "red",
-    Status.ERROR: "red",
-}
-
 
 @answering()
 def checked(outcome: ProjectOutcome, written: Sequence[Path]) -> None:
@@ -52,7 +44,7 @@ def _table(heads: Sequence[str], rows: Sequence[tuple[Status, Sequence[str]]]) -
     table = show.table(*heads)
     for status, cells in rows:
         name, verdict, *rest = (escape(visible(cell)) for cell in cells)
-        table.add_row(name, f"[{_COLOURS[status]}]{verdict}[/]", *rest)
+        table.add_row(name, f"[{show.COLOURS[status]}]{verdict}[/]", *rest)
     return table
 
 

@@ -11,6 +11,7 @@ from dpaudit import validate
 from dpaudit.accounting import AccountantName
 from dpaudit.certificate import Claim
 from dpaudit.errors import InputError
+from dpaudit.fields import Record
 from dpaudit.project.execution import Execution
 from dpaudit.project.subject import AuditPair
 from dpaudit.validate import shown
@@ -119,7 +120,7 @@ class SubjectEntry:
 
 
 @dataclass(frozen=True)
-class BudgetEntry:
+class BudgetEntry(Record):
     """The largest allowed ε at δ of all that some subjects release together.
 
     Attributes:

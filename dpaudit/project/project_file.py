@@ -33,6 +33,7 @@ something really changed.
 
 from __future__ import annotations
 
+import os
 import re
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
@@ -126,7 +127,7 @@ def _folder_within(root: Path, value: object) -> Path:
         inside = folder.resolve().is_relative_to(root.resolve())
     except (OSError, ValueError):
         raise InputError(f"reports is {shown(name)}; it must be a path.") from None
-    if not inside or any(len(part.encode()) > 255 for part in folder.parts):
+    if not inside or any(len(os.fsencode(part)) > 255 for part in folder.parts):
         raise InputError(
             f"reports is {shown(name)}; it must be a folder within the project. The option -o "
             "names one elsewhere."

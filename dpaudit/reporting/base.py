@@ -101,7 +101,7 @@ def renderer_for(path: Path | str) -> Renderer:
     """The renderer for a file of that name: the one of the longest ending that fits.
 
     Raises:
-        InputError: if the ending is none of :func:`suffixes`.
+        InputError: if the ending is none of :func:`suffixes`, or a label's of another format.
         UnsupportedError: if the format needs an extra that is not installed.
     """
     name = Path(path).name.lower()
@@ -112,7 +112,10 @@ def renderer_for(path: Path | str) -> Renderer:
             f"output {str(path)!r:.200} has the ending {Path(path).suffix!r:.40}; "
             f"it must end in one of {', '.join(suffixes())}."
         )
-    return known[max(fitting, key=len)]()
+    ending = max(fitting, key=len)
+    if name.removesuffix(ending).endswith(".label"):
+        raise InputError(f"output {files.shown(path)} is no label; a label ends in .label.html.")
+    return known[ending]()
 
 
 def render_to(

@@ -1,4 +1,4 @@
-"""Older certificates, to compare new ones with."""
+"""Older certificates and budgets, to compare new ones with."""
 
 from __future__ import annotations
 
@@ -10,6 +10,8 @@ from dpaudit import files, tables
 from dpaudit.certificate import Certificate, SubjectRecord
 from dpaudit.certificate.schema import SCHEMA_VERSION
 from dpaudit.errors import InputError
+from dpaudit.project.entries import BudgetEntry
+from dpaudit.workflow.publishing import LIST
 from dpaudit.workflow.verifying import load_verified
 
 
@@ -19,9 +21,11 @@ class Baseline:
 
     Attributes:
         certificates: by name.
+        budgets: of the project then; None where that is not known, as of a certificate alone.
     """
 
     certificates: Mapping[str, Certificate] = field(default_factory=dict)
+    budgets: tuple[BudgetEntry, ...] | None = None
 
     def match(self, name: str, subject: SubjectRecord, *, alone: bool) -> str | None:
         """The older certificate of a subject, or None.
@@ -61,7 +65,16 @@ def read_baseline(path: Path | str) -> Baseline:
     """
     with tables.within("--since"):
         paths = certificate_files(Path(path))
-    return Baseline({file.stem: _load(file) for file in paths})
+        budgets = _budgets(Path(path) / LIST)
+    return Baseline({file.stem: _load(file) for file in paths}, budgets)
+
+
+def _budgets(path: Path) -> tuple[BudgetEntry, ...] | None:
+    record = files.load_json(path, what="list of reports") if path.is_file() else {}
+    if not isinstance(record, dict) or "budgets" not in record:
+        return None
+    with tables.within(files.shown(path)):
+        return tuple(map(BudgetEntry.from_dict, tables.tables("budgets", record["budgets"])))
 
 
 def certificate_files(path: Path) -> list[Path]:

@@ -9,9 +9,36 @@ from itertools import product
 
 from dpaudit.errors import InputError
 from dpaudit.plan import Group, Invocation, Membership, Plan
+from dpaudit.project.entries import BudgetEntry
+from dpaudit.workflow.comparing import Change, Direction, in_full
 
 MOST_COMBINATIONS = 4096
 """Groups of one plan meet those of every other; more combinations than that are refused."""
+
+
+def budget_changes(
+    old: Sequence[BudgetEntry] | None, new: Sequence[BudgetEntry], names: Mapping[str, str]
+) -> Iterator[Change]:
+    """What became of older budgets.
+
+    One is kept where a budget of now allows no more to those of its subjects that are still there.
+    ``old`` is None where it is not known; ``names`` are of now, by what subjects were called then.
+    """
+    if old is None and new:
+        yield Change("budgets", "unknown", "; ".join(map(_allowed, new)))
+    for budget in old or ():
+        members = {names[name] for name in budget.subjects if name in names}
+        kept = not members or any(
+            each.limit.implies(budget.limit) and members <= set(each.subjects) for each in new
+        )
+        after = next((_allowed(each) for each in new if each.name == budget.name), "none")
+        if not kept or after != _allowed(budget):
+            direction = Direction.NEUTRAL if kept else Direction.WORSE
+            yield Change(f"budget {budget.name!r}", _allowed(budget), after, direction)
+
+
+def _allowed(budget: BudgetEntry) -> str:
+    return f"{in_full(budget.limit)} of {', '.join(budget.subjects)}"
 
 
 def in_sequence(plans: Mapping[str, Plan]) -> Plan:

@@ -21,7 +21,7 @@ from dpaudit.project.project_file import ProjectFile, read_project_file
 from dpaudit.project.targets import find_target
 from dpaudit.reporting import renderer_for, suffixes
 from dpaudit.workflow.baselines import Baseline, read_baseline
-from dpaudit.workflow.budgets import in_sequence
+from dpaudit.workflow.budgets import budget_changes, in_sequence
 from dpaudit.workflow.certifying import certified
 from dpaudit.workflow.comparing import changes
 from dpaudit.workflow.outcomes import BudgetRow, ProjectOutcome, Status, SubjectRow
@@ -77,6 +77,10 @@ def check_project(
     if room is not None:
         budgets += tuple(_booked_row(left, room, rows) for left in room.left)
     outcome = ProjectOutcome(subjects, budgets, _gone(baseline, subjects))
+    if baseline is not None:
+        names = {row.since or row.name: row.name for row in subjects}
+        found = tuple(budget_changes(baseline.budgets, project.budgets, names))
+        outcome = replace(outcome, changes=found)
     if since is not None and _would_forget(outcome, Path(since), project.reports):
         beside = project.reports.with_name(f"{project.reports.name}-worse")
         project = replace(project, reports=beside)

@@ -69,9 +69,9 @@ def changes(old: Certificate, new: Certificate) -> tuple[Change, ...]:
 
     The guarantees are compared at the old certificate's δ. A promise to another unit, under another
     relation or to another adversary cannot be compared by its ε, and counts as worse unless fewer
-    parties are trusted. So does a claim that is looser, or gone, and a certificate that speaks of
-    the plan alone now. What an audit found wrong with the same plan of the same code still stands,
-    however it is attacked now: a verdict that hides it is worse, not better.
+    parties are trusted. So do a claim that is looser, or gone, fewer audits, and a certificate that
+    speaks of the plan alone now. What an audit found wrong with the same plan of the same code
+    still stands, however it is attacked now: a verdict that hides it is worse, not better.
     """
     return (
         *_verdict(old, new),
@@ -79,7 +79,7 @@ def changes(old: Certificate, new: Certificate) -> tuple[Change, ...]:
         *_promise(old.plan, new.plan),
         *_guarantee(old, new),
         *_claims(old.claim, new.claim),
-        *_plain("audits", _strongest(old.audits), _strongest(new.audits)),
+        *_audits(old.audits, new.audits),
         *_findings(old.findings, new.findings),
         *_sentences(old.not_covered, new.not_covered),
         *_plan(old.plan, new.plan),
@@ -193,14 +193,20 @@ def _digits(first: float, second: float) -> int:
 
 
 def _claims(old: Claim | None, new: Claim | None) -> Iterator[Change]:
-    before, after = ("none" if claim is None else _claim_in_full(claim) for claim in (old, new))
+    before, after = ("none" if claim is None else in_full(claim) for claim in (old, new))
     if before == after:
         return
     kept = old is None or (new is not None and new.implies(old))
     yield Change("claim", before, after, Direction.NEUTRAL if kept else Direction.WORSE)
 
 
-def _claim_in_full(claim: Claim) -> str:
+def _audits(old: Sequence[AuditRecord], new: Sequence[AuditRecord]) -> Iterator[Change]:
+    direction = Direction.WORSE if len(new) < len(old) else Direction.NEUTRAL
+    if (before := _strongest(old)) != (after := _strongest(new)):
+        yield Change("audits", before, after, direction)
+
+
+def in_full(claim: Claim) -> str:
     """With all digits: a claim that is looser by the last of them is another one."""
     if claim.risk is not None:
         numbers = claim.risk.to_dict().items()

@@ -27,6 +27,7 @@ from dpaudit.auditing.rehearsal.rehearse import rehearse
 from dpaudit.auditing.replaying.runs import own_copy
 from dpaudit.certificate import Certificate, Claim, Finding, SubjectRecord, certify
 from dpaudit.certificate.claim import USUAL_DELTA
+from dpaudit.certificate.records import OBSERVED
 from dpaudit.errors import InputError, PlanMismatchError, UnsupportedError
 from dpaudit.finding_table import FindingTable
 from dpaudit.integrations.observing import KNOWN, Noted, Notes, following, noting, plan_of
@@ -49,8 +50,7 @@ SLACK = 1e-9
 HOME_MADE = ("torch", "numpy")
 """Libraries of which noise is added by hand; observed where the code imports no other."""
 NOT_COVERED = (
-    "Noise that was drawn in other processes, by libraries that were not observed, or by code "
-    "that was not run.",
+    OBSERVED,
     "Whatever the code shows besides the releases that were recorded, unless it was rehearsed.",
 )
 

@@ -65,11 +65,6 @@ class SubjectRow:
         known = status_of(self.certificate)
         return Status.UNPROVEN if self.unrehearsed and known is Status.CERTIFIED else known
 
-    @property
-    def is_worse(self) -> bool:
-        """Whether a change is for the worse."""
-        return any(change.direction is Direction.WORSE for change in self.changes)
-
     def to_dict(self) -> dict[str, Any]:
         """A JSON record."""
         known = self.certificate
@@ -137,12 +132,14 @@ class ProjectOutcome:
         subjects: in the order of the project file.
         budgets: in the order of the project file.
         gone: names of older certificates that no subject has now.
+        changes: what became of older budgets.
         beside: whether its reports went beside better ones, which they would have replaced.
     """
 
     subjects: tuple[SubjectRow, ...]
     budgets: tuple[BudgetRow, ...] = ()
     gone: tuple[str, ...] = ()
+    changes: tuple[Change, ...] = ()
     beside: bool = False
 
     @property
@@ -152,8 +149,9 @@ class ProjectOutcome:
 
     @property
     def is_worse(self) -> bool:
-        """Whether a subject is worse than its older certificate."""
-        return any(row.is_worse for row in self.subjects)
+        """Whether a subject is worse than its older certificate, or a budget allows more."""
+        changes = [*self.changes, *(change for row in self.subjects for change in row.changes)]
+        return any(change.direction is Direction.WORSE for change in changes)
 
     def _rows(self) -> Iterator[SubjectRow | BudgetRow]:
         yield from self.subjects
@@ -167,4 +165,5 @@ class ProjectOutcome:
             "subjects": [row.to_dict() for row in self.subjects],
             "budgets": [row.to_dict() for row in self.budgets],
             "gone": list(self.gone),
+            "changes": [change.to_dict() for change in self.changes],
         }

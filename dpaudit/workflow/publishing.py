@@ -17,7 +17,7 @@ from dpaudit.workflow.index import badge, index_html, index_markdown
 from dpaudit.workflow.outcomes import ProjectOutcome
 
 LIST = ".dpaudit-files.json"
-"""Names the files of a folder that dpaudit wrote, and may therefore replace or remove."""
+"""Names the budgets, and the files that dpaudit wrote, and may therefore replace or remove."""
 
 
 def refuse_unwritable(folder: Path) -> None:
@@ -54,7 +54,8 @@ def rendered(
 def publish(outcome: ProjectOutcome, project: ProjectFile) -> tuple[Path, ...]:
     """Write every file into the folder of the reports; what a failed subject left there goes.
 
-    Everything is first written to a folder beside, so that a full disk changes nothing.
+    Everything is first written to a folder beside, so that a full disk changes nothing. A list in
+    the folder names what was written before; what is not on it is somebody else's.
 
     Raises:
         InputError: if the folder cannot be written, or holds a file of somebody else in the way.
@@ -64,49 +65,30 @@ def publish(outcome: ProjectOutcome, project: ProjectFile) -> tuple[Path, ...]:
         "index.md": index_markdown(outcome),
         "badge.svg": badge(outcome),
     }
-    stale = []
+    stale: set[str] = set()
     for row in outcome.subjects:
         contents |= row.files
         if not row.files:  # an older certificate must not pass for this one's
-            stale += [f"{row.name}{ending}" for ending in project.formats]
-    return write_all(project.reports, contents, stale)
-
-
-def write_all(
-    folder: Path, contents: Mapping[str, str | bytes], stale: Sequence[str] = ()
-) -> tuple[Path, ...]:
-    """Write files into a folder, all of them or none, and remove others; touch none but our own.
-
-    A list in the folder, ``.dpaudit-files.json``, names what was written before. What is not on it
-    is somebody else's.
-
-    Args:
-        folder: made if need be.
-        contents: by name of the file.
-        stale: names of files to remove, where they were written before.
-
-    Returns:
-        The paths of the files.
-
-    Raises:
-        InputError: if the folder cannot be written, or a file in it is not our own.
-    """
+            stale |= {f"{row.name}{ending}" for ending in project.formats}
     try:
-        _write_all(folder, contents, set(stale))
+        _write_all(project, contents, stale)
     except OSError as error:
         raise InputError(
-            f"reports {files.shown(folder)} cannot be written: {error.strerror}; give a writable "
-            "folder."
+            f"reports {files.shown(project.reports)} cannot be written: {error.strerror}; give a "
+            "writable folder."
         ) from None
-    return tuple(folder / name for name in contents)
+    return tuple(project.reports / name for name in contents)
 
 
-def _write_all(folder: Path, contents: Mapping[str, str | bytes], stale: set[str]) -> None:
+def _write_all(project: ProjectFile, contents: Mapping[str, str | bytes], stale: set[str]) -> None:
+    folder = project.reports
     folder.mkdir(parents=True, exist_ok=True)
     own = _written_before(folder)
     beside = Path(tempfile.mkdtemp(dir=folder, prefix=".new-"))
     try:
-        record = {"written by": "dpaudit", "files": sorted((own - stale) | set(contents))}
+        listed = sorted((own - stale) | contents.keys())
+        budgets = [each.to_dict() for each in project.budgets]
+        record = {"written by": "dpaudit", "files": listed, "budgets": budgets}
         for name, content in {**contents, LIST: files.pretty_json(record)}.items():
             files.write(beside / name, content)
         _refuse_foreign([folder / name for name in contents], own)

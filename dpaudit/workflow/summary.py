@@ -79,6 +79,8 @@ def remarks(outcome: ProjectOutcome) -> Iterator[tuple[str, str]]:
     for budget in outcome.budgets:
         if budget.note:
             yield budget.name, budget.note
+    for change in outcome.changes:
+        yield "project", str(change)
     for name in outcome.gone:
         yield name, "there is an older certificate, and no such subject now."
 

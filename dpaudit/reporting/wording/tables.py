@@ -10,9 +10,11 @@ from typing import Any
 
 from dpaudit import files
 from dpaudit.certificate import AuditRecord, Certificate, Claim, Finding, Severity
+from dpaudit.certificate.records import OBSERVED
 from dpaudit.mechanisms import Norm
 from dpaudit.numbers import plain, up
 from dpaudit.plan import Invocation, Plan, Sampling
+from dpaudit.project.project_file import PROJECT_FILE
 from dpaudit.reporting.text import compact
 from dpaudit.reporting.wording import words
 from dpaudit.tables import inline
@@ -162,20 +164,41 @@ def spaced(name: str) -> str:
 
 
 def commands(certificate: Certificate) -> tuple[str, ...]:
-    """What recomputes the certificate, as lines for a shell."""
-    subject, proved = certificate.subject, certificate.guarantee
+    """What makes the certificate again, as lines for a shell; a comment says what they do not."""
+    return (*_making(certificate), "dpaudit verify certificate.json")
+
+
+def _making(certificate: Certificate) -> Iterator[str]:
+    subject, audits, claim = certificate.subject, certificate.audits, certificate.claim
+    made, proved, run = certificate.rehearsal, certificate.guarantee, certificate.run or {}
+    functions = [audit for audit in audits if "target" in audit.details]
+    of_check = claim is not None and claim.source == PROJECT_FILE
+    whole = len(audits) == 1 and (functions or made) and "ledger" not in run and not of_check
+    line = replay_command(certificate, audits[0]) if whole else None
     named = [subject.name, *_settings(subject.configuration)]
-    functions = [audit for audit in certificate.audits if "target" in audit.details]
-    if functions and subject.code_hash is None:  # a function has no plan but that of a file
-        if "plan" not in functions[0].details:
-            return ("dpaudit verify certificate.json",)
-        named = [str(functions[0].details["plan"])]
-    line = ["dpaudit", "certify", *named]
-    if proved is not None:
-        line += ["--delta", repr(proved.delta), "--accountant", str(proved.accountant)]
-    elif certificate.claim is not None:
-        line += ["--delta", repr(certificate.claim.delta)]
-    return (shlex.join([*line, "-o", "certificate.json"]), "dpaudit verify certificate.json")
+    if subject.code_hash is None and not subject.name.endswith(".toml"):  # a function's plan is one
+        named = [str(audit.details["plan"]) for audit in functions if "plan" in audit.details][:1]
+    if OBSERVED in certificate.not_covered:
+        yield "# dpaudit observe made it, of a run whose data and options are not recorded"
+    elif line is not None:
+        yield f"{line} -o certificate.json"
+    elif not named:
+        yield "# it was made in Python, or of several audits: no command makes all of it"
+    elif "ledger" in run and certificate.seed is not None:
+        given = ["--data", str(run["summary"]["data"]), "--seed", str(certificate.seed)]
+        yield shlex.join(["dpaudit", "run", *named, *given, *["--no-rehearsal"] * (made is None)])
+    else:
+        if "ledger" in run:
+            yield "# the run drew fresh noise, which nothing draws again"
+        given = ["--claim", _stated(claim)] if claim and (of_check or not claim.source) else []
+        given += ["--rehearse", "--data", made.data] if made and not made.reason else []
+        if proved is not None:
+            given += ["--delta", repr(proved.delta), "--accountant", str(proved.accountant)]
+        elif claim is not None:
+            given += ["--delta", repr(claim.delta)]
+        yield shlex.join(["dpaudit", "certify", *named, *given, "-o", "certificate.json"])
+    if audits and line is None:
+        yield "# and its audits, each by the command that stands beside it"
 
 
 def replay_command(certificate: Certificate, audit: AuditRecord) -> str | None:
@@ -218,8 +241,12 @@ def _tested(claim: Claim | None, audit: AuditRecord) -> list[str]:
     tested = (audit.claim_epsilon, audit.delta)
     if claim is None or claim.risk is None or tested != (claim.epsilon, claim.delta):
         return ["--epsilon", repr(tested[0]), "--delta", repr(tested[1])]
-    stated = claim.risk.to_dict().items()
-    return ["--claim", ", ".join(f"{name} = {inline(value)}" for name, value in stated)]
+    return ["--claim", _stated(claim)]
+
+
+def _stated(claim: Claim) -> str:
+    stated = claim.to_dict().items()
+    return ", ".join(f"{name} = {inline(value)}" for name, value in stated if name != "source")
 
 
 def _of_function(details: Mapping[str, Any]) -> Iterator[str]:

@@ -45,6 +45,7 @@ book budget approved --dataset visits --limit 'rho = 9' --approval
 book reserve plan.toml --dataset visits --by ann
 book approve R4 --by bob
 book reserve plan.toml --dataset visits --by ann
+book approve R6 --by ann
 book deny R6 --by ann --why unused
 book close R4 --abandon unused
 book status

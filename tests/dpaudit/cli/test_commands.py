@@ -67,6 +67,11 @@ def test_an_exceeded_claim_is_exit_1(call):
     code, out, _ = call("certify", plan(epsilon=4), "--json")
     assert code == 1
     assert json.loads(out)["verdict"] == "unproven"
+    code, out, _ = call("certify", plan(epsilon=4), "-o", "c.json")
+    assert "unproven: the claim is exceeded" in out
+    code, out, _ = call("verify", "c.json")
+    assert code == 0
+    assert "valid, and it says: unproven" in out
 
 
 def test_an_opaque_plan_is_exit_2(call):

@@ -65,6 +65,22 @@ def test_certified_is_exit_0(call):
     assert "reports/index.html" in out
 
 
+def test_a_folder_that_the_locale_cannot_read_is_checked(tmp_path, monkeypatch):
+    folder = tmp_path / "prüfung"
+    folder.mkdir()
+    monkeypatch.chdir(folder)
+    project(1)
+    locale = {"LC_ALL": "C", "PYTHONCOERCECLOCALE": "0", "PYTHONUTF8": "0"}
+    called = [sys.executable, "-m", "dpaudit", "check"]
+    made = subprocess.run(called, env=os.environ | locale, capture_output=True, check=False)
+    assert (made.returncode, made.stderr) == (0, b"")
+    assert (folder / "reports" / "s0.json").exists()
+    called += ["-o", "berichte-ä"]
+    made = subprocess.run(called, env=os.environ | locale, capture_output=True, check=False)
+    assert made.returncode == 3
+    assert b"set PYTHONUTF8=1" in made.stderr
+
+
 def test_exceeded_is_exit_1(call):
     project(1, 0.4)
     code, out, _ = call("check")

@@ -84,6 +84,14 @@ def test_unknown_ending_is_refused(tmp_path, certificates, name):
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.parametrize("name", ["a.label.md", "a.LABEL.pdf", "a.label.sarif.json"])
+def test_a_label_in_another_format_is_refused(tmp_path, certificates, name):
+    with pytest.raises(InputError, match=r"a label ends in \.label\.html"):
+        render_to(certificates["bare"], tmp_path / name)
+    assert list(tmp_path.iterdir()) == []
+    assert render_to(certificates["bare"], tmp_path / "a.label.html").exists()
+
+
 def test_missing_folder_is_refused(tmp_path, certificates):
     with pytest.raises(InputError, match="cannot be written"):
         render_to(certificates["bare"], tmp_path / "no" / "report.md")

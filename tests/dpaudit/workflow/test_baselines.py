@@ -5,13 +5,14 @@ import shutil
 
 import pytest
 from examples import response_plan
-from projects import entry
+from projects import budget, entry
 
 from dpaudit import InputError, certify
 from dpaudit.certificate import SubjectRecord
 from dpaudit.files import digest
 from dpaudit.workflow.baselines import read_baseline
 from dpaudit.workflow.outcomes import Status
+from dpaudit.workflow.summary import remarks
 
 
 def forged_curve(text):
@@ -65,8 +66,7 @@ def test_two_subjects_of_one_target_are_told_apart_by_their_fields(project):
     assert [row.since for row in outcome.subjects] == ["", "old"]
     assert outcome.gone == ()
     assert project(scaled("narrow", 2.0), scaled("other", 4.0), since=old).gone == ("old",)
-    (row,) = project(scaled("alone", 2.0), since=old).subjects
-    assert row.is_worse
+    assert project(scaled("alone", 2.0), since=old).is_worse
 
 
 def test_a_failed_subject_is_not_gone(project):
@@ -75,6 +75,51 @@ def test_a_failed_subject_is_not_gone(project):
         entry("a", "nowhere.toml"), entry("c", "normal.toml"), since=project.root / "reports"
     )
     assert later.gone == ()
+
+
+@pytest.mark.parametrize(
+    ("now", "worse", "told"),
+    [
+        ([budget(3, "a", "b")], False, None),
+        ([budget(30, "a", "b")], True, "ε = 3, δ = 0 of a, b → ε = 30, δ = 0 of a, b (worse)"),
+        ([budget(3, "a", "b", delta=0.1)], True, "→ ε = 3, δ = 0.1 of a, b (worse)"),
+        ([budget(3, "a")], True, "→ ε = 3, δ = 0 of a (worse)"),
+        ([], True, "→ none (worse)"),
+        ([budget(2, "a", "b")], False, "→ ε = 2, δ = 0 of a, b"),
+        ([budget(9, "a"), budget(3)], False, "→ ε = 9, δ = 0 of a"),  # the other one still holds
+    ],
+)
+def test_a_budget_that_allows_more_is_worse(project, now, worse, told):
+    entries = [entry("a", "laplace.toml"), entry("b", "response.toml")]
+    project(*entries, budget(3, "a", "b"))
+    outcome = project(*entries, *now, since=project.root / "reports")
+    assert outcome.status is Status.CERTIFIED
+    assert (outcome.is_worse, outcome.beside) == (worse, worse)
+    said = [text for name, text in remarks(outcome) if name == "project"]
+    assert len(said) == (told is not None)
+    assert all(text.startswith("budget 'budget 1': ε = 3, ") for text in said)
+    assert all(text.endswith(told) for text in said)
+
+
+def test_subjects_that_are_renamed_or_gone_need_no_budget(project):
+    project(entry("a", "laplace.toml"), entry("b", "response.toml"), budget(3, "a", "b"))
+    since = project.root / "reports"
+    later = project(entry("renamed", "laplace.toml"), budget(3, "renamed"), since=since)
+    assert (later.is_worse, later.gone) == (False, ("b",))
+
+
+def test_budgets_of_older_reports_may_be_unknown_but_not_wrong(project):
+    project(entry("a", "laplace.toml"), budget(3, "a"))
+    listed = project.root / "reports" / ".dpaudit-files.json"
+    record = json.loads(listed.read_text())
+    assert project(entry("a", "laplace.toml"), since=listed.parent / "a.json").changes == ()
+    listed.write_text(json.dumps(record | {"budgets": [{"name": "x", "limit": {"epsilon": -1}}]}))
+    with pytest.raises(InputError, match=r"dpaudit-files\.json.*subjects"):
+        read_baseline(listed.parent)
+    record.pop("budgets")
+    listed.write_text(json.dumps(record))
+    (change,) = project(entry("a", "laplace.toml"), budget(3), since=listed.parent).changes
+    assert str(change) == "budgets: unknown → ε = 3, δ = 0 of a"
 
 
 def test_reports_for_machines_are_passed_over(project, tmp_path):

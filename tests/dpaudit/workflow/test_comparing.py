@@ -183,6 +183,8 @@ def test_verdicts_have_an_order():
     assert loose.verdict is Verdict.UNPROVEN
     assert told(loose, certificate(claim=Claim(50.0, 1e-6)))["verdict"].direction is Direction.WORSE
     assert told(fine, refuted)["audits"].after == "1, ε ≥ 10"
+    assert told(fine.with_audits((withstood,)), fine)["audits"].direction is Direction.WORSE
+    assert told(fine, fine.with_audits((withstood,)))["audits"].direction is Direction.NEUTRAL
 
 
 def test_code_fields_and_versions():

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+from os.path import isfile
+from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
@@ -47,8 +49,15 @@ def _physical(place: str) -> dict[str, Any] | None:
     if ".." in path.split("/"):
         return None
     # A foreign name must stay a path below the root: no scheme, no host, no way up.
-    uri = quote(path, safe="/")
+    uri = quote(_in_repository(path), safe="/")
     physical: dict[str, Any] = {"artifactLocation": {"uri": uri, "uriBaseId": "%SRCROOT%"}}
     if found["line"] is not None and int(found["line"]) > 0:
         physical["region"] = {"startLine": int(found["line"])}
     return physical
+
+
+def _in_repository(path: str) -> str:
+    """A file that is seen from here as its repository sees it, which a code host goes by."""
+    file = Path.cwd() / path
+    roots = [folder for folder in file.parents if (folder / ".git").exists()]
+    return file.relative_to(roots[0]).as_posix() if roots and isfile(file) else path  # noqa: PTH113 - of any length

@@ -96,7 +96,8 @@ def _refutation(certificate: Certificate, audit: AuditRecord) -> dict[str, Any]:
     )
     # To refute a stronger statement than what is claimed and proved is worth knowing, no more.
     level = "error" if certificate.is_contradicted_by(audit) else "note"
-    return _result(certificate, AUDIT, text, level)
+    attacked, _, _ = str(audit.details.get("code", "")).rpartition(".py:")
+    return _result(certificate, AUDIT, text, level, f"{attacked}.py:1" if attacked else "")
 
 
 def _finding(certificate: Certificate, finding: Finding) -> dict[str, Any]:

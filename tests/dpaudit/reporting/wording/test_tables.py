@@ -4,6 +4,8 @@ import shlex
 from dataclasses import replace
 
 from dpaudit import Claim, Severity
+from dpaudit.certificate import Rehearsal, SubjectRecord
+from dpaudit.certificate.records import OBSERVED
 from dpaudit.project.targets import parse_settings
 from dpaudit.reporting.wording.tables import (
     commands,
@@ -54,6 +56,43 @@ def test_command_reads_back_to_the_same_configuration(certificates):
 
 def test_command_quotes_hostile_text(certificates, hostile_text):
     assert shlex.split(commands(certificates["hostile"])[0])[2] == hostile_text
+
+
+def made_by(certificate, *audits, **fields):
+    """What the commands of a certificate begin with; a rehearsed one without audits by default."""
+    changed = {"audits": audits, "run": None, "rehearsal": Rehearsal("grid", 1, 2), **fields}
+    made = replace(certificate, **changed)
+    assert commands(made)[-1] == "dpaudit verify certificate.json"
+    return [shlex.split(line, comments=True) for line in commands(made)[:-1]]
+
+
+def test_whatever_made_a_certificate_is_what_its_report_says(certificates):
+    known = certificates["certified"]
+    audit = known.audits[0]
+    name, run = known.subject.name, {"summary": {"data": "grid"}, "ledger": {}}
+    ((*words, to, file),) = made_by(known, audit)
+    assert shlex.join(words) == replay_command(known, audit)
+    assert [to, file] == ["-o", "certificate.json"]
+    (words,) = made_by(known, run=run, seed=3)
+    assert words[:3] == ["dpaudit", "run", name]
+    assert words[-4:] == ["--data", "grid", "--seed", "3"]
+    (words,) = made_by(known, run=run, seed=3, rehearsal=None)
+    assert words[-1] == "--no-rehearsal"
+    noise, words = made_by(known, run=run, seed=None)  # of a deployment
+    assert (noise, words[:3]) == ([], ["dpaudit", "certify", name])
+    assert words[words.index("--rehearse") :][:3] == ["--rehearse", "--data", "grid"]
+    of_check = Claim(2.0, 1e-6, "dpaudit.toml")
+    words, audits = made_by(known, audit, claim=of_check)
+    assert words[words.index("--claim") + 1] == "epsilon = 2.0, delta = 1e-06"
+    assert audits == []
+
+
+def test_no_command_is_told_where_none_makes_the_certificate(certificates):
+    known = certificates["certified"]
+    assert made_by(known, not_covered=(OBSERVED,)) == [[]]
+    assert made_by(known, subject=SubjectRecord("a training")) == [[]]
+    (words,) = made_by(known, subject=SubjectRecord("plan.toml"), rehearsal=None)
+    assert words[:3] == ["dpaudit", "certify", "plan.toml"]
 
 
 def test_replay(certificates):

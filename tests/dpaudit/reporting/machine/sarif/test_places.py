@@ -31,6 +31,21 @@ class TestPlaces:
             }
         }
 
+    def test_a_file_of_a_project_is_told_below_its_repository(self, tmp_path, monkeypatch):
+        project = tmp_path / "repository" / "my study"
+        project.mkdir(parents=True)
+        (project / "survey.py").touch()
+        monkeypatch.chdir(project)
+
+        def uri(name):
+            place = location(SubjectRecord("x:Y", {}, None, f"{name}:6"))
+            return place["physicalLocation"]["artifactLocation"]["uri"]
+
+        assert uri("survey.py") == "survey.py"
+        (project.parent / ".git").touch()  # a file in a further work tree
+        assert uri("survey.py") == "my%20study/survey.py"
+        assert uri("elsewhere.py") == "elsewhere.py"
+
     def test_nothing_known(self):
         assert location(SubjectRecord("vendor:Thing")) is None
 

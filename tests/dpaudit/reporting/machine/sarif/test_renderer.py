@@ -119,6 +119,13 @@ class TestSarif(RendererConformance):
         [label] = places[-1][0]["logicalLocations"]
         assert (label["name"], label["fullyQualifiedName"]) == ("clip", "shop.local:Market:clip")
 
+    def test_an_attack_on_other_code_stands_there(self, certificates):
+        known = certificates["refuted"]
+        attack = replace(known.audits[0], details={"code": "attacks/leaky.py:poll"})
+        results = run(replace(known, audits=(attack,)))["results"]
+        (place,) = (each["locations"][0] for each in results if each["ruleId"] == "audit")
+        assert place["physicalLocation"]["artifactLocation"]["uri"] == "attacks/leaky.py"
+
     def test_fingerprints_outlive_numbers_and_lines(self, certificates):
         certificate = certificates["refuted"]
         changed = replace(
