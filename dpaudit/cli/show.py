@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from rich.console import Console, RenderableType
 from rich.markup import escape
+from rich.padding import Padding
 from rich.table import Table
 
 from dpaudit import files as _files
@@ -250,9 +251,9 @@ def inventory(content: dict[str, Any]) -> None:
         say(f"[bold]{heading}[/]")
         for item in content[heading]:
             say(f"  [cyan]{escape(item['name'])}[/]")
-            say(f"    {escape(item['about'])}")
-    for heading in ("accountants", "relations"):
-        say(f"[bold]{heading}[/]\n  {', '.join(content[heading])}")
+            say(Padding(escape(item["about"]), (0, 0, 0, 4)))
+    for heading in ("sampling", "factorizations", "accountants", "relations"):
+        say(f"[bold]{heading}[/]", Padding(", ".join(content[heading]), (0, 0, 0, 2)))
 
 
 @answering()

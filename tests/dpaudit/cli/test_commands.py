@@ -1,6 +1,7 @@
 """The command line, called as a pipeline calls it: words in, exit code and text out."""
 
 import json
+import re
 import subprocess
 import sys
 import warnings
@@ -12,6 +13,7 @@ import dpaudit
 from dpaudit.cli.main import _outcome
 from dpaudit.files import digest
 from dpaudit.integrations.dp_accounting import SecondOpinion
+from dpaudit.integrations.observing import KNOWN
 
 GAUSSIAN = """
 [plan]
@@ -544,7 +546,22 @@ def test_list(call):
     names = {item["name"] for item in content["subjects"]}
     assert {"private_bo.local:LDPMoMAGPUCB", "private_bo.own:LocalStudy"} < names
     assert "gaussian" in [item["name"] for item in content["mechanisms"]]
-    assert call("list")[0] == 0
+    code, out, _ = call("list")
+    assert code == 0
+    assert {"poisson", "banded-toeplitz"} < set(out.replace(",", "").split())
+    starts = {len(line) - len(line.lstrip()) for line in out.splitlines()}
+    assert starts == {0, 2, 4}, "a long description is wrapped to its own column"
+    assert all(" " not in line.rstrip() for line in out.splitlines() if line[:1] != " ")
+
+
+def test_words_that_are_offered_are_those_that_are_accepted(call):
+    Path("code.py").write_text("def f(data, rng):\n    return data[0]")
+    about = ("audit", "code.py:f", "--epsilon", "1")
+    assert "each" in call(*about, "--relation", "foo")[2]
+    assert "one-run" in call(*about, "--canaries", "9", "--attack", "foo")[2]
+    assert "each" not in call(*about, "--canaries", "9", "--relation", "foo")[2]
+    said = re.sub(r"[\s│]+", " ", call("observe", "--help")[1])
+    assert f"{', '.join(KNOWN[:-1])} or {KNOWN[-1]}; by default" in said
 
 
 def test_the_version_and_the_help_are_no_errors(call):
