@@ -351,6 +351,8 @@ def load_certificate(path: Path | str) -> Certificate:
         InputError: if it is missing or does not follow the schema.
         TamperedError: if a hash does not match.
     """
+    if Path(path).suffix in (".html", ".md", ".pdf"):
+        raise InputError(f"{files.shown(path)} is a report; give its certificate, which is JSON.")
     record = files.load_json(path, what="certificate")
     if not isinstance(record, dict):
         raise InputError(f"certificate {files.shown(path)} must be a JSON object.")

@@ -64,6 +64,5 @@ def scaffolded(name: str, written: Sequence[Path]) -> None:
     show.written(*written)
     code = [path for path in written if path.suffix == ".py" and path.parent == Path(name)]
     wanted = {each for path in code for each in imported_names(path)} - {each.stem for each in code}
-    ready = all(find_spec(each) for each in wanted)
-    first = "" if ready else "pip install -r requirements.txt && "
+    first = "" if all(map(find_spec, wanted)) else "pip install -r requirements.txt && "
     say(f"next: cd {escape(name)} && {first}dpaudit check", soft_wrap=True)

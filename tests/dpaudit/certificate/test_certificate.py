@@ -184,6 +184,12 @@ def test_bad_files(tmp_path):
     path.write_text("[]")
     with pytest.raises(InputError, match="must be a JSON object"):
         load_certificate(path)
+    for other, said in [("payload", "a signed envelope"), ("releases", "an export of a book")]:
+        path.write_text(json.dumps({other: []}))
+        with pytest.raises(InputError, match=f"{said} and no certificate; dpaudit verify"):
+            load_certificate(path)
+    with pytest.raises(InputError, match="is a report; give its certificate"):
+        load_certificate(tmp_path / "c.pdf")
     whole = json.dumps(tampered())
     path.write_text(whole[: len(whole) // 2])
     with pytest.raises(InputError, match="not JSON"):
