@@ -8,7 +8,7 @@ from rich.markup import escape
 
 from dpaudit.book import Release, Room, Token
 from dpaudit.cli.show import answered, answering, grid, say, table
-from dpaudit.numbers import percent, up
+from dpaudit.numbers import percent
 from dpaudit.workflow.booking import Fit
 
 
@@ -19,9 +19,12 @@ def releases(listed: Sequence[Release]) -> None:
         return
     rows = table("release", "status", "data set", "made", "by", "approved", "purpose", "plan")
     for each in listed:
-        cells = (each.id, each.status, each.dataset, each.made[:16], each.by, each.approved)
-        rows.add_row(*map(escape, (*cells, each.purpose, each.plan[:12])))
-    say(rows)
+        cells = (each.id, each.status, each.dataset, each.made[:10], each.by, each.approved)
+        rows.add_row(*map(escape, (*cells, each.purpose, each.plan[:7])))
+    for column in rows.columns:
+        words = (len(word) for cell in column.cells for word in str(cell).split())
+        column.min_width = min(max(words, default=0), 16)  # so that no word is broken
+    say(rows, soft_wrap=True)  # else a terminal too narrow would get a part
 
 
 @answering()
@@ -44,11 +47,11 @@ def status(rooms: Sequence[Room], fit: Fit | None) -> None:
         return
     for each in rooms:
         counted = ", ".join(f"{n} {name}" for name, n in sorted(each.releases.items()))
-        say(f"[bold]{escape(each.dataset.name)}[/] {escape(each.dataset.protects)}; {counted}")
+        protects = escape(each.dataset.protects)
+        say(f"[bold]{escape(each.dataset.name)}[/] {protects}; {counted or 'no releases'}")
         rows = table("budget", "limit", "over", "reached", "used")
         for own in each.left:
-            reached = own.budget.limit.reached(own.total).items()
-            told = ", ".join(f"{name} = {up(value)}" for name, value in reached)
+            told = own.budget.limit.told(own.total)
             used = percent(own.share) if own.share <= 1 else "more than all"
             cells = own.budget.name, str(own.budget.limit), own.bucket, told, used
             rows.add_row(*map(escape, cells))

@@ -14,7 +14,7 @@ from sqlalchemy import Connection, text
 from dpaudit import files
 from dpaudit.book import Book, BudgetRecord, Release, Room, Status, room, verify_book
 from dpaudit.errors import InputError
-from dpaudit.numbers import percent, up
+from dpaudit.numbers import percent
 from dpaudit.reporting.pdf.renderer import typeset
 from dpaudit.validate import shown
 from dpaudit.web.templating import rendered, style
@@ -175,17 +175,12 @@ def _uses(known: Room, releases: Sequence[Release]) -> Iterator[Use]:
         limit, name = own.budget.limit, own.budget.name
         costs = [each.cost(name) for each in releases if name in each.charged]
         total = list(map(sum, zip(*costs, strict=True))) or [0] * len(limit.bounds)
-        reached, share = told(limit.reached(own.total)), used(own.share)
+        reached, share = limit.told(own.total), used(own.share)
         yield Use(own.budget, own.bucket, reached, share, used(limit.share(total)))
 
 
 def _counted(lines: Sequence[Mapping[str, Any]], event: str) -> int:
     return sum(line.get("times", 1) for line in lines if line["event"] == event)
-
-
-def told(reached: Mapping[str, float]) -> str:
-    """What sums prove, in words, rounded up."""
-    return ", ".join(f"{name} = {up(value)}" for name, value in reached.items())
 
 
 def used(share: float) -> str:

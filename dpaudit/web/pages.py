@@ -17,7 +17,7 @@ from dpaudit.names import same_person
 from dpaudit.web import api
 from dpaudit.web.asking import Desk
 from dpaudit.web.callers import COOKIE, SECONDS
-from dpaudit.web.compliance import compliance, told, used
+from dpaudit.web.compliance import compliance, used
 from dpaudit.web.course import drawing, thinned
 from dpaudit.web.forms import Visit, endpoint, redirect
 from dpaudit.web.searching import find
@@ -82,7 +82,7 @@ def _with_courses(desk: Desk, known: Room, today: str) -> dict[str, Any]:
             {
                 "left": left,
                 "used": used(left.share),
-                "reached": told(left.budget.limit.reached(left.total)),
+                "reached": left.budget.limit.told(left.total),
                 "points": thinned(points),
                 "drawing": drawing(points, today),
             }
@@ -108,7 +108,7 @@ def one(visit: Visit) -> Response:
     plan, mine = book.plan(known.plan), known.by == visit.who.name
     budgets = {left.budget.name: left.budget for left in visit.desk.room(known.dataset).left}
     costs = [
-        (name, told(budgets[name].limit.reached(known.cost(name))), ", ".join(buckets))
+        (name, budgets[name].limit.told(known.cost(name)), ", ".join(buckets))
         for name, (buckets, _) in known.charged.items()
         if name in budgets
     ]
@@ -254,9 +254,7 @@ def public(visit: Visit) -> Response:
     shown = []
     for each in api.public_rooms(visit.desk):
         closed = find(visit.desk.book, dataset=each.dataset.name, status="closed", most=200)
-        budgets = [
-            (own, told(own.budget.limit.reached(own.total)), used(own.share)) for own in each.left
-        ]
+        budgets = [(own, own.budget.limit.told(own.total), used(own.share)) for own in each.left]
         shown.append({"dataset": each.dataset, "budgets": budgets, "releases": closed.releases})
     return visit.page("public", "What is released, and what it costs", rooms=shown)
 
