@@ -220,12 +220,10 @@ def _reason(plan: Plan, delta: float) -> str:
             if invocation.sensitivity > 0 and not _is_pure(invocation):
                 kind = invocation.mechanism.kind
                 return f"no pure guarantee: {kind} has unbounded loss"
-    none = f"no finite guarantee below δ={delta!r}: "
-    for each in plan.invocations:
-        kind, failure = each.mechanism.kind, each.mechanism.pair_and_failure(each.sensitivity)[1]
-        if each.sampling is None and failure > delta and kind == "stable-histogram":
-            return f"{none}{kind} keeps none with probability {failure:.3g}; raise its threshold"
-    return f"{none}the noise is so small, or the δ of a black box so large, that every ε overflows"
+    return (
+        f"no finite guarantee below δ={delta!r}: the noise is so small, or the δ of a black box so "
+        "large, that every ε overflows"
+    )
 
 
 def _is_pure(invocation: Invocation) -> bool:

@@ -139,7 +139,9 @@ def certificate(certificate: Certificate, files: Sequence[Path] = ()) -> None:
 
 def _print_finding(finding: Finding) -> None:
     colour = _COLOURS[finding.severity]
-    say(f"[{colour}]{finding.severity}[/] {finding.rule}: {escape(finding.message)}")
+    remedy = finding.remedy if finding.rule == "unproven" else ""
+    said = escape(f"{finding.rule}: {finding.message} {remedy}".rstrip())
+    say(f"[{colour}]{finding.severity}[/] {said}")
 
 
 def _guarantee(certificate: Certificate) -> str:

@@ -1,4 +1,5 @@
 import json
+import math
 from dataclasses import replace
 
 import pytest
@@ -15,6 +16,7 @@ from dpaudit.certificate import (
 )
 from dpaudit.certificate.schema import certificate_schema
 from dpaudit.errors import InputError, TamperedError
+from dpaudit.mechanisms import StableHistogram
 
 SUBJECT = SubjectRecord("tests:Answers")
 AUDIT = AuditRecord(
@@ -194,6 +196,17 @@ def test_bad_files(tmp_path):
     path.write_text(whole[: len(whole) // 2])
     with pytest.raises(InputError, match="not JSON"):
         load_certificate(path)
+
+
+def test_a_threshold_that_is_too_low_is_named():
+    use = replace(Answers().plan().invocations[0], mechanism=StableHistogram(1.0, 5.0))
+    use = replace(use, sensitivity=1.0)
+    certificate = certify(Plan.of(use), subject=SUBJECT, claim=Claim(1.0, 1e-6))
+    (found,) = [each for each in certificate.findings if each.rule == "unproven"]
+    told = math.exp(-4) / (1 + math.exp(-1))  # the theorem's q, by which a new key is told
+    assert "Raise the threshold of stable-histogram" in found.remedy
+    assert found.remedy.endswith(f"told with probability {told:.3g}.")
+    verify(certificate)
 
 
 def test_subjects_state_no_more_than_their_plan():

@@ -182,6 +182,9 @@ def test_certificate_and_ledger_belong_together(call):
     code, _, err = call("verify", "a/ledger.jsonl", "--anchor", "a.anchor")
     assert code == 3
     assert "last lines were dropped" in err
+    code, _, err = call("verify", "a/certificate.json", "--ledger", "a/ledger.jsonl")
+    assert code == 3
+    assert "differ in head: the ledger is not the whole of that run, or of another" in err
 
 
 def test_the_same_seed_gives_the_same_run(call):
