@@ -88,7 +88,7 @@ def test_delta_comes_from_the_claim_or_must_be_given():
     plan = Plan.of(gaussian_invocation(sigma=4.0))
     assert certify(plan, subject=SUBJECT, claim=Claim(9, 1e-6)).guarantee.delta == 1e-6
     assert certify(plan, subject=SUBJECT, delta=1e-4).guarantee.delta == 1e-4
-    with pytest.raises(InputError, match="delta is missing"):
+    with pytest.raises(InputError, match=r"delta is missing.* by --delta, or in \[claim\]"):
         certify(plan, subject=SUBJECT)
     with pytest.raises(InputError, match="delta is 1"):
         certify(plan, subject=SUBJECT, delta=1.0)
