@@ -178,7 +178,8 @@ def told_of(found: Search) -> dict[str, Any]:
     number, refused = len(found.promises), found.promises.count(None)
     why = found.pair.why
     if refused:
-        why += f" ({refused} of {number} pairs made the code raise, so that less was searched)"
+        kinds = ", ".join(sorted(found.raised)) or "what is no answer"
+        why += f" ({refused} of {number} pairs made the code raise {kinds}; less was searched)"
     told: dict[str, Any] = {"search_runs": found.runs}
     if found.one_sided:
         why += f"; {found.one_sided} fail at one end alone, which tells the ends apart: give --pair"
