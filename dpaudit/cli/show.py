@@ -269,7 +269,9 @@ def verification(found: Verification) -> None:
     facts = grid()
     facts.add_row(found.kind, "[red]refused[/]" if found.lacks else "[green]valid[/]")
     for name, value in found.facts.items():
-        facts.add_row(name.replace("_", " "), escape(_value(value)))
+        told = {True: "yes", False: "no"}[value] if isinstance(value, bool) else _value(value)
+        told = (told[1:-1] or "none") if isinstance(value, list) else told
+        facts.add_row(name.replace("_", " "), escape(told))
     if found.opinion is not None:
         facts.add_row("second opinion", escape(found.opinion.reason))
     say(facts)

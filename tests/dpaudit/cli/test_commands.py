@@ -10,10 +10,12 @@ from pathlib import Path
 import pytest
 
 import dpaudit
+from dpaudit.cli import show
 from dpaudit.cli.main import _outcome
 from dpaudit.files import digest
 from dpaudit.integrations.dp_accounting import SecondOpinion
 from dpaudit.integrations.observing import KNOWN
+from dpaudit.workflow.verifying import Verification
 
 GAUSSIAN = """
 [plan]
@@ -185,6 +187,14 @@ def test_certificate_and_ledger_belong_together(call):
     code, _, err = call("verify", "a/certificate.json", "--ledger", "a/ledger.jsonl")
     assert code == 3
     assert "differ in head: the ledger is not the whole of that run, or of another" in err
+
+
+def test_what_is_verified_is_told_in_words(capsys):
+    facts = {"closed": True, "open": False, "broken": [], "signed_by": ["ann", "bob"]}
+    show.verification(Verification("ledger", facts))
+    said = [line.split(maxsplit=1) for line in capsys.readouterr().out.splitlines()]
+    assert [each[1].strip() for each in said[1:4]] == ["yes", "no", "none"]
+    assert " ".join(said[4]).split() == ["signed", "by", "ann,", "bob"]
 
 
 def test_the_same_seed_gives_the_same_run(call):
