@@ -49,7 +49,8 @@ class FindingTable:
     """The findings of one package, by name.
 
     The package's ``findings.toml`` has a section for each: a ``message``, with facts in braces; a
-    ``remedy``; a ``severity``, where it is no error; and a ``rule``, where that is not its name.
+    ``remedy``; a ``severity``, where it is no error; a ``rule``, where that is not its name; and
+    what it is ``about``, where the message is facts alone.
 
     Args:
         module: any module of the package, by its ``__name__``.
@@ -85,7 +86,7 @@ def known_findings() -> tuple[Finding, ...]:
         Finding(
             row.get("rule", name),
             Severity(row.get("severity", Severity.ERROR)),
-            re.sub(r"\{[^}]*\}", "…", row["message"]),
+            re.sub(r"\{[^}]*\}", "…", row.get("about", row["message"])),
             row["remedy"],
             package,
         )

@@ -54,7 +54,9 @@ def moved(text: str, source: str, page: str, sources: dict[str, str]) -> str:
     def led(found: re.Match[str]) -> str:
         picture, words, link, anchor = found.groups()
         target = (ROOT / source).parent.joinpath(link).resolve().relative_to(ROOT).as_posix()
-        if target not in shown or picture:
+        if picture:
+            return f"![{words}](/{target})"  # from the root of the sources, where main copies it
+        if target not in shown:
             return words
         return f"[{words}]({'../' * page.count('/')}{shown[target]}{anchor or ''})"
 
@@ -88,10 +90,15 @@ def main() -> int:
         path = source / page
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text, "utf-8")
+        for picture in re.findall(r"!\[[^\]]*\]\(/([^)\s]+)\)", text):
+            (source / picture).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy(ROOT / picture, source / picture)
     settings = ["-c", str(Path(__file__).parent), "-b", *(sys.argv[1:] or ["html"])]
     words = [sys.executable, "-m", "sphinx", "-q", "-W", "--keep-going", *settings]
     code = subprocess.run([*words, str(source), str(OUT / "html")], check=False).returncode
     _mend(OUT / "html")
+    if code == 0:
+        print(f"the site begins at {OUT / 'html' / 'index.html'}")  # noqa: T201
     return code
 
 

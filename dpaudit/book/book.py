@@ -214,7 +214,10 @@ class Book:
                 budget, bucket = refusing
                 why = f"budget {budget.name!r} ({budget.limit}, {bucket}) has not that much left"
                 page.refuse(why, **wanted)
-                return BudgetExceededError(f"{why}; nothing is charged, and nothing may run.")
+                told, total = budget.limit.told, page.state.total(budget, bucket)
+                taken = f"the plan takes {told(charges[budget.name][1])}; used: {told(total)}"
+                said = f"{why}; nothing is charged, and nothing may run"
+                return BudgetExceededError(f"{said}: as {budget.limit.kind} counts, {taken}.")
             first = Status.REQUESTED if waits else Status.RESERVED
             facts: dict[str, Any] = {"made": page.now, "charged": charges, "status": first}
             made = Release(id=f"R{page.number}", **facts, **wanted)

@@ -18,7 +18,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from dpaudit import tables
+from dpaudit import numbers, tables
 from dpaudit.accounting import RenyiFilter, Term, ZcdpFilter, terms
 from dpaudit.accounting.closed_forms.rdp import renyi_curve
 from dpaudit.accounting.closed_forms.zcdp import rho_of, zcdp_epsilon
@@ -74,6 +74,12 @@ class Limit(Kinded, ABC):
     def reached(self, total: Sequence[int]) -> dict[str, float]:
         """What sums prove, in the words of the limit, rounded up."""
         return {}
+
+    def told(self, total: Sequence[int]) -> str:
+        """What sums prove, in words, rounded up; of a curve the share that they take."""
+        found = self.reached(total) or {"share": self.share(total)}
+        found |= {"slack": _float(total[1])} if hasattr(self, "slack") and total[1] else {}
+        return ", ".join(f"{name} = {numbers.up(value)}" for name, value in found.items())
 
     def cost(self, plan: Plan) -> Cost:
         """What a plan takes, rounded up: of disjoint groups, in each number, that of the dearest.

@@ -14,7 +14,7 @@ from dpaudit.book.records import BudgetRecord, DataSet
 from dpaudit.book.state import State
 from dpaudit.book.store import catalogue, spent
 from dpaudit.book.windows import charged, span_of, together
-from dpaudit.numbers import percent, up
+from dpaudit.numbers import percent
 from dpaudit.plan import Plan
 
 
@@ -43,7 +43,7 @@ class Left:
     @property
     def told(self) -> str:
         """What was charged proves, in words."""
-        return told(self.budget.limit.reached(self.total))
+        return self.budget.limit.told(self.total)
 
     def to_dict(self) -> dict[str, Any]:
         """A JSON record."""
@@ -112,11 +112,6 @@ def room(book: Book, dataset: str | None = None, *, period: str | None = None) -
         )
         for each in wanted
     )
-
-
-def told(reached: Mapping[str, float]) -> str:
-    """What sums prove, in words, rounded up."""
-    return ", ".join(f"{name} = {up(value)}" for name, value in reached.items())
 
 
 def used(share: float) -> str:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import threading
 import weakref
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -171,6 +172,8 @@ class Store:
             for secret in filter(None, (self.url.password, *self.url.query.values())):
                 reason = reason.replace(str(secret), "***")
             again = "; ask again with the same request" if writes else ""
+            if self.is_file and re.search("unable to open|readonly", reason):
+                again = "; it must be in a folder that exists and can be written"
             raise InputError(f"{told(self.url)} does not answer: {reason:.200}{again}.") from None
 
     def change(self, wish: Wish) -> Any:

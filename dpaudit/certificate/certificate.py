@@ -36,7 +36,7 @@ from dpaudit.certificate.verdicts import (
 )
 from dpaudit.errors import InputError, TamperedError, UnsupportedError
 from dpaudit.finding_table import FindingTable
-from dpaudit.mechanisms import Opaque
+from dpaudit.mechanisms import Opaque, StableHistogram
 from dpaudit.plan import Plan
 from dpaudit.validate import shown
 
@@ -259,18 +259,18 @@ def certify(
     if proved is not None and claim is not None and claim.risk is not None:
         beyond = claim.excess(compose(plan, accountant))
         reasons += [] if beyond is None else [_found(CLAIM_EXCEEDED, claim=claim, proved=beyond)]
-        notes += [_unbounded(proved)] if proved.epsilon == math.inf else []
+        notes += [_unbounded(plan, proved)] if proved.epsilon == math.inf else []
     elif proved is not None:
         # A claim is judged at its own δ, whatever δ the guarantee is wanted at.
         same = claim is None or claim.delta == proved.delta
         judged = proved if same or claim is None else guarantee(plan, claim.delta, accountant)
         if judged.epsilon == math.inf:
-            reasons.append(_unbounded(judged))
+            reasons.append(_unbounded(plan, judged))
         elif claim is not None and judged.epsilon > claim.epsilon:
             shown = f"ε = {_shown(judged.epsilon, claim.epsilon)} at δ = {judged.delta:g}"
             reasons.append(_found(CLAIM_EXCEEDED, claim=claim, proved=shown))
         if judged is not proved and proved.epsilon == math.inf:
-            notes.append(_unbounded(proved))
+            notes.append(_unbounded(plan, proved))
     every = (
         *reasons,
         *notes,
@@ -302,6 +302,9 @@ def _refuse_reserved(findings: Sequence[Finding]) -> None:
             )
 
 
+_SUCH = "a delta above 0, such as 1e-5: by --delta, or in [claim] of a plan file."
+
+
 def _chosen_delta(plan: Plan, claim: Claim | None, delta: float | None) -> float:
     if delta is not None:
         return Claim(0.0, delta).delta
@@ -315,19 +318,23 @@ def _chosen_delta(plan: Plan, claim: Claim | None, delta: float | None) -> float
     except UnsupportedError as error:
         if any(isinstance(each.mechanism, Opaque) for each in plan.invocations):
             return 0.0  # no δ could help: there is no proof at any
-        missing = f"delta is missing, and {error} Give a delta above 0, such as 1e-5."
+        missing = f"delta is missing, and {error} Give {_SUCH}"
     else:
         if pure.epsilon < math.inf:
             return 0.0
-        missing = "delta is missing, and the plan has no pure guarantee; give one, such as 1e-5."
+        missing = f"delta is missing, and the plan has no pure guarantee; give {_SUCH}"
     if risk is not None:
         return USUAL_DELTA
     raise InputError(missing)
 
 
-def _unbounded(proved: Guarantee) -> Finding:
+def _unbounded(plan: Plan, proved: Guarantee) -> Finding:
     reason = proved.native.get("reason", f"no finite ε is proved at δ = {proved.delta:g}")
-    return _found("no-finite-epsilon", reason=reason)
+    found, keys = _found("no-finite-epsilon", reason=reason), StableHistogram
+    known = [each for each in plan.invocations if isinstance(each.mechanism, keys)]
+    told = max((i.mechanism.pair_and_failure(i.sensitivity)[1] for i in known), default=0.0)
+    low = f"Raise the threshold of {keys.kind}: a key that one alone has is told with probability"
+    return replace(found, remedy=f"{low} {told:.3g}.") if told > proved.delta else found
 
 
 def _shown(epsilon: float, beside: float) -> str:
@@ -351,6 +358,8 @@ def load_certificate(path: Path | str) -> Certificate:
         InputError: if it is missing or does not follow the schema.
         TamperedError: if a hash does not match.
     """
+    if Path(path).suffix in (".html", ".md", ".pdf"):
+        raise InputError(f"{files.shown(path)} is a report; give its certificate, which is JSON.")
     record = files.load_json(path, what="certificate")
     if not isinstance(record, dict):
         raise InputError(f"certificate {files.shown(path)} must be a JSON object.")

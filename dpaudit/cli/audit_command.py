@@ -18,7 +18,7 @@ def audit(
             metavar="SUBJECT|FILE.py:function|module:function",
             help="A subject; or a function f(data, rng), f(data, rng, size) for batches, or "
             "f(data) with its own randomness; or train(mask, rng), with --canaries; or "
-            "Class.method of a class without arguments.",
+            "Class.method, of an instance made of its defaults and --set.",
         ),
     ] = None,
     command: Annotated[

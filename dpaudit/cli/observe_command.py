@@ -24,7 +24,10 @@ def observe(
     libraries: Annotated[
         list[str] | None,
         option(
-            "--library", "NAME", "diffprivlib, opendp or numpy; by default what the code imports."
+            "--library",
+            "NAME",
+            "diffprivlib, numpy, opendp, pipeline_dp, snsql, tmlt or torch; by default what the "
+            "code imports.",
         ),
     ] = None,
     plan: Annotated[

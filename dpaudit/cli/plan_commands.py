@@ -44,11 +44,16 @@ def explain(
 ) -> None:
     """Say why a finding is reported, and what to do about it."""
     from dpaudit import tables
-    from dpaudit.cli import show_plan
+    from dpaudit.cli import show, show_plan
     from dpaudit.finding_table import known_findings
+    from dpaudit.reporting.wording.words import RULES
 
     known = known_findings()
+    if finding in RULES:
+        show.said(f"{finding} is no finding, but a rule of SARIF: {RULES[finding]['help']}")
+        return
     if finding is not None:
+        finding = finding.removeprefix("finding/")  # as SARIF has it
         tables.chosen({each.rule for each in known}, finding=finding)
         known = tuple(each for each in known if each.rule == finding)
     show_plan.findings(known, in_full=finding is not None)

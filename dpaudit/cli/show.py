@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from rich.console import Console, RenderableType
 from rich.markup import escape
+from rich.padding import Padding
 from rich.table import Table
 
 from dpaudit import files as _files
@@ -141,7 +142,9 @@ def certificate(certificate: Certificate, files: Sequence[Path] = ()) -> None:
 
 def _print_finding(finding: Finding) -> None:
     colour = COLOURS[finding.severity]
-    say(f"[{colour}]{finding.severity}[/] {finding.rule}: {escape(finding.message)}")
+    remedy = finding.remedy if finding.rule == "unproven" else ""
+    said = escape(f"{finding.rule}: {finding.message} {remedy}".rstrip())
+    say(f"[{colour}]{finding.severity}[/] {said}")
 
 
 def _guarantee(certificate: Certificate) -> str:
@@ -253,9 +256,9 @@ def inventory(content: dict[str, Any]) -> None:
         say(f"[bold]{heading}[/]")
         for item in content[heading]:
             say(f"  [cyan]{escape(item['name'])}[/]")
-            say(f"    {escape(item['about'])}")
-    for heading in ("accountants", "relations"):
-        say(f"[bold]{heading}[/]\n  {', '.join(content[heading])}")
+            say(Padding(escape(item["about"]), (0, 0, 0, 4)))
+    for heading in ("sampling", "factorizations", "accountants", "relations"):
+        say(f"[bold]{heading}[/]", Padding(", ".join(content[heading]), (0, 0, 0, 2)))
 
 
 @answering()
@@ -270,7 +273,9 @@ def verification(found: Verification) -> None:
     says = f", and it says: {found.facts['verdict']}" if "verdict" in found.facts else ""
     facts.add_row(found.kind, "[red]refused[/]" if found.lacks else f"[green]valid[/]{says}")
     for name, value in found.facts.items():
-        facts.add_row(name.replace("_", " "), escape(_value(value)))
+        told = {True: "yes", False: "no"}[value] if isinstance(value, bool) else _value(value)
+        told = (told[1:-1] or "none") if isinstance(value, list) else told
+        facts.add_row(name.replace("_", " "), escape(told))
     if found.opinion is not None:
         facts.add_row("second opinion", escape(found.opinion.reason))
     say(facts)

@@ -18,9 +18,12 @@ def releases(listed: Sequence[Release]) -> None:
         return
     rows = table("release", "status", "data set", "made", "by", "approved", "purpose", "plan")
     for each in listed:
-        cells = (each.id, each.status, each.dataset, each.made[:16], each.by, each.approved)
-        rows.add_row(*map(escape, (*cells, each.purpose, each.plan[:12])))
-    say(rows)
+        cells = (each.id, each.status, each.dataset, each.made[:10], each.by, each.approved)
+        rows.add_row(*map(escape, (*cells, each.purpose, each.plan[:7])))
+    for column in rows.columns:
+        words = (len(word) for cell in column.cells for word in str(cell).split())
+        column.min_width = min(max(words, default=0), 16)  # so that no word is broken
+    say(rows, soft_wrap=True)  # else a terminal too narrow would get a part
 
 
 @answering()
@@ -43,7 +46,8 @@ def status(rooms: Sequence[Room], fit: Fit | None) -> None:
         return
     for each in rooms:
         counted = ", ".join(f"{n} {name}" for name, n in sorted(each.releases.items()))
-        say(f"[bold]{escape(each.dataset.name)}[/] {escape(each.dataset.protects)}; {counted}")
+        protects = escape(each.dataset.protects)
+        say(f"[bold]{escape(each.dataset.name)}[/] {protects}; {counted or 'no releases'}")
         rows = table("budget", "limit", "over", "reached", "used")
         for own in each.left:
             cells = own.budget.name, str(own.budget.limit), own.bucket, own.told, own.used

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from importlib.util import find_spec
 from pathlib import Path
 
 from rich.markup import escape
@@ -10,6 +11,7 @@ from rich.table import Table
 
 from dpaudit.cli import show
 from dpaudit.cli.show import answered, answering, say
+from dpaudit.project.sources import imported_names
 from dpaudit.reporting.text import visible
 from dpaudit.workflow import summary
 from dpaudit.workflow.outcomes import ProjectOutcome, Status
@@ -52,4 +54,7 @@ def _table(heads: Sequence[str], rows: Sequence[tuple[Status, Sequence[str]]]) -
 def scaffolded(name: str, written: Sequence[Path]) -> None:
     """Print what was made, and what to do next."""
     show.written(*written)
-    say(f"next: cd {escape(name)} && dpaudit check", soft_wrap=True)
+    code = [path for path in written if path.suffix == ".py" and path.parent == Path(name)]
+    wanted = {each for path in code for each in imported_names(path)} - {each.stem for each in code}
+    first = "" if all(map(find_spec, wanted)) else "pip install -r requirements.txt && "
+    say(f"next: cd {escape(name)} && {first}dpaudit check", soft_wrap=True)

@@ -139,7 +139,10 @@ class _Reader:
             own = {name: given.pop(name) for name in _OF_INVOCATION & given.keys()}
             mechanism = Mechanism.parse({"kind": given.pop("mechanism")} | given)
         if "sampling" in own:
-            with tables.exemplified('sampling = { scheme = "poisson", rate = 0.01 }'):
+            drawn = own["sampling"]
+            scheme = str(drawn.get(Sampling.tag)) if isinstance(drawn, Mapping) else ""
+            example = example_of(Sampling.kinds().get(scheme, PoissonSampling))
+            with tables.exemplified(f"sampling = {tables.inline(example)}"):
                 own["sampling"] = Sampling.parse(own["sampling"])
         sensitivity, findings = self._sensitivity(mechanism, own, place)
         return (

@@ -334,6 +334,8 @@ def _importing(name: str, load: Callable[[], Any]) -> Any:
         near = "."
         if error.name and f"{name}.".startswith(f"{error.name}."):
             near = hints.unknown_module(error.name)
+        elif Path("requirements.txt").is_file():
+            near = "; if that is a library, pip install -r requirements.txt."
         raise InputError(f"{name} cannot be imported: {error}{near}") from None
     except (Exception, SystemExit) as error:  # noqa: BLE001 - foreign code may raise anything
         detail = f"{type(error).__name__}: {error}".strip()

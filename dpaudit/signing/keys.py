@@ -116,10 +116,9 @@ def _create(path: Path, content: bytes, mode: int) -> None:
             raise
     except (OSError, ValueError) as error:
         why = getattr(error, "strerror", None) or "it is no path"
-        raise InputError(
-            f"key {files.shown(path)} cannot be made: {why}; keys are never overwritten, so give a "
-            "new path."
-        ) from None
+        there = isinstance(error, FileExistsError)
+        wanted = "a new path, as no key is overwritten" if there else "a folder that can be written"
+        raise InputError(f"key {files.shown(path)} cannot be made: {why}; give {wanted}.") from None
 
 
 def _loaded(load: Callable[..., Any], kind: type, path: Path | str, *password: Any) -> Any:

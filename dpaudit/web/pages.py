@@ -11,7 +11,6 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from dpaudit.book import Role, Room, Status, decide, room
-from dpaudit.book.room import told
 from dpaudit.errors import AccessError, BudgetExceededError, InputError
 from dpaudit.files import pretty_json
 from dpaudit.names import same_person
@@ -107,7 +106,7 @@ def one(visit: Visit) -> Response:
     plan, mine = book.plan(known.plan), known.by == visit.who.name
     budgets = {left.budget.name: left.budget for left in visit.desk.room(known.dataset).left}
     costs = [
-        (name, told(budgets[name].limit.reached(known.cost(name))), ", ".join(buckets))
+        (name, budgets[name].limit.told(known.cost(name)), ", ".join(buckets))
         for name, (buckets, _) in known.charged.items()
         if name in budgets
     ]

@@ -149,7 +149,7 @@ def audit_target(
     function = _function(name, settings, command=command, through_run=through_run)
     if function is not None:
         record = SubjectRecord(name, configuration=parse_settings(settings))
-        near = parse_relation(relation)
+        near = parse_relation(relation, each=True)
         about = hypothesis(record, stated, delta, plan=plan, unit=unit, relation=near)
         release = BlackBox(function, arguments=parse_arguments(arguments))
         told: dict[str, Any] = {}

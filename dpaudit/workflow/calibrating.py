@@ -187,7 +187,13 @@ def calibrated(content: Mapping[str, Any], claim: Claim, at: str = "") -> Calibr
         more = least_noise(lambda more: meets(near * more))
         factor = None if more is None else near * more
     if factor is None:
+        rest = [item for n, item in enumerate(content["invocation"]) if n not in places]
         if not refused:
+            if rest and claim.excess(compose(_plan({**content, "invocation": rest}))):
+                which = f"the invocations other than {shown(at)} alone exceed {claim}"
+                raise InputError(
+                    f"{which}, whatever its noise is; claim less, or add noise to them."
+                )
             raise InputError(f"no noise certifies {claim}; claim less, or release less often.")
         if isinstance(refused[0], UnsupportedError):
             raise refused[0]

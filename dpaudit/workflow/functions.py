@@ -124,8 +124,10 @@ def _by_plan(record: SubjectRecord, path: str, delta: float | None) -> Hypothesi
     return Hypothesis(point, curve, target, plan.relation, details)
 
 
-def parse_relation(text: str | None) -> Relation | None:
+def parse_relation(text: str | None, *, each: bool = False) -> Relation | None:
     """A relation by its kind, or as JSON with its parameters; None where there is none.
+
+    With ``each`` the word for lists of which every number may move is known too, and is none.
 
     >>> str(parse_relation("add-remove")), parse_relation('{"kind": "metric-ball", "radius": 2}')
     ('add-remove', MetricBall(radius=2.0))
@@ -133,10 +135,12 @@ def parse_relation(text: str | None) -> Relation | None:
     Raises:
         InputError: if there is no such relation.
     """
-    if text is None or text == EACH:
+    if text is None or (each and text == EACH):
         return None
     given = files.parse_json(text, what="--relation") if text.startswith("{") else text
     with tables.exemplified('--relation add-remove, or \'{"kind": "metric-ball", "radius": 2}\''):
+        if each and given is text:
+            tables.chosen((*Relation.kinds(), EACH), relation=text)
         return Relation.parse(given)
 
 
@@ -174,7 +178,8 @@ def told_of(found: Search) -> dict[str, Any]:
     number, refused = len(found.promises), found.promises.count(None)
     why = found.pair.why
     if refused:
-        why += f" ({refused} of {number} pairs made the code raise, so that less was searched)"
+        kinds = ", ".join(sorted(found.raised)) or "what is no answer"
+        why += f" ({refused} of {number} pairs made the code raise {kinds}; less was searched)"
     told: dict[str, Any] = {"search_runs": found.runs}
     if found.one_sided:
         why += f"; {found.one_sided} fail at one end alone, which tells the ends apart: give --pair"

@@ -7,7 +7,8 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from dpaudit.auditing import audit_membership, audit_one_run, progress_bar
+from dpaudit import tables
+from dpaudit.auditing import MembershipAttack, audit_membership, audit_one_run, progress_bar
 from dpaudit.certificate import Claim, SubjectRecord
 from dpaudit.errors import InputError
 from dpaudit.plan import AddRemove
@@ -60,6 +61,8 @@ def audit_training(
     numbers: dict[str, Any] = {
         key: number for key, number in (models or {}).items() if number is not None
     }
+    if attack is not None:
+        tables.chosen((ONE_RUN, *MembershipAttack), attack=attack)
     called = partial(train, **given) if given else train
     if attack not in (None, ONE_RUN):
         with progress_bar("trainings") as progress:

@@ -179,7 +179,8 @@ def require_journal(
     }
     for name, value in stated.items():
         if value != found[name]:
-            raise TamperedError(f"certificate and ledger differ in {name}: they are of two runs.")
+            either = "the ledger is not the whole of that run, or of another"
+            raise TamperedError(f"certificate and ledger differ in {name}: {either}.")
     return content
 
 

@@ -57,7 +57,13 @@ def test_links_within_the_site_lead_to_pages(pages):
     for page, text in pages.items():
         for link in re.findall(r"\]\((?!\w+:|#)([^)#\s]+)", text):
             there = (Path("/") / page).parent / link
-            assert str(there.resolve().relative_to("/")) in pages, (page, link)
+            there = str(there.resolve().relative_to("/"))
+            picture = there.endswith(".png") and (HOME.parents[1] / there).is_file()
+            assert there in pages or picture, (page, link)
+
+
+def test_the_first_page_shows_its_picture(pages):
+    assert re.search(r"!\[A report: .*\]\(/docs/examples/report\.png\)", pages["start.md"])
 
 
 EXAMPLES = tomllib.loads((HOME / "examples.toml").read_text("utf-8"))

@@ -44,8 +44,9 @@ def test_every_section_is_whole_and_used(package):
     folder = resources.files(package)
     rows = tomllib.loads(folder.joinpath("findings.toml").read_text("utf-8"))
     code = "".join(each.read_text("utf-8") for each in folder.iterdir() if each.suffix == ".py")
+    keys = {"message", "remedy", "rule", "severity", "about"}
     for name, row in rows.items():
-        assert {"message", "remedy"} <= row.keys() <= {"message", "remedy", "rule", "severity"}
+        assert {"message", "remedy"} <= row.keys() <= keys
         assert Severity(row.get("severity", "error"))
         assert all(text.strip() == text and "\n" not in text for text in row.values())
         assert f'"{name}"' in code

@@ -178,10 +178,8 @@ def power_statement(forecast: Forecast) -> str:
             f"No fault would have been detected with probability {WANTED_POWER} at these runs; "
             "give more runs."
         )
-    text = (
-        f"{', or '.join(faults)}, would have been detected with probability {WANTED_POWER} at "
-        "these runs."
-    )
+    said = ", or ".join(faults) + "," * (len(faults) > 1)
+    text = f"{said} would have been detected with probability {WANTED_POWER} at these runs."
     return text[0].upper() + text[1:]
 
 

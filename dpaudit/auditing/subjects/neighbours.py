@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import heapq
+import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
@@ -162,6 +163,7 @@ class Search:
         runs: runs a side that were spent on the search.
         promises: the lower bound to be expected of each candidate; None where it was refused.
         one_sided: how many pairs the code failed on at one end alone.
+        raised: kinds of exceptions for which pairs were refused.
     """
 
     pair: AuditPair
@@ -169,6 +171,7 @@ class Search:
     runs: int
     promises: tuple[float | None, ...]
     one_sided: int = 0
+    raised: frozenset[str] = frozenset()
 
 
 def search_pairs(
@@ -220,7 +223,7 @@ def search_pairs(
         look.good = look.good or best
     enough = max(look.good)[0] - CLOSE
     pair = next(pair for promise, _, pair in look.good if promise >= enough)
-    return Search(pair, seed, look.runs, tuple(promises), look.one_sided)
+    return Search(pair, seed, look.runs, tuple(promises), look.one_sided, frozenset(look.raised))
 
 
 @dataclass
@@ -234,6 +237,7 @@ class _Looks:
     number: int = 0
     one_sided: int = 0
     refusal: DpAuditError | None = None
+    raised: set[str] = field(default_factory=set)
     good: list[tuple[float, int, AuditPair]] = field(default_factory=list)
 
     def at(self, pairs: Sequence[AuditPair], each: int) -> list[float | None]:
@@ -257,6 +261,7 @@ class _Looks:
                     self.runs += each
                 except (InputError, OneSidedError) as error:
                     self.refusal = error
+                    self.raised.update(re.findall(r"^the mechanism raised (\w+)", str(error)))
                     self.one_sided += isinstance(error, OneSidedError)
                 promises.append(promise)
                 self.number += 1

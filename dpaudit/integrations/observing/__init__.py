@@ -1,9 +1,8 @@
 """Libraries as they are: every noise that they draw, seen as an invocation of a plan."""
 
 from dpaudit.integrations.observing.calls import Call, Charge, Reading
-from dpaudit.integrations.observing.notes import Noted, Notes, plan_of
+from dpaudit.integrations.observing.notes import KNOWN, Noted, Notes, plan_of
 from dpaudit.integrations.observing.recorder import (
-    KNOWN,
     Adapter,
     Patch,
     Recorder,

@@ -15,6 +15,8 @@ from dpaudit.integrations.observing.calls import Call, Charge
 from dpaudit.mechanisms import Mechanism, Norm, Opaque
 from dpaudit.plan import Invocation, Membership, Plan, PrivacyUnit, Relation, TrustModel
 
+KNOWN = ("diffprivlib", "numpy", "opendp", "pipeline_dp", "snsql", "tmlt", "torch")
+"""Libraries that have an adapter."""
 _found = FindingTable(__name__)
 _NEAR = 1e-6
 _Kind = tuple[str, Mechanism, float | None]
@@ -88,7 +90,7 @@ class Notes:
         """
         if not self.calls:
             left = {law: draws for law, draws in self.loose.items() if draws > 0}
-            drew = "the code drew no noise of the libraries that were observed"
+            drew = f"no noise of an observed library was drawn; known are {', '.join(KNOWN)}"
             for law, draws in left.items():
                 drew = (
                     f"{draws} draws of {law} at {self.lines[law]} were added to no value as drawn"

@@ -25,7 +25,7 @@ from dpaudit import tables
 from dpaudit.errors import InputError, PlanMismatchError, UnsupportedError
 from dpaudit.finding_table import FindingTable
 from dpaudit.integrations.observing.calls import Call, Charge, Draw, Labels, Reading, place
-from dpaudit.integrations.observing.notes import Notes
+from dpaudit.integrations.observing.notes import KNOWN, Notes
 from dpaudit.ledger import Ledger
 from dpaudit.plan import Relation
 
@@ -34,8 +34,6 @@ _inside = threading.local()
 """Whether a draw of some library runs in this thread."""
 _REFUSED = ("noise-shown", "noise-shared", "generator-in-hand")
 """What is found of a run whose results must not be published."""
-KNOWN = ("diffprivlib", "numpy", "opendp", "pipeline_dp", "snsql", "tmlt", "torch")
-"""Libraries that have an adapter."""
 
 
 @dataclass(frozen=True)

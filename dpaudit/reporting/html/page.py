@@ -16,6 +16,7 @@ from dpaudit.reporting.html import svg
 from dpaudit.reporting.text import visible
 from dpaudit.reporting.view import views
 from dpaudit.reporting.wording import tables, words
+from dpaudit.reporting.wording.headline import rests_on
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -70,5 +71,5 @@ def environment() -> Environment:
         "tied": lambda text: text.replace(" %", "\u00a0%"),
     }
     made.globals |= {"infinity": math.inf, "tables": tables, "words": words}
-    made.globals["explained_at"] = explained_at
+    made.globals |= {"explained_at": explained_at, "rests_on": rests_on}
     return made

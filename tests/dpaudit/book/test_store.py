@@ -331,6 +331,11 @@ def test_older_and_newer_tables(url, book, monkeypatch):
         ask(newer, gaussian())
 
 
+def test_a_folder_that_takes_no_book(tmp_path):
+    with pytest.raises(InputError, match=r"unable to open .*; it must be in a folder that exists"):
+        Book.create(str(tmp_path / "none" / "book.db"), by="officer")
+
+
 def test_a_file_that_is_no_book(tmp_path):
     path = tmp_path / "other.db"
     with sqlite3.connect(path) as other:

@@ -1,4 +1,5 @@
 import json
+import math
 from dataclasses import replace
 
 import pytest
@@ -15,6 +16,7 @@ from dpaudit.certificate import (
 )
 from dpaudit.certificate.schema import certificate_schema
 from dpaudit.errors import InputError, TamperedError
+from dpaudit.mechanisms import StableHistogram
 
 SUBJECT = SubjectRecord("tests:Answers")
 AUDIT = AuditRecord(
@@ -86,7 +88,7 @@ def test_delta_comes_from_the_claim_or_must_be_given():
     plan = Plan.of(gaussian_invocation(sigma=4.0))
     assert certify(plan, subject=SUBJECT, claim=Claim(9, 1e-6)).guarantee.delta == 1e-6
     assert certify(plan, subject=SUBJECT, delta=1e-4).guarantee.delta == 1e-4
-    with pytest.raises(InputError, match="delta is missing"):
+    with pytest.raises(InputError, match=r"delta is missing.* by --delta, or in \[claim\]"):
         certify(plan, subject=SUBJECT)
     with pytest.raises(InputError, match="delta is 1"):
         certify(plan, subject=SUBJECT, delta=1.0)
@@ -184,10 +186,27 @@ def test_bad_files(tmp_path):
     path.write_text("[]")
     with pytest.raises(InputError, match="must be a JSON object"):
         load_certificate(path)
+    for other, said in [("payload", "a signed envelope"), ("releases", "an export of a book")]:
+        path.write_text(json.dumps({other: []}))
+        with pytest.raises(InputError, match=f"{said} and no certificate; dpaudit verify"):
+            load_certificate(path)
+    with pytest.raises(InputError, match="is a report; give its certificate"):
+        load_certificate(tmp_path / "c.pdf")
     whole = json.dumps(tampered())
     path.write_text(whole[: len(whole) // 2])
     with pytest.raises(InputError, match="not JSON"):
         load_certificate(path)
+
+
+def test_a_threshold_that_is_too_low_is_named():
+    use = replace(Answers().plan().invocations[0], mechanism=StableHistogram(1.0, 5.0))
+    use = replace(use, sensitivity=1.0)
+    certificate = certify(Plan.of(use), subject=SUBJECT, claim=Claim(1.0, 1e-6))
+    (found,) = [each for each in certificate.findings if each.rule == "unproven"]
+    told = math.exp(-4) / (1 + math.exp(-1))  # the theorem's q, by which a new key is told
+    assert "Raise the threshold of stable-histogram" in found.remedy
+    assert found.remedy.endswith(f"told with probability {told:.3g}.")
+    verify(certificate)
 
 
 def test_subjects_state_no_more_than_their_plan():

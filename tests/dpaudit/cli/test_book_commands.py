@@ -52,10 +52,14 @@ def test_a_release_from_request_to_end(book):
     code, out, _ = book("close", "R3", "--abandon", "not needed")
     assert code == 0
     assert "abandoned" in out
+    told = ("--dataset", "visits", "--purpose", "weekly dashboard", "--approved", "officer")
+    assert book("reserve", "plan.toml", *told, "--by", "annabel-who-asks")[0] == 0
+    words = set(book("history")[1].split())
+    assert {"annabel-who-asks", "abandoned", "dashboard", "approved", "officer"} <= words
     code, out, _ = book("history", "--dataset", "visits", "--json")
-    assert [each["approved"] for each in json.loads(out)["releases"]] == ["bob"]
+    assert [each["approved"] for each in json.loads(out)["releases"]] == ["bob", "officer"]
     code, out, _ = book("verify", "--anchor", "anchor", "--new-anchor", "--json")
-    assert json.loads(out) | {"releases": 1, "refused": 0, "lines": 5} == json.loads(out)
+    assert json.loads(out) | {"releases": 2, "refused": 0, "lines": 6} == json.loads(out)
 
 
 def test_a_budget_that_refuses_is_exit_1_and_an_error_is_exit_3(book):
@@ -64,6 +68,7 @@ def test_a_budget_that_refuses_is_exit_1_and_an_error_is_exit_3(book):
     code, _, err = book("reserve", "plan.toml", "--dataset", "visits")
     assert code == 1
     assert "has not that much left; nothing is charged" in err
+    assert "as pure counts, the plan takes epsilon = 0.25; used: epsilon = 1." in err
     code, out, _ = book("status", "--dataset", "visits", "--plan", "plan.toml", "--json")
     assert json.loads(out)["plan"] == {"times": 0, "noise": None}
     for words, said in (

@@ -1,6 +1,7 @@
 """The command line, called as a pipeline calls it: words in, exit code and text out."""
 
 import json
+import re
 import subprocess
 import sys
 import warnings
@@ -9,9 +10,12 @@ from pathlib import Path
 import pytest
 
 import dpaudit
+from dpaudit.cli import show
 from dpaudit.cli.main import _outcome
 from dpaudit.files import digest
 from dpaudit.integrations.dp_accounting import SecondOpinion
+from dpaudit.integrations.observing import KNOWN
+from dpaudit.workflow.verifying import Verification
 
 GAUSSIAN = """
 [plan]
@@ -185,6 +189,17 @@ def test_certificate_and_ledger_belong_together(call):
     code, _, err = call("verify", "a/ledger.jsonl", "--anchor", "a.anchor")
     assert code == 3
     assert "last lines were dropped" in err
+    code, _, err = call("verify", "a/certificate.json", "--ledger", "a/ledger.jsonl")
+    assert code == 3
+    assert "differ in head: the ledger is not the whole of that run, or of another" in err
+
+
+def test_what_is_verified_is_told_in_words(capsys):
+    facts = {"closed": True, "open": False, "broken": [], "signed_by": ["ann", "bob"]}
+    show.verification(Verification("ledger", facts))
+    said = [line.split(maxsplit=1) for line in capsys.readouterr().out.splitlines()]
+    assert [each[1].strip() for each in said[1:4]] == ["yes", "no", "none"]
+    assert " ".join(said[4]).split() == ["signed", "by", "ann,", "bob"]
 
 
 def test_the_same_seed_gives_the_same_run(call):
@@ -549,7 +564,22 @@ def test_list(call):
     names = {item["name"] for item in content["subjects"]}
     assert {"private_bo.local:LDPMoMAGPUCB", "private_bo.own:LocalStudy"} < names
     assert "gaussian" in [item["name"] for item in content["mechanisms"]]
-    assert call("list")[0] == 0
+    code, out, _ = call("list")
+    assert code == 0
+    assert {"poisson", "banded-toeplitz"} < set(out.replace(",", "").split())
+    starts = {len(line) - len(line.lstrip()) for line in out.splitlines()}
+    assert starts == {0, 2, 4}, "a long description is wrapped to its own column"
+    assert all(" " not in line.rstrip() for line in out.splitlines() if line[:1] != " ")
+
+
+def test_words_that_are_offered_are_those_that_are_accepted(call):
+    Path("code.py").write_text("def f(data, rng):\n    return data[0]")
+    about = ("audit", "code.py:f", "--epsilon", "1")
+    assert "each" in call(*about, "--relation", "foo")[2]
+    assert "one-run" in call(*about, "--canaries", "9", "--attack", "foo")[2]
+    assert "each" not in call(*about, "--canaries", "9", "--relation", "foo")[2]
+    said = re.sub(r"[\s│]+", " ", call("observe", "--help")[1])
+    assert f"{', '.join(KNOWN[:-1])} or {KNOWN[-1]}; by default" in said
 
 
 def test_the_version_and_the_help_are_no_errors(call):

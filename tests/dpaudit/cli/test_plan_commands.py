@@ -7,6 +7,8 @@ from pathlib import Path
 import pytest
 
 from dpaudit.cli.main import _outcome
+from dpaudit.finding_table import known_findings
+from dpaudit.reporting.wording.words import RULES
 
 
 @pytest.fixture
@@ -122,3 +124,18 @@ def test_shells_complete_commands_and_options(call, monkeypatch, shell):
     code, out, _ = call()
     assert code == 0
     assert "--delta" in out
+
+
+def test_every_rule_of_sarif_is_explained(call):
+    for rule in {each.rule for each in known_findings()}:
+        code, out, _ = call("explain", f"finding/{rule}")
+        assert code == 0
+        assert out == call("explain", rule)[1]
+    for rule in RULES:
+        code, out, _ = call("explain", rule)
+        assert code == 0
+        assert f"{rule} is no finding, but a rule of SARIF: " in out
+
+
+def test_no_finding_is_explained_by_facts_alone():
+    assert [each.rule for each in known_findings() if len(each.message.split()) < 5] == []

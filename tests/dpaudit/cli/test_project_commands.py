@@ -1,5 +1,6 @@
 """``dpaudit check`` and ``dpaudit init`` as a pipeline calls them."""
 
+import importlib.util
 import json
 import os
 import signal
@@ -268,6 +269,27 @@ def test_init(call):
     code, out, err = call("init", "my-study")
     assert (code, out) == (3, "")
     assert "not empty" in err
+
+
+@pytest.mark.parametrize(("missing", "installs"), [("opacus", True), ("diffprivlib", False)])
+def test_init_says_what_to_install_first(call, monkeypatch, missing, installs):
+    there = importlib.util.find_spec
+    found = lambda name: None if name == missing else there(name)  # noqa: E731
+    monkeypatch.setattr("dpaudit.cli.show_project.find_spec", found)
+    code, out, _ = call("init", "my-study", "--training")
+    assert code == 0
+    assert ("my-study && pip install -r requirements.txt && dpaudit check" in out) == installs
+
+
+@pytest.mark.parametrize("names", [True, False])
+def test_a_missing_library_leads_to_the_requirements(call, names):
+    Path("code.py").write_text("import no_such_library_here")
+    if names:
+        Path("requirements.txt").write_text("no-such-library-here")
+    code, _, err = call("certify", "code.py:Subject")
+    assert code == 3
+    assert "No module named 'no_such_library_here'" in err
+    assert ("pip install -r requirements.txt" in err) == names
 
 
 @pytest.mark.parametrize("name", ["../x", ".", "a/b", ""])

@@ -156,6 +156,7 @@ GOOD = invocation(mechanism='"gaussian"', sigma=1, sensitivity=1)
         (GOOD + "\ncontribution = 1", "both given"),
         (GOOD + '\nsampling = "poisson"', "poisson lacks the key 'rate'"),
         (GOOD + '\nsampling = { scheme = "poisson" }', "poisson lacks the key 'rate'"),
+        (GOOD + '\nsampling = { scheme = "fixed-size", of = 3 }', 'example: .*"fixed-size", size'),
         (GOOD.replace('"gaussian"', '"magic"'), "mechanism is 'magic'"),
         (GOOD.replace('"gaussian"', "3"), "mechanism is 3"),
         (GOOD + "\n[claim]\nepsilon = -1", "epsilon is -1"),

@@ -76,7 +76,7 @@ def test_a_password_keeps_it(tmp_path):
 @pytest.mark.parametrize("there", ["a.pem", "a.pub.pem"])
 def test_nothing_is_overwritten(tmp_path, there):
     (tmp_path / there).write_text("mine")
-    with pytest.raises(InputError, match=r"cannot be made: File exists; keys are never"):
+    with pytest.raises(InputError, match=r"cannot be made: File exists; give a new path, as no"):
         new_key(tmp_path / "a.pem", None)
     assert [each.name for each in tmp_path.iterdir()] == [there]
     assert (tmp_path / there).read_text() == "mine"
@@ -95,6 +95,11 @@ def test_a_password_may_be_any_bytes_of_the_shell(tmp_path):
     public, _ = new_key(tmp_path / "a.pem", "\udcff\udcfe")
     key = load_private(tmp_path / "a.pem", lambda: "\udcff\udcfe")
     assert key_id(key.public_key()) == key_id(public)
+
+
+def test_a_folder_that_takes_no_key_is_not_called_an_old_key(tmp_path):
+    with pytest.raises(InputError, match=r"cannot be made: No such file .*; give a folder that"):
+        new_key(tmp_path / "none" / "a.pem", None)
 
 
 def test_no_link_is_followed(tmp_path):

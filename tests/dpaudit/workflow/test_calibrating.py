@@ -78,6 +78,13 @@ def test_a_plan_file_scales_as_a_whole_or_in_one_place(tmp_path):
     assert tomllib.loads(one.to_dict()["plan"])["invocation"][0]["at"] == "sum"
 
 
+def test_where_the_others_alone_cost_more_no_noise_is_sought(tmp_path):
+    path = tmp_path / "plan.toml"
+    path.write_text(PLAN)
+    with pytest.raises(InputError, match="other than 'sum' alone exceed"):
+        calibrate_target(str(path), [], "epsilon = 0.05, delta = 1e-6", at="sum")
+
+
 @pytest.mark.parametrize(
     ("name", "settings", "claim", "at", "message"),
     [

@@ -89,6 +89,7 @@ def test_noise_without_a_size_is_left_out():
     assert made.noise() is made.noise_by_bets(None) is None
     words = power_statement(made)
     assert words.startswith("A true ε of 1.")
+    assert " at the tested event would have been detected" in words
     assert "%" not in words
 
 

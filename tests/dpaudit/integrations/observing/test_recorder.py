@@ -263,5 +263,5 @@ def test_words_and_unknown_sensitivities_are_findings():
     rules = [finding.rule for finding in notes.all_findings(noted)]
     assert rules == ["stated-by-library", "stated-by-library", "unknown-sensitivity"]
     assert isinstance(noted[2].invocation.mechanism, StatedNoise)
-    with pytest.raises(InputError, match="nothing was recorded"):
+    with pytest.raises(InputError, match=r"nothing was recorded: .* known are diffprivlib, "):
         Notes().noted(ROW, ReplaceOne())

@@ -1,6 +1,7 @@
 """The HTML page: the suite of all renderers, and what makes a page safe and accessible."""
 
 import re
+from html import escape
 from itertools import pairwise
 from pathlib import Path
 
@@ -142,11 +143,19 @@ def _contrast(one, other):
 @pytest.mark.parametrize("kind", sorted(all_kinds()))
 def test_every_certificate_has_a_label_in_words(kind, tmp_path):
     certificate = all_kinds()[kind]
-    text = render_to(certificate, tmp_path / "of.label.html").read_text("utf-8")
+    text = (
+        render_to(certificate, tmp_path / "of.label.html").read_text("utf-8").replace("&#39;", "'")
+    )
     assert certificate.to_dict()["digest"] in text
     assert "<script" not in text
     for name in ("Who is protected", "Against whom", "What is not promised"):
         assert f"<dt>{name}</dt>" in text
+    assert "e^" not in text
+    assert "P(M(D)" not in text
+    open_ = [each for each in certificate.findings if str(each.severity) != "note"]
+    assert ("a decision." in text) == bool(open_)
+    for assumed in (each for each in certificate.assumptions if str(each.standing) == "assumed"):
+        assert f"<li>{escape(assumed.premise, quote=False)}</li>" in text
     refuted = str(certificate.verdict) == "refuted"
     assert ("at least one refutes it" in text) == (refuted and bool(certificate.audits))
 
