@@ -139,9 +139,8 @@ def certificate(certificate: Certificate, files: Sequence[Path] = ()) -> None:
 
 def _print_finding(finding: Finding) -> None:
     colour = _COLOURS[finding.severity]
-    remedy = finding.remedy if finding.rule == "unproven" else ""
-    said = escape(f"{finding.rule}: {finding.message} {remedy}".rstrip())
-    say(f"[{colour}]{finding.severity}[/] {said}")
+    remedy = f" {finding.remedy}" if finding.rule == "unproven" else ""
+    say(f"[{colour}]{finding.severity}[/] {finding.rule}: {escape(finding.message + remedy)}")
 
 
 def _guarantee(certificate: Certificate) -> str:
@@ -252,8 +251,7 @@ def inventory(content: dict[str, Any]) -> None:
     for heading in ("subjects", "mechanisms"):
         say(f"[bold]{heading}[/]")
         for item in content[heading]:
-            say(f"  [cyan]{escape(item['name'])}[/]")
-            say(Padding(escape(item["about"]), (0, 0, 0, 4)))
+            say(f"  [cyan]{escape(item['name'])}[/]", Padding(escape(item["about"]), (0, 0, 0, 4)))
     for heading in ("sampling", "factorizations", "accountants", "relations"):
         say(f"[bold]{heading}[/]", Padding(", ".join(content[heading]), (0, 0, 0, 2)))
 

@@ -8,7 +8,6 @@ from rich.markup import escape
 
 from dpaudit.book import Release, Room, Token
 from dpaudit.cli.show import answered, answering, grid, say, table
-from dpaudit.numbers import percent
 from dpaudit.workflow.booking import Fit
 
 
@@ -47,13 +46,12 @@ def status(rooms: Sequence[Room], fit: Fit | None) -> None:
         return
     for each in rooms:
         counted = ", ".join(f"{n} {name}" for name, n in sorted(each.releases.items()))
-        protects = escape(each.dataset.protects)
-        say(f"[bold]{escape(each.dataset.name)}[/] {protects}; {counted or 'no releases'}")
+        name, protects = escape(each.dataset.name), escape(each.dataset.protects)
+        say(f"[bold]{name}[/] {protects}; {counted or 'no releases'}")
         rows = table("budget", "limit", "over", "reached", "used")
         for own in each.left:
-            told = own.budget.limit.told(own.total)
-            used = percent(own.share) if own.share <= 1 else "more than all"
-            cells = own.budget.name, str(own.budget.limit), own.bucket, told, used
+            limit, total = own.budget.limit, own.total
+            cells = own.budget.name, str(limit), own.bucket, limit.told(total), limit.used(total)
             rows.add_row(*map(escape, cells))
         say(rows)
     if fit is not None:

@@ -14,7 +14,6 @@ from sqlalchemy import Connection, text
 from dpaudit import files
 from dpaudit.book import Book, BudgetRecord, Release, Room, Status, room, verify_book
 from dpaudit.errors import InputError
-from dpaudit.numbers import percent
 from dpaudit.reporting.pdf.renderer import typeset
 from dpaudit.validate import shown
 from dpaudit.web.templating import rendered, style
@@ -175,14 +174,9 @@ def _uses(known: Room, releases: Sequence[Release]) -> Iterator[Use]:
         limit, name = own.budget.limit, own.budget.name
         costs = [each.cost(name) for each in releases if name in each.charged]
         total = list(map(sum, zip(*costs, strict=True))) or [0] * len(limit.bounds)
-        reached, share = limit.told(own.total), used(own.share)
-        yield Use(own.budget, own.bucket, reached, share, used(limit.share(total)))
+        reached, share = limit.told(own.total), limit.used(own.total)
+        yield Use(own.budget, own.bucket, reached, share, limit.used(total))
 
 
 def _counted(lines: Sequence[Mapping[str, Any]], event: str) -> int:
     return sum(line.get("times", 1) for line in lines if line["event"] == event)
-
-
-def used(share: float) -> str:
-    """A share of a budget, rounded up."""
-    return percent(share) if share <= 1 else "more than all"

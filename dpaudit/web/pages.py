@@ -17,7 +17,7 @@ from dpaudit.names import same_person
 from dpaudit.web import api
 from dpaudit.web.asking import Desk
 from dpaudit.web.callers import COOKIE, SECONDS
-from dpaudit.web.compliance import compliance, used
+from dpaudit.web.compliance import compliance
 from dpaudit.web.course import drawing, thinned
 from dpaudit.web.forms import Visit, endpoint, redirect
 from dpaudit.web.searching import find
@@ -81,7 +81,7 @@ def _with_courses(desk: Desk, known: Room, today: str) -> dict[str, Any]:
         budgets.append(
             {
                 "left": left,
-                "used": used(left.share),
+                "used": left.budget.limit.used(left.total),
                 "reached": left.budget.limit.told(left.total),
                 "points": thinned(points),
                 "drawing": drawing(points, today),
@@ -254,7 +254,8 @@ def public(visit: Visit) -> Response:
     shown = []
     for each in api.public_rooms(visit.desk):
         closed = find(visit.desk.book, dataset=each.dataset.name, status="closed", most=200)
-        budgets = [(own, own.budget.limit.told(own.total), used(own.share)) for own in each.left]
+        known = ((own, own.budget.limit, own.total) for own in each.left)
+        budgets = [(own, limit.told(total), limit.used(total)) for own, limit, total in known]
         shown.append({"dataset": each.dataset, "budgets": budgets, "releases": closed.releases})
     return visit.page("public", "What is released, and what it costs", rooms=shown)
 
