@@ -49,8 +49,7 @@ class FindingTable:
     """The findings of one package, by name.
 
     The package's ``findings.toml`` has a section for each: a ``message``, with facts in braces; a
-    ``remedy``; a ``severity``, where it is no error; a ``rule``, where that is not its name; and
-    what it is ``about``, where the message is facts alone.
+    ``remedy``; a ``severity``, if no error; a ``rule``, if not its name; ``about``, if all facts.
 
     Args:
         module: any module of the package, by its ``__name__``.

@@ -81,6 +81,11 @@ class Limit(Kinded, ABC):
         found |= {"slack": _float(total[1])} if hasattr(self, "slack") and total[1] else {}
         return ", ".join(f"{name} = {numbers.up(value)}" for name, value in found.items())
 
+    def used(self, total: Sequence[int]) -> str:
+        """The share that sums take, in words, rounded up."""
+        share = self.share(total)
+        return numbers.percent(share) if share <= 1 else "more than all"
+
     def cost(self, plan: Plan) -> Cost:
         """What a plan takes, rounded up: of disjoint groups, in each number, that of the dearest.
 

@@ -14,7 +14,6 @@ from dpaudit.book.records import BudgetRecord, DataSet
 from dpaudit.book.state import State
 from dpaudit.book.store import catalogue, spent
 from dpaudit.book.windows import charged, span_of, together
-from dpaudit.numbers import percent
 from dpaudit.plan import Plan
 
 
@@ -38,7 +37,7 @@ class Left:
     @property
     def used(self) -> str:
         """That share in words."""
-        return used(self.share)
+        return self.budget.limit.used(self.total)
 
     @property
     def told(self) -> str:
@@ -112,11 +111,6 @@ def room(book: Book, dataset: str | None = None, *, period: str | None = None) -
         )
         for each in wanted
     )
-
-
-def used(share: float) -> str:
-    """A share of a budget, rounded up."""
-    return percent(share) if share <= 1 else "more than all"
 
 
 _COUNT = text("SELECT dataset, status, COUNT(*) AS n FROM release GROUP BY dataset, status")

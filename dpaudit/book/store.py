@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import json
 import os
-import re
 import threading
 import weakref
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -172,7 +171,7 @@ class Store:
             for secret in filter(None, (self.url.password, *self.url.query.values())):
                 reason = reason.replace(str(secret), "***")
             again = "; ask again with the same request" if writes else ""
-            if self.is_file and re.search("unable to open|readonly", reason):
+            if self.is_file and ("unable to open" in reason or "readonly" in reason):
                 again = "; it must be in a folder that exists and can be written"
             raise InputError(f"{told(self.url)} does not answer: {reason:.200}{again}.") from None
 

@@ -302,9 +302,6 @@ def _refuse_reserved(findings: Sequence[Finding]) -> None:
             )
 
 
-_SUCH = "a delta above 0, such as 1e-5: by --delta, or in [claim] of a plan file."
-
-
 def _chosen_delta(plan: Plan, claim: Claim | None, delta: float | None) -> float:
     if delta is not None:
         return Claim(0.0, delta).delta
@@ -318,14 +315,15 @@ def _chosen_delta(plan: Plan, claim: Claim | None, delta: float | None) -> float
     except UnsupportedError as error:
         if any(isinstance(each.mechanism, Opaque) for each in plan.invocations):
             return 0.0  # no δ could help: there is no proof at any
-        missing = f"delta is missing, and {error} Give {_SUCH}"
+        missing = str(error)
     else:
         if pure.epsilon < math.inf:
             return 0.0
-        missing = f"delta is missing, and the plan has no pure guarantee; give {_SUCH}"
+        missing = "the plan has no pure guarantee."
     if risk is not None:
         return USUAL_DELTA
-    raise InputError(missing)
+    such = "a delta above 0, such as 1e-5: by --delta, or in [claim] of a plan file"
+    raise InputError(f"delta is missing, and {missing} Give {such}.")
 
 
 def _unbounded(plan: Plan, proved: Guarantee) -> Finding:

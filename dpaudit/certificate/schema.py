@@ -14,9 +14,6 @@ from dpaudit.validate import shown
 SCHEMA_VERSION = "dpaudit-certificate/2"
 _READ = {SCHEMA_VERSION: "certificate-2.json", "dpaudit-certificate/1": "certificate-1.json"}
 
-_OTHERS = {"payload": "a signed envelope", "releases": "an export of a book"}
-"""Files of ours that are taken for certificates, by a key of theirs."""
-
 
 @cache
 def certificate_schema(version: str = SCHEMA_VERSION) -> dict[str, Any]:
@@ -36,7 +33,8 @@ def validate_certificate(record: Mapping[str, Any]) -> None:
 
     version = record.get("schema")
     if not isinstance(version, str) or version not in _READ:
-        if other := next((name for key, name in _OTHERS.items() if key in record), ""):
+        if {"payload", "releases"} & record.keys():
+            other = "a signed envelope" if "payload" in record else "an export of a book"
             reads = "dpaudit verify FILE --key PUBLIC.pem reads it"
             raise InputError(f"the file is {other} and no certificate; {reads}.")
         known = " and ".join(map(repr, _READ))

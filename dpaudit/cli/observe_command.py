@@ -26,8 +26,7 @@ def observe(
         option(
             "--library",
             "NAME",
-            "diffprivlib, numpy, opendp, pipeline_dp, snsql, tmlt or torch; by default what the "
-            "code imports.",
+            "diffprivlib, numpy, opendp, pipeline_dp, snsql, tmlt or torch; else what is imported.",
         ),
     ] = None,
     plan: Annotated[

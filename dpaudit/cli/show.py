@@ -255,8 +255,7 @@ def inventory(content: dict[str, Any]) -> None:
     for heading in ("subjects", "mechanisms"):
         say(f"[bold]{heading}[/]")
         for item in content[heading]:
-            say(f"  [cyan]{escape(item['name'])}[/]")
-            say(Padding(escape(item["about"]), (0, 0, 0, 4)))
+            say(f"  [cyan]{escape(item['name'])}[/]", Padding(escape(item["about"]), (0, 0, 0, 4)))
     for heading in ("sampling", "factorizations", "accountants", "relations"):
         say(f"[bold]{heading}[/]", Padding(", ".join(content[heading]), (0, 0, 0, 2)))
 

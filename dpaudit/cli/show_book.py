@@ -46,8 +46,8 @@ def status(rooms: Sequence[Room], fit: Fit | None) -> None:
         return
     for each in rooms:
         counted = ", ".join(f"{n} {name}" for name, n in sorted(each.releases.items()))
-        protects = escape(each.dataset.protects)
-        say(f"[bold]{escape(each.dataset.name)}[/] {protects}; {counted or 'no releases'}")
+        name, protects = escape(each.dataset.name), escape(each.dataset.protects)
+        say(f"[bold]{name}[/] {protects}; {counted or 'no releases'}")
         rows = table("budget", "limit", "over", "reached", "used")
         for own in each.left:
             cells = own.budget.name, str(own.budget.limit), own.bucket, own.told, own.used

@@ -139,9 +139,8 @@ class _Reader:
             own = {name: given.pop(name) for name in _OF_INVOCATION & given.keys()}
             mechanism = Mechanism.parse({"kind": given.pop("mechanism")} | given)
         if "sampling" in own:
-            drawn = own["sampling"]
-            scheme = str(drawn.get(Sampling.tag)) if isinstance(drawn, Mapping) else ""
-            example = example_of(Sampling.kinds().get(scheme, PoissonSampling))
+            scheme = drawn.get("scheme") if isinstance(drawn := own["sampling"], Mapping) else ""
+            example = example_of(Sampling.kinds().get(str(scheme), PoissonSampling))
             with tables.exemplified(f"sampling = {tables.inline(example)}"):
                 own["sampling"] = Sampling.parse(own["sampling"])
         sensitivity, findings = self._sensitivity(mechanism, own, place)

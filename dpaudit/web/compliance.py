@@ -13,7 +13,6 @@ from sqlalchemy import Connection, text
 
 from dpaudit import files
 from dpaudit.book import Book, BudgetRecord, Release, Room, Status, room, verify_book
-from dpaudit.book.room import used
 from dpaudit.errors import InputError
 from dpaudit.reporting.pdf.renderer import typeset
 from dpaudit.validate import shown
@@ -175,7 +174,7 @@ def _uses(known: Room, releases: Sequence[Release]) -> Iterator[Use]:
         limit, name = own.budget.limit, own.budget.name
         costs = [each.cost(name) for each in releases if name in each.charged]
         total = list(map(sum, zip(*costs, strict=True))) or [0] * len(limit.bounds)
-        yield Use(own.budget, own.bucket, own.told, own.used, used(limit.share(total)))
+        yield Use(own.budget, own.bucket, own.told, own.used, limit.used(total))
 
 
 def _counted(lines: Sequence[Mapping[str, Any]], event: str) -> int:

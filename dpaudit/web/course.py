@@ -12,7 +12,7 @@ from typing import Any
 from sqlalchemy import Connection, text
 
 from dpaudit.book import Book, BudgetRecord
-from dpaudit.book.room import used
+from dpaudit.numbers import percent
 
 _LINES = text(
     'SELECT number, line FROM log WHERE number >= :at AND line NOT LIKE \'%"event":"anchored"%\' '
@@ -38,7 +38,7 @@ class Point:
     @property
     def told(self) -> str:
         """How much is used, rounded up."""
-        return used(self.used)
+        return percent(self.used) if self.used <= 1 else "more than all"
 
 
 class Course:

@@ -188,12 +188,9 @@ def calibrated(content: Mapping[str, Any], claim: Claim, at: str = "") -> Calibr
         factor = None if more is None else near * more
     if factor is None:
         rest = [item for n, item in enumerate(content["invocation"]) if n not in places]
+        if not refused and rest and claim.excess(compose(_plan({**content, "invocation": rest}))):
+            raise InputError(f"what is not {shown(at)} alone exceeds {claim}; add noise there.")
         if not refused:
-            if rest and claim.excess(compose(_plan({**content, "invocation": rest}))):
-                which = f"the invocations other than {shown(at)} alone exceed {claim}"
-                raise InputError(
-                    f"{which}, whatever its noise is; claim less, or add noise to them."
-                )
             raise InputError(f"no noise certifies {claim}; claim less, or release less often.")
         if isinstance(refused[0], UnsupportedError):
             raise refused[0]

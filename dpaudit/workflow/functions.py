@@ -125,9 +125,7 @@ def _by_plan(record: SubjectRecord, path: str, delta: float | None) -> Hypothesi
 
 
 def parse_relation(text: str | None, *, each: bool = False) -> Relation | None:
-    """A relation by its kind, or as JSON with its parameters; None where there is none.
-
-    With ``each`` the word for lists of which every number may move is known too, and is none.
+    """A relation by its kind, or JSON; None where there is none, or ``each`` where that is known.
 
     >>> str(parse_relation("add-remove")), parse_relation('{"kind": "metric-ball", "radius": 2}')
     ('add-remove', MetricBall(radius=2.0))

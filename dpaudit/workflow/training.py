@@ -61,8 +61,7 @@ def audit_training(
     numbers: dict[str, Any] = {
         key: number for key, number in (models or {}).items() if number is not None
     }
-    if attack is not None:
-        tables.chosen((ONE_RUN, *MembershipAttack), attack=attack)
+    tables.chosen((ONE_RUN, *MembershipAttack), attack=attack or ONE_RUN)
     called = partial(train, **given) if given else train
     if attack not in (None, ONE_RUN):
         with progress_bar("trainings") as progress:

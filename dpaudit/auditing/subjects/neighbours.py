@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import heapq
-import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
@@ -261,7 +260,7 @@ class _Looks:
                     self.runs += each
                 except (InputError, OneSidedError) as error:
                     self.refusal = error
-                    self.raised.update(re.findall(r"^the mechanism raised (\w+)", str(error)))
+                    self.raised.update(str(error).partition("mechanism raised ")[2].split()[:1])
                     self.one_sided += isinstance(error, OneSidedError)
                 promises.append(promise)
                 self.number += 1

@@ -38,7 +38,9 @@ def book(call):
     return run
 
 
-def test_a_release_from_request_to_end(book):
+def test_a_release_from_request_to_end(book, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "80")
+    assert "; no releases" in book("status")[1]
     told = ("--dataset", "visits", "--by", "ann", "--approved", "bob", "--request", "7")
     code, out, _ = book("reserve", "plan.toml", *told, "--json")
     (made,) = json.loads(out)["releases"]

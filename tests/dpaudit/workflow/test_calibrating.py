@@ -81,7 +81,7 @@ def test_a_plan_file_scales_as_a_whole_or_in_one_place(tmp_path):
 def test_where_the_others_alone_cost_more_no_noise_is_sought(tmp_path):
     path = tmp_path / "plan.toml"
     path.write_text(PLAN)
-    with pytest.raises(InputError, match="other than 'sum' alone exceed"):
+    with pytest.raises(InputError, match="what is not 'sum' alone exceeds"):
         calibrate_target(str(path), [], "epsilon = 0.05, delta = 1e-6", at="sum")
 
 

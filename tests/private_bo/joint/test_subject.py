@@ -108,6 +108,6 @@ def test_a_rehearsal_finds_a_regret_that_is_published(kind: type) -> None:
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_refused_reward_tells_the_neighbours_apart(kind: type) -> None:
     refusing = kind(steps=24, feature_map=SMALL, out_of_range="refuse")
-    assert rules(refusing) == {"refused-after-release"}
+    assert rules(refusing) == {"refused-after-release", "refuses-values"}
     assert "refusal-depends-on-data" in [finding.rule for finding in refusing.findings()]
     assert "refusal-depends-on-data" not in [finding.rule for finding in kind().findings()]
