@@ -16,7 +16,8 @@ True
 Traceback (most recent call last):
     ...
 dpaudit.errors.BudgetExceededError: budget 'all of it' (rho = 0.5 (rho), ever) has not that much
-left; nothing is charged, and nothing may run.
+left; nothing is charged, and nothing may run: as rho counts, the plan takes rho = 0.375; used: rho
+= 0.375.
 >>> book.disconnect()
 >>> folder.cleanup()
 """

@@ -567,7 +567,7 @@ def test_list(call):
     code, out, _ = call("list")
     assert code == 0
     assert {"poisson", "banded-toeplitz"} < set(out.replace(",", "").split())
-    starts = {len(line) - len(line.lstrip()) for line in out.splitlines()}
+    starts = {len(line) - len(line.lstrip()) for line in out.splitlines() if line.strip()}
     assert starts == {0, 2, 4}, "a long description is wrapped to its own column"
     assert all(" " not in line.rstrip() for line in out.splitlines() if line[:1] != " ")
 
