@@ -13,7 +13,7 @@ SOURCES := pyproject.toml constraints.txt
 
 help:
 	@echo "make demo        install, then certify, run, audit and report one algorithm on real data"
-	@echo "make test        install with the development extras and run every test (ten minutes on two cores)"
+	@echo "make test        install with the development extras and run every test (twelve minutes on two cores)"
 	@echo "make thorough    the same with many more examples in the randomised tests"
 	@echo "make lint        ruff, mypy --strict and the import contracts"
 	@echo "make docs        the site, into out/site/html, with warnings as errors"

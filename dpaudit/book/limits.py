@@ -83,8 +83,7 @@ class Limit(Kinded, ABC):
 
     def used(self, total: Sequence[int]) -> str:
         """The share that sums take, in words, rounded up."""
-        share = self.share(total)
-        return numbers.percent(share) if share <= 1 else "more than all"
+        return share_told(self.share(total))
 
     def cost(self, plan: Plan) -> Cost:
         """What a plan takes, rounded up: of disjoint groups, in each number, that of the dearest.
@@ -272,6 +271,11 @@ class CurveLimit(Limit):
 
     def _of(self, part: Term) -> Sequence[Fraction | float]:
         return _divergences(part, [order for order, _ in self.curve])
+
+
+def share_told(share: float) -> str:
+    """A share of a budget in words, rounded up."""
+    return numbers.percent(share) if share <= 1 else "more than all"
 
 
 def limit_of(stated: Mapping[str, Any]) -> Limit:

@@ -24,7 +24,8 @@ class Renderer(ABC):
     """A view of one certificate, or of several side by side.
 
     A renderer shows every fact of its certificates and nothing that does not follow from them,
-    gives the same bytes for the same certificates, and treats every text in them as hostile.
+    gives the same bytes for the same certificates, and treats every text in them as hostile. Only
+    SARIF looks beyond them: it names files that stand here as their repository does.
 
     A subclass with a ``suffix`` is found by that ending from then on. A package makes its own known
     without an import by an entry point of the group :data:`ENTRY_POINTS` that names the class.

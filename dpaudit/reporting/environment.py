@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from dpaudit.finding_table import explained_at
 from dpaudit.numbers import confidence, down, percent, plain, up
 from dpaudit.reporting.text import compact, escaped, visible
 
@@ -16,6 +17,7 @@ _FILTERS = (compact, confidence, down, percent, plain, up, visible)
 def strict_environment(*loaders: BaseLoader) -> Environment:
     """Templates from the first of these loaders that has one, with filters for numbers and text."""
     from jinja2 import ChoiceLoader, Environment, StrictUndefined
+    from markupsafe import escape
 
     made = Environment(
         loader=ChoiceLoader(loaders),
@@ -27,6 +29,7 @@ def strict_environment(*loaders: BaseLoader) -> Environment:
         keep_trailing_newline=True,
     )
     made.filters |= {each.__name__: each for each in _FILTERS}
+    made.globals["explained_at"] = lambda rule: escape(explained_at(rule))  # no text: an address
     return made
 
 

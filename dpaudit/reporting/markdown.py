@@ -7,7 +7,6 @@ from functools import cache
 from typing import TYPE_CHECKING, ClassVar
 
 from dpaudit.certificate import Certificate
-from dpaudit.finding_table import explained_at
 from dpaudit.reporting.base import Renderer
 from dpaudit.reporting.comparison import comparison, tally
 from dpaudit.reporting.environment import markdown_environment
@@ -39,12 +38,10 @@ class MarkdownRenderer(Renderer):
 @cache
 def _template() -> Template:
     from jinja2 import PackageLoader
-    from markupsafe import Markup
 
     made = markdown_environment(PackageLoader("dpaudit.reporting"))
     made.filters["command"] = _command
     made.globals |= {"tables": tables, "words": words}
-    made.globals["explained_at"] = lambda rule: Markup(explained_at(rule))
     return made.get_template("reports.md.j2")
 
 

@@ -12,7 +12,7 @@ from typing import Any
 from sqlalchemy import Connection, text
 
 from dpaudit.book import Book, BudgetRecord
-from dpaudit.numbers import percent
+from dpaudit.book.limits import share_told
 
 _LINES = text(
     'SELECT number, line FROM log WHERE number >= :at AND line NOT LIKE \'%"event":"anchored"%\' '
@@ -38,7 +38,7 @@ class Point:
     @property
     def told(self) -> str:
         """How much is used, rounded up."""
-        return percent(self.used) if self.used <= 1 else "more than all"
+        return share_told(self.used)
 
 
 class Course:

@@ -6,14 +6,15 @@ import contextlib
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from datetime import timedelta
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rich.console import Console, RenderableType
 from rich.progress import BarColumn, ProgressColumn, Task, TextColumn
 from rich.progress import Progress as Bars
 from rich.text import Text
 
-from dpaudit.auditing.execution import Progress
+if TYPE_CHECKING:
+    from dpaudit.auditing.execution import Progress
 
 PATIENCE = 2.0
 """Seconds until anything is drawn."""

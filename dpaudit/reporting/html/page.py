@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, ClassVar
 
 from dpaudit.certificate import Certificate
 from dpaudit.errors import UnsupportedError
-from dpaudit.finding_table import explained_at
 from dpaudit.reporting.base import Renderer
 from dpaudit.reporting.comparison import comparison, tally
 from dpaudit.reporting.environment import strict_environment
@@ -70,6 +69,6 @@ def environment() -> Environment:
         "spaced": tables.spaced,
         "tied": lambda text: text.replace(" %", "\u00a0%"),
     }
-    made.globals |= {"infinity": math.inf, "tables": tables, "words": words}
-    made.globals |= {"explained_at": explained_at, "rests_on": rests_on}
+    shared = {"infinity": math.inf, "tables": tables, "words": words, "rests_on": rests_on}
+    made.globals |= shared
     return made

@@ -5,6 +5,7 @@ from dataclasses import replace
 import pytest
 import torch
 from opacus import PrivacyEngine
+from opacus.utils.uniform_sampler import UniformWithReplacementSampler
 from torch import nn
 from torch.utils.data import DataLoader, Sampler, SubsetRandomSampler, TensorDataset
 
@@ -101,6 +102,18 @@ def test_batches_may_not_be_chosen():
 
     train = repeatedly(holds_the_first, 20)
     assert run(poisson(epochs=None, steps=20), train) >= {"batches-left-out"}
+
+
+def test_a_sampler_that_pads_its_batches_is_found(monkeypatch):
+    def padded(sampler):
+        for _ in range(sampler.steps):
+            yield torch.randperm(sampler.num_samples)[:BATCH].tolist()
+
+    train = repeatedly(lambda x, _: True, 30)
+    plan = poisson(epochs=None, steps=30)
+    assert not run(plan, train)
+    monkeypatch.setattr(UniformWithReplacementSampler, "__iter__", padded)
+    assert run(plan, train) == {"batches-not-poisson"}
 
 
 def test_to_stop_early_or_to_begin_again_leaves_nothing_out():

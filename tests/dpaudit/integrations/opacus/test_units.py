@@ -205,6 +205,12 @@ def test_parts_of_users_and_losses_that_clip_rows_are_refused():
     with pytest.raises(UnsupportedError, match="in the loss"):
         made(PoissonLoader(rows(), USERS, sample_rate=RATE), grad_sample_mode="ghost")
     loader = PoissonLoader(rows(), USERS, sample_rate=RATE)
+    with pytest.raises(InputError, match="attach the PrivacyEngine"):
+        attach(without_engine(), Ledger(plan()), loader)
+
+
+def without_engine():
+    """An optimizer of opacus whose engine is attached to nothing."""
     model = nn.Linear(4, 2)
     _, optimizer, _ = PrivacyEngine().make_private(
         module=model,
@@ -213,8 +219,7 @@ def test_parts_of_users_and_losses_that_clip_rows_are_refused():
         noise_multiplier=1.0,
         max_grad_norm=NORM,
     )
-    with pytest.raises(InputError, match="attach the PrivacyEngine"):
-        attach(optimizer, Ledger(plan()), loader)
+    return optimizer
 
 
 def by_sampler(drawn):
@@ -253,16 +258,8 @@ def test_what_is_drawn_and_clipped_is_what_the_plan_protects(unit, loader, right
 
 
 def test_an_optimizer_without_its_loader_clips_rows():
-    model = nn.Linear(4, 2)
-    _, optimizer, _ = PrivacyEngine().make_private(
-        module=model,
-        optimizer=torch.optim.SGD(model.parameters(), lr=0.5),
-        data_loader=DataLoader(rows(), batch_size=4),
-        noise_multiplier=1.0,
-        max_grad_norm=NORM,
-    )
     with pytest.raises(PlanMismatchError, match="clips rows"):
-        attach(optimizer, Ledger(plan(relation=ZeroOut())))
+        attach(without_engine(), Ledger(plan(relation=ZeroOut())))
 
 
 def test_several_processes_would_each_draw_a_user(monkeypatch):
