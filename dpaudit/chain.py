@@ -15,7 +15,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from dpaudit import files
 from dpaudit.errors import InputError, JournalError, TamperedError
@@ -34,13 +34,19 @@ class Durability(StrEnum):
     """The loss of power too: the line is synced to the disk, which takes milliseconds."""
 
 
+class _End(NamedTuple):
+    """How far a writer has come: hash of the last line, number of lines, bytes of the file."""
+
+    head: str
+    number: int
+    length: int
+
+
 class Chain:
     """A chained file that is open for appending, by one process at a time.
 
     Attributes:
         path: of the file.
-        head: hash of the last line.
-        number: how many lines there are.
         durability: what a written line survives.
     """
 
@@ -48,11 +54,11 @@ class Chain:
         self, path: Path, descriptor: int, head: str, number: int, durability: Durability
     ) -> None:
         self.path = path
-        self.head = head
-        self.number = number
         self.durability = durability
         self._descriptor = descriptor
-        self._length = os.fstat(descriptor).st_size
+        # One value, so that an interrupt after a write leaves all of it behind, which the length
+        # of the file then shows.
+        self._end = _End(head, number, os.fstat(descriptor).st_size)
 
     @classmethod
     def create(cls, path: Path | str, header: Mapping[str, Any], durability: Durability) -> Chain:
@@ -111,8 +117,18 @@ class Chain:
         except BaseException:
             chain.release()
             raise
-        chain.head, chain.number = end.head, end.lines
+        chain._end = chain._end._replace(head=end.head, number=end.lines)
         return chain, end
+
+    @property
+    def head(self) -> str:
+        """Hash of the last line."""
+        return self._end.head
+
+    @property
+    def number(self) -> int:
+        """How many lines there are."""
+        return self._end.number
 
     def trim(self, end: ChainEnd) -> None:
         """Drop a last line that was cut off, so that the next one follows a whole one.
@@ -122,9 +138,9 @@ class Chain:
         """
         try:
             os.ftruncate(self._descriptor, end.whole_bytes)
-            self._length = end.whole_bytes
+            self._end = self._end._replace(length=end.whole_bytes)
             if not end.ends:
-                self._write(b"\n")
+                self._write(b"\n", self.head, self.number)
         except OSError as error:
             raise JournalError(
                 f"journal {files.shown(self.path)} cannot be written: {error.strerror}."
@@ -141,8 +157,7 @@ class Chain:
         for number, record in enumerate(records, start=self.number):
             line, head = chained_line(record, number, head)
             lines.append(line)
-        self._write(b"".join(lines))
-        self.head, self.number = head, self.number + len(lines)
+        self._write(b"".join(lines), head, self.number + len(lines))
 
     def release(self) -> None:
         """Close the file, and let others have it."""
@@ -150,11 +165,11 @@ class Chain:
             os.close(self._descriptor)  # which gives the lock back
             self._descriptor = -1
 
-    def _write(self, data: bytes) -> None:
+    def _write(self, data: bytes, head: str, number: int) -> None:
         reason = ""
         try:
             state = os.fstat(self._descriptor)
-            if state.st_size != self._length or state.st_nlink == 0:
+            if state.st_size != self._end.length or state.st_nlink == 0:
                 reason = "somebody else changed or removed it"
             elif os.write(self._descriptor, data) != len(data):
                 reason = "there is no room for a whole line"
@@ -165,13 +180,13 @@ class Chain:
         if reason:
             self._cut_back()
             raise JournalError(f"journal {files.shown(self.path)} cannot be written: {reason}.")
-        self._length += len(data)
+        self._end = _End(head, number, self._end.length + len(data))
 
     def _cut_back(self) -> None:
         """Take half a line away again; a reader would take it for a crash, which it was."""
         with suppress(OSError):
-            if os.fstat(self._descriptor).st_size > self._length:
-                os.ftruncate(self._descriptor, self._length)
+            if os.fstat(self._descriptor).st_size > self._end.length:
+                os.ftruncate(self._descriptor, self._end.length)
 
     def _lock(self) -> None:
         """Keep other writers out, in this process and in others."""

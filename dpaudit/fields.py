@@ -245,9 +245,30 @@ def _as_is(value: Any) -> Any:
 @cache
 def _checks(kind: Any) -> tuple[tuple[str, Check], ...]:
     """The checked fields of a dataclass, in their order."""
+    _require_whole_equality(kind)
     hints = type_hints(kind, include_extras=True)
     found = ((each.name, _check_of(hints[each.name])) for each in fields(kind) if each.init)
     return tuple((name, check) for name, check in found if check is not None)
+
+
+def _require_whole_equality(kind: Any) -> None:
+    """Refuse an equality that sees a part of the fields: a cache would take two for one.
+
+    A dataclass with ``eq=False`` compares as its base does, which knows the fields of the base
+    alone; where these are none, all instances would be equal.
+
+    Raises:
+        InputError: if a base compares fewer fields than the class has.
+    """
+    owner: Any = next(base for base in kind.__mro__ if "__eq__" in vars(base))
+    if owner in (object, kind) or {each.name for each in fields(owner)} == {
+        each.name for each in fields(kind)
+    }:
+        return
+    raise InputError(
+        f"{kind.__qualname__} compares as {owner.__qualname__}, which has other fields; give it an "
+        "equality of its own, or bases with eq=False."
+    )
 
 
 def requirements(kind: type) -> dict[str, str]:

@@ -4,11 +4,33 @@ from __future__ import annotations
 
 import math
 from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal
+from fractions import Fraction
 
 FLOAT_SLACK = 1e-12
 """Relative excess that is the rounding of a float, not a digit of the number: 0.1 + 0.2 is 0.3."""
 
+_SLACK = Fraction(1, 10**12)
 _DIGITS = 6
+
+
+def most(claimed: float) -> Fraction:
+    """The largest number with which a claim holds: claim · (1 + 10⁻¹²), without rounding.
+
+    A claim is the decimal that somebody wrote, not the float next to it.
+
+    >>> most(0.2) == Fraction(1, 5) * (1 + Fraction(1, 10**12))
+    True
+    """
+    return Fraction(repr(float(claimed))) * (1 + _SLACK)
+
+
+def holds(proved: float | Fraction, claimed: float) -> bool:
+    """Whether a claim holds by what is proved: the one rule, for all claims, limits and budgets.
+
+    >>> holds(1.0000000000000002, 1.0), holds(1.00000000001, 1.0)
+    (True, False)
+    """
+    return claimed == math.inf or proved <= most(claimed)
 
 
 def up(value: float) -> str:

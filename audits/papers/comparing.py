@@ -119,27 +119,41 @@ def differences(
         shipped: as it was written.
         regenerated: as it is written today.
     """
-    return tuple(_apart(shipped, regenerated, (), TOLERANCE, 0.0))
+    guarantee = shipped.get("guarantee")
+    bound = guarantee.get("error_bound") if isinstance(guarantee, Mapping) else None
+    allowed = bound if isinstance(bound, float) and math.isfinite(bound) else 0.0
+    return tuple(_apart(shipped, regenerated, (), TOLERANCE, 0.0, allowed))
+
+
+CURVE = ("guarantee", "curve")
+"""Its ε are compared within the error bound that the accountant states for its own."""
 
 
 def _apart(
-    old: Any, new: Any, place: tuple[str | int, ...], relative: float, absolute: float
+    old: Any,
+    new: Any,
+    place: tuple[str | int, ...],
+    relative: float,
+    absolute: float,
+    bound: float,
 ) -> Iterator[Difference]:
     if place in IGNORED:
         return
     if place and place[-1] in ROUNDING_ERRORS:
         absolute = RESIDUE
+    if place[:2] == CURVE and place[3:] == (0,):
+        absolute = max(absolute, bound)
     if place == LOCATION:
         old, new = (_file(each) for each in (old, new))
     if isinstance(old, dict) and isinstance(new, dict):
         for key in dict.fromkeys((*old, *new)):
             values = (each.get(key, _MISSING) for each in (old, new))
-            yield from _apart(*values, (*place, key), relative, absolute)
+            yield from _apart(*values, (*place, key), relative, absolute, bound)
     elif isinstance(old, list) and isinstance(new, list):
         absolute = max(absolute, relative * _largest(old))
         for number in range(max(len(old), len(new))):
             values = (each[number] if number < len(each) else _MISSING for each in (old, new))
-            yield from _apart(*values, (*place, number), relative, absolute)
+            yield from _apart(*values, (*place, number), relative, absolute, bound)
     elif not _same(old, new, relative, absolute):
         yield Difference(_path(place), _shown(old), _shown(new))
 

@@ -261,7 +261,7 @@ def exit_codes() -> str:
 
 def certificates() -> str:
     """The fields of a certificate, and the formats of reports."""
-    name = "certificate-2.json"
+    name = "certificate-3.json"
     text = (resources.files("dpaudit.certificate") / name).read_text("utf-8")
     schema = json.loads(text)
     rows = [

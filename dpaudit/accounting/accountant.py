@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -10,6 +11,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike
 
+from dpaudit.errors import InputError
 from dpaudit.fields import Kinded
 from dpaudit.mechanisms.pairs import Floats
 from dpaudit.plan import Invocation
@@ -21,11 +23,18 @@ class Interval:
 
     Attributes:
         lower: rounded down; None where the accountant gives no lower end.
-        upper: rounded up; the end that a guarantee states.
+        upper: rounded up; the end that a guarantee states. What is no number bounds nothing: it
+            becomes infinity, and a lower end None.
     """
 
     lower: float | None
     upper: float
+
+    def __post_init__(self) -> None:
+        if math.isnan(self.upper):
+            object.__setattr__(self, "upper", math.inf)
+        if self.lower is not None and math.isnan(self.lower):
+            object.__setattr__(self, "lower", None)
 
     @property
     def width(self) -> float | None:
@@ -33,6 +42,13 @@ class Interval:
         if self.lower is None:
             return None
         return 0.0 if self.upper == self.lower else self.upper - self.lower
+
+
+def upper_ends(values: ArrayLike) -> Floats:
+    """Upper ends, of which those that are no numbers bound nothing: they become infinity."""
+    found = np.asarray(values, dtype=np.float64)
+    bounds: Floats = np.where(np.isnan(found), np.inf, found)
+    return bounds
 
 
 class Composition(ABC):
@@ -81,8 +97,14 @@ class Accountant(Kinded, ABC):
     """
 
     family: ClassVar[str] = "accountant"
-    in_best: ClassVar[bool] = False
-    """Whether ``best`` asks it too."""
+
+    def __init_subclass__(cls) -> None:
+        if "in_best" in cls.__dict__:
+            raise InputError(
+                f"accountant {cls.kind!r} has in_best; 'best' asks those of dpaudit alone, so "
+                "leave it out, and name the accountant where its proof is wanted."
+            )
+        super().__init_subclass__()
 
     @abstractmethod
     def compose(self, invocations: Sequence[Invocation]) -> Composition:

@@ -26,7 +26,7 @@ _ORDER = (
     AccountantName.MOMENTS,
     AccountantName.BOUNDED_RANGE,
 )
-"""Closed forms first: at a tie the first one is named. Those of other packages follow, then PLD."""
+"""Closed forms first: at a tie the first one is named. The PLD follows."""
 
 _GAIN = 2e-3
 _SMALL_DELTA = 1e-9
@@ -122,7 +122,10 @@ class BestComposition(Composition):
 
 
 class BestAccountant(Accountant):
-    """Asks every accountant that has a theorem for the ledger, and that says it takes part."""
+    """Asks every accountant of this package that has a theorem for the ledger.
+
+    Those of other packages are asked by their name alone: whoever takes one at its word says so.
+    """
 
     kind: ClassVar[str] = AccountantName.BEST
 
@@ -154,9 +157,7 @@ class BestAccountant(Accountant):
 
 def _participants() -> list[Accountant]:
     """The accountants that take part, closed forms first."""
-    known = {name: kind for name, kind in Accountant.kinds().items() if kind.in_best}
-    others = [name for name in known if name not in [*AccountantName]]
-    return [known[name]() for name in (*_ORDER, *others, AccountantName.PLD)]
+    return [Accountant.named(name)() for name in (*_ORDER, AccountantName.PLD)]
 
 
 def _is_beyond_floats(part: Term) -> bool:

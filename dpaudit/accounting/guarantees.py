@@ -11,7 +11,13 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from dpaudit import validate
-from dpaudit.accounting.accountant import Accountant, Composition, Interval, accountant_of
+from dpaudit.accounting.accountant import (
+    Accountant,
+    Composition,
+    Interval,
+    accountant_of,
+    upper_ends,
+)
 from dpaudit.accounting.best import BestComposition
 from dpaudit.accounting.parallel import undominated
 from dpaudit.accounting.pld.accountant import PLDComposition
@@ -129,7 +135,7 @@ def privacy_curve(
         asked = validate.real_array(epsilon=epsilon)
         if (asked < 0).any():
             raise InputError(f"epsilon has the value {asked.min()}; it must be at least 0.")
-        return whole.deltas(asked)
+        return np.minimum(upper_ends(whole.deltas(asked)), 1.0)
 
     return curve
 
@@ -162,8 +168,7 @@ def epsilon_after_rounds(
         raise InputError("rounds has a value that is not a whole number of at least 1.")
     chosen = accountant_of(accountant)
     results = [chosen.epsilon_after_rounds(group, delta, asked.ravel()) for group in plan.by_unit()]
-    worst: Floats = np.maximum.reduce(results).reshape(asked.shape)
-    return worst
+    return upper_ends(np.maximum.reduce(results)).reshape(asked.shape)
 
 
 def _curve(whole: Composition, delta: float) -> tuple[CurvePoint, ...]:
@@ -190,7 +195,7 @@ def _epsilons(whole: Composition, deltas: Floats, delta: float) -> Floats:
     if numerical is None:
         return whole.epsilons(deltas)
     found = [numerical.epsilons_near(delta, deltas), *(each.epsilons(deltas) for each in closed)]
-    return np.asarray(np.minimum.reduce(found), dtype=np.float64)
+    return np.asarray(np.minimum.reduce([upper_ends(each) for each in found]), dtype=np.float64)
 
 
 def _delta_at_zero(whole: Composition, delta: float) -> float:
@@ -200,7 +205,8 @@ def _delta_at_zero(whole: Composition, delta: float) -> float:
     numerical, closed = _numerical(whole, delta)
     if numerical is None:
         return float(whole.deltas([0.0])[0])
-    return min(numerical.delta_near(delta, 0.0), *(each.delta(0.0).upper for each in closed), 1.0)
+    found = [numerical.delta_near(delta, 0.0), *(each.delta(0.0).upper for each in closed), 1.0]
+    return float(upper_ends(found).min())
 
 
 def _numerical(whole: Composition, delta: float) -> tuple[PLDComposition | None, list[Composition]]:

@@ -33,6 +33,7 @@ from dpaudit.book.access import (
     tokens,
 )
 from dpaudit.book.book import Book
+from dpaudit.book.clock import set_clock
 from dpaudit.book.limits import (
     CurveLimit,
     Limit,
@@ -87,6 +88,7 @@ __all__ = [
     "releases_as_logged",
     "revoke",
     "room",
+    "set_clock",
     "still_held",
     "tokens",
     "verify_book",

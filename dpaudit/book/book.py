@@ -20,6 +20,7 @@ from typing import Any, Self
 from sqlalchemy import Connection, text
 
 from dpaudit.book import databases, schema, store
+from dpaudit.book.continuity import last_seen
 from dpaudit.book.records import BudgetRecord, DataSet, Release, Status, checked_text
 from dpaudit.book.reservation import Reservation
 from dpaudit.book.returning import returned
@@ -56,6 +57,7 @@ class Book:
             )
         with self.reading() as connection:
             schema.require_current(connection)
+            self._store.seen = last_seen(connection)
 
     @classmethod
     def create(cls, url: str, *, by: str, clock: Callable[[], datetime] | None = None) -> Self:

@@ -56,11 +56,11 @@ class Limit(Kinded, ABC):
 
     @cached_property
     def bounds(self) -> Cost:
-        """The largest sums that are admitted, rounded down."""
+        """The largest sums with which the limit holds as a claim does, rounded down."""
         return tuple(math.floor(Fraction(each) * UNIT) for each in self._bounds())
 
     @abstractmethod
-    def _bounds(self) -> Sequence[float]: ...
+    def _bounds(self) -> Sequence[Fraction | float]: ...
 
     @abstractmethod
     def _of(self, part: Term) -> Sequence[Fraction | float]:
@@ -137,8 +137,8 @@ class PureLimit(Limit):
     kind: ClassVar[str] = "pure"
     epsilon: Positive
 
-    def _bounds(self) -> Sequence[float]:
-        return self.epsilon, 0.0
+    def _bounds(self) -> Sequence[Fraction | float]:
+        return numbers.most(self.epsilon), 0.0
 
     def reached(self, total: Sequence[int]) -> dict[str, float]:
         """ε."""
@@ -177,8 +177,8 @@ class RhoLimit(_Concentrated):
     rho: Positive
     slack: NonNegative = 0.0
 
-    def _bounds(self) -> Sequence[float]:
-        return self.rho, self.slack
+    def _bounds(self) -> Sequence[Fraction | float]:
+        return numbers.most(self.rho), self.slack
 
     @property
     def point(self) -> tuple[float, float]:
@@ -199,8 +199,9 @@ class ZcdpLimit(_Concentrated):
     delta: OpenProbability
     slack: NonNegative = 0.0
 
-    def _bounds(self) -> Sequence[float]:
-        return ZcdpFilter(self.epsilon, self.delta, slack=self.slack).rho, self.slack
+    def _bounds(self) -> Sequence[Fraction | float]:
+        rho = ZcdpFilter(self.epsilon, self.delta, slack=self.slack).rho
+        return numbers.most(rho), self.slack
 
     def reached(self, total: Sequence[int]) -> dict[str, float]:
         """ε at δ."""
@@ -261,8 +262,8 @@ class CurveLimit(Limit):
         self._set("curve", pairs)
         super().__post_init__()
 
-    def _bounds(self) -> Sequence[float]:
-        return [most for _, most in self.curve]
+    def _bounds(self) -> Sequence[Fraction | float]:
+        return [numbers.most(largest) for _, largest in self.curve]
 
     @property
     def point(self) -> tuple[float, float]:

@@ -158,7 +158,9 @@ class Reservation:
             raise failure(str(error)) from None
 
     def _now(self) -> Release:
+        known = self._store.seen  # before the state that the transaction sees
         with self._store.transaction(writes=False) as connection:
+            self._store.look(connection, known)
             return next(releases(connection, "id = :id", id=self.id))
 
 

@@ -22,6 +22,7 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from dpaudit import files
 from dpaudit.book import schema
+from dpaudit.book.continuity import Seen, read_log, require_time
 from dpaudit.book.databases import engine_of, read_url, told
 from dpaudit.book.records import BudgetRecord, DataSet, People, Release
 from dpaudit.book.state import Place, State
@@ -92,6 +93,7 @@ class Wish:
         asks: the data set and who asks, where it may be refused.
         people: whether it concerns budgets of each unit.
         alone: whether it looks at what is committed, so that nothing else may share its turn.
+        sets_time: whether it is somebody's word for the time, however long the book rested.
     """
 
     run: Callable[[Page], Any]
@@ -101,6 +103,7 @@ class Wish:
     asks: Place | None = None
     people: bool = False
     alone: bool = False
+    sets_time: bool = False
     answer: Any = field(default=None, init=False)
     done: bool = field(default=False, init=False)
 
@@ -124,6 +127,8 @@ class Store:
         self.url = read_url(url)
         self.is_file = self.url.get_backend_name() == "sqlite"
         self._clock = clock
+        self.seen: Seen | None = None
+        """The end of the log, as this process saw it last."""
         self._renew()
 
     def _renew(self) -> None:
@@ -145,6 +150,10 @@ class Store:
     def known_budgets(self, dataset: str) -> list[BudgetRecord]:
         """The budgets of a data set, as this process saw them last."""
         return [] if self._catalogue is None else State(*self._catalogue[1:]).budgets_of(dataset)
+
+    def look(self, connection: Connection, known: Seen | None) -> None:
+        """Remember the end of the log; a TamperedError if it does not continue what was known."""
+        self.seen = read_log(connection, known, told(self.url)).later(self.seen)
 
     def close(self) -> None:
         """Give the connections back."""
@@ -219,6 +228,7 @@ class Store:
                     except DpAuditError as error:
                         wish.answer = error
                 self._save(connection, page)
+            self.seen = Seen(head.book, page.number, page.head).later(self.seen)
             self._plans |= page.plans.keys()
         except BaseException as error:
             self._catalogue = None
@@ -259,13 +269,17 @@ class Store:
         """The head of the log, which nobody else changes until the transaction ends."""
         lock = "" if self.is_file else " FOR UPDATE"
         clock = "NULL" if self.is_file else "clock_timestamp()"
-        return connection.execute(text(f"SELECT head.*, {clock} AS clock FROM head{lock}")).one()
+        found = connection.execute(text(f"SELECT head.*, {clock} AS clock FROM head{lock}")).one()
+        self.look(connection, self.seen)
+        return found
 
     def _page(self, connection: Connection, head: Any, wishes: Sequence[Wish]) -> Page:
         if self._catalogue is None or self._catalogue[0] != head.catalogue:
             self._catalogue = head.catalogue, *catalogue(connection)
         _, datasets, budgets = self._catalogue
         made = max(self.now(head.clock).isoformat(timespec="microseconds"), head.made)
+        if not any(wish.sets_time for wish in wishes):
+            require_time(head.made, made, budgets.values())
         page = Page(State(dict(datasets), dict(budgets)), head.hash, head.lines, made)
         requests = [each for wish in wishes for each in wish.requests]
         ids = [each for wish in wishes for each in wish.releases]

@@ -18,6 +18,9 @@ _FORMATS = {"day": "%Y-%m-%d", "week": "%G-W%V", "month": "%Y-%m", "year": "%Y"}
 PERIODS = tuple(_FORMATS)
 _MOST_DAYS = 3660
 """Of the data that one release reads, or of a rolling window."""
+_DAYS = {"day": 1, "week": 7, "month": 31, "year": 366}
+_PAUSE = 31
+"""Days in which nothing may happen in any book, whatever its windows."""
 
 Span = tuple[date, date]
 
@@ -42,6 +45,17 @@ def days_of(window: str) -> int:
     """How many days a rolling window has; 0 where it is none."""
     found = re.fullmatch(r"([0-9]{1,4}) days?", window)
     return int(found[1]) if found else 0
+
+
+def longest_pause(window: str) -> int:
+    """Days after which a budget begins anew though nobody asked for anything; 0 for one for ever.
+
+    It is one period, and at least a month: a daily budget may rest over the holidays.
+
+    >>> longest_pause("year"), longest_pause("day"), longest_pause("ever")
+    (366, 31, 0)
+    """
+    return 0 if window == EVER else max(_PAUSE, _DAYS.get(window) or days_of(window))
 
 
 def charged(window: str, span: Span, today: date) -> tuple[str, ...]:

@@ -1,8 +1,10 @@
 """What was claimed, what is proved, what was attacked, what is left open."""
 
-from dpaudit.certificate.assumptions import Assumption, Premise, Rehearsal, Scope, Standing
+from dpaudit.certificate.assumptions import Rehearsal
 from dpaudit.certificate.certificate import Certificate, certify, load_certificate
 from dpaudit.certificate.claim import Claim, Finding, Severity, Verdict
+from dpaudit.certificate.laws import Foreign, ForeignLaw
+from dpaudit.certificate.premises import Assumption, Premise, Scope, Standing
 from dpaudit.certificate.records import AuditRecord, SubjectRecord
 from dpaudit.certificate.verification import recomputed, verify
 
@@ -12,6 +14,8 @@ __all__ = [
     "Certificate",
     "Claim",
     "Finding",
+    "Foreign",
+    "ForeignLaw",
     "Premise",
     "Rehearsal",
     "Scope",

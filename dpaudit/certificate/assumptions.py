@@ -8,11 +8,13 @@ data, and else *assumed*.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
-from enum import StrEnum
+from dataclasses import dataclass, field
 from typing import Any
 
+from dpaudit.accounting import Guarantee
 from dpaudit.certificate.claim import Finding, Severity
+from dpaudit.certificate.laws import laws_standing
+from dpaudit.certificate.premises import Assumption, Known, Premise, Scope, Standing, limited
 from dpaudit.fields import Natural, Record
 from dpaudit.ledger.entry import is_exact, is_own
 from dpaudit.mechanisms import Mechanism
@@ -21,53 +23,13 @@ from dpaudit.plan import Plan, TrustModel
 ENOUGH_DRAWS = 100
 """With fewer, a test of the noise says little: 100 of one law show half its scale."""
 
-
-class Scope(StrEnum):
-    """What a certificate speaks of."""
-
-    PLAN = "plan"
-    CODE = "plan and code"
-
-
-class Standing(StrEnum):
-    """How an assumption is known to hold, from best to worst."""
-
-    NOT_APPLICABLE = "not applicable"
-    ENFORCED = "enforced"
-    """By construction: the ledger lets nothing else through."""
-    TESTED = "tested"
-    """On the code that runs, with stated data; it may fail on other data."""
-    ASSUMED = "assumed"
-    """By nobody but the author."""
-    VIOLATED = "violated"
-    """A test has found that it does not hold."""
-
-    @property
-    def rank(self) -> int:
-        """Larger is worse."""
-        return list(Standing).index(self)
-
-
-class Premise(StrEnum):
-    """An assumption that the proof of every plan rests on."""
-
-    SENSITIVITY = "values within the sensitivity"
-    OWN_VALUES = "each value from its own unit's data alone"
-    TOUCHES = "touches of one unit as declared"
-    UNITS = "units and groups as named"
-    CONTROL_FLOW = "control flow from public facts and releases"
-    RESULTS = "results from releases"
-    NOISE = "noise of the declared law, fresh and secret"
-    SAMPLING = "sampling as declared and secret"
-    ONE_DOOR = "no other way out than the ledger"
-
-
 VIOLATED_BY = {
     "sensitivity-understated": Premise.SENSITIVITY,
     "not-a-number": Premise.SENSITIVITY,
     "load-mixes-rows": Premise.OWN_VALUES,
     "load-keeps": Premise.OWN_VALUES,
     "keeps-state": Premise.OWN_VALUES,
+    "plan-follows-data": Premise.PUBLIC_FACTS,
     "touched-too-often": Premise.TOUCHES,
     "groups-overlap": Premise.UNITS,
     "private-control-flow": Premise.CONTROL_FLOW,
@@ -83,26 +45,12 @@ VIOLATED_BY = {
     "hidden-randomness": Premise.RESULTS,
     "not-the-declared-noise": Premise.NOISE,
     "noise-reused": Premise.NOISE,
+    "law-understated": Premise.LAWS,
     "second-ledger": Premise.ONE_DOOR,
     "release-beside-the-ledger": Premise.ONE_DOOR,
     "beside-the-ledger": Premise.ONE_DOOR,
 }
 """Rules of findings of a rehearsal, by what they say does not hold."""
-
-
-@dataclass(frozen=True)
-class Assumption(Record):
-    """One of them.
-
-    Attributes:
-        premise: what is assumed.
-        standing: how it is known to hold.
-        evidence: why, in one sentence.
-    """
-
-    premise: Premise
-    standing: Standing
-    evidence: str
 
 
 @dataclass(frozen=True)
@@ -122,6 +70,10 @@ class Rehearsal(Record):
         samples: in how many samples of the ledger's units could have been that were followed.
         external: other libraries that drew noise.
         reason: why nothing was rehearsed; empty where it was.
+        exercised: by premise and label, how many neighbours could have shown that it does not hold;
+            empty in older records, which count none.
+        laws: by label, draws of a mechanism of others whose stated curve was attacked in vain.
+        public: how often import and plan ran while the data file was out of reach.
     """
 
     data: str = ""
@@ -136,6 +88,9 @@ class Rehearsal(Record):
     loads: Natural = 0
     shared: str = ""
     reason: str = ""
+    exercised: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+    laws: Mapping[str, int] = field(default_factory=dict)
+    public: Natural = 0
 
     @property
     def done(self) -> bool:
@@ -155,6 +110,7 @@ def assumptions_of(
     rehearsal: Rehearsal | None,
     findings: Iterable[Finding],
     run: Mapping[str, Any] | None = None,
+    proved: Guarantee | None = None,
 ) -> tuple[Assumption, ...]:
     """Every assumption behind the proof of a plan, and how it is known to hold.
 
@@ -164,28 +120,69 @@ def assumptions_of(
         rehearsal: what was tested of the code.
         findings: of the rehearsal, among others.
         run: the certificate's record of a run, which says how noise was drawn.
+        proved: what is proved of it, and by whom.
     """
+    laws = laws_standing(plan, proved, {} if rehearsal is None else rehearsal.laws)
     if not code:
         why = "No code is recorded with this plan; what follows it is not known."
-        return tuple(Assumption(each, Standing.NOT_APPLICABLE, why) for each in Premise)
+        absent: Known = dict.fromkeys(Premise, (Standing.NOT_APPLICABLE, why))
+        return limited(absent | {Premise.LAWS: laws}, {})
     wrong: dict[Premise, str] = {}
     findings = tuple(findings)
     for finding in findings:
         premise = VIOLATED_BY.get(finding.rule)
         if premise is not None and finding.severity is not Severity.NOTE:
             wrong.setdefault(premise, f"See the finding {finding.rule!r}.")
-    known = (
+    known: Known = (
         dict.fromkeys(Premise, (Standing.ASSUMED, _untested(rehearsal)))
         | _tested(rehearsal)
+        | _unexercised(rehearsal)
         | _enforced(plan, run, rehearsal)
         | _taken(plan, rehearsal)
         | _refused(findings)
+        | {Premise.LAWS: laws, Premise.PERSONS: (Standing.ASSUMED, _name(plan))}
         | {premise: (Standing.VIOLATED, why) for premise, why in wrong.items()}
     )
-    return tuple(Assumption(premise, *known[premise]) for premise in Premise)
+    return limited(known, _rests_on(plan, known))
 
 
-Known = dict[Premise, tuple[Standing, str]]
+def _rests_on(plan: Plan, known: Known) -> dict[Premise, tuple[Premise, ...]]:
+    """What each premise rests on where the code that runs holds the rows of several units.
+
+    The ledger bounds what it is given under a name: rows that code made of everybody's, or gave to
+    another name, it cannot tell. A clip on the unit's own device bounds any value.
+    """
+    units: tuple[Premise, ...] = (Premise.UNITS,)
+    found = {Premise.TOUCHES: units, Premise.SAMPLING: units}
+    bounded = any(each.contribution is not None for each in plan.invocations)
+    if bounded and known[Premise.SENSITIVITY][0] is Standing.ENFORCED:
+        found[Premise.SENSITIVITY] = (Premise.OWN_VALUES, Premise.UNITS)
+    return found
+
+
+def _name(plan: Plan) -> str:
+    return f"That two names are never one {plan.unit}, and one name is one, its author says."
+
+
+def _unexercised(rehearsal: Rehearsal | None) -> Known:
+    """What no neighbour could have shown at some release, whatever the code does there."""
+    known: Known = {}
+    if rehearsal is None or not rehearsal.done:
+        return known
+    tested = [
+        each for each, (standing, _) in _tested(rehearsal).items() if standing is Standing.TESTED
+    ]
+    for premise in tested:
+        counts = rehearsal.exercised.get(premise, {})
+        idle = [repr(label) for label, number in counts.items() if not number]
+        if idle:
+            more = f" and {len(idle) - 3} more" if len(idle) > 3 else ""
+            why = (
+                f"No neighbour of {len(rehearsal.neighbours)} exercised it at "
+                f"{', '.join(idle[:3])}{more}: other data may."
+            )
+            known[premise] = (Standing.NOT_EXERCISED, why)
+    return known
 
 
 def _enforced(plan: Plan, run: Mapping[str, Any] | None, rehearsal: Rehearsal | None) -> Known:
@@ -294,6 +291,12 @@ def _tested(rehearsal: Rehearsal | None) -> Known:
             Standing.TESTED,
             f"Units were in no more of {rehearsal.samples} samples of the ledger than declared, at "
             "an error rate of 1e-6; other samples left what is published as it was.",
+        )
+    if rehearsal.public:
+        known[Premise.PUBLIC_FACTS] = (
+            Standing.TESTED,
+            f"Import and plan ran {rehearsal.public} times without the data file, and the plan was "
+            "the same.",
         )
     if rehearsal.draws >= ENOUGH_DRAWS:
         known[Premise.NOISE] = (

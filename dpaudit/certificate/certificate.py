@@ -12,17 +12,13 @@ from typing import Any, TypeVar
 
 from dpaudit import files
 from dpaudit.accounting import Accountant, AccountantName, Guarantee, compose, guarantee
-from dpaudit.certificate.assumptions import (
-    Assumption,
-    Rehearsal,
-    Scope,
-    assumptions_of,
-    scope_of,
-)
+from dpaudit.certificate.assumptions import Rehearsal, assumptions_of, scope_of
 from dpaudit.certificate.claim import USUAL_DELTA, Claim, Finding, Verdict
 from dpaudit.certificate.findings import delta_findings, plan_findings
+from dpaudit.certificate.laws import Foreign, foreign_of
+from dpaudit.certificate.premises import Assumption, Scope
 from dpaudit.certificate.records import AuditRecord, SubjectRecord
-from dpaudit.certificate.schema import SCHEMA_VERSION, validate_certificate
+from dpaudit.certificate.schema import SCHEMA_VERSION, upgraded, validate_certificate, written_as
 from dpaudit.certificate.verdicts import (
     CLAIM_EXCEEDED,
     NOT_DECLARED,
@@ -37,6 +33,7 @@ from dpaudit.certificate.verdicts import (
 from dpaudit.errors import InputError, TamperedError, UnsupportedError
 from dpaudit.finding_table import FindingTable
 from dpaudit.mechanisms import Opaque, StableHistogram
+from dpaudit.numbers import holds
 from dpaudit.plan import Plan
 from dpaudit.validate import shown
 
@@ -66,7 +63,10 @@ class Certificate:
         versions: of dpaudit and what it computes with.
         rehearsal: what was tested of the code that runs; None where nothing was.
         assumptions: what the proof rests on, each with how it is known to hold; empty in
-            certificates of older schemas, which speak of the plan alone.
+            certificates of the first schema, which speak of the plan alone.
+        witness: what lets a checker prove a number of its own, as JSON values; None without one.
+        checked: what a checker proved, as JSON values; None where none did.
+        schema: that it is written by; what changes a certificate brings it to the newest.
         owner: results of the run that the owner of the data alone may see, for a report; they are
             no part of the certificate, and are never written with it.
     """
@@ -84,7 +84,15 @@ class Certificate:
     versions: Mapping[str, str] = field(default_factory=dict)
     rehearsal: Rehearsal | None = None
     assumptions: tuple[Assumption, ...] = ()
+    witness: Mapping[str, Any] | None = None
+    checked: Mapping[str, Any] | None = None
     owner: Mapping[str, Any] | None = None
+    schema: str = SCHEMA_VERSION
+
+    @property
+    def foreign(self) -> Foreign:
+        """What the proof takes from outside of this package."""
+        return foreign_of(self.plan, self.guarantee)
 
     @property
     def scope(self) -> Scope:
@@ -125,23 +133,20 @@ class Certificate:
         )
         if self.verdict is Verdict.REFUTED:
             verdict = self.verdict
-        return replace(self, audits=every, findings=findings, verdict=verdict)
+        return replace(self, audits=every, findings=findings, verdict=verdict)._restated()
 
     def with_rehearsal(self, rehearsal: Rehearsal, findings: Sequence[Finding] = ()) -> Certificate:
         """The certificate after a rehearsal of the code: its errors leave nothing proved."""
         _refuse_reserved(findings)
-        return (
-            replace(self, rehearsal=rehearsal, findings=(*self.findings, *findings))
-            .with_audits(())
-            ._restated()
-        )
+        every = (*self.findings, *findings)
+        return replace(self, rehearsal=rehearsal, findings=every).with_audits(())
 
     def with_run(self, run: Mapping[str, Any], seed: int | None) -> Certificate:
         """The certificate with the published results of a run."""
         return replace(self, run=run, seed=seed)._restated()
 
     def _restated(self) -> Certificate:
-        return replace(self, assumptions=self.known_assumptions())
+        return replace(self, assumptions=self.known_assumptions(), schema=SCHEMA_VERSION)
 
     def known_assumptions(self) -> tuple[Assumption, ...]:
         """What the proof rests on, from plan, rehearsal, findings and run."""
@@ -151,12 +156,14 @@ class Certificate:
             rehearsal=self.rehearsal,
             findings=self.findings,
             run=self.run,
+            proved=self.guarantee,
         )
 
     def to_dict(self) -> dict[str, Any]:
         """The JSON record, with the digest of all the rest."""
         record = {
-            "schema": SCHEMA_VERSION,
+            "schema": self.schema,
+            "scope": str(self.scope),
             "subject": vars(self.subject) | {"configuration": dict(self.subject.configuration)},
             "claim": None if self.claim is None else self.claim.to_dict(),
             "verdict": str(self.verdict),
@@ -167,11 +174,15 @@ class Certificate:
             "findings": [finding.to_dict() for finding in self.findings],
             "not_covered": list(self.not_covered),
             "assumptions": [assumption.to_dict() for assumption in self.assumptions],
+            "foreign": self.foreign.to_dict(),
             "rehearsal": None if self.rehearsal is None else self.rehearsal.to_dict(),
+            "witness": self.witness,
+            "checked": self.checked,
             "run": self.run,
             "seed": self.seed,
             "versions": dict(self.versions),
         }
+        record = written_as(self.schema, record)
         return record | {"digest": files.digest(record)}
 
     @classmethod
@@ -180,11 +191,12 @@ class Certificate:
 
         Raises:
             InputError: if it does not follow the schema.
-            TamperedError: if a hash does not match.
+            TamperedError: if a hash does not match, or scope or foreign laws do not follow.
         """
         validate_certificate(record)
         _check_hashes(record)
-        return cls(
+        stated, record = record, upgraded(record)
+        made = cls(
             subject=SubjectRecord(**record["subject"]),
             claim=_read(Claim, record["claim"]),
             verdict=Verdict(record["verdict"]),
@@ -196,9 +208,14 @@ class Certificate:
             run=record["run"],
             seed=record["seed"],
             versions=record["versions"],
-            rehearsal=_read(Rehearsal, record.get("rehearsal")),
-            assumptions=tuple(map(Assumption.from_dict, record.get("assumptions", ()))),
+            rehearsal=_read(Rehearsal, record["rehearsal"]),
+            assumptions=tuple(map(Assumption.from_dict, record["assumptions"])),
+            witness=record["witness"],
+            checked=record["checked"],
+            schema=record["schema"],
         )
+        _check_derived(stated, made.to_dict())
+        return made
 
     def save(self, path: Path | str) -> Path:
         """Write the JSON file, whole or not at all."""
@@ -216,6 +233,16 @@ def _check_hashes(record: Mapping[str, Any]) -> None:
         raise TamperedError("certificate was edited: its digest does not match its content.")
     if Plan.from_dict(record["plan"]).hash != record["plan_hash"]:
         raise TamperedError("certificate was edited: plan_hash does not match the plan.")
+
+
+def _check_derived(stated: Mapping[str, Any], known: Mapping[str, Any]) -> None:
+    """What is written for readers and follows from the rest."""
+    for name in stated.keys() & {"scope", "foreign"}:
+        if stated[name] != known[name]:
+            raise TamperedError(
+                f"{name} is {shown(stated[name])}; plan, guarantee and rehearsal make it "
+                f"{shown(known[name])}."
+            )
 
 
 def certify(
@@ -266,7 +293,7 @@ def certify(
         judged = proved if same or claim is None else guarantee(plan, claim.delta, accountant)
         if judged.epsilon == math.inf:
             reasons.append(_unbounded(plan, judged))
-        elif claim is not None and judged.epsilon > claim.epsilon:
+        elif claim is not None and not holds(judged.epsilon, claim.epsilon):
             shown = f"ε = {_shown(judged.epsilon, claim.epsilon)} at δ = {judged.delta:g}"
             reasons.append(_found(CLAIM_EXCEEDED, claim=claim, proved=shown))
         if judged is not proved and proved.epsilon == math.inf:

@@ -16,6 +16,7 @@ from dpaudit.certificate.risk import RISKS, Concentrated, GaussianCurve, Risk
 from dpaudit.errors import InputError
 from dpaudit.fields import Checked, NonNegative, Probability
 from dpaudit.finding_table import Finding, Severity
+from dpaudit.numbers import holds
 
 __all__ = ["CLAIM_KEYS", "USUAL_DELTA", "Claim", "Finding", "Severity", "Verdict"]
 
@@ -116,7 +117,7 @@ class Claim(Checked):
         if self.risk is not None:
             return self.risk.excess(whole)
         proved = whole.epsilon(self.delta).upper
-        return None if proved <= self.epsilon else f"ε = {proved:.6g} at δ = {self.delta:g}"
+        return None if holds(proved, self.epsilon) else f"ε = {proved:.6g} at δ = {self.delta:g}"
 
     def to_dict(self) -> dict[str, Any]:
         """A JSON record: what is stated, and its source."""

@@ -33,10 +33,9 @@ from dpaudit.certificate.normal import excess_over_normal
 from dpaudit.errors import InputError
 from dpaudit.fields import OpenProbability, Positive, Probability, Record
 from dpaudit.mechanisms.rounding import round_up, up
-from dpaudit.numbers import plain
+from dpaudit.numbers import holds, plain
 from dpaudit.numbers import up as upwards
 
-_ROUNDING = 2.0**-50
 _Found = TypeVar("_Found", bound=Composition)
 
 
@@ -96,7 +95,9 @@ class Advantage(Risk):
     def excess(self, whole: Composition) -> str | None:
         """The advantage that is proved."""
         proved = advantage(whole)
-        return None if proved <= self.advantage else f"advantage ≤ {_told(proved, self.advantage)}"
+        if holds(proved, self.advantage):
+            return None
+        return f"advantage ≤ {_told(proved, self.advantage)}"
 
 
 @dataclass(frozen=True)
@@ -135,7 +136,7 @@ class BayesSuccess(Risk):
     def excess(self, whole: Composition) -> str | None:
         """The success that is proved."""
         proved = bayes_success(whole, self.prior)
-        if proved <= self.success:
+        if holds(proved, self.success):
             return None
         return f"success ≤ {_told(proved, self.success)} at prior {self.prior:g}"
 
@@ -185,9 +186,9 @@ class TruePositiveRate(Risk):
     def excess(self, whole: Composition) -> str | None:
         """The rate that is proved."""
         proved = true_positive_rate(whole, self.fpr, self.tpr)
-        return (
-            None if proved <= self.tpr else f"TPR ≤ {_told(proved, self.tpr)} at FPR {self.fpr:g}"
-        )
+        if holds(proved, self.tpr):
+            return None
+        return f"TPR ≤ {_told(proved, self.tpr)} at FPR {self.fpr:g}"
 
 
 @dataclass(frozen=True)
@@ -222,7 +223,7 @@ class TradeOffPoints(Risk):
         """The first point that is not proved, and what is at its δ."""
         for point in self.curve:
             proved = whole.epsilon(point.delta).upper
-            if proved > point.epsilon:
+            if not holds(proved, point.epsilon):
                 shown = _told(proved, point.epsilon) if proved < math.inf else "∞"
                 return f"ε = {shown} at δ = {point.delta:g}"
         return None
@@ -239,7 +240,7 @@ class GaussianCurve(Risk):
 
     No two data sets are easier to tell apart than N(0, 1) and N(μ, 1). A curve with other tails
     than the normal ones is proved with a δ of its own: δ(ε) is then at most δ + (1 − δ) times the
-    Gaussian one. μ is compared up to a relative 2^-50, the rounding of what is proved.
+    Gaussian one.
 
     Attributes:
         mu: μ, above 0.
@@ -267,16 +268,14 @@ class GaussianCurve(Risk):
         exact = _parts(whole, GaussianComposition)
         if exact is not None:
             mu = max(part.mu for part in exact)
-            if self.delta == 0 or mu <= self.mu * (1 + _ROUNDING):
-                return None if mu <= self.mu * (1 + _ROUNDING) else f"μ = {_told(mu, self.mu)}"
+            if self.delta == 0 or holds(mu, self.mu):
+                return None if holds(mu, self.mu) else f"μ = {_told(mu, self.mu)}"
         return excess_over_normal(whole, self.mu, self.delta)
 
 
 @dataclass(frozen=True)
 class Concentrated(Risk):
     """ρ-zero-concentrated differential privacy (Bun and Steinke 2016), as the accountant proves it.
-
-    ρ is compared up to a relative 2^-50, the rounding of what is proved.
 
     Attributes:
         rho: ρ, above 0.
@@ -305,7 +304,7 @@ class Concentrated(Risk):
         if parts is None:
             return "no ρ, as not every invocation is zero-concentrated"
         rho, slack = max(part.rho for part in parts), max(part.slack for part in parts)
-        if rho <= self.rho * (1 + _ROUNDING) and slack <= self.delta:
+        if holds(rho, self.rho) and slack <= self.delta:
             return None
         return f"ρ = {_told(rho, self.rho)}{_and_delta(slack)}"
 

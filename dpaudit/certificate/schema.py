@@ -11,8 +11,20 @@ from dpaudit.errors import InputError
 from dpaudit.files import parse_json
 from dpaudit.validate import shown
 
-SCHEMA_VERSION = "dpaudit-certificate/2"
-_READ = {SCHEMA_VERSION: "certificate-2.json", "dpaudit-certificate/1": "certificate-1.json"}
+SCHEMA_VERSION = "dpaudit-certificate/3"
+_SECOND, _FIRST = "dpaudit-certificate/2", "dpaudit-certificate/1"
+_READ = {
+    SCHEMA_VERSION: "certificate-3.json",
+    _SECOND: "certificate-2.json",
+    _FIRST: "certificate-1.json",
+}
+_SINCE: dict[str, dict[str, Any]] = {
+    "rehearsal": {"exercised": {}, "laws": {}, "public": 0},
+    "assumptions": {"alone": "assumed", "rests_on": []},
+}
+"""What the third schema added within a part of the second, with what is read where it is not."""
+_NEWEST: dict[str, Any] = {"scope": "plan", "foreign": {}, "witness": None, "checked": None}
+_NEWER: dict[str, Any] = {"assumptions": [], "rehearsal": None}
 
 
 @cache
@@ -45,3 +57,38 @@ def validate_certificate(record: Mapping[str, Any]) -> None:
         place = ".".join(map(str, first.absolute_path)) or "certificate"
         message = first.message if len(first.message) <= 160 else first.message[:157] + "..."
         raise InputError(f"{place} does not follow the schema: {message}.")
+
+
+def upgraded(record: Mapping[str, Any]) -> dict[str, Any]:
+    """The record of any schema with all parts of the newest: what it says, and no more.
+
+    How a premise of the second schema stands is how it stands alone.
+    """
+    full = {**_NEWEST, **_NEWER, **record}
+    if record["schema"] == SCHEMA_VERSION:
+        return full
+    if full["rehearsal"] is not None:
+        full["rehearsal"] = _SINCE["rehearsal"] | full["rehearsal"]
+    full["assumptions"] = [
+        _SINCE["assumptions"] | each | {"alone": each["standing"]} for each in full["assumptions"]
+    ]
+    return full
+
+
+def written_as(schema: str, record: Mapping[str, Any]) -> dict[str, Any]:
+    """The record without what an older schema does not know."""
+    if schema == SCHEMA_VERSION:
+        return dict(record)
+    unknown = _NEWEST.keys() | (_NEWER.keys() if schema == _FIRST else set())
+    kept = {name: value for name, value in record.items() if name not in unknown}
+    if kept.get("rehearsal") is not None:
+        kept["rehearsal"] = _without(kept["rehearsal"], _SINCE["rehearsal"])
+    if "assumptions" in kept:
+        kept["assumptions"] = [
+            _without(each, _SINCE["assumptions"]) for each in kept["assumptions"]
+        ]
+    return kept
+
+
+def _without(record: Mapping[str, Any], names: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in record.items() if name not in names}

@@ -9,7 +9,7 @@ from dpaudit.accounting import CurvePoint, Guarantee
 from dpaudit.certificate.claim import Claim, Finding, Severity, Verdict
 from dpaudit.certificate.records import AuditRecord
 from dpaudit.finding_table import FindingTable
-from dpaudit.numbers import not_above, not_below
+from dpaudit.numbers import holds, not_above, not_below
 
 _found = FindingTable(__name__)
 
@@ -92,7 +92,8 @@ def beyond_proof(guarantee: Guarantee | None, audit: AuditRecord) -> CurvePoint 
         return least
     # An exact audit knows the true ε, and may refute by another measure of the same loss.
     sampled = audit.epsilon_lower is None or audit.confidence is not None
-    if least is not None and audit.refuted and sampled and least.epsilon <= audit.claim_epsilon:
+    refuted = audit.refuted and sampled
+    if least is not None and refuted and holds(least.epsilon, audit.claim_epsilon):
         return least
     return own if own.epsilon < math.inf and _rejects_the_curve(audit) else None
 

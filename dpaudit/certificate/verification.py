@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from dpaudit.accounting import AccountantName, CurvePoint, Guarantee, guarantee, privacy_curve
 from dpaudit.certificate.certificate import RESERVED, Certificate, certify
 from dpaudit.certificate.claim import Finding, Severity
 from dpaudit.certificate.findings import FLOAT_NOISE
+from dpaudit.certificate.premises import THIRD
+from dpaudit.certificate.schema import SCHEMA_VERSION
 from dpaudit.certificate.verdicts import NOT_DECLARED, OF_EQUALS
 from dpaudit.errors import InputError, TamperedError
 from dpaudit.plan import Plan
@@ -100,18 +103,26 @@ def _check_findings(certificate: Certificate, again: Certificate) -> None:
 def _check_assumptions(certificate: Certificate) -> None:
     """Each assumption stands as plan, rehearsal, findings and run say, and none is left out.
 
-    Older schemas, which speak of the plan alone, have none.
+    The first schema has none, and speaks of the plan alone; the second has no premise that rests on
+    another, so that what it states is how each stands alone.
     """
-    known = {each.premise: each.standing for each in certificate.known_assumptions()}
-    lacking = set(known) - {each.premise for each in certificate.assumptions}
-    if lacking and (certificate.assumptions or certificate.rehearsal is not None):
+    known = {each.premise: each for each in certificate.known_assumptions()}
+    newest = certificate.schema == SCHEMA_VERSION
+    wanted = set(known) if newest else set(known) - THIRD
+    lacking = wanted - {each.premise for each in certificate.assumptions}
+    if lacking and (newest or certificate.assumptions or certificate.rehearsal is not None):
         raise TamperedError(f"assumptions lack {sorted(map(str, lacking))[0]!r}.")
     for stated in certificate.assumptions:
-        if stated.standing is not known[stated.premise]:
-            raise TamperedError(
-                f"the assumption {str(stated.premise)!r} is said to be {stated.standing}; it is "
-                f"{known[stated.premise]}."
-            )
+        own = known[stated.premise]
+        own = own if newest else replace(own, standing=own.alone, rests_on=())
+        for name in ("standing", "alone", "rests_on"):
+            if getattr(stated, name) != getattr(own, name):
+                raise TamperedError(
+                    f"the assumption {str(stated.premise)!r} is said to be {stated.standing}; it "
+                    f"is {own.standing}."
+                    if name == "standing"
+                    else f"{name} of the assumption {str(stated.premise)!r} does not follow."
+                )
 
 
 def _told(finding: Finding) -> tuple[str, str, Severity]:
@@ -120,7 +131,11 @@ def _told(finding: Finding) -> tuple[str, str, Severity]:
 
 
 def _check_guarantee(stated: Guarantee, proved: Guarantee, plan: Plan, same: bool) -> None:
-    """The stated guarantee follows from the plan; to the digit, if the same versions made it."""
+    """The stated guarantee follows from the plan; to the digit, if the same versions made it.
+
+    Whoever made it, nothing is stronger than what is proved by more than a share of itself: digits
+    that are too few to tell large numbers apart may be all that there is of a small δ.
+    """
     if not _close(stated.epsilon, proved.epsilon) and (same or proved.epsilon > stated.epsilon):
         raise TamperedError(
             f"guarantee.epsilon is {stated.epsilon:.9g}; the plan proves {proved.epsilon:.9g}."
@@ -130,7 +145,6 @@ def _check_guarantee(stated: Guarantee, proved: Guarantee, plan: Plan, same: boo
         for name in record:
             if not _alike(record[name], again[name]):
                 raise _unfounded(name)
-        return
     if stated.accountant != proved.accountant:
         proved = _by(plan, stated.delta, stated.accountant, "accountant")
         if _stronger(stated.epsilon, proved.epsilon):
@@ -151,7 +165,7 @@ def _check_curve(
         point
         for point in stated
         if not any(
-            again.epsilon <= point.epsilon * (1 + _DIGITS) + 1e-12
+            again.epsilon <= point.epsilon * (1 + _DIGITS)
             and again.delta <= point.delta * (1 + _DIGITS) + 1e-300
             for again in proved
         )

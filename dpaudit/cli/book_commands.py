@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import getpass
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from dpaudit.cli.command import App
-from dpaudit.cli.options import Settings, option, working
+from dpaudit.cli.options import Settings, option, without_password, working
 from dpaudit.cli.sign_commands import asked_once
 from dpaudit.extras import require
 from dpaudit.names import checked_name
@@ -28,8 +28,9 @@ app = App(
 
 _WHERE = "A SQLite file, or postgresql://USER@HOST/NAME."
 DEFAULT_BOOK = "book.db"
-Url = Annotated[str, option("--book", "URL", _WHERE, envvar="DPAUDIT_BOOK")]
-BookUrl = Annotated[str | None, option("--book", "URL", f"Ask a book too. {_WHERE}")]
+_SAFE: dict[str, Any] = {"callback": without_password}
+Url = Annotated[str, option("--book", "URL", _WHERE, envvar="DPAUDIT_BOOK", **_SAFE)]
+BookUrl = Annotated[str | None, option("--book", "URL", f"Ask a book too. {_WHERE}", **_SAFE)]
 _BY = "Who does it; the user's name by default."
 
 
@@ -102,6 +103,26 @@ def init(url: Url = DEFAULT_BOOK, by: By = None) -> None:
 
     Book.create(url, by=who(by))
     said("the book is there; next: dpaudit book dataset NAME --unit UNIT --relation RELATION")
+
+
+@app.command()
+def clock(
+    day: Annotated[str, typer.Argument(metavar="DATE", help="The day that it is, in UTC.")],
+    url: Url = DEFAULT_BOOK,
+    by: By = None,
+) -> None:
+    """Say that the clock is right, after a pause in which a budget would begin anew."""
+    book = opened(url)
+    from dpaudit.book import set_clock
+    from dpaudit.cli.show import said
+    from dpaudit.errors import InputError
+
+    try:
+        told = date.fromisoformat(day)
+    except ValueError:
+        raise InputError("DATE is no day; it must be like 2026-11-23.") from None
+    set_clock(book, told, by=who(by))
+    said(f"it is {told}, and the book goes on")
 
 
 @app.command()

@@ -31,6 +31,7 @@ from dpaudit.cli.options import (
     WithSecondOpinion,
     kept_of,
     option,
+    without_password,
     working,
 )
 
@@ -199,7 +200,10 @@ def verify(
     signature: Annotated[
         Path | None, option("--signature", "FILE.dsse.json", "If it is beside FILE.")
     ] = None,
-    book: Annotated[str | None, option("--book", "URL", "The book that an export is of.")] = None,
+    book: Annotated[
+        str | None,
+        option("--book", "URL", "The book that an export is of.", callback=without_password),
+    ] = None,
     second_opinion: WithSecondOpinion = False,
     allow_work: AllowWork = False,
 ) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, redirect_stdout
@@ -16,6 +17,21 @@ from dpaudit.cli.exits import InterruptedRunError
 def option(name: str, metavar: str, about: str, **more: Any) -> Any:
     """An option that takes a value."""
     return typer.Option(name, metavar=metavar, help=about, **more)
+
+
+def without_password(context: typer.Context, given: typer.CallbackParam, url: str | None) -> Any:
+    """A book's URL; one that was typed has no password, as the list of processes would show it."""
+    source = context.get_parameter_source(str(given.name))
+    typed = source is not None and source.name == "COMMANDLINE"
+    if typed and url and (_PASSWORD.search(url) or "password=" in url.lower()):
+        raise typer.BadParameter(
+            "the URL has a password, which the list of processes shows; leave it out and set "
+            "PGPASSWORD or PGPASSFILE, or give the whole URL in DPAUDIT_BOOK to dpaudit book"
+        )
+    return url
+
+
+_PASSWORD = re.compile("://[^/@]*:[^@]*@")
 
 
 def number(text: str) -> float:

@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from dpaudit.cli.options import AllowWork, option
+from dpaudit.cli.options import AllowWork, option, without_password
 from dpaudit.errors import InputError
 
 PASSWORD = "DPAUDIT_KEY_PASSWORD"
@@ -43,7 +43,10 @@ def sign(
         Path, typer.Option("-o", "--output", metavar="FILE.dsse.json", help="File to write.")
     ],
     no_time: Annotated[bool, typer.Option("--no-time", help="Do not say when.")] = False,
-    book: Annotated[str | None, option("--book", "URL", "Whose log an export must be of.")] = None,
+    book: Annotated[
+        str | None,
+        option("--book", "URL", "Whose log an export must be of.", callback=without_password),
+    ] = None,
     allow_work: AllowWork = False,
 ) -> None:
     """Verify a certificate or a ledger, and sign it; FILE.dsse.json gets one more signature."""

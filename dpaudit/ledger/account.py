@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
 from dpaudit.errors import InputError, PlanMismatchError
+from dpaudit.ledger.units import Name
 from dpaudit.mechanisms import Mechanism
 from dpaudit.plan import Group, Invocation, Membership, Plan
 from dpaudit.plan.sampling import (
@@ -36,7 +37,8 @@ class Account:
         self._charges: dict[str, Counter[str | None]] = {at: Counter() for at in self.declared}
         self._totals = dict.fromkeys(self.declared, 0)
         self._most = dict.fromkeys(self.declared, 0)  # releases that one named unit has had
-        self._group: dict[str, str] = {}
+        self._group: dict[Name, str] = {}
+        self._named_by: type | None = None  # whole numbers and texts name one unit twice
         self._fresh: dict[str, bool] = {}  # whether a sample waits for its release, by label
 
     def found(self, at: str) -> tuple[str, Invocation | None]:
@@ -110,12 +112,17 @@ class Account:
         self._fresh[at] = True
         return invocation
 
-    def require_member(self, invocation: Invocation, unit: str | None) -> None:
-        """Refuse a unit that belongs to another group.
+    def require_member(self, invocation: Invocation, unit: Name | None) -> None:
+        """Refuse a unit that belongs to another group, or is named otherwise than all before it.
 
         Raises:
-            PlanMismatchError: if it does.
+            PlanMismatchError: if it does, or is.
         """
+        if unit is not None and self._named_by not in (None, type(unit)):
+            raise PlanMismatchError(
+                f"{invocation.describe()} names units by texts and by whole numbers in one run; "
+                "name each in one way."
+            )
         if unit is None or invocation.group is None:
             return
         group = self._group.get(unit, invocation.group.name)
@@ -149,8 +156,9 @@ class Account:
             self._most[invocation.at] = max(self._most[invocation.at], charges[unit])
             self.join(invocation, unit)
 
-    def join(self, invocation: Invocation, unit: str) -> None:
-        """Remember to which group a unit belongs."""
+    def join(self, invocation: Invocation, unit: Name) -> None:
+        """Remember to which group a unit belongs, and how units are named."""
+        self._named_by = type(unit)
         if invocation.group is not None:
             self._group.setdefault(unit, invocation.group.name)
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from contextlib import suppress
 from fractions import Fraction
 from typing import Any
 
@@ -19,11 +19,10 @@ from numpy.typing import ArrayLike, NDArray
 
 from dpaudit.errors import InputError
 from dpaudit.ledger.entry import Entry, Key, KeyedNoise, NoiseBackend
+from dpaudit.ledger.units import Units, Whole
 from dpaudit.mechanisms import ExponentialMechanism, Norm, Released, StableHistogram
 from dpaudit.mechanisms.pairs import Floats
 from dpaudit.plan import AddRemove, Contribution, Invocation
-
-Whole = NDArray[np.int64]
 
 _GRID_BITS = 26
 _MOST_STEPS = 2**_GRID_BITS
@@ -36,64 +35,6 @@ _MOST_KEY = 2**_BITS
 
 _SMALL = 1e-140
 """Squares of smaller numbers are not exact to the last bit."""
-
-
-@dataclass(frozen=True)
-class Units:
-    """To whom each row belongs, as integer codes; None where every row is a unit of its own.
-
-    Attributes:
-        codes: of the rows, shape (n,), from 0.
-        count: how many codes there can be.
-    """
-
-    codes: Whole | None
-    count: int
-
-    @classmethod
-    def of(cls, units: ArrayLike | None, rows: int) -> Units:
-        """From labels of one kind; small non-negative integers are taken as codes.
-
-        Raises:
-            InputError: if there is not one for each row, or they may be confused.
-        """
-        if units is None:
-            return cls(None, rows)
-        labels = np.asarray(units)
-        if labels.shape != (rows,):
-            raise InputError(
-                f"units has shape {labels.shape}; it must have one entry a row, {rows}."
-            )
-        labels = _distinguished(units, labels)
-        if labels.dtype.kind in "iu" and rows and labels.min() >= 0 and labels.max() < 4 * rows:
-            return cls(labels.astype(np.int64, copy=False), int(labels.max()) + 1)
-        _, codes = np.unique(labels, return_inverse=True)
-        return cls(codes.astype(np.int64, copy=False), int(codes.max(initial=-1)) + 1)
-
-
-def _distinguished(units: ArrayLike, labels: NDArray[Any]) -> NDArray[Any]:
-    """Labels of which none are equal but those of one unit.
-
-    Numpy makes texts of numbers and floats of integers that stand in one list, and loses zeros at
-    the end of a text; and a label that is missing would be that of everybody who has none.
-    """
-    listed: list[Any] = []
-    if labels.dtype == object or isinstance(units, list | tuple):
-        held: Any = labels.tolist() if labels.dtype == object else units
-        listed = [each.item() if isinstance(each, np.generic) else each for each in held]
-    kinds = {*map(type, listed)}
-    numbers: dict[Any, int] = {}
-    try:
-        if len(kinds) > 1 or type(None) in kinds or not bool(np.all(labels == labels)):
-            raise InputError(
-                "units has labels of several types, or missing ones; give texts alone or whole "
-                "numbers alone, one for each row."
-            )
-        if labels.dtype.kind not in "OfUS" or not listed:
-            return labels
-        return np.array([numbers.setdefault(each, len(numbers)) for each in listed], dtype=np.int64)
-    except TypeError:
-        raise InputError("units has labels that cannot be compared; give texts.") from None
 
 
 def first_rows(units: Units, most: int) -> NDArray[np.bool_]:
@@ -146,9 +87,12 @@ def numbers_of(rows: ArrayLike) -> NDArray[Any]:
     Raises:
         InputError: if they are none.
     """
-    values = np.asarray(rows)
-    if values.dtype.kind not in "iufb" or values.ndim == 0:
-        kind = values.dtype.name if values.ndim else "a single value"
+    values = None
+    with suppress(Exception):  # conversion may run foreign code, whose words may show a value
+        values = np.asarray(rows)
+    if values is None or values.dtype.kind not in "iufb" or values.ndim == 0:
+        kind = "no one shape" if values is None else values.dtype.name
+        kind = "a single value" if values is not None and not values.ndim else kind
         raise InputError(f"rows are of type {kind}; they must be an array of numbers.")
     return values
 
@@ -185,16 +129,47 @@ def bounded_parts(
     return _on_grid(parts, norms, bounds, largest, norm, step)
 
 
-def cells_of(keys: ArrayLike, public: ArrayLike) -> Whole:
+def cells_of(keys: Any, public: Any) -> Whole:
     """For each key its place among the public ones, or −1, shape (n,).
 
+    Keys are compared as Python compares them, as texts, numbers, or tuples of these; what is
+    nothing of this is no public key, so that nobody's own may stop a release.
+
     Raises:
-        InputError: if the public keys are not distinct.
+        InputError: if the public keys are not distinct, or others than that.
     """
-    known = {key: place for place, key in enumerate(np.asarray(public).tolist())}
-    if len(known) != np.size(public):
+    listed = [_hashable(key) for key in _held(public)]
+    known = {key: place for place, key in enumerate(listed)}
+    if _OTHER in known:
+        raise InputError("keys has a public key that is no text, number or tuple of these.")
+    if len(known) != len(listed):
         raise InputError("keys has one of the public keys twice; they must be distinct.")
-    return np.array([known.get(key, -1) for key in np.asarray(keys).tolist()], dtype=np.int64)
+    own = (known.get(_hashable(key), -1) for key in _held(keys))
+    return np.fromiter(own, dtype=np.int64)
+
+
+_OTHER = object()
+_PLAIN = (str, int, float, bytes, type(None))
+
+
+def _held(keys: Any) -> list[Any]:
+    """Keys as they are: numpy would make texts of numbers, and a table of tuples."""
+    return list(keys.tolist() if hasattr(keys, "tolist") else keys)
+
+
+def _hashable(key: Any) -> Any:
+    """A key as a plain one that compares by its content; of enumerations their value."""
+    if issubclass(type(key), np.generic):
+        key = key.item()
+    if type(key) in (*_PLAIN, bool):
+        return key
+    if issubclass(type(key), tuple):
+        parts = tuple(map(_hashable, key))
+        return _OTHER if _OTHER in parts else parts
+    for kind, content in ((str, str.__str__), (int, int.__int__), (float, float.__float__)):
+        if issubclass(type(key), kind):
+            return content(key)
+    return _OTHER
 
 
 def quantile_utilities(
@@ -228,7 +203,12 @@ def quantile_utilities(
     places = np.asarray(candidates, dtype=np.float64)
     if places.ndim != 1 or not places.size or not (np.diff(places) > 0).all():
         raise InputError("candidates must be increasing numbers, at least one.")
-    numbers = np.asarray(values, dtype=np.float64)
+    try:
+        numbers = np.asarray(values, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise InputError("values are no numbers; they must be an array of numbers.") from None
+    if numbers.ndim != 1:
+        raise InputError(f"values has shape {numbers.shape}; it must be a list of numbers.")
     kept = first_rows(Units.of(units, len(numbers)), contribution.rows)
     ordered = np.sort(numbers[kept & ~np.isnan(numbers)])
     below = np.searchsorted(ordered, places, side="left")

@@ -1,4 +1,4 @@
-"""What must be true of a unit, a value and an invocation before anything is charged."""
+"""What must be true of a value and an invocation before anything is charged."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 from numpy.typing import NDArray
 
 from dpaudit.errors import InputError, PlanMismatchError
@@ -18,23 +17,6 @@ from dpaudit.plan import Invocation
 
 _OWN_PACKAGE = __name__.partition(".")[0]
 _PYTHON = f"{Path(os.__file__).parent}{os.sep}"
-
-
-def name_of(unit: object) -> str:
-    """A unit as a plain text, which a journal can keep apart from others.
-
-    Raises:
-        InputError: if it is anything else; subclasses of ``str`` may compare as they like.
-    """
-    if type(unit) is np.str_:
-        unit = str(unit)
-    if type(unit) is not str or not unit:
-        raise InputError(f"unit is a {type(unit).__name__}; it must be a non-empty text.")
-    try:
-        unit.encode()
-    except UnicodeEncodeError:
-        raise InputError("unit has half of a character; it must be a text of whole ones.") from None
-    return unit
 
 
 def require_sound(invocation: Invocation, value: NDArray[Any]) -> None:

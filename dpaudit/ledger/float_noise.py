@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpaudit.errors import InputError
 from dpaudit.ledger.entry import Entry, ExternalDraw
+from dpaudit.ledger.own_process import OwnProcess
 from dpaudit.mechanisms.base import Released
 from dpaudit.mechanisms.continual.release import PrefixSums, Stepwise
 from dpaudit.plan import FixedSizeSampling, Invocation, Plan, TruncatedPoissonSampling
 
 
-class FloatNoise:
+class FloatNoise(OwnProcess):
     """Draws every mechanism with a ``numpy.random.Generator``.
+
+    It draws in the process that made it alone, and cannot be copied or sent.
 
     The guarantee of a mechanism with real-valued noise then holds for real numbers only: the least
     significant bits of a sample can reveal the value (Mironov 2012).
@@ -29,9 +32,12 @@ class FloatNoise:
         InputError: if ``rng`` is no generator.
     """
 
+    called: ClassVar[str] = "noise"
+
     def __init__(self, rng: np.random.Generator | None = None) -> None:
         if rng is not None and not isinstance(rng, np.random.Generator):
             raise InputError(f"rng is {rng!r:.60}; it must be a numpy.random.Generator.")
+        super().__init__()
         self.seeded = rng is not None
         self._rng = np.random.default_rng() if rng is None else rng
 
@@ -41,14 +47,17 @@ class FloatNoise:
         return f"numpy {np.__version__}" + (", seeded" if self.seeded else "")
 
     def require(self, plan: Plan) -> None:
-        """Every mechanism can be drawn."""
+        """Every mechanism can be drawn, by the process that made this."""
+        self.require_own_process()
 
     def release(self, entry: Entry, value: NDArray[Any]) -> Released:
         """One release, as the mechanism draws it."""
+        self.require_own_process()
         return entry.invocation.mechanism.release(value, self._rng)
 
     def stream(self, entry: Entry, shape: Sequence[int]) -> PrefixSums:
         """A running release, as the mechanism draws it."""
+        self.require_own_process()
         mechanism = entry.invocation.mechanism
         if not isinstance(mechanism, Stepwise):
             raise InputError(f"{mechanism.kind} is no continual release; use release for it.")
@@ -60,6 +69,7 @@ class FloatNoise:
 
     def sample(self, invocation: Invocation, units: Sequence[str]) -> list[int]:
         """Places of those who take part."""
+        self.require_own_process()
         sampling, rng = invocation.sampling, self._rng
         if isinstance(sampling, FixedSizeSampling):
             return sorted(rng.choice(len(units), sampling.size, replace=False).tolist())
@@ -70,6 +80,7 @@ class FloatNoise:
 
     def continued(self, words: Sequence[int]) -> FloatNoise:
         """The same source with a state of its own that ``words`` determine beside its own."""
+        self.require_own_process()
         own = self._rng.integers(2**32, size=8, dtype=np.uint64).tolist()
         fresh = FloatNoise(np.random.default_rng([*own, *words]))
         fresh.seeded = self.seeded

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from fractions import Fraction
-from typing import Any, NoReturn
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -12,21 +12,24 @@ from numpy.typing import ArrayLike
 from dpaudit import validate
 from dpaudit.errors import InputError
 from dpaudit.ledger.account import Account
-from dpaudit.ledger.bounding import Units, Whole, bounded_parts, grid_step, numbers_of
-from dpaudit.ledger.checks import name_of
+from dpaudit.ledger.bounding import bounded_parts, grid_step, numbers_of
 from dpaudit.ledger.door import Door
+from dpaudit.ledger.own_process import Uncopied
+from dpaudit.ledger.units import Name, Units, distinct_names
 from dpaudit.mechanisms import Norm
 from dpaudit.mechanisms.continual.release import PrefixSums
 from dpaudit.mechanisms.pairs import Floats
 from dpaudit.plan import Invocation
 
 
-class IndividualSums:
+class IndividualSums(Uncopied):
     """Add rows of units step by step, and receive each step's noisy sum.
 
     Made by :meth:`Ledger.individual`. Budgets are counted exactly, in squares of grid steps. Which
     units have nothing left is private, and no method tells it.
     """
+
+    called: ClassVar[str] = "a run of sums"
 
     def __init__(
         self, door: Door, account: Account, invocation: Invocation, sums: PrefixSums
@@ -39,7 +42,7 @@ class IndividualSums:
         self._sums = sums
         self._grid = grid_step(self._contribution.bound)
         self._whole = int((Fraction(self._contribution.bound) / Fraction(self._grid)) ** 2)
-        self._left: dict[str, int] = {}
+        self._left: dict[Name, int] = {}
 
     @property
     def taken(self) -> int:
@@ -56,8 +59,8 @@ class IndividualSums:
 
         Args:
             rows: private numbers, shape (n, …) with the shape of a step at the end.
-            units: to whom each row belongs, texts or integers of shape (n,). A unit has the same
-                name at every step.
+            units: to whom each row belongs, n texts or n whole numbers. A unit has the same name at
+                every step, and 7 and "7" are two, of which a ledger takes one kind.
             most: how long a part may be at this step, so that no unit spends all at once; chosen
                 from what is public or was released. The contribution's bound where not given.
 
@@ -71,7 +74,7 @@ class IndividualSums:
             ClosedLedgerError: if the ledger is closed, or belongs to another process.
         """
         self._door.require_own_process()
-        values, (names, members) = numbers_of(rows), _named(units)
+        values, (names, members) = numbers_of(rows), distinct_names(units)
         bound = self._contribution.bound
         longest = bound if most is None else min(validate.positive(most=most), bound)
         if len(values) != members.size:
@@ -88,25 +91,12 @@ class IndividualSums:
             parts = bounded_parts(
                 values, drawn_from, self._contribution, Norm.L2, self._grid, bounds, left
             )
+            self._door.unfinished = True  # a step that was cut off may not be added again
             left -= np.einsum("ij,ij->i", parts, parts).astype(np.int64)
             for name, squares in zip(names, left.tolist(), strict=True):
                 self._account.join(self._invocation, name)
                 self._left[name] = squares
             total = parts.sum(axis=0) * self._grid
-            return self._sums.add(total.reshape(values.shape[1:]))
-
-    def __reduce_ex__(self, protocol: Any) -> NoReturn:
-        raise InputError("budgets cannot be copied or sent: a copy would be spent again.")
-
-
-def _named(units: Sequence[str] | ArrayLike) -> tuple[list[str], Whole]:
-    """The names of all units that are there, and the place among them of each row's."""
-    labels = np.asarray(units)
-    if labels.ndim != 1:
-        raise InputError(f"units has shape {labels.shape}; it must have one entry a row.")
-    if labels.dtype.kind == "O" or not labels.size:
-        labels = np.array([name_of(each) for each in labels.tolist()], dtype=np.str_)
-    if labels.dtype.kind not in "iuU":
-        raise InputError(f"units are of type {labels.dtype.name}; they must be texts or integers.")
-    distinct, places = np.unique(labels, return_inverse=True)
-    return [name_of(str(each)) for each in distinct.tolist()], places.astype(np.int64)
+            released = self._sums.add(total.reshape(values.shape[1:]))
+            self._door.unfinished = False
+            return released

@@ -19,7 +19,7 @@ from dataclasses import replace
 from functools import cache, partial
 from pathlib import Path
 from types import TracebackType
-from typing import Any, NoReturn, Self, TypeVar
+from typing import Any, ClassVar, Self, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -32,7 +32,6 @@ from dpaudit.ledger.anchor import Anchor
 from dpaudit.ledger.bounding import drawn
 from dpaudit.ledger.checks import (
     caller,
-    name_of,
     require_continual,
     require_individual,
     require_open,
@@ -54,9 +53,11 @@ from dpaudit.ledger.entry import (
 from dpaudit.ledger.float_noise import FloatNoise
 from dpaudit.ledger.individual import IndividualSums
 from dpaudit.ledger.journal import Journal
+from dpaudit.ledger.own_process import Uncopied
 from dpaudit.ledger.queries import BoundedQueries
 from dpaudit.ledger.secure import SecureNoise
 from dpaudit.ledger.stream import Stream
+from dpaudit.ledger.units import name_of, names_of
 from dpaudit.mechanisms import Mechanism
 from dpaudit.mechanisms.base import Released
 from dpaudit.mechanisms.continual.release import Continual, Stepwise
@@ -71,7 +72,7 @@ def _outside() -> FloatNoise:
     return FloatNoise()
 
 
-class Ledger(BoundedQueries):
+class Ledger(Uncopied, BoundedQueries):
     """Charges every release, writes it down, and only then draws its noise.
 
     A release that the plan does not declare is refused before it is charged. Private values and
@@ -96,6 +97,8 @@ class Ledger(BoundedQueries):
         InputError: if an argument is none of these, or excludes another.
         UnsupportedError: at the first draw, if what draws cannot draw a mechanism of the plan.
     """
+
+    called: ClassVar[str] = "a ledger"
 
     def __init__(
         self,
@@ -238,7 +241,7 @@ class Ledger(BoundedQueries):
         """
         self._door.require_own_process()
         own = [validate.private(value) for value in values]
-        names = [name_of(unit) for unit in units]
+        names = names_of(units)
         if len(own) != len(names):
             raise InputError(f"values has {len(own)} entries and units {len(names)}; give as many.")
         with self._door.lock, self._door:
@@ -273,7 +276,7 @@ class Ledger(BoundedQueries):
             ClosedLedgerError: if the ledger is closed, or belongs to another process.
         """
         self._door.require_own_process()
-        names = [name_of(unit) for unit in units]
+        names = names_of(units)
         if len(set(names)) != len(names):
             raise InputError("units names one of them twice; name each once.")
         with self._door.lock, self._door:
@@ -411,15 +414,20 @@ class Ledger(BoundedQueries):
         return self.noise
 
     def _charge(self, *entries: Entry) -> None:
-        """Admit by the budget, write, and count; on a failure to write nothing follows, ever."""
+        """Admit by the budget, write, and count.
+
+        On a failure to write, or an interrupt before all is counted, nothing follows, ever.
+        """
         if self._budget is not None:
             for entry in entries:
                 self._budget.admit(replace(entry.invocation, count=1, total=1))
+        self._door.unfinished = True
         if self._journal is not None:
             self._written(self._journal.append, *entries)
         for entry in entries:
             self._entries.append(entry)
             self._account.charge(entry.invocation, entry.unit)
+        self._door.unfinished = False
 
     def _write_step(self, at: str, step: int, unit: str) -> None:
         """How a stream records a named contribution."""
@@ -489,9 +497,12 @@ class Ledger(BoundedQueries):
             ClosedLedgerError: if the ledger belongs to another process.
             JournalError: if the closing line cannot be written.
         """
-        self._door.require_own_process()
-        if not self._door.is_shut:
-            with self._door.lock, self._door:
+        with self._door.lock:
+            if self._door.is_shut:
+                if self._journal is not None:
+                    self._journal.release()  # as it is, for whoever resumes it
+                return
+            with self._door:
                 self.closed = True
                 self._door.shut("the ledger is closed; open a new one for further releases.")
                 if self._journal is not None:
@@ -510,6 +521,3 @@ class Ledger(BoundedQueries):
         self.close()
         if error is None and not ended:
             self.check()
-
-    def __reduce_ex__(self, protocol: Any) -> NoReturn:
-        raise InputError("a ledger cannot be copied or sent: a copy would draw its noise again.")

@@ -11,9 +11,16 @@ from numpy.typing import ArrayLike, NDArray
 
 from dpaudit import validate
 from dpaudit.errors import InputError
-from dpaudit.ledger.bounding import Units, bounded_total, cells_of, key_counts, quantile_utilities
+from dpaudit.ledger.bounding import (
+    bounded_total,
+    cells_of,
+    key_counts,
+    numbers_of,
+    quantile_utilities,
+)
 from dpaudit.ledger.entry import Key
 from dpaudit.ledger.individual import IndividualSums
+from dpaudit.ledger.units import Units
 from dpaudit.mechanisms.base import Norm, Released
 from dpaudit.plan import Invocation
 
@@ -33,8 +40,8 @@ class BoundedQueries(ABC):
 
         Args:
             rows: private values, shape (n,) for numbers or (n, …) for arrays.
-            units: to whom each row belongs, labels or integer codes of shape (n,); without it every
-                row is a unit of its own.
+            units: to whom each row belongs, n texts or n whole numbers, in a list or an array;
+                without it every row is a unit of its own.
             at: label of an invocation with a contribution.
 
         Raises:
@@ -42,8 +49,12 @@ class BoundedQueries(ABC):
                 is none of L1 or L2 norm.
             PlanMismatchError: if the invocation declares no contribution; else as :meth:`release`.
         """
+        self._bounded(at)
+        values = numbers_of(rows)
+        return self._sum(values, Units.of(units, len(values)), at)
+
+    def _sum(self, rows: NDArray[Any], members: Units, at: str) -> Released:
         invocation = self._bounded(at)
-        members = Units.of(units, len(np.asarray(rows)))
         norm = invocation.mechanism.norm
         if norm is Norm.CHANGE:
             raise InputError(
@@ -67,8 +78,13 @@ class BoundedQueries(ABC):
         """
         if n is None and units is None:
             raise InputError("n and units are missing; give the number of rows, or their units.")
-        rows = len(np.asarray(units)) if n is None else validate.integer_at_least(0, n=n)
-        return self.sum(np.ones(rows, dtype=np.int64), units=units, at=at)
+        if n is None:
+            assert units is not None
+            members = Units.alone(units)
+        else:
+            members = Units.of(units, validate.integer_at_least(0, n=n))
+        rows = members.count if members.codes is None else members.codes.size
+        return self._sum(np.ones(rows, dtype=np.int64), members, at)
 
     def mean(
         self,
@@ -86,12 +102,13 @@ class BoundedQueries(ABC):
             total: label of the invocation of the sum.
             count: label of that of the number.
         """
-        added = self.sum(rows, units=units, at=total)
-        return added / max(1.0, float(self.count(len(np.asarray(rows)), units=units, at=count)))
+        values = numbers_of(rows)
+        added = self.sum(values, units=units, at=total)
+        return added / max(1.0, float(self.count(len(values), units=units, at=count)))
 
     def histogram(
         self,
-        keys: ArrayLike,
+        keys: Sequence[Any] | NDArray[Any],
         public: Sequence[Any],
         *,
         units: ArrayLike | None = None,
@@ -100,7 +117,7 @@ class BoundedQueries(ABC):
         """Release how many rows have each of some public keys; other keys are left out.
 
         Args:
-            keys: of the rows, shape (n,).
+            keys: of the rows, n texts, numbers or tuples of these, in a list or an array.
             public: the keys that are counted, known without the data.
             units: as for :meth:`sum`.
             at: as for :meth:`sum`.
@@ -108,12 +125,12 @@ class BoundedQueries(ABC):
         Returns:
             Shape (number of public keys,).
         """
-        cells = cells_of(keys, np.asarray(public))
+        cells = cells_of(keys, public)
+        members = Units.of(units, cells.size)
         present = cells >= 0
         rows = np.zeros((int(present.sum()), len(public)), dtype=np.int64)
         rows[np.arange(len(rows)), cells[present]] = 1
-        members = None if units is None else np.asarray(units)[present]
-        return self.sum(rows, units=members, at=at)
+        return self._sum(rows, members.where(present), at)
 
     def stable_histogram(
         self, keys: Sequence[Key] | NDArray[Any], *, units: ArrayLike | None = None, at: str = ""

@@ -22,11 +22,10 @@ from __future__ import annotations
 import math
 import secrets
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
 from importlib import metadata
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -34,6 +33,7 @@ from numpy.typing import ArrayLike, NDArray
 from dpaudit.errors import UnsupportedError
 from dpaudit.extras import needed
 from dpaudit.ledger.entry import EXACT, Entry, ExternalDraw
+from dpaudit.ledger.own_process import OwnProcess
 from dpaudit.mechanisms import Mechanism, Norm, Released
 from dpaudit.mechanisms.base import as_released
 from dpaudit.mechanisms.continual.release import PrefixSums
@@ -43,17 +43,20 @@ GRID_BITS = 40
 """The grid has between 2^40 and 2^41 steps to the scale of the noise."""
 
 
-@dataclass(frozen=True)
-class SecureNoise:
+class SecureNoise(OwnProcess):
     """Draws all noise of a ledger from exact samplers with entropy of the operating system.
 
-    ``Ledger(plan, noise=SecureNoise())``. There is no seed, on purpose.
+    ``Ledger(plan, noise=SecureNoise())``. There is no seed, on purpose. It draws in the process
+    that made it alone, and cannot be copied or sent.
 
     Raises:
         UnsupportedError: if opendp is not installed.
     """
 
-    def __post_init__(self) -> None:
+    called: ClassVar[str] = "noise"
+
+    def __init__(self) -> None:
+        super().__init__()
         _opendp()
 
     # -- for the ledger --------------------------------------------------------------------------
@@ -68,6 +71,7 @@ class SecureNoise:
             self._require(invocation)
 
     def _require(self, invocation: Invocation) -> None:
+        self.require_own_process()
         mechanism = invocation.mechanism
         if not mechanism.has_exact_sampler():
             known = Mechanism.kinds().items()
@@ -119,6 +123,7 @@ class SecureNoise:
 
     def sample(self, invocation: Invocation, units: Sequence[str]) -> list[int]:
         """Places of those who take part, of exactly the declared law."""
+        self.require_own_process()
         sampling = invocation.sampling
         if isinstance(sampling, FixedSizeSampling):
             return sorted(secrets.SystemRandom().sample(range(len(units)), sampling.size))
@@ -145,8 +150,15 @@ class SecureNoise:
     # -- for mechanisms --------------------------------------------------------------------------
 
     def step(self, scale: float) -> float:
-        """The grid step for continuous noise of that scale, a power of two."""
-        return math.ldexp(0.5, math.frexp(scale)[1] - GRID_BITS)
+        """The grid step for continuous noise of that scale, a power of two.
+
+        Raises:
+            UnsupportedError: if no float is so small a step.
+        """
+        step = math.ldexp(0.5, math.frexp(scale)[1] - GRID_BITS)
+        if not step:
+            raise UnsupportedError(f"scale is {scale:g}; no grid is so fine, so it must be larger.")
+        return step
 
     def laplace(self, scale: float, shape: tuple[int, ...]) -> NDArray[np.int64]:
         """Integers with mass proportional to exp(−|k|/scale)."""

@@ -3,25 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NoReturn
+from typing import ClassVar
 
 from numpy.typing import ArrayLike
 
 from dpaudit import validate
-from dpaudit.errors import InputError, PlanMismatchError
+from dpaudit.errors import PlanMismatchError
 from dpaudit.ledger.account import Account
 from dpaudit.ledger.door import Door
+from dpaudit.ledger.own_process import Uncopied
+from dpaudit.ledger.units import name_of
 from dpaudit.mechanisms.continual.release import Continual, PrefixSums
 from dpaudit.mechanisms.pairs import Floats
 from dpaudit.plan import Invocation
 
 
-class Stream:
+class Stream(Uncopied):
     """Add a private value, receive the noisy sum of all so far. Made by :meth:`Ledger.stream`.
 
     The whole stream is charged when it is opened. A contribution with a unit is held against the
     declared participations; without one, that they are kept is an assumption.
     """
+
+    called: ClassVar[str] = "a stream"
 
     def __init__(
         self,
@@ -65,21 +69,27 @@ class Stream:
 
         Raises:
             InputError: if all declared steps have been released, or the value has another shape,
-                is not finite, or not symmetric where it must be.
+                is not finite, or not symmetric where it must be, or the unit is no text.
             PlanMismatchError: if the unit contributes more often, or sooner again, than declared,
                 or belongs to another group.
             ClosedLedgerError: if the ledger is closed, or belongs to another process.
         """
         self._door.require_own_process()
         own = validate.private(value)
+        unit = None if unit is None else name_of(unit)
         with self._door.lock, self._door:
             self._sums.require(own)
             if unit is not None:
+                self._admit(unit)
+            self._door.unfinished = True  # a step that was cut off may not be added again
+            if unit is not None:
                 self._participate(unit)
-            return self._sums.add(own, unit=unit)
+            released = self._sums.add(own, unit=unit)
+            self._door.unfinished = False
+            return released
 
-    def _participate(self, unit: str) -> None:
-        """Refuse one participation too many; write the others down."""
+    def _admit(self, unit: str) -> None:
+        """Refuse one participation too many."""
         invocation, step = self._invocation, self.taken
         mechanism = invocation.mechanism
         assert isinstance(mechanism, Continual)
@@ -102,9 +112,9 @@ class Stream:
                 f"{mechanism.min_separation} steps apart; {invocation.unit} {unit!r:.80} has taken "
                 f"part {step - earlier[-1]} before."
             )
-        self._write(invocation.at, step, unit)
-        self._account.join(invocation, unit)
-        self._steps[unit] = [*earlier, step]
 
-    def __reduce_ex__(self, protocol: Any) -> NoReturn:
-        raise InputError("a stream cannot be copied or sent: a copy would draw its noise again.")
+    def _participate(self, unit: str) -> None:
+        """Write one participation down."""
+        self._write(self._invocation.at, self.taken, unit)
+        self._account.join(self._invocation, unit)
+        self._steps[unit] = [*self._steps.get(unit, []), self.taken]

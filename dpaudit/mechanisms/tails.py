@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from dpaudit.mechanisms.pairs import Floats
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Tails:
     """Draws as the declared law sees them.
 

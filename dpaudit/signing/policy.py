@@ -22,8 +22,10 @@ from dpaudit import fields, files
 from dpaudit.accounting import Accountant, CurvePoint, guarantee
 from dpaudit.certificate import Certificate, Premise, Severity, Standing, Verdict
 from dpaudit.certificate.findings import FLOAT_NOISE
+from dpaudit.certificate.laws import stated_kinds
 from dpaudit.errors import InputError, UnsupportedError
 from dpaudit.ledger.entry import is_exact
+from dpaudit.numbers import holds
 from dpaudit.plan import Relation, TrustModel
 from dpaudit.signing.statements import Statement
 from dpaudit.validate import shown
@@ -103,7 +105,7 @@ class Limit(fields.Record):
     def lacks(self, certificate: Certificate) -> Iterator[str]:
         """What is not so of a certificate of that unit."""
         plan, proved = certificate.plan, _proved(certificate, self.delta)
-        if not proved <= self.epsilon:
+        if not holds(proved, self.epsilon):
             wanted = f"the policy wants {self.epsilon:g} or less"
             yield f"the ε that is proved at δ = {self.delta:g} is {proved:.6g}; {wanted}."
         yield from _other("relation", plan.relation.kind, self.relations or ["none"])
@@ -138,11 +140,11 @@ class Attack(fields.Record):
                 each.confidence >= (self.confidence or 0) and each.runs >= self.runs
             )
             within = any(
-                each.claim_epsilon <= limit.epsilon and each.delta <= limit.delta
+                holds(each.claim_epsilon, limit.epsilon) and each.delta <= limit.delta
                 for limit in limits
             )
             about = (within or not limits) and any(
-                each.claim_epsilon <= point.epsilon * (1 + 1e-9) and each.delta <= point.delta
+                holds(each.claim_epsilon, point.epsilon) and each.delta <= point.delta
                 for point in (own if claim is None else claim.points)
             )
             if sure and about and each.method.startswith(self.method):
@@ -168,6 +170,8 @@ class Policy(fields.Record):
         journal: whether the closed journal of its run must be there.
         anchor: whether what kept the head of that journal must be there.
         accountants: of which one must have proved it.
+        laws: mechanisms and accountants that are taken at their author's word: black boxes, and
+            those that are not of this package. Where there is a limit, others prove nothing.
         dpaudit: versions of which one must have made it, as pip writes them.
         audit: attacks that it must have stood.
         never: rules of findings that it may not have.
@@ -189,6 +193,7 @@ class Policy(fields.Record):
     journal: bool = False
     anchor: bool = False
     accountants: tuple[Annotated[str, _kind(Accountant)], ...] = ()
+    laws: tuple[fields.Name, ...] = ()
     dpaudit: Annotated[str, _versions] = ""
     audit: tuple[Attack, ...] = ()
     never: tuple[fields.Name, ...] = ()
@@ -284,6 +289,10 @@ def _about(policy: Policy, seen: Seen) -> Iterator[str]:
     yield from _other("code_hash", subject.code_hash, [policy.code_hash])
     by = None if proved is None else str(proved.accountant)
     yield from _other("accountant", by, policy.accountants)
+    if policy.limit or policy.laws:
+        stated = {*certificate.foreign.names, *stated_kinds(certificate.plan)} - {*policy.laws}
+        for kind in sorted(stated):
+            yield f"what {shown(kind)} costs, its author states; the policy takes no such word."
     yield from _made_by(policy, certificate.versions.get("dpaudit", "none"))
     for each in certificate.findings:
         worse = severities.index(each.severity) < severities.index(policy.worst)
@@ -296,7 +305,7 @@ def _assumed(policy: Policy, seen: Seen) -> Iterator[str]:
     known = {each.premise: each.standing for each in seen.certificate.known_assumptions()}
     wanted = dict.fromkeys(policy.tested, Standing.TESTED)
     for premise, least in (wanted | dict.fromkeys(policy.enforced, Standing.ENFORCED)).items():
-        if seen.certificate.subject.code_hash is None:
+        if seen.certificate.subject.code_hash is None and premise is not Premise.LAWS:
             yield "the certificate speaks of no code; the policy wants to know how it behaves."
         elif known[premise].rank > least.rank:
             yield f"{str(premise)!r} is {known[premise]}; the policy wants it {least}."

@@ -14,6 +14,7 @@ from dpaudit.auditing import progress_bar
 from dpaudit.certificate import Certificate, Claim, Finding
 from dpaudit.errors import DpAuditError, InconclusiveError, InputError, UnsupportedError
 from dpaudit.finding_table import FindingTable
+from dpaudit.numbers import holds
 from dpaudit.plan import Plan
 from dpaudit.project.entries import BudgetEntry, Code, SubjectEntry
 from dpaudit.project.foreign import foreign
@@ -193,7 +194,7 @@ def _budget_row(entry: BudgetEntry, rows: Mapping[str, SubjectRow]) -> BudgetRow
         return replace(row, status=Status.UNPROVEN, note=str(error))
     except InputError as error:
         return replace(row, note=str(error))
-    kept = proved.epsilon <= entry.limit.epsilon
+    kept = holds(proved.epsilon, entry.limit.epsilon)
     row = replace(row, guarantee=proved, status=Status.CERTIFIED if kept else Status.EXCEEDED)
     if proved.epsilon == math.inf:
         return replace(

@@ -9,6 +9,7 @@ import numpy as np
 
 from dpaudit.auditing import progress_bar
 from dpaudit.auditing.rehearsal.loading import kept_by_load, loading_findings
+from dpaudit.auditing.rehearsal.public import public_findings
 from dpaudit.auditing.rehearsal.rehearse import MOST, Rehearsed, rehearse
 from dpaudit.certificate import Certificate
 from dpaudit.errors import DpAuditError
@@ -68,9 +69,10 @@ def rehearsed(
     except DpAuditError as error:
         return Rehearsed.impossible(str(error))
     mixed, loads = loading_findings(subject, source, loaded, seed)
-    found = [*kept_by_load(subject, before), *mixed]
+    asked, public = public_findings(subject, plan, (source, subject.default_data))
+    found = [*asked, *kept_by_load(subject, before), *mixed]
     outcome = rehearsed_on(subject, name, loaded, source, plan=plan, seed=seed, timeout=timeout)
-    record = replace(outcome.record, loads=loads)
+    record = replace(outcome.record, loads=loads, public=public)
     return replace(outcome, record=record, findings=(*outcome.findings, *found))
 
 

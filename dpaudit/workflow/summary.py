@@ -89,7 +89,7 @@ def _untried(certificate: Certificate) -> Iterator[str]:
     """What is only assumed, by why that is so, and why no attack was made."""
     why: dict[str, list[str]] = {}
     for each in certificate.assumptions:
-        if each.standing is Standing.ASSUMED:
+        if each.alone.rank == Standing.ASSUMED.rank:
             why.setdefault(each.evidence, []).append(str(each.premise))
     for evidence, premises in why.items():
         yield f"warning, only assumed: {'; '.join(premises)}. {evidence}"

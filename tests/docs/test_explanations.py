@@ -12,7 +12,14 @@ from dpaudit.cli.main import main
 from dpaudit.fields import Kinded
 
 DOCS = Path(__file__).parents[2] / "docs"
-EXPLANATIONS = ("certificates", "assumptions", "accountants", "what-audits-show", "floats")
+EXPLANATIONS = (
+    "certificates",
+    "assumptions",
+    "accountants",
+    "checker",
+    "what-audits-show",
+    "floats",
+)
 HOW_TOS = ("choose-noise", "unit-and-relation", "write-a-mechanism", "cluster")
 PAGES = dict.fromkeys((*EXPLANATIONS, "compliance-report"), 120) | dict.fromkeys(HOW_TOS, 60)
 """Pages, and how many lines they may have."""

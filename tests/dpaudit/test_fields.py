@@ -35,3 +35,26 @@ def test_counts_are_bounded(wrong):
         Counted(wrong)
     assert len(str(caught.value)) < 160
     assert at_least(0, 5)(number=5) == 5
+
+
+def test_a_class_that_compares_as_a_base_with_other_fields_is_refused():
+    @dataclass(frozen=True)
+    class Bare(Checked):
+        pass
+
+    @dataclass(frozen=True, eq=False)
+    class Table(Bare):
+        losses: tuple[float, ...] = ()
+
+    @dataclass(frozen=True, eq=False)
+    class Base(Checked):
+        pass
+
+    @dataclass(frozen=True, eq=False)
+    class Other(Base):
+        losses: tuple[float, ...] = ()
+
+    with pytest.raises(InputError, match=r"Table compares as .*Bare, which has other fields; give"):
+        Table((1.0,))
+    assert Other((1.0,)) != Other((2.0,))
+    assert Bare() == Bare()

@@ -33,8 +33,9 @@ from dpaudit.certificate import SubjectRecord
 from dpaudit.certificate.verification import verify
 from dpaudit.cli.main import main
 from dpaudit.errors import InputError, UnsupportedError
-from dpaudit.mechanisms import Gaussian, Laplace, RandomizedResponse
+from dpaudit.mechanisms import Laplace, RandomizedResponse
 from dpaudit.plan import Invocation
+from dpaudit.reporting.wording.headline import headline
 
 UP = 1 + 1e-12
 
@@ -109,16 +110,29 @@ def test_a_certificate_names_it_and_is_verified():
     verify(again)
 
 
-def test_it_takes_part_in_the_best_only_if_it_says_so(monkeypatch: pytest.MonkeyPatch):
-    name = "outside-squared"
-    assert name not in guarantee(ANSWERS, 1e-6).compared
-    monkeypatch.setattr(SquaredAccountant, "in_best", True)
-    compared = guarantee(ANSWERS, 1e-6).compared
-    assert list(compared)[-2:] == [name, "pld"]
-    assert compared[name] == guarantee(ANSWERS, 1e-6, name).epsilon
-    # Where it has no theorem the others answer.
-    noise = plan(use(Gaussian(1.0)))
-    assert name not in guarantee(noise, 1e-6).compared
+def test_the_best_never_asks_it_whatever_it_says(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(SquaredAccountant, "in_best", True, raising=False)
+    assert "outside-squared" not in guarantee(ANSWERS, 1e-6).compared
+    with pytest.raises(InputError, match="accountant 'outside-best' has in_best; 'best' asks"):
+
+        class Asked(SquaredAccountant):
+            kind = "outside-best"
+            in_best = True
+
+    assert "outside-best" not in Accountant.kinds()
+
+
+def test_a_certificate_by_it_says_whose_proof_it_is():
+    subject = SubjectRecord("answers")
+    made = certify(ANSWERS, subject=subject, delta=1e-6, accountant="outside-squared")
+    assert made.foreign.accountants == ("outside-squared",)
+    assert made.foreign.mechanisms == ()
+    said = headline(made)
+    assert said.label == "Certified: the plan, if what others state is true"
+    assert any("the accountant 'outside-squared'" in each for each in said.details)
+    own = certify(ANSWERS, subject=subject, delta=1e-6)
+    assert not own.foreign
+    assert headline(own).label == "Certified: the plan"
 
 
 def test_names_that_nobody_registered_are_errors_at_every_door():

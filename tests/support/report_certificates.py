@@ -174,7 +174,10 @@ def hostile():
         rehearsal=Rehearsal(
             HOSTILE, 1, 2, (HOSTILE,), (HOSTILE,), (HOSTILE,), 3, external=(HOSTILE,)
         ),
-        assumptions=tuple(Assumption(each, Standing.TESTED, HOSTILE) for each in Premise),
+        assumptions=tuple(
+            Assumption(each, Standing.TESTED, Standing.ENFORCED, (Premise.UNITS,), HOSTILE)
+            for each in Premise
+        ),
     )
 
 

@@ -25,6 +25,8 @@ class Experiment:
         run: one trial of some cells; the same numbers whichever others are run with them.
         trials: how many are recorded.
         spot: cells of which a spot check recomputes the first trial.
+        chaotic: cells in which the last bit of a processor decides between arms that are as good:
+            on another one, a trial is another draw of the same law.
         rounds: name of the horizontal axis.
         regret: name of the vertical axis.
     """
@@ -35,5 +37,6 @@ class Experiment:
     run: Run
     trials: int
     spot: tuple[str, ...]
+    chaotic: tuple[str, ...] = ()
     rounds: str = "round"
     regret: str = "cumulative regret"

@@ -89,10 +89,12 @@ EXPERIMENTS = (
     Experiment(
         "joint-figures", "Dubey, Figures 1 and 2", _FIGURES,
         partial(_run, table=False, steps=_SHORT), 20, _FIGURES,
+        tuple(label for label, (_, private) in _figures().items() if private),
     ),
     Experiment(
         "joint-table", "Dubey, Table 1 at T = 10 000", _TABLE,
         partial(_run, table=True, steps=_LONG), 10,
         ("camelback, paper noise, α = 1", *(f"{name}, {NON_PRIVATE}" for name in BENCHMARKS)),
+        ("camelback, paper noise, α = 1",),
     ),
 )  # fmt: skip

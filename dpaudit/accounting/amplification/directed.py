@@ -27,7 +27,7 @@ TAIL_UNITS = 2.0**-50
 """What a difference of two probabilities may be off by."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class DirectedPair(Checked, ABC):
     """A pair (P, Q), not necessarily symmetric, seen through its loss L = ln dP/dQ."""
 
@@ -136,7 +136,11 @@ class PlainPair(DirectedPair):
 
 
 def even(low: float, high: float, count: int) -> Floats:
-    """Evenly spaced losses; one where the two ends meet."""
+    """Evenly spaced losses; one where the two ends meet, two where they are infinite."""
     if not high > low:
         return np.array([low])
-    return np.array([low, high]) if count == 2 else np.linspace(low, high, count)
+    return (
+        np.array([low, high])
+        if count == 2 or math.isinf(high - low)
+        else np.linspace(low, high, count)
+    )

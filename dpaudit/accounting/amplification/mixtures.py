@@ -29,6 +29,8 @@ from dpaudit.mechanisms.pairs import Floats
 Parts = tuple[tuple[float, float], ...]
 """Shifts, in units of the base's, and their weights, which add up to 1."""
 
+FAR = 1e9
+"""Shifts, in units of the noise, from which on no loss is of interest, and floats overflow."""
 _FAR = 40.0
 """Standard deviations beyond which no float holds a normal tail."""
 _CELLS = 1024
@@ -89,8 +91,7 @@ class MixturePair(DirectedPair):
 
     @property
     def _unit(self) -> float:
-        base = self.base
-        return base.epsilon if isinstance(base, LaplacePair) else base.gaussian_mu or 0.0
+        return unit_of(self.base)
 
     def _tails(self, loss: ArrayLike, *, upper: bool) -> tuple[Floats, Floats]:
         asked = np.asarray(loss, dtype=np.float64)
@@ -191,6 +192,11 @@ class MixturePair(DirectedPair):
             enough = float(self._mass(self.p, np.array(middle), upper=upper)) <= tail
             low, high = (low, middle) if enough is upper else (middle, high)
         return high if upper else low
+
+
+def unit_of(base: DominatingPair) -> float:
+    """The shift of Gaussian or Laplace noise, in standard deviations or scales."""
+    return base.epsilon if isinstance(base, LaplacePair) else base.gaussian_mu or 0.0
 
 
 def binomial_tail(rows: int, rate: float, most: int = 512) -> tuple[float, ...] | None:

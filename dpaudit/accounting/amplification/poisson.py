@@ -15,7 +15,13 @@ from dpaudit.accounting.amplification.base import Amplification, amplification, 
 from dpaudit.accounting.amplification.directed import DirectedPair
 from dpaudit.accounting.amplification.fixed_size import FixedSizeAmplification
 from dpaudit.accounting.amplification.known_participation import KnownParticipation
-from dpaudit.accounting.amplification.mixtures import binomial_tail, drawn_pairs, replaced_pair
+from dpaudit.accounting.amplification.mixtures import (
+    FAR,
+    binomial_tail,
+    drawn_pairs,
+    replaced_pair,
+    unit_of,
+)
 from dpaudit.accounting.amplification.moments import SAFETY, log_moment, log_ratio
 from dpaudit.accounting.amplification.poisson_pairs import AddedPair, RemovedPair
 from dpaudit.accounting.amplification.quadrature import quadrature
@@ -80,12 +86,18 @@ class TimesAmplification(Amplification):
 
     def epsilon(self, epsilon: Fraction | float) -> Fraction | float:
         """Ln Σ w_j e^(jε/k), rounded up: the largest loss of Laplace noise."""
-        if epsilon in (0, math.inf):
+        whole = as_float(epsilon)
+        if whole in (0.0, math.inf):
             return epsilon
-        return min(epsilon, float(self._mean([as_float(epsilon) * n for n in self._shares])))
+        return min(epsilon, float(self._mean([whole * n for n in self._shares])))
 
     def directed(self, pair: DominatingPair) -> tuple[DirectedPair, DirectedPair]:
-        """Of :mod:`~dpaudit.accounting.amplification.mixtures`."""
+        """Of :mod:`~dpaudit.accounting.amplification.mixtures`.
+
+        Beyond all losses of interest one that is drawn counts as drawn every time.
+        """
+        if not unit_of(pair) < FAR:
+            return PoissonAmplification(self.rate).directed(pair)
         return drawn_pairs(pair, list(zip(self._shares, self.weights, strict=True)))
 
     def log_moments(self, pair: DominatingPair) -> Floats:
@@ -93,7 +105,9 @@ class TimesAmplification(Amplification):
         if isinstance(pair, LaplacePair):
             parts = [LaplacePair(pair.ratio * Fraction(n)).renyi(ORDERS) for n in self._shares]
         else:
-            parts = [pair.renyi(ORDERS) * n * n for n in self._shares]
+            unit = unit_of(pair)
+            shifts = [unit * n if n else 0.0 for n in self._shares]
+            parts = [GaussianPair(shift).renyi(ORDERS) for shift in shifts]
         return self._mean([(ORDERS - 1) * part for part in parts])
 
     @property
@@ -119,7 +133,7 @@ class ReplacedAmplification(FixedSizeAmplification):
 
     def directed(self, pair: DominatingPair) -> tuple[DirectedPair, DirectedPair]:
         """Of :func:`~.mixtures.replaced_pair` where it is known."""
-        if not isinstance(pair, _LOCATIONS):
+        if not (isinstance(pair, _LOCATIONS) and unit_of(pair) < FAR):
             return super().directed(pair)
         replaced = replaced_pair(pair, self.rate)
         return replaced, replaced

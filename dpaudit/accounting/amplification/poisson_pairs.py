@@ -160,7 +160,8 @@ def _covering(nodes: Floats) -> Floats:
     An atom there is then at or below it, however the inverse of T rounds.
     """
     top = nodes.argmax()
-    nodes[top] += 8 * np.spacing(abs(nodes[top]))
+    if math.isfinite(nodes[top]):
+        nodes[top] += 8 * np.spacing(abs(nodes[top]))
     return nodes
 
 

@@ -104,7 +104,6 @@ class BoundedRangeAccountant(Accountant):
     """Adaptive choices by the exponential mechanism (Dong, Durfee and Rogers 2020)."""
 
     kind: ClassVar[str] = AccountantName.BOUNDED_RANGE
-    in_best: ClassVar[bool] = True
 
     def compose(self, invocations: Sequence[Invocation]) -> BoundedRangeComposition:
         """Count the uses; where they differ in ε all count as those of the largest.

@@ -63,7 +63,6 @@ class GaussianAccountant(Accountant):
     """μ-GDP of ledgers that hold nothing but Gaussian mechanisms without sampling."""
 
     kind: ClassVar[str] = AccountantName.GAUSSIAN
-    in_best: ClassVar[bool] = True
 
     def compose(self, invocations: Sequence[Invocation]) -> GaussianComposition:
         """Add up the squares.

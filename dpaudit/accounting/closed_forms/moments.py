@@ -65,7 +65,6 @@ class MomentsAccountant(Accountant):
     """Integer moments to 32 and the Markov bound (Abadi et al. 2016)."""
 
     kind: ClassVar[str] = AccountantName.MOMENTS
-    in_best: ClassVar[bool] = True
 
     def compose(self, invocations: Sequence[Invocation]) -> MomentsComposition:
         """Add up.

@@ -100,7 +100,6 @@ class PureAccountant(Accountant):
     """
 
     kind: ClassVar[str] = AccountantName.PURE
-    in_best: ClassVar[bool] = True
 
     def compose(self, invocations: Sequence[Invocation]) -> PureComposition:
         """Add up.

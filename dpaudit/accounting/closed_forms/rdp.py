@@ -86,7 +86,6 @@ class RdpAccountant(Accountant):
     """Sums of Rényi curves, one cached curve for each distinct mechanism."""
 
     kind: ClassVar[str] = AccountantName.RDP
-    in_best: ClassVar[bool] = True
 
     def compose(self, invocations: Sequence[Invocation]) -> RdpComposition:
         """Add up.

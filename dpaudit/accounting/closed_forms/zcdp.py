@@ -55,7 +55,6 @@ class ZcdpAccountant(Accountant):
     """Additive ρ (Bun and Steinke 2016, Lemma 1.7); it stays valid for adaptive choices."""
 
     kind: ClassVar[str] = AccountantName.ZCDP
-    in_best: ClassVar[bool] = True
 
     def compose(self, invocations: Sequence[Invocation]) -> ZcdpComposition:
         """Add up.

@@ -103,7 +103,6 @@ class PLDAccountant(Accountant):
     """
 
     kind: ClassVar[str] = AccountantName.PLD
-    in_best: ClassVar[bool] = True
 
     def compose(self, invocations: Sequence[Invocation]) -> PLDComposition:
         """Compose the directed pairs of the invocations, equal ones merged.

@@ -11,15 +11,26 @@ import numpy as np
 from dpaudit.accounting.accountant import Interval
 from dpaudit.accounting.amplification.directed import SMALLEST_DELTA
 from dpaudit.accounting.pld.cumulants import Cumulants
-from dpaudit.accounting.pld.engine import LARGEST_LOSS, Grid, compose_on, plan_grid, points_on
+from dpaudit.accounting.pld.engine import (
+    LARGEST_LOSS,
+    MOST_INFINITE,
+    Grid,
+    compose_on,
+    plan_grid,
+    points_on,
+)
 from dpaudit.accounting.pld.law import ComposedLaw
 from dpaudit.accounting.pld.terms import DirectedTerm
+from dpaudit.mechanisms.inversion import least_epsilon
 from dpaudit.mechanisms.pairs import Floats
 
 _TOLERANCE = 5e-4
 _COARSE = 100.0
 _MANY = 256
 _REFINABLE = 2**17
+_REFINEMENTS = 3
+_PLAIN = 500.0
+"""Up to here e^ε meets no tail that floats hold badly."""
 _USUAL_DELTA = 1e-6
 """Where a curve is centred that has no δ of its own."""
 
@@ -62,7 +73,17 @@ class Direction:
         lower, upper = 0.0, self._upper(law, delta)
         if law is not None:
             lower = min(max(law.epsilon_lower(delta, upper), 0.0), upper)
+        alone = [term.count for term in self._terms] == [1]
+        if alone and upper < _PLAIN and delta > math.exp(-_PLAIN / 4):
+            upper = max(lower, least_epsilon(self._once, delta, upper))
         return Interval(lower, upper)
+
+    def _once(self, epsilon: float) -> float:
+        """δ of a single use by its own curve, plus what the difference of its tails is off by."""
+        pair = self._terms[0].pair
+        p = float(pair.above(epsilon)[0])
+        rounding = 2.0**-48 * p * (1 - math.log(max(p, 1e-300)))
+        return float(pair.delta(epsilon)) * (1 + 1e-12) + rounding
 
     def epsilons_near(self, delta: float, deltas: Floats, *, coarse: bool) -> Floats:
         """Upper ends of ε at any δ, from the one law for ``delta``."""
@@ -179,13 +200,24 @@ class Direction:
         return self._grids[decade, coarse]
 
     def _refined(self, law: ComposedLaw, grid: Grid, delta: float) -> ComposedLaw:
-        """A law whose interval at δ has about the wanted width, if this one's has not."""
-        upper = law.epsilon_upper(delta + self._infinite)
-        width = upper - law.epsilon_lower(delta + self._infinite, upper)
-        if width <= 5 * self._tolerance * max(upper, 1e-3) or grid.size > _REFINABLE:
-            return law
-        finer = plan_grid(self._terms, delta, self._tolerance / 16)
-        return law if finer is None else compose_on(finer, self._terms)
+        """A law whose interval at δ has about the wanted width, if this one's has not.
+
+        A loss that is large and rare makes a grid coarse beside a small ε: then it is refined
+        again, to the ε that was found.
+        """
+        at, best = delta + self._infinite, law
+        for _ in range(_REFINEMENTS):
+            upper = best.epsilon_upper(at)
+            width = upper - best.epsilon_lower(at, upper)
+            if width <= 5 * self._tolerance * max(upper, 1e-3) or grid.size > _REFINABLE:
+                break
+            share = min(max(upper, 1e-4) / grid.anchor, 1.0) if 0 < grid.anchor < math.inf else 1.0
+            finer = plan_grid(self._terms, delta, self._tolerance / 16 * share)
+            if finer is None or finer.spacing >= grid.spacing:
+                break
+            grid, law = finer, compose_on(finer, self._terms)
+            best = min(best, law, key=lambda one: one.epsilon_upper(at))
+        return best
 
 
 def _middle(decade: int) -> float:
@@ -199,5 +231,7 @@ def _any(each: Iterable[tuple[float, int]]) -> float:
 
 
 def _within_reach(terms: Sequence[DirectedTerm]) -> bool:
-    """Whether losses are small enough for a grid at all."""
+    """Whether there are losses small enough for a grid at all."""
+    if any(term.pair.infinite > MOST_INFINITE for term in terms):
+        return False
     return all(float(np.abs(term.pair.nodes(1e-18, 2)).max()) < LARGEST_LOSS for term in terms)

@@ -28,6 +28,9 @@ LARGEST_SIZE = 2**21
 LARGEST_LOSS = 2.0**40
 """Losses beyond it are not accounted for: no ε of that size means anything."""
 
+MOST_INFINITE = 1 - 1e-9
+"""A loss that is infinite with more than this probability has no finite part to speak of."""
+
 _LEAST_SPACING = 1e-150
 _TRUNCATION = 1e-9
 _MOST_CELLS = 2**19
@@ -87,8 +90,11 @@ def plan_grid(
 
     Returns:
         None where the losses are so large that there is no point in a finite ε, or so small that
-        floats do not hold their squares, and their sum is as good; or where no grid is fine enough.
+        floats do not hold their squares, and their sum is as good; or where no grid is fine enough,
+        or no finite loss is left.
     """
+    if any(term.pair.infinite > MOST_INFINITE for term in terms):
+        return None
     uses = math.fsum(term.count for term in terms)
     tail = max(delta * _TRUNCATION / uses, 1e-290)
     ends = np.array([term.pair.nodes(tail, 2)[[0, -1]] for term in terms])

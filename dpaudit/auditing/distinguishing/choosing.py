@@ -48,7 +48,7 @@ def _entry_scores(outputs: Floats) -> list[Score]:
     return [whole, *single]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Choice:
     """What a pilot decides.
 

@@ -30,6 +30,7 @@ WANTED_POWER = 0.9
 GRAVEST_NOISE = 0.95
 PILOTS = 12
 MANY = 50  # expected hits from which the normal law serves for a forecast
+_NO_VERDICT = "this is no verdict on the code."
 _QUANTILE = 1.2815515655446004  # of the standard normal at WANTED_POWER
 
 
@@ -67,8 +68,8 @@ class Forecast:
         return min(p, math.exp(self.design.claim.epsilon) * q + self.design.claim.delta), q
 
     def epsilon(self) -> float | None:
-        """The least true ε at the tested event that would have been detected, if there is one."""
-        if not isinstance(self.point, PointNull):
+        """The least ln((p − δ)/q) of the tested event that would have been detected, if any."""
+        if not isinstance(self.point, PointNull) or self.point.is_certain:
             return None
         _, rate = self.rates()
 
@@ -167,20 +168,24 @@ class Forecast:
 
 
 def power_statement(forecast: Forecast) -> str:
-    """The least fault that would have been detected with probability 0.9, in words."""
+    """The least fault that would have been detected with probability 0.9, in words.
+
+    They speak of the event that was tested, and never of the code: other events were not tested.
+    """
     epsilon, noise = forecast.epsilon(), forecast.noise_by_bets(forecast.noise())
-    faults = [
-        *([f"noise {math.ceil(100 * noise)} % smaller"] if noise is not None else []),
-        *([f"a true ε of {_up(epsilon)} at the tested event"] if epsilon is not None else []),
-    ]
-    if not faults:
-        return (
-            f"No fault would have been detected with probability {WANTED_POWER} at these runs; "
-            "give more runs."
+    delta = forecast.design.claim.delta
+    faults = [] if noise is None else [f"noise {math.ceil(100 * noise)} % smaller"]
+    if epsilon is not None:
+        less = f" (the larger less δ = {delta:g})" if delta else ""
+        faults.append(
+            f"a ratio of {_ratio(epsilon)} between the tested event's probabilities{less}"
         )
-    said = ", or ".join(faults) + "," * (len(faults) > 1)
-    text = f"{said} would have been detected with probability {WANTED_POWER} at these runs."
-    return text[0].upper() + text[1:]
+    if not faults and isinstance(forecast.point, PointNull) and forecast.point.is_certain:
+        return f"No event was tested, so that no fault would have been detected; {_NO_VERDICT}"
+    said = ", or ".join(faults) + "," * (len(faults) > 1) if faults else "no fault"
+    more = "" if faults else "give more runs; "
+    text = f"{said} would have been detected with probability {WANTED_POWER} at these runs; "
+    return f"{text[0].upper()}{text[1:]}{more}{_NO_VERDICT}"
 
 
 def _normal_quantile(error: float) -> float:
@@ -200,10 +205,12 @@ def _least_share(found: Callable[[float], bool]) -> float | None:
     return high / 100
 
 
-def _up(epsilon: float) -> str:
-    """Three digits, rounded up."""
-    digits = 2 - math.floor(math.log10(epsilon)) if epsilon > 0 else 0
-    return f"{math.ceil(epsilon * 10**digits - 1e-9) / 10**digits:.3g}"
+def _ratio(epsilon: float) -> str:
+    """e^ε with three digits, rounded up."""
+    ratio = math.exp(min(epsilon, 700.0))
+    digits = 2 - math.floor(math.log10(ratio))
+    up = math.ceil(round(ratio * 10.0**digits, 9)) / 10.0**digits
+    return f"{up:.3g}"
 
 
 def _curve_detects(points: Any, scores: Both, runs: int, error: float) -> bool:

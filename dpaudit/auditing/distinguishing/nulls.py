@@ -96,17 +96,21 @@ class PointNull:
         """
         # Of both, that of the larger bound at the usual confidence.
         decisive, _ = max(self._arms, key=lambda arm: arm[0]._bound(1 - 0.05 * arm[1]))
-        event, counts = decisive.event, decisive.counts
-        if (
-            counts is not None
-            and counts.hits == counts.runs
-            and counts.other_hits == counts.other_runs
-        ):
+        event = decisive.event
+        if decisive.is_certain:
             return "none: nothing that was looked at tells the neighbours apart"
         words, _, _ = event.describe().rpartition(" (")
         likelier = "x" if event.direction is Direction.FORWARD else "x'"
         shown = (told and told(event)) or words.replace("score", name)
         return f"{shown}, likelier under {likelier}"
+
+    @property
+    def is_certain(self) -> bool:
+        """Whether the event happened in every run on both sides, so that it tests nothing."""
+        counts = self.counts
+        if counts is None:
+            return False
+        return (counts.hits, counts.other_hits) == (counts.runs, counts.other_runs)
 
     def details(self) -> dict[str, Any]:
         """Event, direction and counts, and those of the rare event."""

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from dpaudit.auditing.distinguishing.scores import Score, WhiteBox
+from dpaudit.auditing.distinguishing.scores import Score, WhiteBox, score_outputs
 from dpaudit.auditing.evidence.types import Both
 from dpaudit.mechanisms.pairs import Floats
 
@@ -35,7 +35,8 @@ class Sample:
         """
         centres: tuple[Any, Any]
         if not isinstance(score, WhiteBox):
-            centres = np.median(outputs[0], axis=0), np.median(outputs[1], axis=0)
+            with np.errstate(over="ignore", invalid="ignore"):
+                centres = np.median(outputs[0], axis=0), np.median(outputs[1], axis=0)
         else:
             rng, mechanism = np.random.default_rng(0), score.mechanism
             x, x_prime = (
@@ -48,12 +49,18 @@ class Sample:
         return cls(outputs, centres) if continuous else None
 
     def scores(self, score: Score, factor: float) -> Both:
-        """Scores of the outputs with their noise multiplied by a factor."""
+        """Scores of the outputs with their noise multiplied by a factor; infinities stay."""
         first, second = (
-            score(centre + factor * (side - centre))
+            score_outputs(score, _shrunk(side, centre, factor))
             for side, centre in zip(self.outputs, self.centres, strict=True)
         )
         return first, second
+
+
+def _shrunk(side: Floats, centre: Any, factor: float) -> Floats:
+    with np.errstate(over="ignore", invalid="ignore"):
+        moved: Floats = centre + factor * (side - centre)
+    return np.where(np.isfinite(moved), moved, side)
 
 
 def _continuous(outputs: Floats) -> bool:

@@ -32,7 +32,7 @@ class Score(Protocol):
         """How the evidence is made, for the record."""
 
     def __call__(self, outputs: Floats) -> Floats:
-        """One number for each output: shape (n, …) to shape (n,), without NaN."""
+        """One number for each output: shape (n, …) to shape (n,); NaN counts as 0."""
 
 
 def is_scalar(outputs: Floats) -> bool:
@@ -41,18 +41,19 @@ def is_scalar(outputs: Floats) -> bool:
 
 
 def score_outputs(score: Score, outputs: Floats) -> Floats:
-    """The scores of outputs, checked.
+    """The scores of outputs; NaN, which tells nothing, counts as 0 on both sides.
 
     Raises:
-        InputError: if they are not one number (not NaN) for each output.
+        InputError: if they are not one number for each output.
     """
-    scores = np.asarray(score(outputs), dtype=np.float64)
-    if scores.shape != (len(outputs),) or np.isnan(scores).any():
+    with np.errstate(over="ignore", invalid="ignore"):
+        scores = np.asarray(score(outputs), dtype=np.float64)
+    if scores.shape != (len(outputs),):
         raise InputError(
-            f"{score.method} gave scores of shape {scores.shape}; it must give one number, not "
-            f"NaN, for each of {len(outputs)} outputs."
+            f"{score.method} gave scores of shape {scores.shape}; it must give one number for "
+            f"each of {len(outputs)} outputs."
         )
-    return scores
+    return np.where(np.isnan(scores), 0.0, scores)
 
 
 @dataclass(frozen=True)

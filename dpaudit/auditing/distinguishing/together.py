@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -112,8 +112,9 @@ class PairScore:
         sides = [side.reshape(len(side), -1) for side in (x, x_prime)]
         if not 2 <= sides[0].shape[1] <= MOST_PAIRED:
             return None
-        centre = np.median(np.concatenate(sides), axis=0)
-        means = [signs.T @ signs / len(signs) for signs in (np.sign(s - centre) for s in sides)]
+        with np.errstate(over="ignore", invalid="ignore"):
+            centre = np.median(np.concatenate(sides), axis=0)
+        means = [signs.T @ signs / len(signs) for signs in (_signs(s, centre) for s in sides)]
         changed = np.triu(np.abs(means[0] - means[1]), 1)
         first, second = map(int, np.unravel_index(int(changed.argmax()), changed.shape))
         if changed[first, second] < _CLEAR * math.sqrt(2 / len(x)):
@@ -123,8 +124,14 @@ class PairScore:
     def __call__(self, outputs: Floats) -> Floats:
         """The score of each output, shape (n,)."""
         entries = outputs.reshape(len(outputs), -1)[:, self.places]
-        product: Floats = np.sign(entries - self.centre).prod(axis=1)
+        product: Floats = _signs(entries, self.centre).prod(axis=1)
         return product
+
+
+def _signs(entries: Floats, centre: Any) -> Floats:
+    """-1, 0 or 1 for each entry, infinities among them; 0 where the centre is NaN."""
+    signs: Floats = (entries > centre) * 1.0 - (entries < centre)
+    return signs
 
 
 @dataclass(frozen=True)

@@ -68,7 +68,7 @@ def require_answers(both: tuple[Forms, Forms], reason: str) -> None:
         raise InputError(f"{hidden[0]}; return data, and await a coroutine.")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class _Summary:
     """Of a block: statistics, and sums weighted by how much each entry differs on the pilot."""
 

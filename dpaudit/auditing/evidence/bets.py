@@ -49,7 +49,7 @@ class NullPoint:
     weight: float = 1.0
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Bets:
     """A family of ``K`` bets over ``B`` bins.
 

@@ -35,7 +35,7 @@ _RAW, _SMOOTH, _AGREE = 3.5, 0.0, -1.0
 _RARE = 1.5  # from raw ones, where a rare event is wanted
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class _Pilot:
     """Pilot counts of the cells ``cuts[i] <= score < cuts[i + 1]``, and the events made of them.
 
@@ -59,7 +59,8 @@ class _Pilot:
             atoms = np.sort(values[order[counts[order] >= _REPEATS]])
         tails = _cuts(pooled, _THRESHOLDS)
         finite = np.isfinite(values)
-        after = np.nextafter(atoms[np.isfinite(atoms)], np.inf)
+        with np.errstate(over="ignore"):  # beyond the largest float is infinity
+            after = np.nextafter(atoms[np.isfinite(atoms)], np.inf)
         # The least finite score is a cut, so that -inf has a cell of its own.
         cuts = np.unique(np.concatenate([tails, atoms, after, values[finite][:1]]))
         every, single = np.arange(cuts.size), np.searchsorted(cuts, atoms)

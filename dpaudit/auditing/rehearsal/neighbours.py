@@ -177,7 +177,10 @@ def _add_remove(table: Columns, _: Relation, rng: np.random.Generator) -> Iterat
         yield from added(table, [0], values, f"{label} added with {what}", extreme)
     if table.unit != table.key:  # a unit may have several rows
         most = HEAVY + max(map(len, table.units()))
-        yield from added(table, [0] * most, {}, f"a unit of {most} rows added")
+        for move in added(table, [0] * most, {}, f"a unit of {most} rows added"):
+            yield move
+            order = [*range(len(table), len(table) + most), *range(len(table))]
+            yield replace(move, data=move.data.take(order), recipe=f"{move.recipe}, before others")
         others = np.resize(rng.permutation(len(table)), most).tolist()
         recipe = f"a unit of {most} rows that are each another unit's added"
         yield from added(table, others, {}, recipe)

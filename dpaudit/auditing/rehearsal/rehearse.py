@@ -8,6 +8,7 @@ for its law, and ways around the ledger are watched. Everything that was release
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -15,9 +16,13 @@ from dpaudit import validate
 from dpaudit.auditing.distinguishing.limits import TrialTimeoutError
 from dpaudit.auditing.rehearsal.session import EndError, Session
 from dpaudit.certificate import Finding, Rehearsal
+from dpaudit.finding_table import FindingTable
 from dpaudit.plan import Plan
 from dpaudit.project import Subject
 from dpaudit.project.execution import Progress
+from dpaudit.project.foreign import DEBUG, place_of
+
+_found = FindingTable(__name__)
 
 MOST = 24
 """Neighbours that are tried, unless more are asked for; further ones only where runs are quick."""
@@ -89,9 +94,16 @@ def rehearse(
     try:
         session.play()
         session.compare_model()
+        session.attack_laws()
     except EndError as end:
         reason = end.reason
     except TrialTimeoutError:
         reason = f"A run took more than {timeout:g} seconds; give a larger timeout."
+    except Exception as error:  # what ends a rehearsal never counts in its favour
+        if os.environ.get(DEBUG):
+            raise
+        raised = f"{type(error).__name__}{place_of(error)}"
+        session.findings.append(_found("rehearsal-fails", raised=raised))
+        reason = f"It ended in an error ({raised})."
     record = replace(session.record(name or "data"), reason=reason)
     return Rehearsed(record, (*session.findings, *session.watch.findings()))

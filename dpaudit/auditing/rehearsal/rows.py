@@ -15,6 +15,8 @@ BEYOND = 1e3
 """How far beyond the range of a column an extreme value lies, in units of that range."""
 HEAVY = 25
 """How many more rows than any other a heavy unit has."""
+ALONE = 4
+"""So many numbers of a row are moved one by one."""
 NEW = "a category that is not in the data"
 
 
@@ -150,11 +152,33 @@ def _wanted(table: Columns) -> Iterator[tuple[str, dict[str, Any], bool]]:
         yield "NaN", dict.fromkeys(reals, np.nan), True
     if words:
         yield NEW, dict.fromkeys(words, NEW), True
+    if numbers:
+        yield from _apart(numbers, low, top, "")
+        yield from _apart(numbers, _beyond(numbers, -1), _beyond(numbers, 1), ", far beyond")
     for name, each in columns.items():
         whole = _elements(each)
         if whole:
             yield "a list of all elements", {name: whole}, False
             yield "a list of one element many times", {name: whole[:1] * HEAVY}, False
+
+
+def _apart(
+    numbers: Mapping[str, NDArray[Any]], low: Mapping[str, Any], top: Mapping[str, Any], far: str
+) -> Iterator[tuple[str, dict[str, Any], bool]]:
+    """Row 0 with one number at an end, and with its numbers at different ends in turn.
+
+    Where all move the same way, a direction or a product that they make may stay as it is.
+    """
+    own = {name: np.array(each[0]) for name, each in numbers.items()}
+    places = [(name, at) for name, each in own.items() for at in range(each.size)]
+    moves = [({place: top}, f"number {n} alone{far}") for n, place in enumerate(places[:ALONE])]
+    turns = {place: (top, low)[n % 2] for n, place in enumerate(places)}
+    moves.append((turns, f"numbers at different ends in turn{far}"))
+    for moved, what in moves if len(places) > 1 else ():
+        values = {name: each.copy() for name, each in own.items()}
+        for (name, at), end in moved.items():
+            values[name].flat[at] = np.broadcast_to(end[name], values[name].shape).flat[at]
+        yield what, {name: _plain(each[()]) for name, each in values.items()}, bool(far)
 
 
 def _elements(column: NDArray[Any]) -> list[Any]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import shlex
 import time
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -16,8 +17,9 @@ import numpy as np
 from dpaudit import files
 from dpaudit.auditing.distinguishing.limits import TrialTimeoutError, within_time
 from dpaudit.auditing.noise.conformance import judged
-from dpaudit.auditing.rehearsal.apart import alike, first_apart, neighbours_apart
+from dpaudit.auditing.rehearsal.apart import alike, apart, first_apart, neighbours_apart
 from dpaudit.auditing.rehearsal.columns import whose
+from dpaudit.auditing.rehearsal.laws import law_findings
 from dpaudit.auditing.rehearsal.model import model_findings
 from dpaudit.auditing.rehearsal.neighbours import moves, whoever_else
 from dpaudit.auditing.rehearsal.samples import UNITS, Samples
@@ -25,8 +27,8 @@ from dpaudit.auditing.rehearsal.watching import Watch, watched
 from dpaudit.auditing.replaying.checks import Telling
 from dpaudit.auditing.replaying.recording import Step
 from dpaudit.auditing.replaying.replay import Recorded, ReplayReport, record
-from dpaudit.auditing.replaying.runs import TEXT, Run
-from dpaudit.certificate import Finding, Rehearsal
+from dpaudit.auditing.replaying.runs import TEXT, Run, equal
+from dpaudit.certificate import Finding, Premise, Rehearsal
 from dpaudit.errors import DpAuditError, PlanMismatchError, UnsupportedError
 from dpaudit.finding_table import FindingTable
 from dpaudit.plan import Plan, TrustModel
@@ -94,6 +96,9 @@ class Session:
     _refused: list[str] = field(default_factory=list)
     _recorded: list[tuple[Step, ...]] = field(default_factory=list)
     _sampled: list[tuple[Move, int]] = field(default_factory=list)
+    _moved: Counter[str] = field(default_factory=Counter)
+    _reached: Counter[str] = field(default_factory=Counter)
+    _laws: dict[str, int] = field(default_factory=dict)
     _draws: int = 0
     _patience: float = math.inf
     _shared: str = ""
@@ -110,7 +115,8 @@ class Session:
             EndError: if the data or the code do not allow a rehearsal.
             TrialTimeoutError: if a run on the data takes too long.
         """
-        apart, fresh = self._fresh()
+        self._compare_answers()
+        alone, fresh = self._fresh()
         start = time.monotonic()
         first = self._first()
         self._patience = self._patience_after(time.monotonic() - start)
@@ -128,7 +134,7 @@ class Session:
                 break
             base = first if move.base is None else self._base(move)
             if base is not None:
-                self._compare(base, move, fresh.get(number), None if number else apart)
+                self._compare(base, move, fresh.get(number), None if number else alone)
         if self._refused and not self._neighbours:
             raise EndError("The run refuses every neighbour of the data; define neighbours.")
         if not self._neighbours:
@@ -151,8 +157,25 @@ class Session:
         compare = partial(model_findings, self.subject, self.seed, ERROR_RATE)
         self.findings += within_time(self.limit, compare)
 
+    def attack_laws(self) -> None:
+        """Whether mechanisms of others cost what they state.
+
+        Raises:
+            TrialTimeoutError: if that takes too long.
+        """
+        steps = self._recorded[0] if self._recorded else ()
+        values = {step.invocation.at: step.value for step in steps if step.keys is None}
+        attack = partial(law_findings, self.plan, values, ERROR_RATE, self.seed)
+        found, self._laws = within_time(self.limit, attack)
+        self.findings += found
+
     def record(self, name: str) -> Rehearsal:
         """What was tested, for a certificate."""
+        labels = [each.at for each in self.plan.invocations]
+        moved = {at: self._moved[at] for at in labels}
+        by_value = Premise.SENSITIVITY, Premise.OWN_VALUES, Premise.TOUCHES, Premise.UNITS
+        exercised = dict.fromkeys(map(str, by_value), moved)
+        exercised[Premise.CONTROL_FLOW.value] = {at: self._reached[at] for at in labels}
         steps = [step for run in self._recorded for step in run]
         external = {step.external for step in steps if step.external}
         return Rehearsal(
@@ -166,6 +189,8 @@ class Session:
             shared=self._shared,
             samples=0 if any(each.drawn_alone for each in steps) else self._samples.followed,
             external=tuple(sorted(external)),
+            exercised=exercised,
+            laws=self._laws,
         )
 
     # -- the run on the data ---------------------------------------------------------------------
@@ -181,6 +206,16 @@ class Session:
             return None, {}
         limit = self._patience_after(time.monotonic() - start)
         return base, neighbours_apart(base, self._moves()[0], limit, self.watch)
+
+    def _compare_answers(self) -> None:
+        """Whether units answer the same whoever is asked before, which one bit hardly shows."""
+        ask = partial(self.subject.ask_units, self.data)
+        one, two = (
+            apart(partial(ask, backwards=backwards), self.limit, self.watch)
+            for backwards in (False, True)
+        )
+        if one is not None and two is not None and not equal([*one], [*two]):
+            self.findings.append(_found("answers-follow-others"))
 
     def _moves(self) -> tuple[Iterator[Move], Iterator[Move]]:
         rng = np.random.default_rng([self.seed, 1])
@@ -234,16 +269,16 @@ class Session:
         return made
 
     def _compare(
-        self, base: Recorded, move: Move, fresh: ReplayReport | None, apart: Recorded | None = None
+        self, base: Recorded, move: Move, fresh: ReplayReport | None, alone: Recorded | None = None
     ) -> None:
         """Keep what a neighbour shows: here, or if that is known, in a process of its own.
 
-        Where the run ``apart`` is given, the neighbour is compared with it here as well: noise of
+        Where the run ``alone`` is given, the neighbour is compared with it here as well: noise of
         other libraries is not that of the run here.
         """
         report = fresh or self._against(base, move)
-        if fresh is not None and apart is not None:
-            again = self._against(apart, move)
+        if fresh is not None and alone is not None:
+            again = self._against(alone, move)
             if again is not None and not alike(fresh, again):
                 self._keep([_found(_KEEPS)], move)
         if report is not None and report.raised and self._may_refuse(base, move, report):
@@ -258,6 +293,8 @@ class Session:
             raise EndError("")  # others may take as long
         raised = [_raised(report)] if report.raised else []
         self._keep([*report.findings, *raised], move)
+        self._reached.update({each.at for each in report.comparisons})
+        self._moved.update({each.at for each in report.comparisons if each.moved})
 
     def _follow_samples(self) -> None:
         """Run again with other seeds, and see how often units are in samples."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, ClassVar, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -15,6 +15,7 @@ from dpaudit.ledger import Entry, ExternalDraw, FloatNoise, Ledger
 from dpaudit.ledger.bounding import told
 from dpaudit.ledger.checks import caller
 from dpaudit.ledger.entry import Key
+from dpaudit.ledger.own_process import OwnProcess
 from dpaudit.mechanisms import Mechanism
 from dpaudit.mechanisms.base import Released
 from dpaudit.mechanisms.continual.release import Continual, PrefixSums, Stepwise
@@ -76,7 +77,7 @@ class Routine:
         return self.function(data, ledger, rng)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Step:
     """One release, with what a ledger forgets.
 
@@ -185,14 +186,17 @@ class DivergedError(BaseException):
     """Control flow differs from the first run. Not an ``Exception``, so that none swallows it."""
 
 
-class RecordingNoise:
+class RecordingNoise(OwnProcess):
     """Noise that keeps private values and what came out. For audits on test data, never else.
 
     Attributes:
         steps: what was released, in order.
     """
 
+    called: ClassVar[str] = "noise"
+
     def __init__(self, rng: np.random.Generator, choose: Choose | None = None) -> None:
+        super().__init__()
         self.steps: list[Step] = []
         self._first: Sequence[Step] = self.steps
         self._choose = choose

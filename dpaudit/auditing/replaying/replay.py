@@ -21,6 +21,7 @@ import numpy as np
 from dpaudit.auditing.replaying.checks import (
     EVERYTHING,
     Telling,
+    differ,
     facts_differ,
     groups_overlap,
     too_far,
@@ -55,6 +56,7 @@ class Comparison:
         source: place in the code.
         declared: the declared sensitivity.
         observed: distance of the pre-noise values, in the mechanism's norm.
+        moved: whether that is more than rounding.
     """
 
     at: str
@@ -62,6 +64,7 @@ class Comparison:
     source: str
     declared: float
     observed: float
+    moved: bool = False
 
 
 @dataclass(frozen=True)
@@ -233,8 +236,15 @@ class Recorded:
         for check in (too_far, too_often, groups_overlap, facts_differ):
             found += check(compared, self.telling, hops)
         comparisons = tuple(
-            Comparison(one.invocation.at, one.unit, one.source, one.invocation.sensitivity, apart)
-            for one, apart in ((one, one.distance(two)) for one, two in compared)
+            Comparison(
+                one.invocation.at,
+                one.unit,
+                one.source,
+                one.invocation.sensitivity,
+                one.distance(two),
+                differ(one, two),
+            )
+            for one, two in compared
         )
         if second.ended is Ended.RAISED:
             assert second.error is not None

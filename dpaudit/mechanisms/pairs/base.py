@@ -23,7 +23,7 @@ _FAR = 1e15
 """A loss beyond all that are of interest."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class DominatingPair(Checked, ABC):
     """A symmetric pair (P, Q), seen through its privacy loss L = ln dP/dQ.
 

@@ -121,12 +121,14 @@ class GaussianPair(DominatingPair):
         return self.mu
 
     def upper_quantile(self, tail: float) -> float:
-        """μ²/2 plus normal quantiles."""
-        return self.mu * self.mu / 2 + self.mu * _normal_reach(tail)
+        """μ²/2 plus normal quantiles; infinity where no float holds the square."""
+        mean = self.mu * self.mu / 2
+        return mean + self.mu * _normal_reach(tail) if mean < math.inf else mean
 
     def lower_quantile(self, tail: float) -> float:
-        """μ²/2 less normal quantiles."""
-        return self.mu * self.mu / 2 - self.mu * _normal_reach(tail)
+        """μ²/2 less normal quantiles; infinity where no float holds the square."""
+        mean = self.mu * self.mu / 2
+        return mean - self.mu * _normal_reach(tail) if mean < math.inf else mean
 
 
 def _normal_reach(tail: float) -> float:

@@ -6,7 +6,16 @@ import math
 from collections import Counter
 from dataclasses import dataclass
 
-from dpaudit.certificate import AuditRecord, Certificate, Claim, Scope, Severity, Standing, Verdict
+from dpaudit.certificate import (
+    AuditRecord,
+    Certificate,
+    Claim,
+    Premise,
+    Scope,
+    Severity,
+    Standing,
+    Verdict,
+)
 from dpaudit.certificate.findings import float_samplers
 from dpaudit.certificate.verdicts import beyond_proof, contradicting
 from dpaudit.mechanisms import Opaque
@@ -118,7 +127,14 @@ def _label(certificate: Certificate) -> str:
     verdict = certificate.verdict.value.capitalize()
     if certificate.verdict is not Verdict.CERTIFIED:
         return verdict
-    return f"{verdict}: the {'plan and the code' if certificate.scope is Scope.CODE else 'plan'}"
+    of = f"{verdict}: the {'plan and the code' if certificate.scope is Scope.CODE else 'plan'}"
+    return f"{of}, if what others state is true" if _stated_laws(certificate) else of
+
+
+def _stated_laws(certificate: Certificate) -> str:
+    """What of the proof is somebody's word, in a sentence; empty where nothing is."""
+    laws = (each for each in certificate.assumptions if each.premise is Premise.LAWS)
+    return "".join(each.evidence for each in laws if each.standing is not Standing.ENFORCED)
 
 
 def _noise_of_run(certificate: Certificate) -> tuple[str, ...]:
@@ -137,17 +153,19 @@ def rests_on(certificate: Certificate) -> str:
     """How the assumptions behind the proof are known to hold, in one sentence."""
     if not certificate.assumptions:
         return "This certificate is of an older kind, which says nothing of the code."
-    counted = Counter(each.standing for each in certificate.assumptions)
-    if counted.keys() == {Standing.NOT_APPLICABLE}:  # there is no code
+    laws = _stated_laws(certificate)
+    if certificate.subject.code_hash is None:
         return (
             "It speaks of the plan alone: what is proved rests on code that does what the plan "
-            "declares and nothing else, and no code was tested."
+            f"declares and nothing else, and no code was tested. {laws}".rstrip()
         )
+    counted = Counter(each.standing for each in certificate.assumptions)
     known = [f"{n} {standing}" for standing in Standing if (n := counted.get(standing))]
-    said = f"Of the {len(certificate.assumptions)} assumptions behind it: {', '.join(known)}"
+    said = f"Of the {len(certificate.assumptions)} assumptions behind it: {', '.join(known)}."
+    said = f"{said} {laws}".rstrip()
     if certificate.scope is Scope.CODE:
-        return f"It speaks of the plan and of the code that was rehearsed. {said}."
-    return f"It speaks of the plan alone: whether code follows it was not tested. {said}."
+        return f"It speaks of the plan and of the code that was rehearsed. {said}"
+    return f"It speaks of the plan alone: whether code follows it was not tested. {said}"
 
 
 def _open_points(certificate: Certificate) -> str:

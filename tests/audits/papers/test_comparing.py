@@ -95,6 +95,15 @@ class TestDifferences:
         assert (differences({"a": old}, {"a": new}) == ()) is same
 
 
+@pytest.mark.parametrize(
+    ("axis", "factor", "same"), [(0, 0.5, True), (0, 2.0, False), (1, 0.5, False)]
+)
+def test_a_curve_is_compared_within_the_error_bound_of_its_accountant(axis, factor, same):
+    old, new = record("dp-fts-de"), record("dp-fts-de")
+    new["guarantee"]["curve"][5][axis] += factor * old["guarantee"]["error_bound"]
+    assert (differences(old, new) == ()) is same
+
+
 PROJECT = """
 [project]
 formats = ["md"]

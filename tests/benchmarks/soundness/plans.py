@@ -165,6 +165,17 @@ def _drawn(rng: random.Random) -> Case:
     return Case(f"drawn: {own[0]}", related, (one,), rng.choice(_DELTAS))
 
 
+def allocated(rng: random.Random) -> Case:
+    """Several mechanisms of one kind, each allocated at random, in any order."""
+    kind = rng.choice(SAMPLED)
+    steps, epochs = rng.choice([2, 3, 10, 100]), rng.choice([1, 1, 2, 20])
+    uses = [
+        replace(use(rng, kind), drawn=("allocated", steps), count=steps * epochs)
+        for _ in range(rng.choice([1, 2, 2, 3]))
+    ]
+    return Case("drawn: allocated", "add-remove", tuple(uses), rng.choice(_DELTAS))
+
+
 def _turns(rng: random.Random) -> Case:
     """A banded stream, over groups that take turns."""
     groups, turns = rng.choice([1, 2, 5]), rng.choice([1, 2, 8])

@@ -56,7 +56,6 @@ def test_every_name_has_an_accountant_of_that_name() -> None:
         assert accountant_of(name).kind == name
         assert accountant_of(str(name)) == accountant_of(name)
     assert set(Accountant.kinds()) >= {*AccountantName}
-    assert not Accountant.kinds()["best"].in_best
 
 
 @pytest.mark.parametrize("name", ["pldd", "", "PLD", None, 3, ["pld"]])

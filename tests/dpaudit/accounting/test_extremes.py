@@ -15,7 +15,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dpaudit import Claim, Verdict
-from dpaudit.accounting import accountant_of, compose, guarantee
+from dpaudit.accounting import Interval, accountant_of, compose, guarantee, privacy_curve
+from dpaudit.accounting.accountant import upper_ends
 from dpaudit.certificate import SubjectRecord, certify
 from dpaudit.errors import InputError
 from dpaudit.mechanisms import (
@@ -34,6 +35,16 @@ from dpaudit.mechanisms import (
     RandomizedResponse,
     StableHistogram,
     TruncatedLaplace,
+)
+from dpaudit.plan import (
+    AddRemove,
+    FixedSizeSampling,
+    PoissonSampling,
+    RandomAllocation,
+    ReplaceOne,
+    TruncatedPoissonSampling,
+    WithReplacementSampling,
+    ZeroOut,
 )
 
 EPSILONS = [1e-300, 1e-3, 1.0, 30.0, 700.0, 730.0, 740.0, 760.0, 1000.0, 2000.0, 1e5]
@@ -241,3 +252,40 @@ def test_a_mass_that_stands_for_what_was_cut_is_no_lower_end() -> None:
         proved = accountant_of("best").compose([cut]).delta(epsilon)
         assert (proved.lower or 0.0) <= proved.upper
         assert (accountant_of("pld").compose([cut]).delta(1e5).lower or 0.0) == 0.0
+
+
+@pytest.mark.parametrize(
+    ("sampling", "relation"),
+    [
+        (PoissonSampling(0.1), AddRemove()),
+        (PoissonSampling(0.1, rows=3), AddRemove()),
+        (PoissonSampling(0.1, rows=3), ZeroOut()),
+        (WithReplacementSampling(3, 100), AddRemove()),
+        (WithReplacementSampling(3, 100), ReplaceOne()),
+        (FixedSizeSampling(5, 100), ReplaceOne()),
+        (PoissonSampling(0.1, contribution=1e200), ReplaceOne()),
+        (TruncatedPoissonSampling(0.1, 5, 100, contribution=1e200), ReplaceOne()),
+        (RandomAllocation(2), AddRemove()),
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize("mechanism", [Gaussian(1e-200), Laplace(1e-200)])
+def test_losses_beyond_floats_end_no_proof(mechanism, sampling, relation):
+    one = use(mechanism, 1e200, relation, count=2, sampling=sampling)
+    assert guarantee(plan(one), 1e-5).epsilon == math.inf
+    for epsilon in (0.0, 1.0, 100.0):
+        assert float(privacy_curve(plan(one))([epsilon])[0]) > 0.01
+
+
+def test_laws_without_a_common_outcome_end_no_proof():
+    """A shift beyond both ends of noise leaves no finite loss to compose."""
+    apart = use(TruncatedLaplace(1e-60, 1e-60), 5e-59)
+    sampled = use(Gaussian(1.0), 5e-59, sampling=PoissonSampling(0.1))
+    for both in ((apart, sampled), (sampled, apart)):
+        assert guarantee(plan(*both), 0.999).epsilon == math.inf
+        assert compose(plan(*both), "pld").delta(3.0).upper == 1.0
+
+
+def test_what_is_no_number_bounds_nothing():
+    assert Interval(math.nan, math.nan) == Interval(None, math.inf)
+    np.testing.assert_array_equal(upper_ends([1.0, math.nan]), [1.0, math.inf])

@@ -87,6 +87,19 @@ def test_noise_a_percent_too_large_in_one_pair_is_caught(monkeypatch: pytest.Mon
         assert all(len(line) <= 80 for line in [*shown(1, verdict).splitlines(), *lines([verdict])])
 
 
+@pytest.mark.parametrize("turned", [False, True])
+def test_allocations_of_several_mechanisms_of_a_kind_are_judged(turned: bool):
+    uses = tuple(
+        Use("pure-black-box", {"epsilon": one}, 1.0, 2, drawn=("allocated", 2))
+        for one in (0.01, 3.0)
+    )
+    case = Case("drawn: allocated", "add-remove", uses[::-1] if turned else uses, 1e-3)
+    verdict = judged(case, deep=False)
+    assert verdict.misses == []
+    assert verdict.truth is not None
+    assert verdict.truth[0] > 2.0
+
+
 def test_plans_that_were_wrong_are_tried():
     assert len(KNOWN) >= 14
     assert numbered(5, 0) == KNOWN[0]

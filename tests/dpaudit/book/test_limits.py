@@ -19,6 +19,7 @@ from dpaudit.book import Limit, limit_of
 from dpaudit.book.limits import ENDLESS, UNIT
 from dpaudit.errors import BudgetExceededError, InputError, UnsupportedError
 from dpaudit.mechanisms import ApproximateBlackBox
+from dpaudit.numbers import most
 
 SAMPLED = Plan.of(Invocation(Gaussian(1.0), 1.0, *ABOUT, sampling=PoissonSampling(0.01), at="s"))
 BOX = Plan.of(Invocation(ApproximateBlackBox(0.01, 1e-8), 1.0, *ABOUT, at="b"))
@@ -78,7 +79,7 @@ def test_costs_are_rounded_up_and_add_exactly(scale, count, uses):
 @given(st.floats(1e-9, 1e5))
 def test_limits_are_rounded_down(rho):
     bound, _ = limit_of({"rho": rho}).bounds
-    assert 0 <= Fraction(rho) - Fraction(bound, UNIT) < Fraction(1, UNIT)
+    assert 0 <= most(rho) - Fraction(bound, UNIT) < Fraction(1, UNIT)
 
 
 def test_what_is_reached_is_not_below_what_the_accountants_prove():
@@ -153,7 +154,7 @@ def test_limits_that_are_none(stated, said):
 def test_free_plans_and_full_budgets():
     limit = limit_of({"rho": 1.0})
     assert limit.times((0, 0), (0, 0)) is None
-    assert limit.times((UNIT, 0), (1, 0)) == 0
+    assert limit.times((UNIT, 0), (UNIT // 10**11, 0)) == 0
     assert limit.times((1, 1), (0, 0)) == 0  # there is no slack
     assert limit.share((UNIT // 2, 0)) == pytest.approx(0.5)
     assert limit.share((0, 1)) == math.inf
@@ -164,9 +165,9 @@ def test_a_cost_may_be_all_of_a_limit():
     """ρ = Δ²/2σ² (Bun and Steinke 2016, Proposition 1.6), where it is a number of the units."""
     for sigma, count, rho in ((2.0, 1, 0.125), (0.5, 1, 2.0), (4.0, 3, 0.09375), (1.0, 5, 2.5)):
         plan, limit = gaussian(sigma, count=count), limit_of({"rho": rho})
-        assert limit.cost(plan) == (limit.bounds[0], 0)
+        assert limit.cost(plan) == (Fraction(rho) * UNIT, 0)
         assert admitted(limit, plan) == 1
-        assert not limit_of({"rho": math.nextafter(rho, 0)}).admits(limit.cost(plan))
+        assert not limit_of({"rho": rho * (1 - 1e-11)}).admits(limit.cost(plan))
     for sigma in (3.0, 0.3, 7.7, 1e-5):  # whose quotient is rounded
         exact = Fraction(1) / Fraction(sigma) ** 2 / 2
         assert limit_of({"rho": 1.0}).cost(gaussian(sigma))[0] > exact * UNIT

@@ -183,7 +183,7 @@ def test_a_release_that_went_on_after_its_end_is_found(book, tmp_path):
 def test_a_time_that_was_set_back_is_found(book, clock):
     filled(book, "day", rho=0.2)
     ask(book, gaussian())
-    sql(book, "UPDATE head SET made = '2026-01-01T00:00:00.000000+00:00'")
+    sql(book, "UPDATE head SET made = '2026-11-01T00:00:00.000000+00:00'")
     with pytest.raises(TamperedError, match="time is not that of the last line"):
         verify_book(book)
     clock.move(days=-3)

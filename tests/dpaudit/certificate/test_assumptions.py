@@ -44,16 +44,24 @@ def standings(plan=PLAN, *, code=True, rehearsal=None, findings=(), run=None):
     return {each.premise: each.standing for each in known}
 
 
+def alone(plan=PLAN, **given):
+    """How each would stand if all that it rests on held."""
+    known = assumptions_of(plan, code=True, findings=(), **({"rehearsal": None} | given))
+    return {each.premise: each.alone for each in known}
+
+
 def test_without_code_nothing_is_known_of_it():
-    assert set(standings(code=False).values()) == {Standing.NOT_APPLICABLE}
+    known = standings(code=False)
+    assert known.pop(Premise.LAWS) is Standing.ENFORCED
+    assert set(known.values()) == {Standing.NOT_APPLICABLE}
 
 
 def test_without_a_rehearsal_the_author_is_believed():
     known = standings()
-    assert known[Premise.TOUCHES] is Standing.ENFORCED
-    assert known[Premise.SAMPLING] is Standing.NOT_APPLICABLE
-    others = set(Premise) - {Premise.TOUCHES, Premise.SAMPLING}
-    assert {known[each] for each in others} == {Standing.ASSUMED}
+    assert known.pop(Premise.LAWS) is Standing.ENFORCED
+    assert known.pop(Premise.SAMPLING) is Standing.NOT_APPLICABLE
+    assert set(known.values()) == {Standing.ASSUMED}
+    assert alone()[Premise.TOUCHES] is Standing.ENFORCED
 
 
 def test_a_rehearsal_tests_what_it_can():
@@ -97,15 +105,54 @@ def test_a_finding_says_what_does_not_hold():
         ("second-ledger", Premise.ONE_DOOR),
     ):
         found = (Finding(rule, Severity.ERROR, "It does not hold."),)
-        known = standings(rehearsal=DONE, findings=found)
+        assumed = assumptions_of(PLAN, code=True, rehearsal=DONE, findings=found)
+        known = {each.premise: each.alone for each in assumed}
         assert [each for each in Premise if known[each] is Standing.VIOLATED] == [premise]
 
 
 def test_bounded_queries_and_local_clips_are_enforced():
     facts = (PrivacyUnit("row"), AddRemove(), TrustModel.CENTRAL)
     bounded = Plan.of(Invocation.bounded(Laplace(1.0), Contribution(1.0), *facts, at="sum"))
-    assert standings(bounded)[Premise.SENSITIVITY] is Standing.ENFORCED
+    assert alone(bounded)[Premise.SENSITIVITY] is Standing.ENFORCED
     assert standings(Answers().plan())[Premise.SENSITIVITY] is Standing.ENFORCED
+
+
+def test_no_premise_stands_better_than_what_it_rests_on():
+    facts = (PrivacyUnit("row"), AddRemove(), TrustModel.CENTRAL)
+    bounded = Plan.of(Invocation.bounded(Laplace(1.0), Contribution(1.0), *facts, at="sum"))
+    assert standings(bounded)[Premise.SENSITIVITY] is Standing.ASSUMED  # nothing tests the rows
+    loaded = replace(DONE, loads=5)
+    for findings, standing in (
+        ((), Standing.TESTED),
+        ((Finding("load-mixes-rows", Severity.ERROR, "Seen."),), Standing.VIOLATED),
+    ):
+        known = assumptions_of(bounded, code=True, rehearsal=loaded, findings=findings)
+        (own,) = (each for each in known if each.premise is Premise.SENSITIVITY)
+        assert (own.standing, own.alone) == (standing, Standing.ENFORCED)
+        assert own.rests_on == (Premise.OWN_VALUES, Premise.UNITS)
+    for each in known:
+        below = [other.standing.rank for other in known if other.premise in each.rests_on]
+        assert each.standing.rank == max([each.alone.rank, *below])
+
+
+def test_what_no_neighbour_exercised_is_not_tested():
+    counts = {Premise.SENSITIVITY: {"mean": 0}, Premise.RESULTS: {"mean": 3}}
+    counted = replace(DONE, exercised=counts)
+    known = assumptions_of(PLAN, code=True, rehearsal=counted, findings=())
+    found = {each.premise: each for each in known}
+    assert found[Premise.SENSITIVITY].standing is Standing.NOT_EXERCISED
+    assert "No neighbour of 1 exercised it at 'mean'" in found[Premise.SENSITIVITY].evidence
+    assert found[Premise.RESULTS].standing is Standing.TESTED
+    assert Standing.NOT_EXERCISED.rank == Standing.ASSUMED.rank
+    made = certify(PLAN, subject=CODE, delta=1e-5).with_rehearsal(counted)
+    again = Certificate.from_dict(made.to_dict())
+    assert again == made
+    verify(again)
+
+
+def test_public_facts_are_tested_where_the_file_was_out_of_reach():
+    assert standings(rehearsal=DONE)[Premise.PUBLIC_FACTS] is Standing.ASSUMED
+    assert standings(rehearsal=replace(DONE, public=2))[Premise.PUBLIC_FACTS] is Standing.TESTED
 
 
 def test_samples_are_the_author_s():

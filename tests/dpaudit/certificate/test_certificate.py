@@ -9,14 +9,17 @@ from dpaudit import Claim, Finding, Opaque, Plan, Severity, Verdict
 from dpaudit.certificate import (
     AuditRecord,
     Certificate,
+    Rehearsal,
     SubjectRecord,
     certify,
     load_certificate,
     verify,
 )
-from dpaudit.certificate.schema import certificate_schema
+from dpaudit.certificate.premises import THIRD
+from dpaudit.certificate.schema import certificate_schema, written_as
+from dpaudit.certificate.verdicts import beyond_proof
 from dpaudit.errors import InputError, TamperedError
-from dpaudit.mechanisms import StableHistogram
+from dpaudit.mechanisms import ExponentialMechanism, StableHistogram
 
 SUBJECT = SubjectRecord("tests:Answers")
 AUDIT = AuditRecord(
@@ -45,6 +48,21 @@ def test_claim_exceeded_is_unproven_and_named():
     assert certificate.verdict is Verdict.UNPROVEN
     assert certificate.claim_exceeded
     assert certificate.findings[0].rule == "claim-exceeded"
+
+
+def test_a_claim_holds_up_to_the_rounding_of_its_decimals():
+    """Five times the float 0.2 is above 1; five times the decimal is 1."""
+    choices = Plan.of(gaussian_invocation(mechanism=ExponentialMechanism(0.2), count=5))
+    for claim in (Claim(1.0), Claim.of(curve=[[1.0, 0.0]])):
+        made = certify(choices, subject=SUBJECT, claim=claim)
+        assert made.guarantee.epsilon > 1.0
+        assert made.verdict is Verdict.CERTIFIED
+        verify(made)
+    below = certify(choices, subject=SUBJECT, claim=Claim(1.0 - 1e-11))
+    assert below.verdict is Verdict.UNPROVEN
+    assert below.claim_exceeded
+    at = replace(AUDIT, claim_epsilon=1.0, refuted=True, confidence=0.95, epsilon_lower=None)
+    assert beyond_proof(made.guarantee, at) is not None  # it refutes what is proved
 
 
 def test_a_claim_is_judged_at_its_own_delta():
@@ -105,7 +123,32 @@ def test_json_round_trip_and_schema(tmp_path):
     again = load_certificate(path)
     assert again.to_dict() == certificate.to_dict()
     verify(again)
-    assert certificate_schema()["title"].endswith("version 2")
+    assert certificate_schema()["title"].endswith("version 3")
+
+
+@pytest.mark.parametrize("number", [1, 2])
+def test_older_files_are_read_verified_and_written_as_what_they_are(number):
+    made = certify(response_plan(), subject=SUBJECT, claim=Claim(1.0))
+    made = made.with_rehearsal(Rehearsal("numbers", 3, 5, ("row 1 removed",), draws=700))
+    name = f"dpaudit-certificate/{number}"
+    record = resealed(written_as(name, made.to_dict() | {"schema": name}))
+    if number == 2:  # in which no premise rests on another
+        old = [each for each in made.assumptions if each.premise not in THIRD]
+        plain = [{"standing": str(each.alone), **told(each)} for each in old]
+        record = resealed(record | {"assumptions": plain})
+    again = Certificate.from_dict(record)
+    assert again.to_dict() == record
+    verify(again)
+    assert len(again.assumptions) == (0, 9)[number - 1]
+    assert again.with_audits([AUDIT]).schema == made.schema
+    if number == 2:
+        record["assumptions"][1]["standing"] = "enforced"
+        with pytest.raises(TamperedError, match="is said to be enforced; it is not applicable"):
+            verify(Certificate.from_dict(resealed(record)))
+
+
+def told(assumption):
+    return {"premise": str(assumption.premise), "evidence": assumption.evidence}
 
 
 def tampered(**changes):

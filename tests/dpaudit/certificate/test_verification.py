@@ -52,11 +52,44 @@ def curve(points):
     return lambda record: record["guarantee"].update(curve=points)
 
 
+def point(number, change):
+    """Another δ at one point of the curve."""
+
+    def changed(record):
+        one = record["guarantee"]["curve"][number]
+        one[1] = change(one[1])
+
+    return changed
+
+
+def below(most, by):
+    """Points of a small δ, each a little too small."""
+
+    def changed(record):
+        small = [one for one in record["guarantee"]["curve"] if 0 < one[1] < most]
+        assert len(small) > 2
+        for one in small:
+            one[1] *= by
+
+    return changed
+
+
 def test_assumptions_stand_as_they_follow() -> None:
     with pytest.raises(TamperedError, match="is said to be enforced; it is not applicable"):
         verify(forged("pure", lambda r: r["assumptions"][0].update(standing="enforced"), None))
     with pytest.raises(TamperedError, match="assumptions lack 'control flow"):
-        verify(forged("pure", lambda r: r["assumptions"].pop(4), None))
+        verify(forged("pure", lambda r: r["assumptions"].pop(5), None))
+    change = {"rests_on": ["sampling as declared and secret"]}
+    with pytest.raises(TamperedError, match="rests_on of the assumption 'values within"):
+        verify(forged("pure", lambda r: r["assumptions"][0].update(change), None))
+
+
+def test_what_follows_for_readers_is_checked_when_it_is_read() -> None:
+    with pytest.raises(TamperedError, match="scope is 'sealed'; plan, guarantee and rehearsal"):
+        forged("pure", lambda r: r.update(scope="sealed"), None)
+    law = {"kind": "x", "defined_in": "y", "labels": ["z"]}
+    with pytest.raises(TamperedError, match="foreign is"):
+        forged("pure", lambda r: r["foreign"]["mechanisms"].append(law), None)
 
 
 @pytest.mark.parametrize("versions", [None, OTHER], ids=["same", "other"])
@@ -66,6 +99,10 @@ def test_assumptions_stand_as_they_follow() -> None:
         ("pure", curve([[0.0, 1e-30]]), "guarantee.curve"),
         ("gaussian", curve([[0.0, 0.01], [0.7, 1e-5]]), "guarantee.curve"),
         ("pld", curve([[0.1, 1e-9]]), "guarantee.curve"),
+        ("gaussian", point(-1, lambda delta: 0.0), "guarantee.curve"),
+        ("pld", point(-1, lambda delta: 0.0), "guarantee.curve"),
+        ("gaussian", below(1e-10, 0.99), "guarantee.curve"),
+        ("pld", below(1e-10, 0.99), "guarantee.curve"),
         ("gaussian", scaled("native", 0.5), "guarantee.native"),
         ("pure", scaled("native", 0.5), "guarantee.native"),
         ("rdp", scaled("native", 0.5), "guarantee.native"),

@@ -3,6 +3,7 @@
 import json
 import shlex
 import warnings
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -61,6 +62,7 @@ book charge plan.toml --of each --people people.txt --key people.key -o fit.txt
 book token ann
 book token ann --revoke
 book token
+book clock TODAY
 """
 PLAN = """
 [plan]
@@ -104,7 +106,8 @@ def test_every_answer_follows_its_schema(told, monkeypatch, capsys):
     monkeypatch.chdir(told)
     monkeypatch.setenv("DPAUDIT_BOOK", "book.db")
     seen, called = set(), set()
-    for line in CALLS.strip().splitlines():
+    today = datetime.now(UTC).date().isoformat()
+    for line in CALLS.strip().replace("TODAY", today).splitlines():
         words = shlex.split(line)
         with warnings.catch_warnings():
             code = _outcome([*words, "--json"])

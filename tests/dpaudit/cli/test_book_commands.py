@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 
@@ -135,3 +136,34 @@ def test_several_data_sets(book):
     code, _, err = book("status", "--plan", "plan.toml")
     assert code == 3
     assert "add --dataset" in err
+
+
+@pytest.mark.parametrize(
+    "url", ["postgresql://ann:hers@127.0.0.1:9/b", "postgresql://127.0.0.1:9/b?password=hers"]
+)
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("book", "status"),
+        ("run", "x.py:X", "--dataset", "visits", "-o", "out"),
+        ("verify", "releases.json", "--key", "k.pem"),
+        ("sign", "releases.json", "--key", "k.pem"),
+    ],
+)
+def test_no_password_is_typed_where_the_list_of_processes_shows_it(call, monkeypatch, url, words):
+    code, out, err = call(*words, "--book", url)
+    assert code == 3
+    assert "which the list of processes shows" in " ".join(err.split())
+    assert "hers" not in out + err
+    if words == ("book", "status"):
+        monkeypatch.setenv("DPAUDIT_BOOK", url)
+        assert "list of processes" not in call(*words)[2]
+
+
+def test_a_clock_is_confirmed_by_its_day(book):
+    code, _, err = book("clock", "2001-01-01")
+    assert (code, "must be the clock's day" in err) == (3, True)
+    assert "is no day" in book("clock", "tomorrow")[2]
+    day = datetime.now(UTC).date().isoformat()
+    assert f"it is {day}" in book("clock", day)[1]
+    assert book("verify")[0] == 0

@@ -4,16 +4,32 @@ import copy
 import os
 import pickle
 import signal
+import sys
 import threading
 import time
+from collections import Counter
+from contextlib import suppress
 from multiprocessing import get_context
 
 import numpy as np
 import pytest
+from effort import examples
 from examples import LAPLACE, gaussian_invocation, response_plan
 
-from dpaudit import ClosedLedgerError, DpAuditError, Gaussian, InputError, Ledger, Plan
+from dpaudit import (
+    ClosedLedgerError,
+    DpAuditError,
+    Gaussian,
+    InputError,
+    Ledger,
+    Plan,
+    PlanMismatchError,
+)
+from dpaudit.ledger import read_journal
 from dpaudit.ledger.door import Door
+from dpaudit.mechanisms.continual import BinaryTree, ContinualGaussian
+
+STREAM = ContinualGaussian(sigma=1.0, factorization=BinaryTree(8), participations=2)
 
 
 def open_ledger(plan=None, **options):
@@ -111,10 +127,60 @@ def test_the_door_is_shut_for_good():
 
 def test_nobody_enters_twice():
     door = Door()
-    with door, pytest.raises(InputError, match="another one is made"):
-        door.__enter__()
-    with door:  # and it is free again
+    with door.lock, door, pytest.raises(InputError, match="another one is made"), door.lock:
         pass
+    with door.lock, door:  # and it is free again
+        pass
+
+
+def test_greenlets_that_switch_within_a_release_get_no_second_one():
+    """Stacks of one thread: the lock of a thread alone would let each of them in."""
+    greenlet = pytest.importorskip("greenlet")
+    ledger_of, outcomes = [], []
+
+    class Switching:
+        def admit(self, invocation):
+            greenlet.getcurrent().parent.switch()
+
+    def ask():
+        try:
+            outcomes.append(ledger_of[0].release(LAPLACE, 0.0, unit="ann"))
+        except DpAuditError as error:
+            outcomes.append(type(error).__name__)
+
+    ledger_of.append(open_ledger(response_plan(count=1, total=1), budget=Switching()))
+    stacks = [greenlet.greenlet(ask) for _ in range(4)]
+    for _ in range(2):
+        for stack in stacks:
+            stack.switch()
+    released = [each for each in outcomes if isinstance(each, float)]
+    assert (len(outcomes), len(released), len(ledger_of[0])) == (4, 1, 1)
+    assert outcomes[:3] == ["InputError"] * 3
+
+
+def test_a_stream_is_not_entered_twice_by_greenlets():
+    greenlet = pytest.importorskip("greenlet")
+    plan = Plan.of(gaussian_invocation(mechanism=STREAM, at="sums"))
+    ledger = Ledger(plan, rng=np.random.default_rng(1))
+    sums, seen = ledger.stream(STREAM, (), at="sums"), []
+    written = sums._write
+
+    def switching(*given):
+        greenlet.getcurrent().parent.switch()
+        written(*given)
+
+    sums._write = switching
+
+    def add():
+        try:
+            seen.append(float(sums.add(1.0, unit="ann")))
+        except DpAuditError as error:
+            seen.append(type(error).__name__)
+
+    one, two = greenlet.greenlet(add), greenlet.greenlet(add)
+    for stack in (one, two, one):
+        stack.switch()
+    assert (seen[0], len(seen), sums.taken) == ("InputError", 2, 1)
 
 
 def test_a_fork_that_has_its_parents_number_gets_nothing(monkeypatch):
@@ -175,6 +241,110 @@ def test_an_interrupt_at_any_place_leaves_the_door_usable():
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, before)
+
+
+def session(journal, returned):
+    """Releases of every kind, by code that takes an interrupt for nothing and goes on."""
+    plan = Plan.of(
+        gaussian_invocation(mechanism=Gaussian(4.0), count=2, total=6, at="each"),
+        gaussian_invocation(mechanism=STREAM, at="sums"),
+    )
+    try:
+        ledger = Ledger(plan, rng=np.random.default_rng(0), journal=journal)
+    except KeyboardInterrupt:
+        return None
+    with suppress(DpAuditError, KeyboardInterrupt):
+        for _ in range(2):
+            for name in ("ann", "bob", "ann"):
+                with suppress(KeyboardInterrupt):
+                    ledger.release(Gaussian(4.0), 3.0, unit=name, at="each")
+                    returned.append(("each", name))
+        with suppress(KeyboardInterrupt):
+            ledger.release_each(Gaussian(4.0), [1.0, 2.0], units=["bob", "cid"], at="each")
+            returned.extend([("each", "bob"), ("each", "cid")])
+        sums = ledger.stream(STREAM, (), at="sums")
+        for name in ("ann", "bob", "bob"):
+            with suppress(KeyboardInterrupt, PlanMismatchError):
+                sums.add(1.0, unit=name)
+                returned.append(("sums", name))
+    with suppress(DpAuditError, KeyboardInterrupt):
+        ledger.close()
+    return ledger
+
+
+PLACES = tuple(
+    f"{os.sep}{name}.py" for name in ("ledger", "door", "account", "journal", "chain", "stream")
+)
+
+
+def interrupted_at(point, journal, returned):
+    """A session in which KeyboardInterrupt is raised at one bytecode; how many there were."""
+    passed = 0
+
+    def trace(frame, event, _):
+        nonlocal passed
+        if not frame.f_code.co_filename.endswith(PLACES):
+            return None
+        frame.f_trace_opcodes = True
+        if event == "opcode" and journal.exists() and journal.stat().st_size:
+            passed += 1
+            if passed == point:
+                raise KeyboardInterrupt
+        return trace
+
+    before = sys.gettrace()
+    sys.settrace(trace)
+    try:
+        ledger = session(journal, returned)
+    finally:
+        sys.settrace(before)
+    return ledger, passed
+
+
+def test_an_interrupt_at_any_bytecode_leaves_a_journal_that_verifies(tmp_path):
+    """Of what was returned all is in it, and no more than the plan admits; and it can be resumed.
+
+    At every eleventh bytecode of the ledger's own frames, or at each in thorough tests.
+    """
+    _, points = interrupted_at(0, tmp_path / "whole.jsonl", [])
+    assert points > 1_500
+    tried = range(1, points, examples(11, 1))
+    closed = 0
+    for point in tried:
+        journal, returned = tmp_path / f"{point}.jsonl", []
+        ledger, _ = interrupted_at(point, journal, returned)
+        if not journal.exists():
+            assert ledger is None
+            continue
+        content = read_journal(journal)  # the chain holds
+        content.account()  # and the plan admits it
+        kept = Counter((each.at, each.unit) for each in content.entries)
+        assert Counter(returned) <= kept, point
+        assert sum(kept.values()) <= len(returned) + 2 + 1, point  # that batch, and the stream
+        closed += content.closed
+        if ledger is not None and not content.closed:
+            ledger.journal.release()
+            Ledger.resume(journal, rng=np.random.default_rng(0)).close()
+            assert read_journal(journal).closed
+    assert closed > len(tried) / 4
+
+
+def test_a_step_of_a_stream_that_was_cut_off_is_not_added_again():
+    plan = Plan.of(gaussian_invocation(mechanism=STREAM, at="sums"))
+    ledger = Ledger(plan, rng=np.random.default_rng(1))
+    sums = ledger.stream(STREAM, (), at="sums")
+    added = sums._sums.add
+
+    def cut(value, *, unit=None):
+        added(value, unit=unit)
+        raise KeyboardInterrupt
+
+    sums._sums.add = cut
+    with pytest.raises(KeyboardInterrupt):
+        sums.add(1.0)
+    sums._sums.add = added
+    with pytest.raises(ClosedLedgerError, match="cut off while it was charged"):
+        sums.add(1.0)
 
 
 def test_a_handler_of_a_signal_that_releases_is_refused():

@@ -148,9 +148,19 @@ def test_it_is_one_invocation_of_as_many_steps_as_declared(tmp_path):
     ("rows", "units", "most", "what"),
     [
         ([1.0], ["ann", "bob"], None, "units has 2 entries and rows 1"),
-        ([1.0], [1.0], None, "units are of type float64; they must be texts or integers"),
-        ([1.0], [None], None, "unit is a NoneType; it must be a non-empty text"),
-        ([1.0], "ann", None, r"units has shape \(\); it must have one entry a row"),
+        (
+            [1.0],
+            [1.0],
+            None,
+            "units has labels of type float; give texts",
+        ),
+        (
+            [1.0],
+            [None],
+            None,
+            "units has labels of type NoneType; give",
+        ),
+        ([1.0], "ann", None, r"units is a str of shape \(\); it must have one entry a row"),
         ([[1.0]], ["ann"], None, r"value has shape \(1,\); it must be \(\)"),
         (["x"], ["ann"], None, "rows are of type str32; they must be an array of numbers"),
         ([1.0], ["ann"], 0.0, "most is 0.0; it must be"),
@@ -163,12 +173,14 @@ def test_bad_input_is_refused_and_costs_nothing(rows, units, most, what):
     assert (sums.taken, sums._left, steps) == (0, {}, [])
 
 
-def test_numbers_and_their_texts_are_one_unit():
+def test_a_run_names_its_units_in_one_way():
+    """Merged, 7 and "7" would share a budget; apart, one unit of two names would have two."""
     sums, _ = opened()
     sums.add([1.0, 1.0], units=[7, 8])
-    sums.add([1.0, 1.0], units=np.array(["7", "9"]))
-    assert sorted(sums._left) == ["7", "8", "9"]
-    assert sums._left["7"] < sums._left["8"]
+    sums.add([1.0, 1.0], units=np.array([7, 9], dtype=np.uint8))
+    assert sorted(sums._left) == [7, 8, 9]
+    with pytest.raises(PlanMismatchError, match="by texts and by whole numbers in one run"):
+        sums.add([1.0], units=["7"])
 
 
 def test_a_unit_belongs_to_one_group():
@@ -204,7 +216,7 @@ def test_only_what_is_declared_for_it_is_opened():
 
 def test_budgets_are_not_copied_and_not_drawn_exactly():
     sums, _ = opened()
-    with pytest.raises(InputError, match="budgets cannot be copied or sent"):
+    with pytest.raises(InputError, match="a run of sums cannot be copied or sent"):
         copy.deepcopy(sums)
     pytest.importorskip("opendp")
     with pytest.raises(UnsupportedError, match="individual-gaussian at 'sums' has no exact"):

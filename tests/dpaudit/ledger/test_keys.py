@@ -160,7 +160,7 @@ def test_other_keys_are_refused_in_one_sentence_that_names_none(keys):
 
 
 def test_units_need_one_entry_a_row():
-    with pytest.raises(InputError, match="units has shape") as caught:
+    with pytest.raises(InputError, match="units has 2 entries") as caught:
         opened(bounded()).stable_histogram([SECRET] * 3, units=[SECRET] * 2)
     assert SECRET not in str(caught.value)
 

@@ -243,3 +243,10 @@ def test_truncated_samples_are_poisson_samples_cut_at_random():
     assert sizes[4] == 0
     full = np.concatenate([sample for sample in samples if len(sample) == 3])
     assert abs(np.bincount(full) - full.size / 4).max() < 6 * np.sqrt(full.size / 4)
+
+
+@pytest.mark.parametrize("mechanism", [Laplace(5e-324), Gaussian(5e-324)])
+def test_a_scale_below_every_grid_is_refused_before_a_charge(mechanism):
+    one = gaussian_invocation(mechanism=mechanism)
+    with pytest.raises(UnsupportedError, match=r"scale is 4.9\d*e-324; no grid is so fine"):
+        SecureNoise().require(Plan.of(one))

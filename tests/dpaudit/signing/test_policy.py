@@ -9,18 +9,23 @@ from examples import RESPONSE, gaussian_invocation, response_plan
 from scipy import stats
 
 from dpaudit import (
+    AddRemove,
     AuditRecord,
     Claim,
     Finding,
     InputError,
+    Invocation,
     MetricBall,
     Opaque,
     Plan,
+    PrivacyUnit,
     ReplaceOne,
     Severity,
+    TrustModel,
     certify,
 )
 from dpaudit.certificate import SubjectRecord
+from dpaudit.mechanisms import PureBlackBox
 from dpaudit.signing.policy import Policy, Seen, read_policy
 from dpaudit.signing.statements import statement_of
 
@@ -102,7 +107,7 @@ def test_one_that_cannot_be_meant_is_refused(tmp_path, text, told):
 def test_every_demand_has_a_test_of_its_own():
     """Each key, by the name of the test that shows what lacks."""
     tested = """keys threshold days limit subject plan_hash code_hash enforced tested secure_noise
-    journal anchor accountants dpaudit audit never worst book current"""
+    journal anchor accountants laws dpaudit audit never worst book current"""
     assert [each.name for each in fields(Policy)] == tested.split()
 
 
@@ -178,11 +183,15 @@ def test_subject_and_hashes():
 
 def test_assumptions():
     touches, flow = "touches of one unit as declared", "control flow from public facts and releases"
-    assert lacks(enforced=[touches]) == lacks(tested=[touches]) == ""
+    laws, noise = "each mechanism costs what it states", "a unit's name is a person"
+    assert lacks(enforced=[laws]) == lacks(tested=[laws]) == ""
+    assert f"{touches!r} is assumed; the policy wants it enforced." in lacks(enforced=[touches])
+    assert f'"{noise}" is assumed' in lacks(tested=[noise])
     assert f"{flow!r} is assumed; the policy wants it tested." in lacks(tested=[flow])
     assert lacks(tested=["sampling as declared and secret"]) == ""  # the plan samples nobody
     bare = replace(CERTIFICATE, subject=replace(SUBJECT, code_hash=None))
     assert "speaks of no code" in lacks(bare, tested=[touches])
+    assert lacks(bare, enforced=[laws]) == ""
 
 
 def ran(**ledger):
@@ -218,6 +227,15 @@ def test_accountants_and_versions():
         odd = replace(CERTIFICATE, versions={"dpaudit": version})
         assert "dpaudit that made it" in lacks(odd, dpaudit=">=0")
     assert "'none'" in lacks(replace(CERTIFICATE, versions={}), dpaudit=">=0")
+
+
+def test_laws():
+    box = Invocation(PureBlackBox(0.5), 1.0, PrivacyUnit("user"), AddRemove(), TrustModel.CENTRAL)
+    boxed = certify(Plan.of(box), subject=SUBJECT)
+    within = {"limit": [{"unit": "user", "epsilon": 1.0}]}
+    assert lacks(boxed, days=3) == lacks(boxed, **within, laws=["pure-black-box"]) == ""
+    assert "'pure-black-box' costs, its author states; the policy takes" in lacks(boxed, **within)
+    assert "'pure-black-box' costs" in lacks(boxed, laws=["outside-accountant"])
 
 
 @pytest.mark.parametrize(

@@ -146,7 +146,7 @@ def test_a_bad_certificate_stops_before_any_work(project, tmp_path, damage):
         "forged": (forged_curve(text), r"a.json.*guarantee\.curve does not follow"),
         "truncated": (text[:100], "a.json.*is not JSON"),
         "version": (
-            text.replace("dpaudit-certificate/2", "dpaudit-certificate/9"),
+            text.replace("dpaudit-certificate/3", "dpaudit-certificate/9"),
             "a.json.*/9",
         ),
         "missing": (text, "does not exist"),

@@ -120,10 +120,10 @@ def test_nothing_is_signed_that_does_not_follow(call):
     words = ("--key", "ana.pem", "-o", "e.dsse.json")
     refused(call("sign", "e.json", *words), "guarantee.epsilon is 0.5; the plan proves 1.")
     for content, told in {
-        "{}": "is no 'dpaudit-certificate/2'; certify it anew.",
-        "[]": "is no 'dpaudit-certificate/2'",
+        "{}": "is no 'dpaudit-certificate/3'; certify it anew.",
+        "[]": "is no 'dpaudit-certificate/3'",
         '{"schema": "dpaudit-certificate/1"}': "certify it anew",
-        '{"schema": "dpaudit-certificate/2"}': "does not follow the schema",
+        '{"schema": "dpaudit-certificate/3"}': "does not follow the schema",
         '{"payloadType": 1}': "envelope must have payload",
         '{"a": 1, "a": 2}': "twice",
         "no": "is not JSON",

@@ -1,13 +1,12 @@
 """Valid plans of every kind certify, run and verify: a slice of ``tests.benchmarks.fuzz``."""
 
 import random
-import time
 import warnings
 
 from dpaudit.accounting import seconds_of_proof
 from tests.benchmarks.fuzz import case, made_plan
 
-SEED, CASES, SECONDS = 1, 100, 3.0
+SEED, CASES = 1, 16
 
 
 def _is_cheap(place):
@@ -15,14 +14,12 @@ def _is_cheap(place):
 
 
 def test_valid_plans_certify_run_and_verify():
-    start, ran, kinds = time.process_time(), 0, set()
+    ran, kinds = 0, set()
     for place in filter(_is_cheap, range(CASES)):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             outcome = case(SEED, place)
         assert not outcome.violation, f"case {place} of seed {SEED}: {outcome.violation}"
         ran, kinds = ran + outcome.ran, kinds | set(outcome.kinds)
-        if time.process_time() - start > SECONDS:
-            break
     assert ran
     assert len(kinds) > 3

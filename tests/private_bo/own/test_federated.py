@@ -83,7 +83,7 @@ def test_a_broadcast_is_believed_if_the_own_data_speak_for_it():
     shape = 0.4 * np.exp(-0.5 * ((at[:, 0] - 0.83) / 0.06) ** 2)
     theta = np.linalg.lstsq(features(at), shape, rcond=None)[0]
     vector = np.pad(theta, (0, study.inner.features - theta.size))
-    told(one, lambda x: 0.5 + 0.4 * np.exp(-0.5 * ((x - 0.83) / 0.06) ** 2), 2)
+    told(one, lambda x: 0.5 + 0.4 * np.exp(-0.5 * ((x - 0.83) / 0.06) ** 2), 4)
     one.receive(Broadcast(0, vector[None]))
     assert one.ask().point[0] == pytest.approx(0.83, abs=0.1)
     _, other = agent(kernels=SquaredExponential(0.1), users=20)

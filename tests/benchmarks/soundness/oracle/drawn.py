@@ -63,8 +63,11 @@ class MixedLaw(Law):
 
 def law(base: Law, drawn: tuple[Any, ...], way: int) -> Law:
     """The law of a unit that leaves (0) or joins (1); the base is that of one declared shift."""
-    assert isinstance(base, GaussianLaw)
     kind, *facts = drawn
+    if kind == "allocated":  # the first release of an epoch alone is seen
+        rate = facts[1] / facts[0] if len(facts) > 1 else 1 / facts[0]
+        return base if rate >= 1 else (RemovedLaw, AddedLaw)[way](base, rate)
+    assert isinstance(base, GaussianLaw)
     if kind == "rows":
         return _times(base.mu, facts[1], facts[0], way)
     if kind == "again":
@@ -74,8 +77,6 @@ def law(base: Law, drawn: tuple[Any, ...], way: int) -> Law:
         rest = ((0.0, 1 - q),) if q < 1 else ()
         return MixedLaw((*rest, (half, q)), (*rest, (-half, q)))
     rate, shift = facts[0], base.mu
-    if kind == "allocated":  # the first release of an epoch alone is seen
-        rate = facts[1] / facts[0]
     if kind == "taken":  # all others are as far from the unit as they can be
         rate, shift = facts[0] / facts[-1], 2 * shift
     if kind == "truncated":  # all others add nothing

@@ -3,25 +3,30 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from fractions import Fraction
 
 import numpy as np
 import pytest
 from accounting_builders import plan, poisson, use
-from scipy.stats import norm
+from scipy.stats import binom, norm
 
 from dpaudit.accounting import compose
 from dpaudit.accounting.amplification import DirectedPair
 from dpaudit.accounting.pld.allocation import allocated
 from dpaudit.errors import InputError
 from dpaudit.mechanisms import (
+    ApproximateBlackBox,
     DominatingPair,
     Gaussian,
     GaussianPair,
     Laplace,
     LaplacePair,
+    Mechanism,
+    PureBlackBox,
     RandomizedResponse,
 )
+from dpaudit.mechanisms.pairs import approximate_pair
 from dpaudit.plan import Invocation, RandomAllocation, ReplaceOne, ZeroOut
 
 EPSILONS = np.array([0.0, 0.1, 0.4, 0.9])
@@ -35,6 +40,10 @@ def both(base: DominatingPair, steps: int) -> tuple[DirectedPair, DirectedPair]:
 
 def epsilon(one: Invocation, delta: float = 1e-6) -> float:
     return compose(plan(one)).epsilon(delta).upper
+
+
+def response(epsilon: float) -> Mechanism:
+    return RandomizedResponse.calibrated(epsilon=epsilon, k=2)
 
 
 @pytest.mark.parametrize("base", [GaussianPair(0.5), LaplacePair(Fraction(1))], ids=repr)
@@ -140,6 +149,73 @@ def test_of_several_times_it_is_above_what_is_simulated() -> None:
             error = 6 * drawn.std() / math.sqrt(drawn.size)
             assert float(proved.delta(float(e)).upper) >= drawn.mean() - error
     assert proved.delta(0.1).upper < 1.35 * np.maximum(ratio - math.exp(0.1), 0).mean()
+
+
+def chosen(epsilon: float, delta: float) -> float:
+    """The least ε of one of two responses, by all pairs of answers."""
+    high = math.exp(epsilon)
+    ratio = np.array([high, 1 / high])
+    mass = np.array([1, high]) / (1 + high)
+    means, masses = np.add.outer(ratio, ratio).ravel() / 2, np.multiply.outer(mass, mass).ravel()
+
+    def exceeds(asked: float) -> bool:
+        gains = masses @ np.maximum(means - math.exp(asked), 0)
+        return bool(max(gains, masses @ np.maximum(1 - math.exp(asked) * means, 0)) > delta)
+
+    grid = np.linspace(0, epsilon, 20_001)
+    return float(max([one for one in grid if exceeds(one)], default=0.0))
+
+
+@pytest.mark.parametrize("kind", [PureBlackBox, response])
+def test_a_law_of_many_outcomes_is_no_other(kind: Callable[[float], Mechanism]) -> None:
+    """Both directions count, and a cheap mechanism beside a dear one does not stand for it."""
+    assert chosen(3.0, 1e-3) == pytest.approx(2.9989, abs=1e-3)
+    assert chosen(3.0, 0.3) == pytest.approx(2.598, abs=1e-3)
+    pair = RandomAllocation(2)
+    cheap, dear = (use(kind(one), count=2, sampling=pair) for one in (0.01, 3.0))
+    for both_ways in ((cheap, dear), (dear, cheap), (dear,)):
+        for delta in (1e-3, 0.3):
+            for name in ("best", "pld"):
+                found = compose(plan(*both_ways), name).epsilon(delta).upper
+                assert found >= chosen(3.0, delta) * (1 - 1e-3)
+            assert compose(plan(*both_ways)).epsilon(delta).upper <= 3.011
+
+
+@pytest.mark.parametrize(
+    ("mechanism", "steps", "epochs", "most"),
+    [
+        (Gaussian(30.0), 1000, 10**5, 1.001),
+        (Gaussian(10.0), 100, 10**6, 1.001),
+        (Gaussian(4.0), 1000, 1, 1.0),
+        (Gaussian(1.0), 100, 10, 1.0),
+        (Laplace(10.0), 100, 1000, 1.001),
+        (ApproximateBlackBox(1.0, 1e-12), 50, 20, 1.05),
+    ],
+    ids=str,
+)
+def test_it_costs_about_what_poisson_samples_of_its_rate_do(
+    mechanism: Mechanism, steps: int, epochs: int, most: float
+) -> None:
+    count = steps * epochs
+    drawn = use(mechanism, count=count, sampling=RandomAllocation(steps))
+    assert epsilon(drawn) <= most * epsilon(
+        use(mechanism, count=count, sampling=poisson(1 / steps))
+    )
+
+
+@pytest.mark.parametrize("steps", [2, 3, 20, 400])
+@pytest.mark.parametrize("loss", [0.05, 1.0, 6.0])
+def test_of_one_of_two_answers_it_is_a_binomial_sum(loss: float, steps: int) -> None:
+    number = np.arange(steps + 1)
+    low = 1 / (1 + math.exp(-loss))  # of Q
+    mass = binom.pmf(number, steps, 1 - low)
+    ratio = (number * math.exp(loss) + (steps - number) * math.exp(-loss)) / steps
+    remove, add = both(approximate_pair(loss), steps)
+    for e in np.linspace(0, loss, 9)[:-1]:
+        gains = float(mass @ np.maximum(ratio - math.exp(e), 0))
+        falls = float(mass @ np.maximum(1 - math.exp(e) * ratio, 0))
+        for pair, true in ((remove, gains), (add, falls)):
+            assert true * (1 - 1e-9) <= float(pair.delta(e)) <= true * (1 + 1e-6) + 1e-9
 
 
 def test_times_are_at_most_the_steps() -> None:

@@ -23,6 +23,7 @@ from dpaudit.accounting.pld.engine import Grid, compose_on
 from dpaudit.accounting.pld.law import ComposedLaw
 from dpaudit.accounting.pld.terms import DirectedTerm
 from dpaudit.mechanisms import (
+    DiscreteGaussian,
     Gaussian,
     Laplace,
     Mechanism,
@@ -183,3 +184,17 @@ def test_a_curve_of_many_mechanisms_takes_no_more_laws_than_its_point(
         lower = exact.epsilon(each.delta).lower
         assert lower is not None
         assert lower <= each.epsilon <= lower * 1.03 + 1e-3
+
+
+@pytest.mark.parametrize("target", [1e-9, 3e-9])
+def test_one_use_of_rare_large_losses_costs_no_more_than_two(target: float) -> None:
+    """Of σ = .207 and q = 2.7e-8 a loss of 18 has the mass 2e-13, and .00315 the mass 8.6e-6."""
+    found = [
+        compose(plan(repeated(DiscreteGaussian(0.207), count, rate=2.7e-8)), "pld").epsilon(target)
+        for count in (1, 2)
+    ]
+    assert found[0].upper <= found[1].upper
+    mass = 2 * math.exp(-0.5 / 0.207**2) / 2
+    assert found[0].upper <= 1.001 * (
+        math.log1p(2.7e-8 * math.expm1(0.5 / 0.207**2)) - target / mass
+    )

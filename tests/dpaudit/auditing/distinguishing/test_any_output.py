@@ -400,3 +400,79 @@ def test_outputs_that_no_pilot_can_hold_are_screened(monkeypatch):
     record = audit(shifted, delta=0.2, runs=1000)
     assert record.refuted
     assert "output[7, 3]" in record.event
+
+
+# -- what a score cannot take ----------------------------------------------------------------------
+
+
+def infinities(data, rng):
+    return [math.inf] * int(rng.integers(0, 4))
+
+
+def infinities_of_both_signs(data, rng):
+    return [[math.inf, -math.inf, 0.0][rng.integers(3)] for _ in range(rng.integers(0, 4))]
+
+
+def infinite_array(data, rng):
+    return np.full(3, math.inf if rng.random() < 0.5 else -math.inf)
+
+
+def infinite_beside_a_number(data, rng):
+    return {"a": [[], [math.inf]][rng.integers(2)], "b": data[0] + rng.laplace()}
+
+
+def empty_at_times(data, rng):
+    return {} if rng.random() < 0.4 else {"a": -math.inf}
+
+
+def empty_array(data, rng):
+    return np.empty((int(rng.integers(0, 2)), 3))
+
+
+def of_the_largest_floats(data, rng):
+    return np.array([1.7e308 * rng.choice([-1, 1]), data[0] + rng.laplace()])
+
+
+ODD = (
+    infinities,
+    infinities_of_both_signs,
+    infinite_array,
+    infinite_beside_a_number,
+    empty_at_times,
+    empty_array,
+    of_the_largest_floats,
+)
+
+
+@pytest.mark.filterwarnings("error::RuntimeWarning")
+@pytest.mark.parametrize("early", [False, True])
+@pytest.mark.parametrize("function", ODD)
+def test_infinite_and_empty_outputs_end_no_audit(function, early):
+    # false alarms: 14 audits at 1e-6 each
+    assert not audit(function, runs=600, stop_early=early, confidence=1 - 1e-6).refuted
+
+
+def test_an_output_that_a_leak_makes_infinite_is_refuted():
+    found = audit(lambda data, rng: [math.inf if data[0] else -math.inf, rng.random()])
+    assert found.refuted
+
+
+class OftenNaN:
+    """A score that is no number for half of all outputs."""
+
+    name = method = "half a score"
+
+    def __call__(self, outputs):
+        flat = outputs.reshape(len(outputs))
+        return np.where(flat > 0, flat, np.nan)
+
+
+def test_a_score_that_is_nan_counts_as_zero():
+    found = audit(in_number, score=OftenNaN())
+    assert not found.refuted
+    assert found.epsilon_lower > 0
+    assert audit(lambda data, rng: 5 * data[0] + rng.laplace(), score=OftenNaN()).refuted
+
+
+def in_number(data, rng):
+    return data[0] + rng.laplace()

@@ -88,15 +88,40 @@ def test_noise_without_a_size_is_left_out():
     made = forecast(sample=False)
     assert made.noise() is made.noise_by_bets(None) is None
     words = power_statement(made)
-    assert words.startswith("A true ε of 1.")
-    assert " at the tested event would have been detected" in words
+    assert words.startswith("A ratio of ")
+    assert " between the tested event's probabilities would have been detected" in words
     assert "%" not in words
+    ratio = float(words.split()[3])
+    assert math.exp(made.epsilon()) <= ratio <= 1.01 * math.exp(made.epsilon())
+
+
+def test_an_event_that_always_happens_tests_nothing():
+    point = PointNull(CLAIM, Event(lower=-1.0))
+    point.update(np.zeros(5000), np.zeros(5000))
+    made = Forecast(Identity(), None, point, Design(CLAIM, 0.95, None, (), None, False), 1)
+    assert made.epsilon() is None
+    assert power_statement(made) == (
+        "No event was tested, so that no fault would have been detected; this is no verdict on "
+        "the code."
+    )
+
+
+def test_a_delta_is_taken_off_the_event():
+    claim = Claim(1.0, 0.01)
+    point = PointNull(claim, Event(lower=1.0))
+    rng = np.random.default_rng(0)
+    point.update(1 + rng.normal(size=5000), rng.normal(size=5000))
+    made = Forecast(Identity(), None, point, Design(claim, 0.95, None, (), None, False), 1)
+    assert "the tested event's probabilities (the larger less δ = 0.01) " in power_statement(made)
 
 
 def test_statements_name_the_faults_and_their_probability():
     words = power_statement(forecast())
     assert words.startswith("Noise ")
-    assert words.endswith("would have been detected with probability 0.9 at these runs.")
+    assert words.endswith(
+        " would have been detected with probability 0.9 at these runs; this is no verdict on the "
+        "code."
+    )
 
 
 def test_too_few_runs_would_have_found_nothing():

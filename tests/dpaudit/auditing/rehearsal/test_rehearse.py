@@ -3,6 +3,7 @@
 import time
 from contextlib import suppress
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 import pytest
@@ -11,22 +12,33 @@ from examples import Answers
 from dpaudit import (
     AddRemove,
     Contribution,
+    Gaussian,
     Invocation,
     Laplace,
     Ledger,
     Plan,
     PoissonSampling,
     PrivacyUnit,
+    ReplaceOne,
     RunResult,
     Subject,
     TrustModel,
 )
 from dpaudit.auditing.rehearsal.rehearse import rehearse
-from dpaudit.certificate import Premise, Severity, Standing
+from dpaudit.certificate import (
+    Claim,
+    Premise,
+    Severity,
+    Standing,
+    SubjectRecord,
+    Verdict,
+    certify,
+)
 from dpaudit.certificate.assumptions import assumptions_of
 from dpaudit.errors import InputError, PlanMismatchError
 from dpaudit.mechanisms import BinaryTree, ContinualLaplace
 from dpaudit.project import Move
+from dpaudit.workflow.rehearsing import rehearsed_on
 
 ROWS = np.random.default_rng(5).uniform(0, 1, 30)
 NOISE = Laplace(1.0)
@@ -387,3 +399,132 @@ def test_what_can_neither_be_written_nor_compared_is_called_unwritable():
             return RunResult({"sum": ledger.sum(rows), "model": object()})
 
     assert [each.rule for each in rehearse(Fresh(), ROWS).findings] == ["unwritable-result"]
+
+
+# -- what was exercised ----------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Idle(Raw):
+    """A second release, which no data move, and a third one that is never made."""
+
+    def plan(self):
+        facts = (PrivacyUnit("row"), AddRemove(), TrustModel.CENTRAL)
+        labels = ("sum", "idle", "unreached")
+        return Plan.of(*(Invocation(NOISE, 1.0, *facts, at=label) for label in labels))
+
+    def run(self, rows, ledger, rng):
+        total = np.clip(np.nan_to_num(rows), 0, 1).sum()
+        found = {"sum": ledger.release(NOISE, total, at="sum")}
+        return RunResult(found | {"idle": ledger.release(NOISE, 0.0, at="idle")})
+
+
+def test_a_label_that_no_neighbour_moves_is_not_exercised():
+    plan, outcome = Idle().plan(), rehearse(Idle(), ROWS)
+    counts = outcome.record.exercised
+    for premise in ("SENSITIVITY", "OWN_VALUES", "TOUCHES", "UNITS"):
+        by_label = counts[Premise[premise]]
+        assert by_label["sum"] > 20
+        assert by_label["idle"] == by_label["unreached"] == 0
+    flow = counts[Premise.CONTROL_FLOW]
+    assert flow["sum"] == flow["idle"] == len(outcome.record.neighbours)
+    assert flow["unreached"] == 0
+    found = assumptions_of(plan, code=True, rehearsal=outcome.record, findings=outcome.findings)
+    standing = {each.premise: each.standing for each in found}
+    for premise in (Premise.SENSITIVITY, Premise.UNITS, Premise.CONTROL_FLOW):
+        assert standing[premise] is Standing.NOT_EXERCISED
+
+
+def test_a_label_that_neighbours_move_is_tested():
+    plan, outcome = Raw().plan(), rehearse(Raw(), ROWS)
+    found = assumptions_of(plan, code=True, rehearsal=outcome.record, findings=outcome.findings)
+    standing = {each.premise: each.standing for each in found}
+    assert standing[Premise.SENSITIVITY] is Standing.TESTED
+
+
+# -- a rehearsal that fails ------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Unjudged(Laplace):
+    """Noise whose law cannot be judged: what judges it overflows."""
+
+    kind: ClassVar[str] = "test-unjudged"
+
+    def tails(self, released, value, rng):
+        raise OverflowError("cannot convert float infinity to integer")
+
+
+@dataclass(frozen=True)
+class Failing(Total):
+    """A right subject by that mechanism."""
+
+    def plan(self):
+        facts = (PrivacyUnit("row"), AddRemove(), TrustModel.CENTRAL)
+        return Plan.of(Invocation.bounded(Unjudged(1.0), Contribution(1.0), *facts, at="sum"))
+
+
+def test_a_rehearsal_that_ends_in_an_error_leaves_the_code_unproven():
+    record = SubjectRecord("code", code_hash="0" * 64)
+    bare = certify(Failing().plan(), subject=record, claim=Claim(3.0))
+    outcome = rehearsed_on(Failing(), "code", ROWS, "rows")
+    assert not outcome.record.done
+    assert [each.rule for each in outcome.findings] == ["rehearsal-fails"]
+    assert "OverflowError" in outcome.findings[0].message
+    assert "infinity" not in outcome.findings[0].message  # it may hold a private value
+    certificate = bare.with_rehearsal(outcome.record, outcome.findings)
+    assert bare.verdict is Verdict.CERTIFIED
+    assert certificate.verdict is Verdict.UNPROVEN
+
+
+# -- numbers that hide each other ------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Gradient(Subject):
+    """One step of least squares, whose gradient is clipped: that of each example, or of all."""
+
+    each: bool
+
+    def plan(self):
+        facts = (PrivacyUnit("row"), ReplaceOne(), TrustModel.CENTRAL)
+        return Plan.of(Invocation(Gaussian(1.0), 2 / 80, *facts, at="gradient"))
+
+    def run(self, rows, ledger, rng):
+        rows = np.nan_to_num(np.asarray(rows))
+        gradients = -rows[:, -1:] * rows[:, :-1]
+        if not self.each:
+            gradients = gradients.mean(axis=0, keepdims=True)
+        lengths = np.linalg.norm(gradients, axis=1, keepdims=True)
+        mean = (gradients / np.maximum(1, lengths)).sum(axis=0) / len(gradients)
+        return RunResult({"step": ledger.release(Gaussian(1.0), mean, at="gradient").tolist()})
+
+
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("each", [True, False])
+def test_the_gradient_of_a_batch_is_not_that_of_each_example(each, seed):
+    rows = np.random.default_rng(seed).uniform(4.9, 5.1, size=(80, 4))
+    found = {one.rule for one in rehearse(Gradient(each), rows, seed=seed).findings}
+    assert found == (set() if each else {"sensitivity-understated"})
+
+
+@dataclass(frozen=True)
+class FirstOfEach(Subject):
+    """Counts rows until 30 were seen: a unit that comes first takes the room of all others."""
+
+    def plan(self):
+        facts = (PrivacyUnit("user"), AddRemove(), TrustModel.CENTRAL)
+        return Plan.of(Invocation(NOISE, 5.0, *facts, at="others"))
+
+    def run(self, data, ledger, rng):
+        kept = data["user"][:30]
+        first = [min(kept.count(each), 5) for each in dict.fromkeys(kept)]
+        return RunResult({"others": ledger.release(NOISE, float(sum(first)), at="others")})
+
+
+def test_a_heavy_unit_before_all_others_is_tried():
+    data = {"user": [f"u{n // 2}" for n in range(60)], "value": [float(n) for n in range(60)]}
+    outcome = rehearse(FirstOfEach(), data)
+    assert any(each.endswith("rows added, before others") for each in outcome.record.neighbours)
+    (found,) = [each for each in outcome.findings if each.rule == "sensitivity-understated"]
+    assert "before others" in found.message

@@ -29,7 +29,7 @@ def test_fit_improves_on_its_closed_form_start(steps, buffers):
     poles, zeros = zolotarev_rates(steps, buffers)
     start = BufferedToeplitz(steps, tuple(poles.tolist()), tuple(zeros.tolist()))
     fitted = BufferedToeplitz.fitted(steps, buffers)
-    assert cost(fitted) <= cost(start) * (1 + 1e-9)
+    assert cost(fitted) <= cost(start) * (1 + 1e-6)  # rates are written with five digits
     assert BufferedToeplitz.fitted(steps, buffers) == fitted
 
 

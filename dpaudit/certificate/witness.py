@@ -1,0 +1,150 @@
+"""The witness of a plan: the grids by which :mod:`dpaudit.checker` proves nearly its ε.
+
+Nothing here is trusted: a grid that is badly chosen proves a larger ε, and none proves a false one.
+So floats decide. Grids are refined until the proof is near the guarantee, or gains no more.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from fractions import Fraction
+from typing import Any
+
+from dpaudit import checker
+from dpaudit.accounting import Guarantee
+from dpaudit.mechanisms.rounding import round_up
+from dpaudit.plan import Plan
+
+_NEAR = 1.003
+"""Of the guarantee: a proof that is so near is not refined."""
+_GAIN = 0.998
+_FINENESS = ((4.0, 1000), (8.0, 2000), (16.0, 4000), (32.0, 8000))
+"""Points of a standard deviation of one use, and of a composition."""
+_MOST = 12_000
+"""Points of one use."""
+_MOST_LAWS = 60
+_FARTHEST = 600.0
+"""Losses beyond are of no interest, and expensive."""
+_NEGLIGIBLE = 14
+"""Bits below δ of what is moved at the ends."""
+
+Charges = Mapping[checker.Part, int]
+
+
+def witness_of(plan: Plan, guarantee: Guarantee) -> dict[str, Any] | None:
+    """What lets the checker prove an ε at the δ of the guarantee.
+
+    Args:
+        plan: the declared invocations.
+        guarantee: what an accountant proves of them; its ε says how near a proof is worth work.
+
+    Returns:
+        A JSON object, a set of invocations whose closed form is near enough having no grid; None
+        where the checker has no rule for a part of the plan, or no finite ε.
+    """
+    record = {"plan": plan.to_dict(), "guarantee": {"delta": guarantee.delta}}
+    try:
+        sets = checker.sets_of(record["plan"])
+        delta = Fraction(guarantee.delta)
+        made = [_of_set(charges, delta, guarantee.epsilon) for charges in sets]
+    except checker.NoProofError:
+        return None
+    witness: dict[str, Any] = {"schema": checker.SCHEMA, "sets": made}
+    proof = checker.prove(record | {"witness": witness})
+    return None if proof.epsilon is None else witness | {"epsilon": round_up(proof.epsilon)}
+
+
+def _of_set(charges: Charges, delta: Fraction, near: float) -> dict[str, Any] | None:
+    """The finest grids that were worth it, or None where a closed form is."""
+    known = min((epsilon for epsilon, _ in checker.closed(charges, delta)), default=None)
+    least = math.inf if known is None else float(known)
+    wanted = max(near, 1e-9) * _NEAR
+    best = None
+    if least <= wanted or not delta or any(part.law.rule == "zcdp" for part in charges):
+        return None
+    if len(checker.rounded_charges(charges, _ROUND)) > _MOST_LAWS:
+        return None
+    for fineness, limit in _FINENESS:
+        try:
+            witness = _grids(charges, delta, fineness, limit)
+            found = float(checker.by_grid(charges, delta, witness))
+        except (checker.NoProofError, OverflowError):
+            continue
+        if found >= least * _GAIN:
+            break
+        best, least = witness, found
+        if least <= wanted:
+            break
+    return best
+
+
+def _grids(charges: Charges, delta: Fraction, fineness: float, limit: int) -> dict[str, Any]:
+    """A witness with so many points of a standard deviation."""
+    uses = sum(charges.values())
+    small = math.ceil(-_log2(delta))
+    cut = small + _NEGLIGIBLE
+    bits = cut + math.ceil(math.log2(uses * limit)) + 16
+    together = checker.rounded_charges(charges, _ROUND)
+    grids = []
+    for part, times in together.items():
+        tail = delta / (times << _NEGLIGIBLE)
+        ways = ("remove", "add") if part.scheme == "poisson" else ("remove",)
+        grids.append([_grid(part, way, tail, fineness, times) for way in ways])
+    return {"bits": bits, "limit": limit, "cut": cut, "round": _ROUND, "grids": grids}
+
+
+_ROUND = 14
+
+
+def _grid(part: checker.Part, way: str, tail: Fraction, fineness: float, times: int) -> list[int]:
+    """[k, low, high]: from end to end of the losses, with a step of a share of their deviation."""
+    w = math.ceil(-_log2(tail)) + 40
+    high, low = _reach(part, way, tail, w, 1), -_reach(part, way, tail, w, -1)
+    k = math.floor(8 - math.log2(high - low)) + 1
+    while True:
+        grid = (k, math.floor(low * 2.0**k), max(math.ceil(high * 2.0**k), 1))
+        law = checker.grid_law(part, way, grid, w)
+        deviation = _deviation(law)
+        # A few uses keep the corners of one; many have its deviation alone.
+        wanted = min(
+            deviation / fineness, (high - low) / (16 * fineness) if times < 64 else math.inf
+        )
+        if 2.0**-k <= wanted or (high - low) * 2.0 ** (k + 1) > _MOST:
+            return list(grid)
+        k = max(k + 1, min(math.ceil(-math.log2(wanted)), k + 3))
+        if (high - low) * 2.0**k > _MOST:
+            k = math.floor(math.log2(_MOST / (high - low)))
+
+
+def _deviation(law: checker.Losses) -> float:
+    """Of the finite losses."""
+    whole = sum(law.masses)
+    shares = [mass / whole for mass in law.masses]
+    mean = sum(at * share for at, share in enumerate(shares))
+    square = sum((at - mean) ** 2 * share for at, share in enumerate(shares))
+    return math.sqrt(max(square, 1e-30)) * 2.0**-law.k
+
+
+def _reach(part: checker.Part, way: str, tail: Fraction, w: int, sign: int) -> float:
+    """The distance from 0 from which on the curve, less that of no loss, is at most the tail."""
+
+    def enough(x: float) -> bool:
+        t = checker.exp(*Fraction(sign * x).as_integer_ratio(), w)[0]
+        beyond = checker.curve(part, way, t, w) - max((1 << w) - t, 0)
+        return beyond * tail.denominator <= tail.numerator << w
+
+    high = 2.0**-60
+    while not enough(high):
+        high *= 2
+        if high > _FARTHEST:
+            raise checker.MissingError("the losses are too large for a grid.")
+    low = high / 2
+    for _ in range(6):
+        middle = (low + high) / 2
+        low, high = (low, middle) if enough(middle) else (middle, high)
+    return high
+
+
+def _log2(value: Fraction) -> float:
+    return math.log2(value.numerator) - math.log2(value.denominator)

@@ -1,0 +1,1485 @@
+"""Proves an ε of a certificate's plan, trusting nothing but Python's integers and this file.
+
+``python3 checker.py certificate.json`` works where nothing is installed. The file imports nothing
+of the package that made the certificate. It reads the plan, derives the law of each mechanism from
+its parameters, composes, and prints the ε that it proves at the δ of the certificate. Integers,
+fractions and intervals that are rounded outwards decide; no float does.
+
+What is proved. Let H_t(P‖Q) = sup_A P(A) − t Q(A). A mechanism is (ε, δ)-private if H_t ≤ δ at
+t = e^ε for all neighbours, both ways. A *curve* D is a bound on H_t for all t ≥ 0 and all
+neighbours. H is convex and falls in t, with H_0 = 1; of unsampled neighbours P and Q may change
+places, so that h(t) = 1 − t + t h(1/t) gives the curve below 1 from the one above.
+
+*Composition.* Let D₁, D₂ be the curves of two measures on losses, the second whatever the first
+step released. Then their product bounds the composition (Zhu, Dong and Wang 2022, *Optimal
+accounting of differential privacy via characteristic function*, Theorem 10). Proof. Given the
+first output o with ratio u = dQ/dP, the second step contributes at most g(u) = D₂(tu). As g is
+convex, falls, and ends at a constant c ≥ 0, it is c + ∫ (v − u)₊ dν(v) with ν ≥ 0, and
+E_P (v − u)₊ = v H_{1/v} ≤ v D₁(1/v). So E_P g(u) is at most its value under the first measure, if
+that has D₁(0) ≥ 1. Nothing else is asked of it: more mass than 1 is only a larger bound. ∎
+
+*Grid.* Mass p at the loss x contributes p (1 − t e^−x)₊ to a curve, which hence is linear in t
+between the points of a grid of losses, and on (0, t₀) if t₀ is the first. A curve that is convex in
+t is below it everywhere if it is at the points, if the mass is at least 1, and if the mass at
+infinity is at least H at the last point (Doroshenko, Ghazi, Kamath, Kumar and Manurangsi 2022,
+*Connect the dots*). So masses are made from upper ends of the true curve, from the top down, each
+the least with which that holds. A witness chooses the grid alone: a bad one proves little, and
+none proves what is false. What is done afterwards can only raise a curve: mass is moved to larger
+losses, mass is rounded up, and mass at one point is split to both neighbours with its P- and
+Q-mass kept (Jensen: (1 − tu)₊ is convex in u = e^−x).
+"""
+
+from __future__ import annotations
+
+import sys
+
+if __name__ == "__main__" and not sys.flags.safe_path:
+    del sys.path[0]  # the folder of this file, so that nothing beside it is imported
+
+import json
+import math
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from decimal import MAX_EMAX, MIN_EMIN, ROUND_CEILING, Context, Decimal
+from fractions import Fraction
+from functools import lru_cache
+from itertools import accumulate, combinations, pairwise
+from pathlib import Path
+from typing import Any, NamedTuple
+
+SCHEMA = "dpaudit-witness/1"
+MOST_POINTS = 40_000
+"""Points of a grid, at most."""
+MOST_BITS = 4096
+"""Of a mass."""
+MOST_WORK = 6 * 10**7
+"""Of a set of invocations, in about microseconds."""
+MOST_TEXT = 64 * 2**20
+"""Bytes of a certificate."""
+LEAST = Fraction(1, 10**300)
+_FAR = 4000
+"""Losses beyond are not computed."""
+
+
+class NoProofError(Exception):
+    """Nothing is proved: the sentence says why."""
+
+
+class MissingError(NoProofError):
+    """A part of the plan has no rule here, or no witness."""
+
+
+class RefusedError(NoProofError):
+    """A witness does not prove what it says, or a plan contradicts itself."""
+
+
+class InputError(Exception):
+    """The file is no certificate."""
+
+
+@dataclass(frozen=True)
+class Proof:
+    """What is proved of a certificate.
+
+    Attributes:
+        epsilon: ε, an exact number; None where nothing is proved.
+        delta: δ, the exact value of the certificate's float.
+        rules: what the proof uses, one sentence for each set of invocations.
+        reason: why nothing is proved.
+        refused: whether a witness does not hold, and not only lacks.
+    """
+
+    epsilon: Fraction | None
+    delta: Fraction
+    rules: tuple[str, ...] = ()
+    reason: str = ""
+    refused: bool = False
+
+    def holds(self, claimed: Fraction) -> bool:
+        """Whether a claimed ε is proved: ε ≤ claim · (1 + 1e-12)."""
+        return self.epsilon is not None and self.epsilon <= claimed * (1 + Fraction(1, 10**12))
+
+
+def stop(wrong: object, sentence: str, kind: type[Exception]) -> None:
+    """Raises where something is wrong."""
+    if wrong:
+        raise kind(sentence)
+
+
+def decimal_up(value: Fraction, digits: int = 17) -> str:
+    """A number in decimals, rounded up.
+
+    >>> decimal_up(Fraction(1, 3), 4), decimal_up(Fraction(10**20 + 1), 3)
+    ('0.3334', '1.01E+20')
+    """
+    context = Context(prec=digits, rounding=ROUND_CEILING, Emax=MAX_EMAX, Emin=MIN_EMIN)
+    return (
+        f"{context.divide(Decimal(value.numerator), Decimal(value.denominator)).normalize(context)}"
+    )
+
+
+# -- arithmetic ----------------------------------------------------------------------------------
+# A number at scale w is an integer that stands for itself over 2^w. Functions return both ends.
+
+Ends = tuple[int, int]
+
+
+def up(numerator: int, denominator: int) -> int:
+    """A quotient rounded up, the denominator above 0."""
+    return -(-numerator // denominator)
+
+
+@lru_cache(maxsize=512)
+def log_two(w: int) -> Ends:
+    """Ln 2 = Σ 2/((2k + 1) 3^(2k+1)); each of n terms is rounded down, by less than 2 units."""
+    power, total, k = (2 << (w + 16)) // 3, 0, 1
+    while power:
+        total, power, k = total + power // k, power // 9, k + 2
+    return total >> 16, (total + 4 * k + 8 >> 16) + 1
+
+
+@lru_cache(maxsize=512)
+def root_of_two_pi(w: int) -> Ends:
+    """√2π, with π = 16 arctan 1/5 − 4 arctan 1/239 (Machin 1706)."""
+    g = w + 32
+    value, terms = 0, 0
+    for factor, base in ((16, 5), (-4, 239)):
+        power, k, sign = (1 << g) // base, 1, 1
+        while power:
+            value += factor * sign * (power // k)
+            power, k, sign, terms = power // base**2, k + 2, -sign, terms + 1
+    # Each power is short by less than 2, each quotient by 1 more, and what is left by 2.
+    slack = 16 * 3 * (terms + 2)
+    return math.isqrt((value - slack) << (g + 1)) >> 32, (
+        math.isqrt((value + slack) << (g + 1)) >> 32
+    ) + 1
+
+
+def exp(numerator: int, denominator: int, w: int) -> Ends:
+    """e^(numerator/denominator) at scale w.
+
+    x = n ln 2 + y with 0 ≤ y < 2, and Taylor's series at y. Let its terms be rounded down: the
+    k-th is short by e_k with e_{k+1} ≤ e_k y/(k + 1) + 2, so by 5 at most; and what follows the
+    last is at most twice that. An error of y counts e² < 8 times.
+    """
+    if numerator == 0:
+        return 1 << w, 1 << w
+    if numerator < -w * denominator:
+        return 0, 1
+    stop(numerator > _FAR * denominator, f"a loss above {_FAR} is not computed.", MissingError)
+    n = numerator * 14426950 // (denominator * 10**7) - (numerator < 0)
+    g = w + max(n, 0) + 24
+    both = [n * end for end in log_two(g)]
+    least = (numerator << g) // denominator - max(both)
+    width = max(both) - min(both) + 1
+    assert 0 <= least < 2 << g
+    term, total, k = 1 << g, 0, 0
+    while term:
+        total, k = total + term, k + 1
+        term = (term * least >> g) // k
+    shift = g - w - n
+    return total >> shift, (total + 5 * k + 16 + 8 * width >> shift) + 1
+
+
+def log(value: int, w: int) -> Ends:
+    """Ln of a number of at least 1 at scale w.
+
+    m 2^e with 1 ≤ m < 2, and ln m = 2 Σ z^(2k+1)/(2k + 1), z = (m − 1)/(m + 1) < 1/3. Powers are
+    short by e with e' ≤ e/9 + 1 + 1/9 < 3, quotients by 1 more, and what is left is below 4.
+    """
+    e = value.bit_length() - 1 - w
+    one, g = 1 << (w + e), w + 24
+    z = (value - one << g) // (value + one)
+    square, power, total, k = z * z >> g, z, 0, 1
+    while power:
+        total, power, k = total + power // k, power * square >> g, k + 2
+    low, high = log_two(g)
+    return (2 * total + e * low) >> 24, (2 * (total + 4 * k + 8) + e * high >> 24) + 1
+
+
+def odd_series(z: int, g: int, *, above: bool) -> int:
+    """Σ z^(2n+1)/(1·3·…·(2n + 1)) for z ≥ 0 at scale g, all rounded one way.
+
+    It is (Φ(z) − 1/2)/φ(z), as both solve y' = 1 + zy (Abramowitz and Stegun 1964, 26.2.11). From
+    2n + 3 ≥ 2z² on each term is at most half of the one before, so that what is left is at most
+    the last; terms that are rounded up stop at 1 unit.
+    """
+    if above:
+        square, term, total, k = up(z * z, 1 << g), z, z, 3
+        while term > 1 or k << g < 2 * square:
+            term = up(up(term * square, 1 << g), k)
+            total, k = total + term, k + 2
+        return total + 2 * term + 2
+    square, term, total, k = z * z >> g, z, 0, 3
+    while term:
+        total, term, k = total + term, (term * square >> g) // k, k + 2
+    return total
+
+
+# -- curves of mechanisms -------------------------------------------------------------------------
+
+
+class Law(NamedTuple):
+    """What one use costs, as one of the rules below and its exact numbers."""
+
+    rule: str
+    numbers: tuple[Fraction, ...]
+
+
+@lru_cache(maxsize=256)
+def half_root(square: Fraction, g: int) -> int:
+    """√square/2 at scale g, rounded up."""
+    return math.isqrt(up(square.numerator << (2 * g), 4 * square.denominator)) + 1
+
+
+def normal(numbers: tuple[Fraction, ...], t: int, w: int) -> int:
+    """N(μ, 1) against N(0, 1), of which the number is μ².
+
+    With x = ln t the curve is Φ(a) − t Φ(−b) for a = μ/2 − x/μ, b = μ/2 + x/μ (Balle and Wang
+    2018, *Improving the Gaussian mechanism*, Theorem 8). As t φ(b) = φ(a), and Φ(z) = 1/2 + φ(z)
+    S(z), it is (1 − t)/2 + φ(a)(S(a) + S(b)). It rises with μ and falls with x: so μ is rounded up
+    to a multiple 2m of the last place, and x/μ down to a multiple y, after which a and b are exact.
+    For a large b, t Φ(−b) ≥ t φ(b) b/(1 + b²) = φ(a) b/(1 + b²) (Gordon 1941) is subtracted.
+    """
+    (square,) = numbers
+    if square == 0:
+        return 0
+    small = max(square.denominator.bit_length() - square.numerator.bit_length(), 0) // 2
+    g = max(t.bit_length(), w) + small + 40
+    m = half_root(square, g)
+    y = (log(t << (g - w), g)[0] << g) // (2 * m)
+    a, b = m - y, m + y
+    if a > 40 << g:
+        return 1 << w
+    if a < 0 and a * a > 7 * w << (2 * g) >> 2:  # e^(−a²/2)/2 < 2^−w bounds Φ(a)
+        return 1
+    nearer = odd_series(abs(a), g, above=a > 0)
+    total = nearer if a > 0 else -nearer
+    if b > 16 << g:
+        value = 1 << (w - 1)
+        total -= (b << 2 * g) // ((1 << 2 * g) + b * b)
+    else:
+        value = up((1 << w) - exp(2 * y * m, 1 << (2 * g), w)[0], 2)
+        total += odd_series(b, g, above=True)
+    p = w + 16 + max(total.bit_length() - g, 0)
+    density = up(exp(-a * a, 2 << (2 * g), p)[1] << p, root_of_two_pi(p)[0])
+    if total < 0:
+        density = (exp(-a * a, 2 << (2 * g), p)[0] << p) // root_of_two_pi(p)[1]
+    return max(value + up(density * total, 1 << (p + g - w)), 1)
+
+
+@lru_cache(maxsize=1024)
+def decay(epsilon: Fraction, w: int) -> Ends:
+    """e^−ε at scale w."""
+    return exp(-epsilon.numerator, epsilon.denominator, w)
+
+
+def laplace(numbers: tuple[Fraction, ...], t: int, w: int) -> int:
+    """Laplace noise of scale 1, shifted by ε: 1 − √(t e^−ε) from t = 1 to e^ε.
+
+    A vector of independent noises with the whole shift ε in L1 is dominated by one coordinate
+    (group privacy along the way, Dong, Roth and Su 2022, *Gaussian differential privacy*, Theorem
+    2.14; as the likelihood ratio is monotone, the steps make one long step). So is any mechanism
+    that is sε-private for values s ≤ 1 apart in a convex set: k steps of ε/k have the trade-off
+    curve of ε/k composed k times with itself, which tends to this one (Proposition 2.15).
+    """
+    return max((1 << w) - math.isqrt(t * decay(numbers[0], w)[0]), 0)
+
+
+def bounded_range(numbers: tuple[Fraction, ...], t: int, w: int) -> int:
+    """Losses within some interval of length ε: (1 − √(t e^−ε))²/(1 − e^−ε).
+
+    Dong, Durfee and Rogers 2020, *Optimal differential privacy composition for exponential
+    mechanisms*: of losses in [s − ε, s] the worst law has two, with H_t = (e^−s − r)(e^s − t)/(1 −
+    r), r = e^−ε; it is the largest at e^s = √(t/r). It rises with ε: r is rounded down.
+    """
+    low = decay(numbers[0], w + 16)[0]
+    one = 1 << (w + 16)
+    if t * low >= one << w or low == one:
+        return 0
+    gap = one - math.isqrt((t << 16) * low)
+    return up(gap * gap, one - low << 16)
+
+
+def response(numbers: tuple[Fraction, ...], t: int, w: int) -> int:
+    """All that is (ε, δ)-private: δ + (1 − δ)(1 − t e^−ε)/(1 + e^−ε).
+
+    Kairouz, Oh and Viswanath 2015, *The composition theorem for differential privacy*, Theorem 3.3.
+    """
+    epsilon, delta = numbers
+    low, one = decay(epsilon, w)[0], 1 << w
+    pure = max(up((one << w) - t * low, one + low), 0)
+    return min(up((one * delta.numerator), delta.denominator) + pure, one)
+
+
+def two_sided(numbers: tuple[Fraction, ...], t: int, w: int) -> int:
+    """Two outputs of chances p > q that change places, all else alike: p − t q."""
+    p, q = numbers
+    scale = p.denominator * q.denominator
+    rest = (p.numerator * q.denominator << w) - t * q.numerator * p.denominator
+    return max(up(rest, scale), 0)
+
+
+def told_apart(numbers: tuple[Fraction, ...], t: int, w: int) -> int:
+    """A noisy count that is told from τ on: (1 − t e^−c)/(1 + e^−c) or q = e^−c(τ−1)/(1 + e^−c).
+
+    Numbers are c = 1/b and τ ≥ 2. Counts k and k − 1 above 0 differ by a shift of discrete Laplace
+    noise by 1, the first term. A count of 1 is told with probability q and one of 0 never: that is
+    q for who leaves, and 1 − t(1 − q) ≤ q for who joins. The larger of two lines is convex.
+    """
+    c, threshold = numbers
+    low, one = decay(c, w)[0], 1 << w
+    seen = up(decay(c * (threshold - 1), w)[1] << w, one + low)
+    return max(up((one << w) - t * low, one + low), seen)
+
+
+def geometric(numbers: tuple[Fraction, ...], t: int, w: int) -> int:
+    """Discrete Laplace noise of mass ∝ r^|k|, r = e^−c, shifted by s; numbers c and s.
+
+    At the output k the loss is (2k − s)c, for 0 ≤ k ≤ s, so that the best event is K ≥ j with the
+    least j for which that exceeds x = ln t. P[K ≥ j] = 1 − r^(s−j+1)/(1 + r), Q[K ≥ j] = r^j/(1 +
+    r). Vectors as for Laplace noise.
+    """
+    c, s = numbers[0], int(numbers[1])
+    one = 1 << w
+    first, last = ((Fraction(end, one) / c + s) / 2 // 1 + 1 for end in log(t, w))
+    stop(last - first > 8, "the steps of a discrete law are too short.", MissingError)
+    best, top = 0, one + decay(c, w)[1]
+    for j in range(int(first), min(int(last), s) + 1):
+        lost = (decay(c * (s - j + 1), w)[0] << w) + t * decay(c * j, w)[0]
+        best = max(best, one - lost // top)
+    return best
+
+
+@lru_cache(maxsize=8)
+def tails(square: Fraction, w: int) -> tuple[int, list[int], list[int]]:
+    """R, and both ends of Σ_{k ≥ m} e^(−k²/2σ²) for m = −R, …, R + 1, where σ² is the square.
+
+    Beyond R the terms are below 2^−w, and their sum is at most the integral ∫_R e^(−y²/2σ²) dy ≤
+    (σ²/R) e^(−R²/2σ²), on either side.
+    """
+    n, d = square.numerator, square.denominator
+    reach = math.isqrt(up(3 * w * n, 2 * d)) + 2
+    stop(reach * w > 10**7, "discrete Gaussian noise is too wide for a table.", MissingError)
+    ends = [exp(-k * k * d, 2 * n, w) for k in range(reach + 1)]
+    beyond = up(ends[-1][1] * n, d * reach)
+    terms = [ends[abs(k)] for k in range(reach, -reach - 1, -1)]
+    least = [*accumulate((low for low, _ in terms), initial=0)]
+    most = [*accumulate((high for _, high in terms), initial=beyond)]
+    most[-1] += beyond
+    return reach, least[::-1], most[::-1]
+
+
+def lattice(numbers: tuple[Fraction, ...], t: int, w: int) -> int:
+    """Discrete Gaussian noise on one integer, shifted by s; numbers σ² and s.
+
+    Canonne, Kamath and Steinke 2020. The loss at k is (2ks − s²)/2σ², which increases: so the best
+    event is K ≥ j with the least j for which it exceeds ln t.
+    """
+    square, s = numbers
+    reach, least, most = tails(square, w + 32)
+    first, last = (math.floor(Fraction(end, 1 << w) * square / s + s / 2) for end in log(t, w))
+    stop(last - first > 6, "the steps of a discrete law are too short.", MissingError)
+    best = 0
+    for j in range(first, last + 2):
+        ahead, behind = (min(max(m + reach, 0), 2 * reach + 1) for m in (j - int(s), j))
+        best = max(best, up((most[ahead] << w) - t * least[behind], least[0]))
+    return best
+
+
+def staircase(numbers: tuple[Fraction, ...], t: int, w: int) -> int:
+    """Noise whose density falls by r = e^−ε at γΔ, Δ + γΔ, …; numbers ε, s/2Δ and γ, or −1 for γ.
+
+    Geng and Viswanath 2014, *The optimal mechanism in differential privacy*; without γ it is
+    1/(1 + e^(ε/2)). Within Δ the density has at most one step, so that losses are −ε, 0 and ε, of
+    which the last has the mass p, and H_t = p(1 − tr). As the density is symmetric and falls with
+    |x|, half the shift parts where one of two neighbours is the likelier: (1 − r)p = P[|noise| <
+    s/2], that is p = (min(h, γ) + r (h − γ)₊)/(γ + (1 − γ)r), h = s/2Δ, which rises with s.
+    """
+    epsilon, half, given = numbers
+    stop(half > Fraction(1, 2), "staircase noise has no rule beyond its width.", MissingError)
+    low, high = (Fraction(end, 1 << (w + 32)) for end in decay(epsilon, w + 32))
+    least = most = given
+    if given < 0:
+        ends = [Fraction(end, 1 << (w + 32)) for end in decay(epsilon / 2, w + 32)]
+        least, most = (end / (1 + end) for end in ends)
+    top = (min(half, most) + high * max(half - most, Fraction(0))) / (least + (1 - least) * low)
+    value = min(top, Fraction(1)) * ((1 << w) - t * low)
+    return max(math.ceil(value), 0)
+
+
+def truncated(numbers: tuple[Fraction, ...], t: int, w: int) -> int:
+    """Density ∝ e^−|x| on [−u, u], shifted by e < 2u; numbers e and u.
+
+    The loss |x| − |x − e| increases where both are positive, up to min(e, 2u − e), and is infinite
+    beyond u. With Z = 2(1 − e^−u) the outputs of a loss above l have the mass 1/2 + (1 − e^((l−e)/
+    2))/Z under P and (e^(−(l+e)/2) − e^−u)/Z under Q, so that with a = e^(−e/2) and s = √t
+
+        H_t = 1/2 + (1 − sa)/Z − t(a/s − e^−u)/Z = 1/2 + (1 − 2sa + t e^−u)/Z.
+
+    From the largest finite loss on it is the mass at infinity: its value there. A longer shift
+    dominates, as the density is log-concave.
+    """
+    e, u = numbers
+    g = w + 40
+    one = 1 << g
+    if e >= 2 * u:
+        return one >> 40
+    largest = min(e, 2 * u - e)
+    t = min(t << 40, exp(largest.numerator, largest.denominator, g)[0])
+    low, high = decay(u, g)
+    a = decay(e, g)[0]
+    inside = one - 2 * math.isqrt(t * a) + up(t * high, one)
+    value = one // 2 + up(inside << g, 2 * (one - (high if inside > 0 else low))) + 1
+    return max(up(value, 1 << 40), 0) + 1
+
+
+Rule = Callable[[tuple[Fraction, ...], int, int], int]
+CONTINUOUS: tuple[Rule, ...] = (normal, laplace, bounded_range, staircase, truncated)
+DISCRETE: tuple[Rule, ...] = (response, two_sided, told_apart, geometric, lattice)
+RULES = {rule.__name__.replace("_", " "): rule for rule in CONTINUOUS + DISCRETE}
+
+
+def base_curve(law: Law, t: int, w: int) -> int:
+    """The curve of an unsampled use at t ≥ 0, both at scale w, rounded up.
+
+    Below 1 by h(t) = 1 − t + t h(1/t), as A and its complement change places.
+    """
+    one, rule = 1 << w, RULES.get(law.rule)
+    if rule is None:
+        raise MissingError(f"{law.rule} has no curve.")
+    if t >= one:
+        return min(rule(law.numbers, t, w), one)
+    if t <= 0:
+        return one
+    return one - t + up(t * min(rule(law.numbers, (one << w) // t, w), one), one)
+
+
+# -- sampling -------------------------------------------------------------------------------------
+
+
+class Part(NamedTuple):
+    """Uses of one law under one scheme of sampling, of rate q: "all", "poisson", "half", "known".
+
+    See :func:`curve`.
+    """
+
+    law: Law
+    scheme: str
+    rate: Fraction
+
+
+def removed(law: Law, rate: Fraction, t: int, w: int) -> int:
+    """H_t((1 − q)Q + qP ‖ Q) = q H_{(t−1+q)/q}(P‖Q), and 1 − t for t ≤ 1 − q.
+
+    As (1 − q)Q(A) + qP(A) − tQ(A) = q(P(A) − (t − 1 + q)/q Q(A)).
+    """
+    a, b = rate.numerator, rate.denominator
+    above = t * b - (b - a << w)
+    if above <= 0:
+        return (1 << w) - t
+    return up(a * base_curve(law, above // a, w), b)
+
+
+def added(law: Law, rate: Fraction, t: int, w: int) -> int:
+    """H_t(Q ‖ (1 − q)Q + qP) = c H_{tq/c}(Q‖P) with c = 1 − t(1 − q), and 0 where that is not > 0.
+
+    As Q(A) − t(1 − q)Q(A) − tqP(A) = c(Q(A) − tq/c P(A)).
+    """
+    a, b = rate.numerator, rate.denominator
+    left = (b << w) - t * (b - a)
+    if left <= 0:
+        return 0
+    return up(left * base_curve(law, (t * a << w) // left, w), b << w)
+
+
+def curve(part: Part, way: str, t: int, w: int) -> int:
+    """The curve of one use at t, both at scale w, rounded up; ``way`` is "remove" or "add".
+
+    *poisson*: who is drawn, with probability q, takes part, and who is not is as one that is
+    absent: (1 − q)Q + qP against Q and the reverse (Zhu, Dong and Wang 2022, Theorem 11).
+
+    *half*: both neighbours have a part without the unit, of weight 1 − q, in common. For t ≥ 1 the
+    curve is that of *remove*, for t < 1 that of *add* (Balle, Barthe and Gaboardi 2018, *Privacy
+    amplification by subsampling*, Theorems 2 and 9): the larger of both bounds it, and is convex.
+
+    *known*: both neighbours draw the unit alike, and who is drawn is told: with probability q the
+    curve of a use, else two equal laws.
+    """
+    law, scheme, rate = part
+    if scheme == "all":
+        return base_curve(law, t, w)
+    if scheme == "known":
+        rest = (rate.denominator - rate.numerator) * max((1 << w) - t, 0)
+        return up(rate.numerator * base_curve(law, t, w) + rest, rate.denominator)
+    if scheme == "poisson":
+        return (removed if way == "remove" else added)(law, rate, t, w)
+    return max(removed(law, rate, t, w), added(law, rate, t, w))
+
+
+# -- laws on a grid -------------------------------------------------------------------------------
+
+
+class Losses(NamedTuple):
+    """Masses at the losses (low + i) 2^−k, and at infinity; all of them over 2^bits."""
+
+    k: int
+    low: int
+    masses: list[int]
+    rest: int
+
+
+Grid = tuple[int, int, int]
+"""The exponent k of a step 2^−k, the first and the last point."""
+
+
+def step_of(k: int, multiple: int = 1) -> tuple[int, int]:
+    """A multiple of 2^−k as a quotient."""
+    return (multiple, 1 << k) if k >= 0 else (multiple << -k, 1)
+
+
+def grid_law(part: Part, way: str, grid: Grid, bits: int) -> Losses:
+    """Masses whose curve is at least that of a use at each point from low to high, and so between.
+
+    With r = e^−h, and A and B the sums of p_j and of p_j r^(j−i−1) over j > i, the mass p at i must
+    make D(t_{i−1}) = rest + A + p − r(p + rB) at least the target. Above the last point D is the
+    mass at infinity, which is the target there, and below the first a line to D(0) ≥ 1.
+    """
+    k, low, high = grid
+    w = bits + 64 + max(k, 0)
+    one = 1 << w
+    ratio = exp(*step_of(k, -1), w)[1]
+    targets = [curve(part, way, exp(*step_of(k, i), w)[0], w) for i in range(low, high + 1)]
+    rest, total, weighted, masses = targets[-1], 0, 0, []
+    for target in reversed(targets[:-1]):
+        need = target - rest - total + up(up(ratio * ratio, one) * weighted, one)
+        mass = max(up(need << w, one - ratio), 0)
+        masses.append(mass)
+        total, weighted = total + mass, mass + up(ratio * weighted, one)
+    masses.append(max(one - rest - total, 0))
+    cut = one >> bits
+    return Losses(k, low, [up(mass, cut) for mass in reversed(masses)], up(rest, cut))
+
+
+def packed(masses: Sequence[int], size: int) -> int:
+    """The masses as digits of one integer."""
+    return int.from_bytes(b"".join(mass.to_bytes(size, "little") for mass in masses), "little")
+
+
+def product(one: Losses, other: Losses, bits: int) -> Losses:
+    """Two independent losses added up: one product of integers (Kronecker 1882), then rounded up.
+
+    Digits are wide enough for each sum of products, so that none runs into the next.
+    """
+    count = len(one.masses) + len(other.masses) - 1
+    widest = max(one.masses).bit_length() + max(other.masses).bit_length() + count.bit_length()
+    size = widest // 8 + 1
+    first = packed(one.masses, size)
+    second = first if other is one else packed(other.masses, size)
+    digits = (first * second).to_bytes(size * count, "little")
+    places = range(0, size * count, size)
+    masses = [-(-int.from_bytes(digits[at : at + size], "little") >> bits) for at in places]
+    sums = sum(one.masses), sum(other.masses)
+    rest = one.rest * (sums[1] + other.rest) + other.rest * sums[0]
+    if sum(masses) >> (bits + 1):
+        raise RefusedError("the witness has too few bits for so many products.")
+    return Losses(one.k, one.low + other.low, masses, -(-rest >> bits))
+
+
+def trimmed(law: Losses, allowed: int) -> Losses:
+    """Mass of at most so much is moved from the top to infinity, and from the bottom upwards."""
+    masses, top, moved = law.masses, len(law.masses), 0
+    while top > 1 and moved + masses[top - 1] <= allowed:
+        top -= 1
+        moved += masses[top]
+    bottom, lifted = 0, 0
+    while bottom < top - 1 and lifted + masses[bottom] <= allowed:
+        lifted += masses[bottom]
+        bottom += 1
+    kept = masses[bottom:top]
+    kept[0] += lifted
+    return Losses(law.k, law.low + bottom, kept, law.rest + moved)
+
+
+def coarser(law: Losses, bits: int) -> Losses:
+    """The same on every second point: 1/(1 + r) of the mass between goes up, r/(1 + r) down.
+
+    That keeps the Q-mass: e^h r/(1 + r) + r/(1 + r) = 1, with r = e^−h. What goes up is rounded up.
+    """
+    one = 1 << bits
+    share = up(one << bits, one + exp(*step_of(law.k, -1), bits)[0])
+    start = law.low // 2
+    masses = [0] * ((law.low + len(law.masses)) // 2 + 1 - start)
+    for index, mass in enumerate(law.masses, law.low):
+        at, odd = divmod(index, 2)
+        raised = min(-(-mass * share >> bits), mass) if odd else 0
+        masses[at - start] += mass - raised
+        if odd:
+            masses[at + 1 - start] += raised
+    return Losses(law.k - 1, start, masses, law.rest)
+
+
+def joined(one: Losses, other: Losses, limit: int, bits: int) -> Losses:
+    """The product on the coarser of two grids, made coarser until it has few points."""
+    same = one is other
+    while one.k > other.k:
+        one = coarser(one, bits)
+    while other.k > one.k:
+        other = coarser(other, bits)
+    while len(one.masses) + len(other.masses) > 2 * limit:
+        one = coarser(one, bits)
+        other = one if same else coarser(other, bits)
+    return product(one, other, bits)
+
+
+def composed(law: Losses, count: int, limit: int, bits: int, allowed: int) -> Losses:
+    """So many uses, by squaring; of each power only its share of the mass is moved at the ends."""
+    total, power = law, 1
+    for digit in bin(count)[3:]:
+        total, power = joined(total, total, limit, bits), 2 * power
+        total = trimmed(total, allowed * power // count)
+        if digit == "1":
+            total, power = joined(total, law, limit, bits), power + 1
+            total = trimmed(total, allowed * power // count)
+    return total
+
+
+def epsilon_of(law: Losses, delta: Fraction, bits: int) -> Fraction:
+    """The least ε ≥ 0 at which the curve of a law is at most δ, rounded up.
+
+    D(t_i) = rest + A − C with A and C the sums of p_j and p_j r^(j−i) over j > i. The curve is
+    linear in t between two points, hence below the line through upper ends at both. Below the first
+    point no less ε is looked for.
+    """
+    w = bits + 64
+    most, ratio = delta * (1 << w), exp(*step_of(law.k, -1), w)[0]
+    total, lost, here = 0, 0, law.rest << 64
+    stop(here > most, "the grid of the witness ends too early for that δ.", MissingError)
+    first = max(law.low, 0)
+    for i in range(law.low + len(law.masses) - 1, first, -1):
+        mass, above = law.masses[i - law.low] << 64, here
+        total, lost = total + mass, (lost + mass) * ratio >> w
+        here = (law.rest << 64) + total - lost
+        if here > most:
+            grown = exp(*step_of(law.k, 1), w)[1] - (1 << w)
+            inside = math.ceil((here - most) / (here - above) * grown)
+            nearer = Fraction(log((1 << w) + inside, w)[1], 1 << w)
+            return Fraction(*step_of(law.k, i - 1)) + nearer
+    return Fraction(*step_of(law.k, first))
+
+
+# -- reading a plan -------------------------------------------------------------------------------
+# What is not known here is missing, never left out: every key, kind, scheme and relation.
+
+Fields = dict[str, Any]
+
+
+READERS: dict[str, tuple[str, Any]] = {
+    "+": ("a number of at least 0", 10**308),
+    ">": ("a number above 0", 10**308),
+    "%": ("a probability", 1),
+    "#": ("a whole number above 0", 10**15),
+    "!": ("true or false", bool),
+    "~": ("a text", str),
+    "*": ("a list of numbers", list),
+}
+"""What a value must be, by the sign of its reader, and its largest number or its type."""
+
+
+def read_as(sign: str, value: Any, what: str) -> Any:
+    """A value of a field, numbers exactly: of a float its binary value, which is what runs."""
+    meant, most = READERS[sign]
+    wrong = not isinstance(value, most if sign in "!~*" else int | float)
+    if not wrong and sign in "~*":
+        wrong = len(value) > 10**4
+    elif not wrong and sign != "!":
+        wrong = isinstance(value, bool) or not 0 <= value <= most or (sign in ">#" and not value)
+        wrong = wrong or (sign == "#" and not isinstance(value, int))
+    stop(wrong, f"{what} must be {meant}.", InputError)
+    if sign == "*":
+        return [read_as("+", each, what) for each in value]
+    return value if sign in "!~#" else Fraction(value)
+
+
+def fields(record: object, what: str, spec: str) -> Fields:
+    """The fields of a JSON object, None for each that may lack and does.
+
+    Each word of ``spec`` is a key and the sign of its reader; "?" before it says that it may lack.
+    """
+    if not isinstance(record, dict):
+        raise InputError(f"{what} is no JSON object.")
+    words = {word.strip("?+>%#!*~="): word for word in spec.split()}
+    for key in record:
+        if key not in words:
+            raise MissingError(f"{what} has the key {str(key)[:40]!r}, which has no rule here.")
+    found: Fields = {}
+    for name, word in words.items():
+        value = record.get(name)
+        if value is None and not word.startswith("?"):
+            raise InputError(f"{what} lacks {name}.")
+        whole = value is None or word[-1] == "="
+        found[name] = value if whole else read_as(word[-1], value, name)
+    return found
+
+
+def name_in(record: Any, key: str) -> str:
+    """The text that says which kind of thing a JSON object is."""
+    return str(read_as("~", record.get(key) if isinstance(record, dict) else None, key))
+
+
+Uses = list[tuple[Law, int]]
+Maker = Callable[[Fields, Fraction], Uses]
+
+
+def use(rule: str, *facts: Fraction | int, times: int = 1) -> Uses:
+    """So many uses of a law."""
+    return [(Law(rule, tuple(map(Fraction, facts))), times)]
+
+
+def lies(p: Fraction, k: int) -> Uses:
+    """The truth with chance 1 − p + p/k, each other answer with p/k."""
+    return use("two sided", 1 - p + p / k, p / k)
+
+
+def bits_of(p: Fraction, q: Fraction) -> Uses:
+    """Two answers differ in their own two bits, whose law is a product."""
+    return use("two sided", max(p * (1 - q), q * (1 - p)), min(p * (1 - q), q * (1 - p)))
+
+
+def subsets(own: Fields, _: Fraction) -> Uses:
+    """Subset selection: the chances that of two answers one alone is told, the true or not."""
+    p, k, size = own["p"], own["k"], own["members"]
+    stop(size >= k, "members must be below k.", InputError)
+    low = p * size * (k - size) / (k * (k - 1))
+    return use("two sided", low + (1 - p) * (k - size) / (k - 1), low)
+
+
+def noisy_choice(own: Fields, _: Fraction) -> Uses:
+    """By its noise."""
+    rules = {"laplace": "laplace", "exponential": "laplace", "gumbel": "bounded range"}
+    stop(own["noise"] not in rules, "the noise of a choice has no rule here.", MissingError)
+    return use(rules[own["noise"]], own["epsilon"])
+
+
+def coordinates(own: Fields, moved: Fraction) -> list[Fraction]:
+    """By how many of its scales each coordinate of a box moves."""
+    if len(own["scales"]) != len(own["sensitivities"]) or 0 in own["scales"]:
+        raise InputError("scales must be above 0, and as many as sensitivities.")
+    both = zip(own["sensitivities"], own["scales"], strict=True)
+    return [moved * shift / scale for shift, scale in both if shift]
+
+
+def steps_of(m: Fields, moved: Fraction) -> Uses:
+    """Staircase noise."""
+    given = -1 if m["share"] is None else m["share"]
+    return use("staircase", m["epsilon"], moved / m["width"] / 2, given)
+
+
+def cut_off(m: Fields, moved: Fraction) -> Uses:
+    """Truncated Laplace noise."""
+    return use("truncated", moved / m["scale"], m["bound"] / m["scale"])
+
+
+def box(m: Fields, moved: Fraction) -> Uses:
+    """Laplace noise on each coordinate."""
+    return [(Law("laplace", (each,)), 1) for each in coordinates(m, moved)]
+
+
+STREAM = "factorization= participations# ?min_separation# ?fixed_steps! ?cyclic! ?symmetric! "
+BOX = "scales* sensitivities*"
+SUMS: dict[str, tuple[str, Maker]] = {
+    "gaussian": ("sigma> ?clip_norm>", lambda m, s: use("normal", (s / m["sigma"]) ** 2)),
+    "individual-gaussian": ("sigma> steps#", lambda m, s: use("normal", (s / m["sigma"]) ** 2)),
+    "laplace": ("scale> ?clip=", lambda m, s: use("laplace", s / m["scale"])),
+    "discrete-laplace": ("scale>", lambda m, s: use("geometric", 1 / m["scale"], s)),
+    "discrete-gaussian": ("sigma>", lambda m, s: use("lattice", m["sigma"] ** 2, s)),
+    "staircase": ("epsilon> width> ?share%", steps_of),
+    "truncated-laplace": ("scale> bound>", cut_off),
+    "laplace-vector": (BOX, box),
+    "gaussian-vector": (BOX, lambda m, s: use("normal", sum(e**2 for e in coordinates(m, s)))),
+    "continual-gaussian": (STREAM + "sigma>", lambda m, s: stream(m, s, "sigma")),
+    "continual-laplace": (STREAM + "scale>", lambda m, s: stream(m, s, "scale")),
+}
+"""Noise that is added to a sum, by its fields and the distance of neighbours. Who contributes zero
+is as one who is absent."""
+
+
+def keys(m: Fields, _: Fraction) -> Uses:
+    """A noisy count of each key that a unit may have."""
+    threshold = max(math.ceil(m["threshold"]), 2)
+    return use("told apart", 1 / m["scale"], threshold, times=m["key_sensitivity"])
+
+
+CHOICE = "epsilon> ?utility_sensitivity> "
+VECTOR = "epsilon> threshold= ?cutoff# ?query_sensitivity> ?monotonic! ?answers_share% "
+INPUTS: dict[str, tuple[str, Maker]] = {
+    "exponential": (CHOICE, lambda m, _: use("bounded range", m["epsilon"])),
+    "noisy-max": (CHOICE + "?monotonic! noise~", noisy_choice),
+    "permute-and-flip": (CHOICE + "?monotonic!", lambda m, _: use("laplace", m["epsilon"])),
+    "top-k": (
+        CHOICE + "?monotonic! k#",
+        lambda m, _: use("bounded range", m["epsilon"], times=m["k"]),
+    ),
+    "sparse-vector": (VECTOR + "?threshold_share%", lambda m, _: use("laplace", m["epsilon"])),
+    "pure-black-box": ("epsilon+", lambda m, _: use("response", m["epsilon"], 0)),
+    "approximate-black-box": (
+        "epsilon+ delta%",
+        lambda m, _: use("response", m["epsilon"], m["delta"]),
+    ),
+    "concentrated-black-box": ("rho+", lambda m, _: use("zcdp", m["rho"])),
+    "randomized-response": ("p% k#", lambda m, _: lies(m["p"], m["k"])),
+    "unary-encoding": ("k# lie% keep%", lambda m, _: bits_of(m["keep"], m["lie"])),
+    "subset-selection": ("k# p% members#", subsets),
+    "stable-histogram": ("scale> threshold> key_sensitivity#", keys),
+}
+"""Mechanisms that protect their whole input: the sensitivity is 0 or 1.
+
+*exponential*, and any choice with Gumbel noise: bounded range. Others choose by Laplace or
+exponential noise, or tell what is above a threshold: sε-private for utilities or queries that move
+by s times their sensitivity (Dwork and Roth 2014, Claim 3.9; McKenna and Sheldon 2020; Lyu, Su and
+Li 2017, Theorems 4 and 5), hence the Laplace curve. *top-k* is k choices among what is left (Durfee
+and Rogers 2019, Lemma 4.2). Two answers of a randomised response or an encoding are told apart by
+their own two bits alone. *stable-histogram*: the noise of several keys is independent.
+"""
+
+
+FACTORS = {
+    "binary-tree": "?release_root!",
+    "honaker-tree": "?release_root!",
+    "square-root-toeplitz": "",
+    "banded-toeplitz": "bands#",
+    "buffered-toeplitz": "pole_rates* ?zero_rates*",
+}
+
+
+def factors_of(mechanism: Fields) -> Fields:
+    """The fields of a factorisation."""
+    record = mechanism.get("factorization")
+    kind = name_in(record, "kind")
+    stop(kind not in FACTORS, f"the factorization {kind} has no rule here.", MissingError)
+    return fields(record, kind, "kind~ steps# " + FACTORS[kind])
+
+
+def column(own: Fields) -> list[int]:
+    """The first column of a Toeplitz matrix C, at scale 96, rounded up; it is not to increase.
+
+    *square root*: f_k = f_{k−1}(1 − 1/2k), those of 1/√(1 − x) (Fichtenberger, Henzinger and
+    Upadhyay 2023). *banded*: its first entries. *buffered*: ∏ (1 − λ_i x)/∏ (1 − θ_j x) with θ =
+    1/(1 + p), λ = 1/(1 + q) and p₁ < q₁ < p₂ < … (Dvijotham et al. 2024). Then (1 − λx)/(1 − θx) =
+    1 + (θ − λ) x/(1 − θx) has positive terms, so that all products may be rounded up, and a partial
+    fraction with positive weights shows that the column falls.
+    """
+    steps, one = own["steps"], 1 << 96
+    stop(steps > 10**5, "a stream of more than 100 000 steps has no rule here.", MissingError)
+    entries = [one] + [0] * (steps - 1)
+    if own["kind"] != "buffered-toeplitz":
+        for k in range(1, min(own.get("bands", steps), steps)):
+            entries[k] = up(entries[k - 1] * (2 * k - 1), 2 * k)
+        return entries
+    poles, zeros = own["pole_rates"], own["zero_rates"] or []
+    turns = [0, *(each for pair in zip(poles, zeros, strict=False) for each in pair), *poles[-1:]]
+    falls = any(before >= after for before, after in pairwise(turns))
+    if not 1 <= len(poles) <= 16 or len(zeros) != len(poles) - 1 or falls:
+        raise InputError("pole_rates and zero_rates must interlace.")
+    for pole, zero in zip(poles, [*zeros, None], strict=True):
+        theta, tail = 1 / (1 + pole), 0
+        gain = math.ceil((theta - (0 if zero is None else 1 / (1 + zero))) * one)
+        decayed = math.ceil(theta * one)
+        for k, entry in enumerate(entries):
+            entries[k] = entry - (-gain * tail >> 96)
+            tail = entry - (-decayed * tail >> 96)
+    return entries
+
+
+def moved_nodes(mechanism: Fields, norm: int) -> Fraction:
+    """By how much the nodes of a stream move at most if each step moves by 1: L1, or L2 squared.
+
+    C has no negative entry, so that contributions of one direction are the worst (Choquette-Choo,
+    McMahan, Rush and Thakurta 2023). *Trees*: a step is in at most ⌊log₂T⌋ + 1 nodes, or
+    max(1, ⌈log₂T⌉) without the root. Of k steps n_i are in node i of a level, Σ n_i² of which is
+    the largest where as few nodes as can be hold as many as fit. *Toeplitz* with a column that
+    falls: k steps from the first on, as near as may be (Kalinin and Lampert 2024, Theorem 2), and
+    sums of columns fall.
+    """
+    own = factors_of(mechanism)
+    steps, gap = own["steps"], mechanism["min_separation"] or 1
+    count = min(mechanism["participations"], 1 + (steps - 1) // gap)
+    if own["kind"] in ("binary-tree", "honaker-tree"):
+        levels = steps.bit_length() if own["release_root"] else max(1, (steps - 1).bit_length())
+        if norm == 1:
+            return Fraction(levels * count)
+        total = 0
+        for level in range(levels):
+            nodes = steps >> level
+            if own["kind"] == "binary-tree" and level < levels - 1:
+                nodes = (nodes + 1) // 2
+            fits = up(1 << level, gap)
+            full = min(count // fits, nodes)
+            rest = min(fits, count - full * fits) if full < nodes else 0
+            total += full * fits**2 + rest**2
+        return Fraction(total)
+    entries = column(own)
+    if norm == 1:
+        sums = [0, *accumulate(entries)]
+        return Fraction(sum(sums[steps - at * gap] for at in range(count)), 1 << 96)
+    strided = list(entries)  # each with all those so many gaps before it
+    for at in range(gap, steps):
+        strided[at] += strided[at - gap]
+    square = 0
+    for at, sum_of_all in enumerate(strided):
+        before = at - count * gap
+        square += (sum_of_all - (strided[before] if before >= 0 else 0)) ** 2
+    return Fraction(square, 1 << 192)
+
+
+def stream(own: Fields, moved: Fraction, scale: str) -> Uses:
+    """A stream of prefix sums with noise B z, A = B C: as one release of C x + z.
+
+    For Gaussian z of adaptively chosen streams too (Denisov, McMahan, Rush, Smith and Thakurta
+    2022, Theorem 2.1), for Laplace z by composing nodes. Symmetric matrices have noise of deviation
+    √2σ in their norm.
+    """
+    if scale == "scale":
+        return use("laplace", moved * moved_nodes(own, 1) / own[scale])
+    square = moved_nodes(own, 2) * (moved / own[scale]) ** 2
+    return use("normal", square / 2 if own["symmetric"] else square)
+
+
+def together(uses: Uses) -> Law:
+    """One law for several uses, as samples and groups of units need it.
+
+    The normal laws of a box are one already. Laplace noise on coordinates, and choices, are
+    s Σ ε-private for data s ≤ 1 steps apart: the Laplace curve. Others are (Σ ε, Σ δ)-private.
+    """
+    if len(uses) == 1 and uses[0][1] == 1:
+        return uses[0][0]
+    total, failure = Fraction(0), Fraction(0)
+    for law, count in uses:
+        epsilon = pure_of(law)
+        if epsilon is None:
+            raise MissingError(f"{law.rule} has no pure ε, which samples need of several uses.")
+        total, failure = total + count * epsilon, failure + count * failure_of(law)
+    if all(law.rule in ("laplace", "bounded range") for law, _ in uses):
+        return Law("laplace", (total,))
+    return Law("response", (total, min(failure, Fraction(1))))
+
+
+def uses_of(mechanism: Fields, sensitivity: Fraction, steps: int, *, drawn: bool) -> Uses:
+    """The laws of one use for data so many steps of the relation apart.
+
+    k steps move a value k times as far (triangle inequality). Of other mechanisms they cost kε and
+    δ(1 + e^ε + … + e^((k−1)ε)) (Vadhan 2017, *The complexity of differential privacy*, Lemma 2.2),
+    and k²ρ (Bun and Steinke 2016, Proposition 1.9).
+    """
+    kind = mechanism["kind"]
+    stop(kind not in SUMS and kind not in INPUTS, f"{kind} has no rule here.", MissingError)
+    if (kind in INPUTS or kind.endswith("-vector")) and sensitivity != 1:
+        raise InputError(f"sensitivity of {kind} must be 0 or 1.")
+    if kind.startswith("discrete-") and sensitivity.denominator != 1:
+        raise InputError(f"sensitivity of {kind} must be whole.")
+    spec, made = SUMS[kind] if kind in SUMS else INPUTS[kind]
+    found = made(fields(mechanism, kind, "kind~ " + spec), sensitivity * steps)
+    if found and (drawn or steps > 1):
+        found = [(together(found), 1)]
+    if kind in SUMS or steps == 1:
+        return found
+    ((law, _),) = found
+    if law.rule == "zcdp":
+        return use("zcdp", steps * steps * law.numbers[0])
+    epsilon, delta = pure_of(law), failure_of(law)
+    if epsilon is None or steps > 1000:
+        raise MissingError(f"{kind} has no rule for data {steps} steps apart.")
+    grown = Fraction(0)
+    for before in range(steps) if delta else ():
+        grown += Fraction(exp(*(before * epsilon).as_integer_ratio(), 64)[1], 1 << 64)
+    return use("response", steps * epsilon, min(delta * grown, Fraction(1)))
+
+
+RELATIONS = ("add-remove", "replace-one", "zero-out", "metric-ball")
+
+
+def relation_of(record: object) -> tuple[str, Fraction]:
+    """The name of a relation, and the radius of a metric ball."""
+    name, radius = record, Fraction(0)
+    if isinstance(record, dict):
+        own = fields(record, "relation", "kind~ radius>")
+        name, radius = own["kind"], own["radius"]
+    if name not in RELATIONS or (name == "metric-ball") != bool(radius):
+        raise MissingError("the relation has no rule here.")
+    return str(name), radius
+
+
+def charges_of(own: Fields) -> list[tuple[Part, int]]:
+    """What an invocation costs a unit that it touches.
+
+    Raises:
+        RefusedError: if it contradicts itself.
+    """
+    relation, _ = relation_of(own["relation"])
+    replaces = relation in ("replace-one", "metric-ball")
+    if own["trust"] not in ("local", "central", "joint", "curator"):
+        raise MissingError("the trust model has no rule here.")
+    if own["trust"] == "local" and (own["sampling"] is not None or relation == "add-remove"):
+        raise RefusedError("under local trust nothing hides who takes part.")
+    if own["total"] is not None and own["total"] < own["count"]:
+        raise InputError("total must be at least the count.")
+    moved, bound, kind = own["sensitivity"], None, name_in(own["mechanism"], "kind")
+    if own["contribution"] is not None:
+        bound = fields(own["contribution"], "contribution", "bound> ?rows#")["bound"]
+        if kind in SUMS and not kind.endswith("-vector"):
+            if moved < (2 if replaces else 1) * bound:
+                raise RefusedError("the sensitivity is below what the contribution allows.")
+        else:
+            bound = None
+    return charged(own, moved, bound) if moved else []
+
+
+def charged(own: Fields, moved: Fraction, bound: Fraction | None) -> list[tuple[Part, int]]:
+    """The parts of an invocation whose sensitivity is above 0, by its sampling.
+
+    *Poisson*: see :func:`curve`. A zeroed unit is as one that is absent where noise is added to a
+    sum. A unit that is replaced, of contributions of norm c at most, moves a sum by 2c and is
+    within that of none: the part without the unit is in common. Else both neighbours are drawn
+    alike. *Rows* of a unit that are drawn each on its own: any of k rows is drawn with probability
+    at most kq, and then the others are within k steps of none.
+
+    *Subsets of fixed size*, q = m/n. Replaced: the part without the unit is in common. Under
+    add-remove another unit has its place where it is absent: two steps away, given the others, so
+    that the release is (1 − q)A + qB in place of A. A zeroed unit of a sum, and the one in its
+    place, are within two steps of each other: a replacement.
+
+    *Random allocation* to k of T releases: who is told in which, which costs more, is charged k
+    uses in each T. *Turns*: where a unit's turns are at least the bands of C apart, they share no
+    row, so that each is a sampled release of a column (Choquette-Choo et al. 2023, Theorem 4).
+
+    *Streams*: where a unit may be replaced by one that contributes at other steps, a node moves by
+    at most max(a, b)Δ, a and b the weights of the steps of the one and of the other: √2 times as
+    far in L2, as max(a, b)² ≤ a² + b², and 2 times in L1.
+    """
+    mechanism, count, sampling = own["mechanism"], own["count"], own["sampling"]
+    kind, relation = mechanism["kind"], relation_of(own["relation"])[0]
+    replaces, sums = relation in ("replace-one", "metric-ball"), kind in SUMS
+    absent = relation == "add-remove" or (relation == "zero-out" and sums)
+    scheme = "none" if sampling is None else name_in(sampling, "scheme")
+    streams = kind in ("continual-gaussian", "continual-laplace")
+    elsewhere = streams and replaces
+    elsewhere &= scheme == "fixed-size" or mechanism.get("fixed_steps") is not True
+
+    def parts(
+        way: str, rate: Fraction, steps: int = 1, far: Fraction = moved, times: int = count
+    ) -> list[tuple[Part, int]]:
+        stop(not rate, "the rate of a sample must be above 0.", InputError)
+        drawn = way != "all" and rate < 1
+        found = []
+        for law, uses in uses_of(mechanism, far, steps, drawn=drawn):
+            if elsewhere:
+                law = Law(law.rule, (2 * law.numbers[0],))  # of normal laws the square of μ
+            found.append((Part(law, way if drawn else "all", rate), uses * times))
+        return found
+
+    every = Fraction(1)
+    if sampling is None:
+        return parts("all", every)
+    if scheme == "poisson":
+        given = fields(sampling, scheme, "scheme~ rate% ?rows# ?contribution>")
+        rows, bound = given["rows"] or 1, given["contribution"] or bound
+        rate = min(given["rate"] * rows, every)
+        if absent or rate == 1:
+            return parts("poisson", rate, rows)
+        if replaces and bound is not None and sums and not kind.endswith("-vector"):
+            return parts("half", rate, rows, 2 * bound)
+        return parts("known", rate, rows)
+    if scheme == "fixed-size":
+        given = fields(sampling, scheme, "scheme~ size# population#")
+        rate = Fraction(given["size"], given["population"])
+        stop(rate > 1, "size must be at most the population.", InputError)
+        if relation == "add-remove":
+            return parts("poisson", rate, 2)
+        if relation == "zero-out" and sums and rate < 1:
+            return parts("half", rate, 2)
+        return parts("half" if relation == "replace-one" else "known", rate)
+    if scheme == "random-allocation":
+        given = fields(sampling, scheme, "scheme~ steps# ?times#")
+        steps, drawn = given["steps"], given["times"] or 1
+        if count % steps or drawn > steps:
+            raise InputError("count must be a multiple of the steps, and times at most these.")
+        return parts("all", every, times=count // steps * drawn)
+    if scheme == "cyclic-poisson" and streams:
+        given = fields(sampling, scheme, "scheme~ rate% groups#")
+        matrix = factors_of(mechanism)
+        steps = matrix["steps"]
+        if elsewhere or matrix.get("bands", steps) > given["groups"]:
+            return parts("all", every)
+        mechanism = mechanism | {"participations": 1, "min_separation": 1}
+        turns = count * up(steps, given["groups"])
+        return parts("poisson" if absent else "known", given["rate"], times=turns)
+    raise MissingError(f"sampling {scheme} has no rule here.")
+
+
+Charges = dict[Part, int]
+
+
+def added_up(*charges: Mapping[Part, int]) -> Charges:
+    """The sum of charges, with all unsampled normal laws as one.
+
+    Their losses add up to that of Σ μ² (Dong, Roth and Su 2022, Corollary 3.3).
+    """
+    total: Charges = {}
+    square = Fraction(0)
+    for part, times in (pair for each in charges for pair in each.items()):
+        if part.law.rule == "normal" and part.scheme == "all":
+            square += part.law.numbers[0] * times
+        else:
+            total[part] = total.get(part, 0) + times
+    if square:
+        total[Part(Law("normal", (square,)), "all", Fraction(1))] = 1
+    return total
+
+
+def group_of(record: object) -> tuple[str, bool]:
+    """The name of a group, and whether a unit's own value decides who is in it."""
+    own = fields(
+        {"name": record} if isinstance(record, str) else record, "group", "name~ ?membership~"
+    )
+    if own["membership"] not in (None, "position", "value"):
+        raise MissingError("the membership of a group has no rule here.")
+    return own["name"], own["membership"] == "value"
+
+
+def sets_of(plan: object) -> list[Charges]:
+    """What one unit's change can be charged, for each kind of unit that there is.
+
+    Groups of units are disjoint, so that a unit is charged what concerns all, and one group; or two
+    of those groups that its own value decides, where it may change (McSherry 2009, *Privacy
+    integrated queries*, Theorem 4). The worst counts.
+    """
+    invocations = fields(plan, "plan", "invocations=")["invocations"]
+    if not isinstance(invocations, list) or not 1 <= len(invocations) <= 20_000:
+        raise InputError("plan has no list of invocations.")
+    everyone: Charges = {}
+    groups: dict[tuple[str, bool], Charges] = {}
+    alike = set()
+    for record in invocations:
+        own = fields(
+            record,
+            "invocation",
+            "mechanism= sensitivity+ unit= relation= trust= count# ?total# ?group= ?sampling= ?at= "
+            "?contribution=",
+        )
+        relation = relation_of(own["relation"])
+        alike.add((relation, str(own["unit"])))
+        found = added_up(*({part: times} for part, times in charges_of(own)))
+        if own["group"] is None:
+            everyone = added_up(everyone, found)
+        else:
+            name, by_value = group_of(own["group"])
+            if (name, not by_value) in groups:
+                raise RefusedError("a group is by position and by value.")
+            known = groups.get((name, by_value), {})
+            groups[name, by_value] = added_up(known, found)
+    stop(len(alike) > 1, "the plan mixes relations or units.", RefusedError)
+    ((relation, _),) = alike
+    replaces = relation[0] in ("replace-one", "metric-ball")
+    stay: list[Charges] = []
+    move: list[Charges] = []
+    for (_, by_value), charges in groups.items():
+        kind = move if by_value and replaces else stay
+        if kind.count(charges) < (2 if kind is move else 1):
+            kind.append(charges)
+        stop(len(kind) > 60, "the groups are too many.", MissingError)
+    pairs = [added_up(*both) for both in combinations(move, 2)] or move
+    return [added_up(everyone, each) for each in [*stay, *pairs] or [{}]]
+
+
+# -- what has a closed form -----------------------------------------------------------------------
+
+
+def log_of(value: Fraction) -> Fraction:
+    """Ln of a number of at least 1, rounded up."""
+    w = 96 + value.denominator.bit_length()
+    return Fraction(log(max(math.ceil(value * (1 << w)), 1 << w), w)[1], 1 << w)
+
+
+@lru_cache(maxsize=1024)
+def pure_of(law: Law) -> Fraction | None:
+    """The pure ε of a use apart from its failure; None where there is none.
+
+    *told apart*: where the two lines meet, e^ε = e^c − e^(−(τ−2)c), hence at most c. *truncated*:
+    for e ≤ u what is left of P and Q without the infinite loss is dominated by Laplace noise.
+    """
+    first, *others = law.numbers
+    if law.rule == "two sided":
+        return log_of(first / others[0]) if others[0] else None
+    if law.rule == "geometric":
+        return first * others[0]
+    if law.rule in ("normal", "zcdp", "lattice") or (law.rule == "truncated" and first > others[0]):
+        return None if first else Fraction(0)
+    return first
+
+
+@lru_cache(maxsize=1024)
+def failure_of(law: Law) -> Fraction:
+    """The probability of an infinite loss, which is charged apart: the curve far out."""
+    if law.rule not in ("told apart", "truncated"):
+        return law.numbers[1] if law.rule == "response" else Fraction(0)
+    return Fraction(RULES[law.rule](law.numbers, 1 << 6000, 1200), 1 << 1200)
+
+
+def sampled_pure(part: Part) -> Fraction | None:
+    """Ln(1 + q(e^ε − 1)), rounded up (Balle, Barthe and Gaboardi 2018, Theorems 8 and 9)."""
+    epsilon = pure_of(part.law)
+    if epsilon is None or part.scheme in ("all", "known") or epsilon > 1000:
+        return epsilon
+    w = 96 + epsilon.denominator.bit_length() + part.rate.denominator.bit_length()
+    grown = Fraction(exp(*epsilon.as_integer_ratio(), w)[1] - (1 << w), 1 << w)
+    return min(epsilon, log_of(1 + part.rate * grown))
+
+
+def concentration_of(part: Part) -> Fraction | None:
+    """ρ of zCDP: μ²/2, s²/2σ², ε²/2 and, of bounded range, ε²/8; sampling makes it no larger.
+
+    Bun and Steinke 2016, Propositions 1.4 and 1.6; Canonne, Kamath and Steinke 2020, Theorem 4;
+    Cesar and Rogers 2021, *Bounding, concentrating, and truncating*, Lemma 3.2.
+    """
+    law = part.law
+    if law.rule in ("zcdp", "normal"):
+        return law.numbers[0] / (1 if law.rule == "zcdp" else 2)
+    if law.rule == "lattice":
+        return law.numbers[1] ** 2 / law.numbers[0] / 2
+    epsilon = sampled_pure(part)
+    if epsilon is None:
+        return None
+    return epsilon**2 / (8 if law.rule == "bounded range" and part.scheme == "all" else 2)
+
+
+def from_concentration(rho: Fraction, delta: Fraction) -> Fraction:
+    """The least of ρα + ln(1 − 1/α) − ln(δα)/(α − 1) over some α > 1, rounded up.
+
+    Canonne, Kamath and Steinke 2020, Proposition 12. Any α will do: floats choose some.
+    """
+    best, spread = None, float(log_of(1 / delta)) + 1e-3
+    for shift in range(-8, 9):
+        step = math.sqrt(spread / float(min(max(rho, LEAST), 1 / LEAST))) * 2 ** (shift / 4)
+        alpha = 1 + Fraction(min(max(step, 1e-6), 1e12))
+        less = Fraction(log(math.floor(alpha / (alpha - 1) * 2**96), 96)[0], 2**96)
+        left = log_of(1 / (delta * alpha)) if delta * alpha < 1 else Fraction(0)
+        epsilon = max(rho * alpha - less + left / (alpha - 1), Fraction(0))
+        best = epsilon if best is None else min(best, epsilon)
+    assert best is not None
+    return best
+
+
+def inverted(part: Part, delta: Fraction) -> Fraction:
+    """The least ε at which the curve of a single use is at most δ, to 2^−40 of itself."""
+    w = 96 + delta.denominator.bit_length() - delta.numerator.bit_length()
+
+    def holds(x: Fraction) -> bool:
+        t = exp(*x.as_integer_ratio(), w)[0]
+        most = max(curve(part, way, t, w) for way in ways_of((part,)))
+        return most * delta.denominator <= delta.numerator << w
+
+    low, high = Fraction(0), Fraction(1)
+    if holds(low):
+        return low
+    while not holds(high):
+        low, high = high, high * 2
+    while high > Fraction(1, 2**64) and not low:
+        low, high = (Fraction(0), high / 2) if holds(high / 2) else (high / 2, high)
+    for _ in range(40):
+        middle = (low + high) / 2
+        low, high = (low, middle) if holds(middle) else (middle, high)
+    return high
+
+
+def ways_of(parts: Iterable[Part]) -> tuple[str, ...]:
+    """Both ways where they differ: joining and leaving cost the same but for Poisson samples."""
+    return ("remove", "add") if any(part.scheme == "poisson" for part in parts) else ("remove",)
+
+
+def closed(charges: Mapping[Part, int], delta: Fraction) -> Iterator[tuple[Fraction, str]]:
+    """Each ε that follows without a witness, and by what rule.
+
+    Failures are added up and taken from δ: with probability of at least 1 − Σ δ_i none occurs, and
+    H_t ≤ Σ δ_i + H_t of the rest.
+    """
+    left, pure, rho = delta, Fraction(0), Fraction(0)
+    unbounded = unconcentrated = False
+    for part, times in charges.items():
+        left -= failure_of(part.law) * part.rate * times
+        epsilon, concentration = sampled_pure(part), concentration_of(part)
+        unbounded, pure = unbounded or epsilon is None, pure + (epsilon or 0) * times
+        unconcentrated, rho = (
+            unconcentrated or concentration is None,
+            rho + (concentration or 0) * times,
+        )
+    if left >= 0 and not unbounded:
+        yield pure, "pure ε and failures add up"
+    if left > 0 and not unconcentrated:
+        yield from_concentration(rho, left), "ρ of zCDP adds up"
+    if delta and sum(charges.values()) == 1:
+        (part,) = charges
+        with suppress(MissingError):
+            yield inverted(part, delta), f"the curve of one use of {part.law.rule}, {part.scheme}"
+
+
+# -- proof ----------------------------------------------------------------------------------------
+
+
+def work_of(part: Part, grid: Grid, bits: int) -> int:
+    """About how many microseconds the curve takes on a grid."""
+    k, low, high = grid
+    wide = bits + 96 + max(k, 0) + (3 * abs(low) + 3 * abs(high)) * Fraction(1, 2) ** (k + 1)
+    return int((high - low) * wide * (1 + wide / 500))
+
+
+def by_grid(charges: Mapping[Part, int], delta: Fraction, witness: object) -> Fraction:
+    """ε by the grids that a witness names, both ways.
+
+    A witness of a set: ``bits`` of a mass, ``limit`` of points, ``cut`` (mass of 2^−cut may be
+    moved at the ends), ``round`` (laws are rounded up to so many significant bits, so that those
+    that are almost alike become one), and of each law, in their order, ``grids`` of [k, low, high],
+    one for remove and, where it differs, one for add.
+    """
+    own = fields(witness, "witness", "bits# limit# cut# round# grids=")
+    bits, limit, rounded = own["bits"], own["limit"], rounded_charges(charges, own["round"])
+    if bits > MOST_BITS or not 16 <= limit <= MOST_POINTS:
+        raise RefusedError("the witness has too many bits, or too few or many points.")
+    if not isinstance(own["grids"], list) or len(own["grids"]) != len(rounded):
+        raise RefusedError(f"the witness has no grids for each of {len(rounded)} laws.")
+    ways = ways_of(rounded)
+    plans = [
+        [
+            (part, times, grid_of(both, way))
+            for (part, times), both in zip(rounded.items(), own["grids"], strict=True)
+        ]
+        for way in range(len(ways))
+    ]
+    products = sum(2 * times.bit_length() for times in rounded.values())
+    work = sum(work_of(part, grid, bits) for plan in plans for part, _, grid in plan)
+    work += products * math.isqrt((limit * (bits + 16)) ** 3) // 2000
+    stop(work > MOST_WORK, "the witness asks for too much work.", RefusedError)
+    found = []
+    for way, plan in zip(ways, plans, strict=True):
+        total = None
+        for part, times, grid in plan:
+            law = grid_law(part, way, grid, bits)
+            law = composed(law, times, limit, bits, (1 << bits) >> own["cut"])
+            total = law if total is None else joined(total, law, limit, bits)
+        assert total is not None
+        found.append(epsilon_of(total, delta, bits))
+    return max(found)
+
+
+def grid_of(both: object, way: int) -> Grid:
+    """The exponent of the step, and the first and the last point."""
+    grid = both[min(way, len(both) - 1)] if isinstance(both, list) and both else None
+    if not isinstance(grid, list) or [type(each) for each in grid] != [int, int, int]:
+        raise RefusedError("a grid of the witness is no [k, low, high].")
+    k, low, high = grid
+    if not (-10 <= k <= 2048 and -(10**6) < low < high < 10**6 and high - low < MOST_POINTS):
+        raise RefusedError("a grid of the witness has no step, no points or too many.")
+    return k, low, high
+
+
+def rounded_charges(charges: Mapping[Part, int], bits: int) -> Charges:
+    """The charges, the one number of a law rounded up where a larger one costs more."""
+    total: Charges = {}
+    for part, times in charges.items():
+        law, value = part.law, part.law.numbers[0]
+        if law.rule in ("normal", "laplace", "bounded range") and value:
+            length = value.numerator.bit_length() - value.denominator.bit_length()
+            unit = Fraction(2) ** (length - min(bits, 64))
+            part = part._replace(law=Law(law.rule, (math.ceil(value / unit) * unit,)))
+        total[part] = total.get(part, 0) + times
+    return total
+
+
+def proof_of(record: Mapping[str, Any]) -> Proof:
+    """As :func:`prove`; NoProofError says why nothing is proved."""
+    given = [each for key in ("claim", "guarantee") if (each := record.get(key)) is not None]
+    if not given or not all(isinstance(each, dict) for each in given):
+        raise InputError("the file has neither claim nor guarantee.")
+    delta = min(read_as("%", each.get("delta"), "delta") for each in given)
+    sets = sets_of(record.get("plan"))
+    own: Fields = {"sets": [None] * len(sets), "epsilon": None}
+    if record.get("witness") is not None:
+        own = fields(record["witness"], "witness", "schema= sets= ?epsilon+")
+        if own["schema"] != SCHEMA or not isinstance(own["sets"], list):
+            raise MissingError("the witness has a schema that has no rule here.")
+        if len(own["sets"]) != len(sets):
+            raise RefusedError(f"the witness is not of the {len(sets)} sets of this plan.")
+    rules, worst = [], Fraction(0)
+    for charges, witness in zip(sets, own["sets"], strict=True):
+        ways = list(closed(charges, delta))
+        if witness is not None:
+            ways.append(
+                (by_grid(charges, delta, witness), f"a grid, composed, of {len(charges)} laws")
+            )
+        if not ways:
+            names = ", ".join(sorted({part.law.rule for part in charges}))
+            raise MissingError(f"no rule gives an ε of {names} at that δ without a witness.")
+        epsilon, rule = min(ways)
+        worst = max(worst, epsilon)
+        rules.append(f"{rule}: ε ≤ {decimal_up(epsilon)}")
+    if own["epsilon"] is not None and worst > own["epsilon"]:
+        raise RefusedError(f"the witness says less than ε ≤ {decimal_up(worst)}, which it proves.")
+    return Proof(worst, delta, tuple(rules))
+
+
+def prove(record: Mapping[str, Any]) -> Proof:
+    """What is proved of the plan of a certificate, at the smaller δ of its claim and guarantee.
+
+    Args:
+        record: the JSON object of the certificate, of which ``plan``, ``claim``, ``guarantee`` and
+            ``witness`` are read.
+
+    Raises:
+        InputError: if it is no certificate.
+    """
+    try:
+        return proof_of(record)
+    except NoProofError as error:
+        return Proof(None, Fraction(0), (), str(error), isinstance(error, RefusedError))
+
+
+def read(path: Path) -> dict[str, Any]:
+    """The JSON object of a file.
+
+    Raises:
+        InputError: if there is none.
+    """
+    try:
+        stop(path.stat().st_size > MOST_TEXT, "the file is too long.", InputError)
+        record = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError, RecursionError) as error:
+        raise InputError(f"the file cannot be read as JSON: {type(error).__name__}.") from None
+    if not isinstance(record, dict):
+        raise InputError("the file is no JSON object.")
+    return record
+
+
+def main(arguments: Sequence[str]) -> int:
+    """0: the claim is proved, or there is none; 1: more than it is; 2: no proof; 3: no input."""
+    say = sys.stdout.write
+    try:
+        stop(len(arguments) != 1, "usage: checker.py certificate.json", InputError)
+        record = read(Path(arguments[0]))
+        proof, claim = prove(record), record.get("claim")
+        claimed = (
+            None if claim is None else read_as("+", claim.get("epsilon"), "epsilon of the claim")
+        )
+    except (InputError, RecursionError) as error:
+        say(f"no certificate: {error}\n")
+        return 3
+    if proof.epsilon is None:
+        say(f"{'refused' if proof.refused else 'no proof'}: {proof.reason}\n")
+        return 2
+    lines = [f"proved: ε ≤ {decimal_up(proof.epsilon)} at δ = {float(proof.delta)!r}", *proof.rules]
+    exceeded = claimed is not None and not proof.holds(claimed)
+    say("\n  ".join([*lines, *["that is more than the claim"] * exceeded]) + "\n")
+    return int(exceeded)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

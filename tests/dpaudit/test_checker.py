@@ -1,0 +1,281 @@
+"""The checker as a program and as a function of a certificate, and what it refuses."""
+
+from __future__ import annotations
+
+import ast
+import copy
+import json
+import random
+import shutil
+import subprocess
+import sys
+import time
+from fractions import Fraction
+from pathlib import Path
+
+import pytest
+
+from dpaudit import checker
+
+FILE = Path(checker.__file__)
+
+
+def certificate(**changed: object) -> dict[str, object]:
+    """100 Gaussian releases with σ = 2 in Poisson samples of rate 1/20, with the claim of ε = 2."""
+    invocation = {
+        "at": "sum",
+        "count": 100,
+        "mechanism": {"kind": "gaussian", "sigma": 2.0},
+        "relation": "add-remove",
+        "sampling": {"scheme": "poisson", "rate": 0.05},
+        "sensitivity": 1.0,
+        "total": 100,
+        "trust": "central",
+        "unit": "row",
+    }
+    return {
+        "plan": {"invocations": [invocation | changed]},
+        "claim": {"epsilon": 2.0, "delta": 1e-5, "source": "a test"},
+        "guarantee": {"epsilon": 1.0973, "delta": 1e-5},
+        "witness": {
+            "schema": "dpaudit-witness/1",
+            "sets": [
+                {
+                    "bits": 70,
+                    "limit": 1000,
+                    "cut": 31,
+                    "round": 14,
+                    "grids": [[[7, -12, 256], [7, -256, 12]]],
+                }
+            ],
+        },
+    }
+
+
+ENGINE = 1.0964
+"""The lower end of what the engine proves of it; the upper one is 1.0973."""
+
+
+def run(path: Path, *, program: Path = FILE) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(  # with nothing installed
+        [sys.executable, "-S", str(program), str(path)],
+        capture_output=True, text=True, encoding="utf-8", check=False, timeout=60,
+        env={"PYTHONIOENCODING": "utf-8"},
+    )  # fmt: skip
+
+
+def test_it_imports_the_standard_library_alone():
+    for node in ast.walk(ast.parse(FILE.read_text("utf-8"))):
+        names = [node.module or ""] if isinstance(node, ast.ImportFrom) else []
+        names += [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
+        assert all(name.partition(".")[0] in sys.stdlib_module_names for name in names), names
+        assert not isinstance(node, ast.ImportFrom) or node.level == 0
+
+
+def test_it_runs_where_nothing_is_installed_and_imports_nothing_beside_it(tmp_path):
+    program = tmp_path / "checker.py"
+    shutil.copy(FILE, program)
+    for name in ("numbers", "json", "fractions"):
+        (tmp_path / f"{name}.py").write_text("raise SystemExit(77)")
+    record = tmp_path / "certificate.json"
+    record.write_text(json.dumps(certificate()))
+    done = run(record, program=program)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.startswith("proved: ε ≤ 1.1")
+
+
+@pytest.mark.parametrize(
+    ("text", "code", "said"),
+    [
+        (json.dumps(certificate()), 0, "proved"),
+        (json.dumps(certificate() | {"claim": {"epsilon": 1.0, "delta": 1e-5}}), 1, "the claim"),
+        (json.dumps(certificate(mechanism={"kind": "opaque"})), 2, "no proof"),
+        (
+            json.dumps(certificate() | {"witness": {"schema": checker.SCHEMA, "sets": []}}),
+            2,
+            "refused",
+        ),
+        ("[" * 100_000, 3, "no certificate"),
+        ('{"plan": NaN}', 3, "no certificate"),
+        ("[]", 3, "no certificate"),
+        ("{}", 3, "no certificate"),
+        ("", 3, "no certificate"),
+    ],
+)
+def test_exit_codes(tmp_path, text, code, said):
+    path = tmp_path / "certificate.json"
+    path.write_text(text)
+    done = run(path)
+    assert (done.returncode, done.stderr) == (code, "")
+    assert said in done.stdout
+
+
+def test_the_proof_of_a_sampled_plan_is_near_the_engine():
+    proof = checker.prove(certificate())
+    assert proof.epsilon is not None
+    assert ENGINE <= proof.epsilon <= ENGINE * 1.01
+
+
+def test_the_smaller_delta_counts():
+    record = certificate()
+    record["claim"] = {"epsilon": 2.0, "delta": 1e-6}
+    smaller = checker.prove(record).epsilon
+    assert smaller is not None
+    assert smaller > checker.prove(certificate()).epsilon  # type: ignore[operator]
+
+
+def test_a_claim_holds_to_one_in_a_million_million():
+    proof = checker.Proof(Fraction(1), Fraction(0))
+    assert proof.holds(Fraction(1) - Fraction(1, 10**13))
+    assert not proof.holds(Fraction(1) - Fraction(1, 10**11))
+
+
+def test_a_witness_that_says_less_than_it_proves_is_refused():
+    record = certificate()
+    record["witness"]["epsilon"] = 1.0  # type: ignore[index]
+    proof = checker.prove(record)
+    assert proof.refused
+    assert proof.epsilon is None
+
+
+PARTS = [
+    ("mechanism", {"kind": "gaussian", "sigma": 2.0, "secret": 1}),
+    ("mechanism", {"kind": "exponential", "epsilon": 1.0, "k": 3}),
+    ("mechanism", {"kind": "noisy-max", "epsilon": 1.0, "noise": "cauchy"}),
+    ("mechanism", {"kind": "shuffled", "local": {}, "reports": 3}),
+    ("sampling", {"scheme": "poisson", "rate": 0.1, "burst": 2}),
+    ("sampling", {"scheme": "stratified", "rate": 0.1}),
+    ("relation", "edit-distance"),
+    ("relation", {"kind": "metric-ball"}),
+    ("trust", "none"),
+    ("group", {"name": "a", "membership": "random"}),
+    ("surprise", 1),
+    (
+        "mechanism",
+        {
+            "kind": "continual-gaussian",
+            "sigma": 1.0,
+            "participations": 1,
+            "factorization": {"kind": "square-root-toeplitz", "steps": 9, "bands": 1},
+        },
+    ),
+]
+
+
+@pytest.mark.parametrize(("key", "value"), PARTS)
+def test_what_is_not_known_is_missing_and_never_left_out(key, value):
+    try:
+        proof = checker.prove(certificate(**{key: value}))
+    except checker.InputError:
+        return
+    assert proof.epsilon is None
+    assert proof.reason
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"trust": "local"},
+        {"contribution": {"bound": 2.0}},
+        {"sensitivity": -1.0},
+        {"sensitivity": float("inf")},
+        {"sensitivity": True},
+        {"sensitivity": "1"},
+        {"count": 0},
+        {"count": 1.5},
+        {"count": 10**16},
+        {"total": 5},
+        {"mechanism": {"kind": "gaussian", "sigma": 0.0}},
+        {"mechanism": {"kind": "randomized-response", "p": 1.5, "k": 2}},
+        {"mechanism": {"kind": "exponential", "epsilon": 1.0}, "sensitivity": 0.5},
+        {"mechanism": {"kind": "discrete-laplace", "scale": 1.0}, "sensitivity": 0.5},
+        {"mechanism": "gaussian"},
+        {"mechanism": {"kind": ["gaussian"]}},
+        {"mechanism": {}},
+        {"sampling": "poisson"},
+        {"sampling": {"scheme": "poisson", "rate": 0.0}},
+        {"sampling": {"scheme": "fixed-size", "size": 11, "population": 10}},
+        {"sampling": {"scheme": "random-allocation", "steps": 7}},
+        {"unit": None},
+    ],
+)
+def test_what_contradicts_itself_proves_nothing(changed):
+    try:
+        assert checker.prove(certificate(**changed)).epsilon is None
+    except checker.InputError as error:
+        message = str(error)
+        assert message.endswith(".")
+
+
+HOSTILE = [
+    {"bits": 10**9},
+    {"bits": 1},
+    {"bits": 0},
+    {"limit": 1},
+    {"limit": 10**9},
+    {"cut": 1},
+    {"cut": 10**15},
+    {"round": 1},
+    {"grids": []},
+    {"grids": [[[7, -12, 256]]]},
+    {"grids": [[[7, 256, -12]]]},
+    {"grids": [[[2000, -12, 256]]]},
+    {"grids": [[[-10, -12, 256]]]},
+    {"grids": [[[7, -20_000, 15_000]]], "bits": 4096},
+    {"grids": [[[7.0, -12, 256]]]},
+    {"grids": [[[True, -12, 256]]]},
+    {"grids": [["7", -12, 256]]},
+    {"grids": [[[0, -1, 1]]]},
+    {"grids": [[[7, -999_999, -990_000], [7, 990_000, 999_999]]]},
+    {"grids": {"7": 1}},
+    {"extra": 1},
+]
+
+
+@pytest.mark.parametrize("changed", HOSTILE)
+@pytest.mark.parametrize("count", [100, 10**15])
+def test_a_hostile_witness_proves_nothing_false_and_takes_no_long_time(changed, count):
+    record = certificate(count=count, total=count)
+    record["witness"]["sets"][0] |= changed  # type: ignore[index]
+    start = time.process_time()
+    try:
+        proof = checker.prove(record)
+    except checker.InputError:
+        return
+    assert time.process_time() - start < 60
+    assert proof.epsilon is None or proof.epsilon >= ENGINE
+
+
+def test_random_edits_give_a_proof_or_a_sentence():
+    """Any leaf becomes anything: no exception but InputError, and no ε below the truth."""
+    rng = random.Random(5)
+    things = [None, 0, -1, 10**40, 1e308, 1e-308, "", "x" * 99, [], {}, True, [[]], {"kind": 1}]
+
+    def leaves(node: object, path: tuple[object, ...] = ()) -> list[tuple[object, ...]]:
+        inner = (
+            node.items()
+            if isinstance(node, dict)
+            else enumerate(node)
+            if isinstance(node, list)
+            else ()
+        )
+        found = [path] if path else []
+        for key, value in inner:
+            found += leaves(value, (*path, key))
+        return found
+
+    whole = certificate()
+    for path in leaves(whole):
+        for thing in rng.sample(things, 6):
+            record = copy.deepcopy(whole)
+            node = record
+            for key in path[:-1]:
+                node = node[key]  # type: ignore[index,call-overload]
+            node[path[-1]] = thing  # type: ignore[index,call-overload]
+            try:
+                proof = checker.prove(record)
+            except checker.InputError:
+                continue
+            assert (proof.epsilon is None) == bool(proof.reason)
+            if path[0] == "witness" and proof.epsilon is not None:
+                assert proof.epsilon >= ENGINE
