@@ -13,15 +13,22 @@ _SLACK = Fraction(1, 10**12)
 _DIGITS = 6
 
 
+def stated(claimed: float) -> Fraction:
+    """The decimal that somebody wrote, not the float next to it.
+
+    >>> stated(0.2)
+    Fraction(1, 5)
+    """
+    return Fraction(repr(float(claimed)))
+
+
 def most(claimed: float) -> Fraction:
     """The largest number with which a claim holds: claim · (1 + 10⁻¹²), without rounding.
-
-    A claim is the decimal that somebody wrote, not the float next to it.
 
     >>> most(0.2) == Fraction(1, 5) * (1 + Fraction(1, 10**12))
     True
     """
-    return Fraction(repr(float(claimed))) * (1 + _SLACK)
+    return stated(claimed) * (1 + _SLACK)
 
 
 def holds(proved: float | Fraction, claimed: float) -> bool:

@@ -56,11 +56,20 @@ class Limit(Kinded, ABC):
 
     @cached_property
     def bounds(self) -> Cost:
+        """The sums that the limit states, rounded down."""
+        return tuple(math.floor(Fraction(each) * UNIT) for each, _ in self._bounds())
+
+    @cached_property
+    def admitted(self) -> Cost:
         """The largest sums with which the limit holds as a claim does, rounded down."""
-        return tuple(math.floor(Fraction(each) * UNIT) for each in self._bounds())
+        return tuple(
+            math.floor((Fraction(each) + numbers.most(of) - numbers.stated(of)) * UNIT)
+            for each, of in self._bounds()
+        )
 
     @abstractmethod
-    def _bounds(self) -> Sequence[Fraction | float]: ...
+    def _bounds(self) -> Sequence[tuple[Fraction | float, float]]:
+        """Each with the number that somebody claims by it, 0 for none."""
 
     @abstractmethod
     def _of(self, part: Term) -> Sequence[Fraction | float]:
@@ -105,15 +114,24 @@ class Limit(Kinded, ABC):
 
     def admits(self, total: Sequence[int]) -> bool:
         """Whether sums are within the limit."""
-        kept = (own <= bound for own, bound in zip(total, self.bounds, strict=True))
+        kept = (own <= most for own, most in zip(total, self.admitted, strict=True))
         return any(kept) if self.any_will_do else all(kept)
 
     def times(self, cost: Cost, total: Sequence[int]) -> int | None:
-        """How often a cost is admitted on top of sums; None where it is free."""
+        """How often a cost is admitted on top of sums; None where it is free.
+
+        What a limit admits beyond what it states, against rounding, is no room to be planned with.
+        """
         if not any(cost):
             return None
-        rows = zip(cost, total, self.bounds, strict=True)
-        found = [(most - own) // one if one else _FREE * (most >= own) for one, own, most in rows]
+        found = [
+            _FREE * (most >= own)
+            if not one
+            else (most - own) // one
+            if own + most - bound < bound
+            else 0
+            for one, own, bound, most in zip(cost, total, self.bounds, self.admitted, strict=True)
+        ]
         return max(0, max(found) if self.any_will_do else min(found))
 
     def share(self, total: Sequence[int]) -> float:
@@ -137,8 +155,8 @@ class PureLimit(Limit):
     kind: ClassVar[str] = "pure"
     epsilon: Positive
 
-    def _bounds(self) -> Sequence[Fraction | float]:
-        return numbers.most(self.epsilon), 0.0
+    def _bounds(self) -> Sequence[tuple[Fraction | float, float]]:
+        return (numbers.stated(self.epsilon), self.epsilon), (0.0, 0.0)
 
     def reached(self, total: Sequence[int]) -> dict[str, float]:
         """ε."""
@@ -177,8 +195,8 @@ class RhoLimit(_Concentrated):
     rho: Positive
     slack: NonNegative = 0.0
 
-    def _bounds(self) -> Sequence[Fraction | float]:
-        return numbers.most(self.rho), self.slack
+    def _bounds(self) -> Sequence[tuple[Fraction | float, float]]:
+        return (numbers.stated(self.rho), self.rho), (self.slack, 0.0)
 
     @property
     def point(self) -> tuple[float, float]:
@@ -199,9 +217,9 @@ class ZcdpLimit(_Concentrated):
     delta: OpenProbability
     slack: NonNegative = 0.0
 
-    def _bounds(self) -> Sequence[Fraction | float]:
+    def _bounds(self) -> Sequence[tuple[Fraction | float, float]]:
         rho = ZcdpFilter(self.epsilon, self.delta, slack=self.slack).rho
-        return numbers.most(rho), self.slack
+        return (rho, rho), (self.slack, 0.0)
 
     def reached(self, total: Sequence[int]) -> dict[str, float]:
         """ε at δ."""
@@ -222,9 +240,9 @@ class RenyiLimit(Limit):
     def _filter(self) -> RenyiFilter:
         return RenyiFilter(self.epsilon, self.delta)
 
-    def _bounds(self) -> Sequence[float]:
-        bounds: list[float] = self._filter.budgets.tolist()  # negative where an order is of no use
-        return bounds
+    def _bounds(self) -> Sequence[tuple[float, float]]:
+        # Negative where an order is of no use.
+        return [(each, self.epsilon) for each in self._filter.budgets.tolist()]
 
     def reached(self, total: Sequence[int]) -> dict[str, float]:
         """ε at δ, by the best order: as much below ε as its sum is below its bound."""
@@ -262,8 +280,8 @@ class CurveLimit(Limit):
         self._set("curve", pairs)
         super().__post_init__()
 
-    def _bounds(self) -> Sequence[Fraction | float]:
-        return [numbers.most(largest) for _, largest in self.curve]
+    def _bounds(self) -> Sequence[tuple[Fraction, float]]:
+        return [(numbers.stated(largest), largest) for _, largest in self.curve]
 
     @property
     def point(self) -> tuple[float, float]:

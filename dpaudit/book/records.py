@@ -259,7 +259,7 @@ class People(Kept):
             BudgetExceededError: if it is more than all of the limit, so that nobody has as much.
         """
         parts = []
-        for own, most in zip(self.limit.cost(plan), self.limit.bounds, strict=True):
+        for own, most in zip(self.limit.cost(plan), self.limit.admitted, strict=True):
             if own > most:
                 raise BudgetExceededError(
                     f"the plan takes more than all of {shown(self.name)} ({self.limit}); nobody is "

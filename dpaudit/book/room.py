@@ -16,10 +16,6 @@ from dpaudit.book.store import catalogue, spent
 from dpaudit.book.windows import charged, span_of, together
 from dpaudit.plan import Plan
 
-_ROUNDING = 2e-12
-"""Of a limit: twice what it admits beyond itself."""
-
-
 @dataclass(frozen=True)
 class Left:
     """What was charged to a budget, over the time (of those asked for) that is used most."""
@@ -29,12 +25,8 @@ class Left:
     total: Cost
 
     def times(self, plan: Plan) -> int | None:
-        """How often a plan fits; None where it costs nothing.
-
-        What a limit admits beyond itself, against rounding, is no room to be planned with.
-        """
-        times = self.budget.limit.times(self.budget.limit.cost(plan), self.total)
-        return min(times, 0) if times and self.share > 1 - _ROUNDING else times
+        """How often a plan fits; None where it costs nothing."""
+        return self.budget.limit.times(self.budget.limit.cost(plan), self.total)
 
     @property
     def share(self) -> float:

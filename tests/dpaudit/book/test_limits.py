@@ -19,7 +19,7 @@ from dpaudit.book import Limit, limit_of
 from dpaudit.book.limits import ENDLESS, UNIT
 from dpaudit.errors import BudgetExceededError, InputError, UnsupportedError
 from dpaudit.mechanisms import ApproximateBlackBox
-from dpaudit.numbers import most
+from dpaudit.numbers import most, stated
 
 SAMPLED = Plan.of(Invocation(Gaussian(1.0), 1.0, *ABOUT, sampling=PoissonSampling(0.01), at="s"))
 BOX = Plan.of(Invocation(ApproximateBlackBox(0.01, 1e-8), 1.0, *ABOUT, at="b"))
@@ -78,8 +78,9 @@ def test_costs_are_rounded_up_and_add_exactly(scale, count, uses):
 @settings(max_examples=examples(30, 1000))
 @given(st.floats(1e-9, 1e5))
 def test_limits_are_rounded_down(rho):
-    bound, _ = limit_of({"rho": rho}).bounds
-    assert 0 <= most(rho) - Fraction(bound, UNIT) < Fraction(1, UNIT)
+    limit = limit_of({"rho": rho})
+    assert 0 <= stated(rho) - Fraction(limit.bounds[0], UNIT) < Fraction(1, UNIT)
+    assert 0 <= most(rho) - Fraction(limit.admitted[0], UNIT) < Fraction(1, UNIT)
 
 
 def test_what_is_reached_is_not_below_what_the_accountants_prove():

@@ -82,7 +82,7 @@ class TestOutputs:
         outputs = experiment.both(chunk)
         scores = experiment.both(chunk, FixedScore(np.negative))
         np.testing.assert_array_equal(np.negative(outputs), scores)
-        with pytest.raises(InputError, match="one number, not NaN, for each of 50 outputs"):
+        with pytest.raises(InputError, match="one number for each of 50 outputs"):
             experiment.both(chunk, FixedScore(lambda outputs: outputs[:1]))
 
 
