@@ -30,6 +30,10 @@ class AccountantName(StrEnum):
     PLD = "pld"
 
 
+FILTER = "filter"
+"""Stands for an accountant where a privacy filter proves the ε, and no plan's composition."""
+
+
 def _epsilon(**given: Any) -> float:
     """A number of at least 0, or infinity."""
     (value,) = given.values()

@@ -16,6 +16,7 @@ from dpaudit.book.store import catalogue, spent
 from dpaudit.book.windows import charged, span_of, together
 from dpaudit.plan import Plan
 
+
 @dataclass(frozen=True)
 class Left:
     """What was charged to a budget, over the time (of those asked for) that is used most."""

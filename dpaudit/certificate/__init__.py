@@ -3,6 +3,7 @@
 from dpaudit.certificate.assumptions import Rehearsal
 from dpaudit.certificate.certificate import Certificate, certify, load_certificate
 from dpaudit.certificate.claim import Claim, Finding, Severity, Verdict
+from dpaudit.certificate.filtering import FilterRecord
 from dpaudit.certificate.laws import Foreign, ForeignLaw
 from dpaudit.certificate.premises import Assumption, Premise, Scope, Standing
 from dpaudit.certificate.records import AuditRecord, SubjectRecord
@@ -13,6 +14,7 @@ __all__ = [
     "AuditRecord",
     "Certificate",
     "Claim",
+    "FilterRecord",
     "Finding",
     "Foreign",
     "ForeignLaw",

@@ -14,6 +14,7 @@ from dpaudit import files
 from dpaudit.accounting import Accountant, AccountantName, Guarantee, compose, guarantee
 from dpaudit.certificate.assumptions import Rehearsal, assumptions_of, scope_of
 from dpaudit.certificate.claim import USUAL_DELTA, Claim, Finding, Verdict
+from dpaudit.certificate.filtering import FilterRecord
 from dpaudit.certificate.findings import delta_findings, plan_findings
 from dpaudit.certificate.laws import Foreign, foreign_of
 from dpaudit.certificate.premises import Assumption, Scope
@@ -37,7 +38,7 @@ from dpaudit.numbers import holds
 from dpaudit.plan import Plan
 from dpaudit.validate import shown
 
-_Part = TypeVar("_Part", Claim, Guarantee, Rehearsal)
+_Part = TypeVar("_Part", Claim, Guarantee, Rehearsal, FilterRecord)
 
 _found = FindingTable(__name__)
 
@@ -66,6 +67,7 @@ class Certificate:
             certificates of the first schema, which speak of the plan alone.
         witness: what lets a checker prove a number of its own, as JSON values; None without one.
         checked: what a checker proved, as JSON values; None where none did.
+        filtered: the privacy filter that all releases passed; None where there was none.
         schema: that it is written by; what changes a certificate brings it to the newest.
         owner: results of the run that the owner of the data alone may see, for a report; they are
             no part of the certificate, and are never written with it.
@@ -86,6 +88,7 @@ class Certificate:
     assumptions: tuple[Assumption, ...] = ()
     witness: Mapping[str, Any] | None = None
     checked: Mapping[str, Any] | None = None
+    filtered: FilterRecord | None = None
     owner: Mapping[str, Any] | None = None
     schema: str = SCHEMA_VERSION
 
@@ -182,6 +185,8 @@ class Certificate:
             "seed": self.seed,
             "versions": dict(self.versions),
         }
+        if self.filtered is not None:
+            record["filtered"] = self.filtered.to_dict()
         record = written_as(self.schema, record)
         return record | {"digest": files.digest(record)}
 
@@ -212,6 +217,7 @@ class Certificate:
             assumptions=tuple(map(Assumption.from_dict, record["assumptions"])),
             witness=record["witness"],
             checked=record["checked"],
+            filtered=_read(FilterRecord, record.get("filtered")),
             schema=record["schema"],
         )
         _check_derived(stated, made.to_dict())
@@ -254,6 +260,7 @@ def certify(
     accountant: str = AccountantName.BEST,
     findings: Sequence[Finding] = (),
     not_covered: Sequence[str] = (),
+    filtered: FilterRecord | None = None,
 ) -> Certificate:
     """Prove what can be proved of a plan.
 
@@ -269,19 +276,34 @@ def certify(
         accountant: whose proof is wanted.
         findings: known to the subject's author.
         not_covered: known to the subject's author.
+        filtered: the privacy filter that all releases of a run passed. What is proved is the
+            lesser of its ε and that of the plan; claims of other kinds than (ε, δ) are judged by
+            the plan alone.
 
     Raises:
-        InputError: if δ is missing where there is no pure guarantee, or is invalid.
+        InputError: if δ is missing where there is no pure guarantee, or is invalid, or the filter
+            does not admit what is said to have passed.
     """
     accountant = Accountant.named(accountant).kind
     _refuse_reserved(findings)
     delta = _chosen_delta(plan, claim, delta)
-    proved: Guarantee | None = None
     reasons: list[Finding] = []
-    try:
-        proved = guarantee(plan, delta, accountant)
-    except UnsupportedError as error:
-        reasons.append(_found("no-theorem", reason=error))
+
+    def known(delta: float) -> Guarantee | None:
+        """What is proved at a δ."""
+        found: Guarantee | None = None
+        try:
+            found = guarantee(plan, delta, accountant)
+        except UnsupportedError as error:
+            reasons.append(_found("no-theorem", reason=error))
+        if filtered is None or (claim is not None and claim.risk is not None):
+            return found
+        found = filtered.bounded(plan, found, delta)
+        if found is not None:
+            reasons.clear()
+        return found
+
+    proved = known(delta)
     notes: list[Finding] = []
     if proved is not None and claim is not None and claim.risk is not None:
         beyond = claim.excess(compose(plan, accountant))
@@ -290,7 +312,7 @@ def certify(
     elif proved is not None:
         # A claim is judged at its own δ, whatever δ the guarantee is wanted at.
         same = claim is None or claim.delta == proved.delta
-        judged = proved if same or claim is None else guarantee(plan, claim.delta, accountant)
+        judged = (None if same or claim is None else known(claim.delta)) or proved
         if judged.epsilon == math.inf:
             reasons.append(_unbounded(plan, judged))
         elif claim is not None and not holds(judged.epsilon, claim.epsilon):
@@ -316,6 +338,7 @@ def certify(
         findings=every,
         not_covered=tuple(not_covered),
         versions=versions(),
+        filtered=filtered,
     )
     return made._restated()
 

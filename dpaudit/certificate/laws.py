@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator, Mapping
-from contextlib import suppress
 from dataclasses import dataclass, fields, is_dataclass
 
 from dpaudit.accounting import Accountant, Guarantee
+from dpaudit.accounting.proved import FILTER
 from dpaudit.certificate.premises import Standing
 from dpaudit.errors import InputError
 from dpaudit.fields import Kinded, Record
@@ -74,9 +74,10 @@ def foreign_of(plan: Plan, proved: Guarantee | None) -> Foreign:
 
 
 def _is_own_accountant(name: str) -> bool:
-    with suppress(InputError):  # a file may name one that is not installed
+    try:
         return is_defined_here(Accountant.named(name))
-    return False
+    except InputError:  # a file may name one that is not installed
+        return name == FILTER
 
 
 def is_defined_here(kind: type) -> bool:

@@ -24,6 +24,7 @@ _SINCE: dict[str, dict[str, Any]] = {
 }
 """What the third schema added within a part of the second, with what is read where it is not."""
 _NEWEST: dict[str, Any] = {"scope": "plan", "foreign": {}, "witness": None, "checked": None}
+_WHERE_USED = {"filtered"}
 _NEWER: dict[str, Any] = {"assumptions": [], "rehearsal": None}
 
 
@@ -79,7 +80,7 @@ def written_as(schema: str, record: Mapping[str, Any]) -> dict[str, Any]:
     """The record without what an older schema does not know."""
     if schema == SCHEMA_VERSION:
         return dict(record)
-    unknown = _NEWEST.keys() | (_NEWER.keys() if schema == _FIRST else set())
+    unknown = _NEWEST.keys() | _WHERE_USED | (_NEWER.keys() if schema == _FIRST else set())
     kept = {name: value for name, value in record.items() if name not in unknown}
     if kept.get("rehearsal") is not None:
         kept["rehearsal"] = _without(kept["rehearsal"], _SINCE["rehearsal"])

@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 from dpaudit.accounting import AccountantName, CurvePoint, Guarantee, guarantee, privacy_curve
+from dpaudit.accounting.proved import FILTER
 from dpaudit.certificate.certificate import RESERVED, Certificate, certify
 from dpaudit.certificate.claim import Finding, Severity
 from dpaudit.certificate.findings import FLOAT_NOISE
@@ -66,14 +67,15 @@ def verify(certificate: Certificate) -> None:
 def recomputed(certificate: Certificate) -> Certificate:
     """What this version makes of the plan, the claim, the audits and the author's findings."""
     proved = certificate.guarantee
-    alone = proved is not None and len(proved.compared) == 1
+    named = [] if proved is None else [each for each in proved.compared if each != FILTER]
     return certify(
         certificate.plan,
         subject=certificate.subject,
         claim=certificate.claim,
         delta=_delta(certificate),
-        accountant=proved.accountant if alone and proved is not None else AccountantName.BEST,
+        accountant=named[0] if len(named) == 1 else AccountantName.BEST,
         findings=[each for each in certificate.findings if each.rule not in RESERVED],
+        filtered=certificate.filtered,
     ).with_audits(certificate.audits)
 
 
@@ -145,7 +147,7 @@ def _check_guarantee(stated: Guarantee, proved: Guarantee, plan: Plan, same: boo
         for name in record:
             if not _alike(record[name], again[name]):
                 raise _unfounded(name)
-    if stated.accountant != proved.accountant:
+    if stated.accountant not in (proved.accountant, FILTER):
         proved = _by(plan, stated.delta, stated.accountant, "accountant")
         if _stronger(stated.epsilon, proved.epsilon):
             raise _unfounded("accountant")
@@ -183,6 +185,8 @@ def _check_compared(stated: Guarantee, proved: Guarantee, plan: Plan) -> None:
     """Each accountant proves at least the ε that is told of it."""
     for name, epsilon in stated.compared.items():
         known = proved.compared.get(name)
+        if known is None and name == FILTER:
+            known = proved.epsilon
         if known is None:
             known = _by(plan, stated.delta, name, "compared").epsilon
         if _stronger(epsilon, known):

@@ -18,7 +18,7 @@ from dpaudit import files as _files
 from dpaudit.certificate import AuditRecord, Certificate, Finding, Severity, Verdict
 from dpaudit.cli.command import WANTED
 from dpaudit.errors import InputError
-from dpaudit.reporting.wording.headline import rests_on
+from dpaudit.reporting.wording.headline import passed_filter, rests_on
 
 if TYPE_CHECKING:
     from dpaudit.workflow.attacking import AuditOutcome
@@ -133,6 +133,8 @@ def certificate(certificate: Certificate, files: Sequence[Path] = ()) -> None:
         facts.add_row("audit", _audit_line(record))
     if certificate.rehearsal is not None and certificate.rehearsal.reason:
         facts.add_row("rehearsal", escape(f"none: {certificate.rehearsal.reason}"))
+    for sentence in passed_filter(certificate):
+        facts.add_row("filter", escape(sentence))
     facts.add_row("rests on", escape(rests_on(certificate)))
     say(facts)
     for finding in certificate.findings:

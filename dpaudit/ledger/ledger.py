@@ -448,6 +448,11 @@ class Ledger(Uncopied, BoundedQueries):
         return isinstance(self.noise, FloatNoise) and self.noise.seeded
 
     @property
+    def budget(self) -> Budget | None:
+        """The privacy filter that every release must pass, or None."""
+        return self._budget
+
+    @property
     def refused(self) -> int:
         """How many releases were asked for that the plan does not admit."""
         return self._door.refused

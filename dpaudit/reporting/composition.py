@@ -10,6 +10,7 @@ import numpy as np
 
 from dpaudit import files
 from dpaudit.accounting import AccountantName, compose, epsilon_after_rounds
+from dpaudit.accounting.proved import FILTER
 from dpaudit.certificate import Certificate
 from dpaudit.errors import UnsupportedError
 from dpaudit.plan import Invocation, Plan
@@ -74,9 +75,9 @@ def _distinct(plan: Plan) -> int:
 
 
 def growth(certificate: Certificate) -> Growth | None:
-    """ε after a growing number of uses; None where nothing finite is proved of the whole."""
+    """ε after a growing number of uses; None where no accountant's is proved of the whole."""
     proved = certificate.guarantee
-    if proved is None or proved.epsilon == math.inf:
+    if proved is None or proved.epsilon == math.inf or proved.accountant == FILTER:
         return None
     return _growth(certificate.plan, proved.epsilon, proved.delta, proved.accountant)
 

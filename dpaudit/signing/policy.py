@@ -19,7 +19,8 @@ from typing import Annotated, Any
 from packaging.specifiers import SpecifierSet
 
 from dpaudit import fields, files
-from dpaudit.accounting import Accountant, CurvePoint, guarantee
+from dpaudit.accounting import Accountant, AccountantName, CurvePoint, guarantee
+from dpaudit.accounting.proved import FILTER
 from dpaudit.certificate import Certificate, Premise, Severity, Standing, Verdict
 from dpaudit.certificate.findings import FLOAT_NOISE
 from dpaudit.certificate.laws import stated_kinds
@@ -349,7 +350,12 @@ def _proved(certificate: Certificate, delta: float) -> float:
     proved = certificate.guarantee
     if proved is None or proved.delta == delta:
         return math.inf if proved is None else proved.epsilon
+    filtered, by = certificate.filtered, proved.accountant
+    again = filtered and filtered.bounded(certificate.plan, None, delta)
+    if again:
+        return again.epsilon
     try:
-        return guarantee(certificate.plan, delta, proved.accountant).epsilon
+        by = AccountantName.BEST if by == FILTER else by
+        return guarantee(certificate.plan, delta, by).epsilon
     except UnsupportedError:
         return math.inf

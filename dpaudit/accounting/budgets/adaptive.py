@@ -11,6 +11,7 @@ from dpaudit.accounting.terms import Term
 from dpaudit.errors import InputError, UnsupportedError
 from dpaudit.fields import NonNegative
 from dpaudit.mechanisms.rounding import round_up, up
+from dpaudit.numbers import holds
 
 
 @dataclass(eq=False)
@@ -41,6 +42,11 @@ class AdaptiveFilter(Filter):
             raise InputError(f"slack is {self.slack}; it must be at most delta, 0.")
 
     @property
+    def proved(self) -> float:
+        """ε of the whole; what is spent, where it is above ε by no more than a claim admits."""
+        return max(self.epsilon, self.spent)
+
+    @property
     def spent(self) -> float:
         """ε reached so far."""
         return self._reached(self._linear, self._squares)
@@ -61,7 +67,7 @@ class AdaptiveFilter(Filter):
         linear = self._linear + part.count * Fraction(epsilon)
         squares = self._squares + part.count * Fraction(epsilon) ** 2
         slack = self._slack_spent + part.slack
-        if self._reached(linear, squares) > self.epsilon or slack > Fraction(self.slack):
+        if not holds(self._reached(linear, squares), self.epsilon) or slack > self.slack:
             return False
         self._linear, self._squares, self._slack_spent = linear, squares, slack
         return True

@@ -28,6 +28,11 @@ class Filter(Checked, ABC):
     admitted: int = field(default=0, init=False)
     _protected: tuple[PrivacyUnit, Relation] | None = field(default=None, init=False, repr=False)
 
+    @property
+    def proved(self) -> float:
+        """ε of the whole, rounded up; that of decimals whose sum it is, as floats add them."""
+        return self.epsilon
+
     def admit(self, invocation: Invocation) -> None:
         """Charge an invocation, before it is run; or refuse it and charge nothing.
 

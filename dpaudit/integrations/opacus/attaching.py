@@ -34,7 +34,15 @@ from opacus import PrivacyEngine
 
 from dpaudit import validate
 from dpaudit.accounting import AccountantName, compose
-from dpaudit.certificate import Certificate, Claim, Finding, Severity, SubjectRecord, certify
+from dpaudit.certificate import (
+    Certificate,
+    Claim,
+    FilterRecord,
+    Finding,
+    Severity,
+    SubjectRecord,
+    certify,
+)
 from dpaudit.errors import DpAuditError, InputError, PlanMismatchError, UnsupportedError
 from dpaudit.finding_table import FindingTable
 from dpaudit.integrations.opacus.apart import Inputs
@@ -212,8 +220,9 @@ class Training:
     ) -> Certificate:
         """Certify the training.
 
-        The guarantee is that of the declared plan, at most; a training that ended early, by closing
-        its ledger, says how much of it ran. Where the batches were not drawn as declared it
+        The guarantee is that of the declared plan, at most, or that of the filter that is the
+        ledger's budget, if it is less; a training that ended early, by closing its ledger, says how
+        much of it ran. Where the batches were not drawn as declared it
         does not hold: the verdict is then *unproven*, and a finding says what is proved instead.
 
         Args:
@@ -275,6 +284,9 @@ class Training:
             accountant=accountant,
             findings=(*own, *findings),
             not_covered=NOT_COVERED,
+            filtered=FilterRecord.of(
+                self.ledger.budget, Counter(entry.invocation.at for entry in self.ledger)
+            ),
         )
         steps = max(self._charged(), len(self.steps))
         drawn = {each.sampler or "ledger" for each in self._optimizers}

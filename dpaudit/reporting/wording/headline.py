@@ -86,7 +86,13 @@ def headline(certificate: Certificate) -> Headline:
         label=_label(certificate),
         sign=_SIGNS[certificate.verdict],
         sentence=sentence,
-        details=(*details, rests_on(certificate), *_noise_of_run(certificate), meaning),
+        details=(
+            *details,
+            *passed_filter(certificate),
+            rests_on(certificate),
+            *_noise_of_run(certificate),
+            meaning,
+        ),
         open_points=_open_points(certificate),
         odds=odds,
     )
@@ -147,6 +153,15 @@ def _noise_of_run(certificate: Certificate) -> tuple[str, ...]:
     if float_samplers(ledger):
         return ("The noise of its run was drawn in floating point, by explicit choice.",)
     return ()
+
+
+def passed_filter(certificate: Certificate) -> tuple[str, ...]:
+    """What a privacy filter admitted, in a sentence, where there was one."""
+    made = certificate.filtered
+    if made is None:
+        return ()
+    budget = f"of ε = {plain(made.epsilon)} at δ = {plain(made.delta)}"
+    return (f"A privacy filter {budget} admitted {made.releases(certificate.plan)} releases.",)
 
 
 def rests_on(certificate: Certificate) -> str:

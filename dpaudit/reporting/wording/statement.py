@@ -11,11 +11,13 @@ from typing import Any
 from dpaudit.accounting import (
     AccountantName,
     Composition,
+    Guarantee,
     at_radius,
     compose,
     for_group,
     swapped,
 )
+from dpaudit.accounting.proved import FILTER
 from dpaudit.certificate import Certificate
 from dpaudit.certificate.assumptions import clips
 from dpaudit.errors import InputError, UnsupportedError
@@ -66,8 +68,13 @@ def statement(certificate: Certificate) -> Statement:
     return Statement(
         tuple(_setting(plan)),
         _promise(certificate),
-        assumptions(plan, proved.delta, proved.accountant) if proved and finite else (),
+        assumptions(plan, proved.delta, _accountant(proved)) if proved and finite else (),
     )
+
+
+def _accountant(proved: Guarantee) -> str:
+    """Whose proof is repeated of changed plans; of what a filter ended, that of the whole plan."""
+    return AccountantName.BEST if proved.accountant == FILTER else proved.accountant
 
 
 def _setting(plan: Plan) -> Iterator[str]:
@@ -93,7 +100,7 @@ def _promise(certificate: Certificate) -> str:
 
 
 @lru_cache(maxsize=16)  # one certificate is often rendered in several formats
-def assumptions(plan: Plan, delta: float, accountant: AccountantName) -> tuple[Assumption, ...]:
+def assumptions(plan: Plan, delta: float, accountant: str) -> tuple[Assumption, ...]:
     """Every assumption of a proof, with what is proved at that δ where it fails."""
     return tuple(_assumptions(plan, _ChangedPlan(delta, accountant)))
 

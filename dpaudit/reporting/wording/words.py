@@ -7,7 +7,7 @@ from collections import Counter
 from importlib import resources
 from typing import Any
 
-from dpaudit.certificate import Claim
+from dpaudit.certificate import Certificate, Claim
 from dpaudit.numbers import plain
 from dpaudit.plan import Plan, PrivacyUnit, Relation, TrustModel
 
@@ -83,13 +83,16 @@ def _of_relation(table: str, relation: Relation, unit: PrivacyUnit | None = None
     )
 
 
-def published(plan: Plan) -> tuple[str, ...]:
+def published(certificate: Certificate) -> tuple[str, ...]:
     """What the adversary sees, one line for each kind of mechanism."""
-    releases: dict[str, int] = {}
-    for invocation in plan.invocations:
+    releases, passed = Counter[str](), Counter[str]()
+    filtered = certificate.filtered
+    for invocation in certificate.plan.invocations:
         kind = invocation.mechanism.kind
-        releases[kind] = releases.get(kind, 0) + invocation.releases
+        releases[kind] += invocation.releases
+        passed[kind] += filtered.admitted.get(invocation.at, 0) if filtered else 0
     return tuple(
-        f"{number} {'release' if number == 1 else 'releases'} by the mechanism {kind}"
+        (f"{passed[kind]} of at most " if filtered else "")
+        + f"{number} {'release' if number == 1 else 'releases'} by the mechanism {kind}"
         for kind, number in releases.items()
     )

@@ -84,8 +84,8 @@ def test_limits_are_rounded_down(rho):
 
 
 def test_what_is_reached_is_not_below_what_the_accountants_prove():
-    for stated in ({"epsilon": 3.0, "delta": 1e-6}, {"kind": "zcdp", "epsilon": 3, "delta": 1e-6}):
-        limit = limit_of(stated)
+    for written in ({"epsilon": 3.0, "delta": 1e-6}, {"kind": "zcdp", "epsilon": 3, "delta": 1e-6}):
+        limit = limit_of(written)
         plan = gaussian(5.0, count=7)
         proved = compose(plan).epsilon(1e-6).upper
         assert proved <= limit.reached(limit.cost(plan))["epsilon"] <= limit.epsilon

@@ -16,8 +16,17 @@ from transformers import (
     TrainingArguments,
 )
 
-from dpaudit import InputError, Ledger, Plan, PlanMismatchError, UnsupportedError, Verdict
+from dpaudit import (
+    Claim,
+    InputError,
+    Ledger,
+    Plan,
+    PlanMismatchError,
+    UnsupportedError,
+    Verdict,
+)
 from dpaudit.accounting.budgets import RenyiFilter
+from dpaudit.certificate import verify
 from dpaudit.integrations.huggingface import PrivateTrainer, row_losses
 
 pytestmark = pytest.mark.filterwarnings("ignore::UserWarning", "ignore::FutureWarning")
@@ -124,7 +133,11 @@ def test_a_budget_ends_it(tmp_path):
     assert len(kept) == ran
     assert trainer.training.ledger.closed
     assert trainer.training.epsilon(1e-5) <= 5.0
-    assert trainer.training.certificate(1e-5).verdict is Verdict.CERTIFIED
+    certificate = trainer.training.certificate(claim=Claim(5.0, 1e-5))
+    assert certificate.verdict is Verdict.CERTIFIED
+    assert certificate.guarantee.epsilon <= 5.0
+    assert certificate.filtered.admitted == {"gradient": ran}
+    verify(certificate)
 
 
 def clipped_sum(model, parameters, batch, labels, shifted):

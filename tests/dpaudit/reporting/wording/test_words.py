@@ -6,6 +6,7 @@ import pytest
 
 from dpaudit import AddRemove, MetricBall, Plan, PrivacyUnit, ReplaceOne, TrustModel, ZeroOut
 from dpaudit.accounting import AccountantName
+from dpaudit.accounting.proved import FILTER
 from dpaudit.certificate import Severity
 from dpaudit.reporting.checklists import checklists
 from dpaudit.reporting.checklists.model import Status
@@ -62,12 +63,12 @@ def test_mixed_trust_promises_the_weakest(certificates, order):
 
 
 def test_every_accountant_and_severity_has_words():
-    assert words.ACCOUNTANTS.keys() == set(AccountantName) - {AccountantName.BEST}
+    assert words.ACCOUNTANTS.keys() == {*AccountantName, FILTER} - {AccountantName.BEST}
     assert words.SEVERITIES.keys() == set(Severity)
 
 
 def test_published_counts_the_releases_of_each_mechanism(certificates):
-    assert words.published(certificates["exceeded"].plan) == (
+    assert words.published(certificates["exceeded"]) == (
         "36 releases by the mechanism gaussian",
     )
     assert words.published(certificates["bare"].plan) == ("1 release by the mechanism laplace",)
