@@ -50,7 +50,8 @@ TESTED_BY = {
     "dpaudit/book/state",
     "dpaudit/book/test_store.py": "dpaudit/book/databases dpaudit/book/schema",
     "dpaudit/certificate/test_certificate.py": (
-        "dpaudit/certificate/claim dpaudit/certificate/records dpaudit/certificate/schema"
+        "dpaudit/certificate/claim dpaudit/certificate/proof dpaudit/certificate/records "
+        "dpaudit/certificate/schema"
     ),
     "dpaudit/ledger/test_ledger.py": "dpaudit/ledger/checks dpaudit/ledger/entry",
     "dpaudit/ledger/test_account.py": "dpaudit/plan/groups",

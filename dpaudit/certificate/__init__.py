@@ -1,11 +1,12 @@
 """What was claimed, what is proved, what was attacked, what is left open."""
 
 from dpaudit.certificate.assumptions import Rehearsal
-from dpaudit.certificate.certificate import Certificate, certify, load_certificate
+from dpaudit.certificate.certificate import Certificate, load_certificate
 from dpaudit.certificate.claim import Claim, Finding, Severity, Verdict
 from dpaudit.certificate.filtering import FilterRecord
 from dpaudit.certificate.laws import Foreign, ForeignLaw
 from dpaudit.certificate.premises import Assumption, Premise, Scope, Standing
+from dpaudit.certificate.proof import certify
 from dpaudit.certificate.records import AuditRecord, SubjectRecord
 from dpaudit.certificate.verification import recomputed, verify
 

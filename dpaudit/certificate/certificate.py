@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-import math
-import platform
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from importlib import metadata
 from pathlib import Path
 from typing import Any, TypeVar
 
 from dpaudit import files
-from dpaudit.accounting import Accountant, AccountantName, Guarantee, compose, guarantee
+from dpaudit.accounting import Guarantee
 from dpaudit.certificate.assumptions import Rehearsal, assumptions_of, scope_of
-from dpaudit.certificate.claim import USUAL_DELTA, Claim, Finding, Verdict
+from dpaudit.certificate.claim import Claim, Finding, Verdict
 from dpaudit.certificate.filtering import FilterRecord
-from dpaudit.certificate.findings import delta_findings, plan_findings
 from dpaudit.certificate.laws import Foreign, foreign_of
 from dpaudit.certificate.premises import Assumption, Scope
 from dpaudit.certificate.records import AuditRecord, SubjectRecord
@@ -24,26 +20,21 @@ from dpaudit.certificate.verdicts import (
     CLAIM_EXCEEDED,
     NOT_DECLARED,
     OF_EQUALS,
-    UNPROVEN,
     audit_findings,
     beyond_proof,
     contradicting,
     decided,
     disputes,
+    refuse_reserved,
 )
-from dpaudit.errors import InputError, TamperedError, UnsupportedError
+from dpaudit.errors import InputError, TamperedError
 from dpaudit.finding_table import FindingTable
-from dpaudit.mechanisms import Opaque, StableHistogram
-from dpaudit.numbers import holds
 from dpaudit.plan import Plan
 from dpaudit.validate import shown
 
 _Part = TypeVar("_Part", Claim, Guarantee, Rehearsal, FilterRecord)
 
 _found = FindingTable(__name__)
-
-RESERVED = frozenset({CLAIM_EXCEEDED, UNPROVEN, NOT_DECLARED, OF_EQUALS})
-"""Rules of findings that only the proof and the audits make."""
 
 
 @dataclass(frozen=True)
@@ -136,19 +127,20 @@ class Certificate:
         )
         if self.verdict is Verdict.REFUTED:
             verdict = self.verdict
-        return replace(self, audits=every, findings=findings, verdict=verdict)._restated()
+        return replace(self, audits=every, findings=findings, verdict=verdict).restated()
 
     def with_rehearsal(self, rehearsal: Rehearsal, findings: Sequence[Finding] = ()) -> Certificate:
         """The certificate after a rehearsal of the code: its errors leave nothing proved."""
-        _refuse_reserved(findings)
+        refuse_reserved(findings)
         every = (*self.findings, *findings)
         return replace(self, rehearsal=rehearsal, findings=every).with_audits(())
 
     def with_run(self, run: Mapping[str, Any], seed: int | None) -> Certificate:
         """The certificate with the published results of a run."""
-        return replace(self, run=run, seed=seed)._restated()
+        return replace(self, run=run, seed=seed).restated()
 
-    def _restated(self) -> Certificate:
+    def restated(self) -> Certificate:
+        """As the newest schema tells it."""
         return replace(self, assumptions=self.known_assumptions(), schema=SCHEMA_VERSION)
 
     def known_assumptions(self) -> tuple[Assumption, ...]:
@@ -249,154 +241,6 @@ def _check_derived(stated: Mapping[str, Any], known: Mapping[str, Any]) -> None:
                 f"{name} is {shown(stated[name])}; plan, guarantee and rehearsal make it "
                 f"{shown(known[name])}."
             )
-
-
-def certify(
-    plan: Plan,
-    *,
-    subject: SubjectRecord,
-    claim: Claim | None = None,
-    delta: float | None = None,
-    accountant: str = AccountantName.BEST,
-    findings: Sequence[Finding] = (),
-    not_covered: Sequence[str] = (),
-    filtered: FilterRecord | None = None,
-) -> Certificate:
-    """Prove what can be proved of a plan.
-
-    A finding of the author that is an error says that the plan or the claim does not hold, so the
-    verdict is then at best *unproven*.
-
-    Args:
-        plan: the declared invocations.
-        subject: what the plan belongs to.
-        claim: what is stated; without it the certificate states the guarantee alone.
-        delta: δ of the guarantee; the claim's where not given, else 0 where a pure ε exists, and
-            1e-5 beside a claim that has none.
-        accountant: whose proof is wanted.
-        findings: known to the subject's author.
-        not_covered: known to the subject's author.
-        filtered: the privacy filter that all releases of a run passed. What is proved is the
-            lesser of its ε and that of the plan; claims of other kinds than (ε, δ) are judged by
-            the plan alone.
-
-    Raises:
-        InputError: if δ is missing where there is no pure guarantee, or is invalid, or the filter
-            does not admit what is said to have passed.
-    """
-    accountant = Accountant.named(accountant).kind
-    _refuse_reserved(findings)
-    delta = _chosen_delta(plan, claim, delta)
-    reasons: list[Finding] = []
-
-    def known(delta: float) -> Guarantee | None:
-        """What is proved at a δ."""
-        found: Guarantee | None = None
-        try:
-            found = guarantee(plan, delta, accountant)
-        except UnsupportedError as error:
-            reasons.append(_found("no-theorem", reason=error))
-        if filtered is None or (claim is not None and claim.risk is not None):
-            return found
-        found = filtered.bounded(plan, found, delta)
-        if found is not None:
-            reasons.clear()
-        return found
-
-    proved = known(delta)
-    notes: list[Finding] = []
-    if proved is not None and claim is not None and claim.risk is not None:
-        beyond = claim.excess(compose(plan, accountant))
-        reasons += [] if beyond is None else [_found(CLAIM_EXCEEDED, claim=claim, proved=beyond)]
-        notes += [_unbounded(plan, proved)] if proved.epsilon == math.inf else []
-    elif proved is not None:
-        # A claim is judged at its own δ, whatever δ the guarantee is wanted at.
-        same = claim is None or claim.delta == proved.delta
-        judged = (None if same or claim is None else known(claim.delta)) or proved
-        if judged.epsilon == math.inf:
-            reasons.append(_unbounded(plan, judged))
-        elif claim is not None and not holds(judged.epsilon, claim.epsilon):
-            shown = f"ε = {_shown(judged.epsilon, claim.epsilon)} at δ = {judged.delta:g}"
-            reasons.append(_found(CLAIM_EXCEEDED, claim=claim, proved=shown))
-        if judged is not proved and proved.epsilon == math.inf:
-            notes.append(_unbounded(plan, proved))
-    every = (
-        *reasons,
-        *notes,
-        *delta_findings(claim, delta),
-        *plan_findings(plan),
-        *findings,
-    )
-    made = Certificate(
-        subject=subject,
-        claim=claim,
-        verdict=decided(
-            proved=not reasons, claim=claim, guarantee=proved, audits=(), findings=every
-        ),
-        plan=plan,
-        guarantee=proved,
-        findings=every,
-        not_covered=tuple(not_covered),
-        versions=versions(),
-        filtered=filtered,
-    )
-    return made._restated()
-
-
-def _refuse_reserved(findings: Sequence[Finding]) -> None:
-    """Rules that decide the verdict belong to the proof, not to the subject's author."""
-    for finding in findings:
-        if finding.rule in RESERVED:
-            raise InputError(
-                f"finding has the rule {shown(finding.rule)}, which is reserved; rename it."
-            )
-
-
-def _chosen_delta(plan: Plan, claim: Claim | None, delta: float | None) -> float:
-    if delta is not None:
-        return Claim(0.0, delta).delta
-    risk = None if claim is None else claim.risk
-    if claim is not None and risk is None:
-        return claim.delta
-    if risk is not None and risk.delta_wanted is not None:
-        return risk.delta_wanted
-    try:
-        pure = guarantee(plan, 0.0, AccountantName.PURE)
-    except UnsupportedError as error:
-        if any(isinstance(each.mechanism, Opaque) for each in plan.invocations):
-            return 0.0  # no δ could help: there is no proof at any
-        missing = str(error)
-    else:
-        if pure.epsilon < math.inf:
-            return 0.0
-        missing = "the plan has no pure guarantee."
-    if risk is not None:
-        return USUAL_DELTA
-    such = "a delta above 0, such as 1e-5: by --delta, or in [claim] of a plan file"
-    raise InputError(f"delta is missing, and {missing} Give {such}.")
-
-
-def _unbounded(plan: Plan, proved: Guarantee) -> Finding:
-    reason = proved.native.get("reason", f"no finite ε is proved at δ = {proved.delta:g}")
-    found, keys = _found("no-finite-epsilon", reason=reason), StableHistogram
-    known = [each for each in plan.invocations if isinstance(each.mechanism, keys)]
-    told = max((i.mechanism.pair_and_failure(i.sensitivity)[1] for i in known), default=0.0)
-    low = f"Raise the threshold of {keys.kind}: a key that one alone has is told with probability"
-    return replace(found, remedy=f"{low} {told:.3g}.") if told > proved.delta else found
-
-
-def _shown(epsilon: float, beside: float) -> str:
-    """Enough digits to tell two numbers apart."""
-    short = f"{epsilon:.6g}"
-    return repr(epsilon) if short == f"{beside:.6g}" else short
-
-
-def versions() -> dict[str, str]:
-    """Versions of what a certificate is computed with."""
-    libraries = ("dpaudit", "numpy", "scipy", "dp-accounting")
-    return {"python": platform.python_version()} | {
-        name: metadata.version(name) for name in libraries
-    }
 
 
 def load_certificate(path: Path | str) -> Certificate:

@@ -8,8 +8,10 @@ from collections.abc import Iterable, Sequence
 from dpaudit.accounting import CurvePoint, Guarantee
 from dpaudit.certificate.claim import Claim, Finding, Severity, Verdict
 from dpaudit.certificate.records import AuditRecord
+from dpaudit.errors import InputError
 from dpaudit.finding_table import FindingTable
 from dpaudit.numbers import holds, not_above, not_below
+from dpaudit.validate import shown
 
 _found = FindingTable(__name__)
 
@@ -22,6 +24,9 @@ NOT_DECLARED = "not-the-declared-mechanism"
 
 OF_EQUALS = "attack-on-equals"
 """Rule of the finding that both sides of an attacked pair are alike."""
+
+RESERVED = frozenset({CLAIM_EXCEEDED, UNPROVEN, NOT_DECLARED, OF_EQUALS})
+"""Rules of findings that only the proof and the audits make."""
 
 _ROUNDING = 1e-9
 """Exact audits enumerate in floats, so their ε may be off by this much of it."""
@@ -142,3 +147,16 @@ def disputes(findings: Iterable[Finding]) -> tuple[str, ...]:
     """
     wrong = (f for f in findings if f.severity is Severity.ERROR and f.rule != CLAIM_EXCEEDED)
     return tuple(dict.fromkeys(finding.rule for finding in wrong))
+
+
+def refuse_reserved(findings: Sequence[Finding]) -> None:
+    """Rules that decide the verdict belong to the proof, not to the subject's author.
+
+    Raises:
+        InputError: naming one.
+    """
+    for finding in findings:
+        if finding.rule in RESERVED:
+            raise InputError(
+                f"finding has the rule {shown(finding.rule)}, which is reserved; rename it."
+            )

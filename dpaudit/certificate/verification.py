@@ -9,12 +9,13 @@ from typing import Any
 
 from dpaudit.accounting import AccountantName, CurvePoint, Guarantee, guarantee, privacy_curve
 from dpaudit.accounting.proved import FILTER
-from dpaudit.certificate.certificate import RESERVED, Certificate, certify
+from dpaudit.certificate.certificate import Certificate
 from dpaudit.certificate.claim import Finding, Severity
 from dpaudit.certificate.findings import FLOAT_NOISE
 from dpaudit.certificate.premises import THIRD
+from dpaudit.certificate.proof import certify
 from dpaudit.certificate.schema import SCHEMA_VERSION
-from dpaudit.certificate.verdicts import NOT_DECLARED, OF_EQUALS
+from dpaudit.certificate.verdicts import NOT_DECLARED, OF_EQUALS, RESERVED
 from dpaudit.errors import InputError, TamperedError
 from dpaudit.plan import Plan
 from dpaudit.validate import shown

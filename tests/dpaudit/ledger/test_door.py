@@ -8,6 +8,7 @@ import sys
 import threading
 import time
 from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from multiprocessing import get_context
 
@@ -278,7 +279,16 @@ PLACES = tuple(
 
 
 def interrupted_at(point, journal, returned):
-    """A session in which KeyboardInterrupt is raised at one bytecode; how many there were."""
+    """A session in which KeyboardInterrupt is raised at one bytecode; how many there were.
+
+    In a thread of its own: where an exception is about to be forgotten, Python keeps it as the
+    context of all that its thread raises later.
+    """
+    with ThreadPoolExecutor(1) as one:
+        return one.submit(traced, point, journal, returned).result()
+
+
+def traced(point, journal, returned):
     passed = 0
 
     def trace(frame, event, _):

@@ -68,7 +68,5 @@ def test_every_accountant_and_severity_has_words():
 
 
 def test_published_counts_the_releases_of_each_mechanism(certificates):
-    assert words.published(certificates["exceeded"]) == (
-        "36 releases by the mechanism gaussian",
-    )
-    assert words.published(certificates["bare"].plan) == ("1 release by the mechanism laplace",)
+    assert words.published(certificates["exceeded"]) == ("36 releases by the mechanism gaussian",)
+    assert words.published(certificates["bare"]) == ("1 release by the mechanism laplace",)
