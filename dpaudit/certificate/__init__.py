@@ -2,18 +2,20 @@
 
 from dpaudit.certificate.assumptions import Rehearsal
 from dpaudit.certificate.certificate import Certificate, load_certificate
+from dpaudit.certificate.checking import check_of, lacks_check, with_witness
 from dpaudit.certificate.claim import Claim, Finding, Severity, Verdict
 from dpaudit.certificate.filtering import FilterRecord
 from dpaudit.certificate.laws import Foreign, ForeignLaw
 from dpaudit.certificate.premises import Assumption, Premise, Scope, Standing
 from dpaudit.certificate.proof import certify
-from dpaudit.certificate.records import AuditRecord, SubjectRecord
+from dpaudit.certificate.records import AuditRecord, CheckRecord, SubjectRecord
 from dpaudit.certificate.verification import recomputed, verify
 
 __all__ = [
     "Assumption",
     "AuditRecord",
     "Certificate",
+    "CheckRecord",
     "Claim",
     "FilterRecord",
     "Finding",
@@ -27,7 +29,10 @@ __all__ = [
     "SubjectRecord",
     "Verdict",
     "certify",
+    "check_of",
+    "lacks_check",
     "load_certificate",
     "recomputed",
     "verify",
+    "with_witness",
 ]

@@ -14,7 +14,7 @@ from dpaudit.certificate.claim import Claim, Finding, Verdict
 from dpaudit.certificate.filtering import FilterRecord
 from dpaudit.certificate.laws import Foreign, foreign_of
 from dpaudit.certificate.premises import Assumption, Scope
-from dpaudit.certificate.records import AuditRecord, SubjectRecord
+from dpaudit.certificate.records import AuditRecord, CheckRecord, SubjectRecord
 from dpaudit.certificate.schema import SCHEMA_VERSION, upgraded, validate_certificate, written_as
 from dpaudit.certificate.verdicts import (
     CLAIM_EXCEEDED,
@@ -32,7 +32,7 @@ from dpaudit.finding_table import FindingTable
 from dpaudit.plan import Plan
 from dpaudit.validate import shown
 
-_Part = TypeVar("_Part", Claim, Guarantee, Rehearsal, FilterRecord)
+_Part = TypeVar("_Part", Claim, Guarantee, Rehearsal, CheckRecord, FilterRecord)
 
 _found = FindingTable(__name__)
 
@@ -57,7 +57,7 @@ class Certificate:
         assumptions: what the proof rests on, each with how it is known to hold; empty in
             certificates of the first schema, which speak of the plan alone.
         witness: what lets a checker prove a number of its own, as JSON values; None without one.
-        checked: what a checker proved, as JSON values; None where none did.
+        checked: what the independent checker proves; None where it was not asked.
         filtered: the privacy filter that all releases passed; None where there was none.
         schema: that it is written by; what changes a certificate brings it to the newest.
         owner: results of the run that the owner of the data alone may see, for a report; they are
@@ -78,7 +78,7 @@ class Certificate:
     rehearsal: Rehearsal | None = None
     assumptions: tuple[Assumption, ...] = ()
     witness: Mapping[str, Any] | None = None
-    checked: Mapping[str, Any] | None = None
+    checked: CheckRecord | None = None
     filtered: FilterRecord | None = None
     owner: Mapping[str, Any] | None = None
     schema: str = SCHEMA_VERSION
@@ -172,7 +172,7 @@ class Certificate:
             "foreign": self.foreign.to_dict(),
             "rehearsal": None if self.rehearsal is None else self.rehearsal.to_dict(),
             "witness": self.witness,
-            "checked": self.checked,
+            "checked": None if self.checked is None else self.checked.to_dict(),
             "run": self.run,
             "seed": self.seed,
             "versions": dict(self.versions),
@@ -208,7 +208,7 @@ class Certificate:
             rehearsal=_read(Rehearsal, record["rehearsal"]),
             assumptions=tuple(map(Assumption.from_dict, record["assumptions"])),
             witness=record["witness"],
-            checked=record["checked"],
+            checked=_read(CheckRecord, record["checked"]),
             filtered=_read(FilterRecord, record.get("filtered")),
             schema=record["schema"],
         )

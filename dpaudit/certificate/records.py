@@ -7,6 +7,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from dpaudit.fields import NonNegative, Probability, Record
+from dpaudit.numbers import plain, up
+
 OBSERVED = (
     "Noise that was drawn in other processes, by libraries that were not observed, or by code "
     "that was not run."
@@ -29,6 +32,30 @@ class SubjectRecord:
     configuration: Mapping[str, Any] = field(default_factory=dict)
     code_hash: str | None = None
     location: str = ""
+
+
+@dataclass(frozen=True)
+class CheckRecord(Record):
+    """What the independent checker proves of a plan.
+
+    Attributes:
+        epsilon: ε, rounded up; None where it proves nothing.
+        delta: the δ it holds at.
+        rules: what the proof uses, one sentence for each set of invocations.
+        reason: why nothing is proved.
+        refused: whether a witness does not hold, and not only lacks.
+    """
+
+    epsilon: NonNegative | None
+    delta: Probability
+    rules: tuple[str, ...] = ()
+    reason: str = ""
+    refused: bool = False
+
+    def __str__(self) -> str:
+        if self.epsilon is None:
+            return f"proves nothing: {self.reason.rstrip('.')}"
+        return f"proves ε ≤ {up(self.epsilon)} at δ = {plain(self.delta)}"
 
 
 @dataclass(frozen=True)

@@ -25,6 +25,9 @@ NOT_DECLARED = "not-the-declared-mechanism"
 OF_EQUALS = "attack-on-equals"
 """Rule of the finding that both sides of an attacked pair are alike."""
 
+REFUSED = "checker-refuses"
+"""Rule of the finding that the independent checker refuses the witness of a proof."""
+
 RESERVED = frozenset({CLAIM_EXCEEDED, UNPROVEN, NOT_DECLARED, OF_EQUALS})
 """Rules of findings that only the proof and the audits make."""
 

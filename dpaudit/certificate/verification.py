@@ -10,6 +10,7 @@ from typing import Any
 from dpaudit.accounting import AccountantName, CurvePoint, Guarantee, guarantee, privacy_curve
 from dpaudit.accounting.proved import FILTER
 from dpaudit.certificate.certificate import Certificate
+from dpaudit.certificate.checking import require_checked
 from dpaudit.certificate.claim import Finding, Severity
 from dpaudit.certificate.findings import FLOAT_NOISE
 from dpaudit.certificate.premises import THIRD
@@ -58,6 +59,7 @@ def verify(certificate: Certificate) -> None:
             )
     _check_findings(certificate, again)
     _check_assumptions(certificate)
+    require_checked(certificate)
     if certificate.verdict is not again.verdict:
         raise TamperedError(
             f"verdict is {certificate.verdict}; plan, claim, findings and audits make it "

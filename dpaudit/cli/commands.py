@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -22,6 +23,7 @@ from dpaudit.cli.book_commands import (
 from dpaudit.cli.options import (
     AllowWork,
     CertificateFile,
+    Checked,
     Delta,
     RunFolder,
     Runnable,
@@ -29,6 +31,7 @@ from dpaudit.cli.options import (
     Settings,
     Stated,
     WithSecondOpinion,
+    Witness,
     kept_of,
     option,
     without_password,
@@ -58,22 +61,34 @@ def certify(
         bool, typer.Option("--rehearse", help="Put the code to the test too, on neighbouring data.")
     ] = False,
     data: Annotated[str | None, option("--data", "NAME|PATH", "What to rehearse on.")] = None,
+    witness: Witness = None,
+    checked: Checked = False,
     output: CertificateFile = None,
 ) -> None:
     """Prove what can be proved of a plan, before any data exist."""
-    from dpaudit.certificate import Scope
+    from dpaudit.certificate import Scope, lacks_check
     from dpaudit.cli import show
     from dpaudit.cli.exits import Exit, exit_of
     from dpaudit.workflow.certifying import certify_target
 
     with working(f"certify {subject}"):
         certificate = certify_target(
-            subject, settings or (), delta, accountant, rehearse=rehearse, data=data, claim=claim
+            subject,
+            settings or (),
+            delta,
+            accountant,
+            rehearse=rehearse,
+            data=data,
+            claim=claim,
+            witness=True if checked and witness is None else witness,
         )
     if output is not None:
         certificate.save(output)
     show.certificate(certificate)
     code = exit_of(certificate)
+    if checked and (lacks := lacks_check(certificate)):
+        show.remark(lacks)
+        code = code or Exit.UNPROVEN
     if rehearse and certificate.scope is Scope.PLAN:  # what was asked for could not be done
         code = code or Exit.UNPROVEN
     raise typer.Exit(code)
@@ -105,6 +120,7 @@ def run(
             "--rehearse/--no-rehearsal", help="Put the code to the test first, on the same data."
         ),
     ] = True,
+    witness: Witness = None,
     book: BookUrl = None,
     dataset: OneDataSet = None,
     purpose: Purpose = None,
@@ -138,6 +154,7 @@ def run(
             anchor=anchor,
             rehearse=rehearse,
             booking=booking,
+            witness=witness,
         )
     show.certificate(certificate, files=files)
     raise typer.Exit(exit_of(certificate))
@@ -205,6 +222,7 @@ def verify(
         option("--book", "URL", "The book that an export is of.", callback=without_password),
     ] = None,
     second_opinion: WithSecondOpinion = False,
+    checked: Checked = False,
     allow_work: AllowWork = False,
 ) -> None:
     """Recompute a certificate's guarantee, or check a ledger's chain, and who signed them.
@@ -232,5 +250,7 @@ def verify(
             with_second_opinion=second_opinion,
             allow_work=allow_work,
         )
+    if checked and found.kind == "certificate" and (lacks := found.unchecked):
+        found = replace(found, lacks=(*found.lacks, lacks))
     show.verification(found)
     raise typer.Exit(Exit.REFUTED if found.lacks else exit_of_opinion(found.opinion))

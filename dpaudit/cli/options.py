@@ -118,3 +118,13 @@ WithSecondOpinion = Annotated[
         "--second-opinion", help="Let dp-accounting compose the plan too, and compare: seconds."
     ),
 ]
+Witness = Annotated[
+    bool | None,
+    typer.Option(
+        "--witness/--no-witness",
+        help="Let the independent checker prove it too; by default where that is cheap.",
+    ),
+]
+Checked = Annotated[
+    bool, typer.Option("--checked", help="What the independent checker proves decides the claim.")
+]

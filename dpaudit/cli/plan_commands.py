@@ -59,6 +59,24 @@ def explain(
     show_plan.findings(known, in_full=finding is not None)
 
 
+def checker(
+    file: Annotated[Path, typer.Argument(metavar="[FILE.py]", help="Where it is written.")] = Path(
+        "checker.py"
+    ),
+) -> None:
+    """Write the independent checker: one file of Python that needs nothing but Python.
+
+    python3 checker.py certificate.json proves a certificate's ε again where nothing is installed.
+    """
+    from importlib import resources
+
+    from dpaudit import files
+    from dpaudit.cli import show
+
+    text = resources.files("dpaudit").joinpath("checker.py").read_text("utf-8")
+    show.written(files.write(file, text))
+
+
 def calibrate(
     target: Annotated[
         str, typer.Argument(metavar="MECHANISM|PLAN.toml", help="Such as gaussian, or a plan file.")

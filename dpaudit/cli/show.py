@@ -97,6 +97,11 @@ def said(text: str, **facts: Any) -> None:
     say(text, markup=False)
 
 
+def remark(sentence: str) -> None:
+    """Print what a reader must know, apart from the answer."""
+    sys.stderr.write(f"dpaudit: {sentence}\n")
+
+
 @answering()
 def written(*paths: Path, **facts: Any) -> None:
     """Print the paths of written files."""
@@ -118,6 +123,8 @@ def certificate(certificate: Certificate, files: Sequence[Path] = ()) -> None:
     facts.add_row("verdict", f"[bold {colour}]{certificate.verdict}[/]{why}")
     facts.add_row("claim", "none stated" if certificate.claim is None else str(certificate.claim))
     facts.add_row("guarantee", _guarantee(certificate))
+    if certificate.checked is not None:
+        facts.add_row("checked", escape(f"independently: the checker {certificate.checked}"))
     plan = certificate.plan
     facts.add_row("protects", f"one {escape(str(plan.unit))} ({plan.relation}, {plan.trust})")
     for invocation in plan.invocations[:5]:
@@ -280,5 +287,5 @@ def verification(found: Verification) -> None:
     if found.opinion is not None:
         facts.add_row("second opinion", escape(found.opinion.reason))
     say(facts)
-    for remark in (*found.remarks, *found.lacks):
-        sys.stderr.write(f"dpaudit: {remark}\n")
+    for sentence in (*found.remarks, *found.lacks):
+        remark(sentence)

@@ -21,7 +21,15 @@ from packaging.specifiers import SpecifierSet
 from dpaudit import fields, files
 from dpaudit.accounting import Accountant, AccountantName, CurvePoint, guarantee
 from dpaudit.accounting.proved import FILTER
-from dpaudit.certificate import Certificate, Premise, Severity, Standing, Verdict
+from dpaudit.certificate import (
+    Certificate,
+    Premise,
+    Severity,
+    Standing,
+    Verdict,
+    check_of,
+    lacks_check,
+)
 from dpaudit.certificate.findings import FLOAT_NOISE
 from dpaudit.certificate.laws import stated_kinds
 from dpaudit.errors import InputError, UnsupportedError
@@ -112,6 +120,14 @@ class Limit(fields.Record):
         yield from _other("relation", plan.relation.kind, self.relations or ["none"])
         yield from _other("trust model", plan.trust, self.trust)
 
+    def lacks_check(self, certificate: Certificate) -> Iterator[str]:
+        """What the independent checker does not prove of it."""
+        checked = certificate.checked or check_of(certificate)
+        proves = checked.epsilon is not None and checked.delta <= self.delta
+        if not proves or not holds(checked.epsilon or 0.0, self.epsilon):
+            wanted = f"ε = {self.epsilon:g} at δ = {self.delta:g}"
+            yield f"the checker {checked}; the policy wants {wanted} checked."
+
 
 @dataclass(frozen=True)
 class Attack(fields.Record):
@@ -177,6 +193,8 @@ class Policy(fields.Record):
         audit: attacks that it must have stood.
         never: rules of findings that it may not have.
         worst: severity of findings that it may have at worst.
+        checked: whether the independent checker must prove its claim, or its ε where it makes none,
+            and with it each limit.
         book: identifiers of books, of one of which an export must be.
         current: whether the book must be there, and have had no line since an export of it.
     """
@@ -199,6 +217,7 @@ class Policy(fields.Record):
     audit: tuple[Attack, ...] = ()
     never: tuple[fields.Name, ...] = ()
     worst: Severity = Severity.ERROR
+    checked: bool = False
     book: tuple[Annotated[str, partial(_hash, 32)], ...] = ()
     current: bool = False
 
@@ -222,6 +241,7 @@ class Policy(fields.Record):
         limits = [each for each in self.limit if each.unit == unit]
         for limit in limits:
             found += limit.lacks(certificate)
+            found += limit.lacks_check(certificate) if self.checked else ()
         for attack in self.audit:
             found += attack.lacks(certificate, limits)
         found += _signed(self, seen.statement, seen.now)
@@ -295,6 +315,8 @@ def _about(policy: Policy, seen: Seen) -> Iterator[str]:
         for kind in sorted(stated):
             yield f"what {shown(kind)} costs, its author states; the policy takes no such word."
     yield from _made_by(policy, certificate.versions.get("dpaudit", "none"))
+    if policy.checked and (lacks := lacks_check(certificate)):
+        yield f"{lacks.rstrip('.')}; the policy wants it checked."
     for each in certificate.findings:
         worse = severities.index(each.severity) < severities.index(policy.worst)
         if worse or each.rule in policy.never:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from dpaudit.certificate import Certificate, Finding, certify
+from dpaudit.certificate import Certificate, Finding, certify, with_witness
 from dpaudit.errors import InputError
 from dpaudit.project.targets import Target, find_target, parse_claim, parse_settings
 
@@ -19,6 +19,7 @@ def certify_target(
     rehearse: bool = False,
     data: str | None = None,
     claim: str | None = None,
+    witness: bool | None = None,
 ) -> Certificate:
     """Certify a subject or a plan file.
 
@@ -30,6 +31,7 @@ def certify_target(
         rehearse: put the code to the test too.
         data: what it is rehearsed on; its default data where not given.
         claim: what is stated in place of the target's own, as it is written in a plan file.
+        witness: whether the independent checker proves it too; None where that is cheap.
 
     Raises:
         InputError: if the name, a setting or δ is wrong, or the code is to be rehearsed and there
@@ -41,7 +43,7 @@ def certify_target(
         raise InputError(f"{name:.80} is a plan; only the code of a subject can be rehearsed.")
     if data is not None and not rehearse:
         raise InputError("data is given without a rehearsal; add --rehearse.")
-    certificate = certified(target, delta, accountant)
+    certificate = with_witness(certified(target, delta, accountant), wanted=witness)
     if not rehearse:
         return certificate
     from dpaudit.workflow.rehearsing import with_rehearsal

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from dpaudit.accounting import guarantee
 from dpaudit.auditing import progress_bar
-from dpaudit.certificate import Certificate, Claim, Finding
+from dpaudit.certificate import Certificate, Claim, Finding, with_witness
 from dpaudit.errors import DpAuditError, InconclusiveError, InputError, UnsupportedError
 from dpaudit.finding_table import FindingTable
 from dpaudit.numbers import holds
@@ -152,7 +152,7 @@ def checked_certificate(entry: SubjectEntry) -> Certificate:
     if entry.claim is not None:
         notes = overridden(target.claim, entry.claim)
         target = replace(target, claim=entry.claim, findings=(*target.findings, *notes))
-    certificate = certified(target, entry.delta, entry.accountant)
+    certificate = with_witness(certified(target, entry.delta, entry.accountant))
     if entry.code is Code.REHEARSED:
         certificate = with_rehearsal(certificate, target, data=entry.data)
     return with_planned_audits(certificate, target, entry)

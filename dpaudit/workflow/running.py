@@ -14,7 +14,7 @@ import numpy as np
 from dpaudit import files
 from dpaudit.auditing import progress_bar
 from dpaudit.auditing.rehearsal.rehearse import MOST
-from dpaudit.certificate import Certificate, Finding, Severity
+from dpaudit.certificate import Certificate, Finding, Severity, with_witness
 from dpaudit.certificate.findings import FLOAT_NOISE, float_samplers
 from dpaudit.errors import DpAuditError, InputError, TamperedError
 from dpaudit.finding_table import FindingTable
@@ -48,6 +48,7 @@ def run_subject(
     rehearse: bool = True,
     most: int = MOST,
     booking: Booking | None = None,
+    witness: bool | None = None,
 ) -> tuple[Certificate, tuple[Path, ...]]:
     """Rehearse a subject, run it through a ledger, and write ledger, certificate and report.
 
@@ -69,6 +70,7 @@ def run_subject(
         rehearse: put the code to the test first.
         most: neighbours that are tried even where runs take long.
         booking: where a deployment is charged, before it releases anything.
+        witness: whether the independent checker proves it too; None where that is cheap.
 
     Returns:
         The certificate with the results of the run, and the files. What the owner of the data alone
@@ -137,6 +139,7 @@ def run_subject(
     if all(map(is_exact, record["samplers"])) and "external" not in record:
         kept = tuple(each for each in certificate.findings if each.rule != FLOAT_NOISE)
         certificate = replace(certificate, findings=kept)
+    certificate = with_witness(certificate, wanted=witness)
     certificate = certificate.with_run(run | {"ledger": record}, seed)
     if rehearsal is not None:
         certificate = certificate.with_rehearsal(rehearsal.record, rehearsal.findings)

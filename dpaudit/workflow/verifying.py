@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from dpaudit import files
 from dpaudit.accounting import require_affordable
-from dpaudit.certificate import Certificate, load_certificate, verify
+from dpaudit.certificate import Certificate, check_of, lacks_check, load_certificate, verify
 from dpaudit.errors import InputError, TamperedError
 from dpaudit.extras import needed
 from dpaudit.ledger import FileAnchor, JournalSummary, summarise_journal
@@ -30,6 +30,8 @@ class Verification:
         remarks: what a reader must know, such as a line that was cut off.
         opinion: what another library says of a certificate, if it was asked.
         lacks: what a policy demands and the file has not, one sentence each.
+        unchecked: why the independent checker does not prove the claim of a certificate, or
+            anything without one; empty where it does.
     """
 
     kind: str
@@ -37,6 +39,7 @@ class Verification:
     remarks: tuple[str, ...] = ()
     opinion: SecondOpinion | None = None
     lacks: tuple[str, ...] = ()
+    unchecked: str = ""
 
 
 _USUAL_POINTS = 34
@@ -104,11 +107,14 @@ def verify_file(
 def verification(certificate: Certificate, *, with_second_opinion: bool = False) -> Verification:
     """What is to be said of a verified certificate."""
     proved = certificate.guarantee
+    checked = certificate.checked or check_of(certificate)
     facts = {
         "subject": certificate.subject.name,
         "verdict": str(certificate.verdict),
         "epsilon": None if proved is None or proved.epsilon == math.inf else proved.epsilon,
         "delta": None if proved is None else proved.delta,
+        "checked_epsilon": checked.epsilon,
+        "checked": f"independently: the checker {checked}",
         "plan_hash": certificate.plan.hash,
         "audits": len(certificate.audits),
     }
@@ -119,7 +125,9 @@ def verification(certificate: Certificate, *, with_second_opinion: bool = False)
     opinion = opinion_on(certificate) if with_second_opinion else None
     if opinion is not None and opinion.contradicts:
         remarks.append(opinion.reason)
-    return Verification("certificate", facts, tuple(remarks), opinion)
+    return Verification(
+        "certificate", facts, tuple(remarks), opinion, unchecked=lacks_check(certificate)
+    )
 
 
 def opinion_on(certificate: Certificate) -> SecondOpinion:

@@ -15,7 +15,7 @@ from dpaudit.reporting.html import svg
 from dpaudit.reporting.text import visible
 from dpaudit.reporting.view import views
 from dpaudit.reporting.wording import tables, words
-from dpaudit.reporting.wording.headline import rests_on
+from dpaudit.reporting.wording.headline import checked, rests_on
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -69,6 +69,12 @@ def environment() -> Environment:
         "spaced": tables.spaced,
         "tied": lambda text: text.replace(" %", "\u00a0%"),
     }
-    shared = {"infinity": math.inf, "tables": tables, "words": words, "rests_on": rests_on}
+    shared = {
+        "infinity": math.inf,
+        "tables": tables,
+        "words": words,
+        "rests_on": rests_on,
+        "checked": checked,
+    }
     made.globals |= shared
     return made

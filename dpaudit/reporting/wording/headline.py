@@ -89,6 +89,7 @@ def headline(certificate: Certificate) -> Headline:
         details=(
             *details,
             *passed_filter(certificate),
+            *([] if certificate.checked is None else [checked(certificate)]),
             rests_on(certificate),
             *_noise_of_run(certificate),
             meaning,
@@ -162,6 +163,17 @@ def passed_filter(certificate: Certificate) -> tuple[str, ...]:
         return ()
     budget = f"of ε = {plain(made.epsilon)} at δ = {plain(made.delta)}"
     return (f"A privacy filter {budget} admitted {made.releases(certificate.plan)} releases.",)
+
+
+def checked(certificate: Certificate) -> str:
+    """What the independent checker proves, in a sentence."""
+    made = certificate.checked
+    if made is None:
+        return "No independent checker was asked."
+    if made.epsilon is None:
+        return f"The independent checker {made}."
+    beyond = " The other points of the curve are the accountant’s alone."
+    return f"The independent checker, which trusts no accountant, {made}.{beyond}"
 
 
 def rests_on(certificate: Certificate) -> str:

@@ -33,6 +33,7 @@ audit survey.py:Survey --set users=20 --runs 500 --seed 1
 observe drawn.py:count --data data.json --library numpy
 report certificate.json -o report.html
 verify certificate.json --second-opinion
+checker checker.py
 verify run/ledger.jsonl
 keygen key.pem --no-password
 sign certificate.json --key key.pem -o signed.dsse.json

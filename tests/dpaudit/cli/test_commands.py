@@ -78,6 +78,34 @@ def test_an_exceeded_claim_is_exit_1(call):
     assert "valid, and it says: unproven" in out
 
 
+def test_what_the_checker_proves_decides_where_that_is_wanted(call):
+    assert call("certify", plan(), "--checked", "-o", "made.json")[0] == 0
+    record = json.loads(Path("made.json").read_text())
+    assert record["checked"]["epsilon"] == pytest.approx(record["guarantee"]["epsilon"], rel=1e-3)
+    code, out, _ = call("verify", "made.json", "--checked")
+    assert (code, "independently: the checker proves ε ≤" in out) == (0, True)
+    sampled = GAUSSIAN.format(epsilon=1.83).replace("sigma = 20", "sigma = 1")
+    Path("near.toml").write_text(
+        sampled.replace("500", '1000\nsampling = { scheme = "poisson", rate = 0.01 }')
+    )
+    assert call("certify", "near.toml", "-o", "near.json")[0] == 0  # 1.8283, and checked 1.8310
+    code, _, err = call("verify", "near.json", "--checked")
+    assert (code, "and the claim is ε = 1.83" in err) == (1, True)
+    bare = call("certify", "plan.toml", "--no-witness", "-o", "bare.json")
+    assert bare[0] == 0
+    assert json.loads(Path("bare.json").read_text())["checked"] is None
+
+
+def test_the_checker_is_a_file_that_needs_python_alone(call):
+    assert call("certify", plan(), "-o", "made.json")[0] == 0
+    assert call("checker", "alone.py")[0] == 0
+    alone = subprocess.run(
+        [sys.executable, "-I", "-S", "alone.py", "made.json"], capture_output=True, text=True
+    )
+    assert alone.returncode == 0
+    assert alone.stdout.startswith("proved: ε ≤ ")
+
+
 def test_an_opaque_plan_is_exit_2(call):
     Path("p.toml").write_text(
         '[plan]\nrelation = "replace-one"\n[[invocation]]\nmechanism = "opaque"\n'

@@ -24,7 +24,7 @@ from dpaudit import (
     TrustModel,
     certify,
 )
-from dpaudit.certificate import SubjectRecord
+from dpaudit.certificate import CheckRecord, SubjectRecord
 from dpaudit.mechanisms import PureBlackBox
 from dpaudit.signing.policy import Policy, Seen, read_policy
 from dpaudit.signing.statements import statement_of
@@ -107,7 +107,7 @@ def test_one_that_cannot_be_meant_is_refused(tmp_path, text, told):
 def test_every_demand_has_a_test_of_its_own():
     """Each key, by the name of the test that shows what lacks."""
     tested = """keys threshold days limit subject plan_hash code_hash enforced tested secure_noise
-    journal anchor accountants laws dpaudit audit never worst book current"""
+    journal anchor accountants laws dpaudit audit never worst checked book current"""
     assert [each.name for each in fields(Policy)] == tested.split()
 
 
@@ -227,6 +227,18 @@ def test_accountants_and_versions():
         odd = replace(CERTIFICATE, versions={"dpaudit": version})
         assert "dpaudit that made it" in lacks(odd, dpaudit=">=0")
     assert "'none'" in lacks(replace(CERTIFICATE, versions={}), dpaudit=">=0")
+
+
+def test_checked():
+    unit = CERTIFICATE.plan.unit.name
+    limit = {"unit": unit, "epsilon": 1.0}
+    assert lacks(checked=True) == lacks(checked=True, limit=[limit]) == ""  # a closed form
+    lower = lacks(checked=True, limit=[limit | {"epsilon": 0.4}])
+    assert "the policy wants ε = 0.4 at δ = 0 checked" in lower
+    claimed = lacks(replace(CERTIFICATE, claim=Claim(0.4)), checked=True)
+    assert "and the claim is ε = 0.4, δ = 0; the policy wants it checked" in claimed
+    nothing = replace(CERTIFICATE, checked=CheckRecord(None, 0.0, (), "no rule"))
+    assert "proves nothing: no rule; the policy wants it checked" in lacks(nothing, checked=True)
 
 
 def test_laws():
