@@ -26,8 +26,17 @@ changes far more. ``dpaudit verify`` allows a recomputed ε the same.
 RESIDUE = 1e-9
 """Absolute difference that counts as none where a number is itself a rounding error."""
 
-IGNORED = frozenset({("digest",), ("versions",), ("subject", "code_hash")})
-"""What follows from the rest, or changes with every release of a library or line of code."""
+IGNORED = frozenset(
+    {("digest",), ("versions",), ("subject", "code_hash"), ("witness",), ("checked", "rules")}
+)
+"""What follows from the rest, or changes with every release of a library or line of code.
+
+A witness is searched for in floats and promises nothing: a reader proves the checked ε by it.
+"""
+
+CHECKED = ("checked", "epsilon")
+NEAR = 1e-3
+"""Relative difference of two checked ε, which are as near as the grids that were found."""
 
 LOCATION = ("subject", "location")
 """File and line of the code; the line moves with every edit above it, and is not compared."""
@@ -143,6 +152,8 @@ def _apart(
         absolute = RESIDUE
     if place[:2] == CURVE and place[3:] == (0,):
         absolute = max(absolute, bound)
+    if place == CHECKED:
+        relative = NEAR
     if place == LOCATION:
         old, new = (_file(each) for each in (old, new))
     if isinstance(old, dict) and isinstance(new, dict):

@@ -104,6 +104,14 @@ def test_a_curve_is_compared_within_the_error_bound_of_its_accountant(axis, fact
     assert (differences(old, new) == ()) is same
 
 
+@pytest.mark.parametrize(("factor", "same"), [(1 + 5e-4, True), (1.01, False)])
+def test_a_checked_epsilon_is_compared_as_near_as_its_witness_was_found(factor, same):
+    old, new = record("dp-fts-de"), record("dp-fts-de")
+    new |= {"witness": None, "checked": {**old["checked"], "rules": []}}
+    new["checked"]["epsilon"] *= factor
+    assert (differences(old, new) == ()) is same
+
+
 PROJECT = """
 [project]
 formats = ["md"]
