@@ -66,7 +66,7 @@ def rehearse(
     plan: Plan | None = None,
     seed: int = 0,
     most: int = MOST,
-    timeout: float | None = 60.0,
+    timeout: float | None = 300.0,
     progress: Progress | None = None,
     command: str = "",
 ) -> Rehearsed:
