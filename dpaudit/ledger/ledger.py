@@ -46,6 +46,7 @@ from dpaudit.ledger.entry import (
     ExternalDraw,
     Key,
     NoiseBackend,
+    SizedNoise,
     begin,
     is_exact,
     is_own,
@@ -248,6 +249,7 @@ class Ledger(Uncopied, BoundedQueries):
             invocation = self._account.admissible(mechanism, at, Counter(names))
             for value in own:
                 require_open(invocation, value)
+            self._require_sizes(invocation, *own)
             noise, source = self._drawing(), caller(())
             drawn_by = noise.sampler, not is_own(noise)
             entries = [Entry(invocation, name, source, *drawn_by) for name in names]
@@ -321,7 +323,18 @@ class Ledger(Uncopied, BoundedQueries):
         def draw(noise: NoiseBackend, entry: Entry) -> Released:
             return noise.release(entry, value)
 
-        return self._pass(mechanism, unit, at, draw, check=lambda found: check(found, value))
+        def sound(invocation: Invocation) -> None:
+            check(invocation, value)
+            self._require_sizes(invocation, value)
+
+        return self._pass(mechanism, unit, at, draw, check=sound)
+
+    def _require_sizes(self, invocation: Invocation, *values: NDArray[Any]) -> None:
+        """Refuse, before a charge, what cannot be drawn for values of such shapes."""
+        noise = self._drawing()
+        if isinstance(noise, SizedNoise):
+            for size in {value.size for value in values}:
+                noise.require_size(invocation, size)
 
     def stream(
         self, mechanism: Continual, shape: Sequence[int], *, unit: str | None = None, at: str = ""
