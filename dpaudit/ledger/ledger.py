@@ -37,6 +37,8 @@ from dpaudit.ledger.checks import (
     require_open,
     require_sound,
     require_unbounded,
+    shape_of,
+    unshown,
 )
 from dpaudit.ledger.door import Door
 from dpaudit.ledger.entry import (
@@ -112,12 +114,11 @@ class Ledger(Uncopied, BoundedQueries):
         durability: Durability = Durability.PROCESS,
         anchor: Anchor | None = None,
     ) -> None:
-        if not isinstance(plan, Plan):
-            raise InputError(f"plan is {plan!r:.60}; it must be a Plan.")
+        validate.instance(Plan, plan=plan)
         if rng is not None and noise is not None:
             raise InputError("rng and noise are both given; the noise comes from one of them.")
         if journal is not None and not isinstance(journal, str | Path):
-            raise InputError(f"journal is {validate.shown(journal)}; it must be a path.")
+            raise InputError(f"journal is a {type(journal).__name__:.60}; it must be a path.")
         if anchor is not None and journal is None:
             raise InputError("anchor is given without a journal; give a journal for it to keep.")
         self.plan = plan
@@ -290,8 +291,9 @@ class Ledger(Uncopied, BoundedQueries):
         at, invocation = self._account.found(at)
         if invocation is None or invocation.contribution is None:
             self._door.refused += 1
+            where = "the label" if invocation is None else f"{at!r:.80}"
             raise PlanMismatchError(
-                f"{at!r:.80} is declared without a contribution; declare what one unit may add."
+                f"{where} is declared without a contribution; declare what one unit may add."
             )
         return invocation
 
@@ -355,7 +357,7 @@ class Ledger(Uncopied, BoundedQueries):
             BudgetExceededError: if the budget refuses it.
             ClosedLedgerError: if the ledger is closed, or belongs to another process.
         """
-        wanted = tuple(validate.integer_at_least(1, shape=length) for length in shape)
+        wanted = shape_of(shape)
 
         def draw(noise: NoiseBackend, entry: Entry) -> Stream:
             sums = noise.stream(entry, wanted)
@@ -383,9 +385,9 @@ class Ledger(Uncopied, BoundedQueries):
             BudgetExceededError: if the budget refuses it.
             ClosedLedgerError: if the ledger is closed, or belongs to another process.
         """
-        sampler = validate.text(sampler=external.sampler)
+        sampler = unshown(validate.text, sampler=external.sampler)
         if is_exact(sampler):
-            raise InputError(f"sampler is {sampler!r:.80}, as the ledger's own is called.")
+            raise InputError("sampler reads as the ledger's own is called; name the library.")
 
         def draw(noise: NoiseBackend, entry: Entry) -> None:
             noise.observe(entry, external)
