@@ -84,17 +84,21 @@ def assert_private(
     """
     __tracebackhide__ = True
     from dpaudit.auditing import audit_subject
+    from dpaudit.errors import DpAuditError
     from dpaudit.project import Execution, Subject
 
     runs = next((runs for runs in _runs.values() if runs is not None), DEFAULT_RUNS)
     execution = Execution(runs=runs, seed=0, confidence=0.99).updated(fields)
     stated, given = _claim(claim), _pair(pair)
-    if isinstance(target, Subject):
-        record = audit_subject(
-            target, given, claim=stated, score=score, stop_early=stop_early, execution=execution
-        )
-    else:
-        record = _audit_code(target, stated, given, score, stop_early, execution)
+    try:
+        if isinstance(target, Subject):
+            record = audit_subject(
+                target, given, claim=stated, score=score, stop_early=stop_early, execution=execution
+            )
+        else:
+            record = _audit_code(target, stated, given, score, stop_early, execution)
+    except DpAuditError as error:  # pytest shows the arguments of every call that led there
+        raise error.with_traceback(None) from None
     if record.refuted:
         raise PrivacyViolationError(record)
     return record

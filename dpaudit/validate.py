@@ -218,6 +218,8 @@ def real_array(**field: Any) -> np.ndarray[Any, np.dtype[np.float64]]:
         raise InputError(f"{name} is {shown(value)}; it must be {wanted}.") from None
     if array.dtype.kind not in "iuf":
         raise InputError(f"{name} is {shown(value)}; it must be {wanted}.")
+    if array.dtype.kind != "f" and (array > 2**53).any() | (array < -(2**53)).any():
+        raise InputError(f"{name} has a whole number beyond ±2^53, which floats round; scale it.")
     array = array.astype(np.float64)
     if not np.isfinite(array).all():
         raise InputError(f"{name} has a value that is NaN or infinite; it must be {wanted}.")

@@ -28,6 +28,7 @@ import cloudpickle
 from dpaudit.errors import DpAuditError, InputError
 from dpaudit.extras import needed
 from dpaudit.project.execution import DEFAULTS, Execution, ExecutionFields, Progress
+from dpaudit.project.foreign import place_of
 from dpaudit.project.targets import FOLDERS
 
 __all__ = [
@@ -232,8 +233,8 @@ def packed(task: Callable[[Any], Any]) -> bytes:
         content: bytes = cloudpickle.dumps(task)
     except Exception as error:  # noqa: BLE001 - foreign code may raise anything
         raise InputError(
-            f"the code cannot be sent to another process ({type(error).__name__}: {error}); run "
-            "it with workers = 1."
+            f"the code cannot be sent to another process ({type(error).__name__}{place_of(error)}"
+            "); run it with workers = 1."
         ) from None
     finally:
         for module in foreign:
@@ -260,7 +261,7 @@ def _run(content: bytes, item: Any) -> Any:
         task = unpacked(content)
     except Exception as error:  # noqa: BLE001 - foreign code may raise anything
         raise InputError(
-            f"the code cannot be loaded in another process ({type(error).__name__}: {error}); run "
-            "it with workers = 1."
+            f"the code cannot be loaded in another process ({type(error).__name__}"
+            f"{place_of(error)}); run it with workers = 1."
         ) from None
     return task(item)

@@ -5,10 +5,12 @@ from __future__ import annotations
 import os
 import re
 import sys
+import traceback
 import warnings
 from collections.abc import Sequence
 from contextlib import suppress
 from io import TextIOWrapper
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -132,8 +134,8 @@ def _outcome(arguments: list[str]) -> int:
         if _completes(arguments):
             return Exit.CERTIFIED
         return _write_error(
-            f"the audited code ended the process (SystemExit {error.code!s:.80}) before the "
-            "command was done, so nothing is decided; code under audit must return.",
+            "the audited code ended the process (SystemExit) before the command was done, so "
+            "nothing is decided; code under audit must return.",
             Exit.UNPROVEN,
         )
     except InterruptedRunError as error:
@@ -151,13 +153,19 @@ def _outcome(arguments: list[str]) -> int:
         if os.environ.get("DPAUDIT_DEBUG"):
             raise
         return _write_error(
-            f"unexpected {type(error).__name__}: {error} "
-            "(this is a fault of dpaudit; DPAUDIT_DEBUG=1 shows where)",
+            f"unexpected {type(error).__name__}{_innermost(error)} "
+            "(this is a fault of dpaudit; DPAUDIT_DEBUG=1 shows the rest)",
             Exit.INPUT,
         )
     if code == Exit.INTERRUPTED:  # typer makes Ctrl-C a silent code
         return _write_error("interrupted; no file is half written.", Exit.INTERRUPTED)
     return code if isinstance(code, int) else Exit.CERTIFIED
+
+
+def _innermost(error: BaseException) -> str:
+    """Where it was raised, and not what it says, which may be a value of data."""
+    frame = traceback.extract_tb(error.__traceback__)[-1]
+    return f" at {Path(frame.filename).name}:{frame.lineno}"
 
 
 def _usage(error: Any, said: str) -> str:

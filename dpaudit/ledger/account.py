@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
+from dataclasses import fields, replace
 
 from dpaudit.errors import InputError, PlanMismatchError
 from dpaudit.ledger.units import Name
@@ -68,12 +68,13 @@ class Account:
         if invocation is None:
             places = ", ".join(repr(place) for place in self.declared)
             raise PlanMismatchError(
-                f"{mechanism.kind} at {shown(at)} is not declared; the plan declares {places:.400}."
+                f"{mechanism.kind} is asked for at a label that is not declared; the plan declares "
+                f"{places:.400}."
             )
         own = invocation.mechanism
         if mechanism is not own and (type(mechanism) is not type(own) or mechanism != own):
             raise PlanMismatchError(
-                f"the plan declares {own!r} at {shown(at)}, but {mechanism!r} ran."
+                f"the plan declares {own!r} at {shown(at)}, but {_unlike(own, mechanism)} ran."
             )
         if self._fresh.get(at) is False:
             raise PlanMismatchError(f"{invocation.describe()} needs a sample for each release.")
@@ -102,7 +103,8 @@ class Account:
                 f"{sampling.kind} samples are none that the ledger draws; draw them in the run."
             )
         if invocation is None or sampling is None:
-            raise PlanMismatchError(f"{shown(at)} is not declared with sampling; declare it so.")
+            where = "the label" if invocation is None else shown(at)
+            raise PlanMismatchError(f"{where} is not declared with sampling; declare it so.")
         if self._fresh.get(at):
             raise PlanMismatchError(f"{shown(at)} has a sample that waits for its release.")
         if isinstance(sampling, FixedSizeSampling) and units != sampling.population:
@@ -129,8 +131,8 @@ class Account:
         if group != invocation.group.name:
             name = shown(invocation.group.name)
             raise PlanMismatchError(
-                f"{invocation.describe()} is declared for the group {name}, and {invocation.unit} "
-                f"{shown(unit)} belongs to {shown(group)} since its first release; groups are "
+                f"{invocation.describe()} is declared for the group {name}, and this "
+                f"{invocation.unit} belongs to {shown(group)} since its first release; groups are "
                 "disjoint, so declare what runs without groups."
             )
 
@@ -139,7 +141,7 @@ class Account:
         # A release that touches everybody charges every unit, named or not.
         own = self._most[invocation.at] if unit is None else charges[unit]
         if own + charges[None] + times > invocation.count:
-            whom = f"{invocation.unit} {shown(unit)}" if unit is not None else "any one unit"
+            whom = "this one" if unit is not None else "any one unit"
             raise PlanMismatchError(
                 f"{invocation.describe()} is declared {invocation.count} times for one "
                 f"{invocation.unit}; {whom} has been charged that often."
@@ -241,3 +243,12 @@ class Account:
                 group=Group(name, membership),
                 at=f"{at} ({number})",
             )
+
+
+def _unlike(own: Mechanism, other: Mechanism) -> str:
+    """What another mechanism is, without its values, which the run may have made of data."""
+    if type(own) is not type(other):
+        return f"a {type(other).__name__:.60}"
+    names = [each.name for each in fields(own) if each.compare]
+    differing = [name for name in names if getattr(own, name) != getattr(other, name)]
+    return f"one with another {' and '.join(differing) or 'state'}"

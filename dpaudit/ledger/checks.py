@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from numpy.typing import NDArray
 
+from dpaudit import validate
 from dpaudit.errors import InputError, PlanMismatchError
 from dpaudit.mechanisms.continual.release import Continual
 from dpaudit.mechanisms.individual import IndividualGaussian
 from dpaudit.plan import Invocation
 
+_Checked = TypeVar("_Checked")
 _OWN_PACKAGE = __name__.partition(".")[0]
 _PYTHON = f"{Path(os.__file__).parent}{os.sep}"
 
@@ -91,11 +94,35 @@ def caller(between: Sequence[str]) -> str:
     frame = sys._getframe(1)
     while frame.f_back is not None and (
         str(frame.f_globals.get("__name__", "")).partition(".")[0] in passed
-        or _of_python(frame.f_code.co_filename)
+        or of_python(frame.f_code.co_filename)
     ):
         frame = frame.f_back
     return f"{frame.f_globals.get('__name__', '?')}:{frame.f_lineno}"
 
 
-def _of_python(file: str) -> bool:
+def unshown(check: Callable[..., _Checked], **field: Any) -> _Checked:
+    """An argument that passes a check; the error does not show it, as it may come of data.
+
+    Raises:
+        InputError: if it does not.
+    """
+    try:
+        return check(**field)
+    except InputError as error:
+        wanted = str(error).rpartition("it must be ")[2]
+        raise InputError(f"{next(iter(field))} must be {wanted}") from None
+
+
+def shape_of(shape: Sequence[int]) -> tuple[int, ...]:
+    """The shape of one step of a stream.
+
+    Raises:
+        InputError: if a length is no integer of at least 1.
+    """
+    check = partial(validate.integer_at_least, 1)
+    return tuple(unshown(check, shape=length) for length in shape)
+
+
+def of_python(file: str) -> bool:
+    """Whether a file is of Python itself."""
     return file.startswith((_PYTHON, "<frozen ")) and "site-packages" not in file

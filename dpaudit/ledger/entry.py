@@ -101,6 +101,14 @@ class BatchNoise(Protocol):
 
 
 @runtime_checkable
+class SizedNoise(Protocol):
+    """A noise backend that cannot draw for values of every size."""
+
+    def require_size(self, invocation: Invocation, entries: int) -> None:
+        """Raise UnsupportedError if a value of so many entries cannot be drawn for."""
+
+
+@runtime_checkable
 class KeyedNoise(Protocol):
     """A noise backend that looks at the keys of private counts, which others need not know."""
 

@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from dpaudit import validate
 from dpaudit.errors import InputError
 from dpaudit.ledger.entry import Entry, ExternalDraw
 from dpaudit.ledger.own_process import OwnProcess
@@ -35,8 +36,8 @@ class FloatNoise(OwnProcess):
     called: ClassVar[str] = "noise"
 
     def __init__(self, rng: np.random.Generator | None = None) -> None:
-        if rng is not None and not isinstance(rng, np.random.Generator):
-            raise InputError(f"rng is {rng!r:.60}; it must be a numpy.random.Generator.")
+        if rng is not None:
+            validate.instance(np.random.Generator, rng=rng)
         super().__init__()
         self.seeded = rng is not None
         self._rng = np.random.default_rng() if rng is None else rng

@@ -13,6 +13,7 @@ from dpaudit import validate
 from dpaudit.errors import InputError
 from dpaudit.ledger.account import Account
 from dpaudit.ledger.bounding import bounded_parts, grid_step, numbers_of
+from dpaudit.ledger.checks import unshown
 from dpaudit.ledger.door import Door
 from dpaudit.ledger.own_process import Uncopied
 from dpaudit.ledger.units import Name, Units, distinct_names
@@ -76,7 +77,7 @@ class IndividualSums(Uncopied):
         self._door.require_own_process()
         values, (names, members) = numbers_of(rows), distinct_names(units)
         bound = self._contribution.bound
-        longest = bound if most is None else min(validate.positive(most=most), bound)
+        longest = bound if most is None else min(unshown(validate.positive, most=most), bound)
         if len(values) != members.size:
             raise InputError(
                 f"units has {members.size} entries and rows {len(values)}; give as many."

@@ -37,6 +37,8 @@ from dpaudit.ledger.checks import (
     require_open,
     require_sound,
     require_unbounded,
+    shape_of,
+    unshown,
 )
 from dpaudit.ledger.door import Door
 from dpaudit.ledger.entry import (
@@ -46,6 +48,7 @@ from dpaudit.ledger.entry import (
     ExternalDraw,
     Key,
     NoiseBackend,
+    SizedNoise,
     begin,
     is_exact,
     is_own,
@@ -111,12 +114,11 @@ class Ledger(Uncopied, BoundedQueries):
         durability: Durability = Durability.PROCESS,
         anchor: Anchor | None = None,
     ) -> None:
-        if not isinstance(plan, Plan):
-            raise InputError(f"plan is {plan!r:.60}; it must be a Plan.")
+        validate.instance(Plan, plan=plan)
         if rng is not None and noise is not None:
             raise InputError("rng and noise are both given; the noise comes from one of them.")
         if journal is not None and not isinstance(journal, str | Path):
-            raise InputError(f"journal is {validate.shown(journal)}; it must be a path.")
+            raise InputError(f"journal is a {type(journal).__name__:.60}; it must be a path.")
         if anchor is not None and journal is None:
             raise InputError("anchor is given without a journal; give a journal for it to keep.")
         self.plan = plan
@@ -248,6 +250,7 @@ class Ledger(Uncopied, BoundedQueries):
             invocation = self._account.admissible(mechanism, at, Counter(names))
             for value in own:
                 require_open(invocation, value)
+            self._require_sizes(invocation, *own)
             noise, source = self._drawing(), caller(())
             drawn_by = noise.sampler, not is_own(noise)
             entries = [Entry(invocation, name, source, *drawn_by) for name in names]
@@ -288,8 +291,9 @@ class Ledger(Uncopied, BoundedQueries):
         at, invocation = self._account.found(at)
         if invocation is None or invocation.contribution is None:
             self._door.refused += 1
+            where = "the label" if invocation is None else f"{at!r:.80}"
             raise PlanMismatchError(
-                f"{at!r:.80} is declared without a contribution; declare what one unit may add."
+                f"{where} is declared without a contribution; declare what one unit may add."
             )
         return invocation
 
@@ -321,7 +325,18 @@ class Ledger(Uncopied, BoundedQueries):
         def draw(noise: NoiseBackend, entry: Entry) -> Released:
             return noise.release(entry, value)
 
-        return self._pass(mechanism, unit, at, draw, check=lambda found: check(found, value))
+        def sound(invocation: Invocation) -> None:
+            check(invocation, value)
+            self._require_sizes(invocation, value)
+
+        return self._pass(mechanism, unit, at, draw, check=sound)
+
+    def _require_sizes(self, invocation: Invocation, *values: NDArray[Any]) -> None:
+        """Refuse, before a charge, what cannot be drawn for values of such shapes."""
+        noise = self._drawing()
+        if isinstance(noise, SizedNoise):
+            for size in {value.size for value in values}:
+                noise.require_size(invocation, size)
 
     def stream(
         self, mechanism: Continual, shape: Sequence[int], *, unit: str | None = None, at: str = ""
@@ -342,7 +357,7 @@ class Ledger(Uncopied, BoundedQueries):
             BudgetExceededError: if the budget refuses it.
             ClosedLedgerError: if the ledger is closed, or belongs to another process.
         """
-        wanted = tuple(validate.integer_at_least(1, shape=length) for length in shape)
+        wanted = shape_of(shape)
 
         def draw(noise: NoiseBackend, entry: Entry) -> Stream:
             sums = noise.stream(entry, wanted)
@@ -370,9 +385,9 @@ class Ledger(Uncopied, BoundedQueries):
             BudgetExceededError: if the budget refuses it.
             ClosedLedgerError: if the ledger is closed, or belongs to another process.
         """
-        sampler = validate.text(sampler=external.sampler)
+        sampler = unshown(validate.text, sampler=external.sampler)
         if is_exact(sampler):
-            raise InputError(f"sampler is {sampler!r:.80}, as the ledger's own is called.")
+            raise InputError("sampler reads as the ledger's own is called; name the library.")
 
         def draw(noise: NoiseBackend, entry: Entry) -> None:
             noise.observe(entry, external)

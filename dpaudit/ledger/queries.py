@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -18,6 +19,7 @@ from dpaudit.ledger.bounding import (
     numbers_of,
     quantile_utilities,
 )
+from dpaudit.ledger.checks import shape_of, unshown
 from dpaudit.ledger.entry import Key
 from dpaudit.ledger.individual import IndividualSums
 from dpaudit.ledger.units import Units
@@ -82,7 +84,7 @@ class BoundedQueries(ABC):
             assert units is not None
             members = Units.alone(units)
         else:
-            members = Units.of(units, validate.integer_at_least(0, n=n))
+            members = Units.of(units, unshown(partial(validate.integer_at_least, 0), n=n))
         rows = members.count if members.codes is None else members.codes.size
         return self._sum(np.ones(rows, dtype=np.int64), members, at)
 
@@ -186,7 +188,7 @@ class BoundedQueries(ABC):
         Raises:
             InputError: if the mechanism's utility sensitivity is below that of the utility.
         """
-        q = validate.open_fraction(share=share)
+        q = unshown(validate.open_fraction, share=share)
         invocation = self._bounded(at)
         utilities = quantile_utilities(invocation, values, q, candidates, units)
         return float(candidates[int(self._release_bounded(invocation, utilities))])
@@ -202,8 +204,7 @@ class BoundedQueries(ABC):
         Raises:
             PlanMismatchError: if no such is declared there; else as :meth:`release`.
         """
-        wanted = tuple(validate.integer_at_least(1, shape=length) for length in shape)
-        return self._open_bounded(self._bounded(at), wanted)
+        return self._open_bounded(self._bounded(at), shape_of(shape))
 
     @abstractmethod
     def _open_bounded(self, invocation: Invocation, shape: tuple[int, ...]) -> IndividualSums:

@@ -37,6 +37,7 @@ from dpaudit.ledger.own_process import OwnProcess
 from dpaudit.mechanisms import Mechanism, Norm, Released
 from dpaudit.mechanisms.base import as_released
 from dpaudit.mechanisms.continual.release import PrefixSums
+from dpaudit.mechanisms.exact import WIDEST
 from dpaudit.plan import FixedSizeSampling, Invocation, Plan, TruncatedPoissonSampling
 
 GRID_BITS = 40
@@ -70,7 +71,15 @@ class SecureNoise(OwnProcess):
         for invocation in plan.invocations:
             self._require(invocation)
 
-    def _require(self, invocation: Invocation) -> None:
+    def require_size(self, invocation: Invocation, entries: int) -> None:
+        """Check that a value of so many entries can be drawn for.
+
+        Raises:
+            UnsupportedError: if it cannot.
+        """
+        self._require(invocation, entries)
+
+    def _require(self, invocation: Invocation, entries: int = 1) -> None:
         self.require_own_process()
         mechanism = invocation.mechanism
         if not mechanism.has_exact_sampler():
@@ -80,7 +89,7 @@ class SecureNoise(OwnProcess):
                 f"{invocation.describe()} has no exact sampler; secure noise draws {names}."
             )
         try:
-            mechanism.require_exact(invocation.sensitivity, self)
+            mechanism.require_exact(invocation.sensitivity, self, entries)
         except UnsupportedError as error:
             raise UnsupportedError(f"{invocation.describe()}: {error}") from None
 
@@ -160,13 +169,17 @@ class SecureNoise(OwnProcess):
             raise UnsupportedError(f"scale is {scale:g}; no grid is so fine, so it must be larger.")
         return step
 
-    def laplace(self, scale: float, shape: tuple[int, ...]) -> NDArray[np.int64]:
-        """Integers with mass proportional to exp(−|k|/scale)."""
-        return _drawn(_sampler(Norm.L1, scale), shape)
+    def laplace(self, scale: float, values: NDArray[Any]) -> NDArray[Any]:
+        """Whole numbers plus noise of mass proportional to exp(−|k|/scale), as Python's integers.
 
-    def normal(self, sigma: float, shape: tuple[int, ...]) -> NDArray[np.int64]:
-        """Integers with mass proportional to exp(−k²/2σ²)."""
-        return _drawn(_sampler(Norm.L2, sigma), shape)
+        Raises:
+            UnsupportedError: if the scale is above 2^52.
+        """
+        return _noisy(_sampler(Norm.L1, scale), values)
+
+    def normal(self, sigma: float, values: NDArray[Any]) -> NDArray[Any]:
+        """The same with noise of mass proportional to exp(−k²/2σ²)."""
+        return _noisy(_sampler(Norm.L2, sigma), values)
 
     def integers(self, bound: int, shape: tuple[int, ...]) -> NDArray[np.int64]:
         """Uniform integers in 0…bound − 1."""
@@ -187,13 +200,22 @@ class SecureNoise(OwnProcess):
 Sampler = Callable[[list[int]], list[int]]
 
 
-def _drawn(sampler: Sampler, shape: tuple[int, ...]) -> NDArray[np.int64]:
-    return np.array(sampler([0] * math.prod(shape)), dtype=np.int64).reshape(shape)
+def _noisy(sampler: Sampler, values: NDArray[Any]) -> NDArray[Any]:
+    """Sums of Python's integers, which do not wrap; nothing else adds noise to a value."""
+    noise = sampler([0] * values.size)
+    total = [value + drawn for value, drawn in zip(values.ravel().tolist(), noise, strict=True)]
+    return np.array(total, dtype=object).reshape(values.shape)
 
 
 @lru_cache(maxsize=512)
 def _sampler(norm: Norm, scale: float) -> Sampler:
-    """OpenDP's measurement of integer vectors with discrete Laplace, or discrete normal, noise."""
+    """OpenDP's measurement of integer vectors with discrete Laplace, or discrete normal, noise.
+
+    Raises:
+        UnsupportedError: if its 64 bits do not hold the noise.
+    """
+    if scale > WIDEST:
+        raise UnsupportedError(f"scale is {scale:g}; exact noise takes at most 2^52, {WIDEST:g}.")
     dp = _opendp()
     domain = dp.vector_domain(dp.atom_domain(T="i64"))
     if norm is Norm.L1:

@@ -98,19 +98,19 @@ class Stream(Uncopied):
         if len(earlier) >= mechanism.participations:
             raise PlanMismatchError(
                 f"{invocation.describe()} is declared with {mechanism.participations} "
-                f"participations; {invocation.unit} {unit!r:.80} has had them."
+                f"participations; this {invocation.unit} has had them."
             )
         if earlier and step - earlier[-1] < mechanism.min_separation:
             raise PlanMismatchError(
                 f"{invocation.describe()} is declared with {mechanism.min_separation} steps from "
-                f"one participation to the next; {invocation.unit} {unit!r:.80} has taken part "
+                f"one participation to the next; this {invocation.unit} has taken part "
                 f"{step - earlier[-1]} before."
             )
         if not mechanism.may_take_part([*earlier, step]):
             raise PlanMismatchError(
                 f"{invocation.describe()} is declared with participations exactly "
-                f"{mechanism.min_separation} steps apart; {invocation.unit} {unit!r:.80} has taken "
-                f"part {step - earlier[-1]} before."
+                f"{mechanism.min_separation} steps apart; this {invocation.unit} has taken part "
+                f"{step - earlier[-1]} before."
             )
 
     def _participate(self, unit: str) -> None:

@@ -9,9 +9,12 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from dpaudit.errors import UnsupportedError
 from dpaudit.mechanisms.base import Mechanism, integer_array, sum_over_entries
 from dpaudit.mechanisms.pairs import Floats
 from dpaudit.mechanisms.tails import Tails, integer_tails
+
+_MOST_MASSES, _RARE = 10**6, 1e-9
 
 
 @dataclass(frozen=True)
@@ -64,7 +67,7 @@ class AdditiveNoise(Mechanism):
 
 @dataclass(frozen=True)
 class IntegerNoise(AdditiveNoise):
-    """Adds integer noise to integers; a subclass also says the mean of |k|."""
+    """Adds integer noise, symmetric about 0, to integers; a subclass also says the mean of |k|."""
 
     @abstractmethod
     def log_mass(self, noise: Floats) -> Floats:
@@ -73,6 +76,22 @@ class IntegerNoise(AdditiveNoise):
     @abstractmethod
     def mean_size(self) -> float:
         """The mean of |k|."""
+
+    def at_least(self, noise: Floats) -> Floats:
+        """P[noise ≥ n] for whole numbers, of any shape; by summation, of at most a million masses.
+
+        Raises:
+            UnsupportedError: if noise of more than a million is no rarity.
+        """
+        last = int(min(np.abs(noise).max(initial=0.0) + 1, _MOST_MASSES))
+        masses = np.exp(self.log_mass(np.arange(last, dtype=np.float64)))
+        beyond = max(0.5 - masses[0] / 2 - float(masses[1:].sum()), 0.0)
+        if last == _MOST_MASSES and beyond > _RARE:
+            raise UnsupportedError(f"{self.kind} has noise too wide for a test of its law.")
+        tails = np.append(masses, beyond)[::-1].cumsum()[::-1]  # P[noise ≥ n] for n = 0…last
+        n = np.where(noise > 0, noise, 1 - noise)
+        tail = tails[np.minimum(n, last).astype(np.int64)]
+        return np.where(noise > 0, tail, 1 - tail)
 
     def prepare(self, value: ArrayLike) -> NDArray[Any]:
         """Whole numbers within ±2^53."""
@@ -84,4 +103,4 @@ class IntegerNoise(AdditiveNoise):
 
     def noise_tails(self, noise: Floats, rng: np.random.Generator) -> Tails:
         """Tails with ties broken at random."""
-        return integer_tails(noise, self.log_mass, self.mean_size(), rng)
+        return integer_tails(noise, self.at_least, self.mean_size(), rng)

@@ -232,12 +232,17 @@ class Mechanism(Kinded, ABC):
         )
         return exact is not Mechanism and all(issubclass(exact, each) for each in others)
 
-    def require_exact(self, sensitivity: float, source: ExactSource) -> None:
+    def require_exact(self, sensitivity: float, source: ExactSource, entries: int = 1) -> None:
         """Refuse what cannot be drawn exactly, before there is a value.
 
+        Args:
+            sensitivity: as declared.
+            source: exact samplers.
+            entries: of the value that is to be released.
+
         Raises:
-            InputError: if the source's grid is too coarse for the noise.
-            UnsupportedError: if there is no exact sampler, or no proof for that sensitivity.
+            UnsupportedError: if there is no exact sampler, or none for that sensitivity or for so
+                many entries; or if its integers or its grid do not hold the noise.
         """
         if not self.has_exact_sampler():
             raise UnsupportedError(f"{self.kind} has no exact sampler.")

@@ -123,9 +123,9 @@ class Choice(Enumerated):
         chosen: NDArray[Any] = np.argmax(self._exponents(values) + noise, axis=-1)
         return chosen
 
-    def require_exact(self, sensitivity: float, source: ExactSource) -> None:
+    def require_exact(self, sensitivity: float, source: ExactSource, entries: int = 1) -> None:
         """Refuse Laplace noise, whose largest has no exact sampler yet."""
-        super().require_exact(sensitivity, source)
+        super().require_exact(sensitivity, source, entries)
         if self.law is Noise.LAPLACE:
             raise UnsupportedError(
                 f"{self.kind} with laplace noise has no exact sampler yet; noise 'exponential' and "

@@ -14,12 +14,12 @@ from dpaudit.errors import InputError
 from dpaudit.fields import Positive
 from dpaudit.mechanisms.additive import IntegerNoise
 from dpaudit.mechanisms.base import Norm, integer_sensitivity
-from dpaudit.mechanisms.exact import ExactSource
+from dpaudit.mechanisms.exact import ExactSource, as_int64
 from dpaudit.mechanisms.pairs import DominatingPair, FinitePair, Floats, costless_pair, vast_pair
 from dpaudit.mechanisms.pairs.finite import WORK_OF_LOSS
 from dpaudit.mechanisms.rounding import exceeds_floats
 
-_LARGEST_SHIFT = 10**6
+_LARGEST_SHIFT, _LARGEST_SCALE = 10**6, 1e15
 
 
 @dataclass(frozen=True)
@@ -29,13 +29,18 @@ class DiscreteLaplace(IntegerNoise):
     The two-sided geometric mechanism of Ghosh, Roughgarden and Sundararajan 2009.
 
     Attributes:
-        scale: scale b of the noise, above 0.
+        scale: scale b of the noise, above 0 and at most 1e15.
     """
 
     kind: ClassVar[str] = "discrete-laplace"
     norm: ClassVar[Norm] = Norm.L1
     long_shift_dominates: ClassVar[bool] = True
     scale: Positive
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.scale > _LARGEST_SCALE:
+            raise InputError(f"scale is {self.scale}; discrete-laplace takes at most 1e15.")
 
     def pair(self, sensitivity: float) -> DominatingPair:
         """The pair of one integer coordinate shifted by the whole sensitivity.
@@ -77,8 +82,7 @@ class DiscreteLaplace(IntegerNoise):
         self, values: NDArray[Any], sensitivity: float, source: ExactSource
     ) -> NDArray[Any]:
         """Values plus integer noise of this law, as the source draws it."""
-        released: NDArray[Any] = values + source.laplace(self.scale, values.shape)
-        return released
+        return as_int64(source.laplace(self.scale, values))
 
     @property
     def noise_scale(self) -> float:
@@ -87,8 +91,16 @@ class DiscreteLaplace(IntegerNoise):
 
     def log_mass(self, noise: Floats) -> Floats:
         """−|k|/b + ln tanh(1/2b)."""
-        return -np.abs(noise) / self.scale + math.log(math.tanh(0.5 / self.scale))
+        with np.errstate(over="ignore"):
+            return -np.abs(noise) / self.scale + math.log(math.tanh(0.5 / self.scale))
+
+    def at_least(self, noise: NDArray[Any]) -> Floats:
+        """r^n/(1 + r) for n ≥ 1, where r = e^(−1/b)."""
+        with np.errstate(over="ignore"):
+            tail = np.exp(-np.where(noise > 0, noise, 1 - noise) / self.scale)
+        tail = tail / (1 + math.exp(-1 / self.scale))
+        return np.where(noise > 0, tail, 1 - tail)
 
     def mean_size(self) -> float:
         """1/sinh(1/b)."""
-        return 1 / math.sinh(1 / self.scale)
+        return -2 * math.exp(-1 / self.scale) / math.expm1(-2 / self.scale)

@@ -3,7 +3,8 @@
 Samples of continuous noise in floating point reveal the value through their least significant bits
 (Mironov 2012). A release on a grid is a function of an integer, so its bits hold nothing that is
 not in that integer: the value is rounded to the grid, exact integer noise is added, and the sum is
-scaled back.
+scaled back. On the way there are whole numbers of Python alone, which hold every float on every
+grid: none is refused, cut or wrapped, so that nothing of a value shows but through its noise.
 
 Rounding moves every entry by at most half a grid step, so neighbours come to lie further apart; a
 mechanism widens its noise to pay for it, so that its guarantee is not above the declared one
@@ -13,16 +14,21 @@ mechanism widens its noise to pay for it, so that its guarantee is not above the
 
 from __future__ import annotations
 
+import math
+import sys
+from collections.abc import Callable
 from fractions import Fraction
 from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dpaudit.errors import InputError
-from dpaudit.mechanisms.rounding import round_up
+from dpaudit.errors import UnsupportedError
+from dpaudit.mechanisms.rounding import round_down, round_up
 
-_EXACT_INT64 = 2**61
+WIDEST = 2.0**52
+"""The largest scale of integer noise: noise of 2^62 or more then has a probability below e^−1000,
+so that what samplers of 64 bits do beyond their range never happens."""
 
 
 class ExactSource(Protocol):
@@ -32,14 +38,20 @@ class ExactSource(Protocol):
         """The grid step, a power of two, for continuous noise of that scale.
 
         Raises:
-            InputError: if the step that was asked for is too coarse for it.
+            UnsupportedError: if no float is so small a step.
         """
 
-    def laplace(self, scale: float, shape: tuple[int, ...]) -> NDArray[np.int64]:
-        """Integers with mass proportional to exp(−|k|/scale)."""
+    def laplace(self, scale: float, values: NDArray[Any]) -> NDArray[Any]:
+        """Whole numbers plus noise of mass proportional to exp(−|k|/scale), as Python's integers.
 
-    def normal(self, sigma: float, shape: tuple[int, ...]) -> NDArray[np.int64]:
-        """Integers with mass proportional to exp(−k²/2σ²)."""
+        Here and in :meth:`normal` value and noise meet, and nowhere else.
+
+        Raises:
+            UnsupportedError: if the scale is above 2^52.
+        """
+
+    def normal(self, sigma: float, values: NDArray[Any]) -> NDArray[Any]:
+        """The same with noise of mass proportional to exp(−k²/2σ²)."""
 
     def integers(self, bound: int, shape: tuple[int, ...]) -> NDArray[np.int64]:
         """Uniform integers in 0…bound − 1."""
@@ -85,26 +97,57 @@ def widened(scale: float, step: float, sensitivity: float, steps: int) -> float:
     """Scale of integer noise, in grid steps, for a shift of the sensitivity and ``steps`` more.
 
     Rounded up: scale/step times 1 + steps step/sensitivity.
+
+    Raises:
+        UnsupportedError: if the noise would be more than twice as wide as declared, or wider than
+            integers hold.
     """
-    exact = Fraction(scale) / Fraction(step)
+    factor = Fraction(1)
     if sensitivity > 0:
-        exact *= 1 + steps * Fraction(step) / Fraction(sensitivity)
+        factor += steps * Fraction(step) / Fraction(sensitivity)
+    if factor > 2:
+        raise UnsupportedError(
+            f"sensitivity is {sensitivity:g}; beside exact noise of scale {scale:g} it must be 0 "
+            f"or at least {round_up(steps * Fraction(step)):g}, as values are rounded to a grid."
+        )
+    if (exact := Fraction(scale) / Fraction(step) * factor) > WIDEST:
+        most = round_down(Fraction(WIDEST) * Fraction(step) / factor)
+        raise UnsupportedError(
+            f"scale is {scale}; exact noise on a grid of step {step:g} takes at most {most}."
+        )
     return round_up(exact)
 
 
-def on_grid(values: NDArray[Any], step: float, noise: NDArray[np.int64]) -> NDArray[np.float64]:
-    """(Rounded values + noise) in grid steps, scaled back; integers are never rounded on the way.
-
-    Raises:
-        InputError: if a value is too large for a float in grid steps.
-    """
+def places(values: NDArray[Any], step: float) -> NDArray[Any]:
+    """The nearest whole numbers of grid steps, Python's integers, exactly; ties to even ones."""
+    values = np.asarray(values, dtype=np.float64)
     with np.errstate(over="ignore"):
-        places = np.rint(np.asarray(values, dtype=np.float64) / step)  # step is a power of two
-    if not np.isfinite(places).all():
-        raise InputError(f"value is too large for a grid of step {step:g}.")
-    if np.abs(places).max(initial=0.0) < _EXACT_INT64:
-        total: NDArray[Any] = places.astype(np.int64) + noise
-    else:
-        whole = np.array([int(place) for place in places.ravel()], dtype=object)
-        total = whole.reshape(places.shape) + noise.astype(object)
-    return total.astype(np.float64) * step
+        near = np.rint(values / step)  # exact where it is finite, as the step is a power of two
+    both = zip(near.ravel().tolist(), values.ravel().tolist(), strict=True)
+    exact = [
+        int(place) if math.isfinite(place) else round(Fraction(value) / Fraction(step))
+        for place, value in both
+    ]
+    return np.array(exact, dtype=object).reshape(values.shape)
+
+
+def on_grid(
+    values: NDArray[Any], step: float, noisy: Callable[[NDArray[Any]], NDArray[Any]]
+) -> NDArray[np.float64]:
+    """What ``noisy`` makes of values in grid steps, scaled back to the nearest floats."""
+    up, down = step.as_integer_ratio()
+
+    def scaled(place: int) -> float:
+        try:
+            return place * up / down  # rounded once
+        except OverflowError:  # beyond all floats
+            return sys.float_info.max if place > 0 else -sys.float_info.max
+
+    released = noisy(places(values, step))
+    return np.array([scaled(each) for each in released.ravel().tolist()]).reshape(released.shape)
+
+
+def as_int64(total: NDArray[Any]) -> NDArray[np.int64]:
+    """Python's integers as those of 64 bits; what is beyond ±2^62 counts as that."""
+    clipped: NDArray[np.int64] = np.clip(total, -(2**62), 2**62).astype(np.int64)
+    return clipped

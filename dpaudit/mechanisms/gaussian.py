@@ -6,6 +6,7 @@ import math
 from collections.abc import Hashable
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
@@ -91,15 +92,15 @@ class Gaussian(AdditiveNoise):
         """Normal noise of deviation σ."""
         return rng.normal(scale=self.sigma, size=shape)
 
-    def require_exact(self, sensitivity: float, source: ExactSource) -> None:
-        """Refuse a grid too coarse for σ, and shifts beyond the proof of :meth:`grid_scale`."""
-        super().require_exact(sensitivity, source)
-        source.step(self.sigma)
-        ratio = sensitivity / self.sigma
+    def require_exact(self, sensitivity: float, source: ExactSource, entries: int = 1) -> None:
+        """Refuse what no grid holds, and shifts and entries beyond the proof."""
+        super().require_exact(sensitivity, source, entries)
+        step, ratio = source.step(self.sigma), sensitivity / self.sigma
         if ratio and not _SMALLEST_SHIFT <= ratio <= _LARGEST_SHIFT:
             raise UnsupportedError(
                 f"sensitivity is {ratio:g} sigma; exact normal noise is proved for 2^-16 to 10."
             )
+        self.grid_scale(sensitivity, entries, step)
 
     def sample_exactly(
         self, values: NDArray[Any], sensitivity: float, source: ExactSource
@@ -107,7 +108,7 @@ class Gaussian(AdditiveNoise):
         """Discrete normal noise on a grid, as wide as :meth:`grid_scale` asks for."""
         step = source.step(self.sigma)
         scale = self.grid_scale(sensitivity, math.prod(values.shape[1:]), step)
-        return on_grid(values, step, source.normal(scale, values.shape))
+        return on_grid(values, step, partial(source.normal, scale))
 
     def grid_scale(self, sensitivity: float, entries: int, step: float) -> float:
         """σ (1 + (√d + 1)γ/Δ), in steps γ of a grid, for d entries: no more than declared is spent.

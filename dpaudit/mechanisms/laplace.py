@@ -6,6 +6,7 @@ import math
 from collections.abc import Hashable
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
@@ -85,10 +86,10 @@ class Laplace(AdditiveNoise):
         """Laplace noise of scale b."""
         return rng.laplace(scale=self.scale, size=shape)
 
-    def require_exact(self, sensitivity: float, source: ExactSource) -> None:
-        """Refuse a grid too coarse for the scale."""
-        super().require_exact(sensitivity, source)
-        source.step(self.scale)
+    def require_exact(self, sensitivity: float, source: ExactSource, entries: int = 1) -> None:
+        """Refuse what no grid holds: the scale, or the sensitivity beside it."""
+        super().require_exact(sensitivity, source, entries)
+        self.grid_scale(sensitivity, entries, source.step(self.scale))
 
     def sample_exactly(
         self, values: NDArray[Any], sensitivity: float, source: ExactSource
@@ -96,7 +97,7 @@ class Laplace(AdditiveNoise):
         """Discrete Laplace noise on a grid, as wide as :meth:`grid_scale` asks for."""
         step = source.step(self.scale)
         scale = self.grid_scale(sensitivity, math.prod(values.shape[1:]), step)
-        return on_grid(values, step, source.laplace(scale, values.shape))
+        return on_grid(values, step, partial(source.laplace, scale))
 
     def grid_scale(self, sensitivity: float, entries: int, step: float) -> float:
         """B (1 + 3dγ/Δ), in steps γ of a grid, for d entries: ε and the curve are at most declared.

@@ -7,6 +7,7 @@ import math
 from collections.abc import Hashable
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
@@ -18,7 +19,7 @@ from dpaudit.fields import Count, Finite, OpenProbability, Positive, Probability
 from dpaudit.mechanisms.base import Norm, changes
 from dpaudit.mechanisms.choice import largest_move
 from dpaudit.mechanisms.enumerated import Enumerated, require_few
-from dpaudit.mechanisms.exact import ExactSource, on_grid, widened
+from dpaudit.mechanisms.exact import ExactSource, on_grid, places, widened
 from dpaudit.mechanisms.pairs import DominatingPair, Floats, LaplaceBound, costless_pair
 from dpaudit.mechanisms.quadrature import panels
 from dpaudit.mechanisms.rounding import round_up
@@ -27,7 +28,6 @@ from dpaudit.mechanisms.tails import Tails
 _FAR = 40.0
 _SHARPEST = 1e-3
 """Scale of the queries' noise in that of the threshold, below which integrals are not computed."""
-_FARTHEST = 2.0**60
 
 
 @dataclass(frozen=True)
@@ -120,26 +120,27 @@ class SparseVector(Enumerated):
 
         The proof needs no more of the noise than what a shift costs. Rounded queries move by
         Δ/γ + 1 places at most, in steps of one, of which that past the median may cost as much
-        as two (:class:`~dpaudit.mechanisms.pairs.LaplaceBound`); 3 steps are paid for. Queries that
-        are farther from the threshold than 2^60 places count as that far.
+        as two (:class:`~dpaudit.mechanisms.pairs.LaplaceBound`); 3 steps are paid for.
         """
-        scales = [scale for scale in self._scales if scale]
-        step = source.step(min(scales))
-        wide = [widened(scale, step, self.query_sensitivity, 3) for scale in scales]
-        with np.errstate(over="ignore"):
-            gaps = np.rint(values / step) - np.rint(self.threshold / step)
-        places = np.clip(gaps, -_FARTHEST, _FARTHEST).astype(np.int64)
-        drift = source.laplace(wide[0], (*values.shape[:-1], 1))
-        above = places + source.laplace(wide[1], values.shape) >= drift
+        step, wide = self._on_grid(source)
+        threshold = np.full((*values.shape[:-1], 1), self.threshold)
+        noisy = source.laplace(wide[1], places(values, step))
+        above = (noisy >= source.laplace(wide[0], places(threshold, step))).astype(bool)
         answers = None
         if self.answers_share:
-            answers = on_grid(values, step, source.laplace(wide[2], values.shape))
+            answers = on_grid(values, step, partial(source.laplace, wide[2]))
         return self._transcript(above, answers)
 
-    def require_exact(self, sensitivity: float, source: ExactSource) -> None:
-        """Refuse a grid too coarse for the noise."""
-        super().require_exact(sensitivity, source)
-        source.step(min(scale for scale in self._scales if scale))
+    def _on_grid(self, source: ExactSource) -> tuple[float, list[float]]:
+        """The step γ, and the scales of all noise in steps."""
+        scales = [scale for scale in self._scales if scale]
+        step = source.step(min(scales))
+        return step, [widened(scale, step, self.query_sensitivity, 3) for scale in scales]
+
+    def require_exact(self, sensitivity: float, source: ExactSource, entries: int = 1) -> None:
+        """Refuse what no grid holds."""
+        super().require_exact(sensitivity, source, entries)
+        self._on_grid(source)
 
     def _transcript(self, above: NDArray[np.bool_], answers: Floats | None) -> Floats:
         running = np.cumsum(above, axis=-1) - above < self.cutoff

@@ -15,7 +15,7 @@ from dpaudit.errors import InputError
 from dpaudit.fields import Positive, at_least
 from dpaudit.mechanisms.base import Mechanism, Norm, changes, integer_array, sum_over_entries
 from dpaudit.mechanisms.discrete_laplace import DiscreteLaplace
-from dpaudit.mechanisms.exact import ExactSource
+from dpaudit.mechanisms.exact import ExactSource, as_int64
 from dpaudit.mechanisms.inversion import first_float
 from dpaudit.mechanisms.pairs import DominatingPair, Floats, approximate_pair, costless_pair
 from dpaudit.mechanisms.pairs.finite import FiniteBound
@@ -162,16 +162,15 @@ class StableHistogram(Mechanism):
 
     def sample(self, values: NDArray[Any], rng: np.random.Generator) -> NDArray[np.int64]:
         """Noisy counts, and 0 for those that are not told."""
-        return self._shown(values, DiscreteLaplace(self.scale).noise(values.shape, rng))
+        return self._shown(values, values + DiscreteLaplace(self.scale).noise(values.shape, rng))
 
     def sample_exactly(
         self, values: NDArray[Any], sensitivity: float, source: ExactSource
     ) -> NDArray[np.int64]:
         """The same with noise as the source draws it."""
-        return self._shown(values, source.laplace(self.scale, values.shape))
+        return self._shown(values, as_int64(source.laplace(self.scale, values)))
 
-    def _shown(self, counts: NDArray[Any], noise: NDArray[np.int64]) -> NDArray[np.int64]:
-        noisy = counts + noise
+    def _shown(self, counts: NDArray[Any], noisy: NDArray[Any]) -> NDArray[np.int64]:
         return np.where((counts > 0) & (noisy >= self.threshold), noisy, 0)
 
     # -- law -------------------------------------------------------------------------------------
@@ -179,17 +178,12 @@ class StableHistogram(Mechanism):
     def log_density(self, outputs: ArrayLike, value: ArrayLike) -> Floats:
         """The sum over counts of ln P[noise = told − count], or ln P[noise < τ − count]."""
         told, counts = np.asarray(outputs, dtype=np.float64), self.prepare(value)
-        silent = np.log(self._at_least(counts - self.threshold + 1))  # as the law is symmetric
+        noise = DiscreteLaplace(self.scale)
+        silent = np.log(noise.at_least(counts - self.threshold + 1))  # as the law is symmetric
         shown = (told >= self.threshold) & (counts > 0)
-        masses = DiscreteLaplace(self.scale).log_noise_density(told - counts)
+        masses = noise.log_noise_density(told - counts)
         masses = np.where(shown, masses, -np.inf)
         return sum_over_entries(np.where(told == 0, np.where(counts > 0, silent, 0.0), masses))
-
-    def _at_least(self, noise: ArrayLike) -> Floats:
-        """P[noise ≥ n] of whole numbers."""
-        n, ratio = np.asarray(noise, dtype=np.float64), math.exp(-1 / self.scale)
-        tail = np.exp(-np.where(n > 0, n, 1 - n) / self.scale) / (1 + ratio)
-        return np.where(n > 0, tail, 1 - tail)
 
     def tails(self, released: ArrayLike, value: NDArray[Any], rng: np.random.Generator) -> Tails:
         """Where the noise of each count lies in its law, at random within what is told of it."""
@@ -197,8 +191,8 @@ class StableHistogram(Mechanism):
         if (told[counts == 0] != 0).any():
             return Tails(np.zeros(1), np.zeros(1, dtype=bool), np.empty(0))
         told, counts = told[counts > 0], counts[counts > 0]
-        shown = told >= self.threshold
-        low = self._at_least(np.where(shown, told + 1, self.threshold) - counts)
-        high = np.where(shown, self._at_least(told - counts), 1.0)
+        shown, noise = told >= self.threshold, DiscreteLaplace(self.scale)
+        low = noise.at_least(np.where(shown, told + 1, self.threshold) - counts)
+        high = np.where(shown, noise.at_least(told - counts), 1.0)
         place = low + rng.random(told.size) * (high - low)
         return Tails(2 * np.minimum(place, 1 - place), place < 0.5, np.empty(0))

@@ -8,6 +8,7 @@ random, so that this is exact for them too.
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
@@ -61,7 +62,7 @@ def normal_tails(standard: Floats) -> Tails:
 
 
 def integer_tails(
-    noise: Floats, log_mass: Callable[[Floats], Floats], mean: float, rng: np.random.Generator
+    noise: Floats, at_least: Callable[[Floats], Floats], mean: float, rng: np.random.Generator
 ) -> Tails:
     """Tails of noise on the integers, symmetric about 0.
 
@@ -70,20 +71,20 @@ def integer_tails(
 
     Args:
         noise: draws, of any shape.
-        log_mass: log-mass of integers, entry by entry.
-        mean: declared mean of |k|.
+        at_least: P[noise ≥ n] for integers, entry by entry.
+        mean: declared mean of |k|, of at least 0.
         rng: breaks ties.
     """
     noise = noise.ravel()
     size = np.abs(noise)
+    with np.errstate(over="ignore"):
+        sizes = size / max(mean, sys.float_info.min)
     if (size != np.floor(size)).any():
-        return Tails(np.zeros_like(size), noise > 0, size / mean)
-    outcomes = np.arange(int(size.max(initial=0)) + 1, dtype=np.float64)
-    both = np.exp(log_mass(outcomes)) * np.where(outcomes == 0, 1, 2)
-    index = size.astype(np.int64)
-    beyond = np.maximum(1 - np.cumsum(both), 0.0)[index]
+        return Tails(np.zeros_like(size), noise > 0, sizes)
+    weak = np.where(size > 0, 2 * at_least(size), 1.0)
+    strict = 2 * at_least(size + 1)
     sign = np.where(noise == 0, rng.random(noise.size) < 0.5, noise > 0)
-    return Tails(beyond + rng.random(noise.size) * both[index], sign, size / mean)
+    return Tails(strict + rng.random(noise.size) * (weak - strict), sign, sizes)
 
 
 def choice_tails(masses: Floats, chosen: NDArray[np.int64], rng: np.random.Generator) -> Tails:

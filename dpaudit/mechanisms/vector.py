@@ -114,10 +114,10 @@ class _VectorNoise(AdditiveNoise):
         drawn: Floats = getattr(rng, self.of_one.numpy_law)(scale=self.scales, size=shape)
         return drawn
 
-    def require_exact(self, sensitivity: float, source: ExactSource) -> None:
+    def require_exact(self, sensitivity: float, source: ExactSource, entries: int = 1) -> None:
         """Refuse what cannot be drawn for one of the coordinates."""
         for scale, moved in zip(self.scales, self.sensitivities, strict=True):
-            self.of_one(scale).require_exact(moved, source)
+            self.of_one(scale).require_exact(moved, source)  # one entry each
 
     def sample_exactly(
         self, values: NDArray[Any], sensitivity: float, source: ExactSource

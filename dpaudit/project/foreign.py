@@ -7,14 +7,18 @@ import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from types import FrameType
 
+from dpaudit import errors
 from dpaudit.errors import DpAuditError, InputError
 from dpaudit.extras import lacking
+from dpaudit.ledger.checks import of_python
 
 DEBUG = "DPAUDIT_DEBUG"
 """The variable that lets exceptions of foreign code through as they are."""
 
 _OWN = Path(__file__).parents[1]
+_DOOR = _OWN / "ledger"
 
 
 @contextmanager
@@ -28,21 +32,81 @@ def foreign(name: str, *, public: bool = False) -> Iterator[None]:
         public: whether it has seen no data, so that the message is told too.
 
     Raises:
-        InputError: in place of whatever the code raises, errors of dpaudit and Ctrl-C apart.
+        DpAuditError: in place of whatever the code raises, Ctrl-C apart. An error of dpaudit stays
+            one of its kind, and keeps its text where it :func:`speaks_for_itself`.
     """
     try:
         yield
-    except (DpAuditError, KeyboardInterrupt):
+    except KeyboardInterrupt:
         raise
     except BaseException as error:
-        if os.environ.get(DEBUG):
+        if os.environ.get(DEBUG) or (isinstance(error, DpAuditError) and not _passed(error)):
             raise
+        if isinstance(error, DpAuditError) and (public or speaks_for_itself(error)):
+            place = "" if public else f" ({place_of(error).strip()})"
+            said = f"{str(error).removesuffix('.')}{place}."
+            raise _kind(error)(said) from None  # another one, without foreign frames
         missing = lacking(error, name) if isinstance(error, ModuleNotFoundError) else None
         if missing is not None:
             raise missing from None
-        why = f": {error!s:.300}" if public else ""
-        what = f"{type(error).__name__}{place_of(error)}{why.rstrip('.')}"
-        raise InputError(f"{name} raised {what} ({DEBUG}=1 shows the rest).") from None
+        why = f": {error!s:.300}".rstrip(".") if public else ""
+        raise _kind(error)(f"{name} raised {_named(error, why=why)}") from None
+
+
+def told(error: BaseException, where: str = "") -> str:
+    """What may be said of an error of foreign code: its text, if that is ours, or type and place.
+
+    Args:
+        error: what was raised.
+        where: it was raised, for the sentence.
+    """
+    if speaks_for_itself(error):
+        return str(error)
+    return _named(error, where, f": {error!s:.300}" if os.environ.get(DEBUG) else "")
+
+
+def _named(error: BaseException, where: str = "", why: str = "") -> str:
+    return f"{type(error).__name__}{where}{place_of(error)}{why} ({DEBUG}=1 shows the rest)."
+
+
+def speaks_for_itself(error: BaseException) -> bool:
+    """Whether an error is dpaudit's own, with nothing in its text that foreign code gave it.
+
+    So are those with no foreign code beneath which they were raised, and those of the ledger, whose
+    sentences show no argument. What else of this package foreign code calls may be given a value of
+    the data, and says what it was given.
+    """
+    if not _is_own_module(type(error).__module__):
+        return False
+    frames = [frame for frame, _ in traceback.walk_tb(error.__traceback__)]
+    last = max((at for at, frame in enumerate(frames) if _is_foreign(frame)), default=-1)
+    files = [frame.f_code.co_filename for frame in frames[last + 1 :]]
+    ours = [Path(file) for file in files if not of_python(file)]
+    return last < 0 or (bool(ours) and ours[0].is_relative_to(_DOOR))
+
+
+def _passed(error: BaseException) -> bool:
+    """Whether an error passed through foreign code, or is of a class of it."""
+    frames = (frame for frame, _ in traceback.walk_tb(error.__traceback__))
+    return any(map(_is_foreign, frames)) or not _is_own_module(type(error).__module__)
+
+
+def _is_foreign(frame: FrameType) -> bool:
+    file = frame.f_code.co_filename
+    if file.startswith("<"):  # of no file, such as the constructor of a dataclass
+        return not _is_own_module(str(frame.f_globals.get("__name__", "")))
+    return not (Path(file).is_relative_to(_OWN) or of_python(file))
+
+
+def _is_own_module(name: str) -> bool:
+    return name.partition(".")[0] == __name__.partition(".")[0]
+
+
+def _kind(error: BaseException) -> type[DpAuditError]:
+    """The kind of error of this package that it is, which decides what a command ends with."""
+    public = (each for each in type(error).__mro__ if each.__module__ == errors.__name__)
+    kind: type[DpAuditError] = next(public, InputError)
+    return kind
 
 
 def place_of(error: BaseException) -> str:

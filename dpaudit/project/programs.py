@@ -6,6 +6,7 @@ import json
 import shlex
 import shutil
 import subprocess
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -14,7 +15,13 @@ from dpaudit.validate import shown
 
 
 class ProgramError(Exception):
-    """A program ended with another exit status than 0."""
+    """A program ended with another exit status than 0.
+
+    Attributes:
+        said: the last line that it wrote on stderr, if any.
+    """
+
+    said: Sequence[str] = ()
 
 
 @dataclass(frozen=True)
@@ -46,13 +53,15 @@ class Program:
         """What it prints: JSON, or else text.
 
         Raises:
-            ProgramError: if it fails; with the last line that it wrote on stderr.
+            ProgramError: if it fails; what it wrote on stderr, which may be of the data, is beside
+                its text.
         """
         given = json.dumps(data, ensure_ascii=False, default=_plain).encode()
         done = subprocess.run(self.words, input=given, capture_output=True, check=False)
         if done.returncode:
-            said = done.stderr.decode(errors="replace").strip().splitlines()[-1:]
-            raise ProgramError(": ".join([f"exit status {done.returncode}", *said]))
+            failed = ProgramError(f"exit status {done.returncode}.")
+            failed.said = done.stderr.decode(errors="replace").strip().splitlines()[-1:]
+            raise failed
         text = done.stdout.decode(errors="replace")
         try:
             return json.loads(text)

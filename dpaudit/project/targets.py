@@ -195,11 +195,12 @@ def _made(name: str, kind: type, settings: Mapping[str, Any]) -> Any:
     for key, field in known.items():
         if field.default is MISSING and field.default_factory is MISSING and key not in settings:
             raise InputError(f"{name} needs the field {shown(key)}; give it with --set {key}=….")
-    try:
-        return kind(**{key: _as_tuple(value) for key, value in settings.items()})
-    except (TypeError, AttributeError, ArithmeticError) as error:
-        given = shown(dict(settings))
-        raise InputError(f"{name} cannot be made with {given}: {error!s:.200}.") from None
+    with foreign(name, public=True):
+        try:
+            return kind(**{key: _as_tuple(value) for key, value in settings.items()})
+        except (TypeError, AttributeError, ArithmeticError) as error:
+            given = shown(dict(settings))
+            raise InputError(f"{name} cannot be made with {given}: {error!s:.200}.") from None
 
 
 def is_subject(found: Any) -> bool:
@@ -251,9 +252,7 @@ class _Method:
 
     def of(self, settings: Mapping[str, Any]) -> Callable[..., Any]:
         path, _, method = self.name.rpartition(".")
-        with foreign(path, public=True):
-            made = _made(path, self.kind, settings)
-        return getattr(made, method)  # type: ignore[no-any-return]
+        return getattr(_made(path, self.kind, settings), method)  # type: ignore[no-any-return]
 
 
 def _load_object(name: str) -> Any:
@@ -328,8 +327,8 @@ def _importing(name: str, load: Callable[[], Any]) -> Any:
     """Import foreign code; whatever it raises becomes one sentence."""
     try:
         return load()
-    except DpAuditError:
-        raise
+    except DpAuditError as error:
+        raise error.with_traceback(None) from None  # as of code that has seen no data
     except ModuleNotFoundError as error:
         near = "."
         if error.name and f"{name}.".startswith(f"{error.name}."):

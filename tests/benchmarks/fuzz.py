@@ -115,7 +115,7 @@ def mechanism(rng: random.Random) -> Mechanism:
         [
             lambda: Laplace(number(rng), clip=clip),
             lambda: Gaussian(number(rng), clip_norm=rng.choice([None, 1.0, 5.0])),
-            lambda: DiscreteLaplace(rng.choice([0.01, 0.5, 3.0, 100.0, 1e300])),
+            lambda: DiscreteLaplace(rng.choice([0.01, 0.5, 3.0, 100.0, 1e15])),
             lambda: DiscreteGaussian(rng.choice([0.3, 1.0, 10.0, 100.0])),
             lambda: RandomizedResponse(
                 rng.choice([1.0, 0.5, 0.01, 1e-300]), rng.choice([2, 3, 2**53])

@@ -88,6 +88,14 @@ def test_arrays_are_finite_and_of_numbers():
             validate.real_array(x=value)
 
 
+def test_whole_numbers_that_floats_would_round_are_no_numbers():
+    """Of 2^53 + 1 and 2^53 + 2, which differ by 1, floats make two that differ by 2."""
+    assert validate.real_array(x=[2**53, -(2**53)]).tolist() == [2.0**53, -(2.0**53)]
+    for value in (2**53 + 1, -(2**53) - 1, 2**64 - 1, [0, -(2**63)]):
+        with pytest.raises(InputError, match="x has a whole number beyond ±2\\^53, which floats"):
+            validate.real_array(x=value)
+
+
 class Talkative:
     def __array__(self, *_: object, **__: object) -> np.ndarray:
         raise RuntimeError("secret 4711")

@@ -229,16 +229,20 @@ class PlainSource:
     def step(self, scale: float) -> float:
         return math.ldexp(0.5, math.frexp(scale)[1] - 20)
 
-    def laplace(self, scale: float, shape: tuple[int, ...]) -> np.ndarray:
+    def laplace(self, scale: float, values: np.ndarray) -> np.ndarray:
         success = -math.expm1(-1 / scale)
-        return self.rng.geometric(success, shape) - self.rng.geometric(success, shape)
+        shape = values.shape
+        noise = self.rng.geometric(success, shape) - self.rng.geometric(success, shape)
+        return values.astype(object) + noise.astype(object)
 
-    def normal(self, sigma: float, shape: tuple[int, ...]) -> np.ndarray:
+    def normal(self, sigma: float, values: np.ndarray) -> np.ndarray:
         if sigma > 1e4:  # the rounded normal law differs from the discrete one by a part in 1e8
-            return np.rint(self.rng.normal(scale=sigma, size=shape)).astype(np.int64)
+            noise = np.rint(self.rng.normal(scale=sigma, size=values.shape)).astype(np.int64)
+            return values.astype(object) + noise.astype(object)
         k = np.arange(-math.ceil(12 * sigma), math.ceil(12 * sigma) + 1)
         masses = np.exp(-((k / sigma) ** 2) / 2)
-        return self.rng.choice(k, size=shape, p=masses / masses.sum())
+        noise = self.rng.choice(k, size=values.shape, p=masses / masses.sum())
+        return values.astype(object) + noise.astype(object)
 
     def integers(self, bound: int, shape: tuple[int, ...]) -> np.ndarray:
         return self.rng.integers(bound, size=shape)

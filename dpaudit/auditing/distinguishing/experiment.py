@@ -35,6 +35,7 @@ from dpaudit.auditing.execution import Execution, Mapped, workers
 from dpaudit.errors import DpAuditError, InconclusiveError, InputError
 from dpaudit.processes import uninterrupted
 from dpaudit.project import AuditPair
+from dpaudit.project.foreign import told
 
 __all__ = [
     "Both",
@@ -46,7 +47,6 @@ __all__ = [
     "Stage",
     "Trials",
     "chunks",
-    "sentence",
 ]
 
 Release = Callable[[Any, int, np.random.Generator], Any]
@@ -149,14 +149,12 @@ class Experiment:
         except DpAuditError as error:
             if isinstance(error, NotPlainError) and not tested:
                 raise
-            raise RefusedError(f"the mechanism failed {where}: {sentence(error)}") from None
+            raise RefusedError(f"the mechanism failed {where}: {told(error)}") from None
         except KeyboardInterrupt:
             raise
         except BaseException as error:  # noqa: BLE001 - foreign code may raise even SystemExit
             kind = NotPlainError if isinstance(error, Exception) and not tested else InputError
-            raise kind(
-                f"the mechanism raised {type(error).__name__} {runs}: {sentence(error)}"
-            ) from None
+            raise kind(f"the mechanism raised {told(error, f' {runs}')}") from None
         return raw if self.encoder is not None else checked_outputs(raw, chunk.size, runs)
 
     def _each(self, fresh: Callable[[], Any], size: int, rng: np.random.Generator) -> Sequence[Any]:
@@ -359,9 +357,3 @@ def _scored(score: Score, outputs: NDArray[np.float64]) -> NDArray[np.float64]:
         return score_outputs(score, outputs)
     known = np.where(odd.reshape(-1, *[1] * (outputs.ndim - 1)), 0.0, outputs)
     return np.where(odd, 0.0, score_outputs(score, known))
-
-
-def sentence(error: BaseException) -> str:
-    """The first line of an error's message, at most 200 characters, with a full stop."""
-    text = (str(error) or "no message").splitlines()[0][:200].rstrip()
-    return text if text.endswith(".") else f"{text}."

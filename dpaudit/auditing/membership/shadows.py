@@ -10,13 +10,13 @@ from typing import Any
 import numpy as np
 
 from dpaudit.auditing.children import Child, EndedError, HangsError
-from dpaudit.auditing.distinguishing.experiment import sentence
 from dpaudit.auditing.distinguishing.limits import TrialTimeoutError, within_time
 from dpaudit.auditing.evidence.types import Flags, as_scores
 from dpaudit.auditing.execution import Execution, Mapped
 from dpaudit.errors import DpAuditError, InconclusiveError, InputError
 from dpaudit.mechanisms.pairs import Floats
 from dpaudit.processes import uninterrupted
+from dpaudit.project.foreign import told
 
 NO_LIMIT = Execution(timeout=None)
 """A training may take any time."""
@@ -153,7 +153,6 @@ class _Training:
         except MemoryError:
             raise
         except DpAuditError as error:
-            raise InputError(f"train failed in model {number}: {error}") from None
+            raise InputError(f"train failed in model {number}: {told(error)}") from None
         except (Exception, SystemExit) as error:  # noqa: BLE001 - foreign code may raise anything
-            name = type(error).__name__
-            raise InputError(f"train raised {name} in model {number}: {sentence(error)}") from None
+            raise InputError(f"train raised {told(error, f' in model {number}')}") from None

@@ -34,7 +34,7 @@ from dpaudit.finding_table import FindingTable
 from dpaudit.plan import Plan, TrustModel
 from dpaudit.project import Move, Subject
 from dpaudit.project.execution import Progress
-from dpaudit.project.foreign import place_of
+from dpaudit.project.foreign import place_of, told
 
 ERROR_RATE = 1e-6
 """Probability that noise of the declared law has a finding, at most."""
@@ -233,7 +233,7 @@ class Session:
             self.findings.append(_found("leaves-plan"))
             raise EndError("") from None
         except UnsupportedError as error:
-            raise EndError(f"The run on the data cannot be recorded: {error}") from None
+            raise EndError(f"The run on the data cannot be recorded: {told(error)}") from None
         except (Exception, SystemExit) as error:  # noqa: BLE001 - whatever foreign code raises
             name = f"{type(error).__name__}{place_of(error)}"
             refused = isinstance(error, DpAuditError)

@@ -36,7 +36,6 @@ from dpaudit.auditing.replaying.recording import (
 )
 from dpaudit.auditing.replaying.runs import Ended, Run, equal, ran, shown
 from dpaudit.certificate import Finding
-from dpaudit.errors import PlanMismatchError
 from dpaudit.finding_table import FindingTable
 from dpaudit.ledger import FloatNoise
 from dpaudit.project.foreign import place_of
@@ -143,8 +142,6 @@ def record(
         Exception: what the run raises.
     """
     run = ran(algorithm, x, RecordingNoise(_generators(seed)[0], choose), _generators(seed)[1])
-    if run.ended is Ended.REFUSED:
-        raise PlanMismatchError(str(run.error))
     if run.error is not None:
         raise run.error
     return Recorded(algorithm, seed, run, telling)

@@ -52,7 +52,7 @@ EPSILONS = [1e-300, 1e-3, 1.0, 30.0, 700.0, 730.0, 740.0, 760.0, 1000.0, 2000.0,
 
 def mechanism_of(kind: type[Mechanism], epsilon: float) -> Mechanism:
     if kind is DiscreteLaplace:
-        return DiscreteLaplace(1 / epsilon)
+        return DiscreteLaplace(min(1 / epsilon, 1e15))
     if kind is RandomizedResponse:
         # The lie p/2 must be a float, hence no ε above 740 or so.
         return RandomizedResponse(2 / (math.exp(min(epsilon, 700.0)) + 1))
@@ -125,9 +125,7 @@ def test_noise_below_all_losses_that_floats_hold_is_infinite(
     assert found.native["reason"]
 
 
-@pytest.mark.parametrize(
-    "mechanism", [Laplace(1e300), DiscreteLaplace(1e300), PureBlackBox(1e-300)]
-)
+@pytest.mark.parametrize("mechanism", [Laplace(1e300), DiscreteLaplace(1e15), PureBlackBox(1e-300)])
 def test_tiny_losses_are_not_rounded_down_to_nothing(mechanism: Mechanism) -> None:
     once = plan(use(mechanism))
     exact = Fraction(mechanism.pair(1.0).pure_epsilon)

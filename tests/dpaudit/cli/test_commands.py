@@ -507,7 +507,7 @@ def test_audit_of_a_subject_uses_its_own_claim_and_pairs(call):
         (["certify", "examples:Answers", "--delta", "2"], "delta is 2"),
         (["certify", "examples:Answers", "--delta", "x"], "'x' is not a number"),
         (["certify", "examples:Answers", "-o", "no/such/folder.json"], "cannot be written"),
-        (["run", "examples:Answers", "--data", "letters"], "data is 'letters'"),
+        (["run", "examples:Answers", "--data", "letters"], "raised InputError at examples.py:"),
         (["report", "none.json", "-o", "x.html"], "does not exist"),
         (["verify", "none.json"], "does not exist"),
         (["frobnicate"], "frobnicate"),

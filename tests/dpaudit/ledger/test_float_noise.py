@@ -22,7 +22,7 @@ def test_the_sampler_says_what_drew():
 
 
 def test_generators_are_generators():
-    with pytest.raises(InputError, match="rng is 5"):
+    with pytest.raises(InputError, match="rng is a int; it must be a Generator"):
         FloatNoise(5)
 
 

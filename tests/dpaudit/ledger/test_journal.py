@@ -84,7 +84,7 @@ def test_a_journal_that_charges_too_much_has_no_account(path):
     journal.go_on()
     journal.append(Entry(response_plan().invocations[0], "a", "here:1", "numpy"))
     journal.release()
-    with pytest.raises(PlanMismatchError, match="'a' has been charged that often"):
+    with pytest.raises(PlanMismatchError, match="this one has been charged that often"):
         read_journal(path).account()
 
 

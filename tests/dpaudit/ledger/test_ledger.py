@@ -28,7 +28,7 @@ def test_release_is_the_mechanism_with_the_ledgers_noise():
 
 def test_undeclared_and_different_invocations_are_refused_before_noise():
     ledger = open_ledger()
-    with pytest.raises(PlanMismatchError, match="'question' is not declared"):
+    with pytest.raises(PlanMismatchError, match=r"a label that is not declared; .* 'answer'"):
         ledger.release(LAPLACE, 1.0, unit="ann", at="question")
     with pytest.raises(PlanMismatchError, match=r"declares Laplace\(scale=4.0"):
         ledger.release(Laplace(2.0), 1.0, unit="ann", at="answer")
@@ -41,7 +41,7 @@ def test_undeclared_and_different_invocations_are_refused_before_noise():
 def test_a_user_who_answers_twice_is_refused_or_charged_twice():
     ledger = open_ledger()
     ledger.release(LAPLACE, 1.0, unit="ann", at="answer")
-    with pytest.raises(PlanMismatchError, match="response 'ann' has been charged that often"):
+    with pytest.raises(PlanMismatchError, match="this one has been charged that often"):
         ledger.release(LAPLACE, 1.0, unit="ann", at="answer")
     twice = open_ledger(response_plan(count=2, total=3))
     for user in ("ann", "ann", "bob"):
@@ -149,7 +149,7 @@ def test_releases_that_touch_everybody_count_for_every_unit():
     """One after the other, in any order, nobody is charged more than is declared."""
     ledger = open_ledger()
     ledger.release(LAPLACE, 1.0)
-    with pytest.raises(PlanMismatchError, match="response 'ann'"):
+    with pytest.raises(PlanMismatchError, match="this one has been charged"):
         ledger.release(LAPLACE, 1.0, unit="ann")
     ledger = open_ledger()
     ledger.release(LAPLACE, 1.0, unit="ann")
@@ -179,9 +179,9 @@ def test_units_are_names(unit, tmp_path):
 
 
 def test_ledgers_are_of_plans_and_generators():
-    with pytest.raises(InputError, match="plan is None"):
+    with pytest.raises(InputError, match="plan is a NoneType; it must be a Plan"):
         Ledger(None)
-    with pytest.raises(InputError, match="rng is 5"):
+    with pytest.raises(InputError, match="rng is a int"):
         Ledger(response_plan(), rng=5)
 
 
@@ -273,8 +273,8 @@ def test_each_of_several_units():
     assert drawn == [LAPLACE.release(value, rng) for value in (1.5, 1.0, 0.5)]
     assert [entry.unit for entry in ledger] == ["ann", "bob", "cid"]
     for values, units, message in [
-        ([1.0], ["ann"], "'ann' has been charged"),
-        ([1.0, 1.0], ["dan", "dan"], "'dan' has been charged"),
+        ([1.0], ["ann"], "this one has been charged"),
+        ([1.0, 1.0], ["dan", "dan"], "this one has been charged"),
         ([1.0, 1.0], ["dan", "eve"], "4 times in all"),
         ([1.0, 1.0], ["dan"], "2 entries and units 1"),
         ([1.0, np.nan], ["dan", "eve"], "NaN"),

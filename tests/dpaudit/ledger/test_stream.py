@@ -65,12 +65,12 @@ def test_named_contributions_are_held_against_the_declaration(tmp_path):
     path = tmp_path / "ledger.jsonl"
     stream = opened(journal=path).stream(SUMS, ())
     stream.add(1.0, unit="ann")
-    with pytest.raises(PlanMismatchError, match="'ann' has taken part 1 before"):
+    with pytest.raises(PlanMismatchError, match="has taken part 1 before"):
         stream.add(1.0, unit="ann")
     stream.add(1.0, unit="bob")
     stream.add(1.0, unit="ann")
     stream.add(1.0)
-    with pytest.raises(PlanMismatchError, match="2 participations; row 'ann' has had them"):
+    with pytest.raises(PlanMismatchError, match="2 participations; this row has had them"):
         stream.add(1.0, unit="ann")
     steps = [(each.unit, each.step) for each in read_journal(path).entries]
     assert steps == [(None, None), ("ann", 0), ("bob", 1), ("ann", 2)]

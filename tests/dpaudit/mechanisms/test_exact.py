@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import math
 import random
+import sys
 import time
 from fractions import Fraction
 from types import SimpleNamespace
@@ -11,36 +12,49 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from dpaudit.errors import InputError
-from dpaudit.mechanisms.exact import decays, on_grid, widened
+from dpaudit.errors import UnsupportedError
+from dpaudit.mechanisms.exact import WIDEST, as_int64, decays, on_grid, widened
+from dpaudit.mechanisms.rounding import round_up
 
 STEP = 2.0**-40
 
 
+LARGEST = sys.float_info.max
+
+
 @given(
-    value=st.floats(-1e18, 1e18),
+    value=st.floats(allow_nan=False, allow_infinity=False),
     noise=st.integers(-(2**62), 2**62),
+    exponent=st.integers(-1074, 983),
 )
-@example(value=0.5 * STEP, noise=0)
-@example(value=2.0**23, noise=1)
-@example(value=-1e290, noise=3)
-@settings(max_examples=200, derandomize=True)
-def test_releases_are_the_nearest_grid_point_moved_by_whole_steps(value, noise):
-    (found,) = on_grid(np.array([value]), STEP, np.array([noise]))
-    place = round(Fraction(value) / Fraction(STEP))  # ties to even, as rint
-    exact = (place + noise) * Fraction(STEP)
+@example(value=0.5 * STEP, noise=0, exponent=-40)
+@example(value=2.0**23, noise=1, exponent=-40)
+@example(value=-1e290, noise=3, exponent=-40)
+@example(value=LARGEST, noise=-(2**62), exponent=-1074)
+@example(value=LARGEST, noise=2**62, exponent=983)
+@example(value=-0.0, noise=0, exponent=0)
+@settings(max_examples=300, derandomize=True)
+def test_releases_are_the_nearest_grid_point_moved_by_whole_steps(value, noise, exponent):
+    """Of any float, on any grid: nothing is refused, and nothing wraps."""
+    step = math.ldexp(1.0, exponent)
+    (found,) = on_grid(np.array([value]), step, lambda places: places + noise)
+    place = round(Fraction(value) / Fraction(step))  # ties to even, as rint
+    exact = min(max((place + noise) * Fraction(step), -Fraction(LARGEST)), Fraction(LARGEST))
     assert float(found) == float(exact)
+    assert math.copysign(1.0, found) == (-1.0 if exact < 0 else 1.0)
 
 
-def test_a_value_beyond_the_grid_is_refused():
-    with pytest.raises(InputError, match="too large for a grid of step"):
-        on_grid(np.array([1e300]), 2.0**-60, np.zeros(1, dtype=np.int64))
+@given(st.lists(st.integers(-(2**70), 2**70), max_size=4))
+def test_whole_numbers_stop_at_a_public_place(total):
+    found = as_int64(np.array(total, dtype=object))
+    assert found.dtype == np.int64
+    assert found.tolist() == [min(max(each, -(2**62)), 2**62) for each in total]
 
 
 @given(
-    scale=st.floats(1e-3, 1e6),
+    scale=st.floats(1e-3, 1e3),
     sensitivity=st.floats(1e-6, 1e6),
-    steps=st.integers(0, 10**6),
+    steps=st.integers(0, 10**5),
 )
 @settings(max_examples=100, derandomize=True)
 def test_wider_noise_pays_for_the_steps_exactly(scale, sensitivity, steps):
@@ -49,6 +63,27 @@ def test_wider_noise_pays_for_the_steps_exactly(scale, sensitivity, steps):
     assert found * Fraction(sensitivity) >= needed
     assert found * Fraction(sensitivity) <= needed * (1 + Fraction(1, 2**51))
     assert widened(scale, STEP, 0.0, steps) == scale / STEP
+
+
+@given(
+    scale=st.floats(5e-324, LARGEST),
+    sensitivity=st.floats(5e-324, LARGEST),
+    step=st.integers(-1074, 983).map(lambda exponent: math.ldexp(1.0, exponent)),
+    steps=st.integers(0, 10**6),
+)
+@example(scale=1.0, sensitivity=1e-19, step=STEP, steps=3)
+@example(scale=1e30, sensitivity=1.0, step=1.0, steps=0)
+@settings(max_examples=300, derandomize=True)
+def test_noise_that_no_grid_holds_is_refused(scale, sensitivity, step, steps):
+    least, factor = steps * Fraction(step), 1 + steps * Fraction(step) / Fraction(sensitivity)
+    wanted = Fraction(scale) / Fraction(step) * factor
+    if least <= Fraction(sensitivity) and wanted <= WIDEST:
+        assert wanted <= Fraction(widened(scale, step, sensitivity, steps)) <= WIDEST
+        return
+    with pytest.raises(UnsupportedError) as refused:
+        widened(scale, step, sensitivity, steps)
+    right = f"at least {round_up(least):g}" if least > Fraction(sensitivity) else "takes at most"
+    assert right in str(refused.value)
 
 
 def uniform(seed: int) -> SimpleNamespace:

@@ -48,7 +48,7 @@ class BrokenLoad(WithoutLoad):
         (WithoutRun(), "The subject has no run; define run and load."),
         (WithoutLoad(), "The subject has no data to run on; define load."),
         (BrokenLoad(), "x raised KeyError at test_rehearsing.py:"),
-        (Answers(), "data is 'synthetic'; it must be 'numbers'."),
+        (Answers(), "x raised InputError at examples.py:"),
     ],
 )
 def test_what_prevents_it_is_the_reason(subject, reason):

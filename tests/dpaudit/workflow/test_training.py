@@ -102,7 +102,7 @@ def test_the_answer_says_what_is_shown_and_what_is_assumed(capsys):
         ("eats --memory 200", 2, "train needs more than its memory in model 0"),
         ("shape", 3, "train returned 199 scores; it must give one for each of the 200 examples"),
         ("nan", 3, "scores contains NaN"),
-        ("raises", 3, "train raised ValueError in model 0: no data."),
+        ("raises", 3, "train raised ValueError in model 0 at "),
         ("leaves", 3, "train raised SystemExit in model 0"),
         ("noisy --arg noise=-1", 3, "train raised ValueError"),
         ("noisy --attack guess", 3, "attack is 'guess'"),
