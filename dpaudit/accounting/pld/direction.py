@@ -14,6 +14,7 @@ from dpaudit.accounting.pld.cumulants import Cumulants
 from dpaudit.accounting.pld.engine import (
     LARGEST_LOSS,
     MOST_INFINITE,
+    TRUNCATION,
     Grid,
     compose_on,
     plan_grid,
@@ -29,6 +30,8 @@ _COARSE = 100.0
 _MANY = 256
 _REFINABLE = 2**17
 _REFINEMENTS = 3
+_GIVEN_UP = (1e-2, 0.2)
+"""Shares of δ, in the middle of a decade, that rare losses may take where they are in the way."""
 _PLAIN = 500.0
 """Up to here e^ε meets no tail that floats hold badly."""
 _USUAL_DELTA = 1e-6
@@ -202,22 +205,37 @@ class Direction:
     def _refined(self, law: ComposedLaw, grid: Grid, delta: float) -> ComposedLaw:
         """A law whose interval at δ has about the wanted width, if this one's has not.
 
-        A loss that is large and rare makes a grid coarse beside a small ε: then it is refined
-        again, to the ε that was found.
+        A loss that is large and rare makes a grid coarse beside a small ε, and its tilt one under
+        which rounding errors are large there. If it is rarer than δ it is given up, that is, taken
+        for infinite; then the grid is refined to the ε that was found.
         """
-        at, best = delta + self._infinite, law
+        at, best, truncation = delta + self._infinite, law, TRUNCATION
+        for share in _GIVEN_UP:
+            if self._narrow(best, at):
+                return best
+            smaller = plan_grid(self._terms, delta, self._tolerance, truncation=share)
+            if smaller is not None and smaller.anchor < grid.anchor / 2:
+                law = compose_on(smaller, self._terms)
+                if law.epsilon_upper(at) < best.epsilon_upper(at):
+                    grid, best, truncation = smaller, law, share
         for _ in range(_REFINEMENTS):
-            upper = best.epsilon_upper(at)
-            width = upper - best.epsilon_lower(at, upper)
-            if width <= 5 * self._tolerance * max(upper, 1e-3) or grid.size > _REFINABLE:
+            if self._narrow(best, at) or grid.size > _REFINABLE:
                 break
+            upper = best.epsilon_upper(at)
             share = min(max(upper, 1e-4) / grid.anchor, 1.0) if 0 < grid.anchor < math.inf else 1.0
-            finer = plan_grid(self._terms, delta, self._tolerance / 16 * share)
+            tolerance = self._tolerance / 16 * share
+            finer = plan_grid(self._terms, delta, tolerance, truncation=truncation)
             if finer is None or finer.spacing >= grid.spacing:
                 break
             grid, law = finer, compose_on(finer, self._terms)
             best = min(best, law, key=lambda one: one.epsilon_upper(at))
         return best
+
+    def _narrow(self, law: ComposedLaw, delta: float) -> bool:
+        """Whether a law's interval at δ has about the wanted width."""
+        upper = law.epsilon_upper(delta)
+        width = upper - law.epsilon_lower(delta, upper)
+        return width <= 5 * self._tolerance * max(upper, 1e-3)
 
 
 def _middle(decade: int) -> float:
