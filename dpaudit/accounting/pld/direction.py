@@ -11,6 +11,7 @@ import numpy as np
 from dpaudit.accounting.accountant import Interval
 from dpaudit.accounting.amplification.directed import SMALLEST_DELTA
 from dpaudit.accounting.pld.cumulants import Cumulants
+from dpaudit.accounting.pld.discretise import UNIT
 from dpaudit.accounting.pld.engine import (
     LARGEST_LOSS,
     MOST_INFINITE,
@@ -82,8 +83,12 @@ class Direction:
         return Interval(lower, upper)
 
     def _once(self, epsilon: float) -> float:
-        """δ of a single use by its own curve, plus what the difference of its tails is off by."""
+        """δ of a single use by its own curve, plus what the difference of its tails is off by.
+
+        Where δ is below the last place of the loss, a threshold may be off by more than that.
+        """
         pair = self._terms[0].pair
+        epsilon *= 1 - 16 * UNIT
         p = float(pair.above(epsilon)[0])
         rounding = 2.0**-48 * p * (1 - math.log(max(p, 1e-300)))
         return float(pair.delta(epsilon)) * (1 + 1e-12) + rounding

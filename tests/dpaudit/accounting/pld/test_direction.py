@@ -6,6 +6,7 @@ import itertools
 import math
 from collections.abc import Sequence
 
+import mpmath as mp
 import numpy as np
 import pytest
 from accounting_builders import plan, poisson, repeated, use
@@ -239,3 +240,13 @@ def test_one_use_costs_no_more_than_another_beside_it() -> None:
     costs = [epsilon(repeated(noise, n, rate=RARE["rate"]), delta=1e-9) for n in range(1, 40)]
     for one, more in itertools.pairwise(costs):
         assert one.upper <= more.upper * (1 + 1e-9)
+
+
+@given(scale=st.floats(0.01, 1e6), wish=st.floats(-300, -12))
+@settings(few, max_examples=100)
+def test_below_the_last_place_of_a_loss_one_use_is_bounded_too(scale: float, wish: float) -> None:
+    """Of Laplace noise δ(ε) = 1 − e^((ε − 2/b)/2), whatever floats make of the difference."""
+    for accountant in ("pld", "best"):
+        upper = compose(plan(use(Laplace(scale), 2.0)), accountant).epsilon(10**wish).upper
+        with mp.workdps(400):
+            assert -mp.expm1((mp.mpf(upper) - 2 / mp.mpf(scale)) / 2) <= mp.mpf(10**wish)
