@@ -7,6 +7,7 @@ import signal
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 
 from dpaudit import Plan
 from dpaudit.accounting import AccountantName, Guarantee, Interval, compose, guarantee
@@ -58,6 +59,7 @@ def judged(case: Case, deep: bool = True) -> Verdict:
         with time_limit(2 * LONGEST):
             curve = truth(case, case.delta, deep)
             if curve is not None:
+                intervals |= _reversed(case)
                 verdict.method = curve.method
                 _compare(verdict, whole, intervals, curve)
                 _compare_deltas(verdict, plan, whole, curve)
@@ -111,6 +113,17 @@ def _by_accountant(plan: Plan, verdict: Verdict) -> dict[str, Interval]:
         if SLOW < seconds < LONGEST:
             verdict.misses.append(("slow", f"{name}: {seconds:.1f} s"))
     return found
+
+
+def _reversed(case: Case) -> dict[str, Interval]:
+    """The same uses in the other order, after what the process has seen of the first."""
+    if len(case.uses) < 2 or not case.uses[0].enumerated:
+        return {}
+    try:
+        plan = declared(replace(case, uses=case.uses[::-1]))
+        return {"reversed": compose(plan).epsilon(case.delta)}
+    except UnsupportedError:
+        return {}
 
 
 def _compare(
