@@ -23,7 +23,6 @@ from dpaudit.accounting.pld.engine import (
 )
 from dpaudit.accounting.pld.law import ComposedLaw
 from dpaudit.accounting.pld.terms import DirectedTerm
-from dpaudit.mechanisms.inversion import least_epsilon
 from dpaudit.mechanisms.pairs import Floats
 
 _TOLERANCE = 5e-4
@@ -35,6 +34,8 @@ _GIVEN_UP = (1e-2, 0.2)
 """Shares of δ, in the middle of a decade, that rare losses may take where they are in the way."""
 _PLAIN = 500.0
 """Up to here e^ε meets no tail that floats hold badly."""
+_NEAR = 1e-12
+"""How near the two ends of a single use come to each other."""
 _USUAL_DELTA = 1e-6
 """Where a curve is centred that has no δ of its own."""
 
@@ -79,8 +80,20 @@ class Direction:
             lower = min(max(law.epsilon_lower(delta, upper), 0.0), upper)
         alone = [term.count for term in self._terms] == [1]
         if alone and upper < _PLAIN and delta > math.exp(-_PLAIN / 4):
-            upper = max(lower, least_epsilon(self._once, delta, upper))
+            upper = self._sharpened(lower, upper, delta)
         return Interval(lower, upper)
+
+    def _sharpened(self, lower: float, upper: float, delta: float) -> float:
+        """The upper end of a single use by its own curve."""
+        for _ in range(64):
+            if upper - lower <= _NEAR * upper:
+                break
+            middle = (lower + upper) / 2
+            if self._once(middle) > delta:
+                lower = middle
+            else:
+                upper = middle
+        return upper
 
     def _once(self, epsilon: float) -> float:
         """δ of a single use by its own curve, plus what the difference of its tails is off by.

@@ -58,7 +58,12 @@ def branches(use: Any, relation: str) -> list[Branch]:
         return [({1.0: 1.0}, nothing)]
     rate = facts[0]
     if kind == "truncated":
-        rate = _fitting(*facts)
+        alone, among, full = _fitting(*facts)
+        if relation == "replace-one":  # who is in a full sample takes the place of one alike
+            crowded = {1.0: among, 0.0: max(full - among, 0.0)}
+            left = {0.0: max(1 - full - alone, 0.0)}
+            return [({1.0: alone}, {0.0: alone}), (left, left), (crowded, {0.0: full})]
+        rate = alone + among
     if kind == "replaced" and use.kind in SUMS:
         half = _drawn(rate, 0.5)
         return [(half, nothing if absent else {-move: w for move, w in half.items()})]
@@ -78,12 +83,12 @@ def _binomial(times: int, rate: float, step: float) -> Weights:
     return {0.0: float(binom.pmf(0, times, rate)), **found}
 
 
-def _fitting(rate: float, most: int, units: int) -> float:
-    """That a unit is drawn and fits in, where all others add nothing."""
+def _fitting(rate: float, most: int, units: int) -> tuple[float, float, float]:
+    """That a unit is drawn beside fewer than fit, or is in a full sample; and that one is full."""
     if most >= units:
-        return rate
+        return rate, 0.0, 0.0
     full = float(binom.sf(most - 1, units - 1, rate))
-    return rate * (1 - full) + most / units * float(binom.sf(most, units, rate)) * (1 - 1e-9)
+    return rate * (1 - full), most / units * float(binom.sf(most, units, rate)) * (1 - 1e-9), full
 
 
 def _known(weights: Weights) -> list[Branch]:
