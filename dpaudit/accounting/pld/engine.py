@@ -238,7 +238,7 @@ def _inner(grid: Grid, fine: float, term: DirectedTerm, uses: int) -> tuple[floa
     # A small loss beside large ones: a cell must not be wider than the loss itself.
     deviation = math.sqrt(cumulants.tilted(grid.tilt.theta)[2] / term.count)
     reach = float(np.abs(np.maximum(term.pair.nodes(grid.tail, 2), grid.cut)).max())
-    fine = min(fine, max(deviation / 8, 2 * reach / _MOST_CELLS))
+    fine = min(fine, max(deviation / 8, 2 * reach / _MOST_CELLS) or fine)  # but of no loss but 0
     window = window.spread_by(fine * math.sqrt(term.count) / 2)
     size = _fast_size(math.ceil((window.top - window.bottom) / fine) + 4)
     if size > 2 * LARGEST_SIZE:
