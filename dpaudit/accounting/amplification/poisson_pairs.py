@@ -81,8 +81,19 @@ class RemovedPair(SampledPair):
         """Images of evenly spaced losses of the base."""
         high = self.base.upper_quantile(tail)
         low = min(-high, self.base.lower_quantile(tail))
+        high = self.base.upper_quantile(min(tail / self._share(tail), 0.5))
         nodes = _covering(log_ratio(even(low, high, count), self.rate))
         return _with_end(nodes, self.base, math.log1p(-self.rate))
+
+    def _share(self, tail: float) -> float:
+        """At least what the sample's P-tail of that size is of the base's finite one.
+
+        Which is q + (1 − q) Q/P: large losses of the sample are rarer than those of the base.
+        """
+        first = self.base.upper_quantile(min(tail / self.rate, 0.5))
+        p, q = (float(mass) for mass in self.base.above(first))
+        p -= float(self.base.above(math.inf)[0])
+        return min(self.rate + (1 - self.rate) * q / p, 1.0) if p > 0 else self.rate
 
     @property
     def max_loss(self) -> float:

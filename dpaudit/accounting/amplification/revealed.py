@@ -81,6 +81,18 @@ class TimesPair(_Averaged, DominatingPair):
         """The largest of all pairs."""
         return max(pair.pure_epsilon for _, pair in self.parts)
 
+    def upper_quantile(self, tail: float) -> float:
+        """The farthest of all pairs, of which each may leave out an equal share of the tail."""
+        return max(pair.upper_quantile(own) for own, pair in self._shares(tail))
+
+    def lower_quantile(self, tail: float) -> float:
+        """The farthest of all pairs."""
+        return min(pair.lower_quantile(own) for own, pair in self._shares(tail))
+
+    def _shares(self, tail: float) -> list[tuple[float, DominatingPair]]:
+        each = tail / len(self.parts)
+        return [(min(each / weight, 0.4), pair) for weight, pair in self.parts]
+
 
 @dataclass(frozen=True)
 class RevealedAmplification(Amplification):

@@ -140,7 +140,7 @@ class _UnkeyedPair:
         return 0
 
 
-@lru_cache(maxsize=8192)
+@lru_cache(maxsize=2**15)
 def _curve(
     mechanism: Mechanism, sensitivity: float, drawn: Amplification | None, held: _UnkeyedPair
 ) -> Floats:

@@ -22,6 +22,9 @@ _SAMPLE = 128
 _WINDOW_LOG_TAIL = 21.0
 """Minus the logarithm of the mass outside the window, on either side, relative to δ, about."""
 
+_ROOM, _STEEPEST = 12.0, 8.0
+"""In deviations of what rounding spreads: room at either end, and inverse of the largest step."""
+
 _DIGITS_TO_SPEND = math.log(1e5)
 
 
@@ -50,6 +53,21 @@ class Window:
     top: float
     down: float
     up: float
+
+    def spread_by(self, deviation: float) -> Window:
+        """The window of a law that rounding to a grid has spread, with that sub-Gaussian deviation.
+
+        What leaves it comes in again at its other end. An exponent d sees e^(d² s² / 2) of what is
+        rounded, so that steps far above 1/s show nothing.
+        """
+        room, most = _ROOM * deviation, _STEEPEST / max(deviation, 1e-300)
+        return Window(
+            self.theta,
+            self.bottom - room,
+            self.top + room,
+            min(self.down, most),
+            min(self.up, most),
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -180,10 +198,14 @@ def _log_factor(theta: float) -> float:
 
 
 def _points(pair: DirectedPair, tail: float) -> tuple[Floats, Floats]:
-    """Losses and P-masses that stand for the law: its atoms where they are few."""
+    """Losses and P-masses that stand for the law: its atoms where they are few.
+
+    What is truncated is left out.
+    """
     atoms = pair.atoms()
     if atoms is not None and len(atoms[0]) <= _POINTS:
-        return atoms
+        held = atoms[0] <= max(float(pair.nodes(tail, 2)[-1]), float(atoms[0].min()))
+        return atoms[0][held], atoms[1][held]
     return _coarse(pair, pair.nodes(tail, _NODES))
 
 

@@ -11,9 +11,11 @@ import numpy as np
 from dpaudit.accounting.accountant import Interval
 from dpaudit.accounting.amplification.directed import SMALLEST_DELTA
 from dpaudit.accounting.pld.cumulants import Cumulants
+from dpaudit.accounting.pld.discretise import UNIT
 from dpaudit.accounting.pld.engine import (
     LARGEST_LOSS,
     MOST_INFINITE,
+    TRUNCATION,
     Grid,
     compose_on,
     plan_grid,
@@ -21,7 +23,6 @@ from dpaudit.accounting.pld.engine import (
 )
 from dpaudit.accounting.pld.law import ComposedLaw
 from dpaudit.accounting.pld.terms import DirectedTerm
-from dpaudit.mechanisms.inversion import least_epsilon
 from dpaudit.mechanisms.pairs import Floats
 
 _TOLERANCE = 5e-4
@@ -29,8 +30,12 @@ _COARSE = 100.0
 _MANY = 256
 _REFINABLE = 2**17
 _REFINEMENTS = 3
+_GIVEN_UP = (1e-2, 0.2)
+"""Shares of δ, in the middle of a decade, that rare losses may take where they are in the way."""
 _PLAIN = 500.0
 """Up to here e^ε meets no tail that floats hold badly."""
+_NEAR = 1e-12
+"""How near the two ends of a single use come to each other."""
 _USUAL_DELTA = 1e-6
 """Where a curve is centred that has no δ of its own."""
 
@@ -75,12 +80,28 @@ class Direction:
             lower = min(max(law.epsilon_lower(delta, upper), 0.0), upper)
         alone = [term.count for term in self._terms] == [1]
         if alone and upper < _PLAIN and delta > math.exp(-_PLAIN / 4):
-            upper = max(lower, least_epsilon(self._once, delta, upper))
+            upper = self._sharpened(lower, upper, delta)
         return Interval(lower, upper)
 
+    def _sharpened(self, lower: float, upper: float, delta: float) -> float:
+        """The upper end of a single use by its own curve."""
+        for _ in range(64):
+            if upper - lower <= _NEAR * upper:
+                break
+            middle = (lower + upper) / 2
+            if self._once(middle) > delta:
+                lower = middle
+            else:
+                upper = middle
+        return upper
+
     def _once(self, epsilon: float) -> float:
-        """δ of a single use by its own curve, plus what the difference of its tails is off by."""
+        """δ of a single use by its own curve, plus what the difference of its tails is off by.
+
+        Where δ is below the last place of the loss, a threshold may be off by more than that.
+        """
         pair = self._terms[0].pair
+        epsilon *= 1 - 16 * UNIT
         p = float(pair.above(epsilon)[0])
         rounding = 2.0**-48 * p * (1 - math.log(max(p, 1e-300)))
         return float(pair.delta(epsilon)) * (1 + 1e-12) + rounding
@@ -202,22 +223,37 @@ class Direction:
     def _refined(self, law: ComposedLaw, grid: Grid, delta: float) -> ComposedLaw:
         """A law whose interval at δ has about the wanted width, if this one's has not.
 
-        A loss that is large and rare makes a grid coarse beside a small ε: then it is refined
-        again, to the ε that was found.
+        A loss that is large and rare makes a grid coarse beside a small ε, and its tilt one under
+        which rounding errors are large there. If it is rarer than δ it is given up, that is, taken
+        for infinite; then the grid is refined to the ε that was found.
         """
-        at, best = delta + self._infinite, law
+        at, best, truncation = delta + self._infinite, law, TRUNCATION
+        for share in _GIVEN_UP:
+            if self._narrow(best, at):
+                return best
+            smaller = plan_grid(self._terms, delta, self._tolerance, truncation=share)
+            if smaller is not None and smaller.anchor < grid.anchor / 2:
+                law = compose_on(smaller, self._terms)
+                if law.epsilon_upper(at) < best.epsilon_upper(at):
+                    grid, best, truncation = smaller, law, share
         for _ in range(_REFINEMENTS):
-            upper = best.epsilon_upper(at)
-            width = upper - best.epsilon_lower(at, upper)
-            if width <= 5 * self._tolerance * max(upper, 1e-3) or grid.size > _REFINABLE:
+            if self._narrow(best, at) or grid.size > _REFINABLE:
                 break
+            upper = best.epsilon_upper(at)
             share = min(max(upper, 1e-4) / grid.anchor, 1.0) if 0 < grid.anchor < math.inf else 1.0
-            finer = plan_grid(self._terms, delta, self._tolerance / 16 * share)
+            tolerance = self._tolerance / 16 * share
+            finer = plan_grid(self._terms, delta, tolerance, truncation=truncation)
             if finer is None or finer.spacing >= grid.spacing:
                 break
             grid, law = finer, compose_on(finer, self._terms)
             best = min(best, law, key=lambda one: one.epsilon_upper(at))
         return best
+
+    def _narrow(self, law: ComposedLaw, delta: float) -> bool:
+        """Whether a law's interval at δ has about the wanted width."""
+        upper = law.epsilon_upper(delta)
+        width = upper - law.epsilon_lower(delta, upper)
+        return width <= 5 * self._tolerance * max(upper, 1e-3)
 
 
 def _middle(decade: int) -> float:

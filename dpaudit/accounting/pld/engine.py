@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -31,8 +31,10 @@ LARGEST_LOSS = 2.0**40
 MOST_INFINITE = 1 - 1e-9
 """A loss that is infinite with more than this probability has no finite part to speak of."""
 
+TRUNCATION = 1e-9
+"""The share of δ that truncation may take where nothing is said."""
+
 _LEAST_SPACING = 1e-150
-_TRUNCATION = 1e-9
 _MOST_CELLS = 2**19
 _NEGLIGIBLE = 50.0
 """Minus the logarithm of a tilted mass that is none."""
@@ -77,7 +79,12 @@ class Grid:
 
 
 def plan_grid(
-    terms: Sequence[DirectedTerm], delta: float, tolerance: float, *, from_zero: bool = False
+    terms: Sequence[DirectedTerm],
+    delta: float,
+    tolerance: float,
+    *,
+    from_zero: bool = False,
+    truncation: float = TRUNCATION,
 ) -> Grid | None:
     """A grid on which ε(δ) is within about ``tolerance`` (relative) of its true value.
 
@@ -87,6 +94,7 @@ def plan_grid(
         tolerance: relative width to aim for.
         from_zero: whether the window must contain 0, and all terms be used in one stage, so that
             the grid serves any smaller number of uses too.
+        truncation: share of δ that all losses together may lose at either end.
 
     Returns:
         None where the losses are so large that there is no point in a finite ε, or so small that
@@ -96,7 +104,7 @@ def plan_grid(
     if any(term.pair.infinite > MOST_INFINITE for term in terms):
         return None
     uses = math.fsum(term.count for term in terms)
-    tail = max(delta * _TRUNCATION / uses, 1e-290)
+    tail = max(delta * truncation / uses, 1e-290)
     ends = np.array([term.pair.nodes(tail, 2)[[0, -1]] for term in terms])
     if not float(np.abs(ends).max()) < LARGEST_LOSS:
         return None
@@ -112,7 +120,8 @@ def plan_grid(
     target = tolerance * max(epsilon, 0.1 * deviation)
     widest = 0.05 if tolerance < 5e-3 else 0.1
     spread = min(math.sqrt(target / (4 * (1 + theta))), widest * deviation)
-    bottom, top = min(window.bottom, epsilon - 12 * spread), window.top
+    window = replace(window, bottom=min(window.bottom, epsilon)).spread_by(spread)
+    bottom, top = window.bottom, window.top
     if from_zero:
         bottom = min(bottom, -12 * spread)
     tilt = Tilt(window.theta, window.down, window.up)
@@ -229,7 +238,8 @@ def _inner(grid: Grid, fine: float, term: DirectedTerm, uses: int) -> tuple[floa
     # A small loss beside large ones: a cell must not be wider than the loss itself.
     deviation = math.sqrt(cumulants.tilted(grid.tilt.theta)[2] / term.count)
     reach = float(np.abs(np.maximum(term.pair.nodes(grid.tail, 2), grid.cut)).max())
-    fine = min(fine, max(deviation / 8, 2 * reach / _MOST_CELLS))
+    fine = min(fine, max(deviation / 8, 2 * reach / _MOST_CELLS) or fine)  # but of no loss but 0
+    window = window.spread_by(fine * math.sqrt(term.count) / 2)
     size = _fast_size(math.ceil((window.top - window.bottom) / fine) + 4)
     if size > 2 * LARGEST_SIZE:
         fine *= size / (2 * LARGEST_SIZE)

@@ -20,14 +20,18 @@ from dpaudit.errors import InputError
 from dpaudit.plan import Invocation
 
 _TOLERANCE = 1.5e-3
+_TOGETHER = 512
+"""Rounds from which on several share an upper end, those within a part of so many."""
 
 
 class IncrementalPLD:
     """The privacy of k equal rounds for k = 1, 2, …, each in constant time.
 
     All rounds share one grid and one transform per mechanism, chosen for the last of them; a round
-    multiplies the composed transform by that of a round, and inverts it. The parameters of the
-    rounds are fixed beforehand: this is a schedule of what a plan costs, not an odometer.
+    multiplies the composed transform by that of a round, and inverts it. Of very many not all are
+    inverted: one in between costs at least what the last one did, and at most what the next one
+    does. The parameters of the rounds are fixed beforehand: this is a schedule of what a plan
+    costs, not an odometer.
 
     Attributes:
         delta: the δ at which every ε is given.
@@ -50,6 +54,8 @@ class IncrementalPLD:
         self.delta = validate.open_fraction(delta=delta)
         remove, add = directed_terms(invocations)
         self._round = 0
+        self._found = 0, Interval(0.0, 0.0)
+        self._least: float | None = 0.0
         self._has_lower_end = is_attained(
             [replace(one, count=one.count * self.horizon) for one in remove]
         )
@@ -71,24 +77,30 @@ class IncrementalPLD:
         if self._round == self.horizon:
             raise InputError(f"horizon is {self.horizon}; it must cover every round, so raise it.")
         self._round += 1
-        found = self._next()
+        if self._found[0] < self._round:
+            self._least = self._found[1].lower
+            ahead = min(self._round + self._round // _TOGETHER, self.horizon)
+            self._found = ahead, self._after(ahead)
+        found = self._found[1]
+        if self._round < self._found[0]:
+            found = Interval(self._least, found.upper)
         return found if self._has_lower_end else Interval(None, found.upper)
 
-    def _next(self) -> Interval:
-        leave = self._leave.after(self._round)
+    def _after(self, rounds: int) -> Interval:
+        leave = self._leave.after(rounds)
         if self._join is None:
             return leave
         if self._coarse:
             # What some rounds ahead cost is a bound on all rounds until then.
-            if self._joined[0] < self._round or self._joined[1] > leave.upper:
-                ahead = self._round + (self._round // 20 if self._joined[0] < self._round else 0)
+            if self._joined[0] < rounds or self._joined[1] > leave.upper:
+                ahead = rounds + (rounds // 20 if self._joined[0] < rounds else 0)
                 ahead = min(ahead, self.horizon)
                 self._joined = (ahead, self._join.upper_after(ahead))
             if self._joined[1] <= leave.upper:
                 return leave
             self._join = _Rounds(self._add, self.horizon, self.delta, _TOLERANCE)
             self._coarse = False
-        join = self._join.after(self._round)
+        join = self._join.after(rounds)
         return Interval(max(leave.lower or 0.0, join.lower or 0.0), max(leave.upper, join.upper))
 
     def __iter__(self) -> Iterator[Interval]:

@@ -18,6 +18,7 @@ from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from functools import partial
 
+from tests.benchmarks.soundness import triples
 from tests.benchmarks.soundness.calibrated import calibrations
 from tests.benchmarks.soundness.judging import judged
 from tests.benchmarks.soundness.known import KNOWN
@@ -31,8 +32,11 @@ def numbered(seed: int, number: int) -> Case:
     """Plan number N: those that are known first."""
     if number < len(KNOWN):
         return KNOWN[number]
+    rng = random.Random(f"{seed}/{number}")
+    if number % 3 == 0 and number > 300:
+        return triples.case(rng, number // 3)
     made = allocated if number % 16 == 15 and number > 300 else case
-    return made(random.Random(f"{seed}/{number}"))
+    return made(rng)
 
 
 def verdict_of(seed: int, number: int) -> Verdict:
@@ -79,7 +83,7 @@ def main() -> int:
         print(python_of(one))
         return 0
     verdicts = _judged(arguments.seed, len(KNOWN) + arguments.plans, arguments.workers)
-    print("\n".join(lines(verdicts)))
+    print("\n".join((*lines(verdicts), *triples.lines(verdicts))))
     targets = list(calibrations(random.Random(arguments.seed), arguments.calibrated))
     for target in targets:
         if target.miss:

@@ -7,6 +7,7 @@ import signal
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 
 from dpaudit import Plan
 from dpaudit.accounting import AccountantName, Guarantee, Interval, compose, guarantee
@@ -41,8 +42,8 @@ def time_limit(seconds: int) -> Iterator[None]:
         signal.signal(signal.SIGPROF, before)
 
 
-def judged(case: Case, deep: bool = True) -> Verdict:
-    """Certify a case by every accountant, and compare each with the oracle."""
+def judged(case: Case, deep: bool = True, known: Curve | None = None) -> Verdict:
+    """Certify a case by every accountant, and compare each with the oracle, or what it has said."""
     verdict = Verdict(case)
     try:
         plan = declared(case)
@@ -56,8 +57,9 @@ def judged(case: Case, deep: bool = True) -> Verdict:
     intervals = _by_accountant(plan, verdict)
     try:
         with time_limit(2 * LONGEST):
-            curve = truth(case, case.delta, deep)
+            curve = known or truth(case, case.delta, deep)
             if curve is not None:
+                intervals |= _reversed(case)
                 verdict.method = curve.method
                 _compare(verdict, whole, intervals, curve)
                 _compare_deltas(verdict, plan, whole, curve)
@@ -111,6 +113,17 @@ def _by_accountant(plan: Plan, verdict: Verdict) -> dict[str, Interval]:
         if SLOW < seconds < LONGEST:
             verdict.misses.append(("slow", f"{name}: {seconds:.1f} s"))
     return found
+
+
+def _reversed(case: Case) -> dict[str, Interval]:
+    """The same uses in the other order, after what the process has seen of the first."""
+    if len(case.uses) < 2 or not case.uses[0].enumerated:
+        return {}
+    try:
+        plan = declared(replace(case, uses=case.uses[::-1]))
+        return {"reversed": compose(plan).epsilon(case.delta)}
+    except UnsupportedError:
+        return {}
 
 
 def _compare(

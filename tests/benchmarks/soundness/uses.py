@@ -122,6 +122,7 @@ class Use:
             ``truncated`` (rate, size, population), ``again`` (size, population, changes of a
             replacement), ``allocated`` (steps, times), ``taken`` (size, population), ``turns``
             (rate, groups).
+        enumerated: whether the oracle compares with neighbours whose outputs it enumerates.
     """
 
     kind: str
@@ -135,6 +136,7 @@ class Use:
     local: bool = False
     bound: float | None = None
     drawn: tuple[Any, ...] | None = None
+    enumerated: bool = False
 
 
 @dataclass(frozen=True)

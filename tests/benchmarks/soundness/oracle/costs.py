@@ -10,7 +10,7 @@ from typing import Any
 
 import mpmath as mp
 
-from tests.benchmarks.soundness.oracle import closed, drawn
+from tests.benchmarks.soundness.oracle import closed, drawn, neighbours
 from tests.benchmarks.soundness.oracle.bases import BASES
 from tests.benchmarks.soundness.oracle.closed import Curve, Number
 from tests.benchmarks.soundness.oracle.laws import Law
@@ -36,6 +36,7 @@ class Cost:
         rate: of sampling.
         concentrated: whether ``square`` is that of a bound on concentration.
         drawn: one of the schemes of :mod:`tests.benchmarks.soundness.oracle.drawn`.
+        neighbours: the laws both ways of neighbours that were enumerated.
     """
 
     count: int
@@ -48,9 +49,12 @@ class Cost:
     rate: float = 1.0
     concentrated: bool = False
     drawn: tuple[Any, ...] | None = None
+    neighbours: tuple[Law, Law] | None = None
 
     def directed(self, law: Law, way: int, *, least: bool) -> Law:
         """The law after sampling, of a unit that leaves (0) or joins (1)."""
+        if self.neighbours is not None:
+            return self.neighbours[way]
         if self.drawn is not None:
             return drawn.law(law, self.drawn, way)
         if not self.scheme:
@@ -88,6 +92,8 @@ class Cost:
 def expanded(use: Any) -> list[Any]:
     """The independent parts of a release: coordinates, or choices of those that are left."""
     facts = use.facts
+    if use.enumerated:
+        return [use]
     if use.kind in ("laplace-vector", "gaussian-vector"):
         kind = use.kind.removesuffix("-vector")
         name = "scale" if kind == "laplace" else "sigma"
@@ -106,6 +112,9 @@ def expanded(use: Any) -> list[Any]:
 
 def cost(use: Any, case: Any) -> Cost | None:
     """Of one use; None where the oracle has no law for it."""
+    if use.enumerated:
+        found = neighbours.facts_of(use, case.relation)
+        return None if found is None else Cost(**found)
     rate = use.rate if use.subset is None else use.subset[0] / use.subset[1]
     scheme = ""
     if rate is not None and rate < 1:

@@ -6,6 +6,7 @@ import itertools
 import math
 from collections.abc import Sequence
 
+import mpmath as mp
 import numpy as np
 import pytest
 from accounting_builders import plan, poisson, repeated, use
@@ -198,3 +199,54 @@ def test_one_use_of_rare_large_losses_costs_no_more_than_two(target: float) -> N
     assert found[0].upper <= 1.001 * (
         math.log1p(2.7e-8 * math.expm1(0.5 / 0.207**2)) - target / mass
     )
+
+
+RARE = {"sigma": 0.207, "rate": 2.7e-8}
+"""Discrete Gaussian noise of which next to nothing is at two: a loss of 17.6 of mass 2.3e-13."""
+
+
+def rare_epsilon(count: int, delta: float) -> float:
+    """By the numbers of uses of each output, where the sample leaves; no other way costs more."""
+    q = [math.exp(-0.5 * (k / RARE["sigma"]) ** 2) for k in range(-2, 4)]
+    q = [each / math.fsum(q) for each in q]
+    p = [(1 - RARE["rate"]) * here + RARE["rate"] * moved
+         for here, moved in zip(q, [0.0, *q], strict=False)]  # fmt: skip
+    ways = []
+    for ones in range(min(count, 5) + 1):  # more are too rare, as are more than two twos
+        for twos in range(min(count - ones, 2) + 1):
+            many = math.comb(count, ones) * math.comb(count - ones, twos)
+            rest = count - ones - twos
+            each = [r[3] ** ones * r[4] ** twos * (1 - r[3] - r[4]) ** rest for r in (p, q)]
+            ways.append([many * one for one in each])
+    low, high = 0.0, 50.0
+    for _ in range(60):
+        middle = (low + high) / 2
+        found = math.fsum(max(a - math.exp(middle) * b, 0.0) for a, b in ways)
+        low, high = (middle, high) if found > delta else (low, middle)
+    return high
+
+
+@pytest.mark.parametrize("count", [1, 2, 10, 20, 200, 300, 10_000])
+def test_a_loss_that_is_rarer_than_delta_costs_nothing(count: int) -> None:
+    one = repeated(DiscreteGaussian(RARE["sigma"]), count, rate=RARE["rate"])
+    truth = rare_epsilon(count, 1e-9)
+    lower, upper = ends(epsilon(one, delta=1e-9))
+    assert lower <= truth * (1 + 1e-6)
+    assert truth * (1 - 1e-6) <= upper <= 1.05 * truth
+
+
+def test_one_use_costs_no_more_than_another_beside_it() -> None:
+    noise = DiscreteGaussian(RARE["sigma"])
+    costs = [epsilon(repeated(noise, n, rate=RARE["rate"]), delta=1e-9) for n in range(1, 40)]
+    for one, more in itertools.pairwise(costs):
+        assert one.upper <= more.upper * (1 + 1e-9)
+
+
+@given(scale=st.floats(0.01, 1e6), wish=st.floats(-300, -12))
+@settings(few, max_examples=100)
+def test_below_the_last_place_of_a_loss_one_use_is_bounded_too(scale: float, wish: float) -> None:
+    """Of Laplace noise δ(ε) = 1 − e^((ε − 2/b)/2), whatever floats make of the difference."""
+    for accountant in ("pld", "best"):
+        upper = compose(plan(use(Laplace(scale), 2.0)), accountant).epsilon(10**wish).upper
+        with mp.workdps(400):
+            assert -mp.expm1((mp.mpf(upper) - 2 / mp.mpf(scale)) / 2) <= mp.mpf(10**wish)

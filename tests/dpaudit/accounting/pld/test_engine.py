@@ -19,6 +19,7 @@ from dpaudit.accounting.pld.accountant import PLDAccountant
 from dpaudit.accounting.pld.engine import compose_on, plan_grid
 from dpaudit.accounting.pld.terms import DirectedTerm
 from dpaudit.mechanisms import (
+    ApproximateBlackBox,
     DiscreteGaussian,
     DiscreteLaplace,
     ExponentialMechanism,
@@ -167,3 +168,11 @@ def test_masses_that_are_left_out_prove_no_infinite_loss() -> None:
     found = compose(plan(use(DiscreteGaussian(5.0)))).epsilon(1e-305)
     assert found.upper < 20
     assert found.lower is None or found.lower <= found.upper
+
+
+def test_many_uses_of_a_law_without_a_loss_but_0_and_infinity() -> None:
+    """Each tells everything with probability 1e-9 and nothing else; Gaussian noise is beside it."""
+    told = repeated(ApproximateBlackBox(0.0, 1e-9), 1000)
+    both = pld_epsilon(told, repeated(Gaussian(30.0), 1000), delta=1e-5)
+    alone = pld_epsilon(repeated(Gaussian(30.0), 1000), delta=1e-5 - 1e-6)
+    assert both.upper == pytest.approx(alone.upper, rel=2e-3)

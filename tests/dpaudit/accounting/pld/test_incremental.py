@@ -7,6 +7,7 @@ import math
 
 import pytest
 from accounting_builders import repeated
+from accounting_truths import exact_gaussian_delta
 
 from dpaudit.accounting.pld.accountant import PLDAccountant
 from dpaudit.accounting.pld.incremental import IncrementalPLD
@@ -40,3 +41,14 @@ def test_rounds_end_at_the_horizon() -> None:
 def test_rounds_without_hope() -> None:
     rounds = IncrementalPLD([repeated(Gaussian(1e-20), rate=0.5)], horizon=2, delta=1e-5)
     assert rounds.advance().upper == math.inf
+
+
+def test_rounds_that_share_an_end_are_bounded_by_it() -> None:
+    """Of plain Gaussian noise, of which k rounds are one of √k/σ."""
+    schedule = list(IncrementalPLD([repeated(Gaussian(60.0))], horizon=1600, delta=1e-5))
+    for count in (511, 512, 513, 1024, 1025, 1026, 1500, 1537, 1538, 1600):
+        one = schedule[count - 1]
+        assert exact_gaussian_delta(math.sqrt(count) / 60, one.upper) <= 1e-5
+        assert one.lower is not None
+        assert exact_gaussian_delta(math.sqrt(count) / 60, one.lower) >= 1e-5
+        assert one.upper - one.lower < 0.01 * one.upper
