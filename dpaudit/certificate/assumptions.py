@@ -140,6 +140,7 @@ def assumptions_of(
         | _enforced(plan, run, rehearsal)
         | _taken(plan, rehearsal)
         | _refused(findings)
+        | _beside(findings)
         | {Premise.LAWS: laws, Premise.PERSONS: (Standing.ASSUMED, _name(plan))}
         | {premise: (Standing.VIOLATED, why) for premise, why in wrong.items()}
     )
@@ -233,6 +234,17 @@ def _refused(findings: Iterable[Finding]) -> Known:
         return {}
     why = "That nobody has the values that the run refuses: see the finding 'refuses-values'."
     return {Premise.CONTROL_FLOW: (Standing.ASSUMED, why)}
+
+
+def _beside(findings: Iterable[Finding]) -> Known:
+    """What was seen beside the ledger, and moved with no neighbour, is its author's to judge."""
+    for each in findings:
+        if each.severity is Severity.NOTE and VIOLATED_BY.get(each.rule) is Premise.ONE_DOOR:
+            why = (
+                f"That what is done beside the ledger tells of nobody: see the note {each.rule!r}."
+            )
+            return {Premise.ONE_DOOR: (Standing.ASSUMED, why)}
+    return {}
 
 
 def clips(mechanism: Mechanism) -> bool:

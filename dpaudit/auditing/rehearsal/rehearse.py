@@ -106,4 +106,4 @@ def rehearse(
         session.findings.append(_found("rehearsal-fails", raised=raised))
         reason = f"It ended in an error ({raised})."
     record = replace(session.record(name or "data"), reason=reason)
-    return Rehearsed(record, (*session.findings, *session.watch.findings()))
+    return Rehearsed(record, (*session.findings, *session.seen_beside()))

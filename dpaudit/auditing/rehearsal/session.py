@@ -102,6 +102,7 @@ class Session:
     _draws: int = 0
     _patience: float = math.inf
     _shared: str = ""
+    _beside: bool = False
     _done: int = 0
 
     def __post_init__(self) -> None:
@@ -168,6 +169,10 @@ class Session:
         attack = partial(law_findings, self.plan, values, ERROR_RATE, self.seed)
         found, self._laws = within_time(self.limit, attack)
         self.findings += found
+
+    def seen_beside(self) -> tuple[Finding, ...]:
+        """What was done beside the ledger; no more than a note of what tells nothing of a unit."""
+        return self.watch.findings(private=self._beside or not self._neighbours)
 
     def record(self, name: str) -> Rehearsal:
         """What was tested, for a certificate."""
@@ -277,6 +282,7 @@ class Session:
         other libraries is not that of the run here.
         """
         report = fresh or self._against(base, move)
+        self._beside |= report is None or report.beside
         if fresh is not None and alone is not None:
             again = self._against(alone, move)
             if again is not None and not alike(fresh, again):
@@ -333,6 +339,7 @@ class Session:
 
     def _compare_far(self, first: Recorded, move: Move) -> None:
         report = self._against(first, move)
+        self._beside |= report is None or report.beside
         if report is not None and not report.raised:
             self._elsewhere.append(move.recipe)
             self._keep(report.findings, move)

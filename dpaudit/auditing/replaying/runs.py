@@ -7,15 +7,19 @@ import copy
 import io
 import json
 import logging
+import os
+import random
 import sys
+import threading
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from typing import Any
 from unittest import mock
 
 import numpy as np
+from numpy.typing import NDArray
 
 from dpaudit.auditing.replaying.recording import DivergedError, RecordingNoise, Runnable, Step
 from dpaudit.errors import PlanMismatchError
@@ -49,6 +53,8 @@ class Run:
         ended: how it ended.
         error: what it raised, if it did.
         refused: how often it asked for what the plan does not admit.
+        beside: what was given to mechanisms and ledgers beside the one door, while these are
+            watched; None where that is not known.
     """
 
     steps: tuple[Step, ...]
@@ -58,6 +64,7 @@ class Run:
     ended: Ended
     error: BaseException | None = None
     refused: int = 0
+    beside: Sequence[bytes | None] = ()
 
     @property
     def finished(self) -> bool:
@@ -84,6 +91,19 @@ class Run:
         return self.steps
 
 
+_BESIDE: list[list[bytes | None]] = []
+"""What the runs that go on have given elsewhere, each in its own list."""
+
+
+def given_beside(values: NDArray[Any] | None) -> None:
+    """Keep what code gives to noise that is not this ledger's; None if it cannot be known."""
+    known = None
+    if values is not None and values.dtype.kind in "biuf":
+        known = repr((values.shape, values.tobytes())).encode()
+    for each in _BESIDE:
+        each.append(known)
+
+
 def ran(algorithm: Runnable, data: Any, noise: RecordingNoise, rng: np.random.Generator) -> Run:
     """Run an algorithm through a ledger of its plan, whose noise keeps what passes.
 
@@ -94,7 +114,9 @@ def ran(algorithm: Runnable, data: Any, noise: RecordingNoise, rng: np.random.Ge
     result, ended = None, Ended.FINISHED
     error: BaseException | None = None
     printed = io.StringIO()
-    with _heard(printed):
+    beside: list[bytes | None] = []
+    with _heard(printed), _same_entropy(rng):
+        _BESIDE.append(beside)
         try:
             result = algorithm.run(own, ledger, rng)
         except DivergedError:
@@ -103,9 +125,28 @@ def ran(algorithm: Runnable, data: Any, noise: RecordingNoise, rng: np.random.Ge
             ended, error = Ended.REFUSED, refused
         except (Exception, SystemExit) as raised:  # noqa: BLE001 - whatever it raises is an output
             ended, error = Ended.RAISED, raised
+        finally:
+            _BESIDE[:] = [each for each in _BESIDE if each is not beside]
     state = rng.bit_generator.state
-    facts = (_published(result), printed.getvalue(), state, ended, error, ledger.refused)
+    facts = (_published(result), printed.getvalue(), state, ended, error, ledger.refused, beside)
     return Run(tuple(noise.steps), *facts)
+
+
+@contextlib.contextmanager
+def _same_entropy(rng: np.random.Generator) -> Iterator[None]:
+    """Let identifiers, as of ``uuid4``, be the same in a replay; of this thread alone."""
+    own, real = threading.get_ident(), os.urandom
+    draw = random.Random(repr(rng.bit_generator.state)).randbytes
+    running = True
+
+    def drawn(size: int) -> bytes:
+        return draw(size) if running and threading.get_ident() == own else real(size)
+
+    with mock.patch.object(os, "urandom", drawn):
+        try:
+            yield
+        finally:
+            running = False  # whoever has kept this function draws secret bytes again
 
 
 def own_copy(data: Any) -> Any:

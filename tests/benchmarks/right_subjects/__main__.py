@@ -20,9 +20,9 @@ from pathlib import Path
 
 from dpaudit import Severity, Subject
 from dpaudit.workflow.rehearsing import rehearsed
-from tests.benchmarks.right_subjects import containers, frames, learning, unusual
+from tests.benchmarks.right_subjects import containers, everyday, frames, learning, unusual
 
-ROOMS = (frames, learning, containers, unusual)
+ROOMS = (frames, learning, containers, unusual, everyday)
 PROJECT = """
 [audit]
 runs = 2_000
