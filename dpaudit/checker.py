@@ -38,12 +38,12 @@ if __name__ == "__main__" and not sys.flags.safe_path:
 
 import json
 import math
+from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
-from decimal import MAX_EMAX, MIN_EMIN, ROUND_CEILING, Context, Decimal
+from decimal import ROUND_CEILING, Context, Decimal
 from fractions import Fraction
-from functools import lru_cache
+from functools import lru_cache, reduce
 from itertools import accumulate, combinations, pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -58,6 +58,8 @@ MOST_WORK = 6 * 10**7
 MOST_TEXT = 64 * 2**20
 """Bytes of a certificate."""
 LEAST = Fraction(1, 10**300)
+SLACK = 1 + Fraction(1, 10**12)
+"""By which a stated ε may be exceeded: it is a decimal, which floats meet only nearly."""
 _FAR = 4000
 """Losses beyond are not computed."""
 
@@ -78,13 +80,12 @@ class InputError(Exception):
     """The file is no certificate."""
 
 
-@dataclass(frozen=True)
-class Proof:
+class Proof(NamedTuple):
     """What is proved of a certificate.
 
     Attributes:
         epsilon: ε, an exact number; None where nothing is proved.
-        delta: δ, the exact value of the certificate's float.
+        delta: δ, the decimal that the certificate states.
         rules: what the proof uses, one sentence for each set of invocations.
         reason: why nothing is proved.
         refused: whether a witness does not hold, and not only lacks.
@@ -98,7 +99,7 @@ class Proof:
 
     def holds(self, claimed: Fraction) -> bool:
         """Whether a claimed ε is proved: ε ≤ claim · (1 + 1e-12)."""
-        return self.epsilon is not None and self.epsilon <= claimed * (1 + Fraction(1, 10**12))
+        return self.epsilon is not None and self.epsilon <= claimed * SLACK
 
 
 def stop(wrong: object, sentence: str, kind: type[Exception]) -> None:
@@ -113,10 +114,9 @@ def decimal_up(value: Fraction, digits: int = 17) -> str:
     >>> decimal_up(Fraction(1, 3), 4), decimal_up(Fraction(10**20 + 1), 3)
     ('0.3334', '1.01E+20')
     """
-    context = Context(prec=digits, rounding=ROUND_CEILING, Emax=MAX_EMAX, Emin=MIN_EMIN)
-    return (
-        f"{context.divide(Decimal(value.numerator), Decimal(value.denominator)).normalize(context)}"
-    )
+    context = Context(digits, ROUND_CEILING, -(10**6), 10**6)
+    found = context.divide(Decimal(value.numerator), Decimal(value.denominator))
+    return str(found.normalize(context))
 
 
 # -- arithmetic ----------------------------------------------------------------------------------
@@ -141,19 +141,17 @@ def log_two(w: int) -> Ends:
 
 @lru_cache(maxsize=512)
 def root_of_two_pi(w: int) -> Ends:
-    """√2π, with π = 16 arctan 1/5 − 4 arctan 1/239 (Machin 1706)."""
-    g = w + 32
-    value, terms = 0, 0
-    for factor, base in ((16, 5), (-4, 239)):
-        power, k, sign = (1 << g) // base, 1, 1
-        while power:
-            value += factor * sign * (power // k)
-            power, k, sign, terms = power // base**2, k + 2, -sign, terms + 1
-    # Each power is short by less than 2, each quotient by 1 more, and what is left by 2.
-    slack = 16 * 3 * (terms + 2)
-    return math.isqrt((value - slack) << (g + 1)) >> 32, (
-        math.isqrt((value + slack) << (g + 1)) >> 32
-    ) + 1
+    """√2π, with π = 2 Σ k!/(1·3·…·(2k + 1)) (Euler).
+
+    Terms are at most half of the one before. Rounded down, each is short by less than 2; what is
+    left after the last is below 6.
+    """
+    g, total, k = w + 32, 0, 1
+    term = 2 << g
+    while term:
+        total, term, k = total + term, term * k // (2 * k + 1), k + 1
+    ends = [math.isqrt(each << (g + 1)) >> 32 for each in (total, total + 2 * k + 8)]
+    return ends[0], ends[1] + 1
 
 
 def exp(numerator: int, denominator: int, w: int) -> Ends:
@@ -163,8 +161,6 @@ def exp(numerator: int, denominator: int, w: int) -> Ends:
     k-th is short by e_k with e_{k+1} ≤ e_k y/(k + 1) + 2, so by 5 at most; and what follows the
     last is at most twice that. An error of y counts e² < 8 times.
     """
-    if numerator == 0:
-        return 1 << w, 1 << w
     if numerator < -w * denominator:
         return 0, 1
     stop(numerator > _FAR * denominator, f"a loss above {_FAR} is not computed.", MissingError)
@@ -202,19 +198,15 @@ def odd_series(z: int, g: int, *, above: bool) -> int:
     """Σ z^(2n+1)/(1·3·…·(2n + 1)) for z ≥ 0 at scale g, all rounded one way.
 
     It is (Φ(z) − 1/2)/φ(z), as both solve y' = 1 + zy (Abramowitz and Stegun 1964, 26.2.11). From
-    2n + 3 ≥ 2z² on each term is at most half of the one before, so that what is left is at most
-    the last; terms that are rounded up stop at 1 unit.
+    2n + 3 ≥ 2z² on each term is at most half of the one before, so that those that are left add up
+    to at most twice the next. Two units make up for what two quotients are rounded down.
     """
-    if above:
-        square, term, total, k = up(z * z, 1 << g), z, z, 3
-        while term > 1 or k << g < 2 * square:
-            term = up(up(term * square, 1 << g), k)
-            total, k = total + term, k + 2
-        return total + 2 * term + 2
-    square, term, total, k = z * z >> g, z, 0, 3
-    while term:
-        total, term, k = total + term, (term * square >> g) // k, k + 2
-    return total
+    term, total, k = z, 0, 1
+    square = (z * z >> g) + above
+    while term > 4 * above or (above and k << g < 2 * square):
+        total, k = total + term, k + 2
+        term = (term * square >> g) // k + 2 * above
+    return total + 2 * term * above
 
 
 # -- curves of mechanisms -------------------------------------------------------------------------
@@ -225,12 +217,6 @@ class Law(NamedTuple):
 
     rule: str
     numbers: tuple[Fraction, ...]
-
-
-@lru_cache(maxsize=256)
-def half_root(square: Fraction, g: int) -> int:
-    """√square/2 at scale g, rounded up."""
-    return math.isqrt(up(square.numerator << (2 * g), 4 * square.denominator)) + 1
 
 
 def normal(numbers: tuple[Fraction, ...], t: int, w: int) -> int:
@@ -247,15 +233,14 @@ def normal(numbers: tuple[Fraction, ...], t: int, w: int) -> int:
         return 0
     small = max(square.denominator.bit_length() - square.numerator.bit_length(), 0) // 2
     g = max(t.bit_length(), w) + small + 40
-    m = half_root(square, g)
+    m = math.isqrt(up(square.numerator << (2 * g), 4 * square.denominator)) + 1
     y = (log(t << (g - w), g)[0] << g) // (2 * m)
     a, b = m - y, m + y
     if a > 40 << g:
         return 1 << w
     if a < 0 and a * a > 7 * w << (2 * g) >> 2:  # e^(−a²/2)/2 < 2^−w bounds Φ(a)
         return 1
-    nearer = odd_series(abs(a), g, above=a > 0)
-    total = nearer if a > 0 else -nearer
+    total = odd_series(abs(a), g, above=a > 0) * (1 if a > 0 else -1)
     if b > 16 << g:
         value = 1 << (w - 1)
         total -= (b << 2 * g) // ((1 << 2 * g) + b * b)
@@ -263,9 +248,9 @@ def normal(numbers: tuple[Fraction, ...], t: int, w: int) -> int:
         value = up((1 << w) - exp(2 * y * m, 1 << (2 * g), w)[0], 2)
         total += odd_series(b, g, above=True)
     p = w + 16 + max(total.bit_length() - g, 0)
-    density = up(exp(-a * a, 2 << (2 * g), p)[1] << p, root_of_two_pi(p)[0])
-    if total < 0:
-        density = (exp(-a * a, 2 << (2 * g), p)[0] << p) // root_of_two_pi(p)[1]
+    low, high = exp(-a * a, 2 << (2 * g), p)
+    least, most = root_of_two_pi(p)
+    density = (low << p) // most if total < 0 else up(high << p, least)
     return max(value + up(density * total, 1 << (p + g - w)), 1)
 
 
@@ -294,8 +279,7 @@ def bounded_range(numbers: tuple[Fraction, ...], t: int, w: int) -> int:
     mechanisms*: of losses in [s − ε, s] the worst law has two, with H_t = (e^−s − r)(e^s − t)/(1 −
     r), r = e^−ε; it is the largest at e^s = √(t/r). It rises with ε: r is rounded down.
     """
-    low = decay(numbers[0], w + 16)[0]
-    one = 1 << (w + 16)
+    low, one = decay(numbers[0], w + 16)[0], 1 << (w + 16)
     if t * low >= one << w or low == one:
         return 0
     gap = one - math.isqrt((t << 16) * low)
@@ -315,23 +299,7 @@ def response(numbers: tuple[Fraction, ...], t: int, w: int) -> int:
 
 def two_sided(numbers: tuple[Fraction, ...], t: int, w: int) -> int:
     """Two outputs of chances p > q that change places, all else alike: p − t q."""
-    p, q = numbers
-    scale = p.denominator * q.denominator
-    rest = (p.numerator * q.denominator << w) - t * q.numerator * p.denominator
-    return max(up(rest, scale), 0)
-
-
-def told_apart(numbers: tuple[Fraction, ...], t: int, w: int) -> int:
-    """A noisy count that is told from τ on: (1 − t e^−c)/(1 + e^−c) or q = e^−c(τ−1)/(1 + e^−c).
-
-    Numbers are c = 1/b and τ ≥ 2. Counts k and k − 1 above 0 differ by a shift of discrete Laplace
-    noise by 1, the first term. A count of 1 is told with probability q and one of 0 never: that is
-    q for who leaves, and 1 − t(1 − q) ≤ q for who joins. The larger of two lines is convex.
-    """
-    c, threshold = numbers
-    low, one = decay(c, w)[0], 1 << w
-    seen = up(decay(c * (threshold - 1), w)[1] << w, one + low)
-    return max(up((one << w) - t * low, one + low), seen)
+    return max(math.ceil(numbers[0] * (1 << w) - t * numbers[1]), 0)
 
 
 def geometric(numbers: tuple[Fraction, ...], t: int, w: int) -> int:
@@ -341,15 +309,12 @@ def geometric(numbers: tuple[Fraction, ...], t: int, w: int) -> int:
     least j for which that exceeds x = ln t. P[K ≥ j] = 1 − r^(s−j+1)/(1 + r), Q[K ≥ j] = r^j/(1 +
     r). Vectors as for Laplace noise.
     """
-    c, s = numbers[0], int(numbers[1])
-    one = 1 << w
+    c, s, one = numbers[0], int(numbers[1]), 1 << w
     first, last = ((Fraction(end, one) / c + s) / 2 // 1 + 1 for end in log(t, w))
     stop(last - first > 8, "the steps of a discrete law are too short.", MissingError)
-    best, top = 0, one + decay(c, w)[1]
-    for j in range(int(first), min(int(last), s) + 1):
-        lost = (decay(c * (s - j + 1), w)[0] << w) + t * decay(c * j, w)[0]
-        best = max(best, one - lost // top)
-    return best
+    places, top = range(int(first), min(int(last), s) + 1), one + decay(c, w)[1]
+    lost = [(decay(c * (s - j + 1), w)[0] << w) + t * decay(c * j, w)[0] for j in places]
+    return max([0, *(one - each // top for each in lost)])
 
 
 @lru_cache(maxsize=8)
@@ -389,70 +354,35 @@ def lattice(numbers: tuple[Fraction, ...], t: int, w: int) -> int:
 
 
 def staircase(numbers: tuple[Fraction, ...], t: int, w: int) -> int:
-    """Noise whose density falls by r = e^−ε at γΔ, Δ + γΔ, …; numbers ε, s/2Δ and γ, or −1 for γ.
+    """Noise whose density falls by r = e^−ε at γΔ, Δ + γΔ, …, with γ = 1/(1 + e^(ε/2)).
 
-    Geng and Viswanath 2014, *The optimal mechanism in differential privacy*; without γ it is
-    1/(1 + e^(ε/2)). Within Δ the density has at most one step, so that losses are −ε, 0 and ε, of
-    which the last has the mass p, and H_t = p(1 − tr). As the density is symmetric and falls with
-    |x|, half the shift parts where one of two neighbours is the likelier: (1 − r)p = P[|noise| <
-    s/2], that is p = (min(h, γ) + r (h − γ)₊)/(γ + (1 − γ)r), h = s/2Δ, which rises with s.
+    Geng and Viswanath 2014, *The optimal mechanism in differential privacy*. Within Δ the density
+    has at most one step, so that losses are −ε, 0 and ε, of which the last has the mass p, and H_t
+    = p(1 − tr). As the density is symmetric and falls with |x|, half the shift s parts where one of
+    two neighbours is the likelier: (1 − r)p = P[|noise| < s/2], which is the largest for s = Δ.
+    Then p = (γ + r(1/2 − γ))/(γ + (1 − γ)r) = 1 − e^(−ε/2)/2, with γ = b/(1 + b) and r = b².
     """
-    epsilon, half, given = numbers
-    stop(half > Fraction(1, 2), "staircase noise has no rule beyond its width.", MissingError)
-    low, high = (Fraction(end, 1 << (w + 32)) for end in decay(epsilon, w + 32))
-    least = most = given
-    if given < 0:
-        ends = [Fraction(end, 1 << (w + 32)) for end in decay(epsilon / 2, w + 32)]
-        least, most = (end / (1 + end) for end in ends)
-    top = (min(half, most) + high * max(half - most, Fraction(0))) / (least + (1 - least) * low)
-    value = min(top, Fraction(1)) * ((1 << w) - t * low)
-    return max(math.ceil(value), 0)
-
-
-def truncated(numbers: tuple[Fraction, ...], t: int, w: int) -> int:
-    """Density ∝ e^−|x| on [−u, u], shifted by e < 2u; numbers e and u.
-
-    The loss |x| − |x − e| increases where both are positive, up to min(e, 2u − e), and is infinite
-    beyond u. With Z = 2(1 − e^−u) the outputs of a loss above l have the mass 1/2 + (1 − e^((l−e)/
-    2))/Z under P and (e^(−(l+e)/2) − e^−u)/Z under Q, so that with a = e^(−e/2) and s = √t
-
-        H_t = 1/2 + (1 − sa)/Z − t(a/s − e^−u)/Z = 1/2 + (1 − 2sa + t e^−u)/Z.
-
-    From the largest finite loss on it is the mass at infinity: its value there. A longer shift
-    dominates, as the density is log-concave.
-    """
-    e, u = numbers
-    g = w + 40
-    one = 1 << g
-    if e >= 2 * u:
-        return one >> 40
-    largest = min(e, 2 * u - e)
-    t = min(t << 40, exp(largest.numerator, largest.denominator, g)[0])
-    low, high = decay(u, g)
-    a = decay(e, g)[0]
-    inside = one - 2 * math.isqrt(t * a) + up(t * high, one)
-    value = one // 2 + up(inside << g, 2 * (one - (high if inside > 0 else low))) + 1
-    return max(up(value, 1 << 40), 0) + 1
+    low, one = decay(numbers[0], w)[0], 1 << w
+    share = 2 * one - decay(numbers[0] / 2, w)[0]
+    return max(up(share * ((one << w) - t * low), 2 * one << w), 0)
 
 
 Rule = Callable[[tuple[Fraction, ...], int, int], int]
-CONTINUOUS: tuple[Rule, ...] = (normal, laplace, bounded_range, staircase, truncated)
-DISCRETE: tuple[Rule, ...] = (response, two_sided, told_apart, geometric, lattice)
+CONTINUOUS: tuple[Rule, ...] = (normal, laplace, bounded_range, staircase)
+DISCRETE: tuple[Rule, ...] = (response, two_sided, geometric, lattice)
 RULES = {rule.__name__.replace("_", " "): rule for rule in CONTINUOUS + DISCRETE}
 
 
 def base_curve(law: Law, t: int, w: int) -> int:
-    """The curve of an unsampled use at t ≥ 0, both at scale w, rounded up.
+    """The curve of an unsampled use at t, both at scale w, rounded up; 1 − t for t ≤ 0.
 
     Below 1 by h(t) = 1 − t + t h(1/t), as A and its complement change places.
     """
     one, rule = 1 << w, RULES.get(law.rule)
     if rule is None:
         raise MissingError(f"{law.rule} has no curve.")
-    if t >= one:
-        return min(rule(law.numbers, t, w), one)
-    if t <= 0:
-        return one
+    if t >= one or t <= 0:
+        return min(rule(law.numbers, t, w), one) if t > 0 else one - t
     return one - t + up(t * min(rule(law.numbers, (one << w) // t, w), one), one)
 
 
@@ -471,15 +401,12 @@ class Part(NamedTuple):
 
 
 def removed(law: Law, rate: Fraction, t: int, w: int) -> int:
-    """H_t((1 − q)Q + qP ‖ Q) = q H_{(t−1+q)/q}(P‖Q), and 1 − t for t ≤ 1 − q.
+    """H_t((1 − q)Q + qP ‖ Q) = q H_{(t−1+q)/q}(P‖Q).
 
     As (1 − q)Q(A) + qP(A) − tQ(A) = q(P(A) − (t − 1 + q)/q Q(A)).
     """
     a, b = rate.numerator, rate.denominator
-    above = t * b - (b - a << w)
-    if above <= 0:
-        return (1 << w) - t
-    return up(a * base_curve(law, above // a, w), b)
+    return up(a * base_curve(law, (t * b - (b - a << w)) // a, w), b)
 
 
 def added(law: Law, rate: Fraction, t: int, w: int) -> int:
@@ -489,9 +416,7 @@ def added(law: Law, rate: Fraction, t: int, w: int) -> int:
     """
     a, b = rate.numerator, rate.denominator
     left = (b << w) - t * (b - a)
-    if left <= 0:
-        return 0
-    return up(left * base_curve(law, (t * a << w) // left, w), b << w)
+    return up(left * base_curve(law, (t * a << w) // left, w), b << w) if left > 0 else 0
 
 
 def curve(part: Part, way: str, t: int, w: int) -> int:
@@ -508,14 +433,11 @@ def curve(part: Part, way: str, t: int, w: int) -> int:
     curve of a use, else two equal laws.
     """
     law, scheme, rate = part
-    if scheme == "all":
-        return base_curve(law, t, w)
-    if scheme == "known":
+    if scheme in ("all", "known"):
         rest = (rate.denominator - rate.numerator) * max((1 << w) - t, 0)
         return up(rate.numerator * base_curve(law, t, w) + rest, rate.denominator)
-    if scheme == "poisson":
-        return (removed if way == "remove" else added)(law, rate, t, w)
-    return max(removed(law, rate, t, w), added(law, rate, t, w))
+    ways = {"remove": [removed], "add": [added]}[way] if scheme == "poisson" else [removed, added]
+    return max(each(law, rate, t, w) for each in ways)
 
 
 # -- laws on a grid -------------------------------------------------------------------------------
@@ -562,11 +484,6 @@ def grid_law(part: Part, way: str, grid: Grid, bits: int) -> Losses:
     return Losses(k, low, [up(mass, cut) for mass in reversed(masses)], up(rest, cut))
 
 
-def packed(masses: Sequence[int], size: int) -> int:
-    """The masses as digits of one integer."""
-    return int.from_bytes(b"".join(mass.to_bytes(size, "little") for mass in masses), "little")
-
-
 def product(one: Losses, other: Losses, bits: int) -> Losses:
     """Two independent losses added up: one product of integers (Kronecker 1882), then rounded up.
 
@@ -575,31 +492,25 @@ def product(one: Losses, other: Losses, bits: int) -> Losses:
     count = len(one.masses) + len(other.masses) - 1
     widest = max(one.masses).bit_length() + max(other.masses).bit_length() + count.bit_length()
     size = widest // 8 + 1
-    first = packed(one.masses, size)
-    second = first if other is one else packed(other.masses, size)
+    packed = [b"".join(m.to_bytes(size, "little") for m in each.masses) for each in (one, other)]
+    first, second = (int.from_bytes(each, "little") for each in packed)
     digits = (first * second).to_bytes(size * count, "little")
     places = range(0, size * count, size)
     masses = [-(-int.from_bytes(digits[at : at + size], "little") >> bits) for at in places]
     sums = sum(one.masses), sum(other.masses)
     rest = one.rest * (sums[1] + other.rest) + other.rest * sums[0]
-    if sum(masses) >> (bits + 1):
-        raise RefusedError("the witness has too few bits for so many products.")
+    stop(sum(masses) >> (bits + 1), "the witness has too few bits for a product.", RefusedError)
     return Losses(one.k, one.low + other.low, masses, -(-rest >> bits))
 
 
 def trimmed(law: Losses, allowed: int) -> Losses:
     """Mass of at most so much is moved from the top to infinity, and from the bottom upwards."""
-    masses, top, moved = law.masses, len(law.masses), 0
-    while top > 1 and moved + masses[top - 1] <= allowed:
-        top -= 1
-        moved += masses[top]
-    bottom, lifted = 0, 0
-    while bottom < top - 1 and lifted + masses[bottom] <= allowed:
-        lifted += masses[bottom]
-        bottom += 1
-    kept = masses[bottom:top]
-    kept[0] += lifted
-    return Losses(law.k, law.low + bottom, kept, law.rest + moved)
+    masses, last = law.masses, len(law.masses) - 1
+    top = min(bisect_right([*accumulate(reversed(masses))], allowed), last)
+    bottom = min(bisect_right([*accumulate(masses)], allowed), last - top)
+    kept = masses[bottom : last + 1 - top]
+    kept[0] += sum(masses[:bottom])
+    return Losses(law.k, law.low + bottom, kept, law.rest + sum(masses[last + 1 - top :]))
 
 
 def coarser(law: Losses, bits: int) -> Losses:
@@ -613,10 +524,9 @@ def coarser(law: Losses, bits: int) -> Losses:
     masses = [0] * ((law.low + len(law.masses)) // 2 + 1 - start)
     for index, mass in enumerate(law.masses, law.low):
         at, odd = divmod(index, 2)
-        raised = min(-(-mass * share >> bits), mass) if odd else 0
+        raised = min(-(-mass * share >> bits), mass) * odd
         masses[at - start] += mass - raised
-        if odd:
-            masses[at + 1 - start] += raised
+        masses[at + odd - start] += raised
     return Losses(law.k - 1, start, masses, law.rest)
 
 
@@ -633,15 +543,14 @@ def joined(one: Losses, other: Losses, limit: int, bits: int) -> Losses:
     return product(one, other, bits)
 
 
-def composed(law: Losses, count: int, limit: int, bits: int, allowed: int) -> Losses:
-    """So many uses, by squaring; of each power only its share of the mass is moved at the ends."""
-    total, power = law, 1
-    for digit in bin(count)[3:]:
-        total, power = joined(total, total, limit, bits), 2 * power
-        total = trimmed(total, allowed * power // count)
-        if digit == "1":
-            total, power = joined(total, law, limit, bits), power + 1
-            total = trimmed(total, allowed * power // count)
+def composed(law: Losses, count: int, limit: int, bits: int, share: Fraction) -> Losses:
+    """So many uses, by squaring; of each power only so much of the mass is moved, for each use."""
+    if count == 1:
+        return law
+    half = composed(law, count // 2, limit, bits, share)
+    total = trimmed(joined(half, half, limit, bits), int(share * (count - count % 2)))
+    if count % 2:
+        total = trimmed(joined(total, law, limit, bits), int(share * count))
     return total
 
 
@@ -673,53 +582,53 @@ def epsilon_of(law: Losses, delta: Fraction, bits: int) -> Fraction:
 # What is not known here is missing, never left out: every key, kind, scheme and relation.
 
 Fields = dict[str, Any]
+_NUMBERS = (int, float, Decimal)
+_RANGE = 10**308
 
-
-READERS: dict[str, tuple[str, Any]] = {
-    "+": ("a number of at least 0", 10**308),
-    ">": ("a number above 0", 10**308),
-    "%": ("a probability", 1),
-    "#": ("a whole number above 0", 10**15),
-    "!": ("true or false", bool),
-    "~": ("a text", str),
-    "*": ("a list of numbers", list),
+READERS: dict[str, tuple[str, Callable[[Any], bool]]] = {
+    "+": ("a number of at least 0", lambda x: type(x) in _NUMBERS and 0 <= x <= _RANGE),
+    ">": ("a number above 0", lambda x: type(x) in _NUMBERS and 0 < x <= _RANGE and float(x) > 0),
+    "%": ("a probability", lambda x: type(x) in _NUMBERS and 0 <= x <= 1),
+    "#": ("a whole number from 1 to 10^15", lambda x: type(x) is int and 0 < x <= 10**15),
+    "!": ("true or false", lambda x: type(x) is bool),
+    "~": ("a short text", lambda x: type(x) is str and len(x) <= 1000),
+    "=": ("anything", lambda x: True),
+    "*": ("a list of numbers", lambda x: isinstance(x, list) and len(x) <= 10**4),
+    "^": ("a number", lambda x: type(x) in _NUMBERS and abs(x) <= _RANGE),
 }
-"""What a value must be, by the sign of its reader, and its largest number or its type."""
+"""What a value must be, by the sign of its reader."""
 
 
 def read_as(sign: str, value: Any, what: str) -> Any:
-    """A value of a field, numbers exactly: of a float its binary value, which is what runs."""
-    meant, most = READERS[sign]
-    wrong = not isinstance(value, most if sign in "!~*" else int | float)
-    if not wrong and sign in "~*":
-        wrong = len(value) > 10**4
-    elif not wrong and sign != "!":
-        wrong = isinstance(value, bool) or not 0 <= value <= most or (sign in ">#" and not value)
-        wrong = wrong or (sign == "#" and not isinstance(value, int))
-    stop(wrong, f"{what} must be {meant}.", InputError)
+    """A value of a field. Numbers of a plan are the floats that run, each exactly."""
+    meant, right = READERS[sign]
+    stop(not right(value), f"{what} must be {meant}.", InputError)
     if sign == "*":
-        return [read_as("+", each, what) for each in value]
-    return value if sign in "!~#" else Fraction(value)
+        return [read_as("^", each, what) for each in value]
+    return Fraction(float(value)) if sign in "+>%^" else value
 
 
-def fields(record: object, what: str, spec: str) -> Fields:
+def stated(record: Any, what: str) -> Fraction:
+    """A number that somebody states: the decimal as it is written, not the float next to it."""
+    value = record.get(what) if isinstance(record, dict) else None
+    read_as("%" if what == "delta" else "+", value, what)
+    return Fraction(str(value))
+
+
+def fields(record: Any, what: str, spec: str) -> Fields:
     """The fields of a JSON object, None for each that may lack and does.
 
     Each word of ``spec`` is a key and the sign of its reader; "?" before it says that it may lack.
     """
-    if not isinstance(record, dict):
-        raise InputError(f"{what} is no JSON object.")
-    words = {word.strip("?+>%#!*~="): word for word in spec.split()}
-    for key in record:
-        if key not in words:
-            raise MissingError(f"{what} has the key {str(key)[:40]!r}, which has no rule here.")
+    stop(not isinstance(record, dict), f"{what} is no JSON object.", InputError)
+    words = {word.strip("?")[:-1]: word for word in spec.split()}
+    odd = [str(key)[:40] for key in record if key not in words]
+    stop(odd, f"{what} has the key {odd[:1]}, which has no rule here.", MissingError)
     found: Fields = {}
     for name, word in words.items():
         value = record.get(name)
-        if value is None and not word.startswith("?"):
-            raise InputError(f"{what} lacks {name}.")
-        whole = value is None or word[-1] == "="
-        found[name] = value if whole else read_as(word[-1], value, name)
+        stop(value is None and word[0] != "?", f"{what} lacks {name}.", InputError)
+        found[name] = None if value is None else read_as(word[-1], value, name)
     return found
 
 
@@ -729,6 +638,7 @@ def name_in(record: Any, key: str) -> str:
 
 
 Uses = list[tuple[Law, int]]
+Costs = list[tuple[Part, int]]
 Maker = Callable[[Fields, Fraction], Uses]
 
 
@@ -764,26 +674,28 @@ def noisy_choice(own: Fields, _: Fraction) -> Uses:
 
 def coordinates(own: Fields, moved: Fraction) -> list[Fraction]:
     """By how many of its scales each coordinate of a box moves."""
-    if len(own["scales"]) != len(own["sensitivities"]) or 0 in own["scales"]:
-        raise InputError("scales must be above 0, and as many as sensitivities.")
-    both = zip(own["sensitivities"], own["scales"], strict=True)
-    return [moved * shift / scale for shift, scale in both if shift]
+    shifts, scales = own["sensitivities"], own["scales"]
+    wrong = len(scales) != len(shifts) or min([*scales, 1]) <= 0 or min([*shifts, 0]) < 0
+    stop(wrong, "scales must be above 0, and as many as sensitivities.", InputError)
+    return [moved * shift / scale for shift, scale in zip(shifts, scales, strict=True) if shift]
 
 
 def steps_of(m: Fields, moved: Fraction) -> Uses:
-    """Staircase noise."""
-    given = -1 if m["share"] is None else m["share"]
-    return use("staircase", m["epsilon"], moved / m["width"] / 2, given)
+    """Staircase noise: all that is known of it is ε where its share is chosen."""
+    stop(moved > m["width"], "staircase noise has no rule beyond its width.", MissingError)
+    return use("staircase", m["epsilon"]) if m["share"] is None else stated_law(m, moved)
 
 
 def cut_off(m: Fields, moved: Fraction) -> Uses:
-    """Truncated Laplace noise."""
-    return use("truncated", moved / m["scale"], m["bound"] / m["scale"])
+    """Truncated Laplace noise, of density ∝ e^−|x| on [−u, u], shifted by e ≤ u.
 
-
-def box(m: Fields, moved: Fraction) -> Uses:
-    """Laplace noise on each coordinate."""
-    return [(Law("laplace", (each,)), 1) for each in coordinates(m, moved)]
+    Losses are at most e but beyond u, where there is δ = (e^−(u−e) − e^−u)/2(1 − e^−u).
+    """
+    e, u = (Fraction(each / m["scale"]) for each in (moved, m["bound"]))
+    stop(e > u, "truncated noise has no rule for so long a shift.", MissingError)
+    ends = [exp(*each.as_integer_ratio(), 1200) for each in (e, u)]
+    beyond = Fraction(ends[0][1] - (1 << 1200), 2 * max(ends[1][0] - (1 << 1200), 1))
+    return use("response", e, min(beyond, Fraction(1)))
 
 
 STREAM = "factorization= participations# ?min_separation# ?fixed_steps! ?cyclic! ?symmetric! "
@@ -791,12 +703,12 @@ BOX = "scales* sensitivities*"
 SUMS: dict[str, tuple[str, Maker]] = {
     "gaussian": ("sigma> ?clip_norm>", lambda m, s: use("normal", (s / m["sigma"]) ** 2)),
     "individual-gaussian": ("sigma> steps#", lambda m, s: use("normal", (s / m["sigma"]) ** 2)),
-    "laplace": ("scale> ?clip=", lambda m, s: use("laplace", s / m["scale"])),
+    "laplace": ("scale> ?clip*", lambda m, s: use("laplace", s / m["scale"])),
     "discrete-laplace": ("scale>", lambda m, s: use("geometric", 1 / m["scale"], s)),
     "discrete-gaussian": ("sigma>", lambda m, s: use("lattice", m["sigma"] ** 2, s)),
     "staircase": ("epsilon> width> ?share%", steps_of),
     "truncated-laplace": ("scale> bound>", cut_off),
-    "laplace-vector": (BOX, box),
+    "laplace-vector": (BOX, lambda m, s: [(Law("laplace", (e,)), 1) for e in coordinates(m, s)]),
     "gaussian-vector": (BOX, lambda m, s: use("normal", sum(e**2 for e in coordinates(m, s)))),
     "continual-gaussian": (STREAM + "sigma>", lambda m, s: stream(m, s, "sigma")),
     "continual-laplace": (STREAM + "scale>", lambda m, s: stream(m, s, "scale")),
@@ -806,27 +718,33 @@ is as one who is absent."""
 
 
 def keys(m: Fields, _: Fraction) -> Uses:
-    """A noisy count of each key that a unit may have."""
-    threshold = max(math.ceil(m["threshold"]), 2)
-    return use("told apart", 1 / m["scale"], threshold, times=m["key_sensitivity"])
+    """A noisy count of each key that a unit may have, told from τ ≥ 2 on; with c = 1/b.
+
+    Counts k and k − 1 above 0 differ by a shift of discrete Laplace noise by 1, hence by c. A count
+    of 1 is told with probability δ = e^−c(τ−1)/(1 + e^−c) ≤ 1/2 and one of 0 never: it is (0, δ)-
+    private for who leaves, and for who joins.
+    """
+    c, far = 1 / m["scale"], max(math.ceil(m["threshold"]), 2) - 1
+    told = Fraction(decay(c * far, 1200)[1], (1 << 1200) + decay(c, 1200)[0])
+    return use("response", c, told, times=m["key_sensitivity"])
+
+
+def stated_law(m: Fields, _: Fraction) -> Uses:
+    """All that is known of a black box."""
+    return use("response", m["epsilon"], m.get("delta") or 0)
 
 
 CHOICE = "epsilon> ?utility_sensitivity> "
-VECTOR = "epsilon> threshold= ?cutoff# ?query_sensitivity> ?monotonic! ?answers_share% "
+MONOTONIC = CHOICE + "?monotonic! "
+VECTOR = "epsilon> threshold^ ?cutoff# ?query_sensitivity> ?monotonic! ?answers_share% "
 INPUTS: dict[str, tuple[str, Maker]] = {
     "exponential": (CHOICE, lambda m, _: use("bounded range", m["epsilon"])),
-    "noisy-max": (CHOICE + "?monotonic! noise~", noisy_choice),
-    "permute-and-flip": (CHOICE + "?monotonic!", lambda m, _: use("laplace", m["epsilon"])),
-    "top-k": (
-        CHOICE + "?monotonic! k#",
-        lambda m, _: use("bounded range", m["epsilon"], times=m["k"]),
-    ),
+    "noisy-max": (MONOTONIC + "noise~", noisy_choice),
+    "permute-and-flip": (MONOTONIC, lambda m, _: use("laplace", m["epsilon"])),
+    "top-k": (MONOTONIC + "k#", lambda m, _: use("bounded range", m["epsilon"], times=m["k"])),
     "sparse-vector": (VECTOR + "?threshold_share%", lambda m, _: use("laplace", m["epsilon"])),
-    "pure-black-box": ("epsilon+", lambda m, _: use("response", m["epsilon"], 0)),
-    "approximate-black-box": (
-        "epsilon+ delta%",
-        lambda m, _: use("response", m["epsilon"], m["delta"]),
-    ),
+    "pure-black-box": ("epsilon+", stated_law),
+    "approximate-black-box": ("epsilon+ delta%", stated_law),
     "concentrated-black-box": ("rho+", lambda m, _: use("zcdp", m["rho"])),
     "randomized-response": ("p% k#", lambda m, _: lies(m["p"], m["k"])),
     "unary-encoding": ("k# lie% keep%", lambda m, _: bits_of(m["keep"], m["lie"])),
@@ -844,13 +762,9 @@ their own two bits alone. *stable-histogram*: the noise of several keys is indep
 """
 
 
-FACTORS = {
-    "binary-tree": "?release_root!",
-    "honaker-tree": "?release_root!",
-    "square-root-toeplitz": "",
-    "banded-toeplitz": "bands#",
-    "buffered-toeplitz": "pole_rates* ?zero_rates*",
-}
+FACTORS = {"binary-tree": "?release_root!", "honaker-tree": "?release_root!"}
+FACTORS |= {"square-root-toeplitz": "", "banded-toeplitz": "bands#"}
+FACTORS |= {"buffered-toeplitz": "pole_rates* ?zero_rates*"}
 
 
 def factors_of(mechanism: Fields) -> Fields:
@@ -879,9 +793,9 @@ def column(own: Fields) -> list[int]:
         return entries
     poles, zeros = own["pole_rates"], own["zero_rates"] or []
     turns = [0, *(each for pair in zip(poles, zeros, strict=False) for each in pair), *poles[-1:]]
-    falls = any(before >= after for before, after in pairwise(turns))
-    if not 1 <= len(poles) <= 16 or len(zeros) != len(poles) - 1 or falls:
-        raise InputError("pole_rates and zero_rates must interlace.")
+    wrong = not 1 <= len(poles) <= 16 or len(zeros) != len(poles) - 1
+    wrong = wrong or any(before >= after for before, after in pairwise(turns))
+    stop(wrong, "pole_rates and zero_rates must interlace.", InputError)
     for pole, zero in zip(poles, [*zeros, None], strict=True):
         theta, tail = 1 / (1 + pole), 0
         gain = math.ceil((theta - (0 if zero is None else 1 / (1 + zero))) * one)
@@ -911,9 +825,8 @@ def moved_nodes(mechanism: Fields, norm: int) -> Fraction:
             return Fraction(levels * count)
         total = 0
         for level in range(levels):
-            nodes = steps >> level
-            if own["kind"] == "binary-tree" and level < levels - 1:
-                nodes = (nodes + 1) // 2
+            halved = own["kind"] == "binary-tree" and level < levels - 1
+            nodes = up(steps >> level, 2 if halved else 1)
             fits = up(1 << level, gap)
             full = min(count // fits, nodes)
             rest = min(fits, count - full * fits) if full < nodes else 0
@@ -923,13 +836,10 @@ def moved_nodes(mechanism: Fields, norm: int) -> Fraction:
     if norm == 1:
         sums = [0, *accumulate(entries)]
         return Fraction(sum(sums[steps - at * gap] for at in range(count)), 1 << 96)
-    strided = list(entries)  # each with all those so many gaps before it
-    for at in range(gap, steps):
-        strided[at] += strided[at - gap]
-    square = 0
-    for at, sum_of_all in enumerate(strided):
-        before = at - count * gap
-        square += (sum_of_all - (strided[before] if before >= 0 else 0)) ** 2
+    for at in range(gap, steps):  # from now on with all those so many gaps before it
+        entries[at] += entries[at - gap]
+    before = [0] * min(count * gap, steps) + entries
+    square = sum((entry - other) ** 2 for entry, other in zip(entries, before, strict=False))
     return Fraction(square, 1 << 192)
 
 
@@ -946,6 +856,13 @@ def stream(own: Fields, moved: Fraction, scale: str) -> Uses:
     return use("normal", square / 2 if own["symmetric"] else square)
 
 
+def in_all(cost: Callable[[Any], Fraction | None], uses: Iterable[tuple[Any, int]]) -> Any:
+    """What a cost of laws or parts adds up to, None if any has none."""
+    found = [(cost(each), times) for each, times in uses]
+    known = [value * times for value, times in found if value is not None]
+    return sum(known, Fraction(0)) if len(known) == len(found) else None
+
+
 def together(uses: Uses) -> Law:
     """One law for several uses, as samples and groups of units need it.
 
@@ -954,12 +871,8 @@ def together(uses: Uses) -> Law:
     """
     if len(uses) == 1 and uses[0][1] == 1:
         return uses[0][0]
-    total, failure = Fraction(0), Fraction(0)
-    for law, count in uses:
-        epsilon = pure_of(law)
-        if epsilon is None:
-            raise MissingError(f"{law.rule} has no pure ε, which samples need of several uses.")
-        total, failure = total + count * epsilon, failure + count * failure_of(law)
+    total, failure = in_all(pure_of, uses), in_all(failure_of, uses)
+    stop(total is None, "samples of several uses need a pure ε of each.", MissingError)
     if all(law.rule in ("laplace", "bounded range") for law, _ in uses):
         return Law("laplace", (total,))
     return Law("response", (total, min(failure, Fraction(1))))
@@ -974,10 +887,10 @@ def uses_of(mechanism: Fields, sensitivity: Fraction, steps: int, *, drawn: bool
     """
     kind = mechanism["kind"]
     stop(kind not in SUMS and kind not in INPUTS, f"{kind} has no rule here.", MissingError)
-    if (kind in INPUTS or kind.endswith("-vector")) and sensitivity != 1:
-        raise InputError(f"sensitivity of {kind} must be 0 or 1.")
-    if kind.startswith("discrete-") and sensitivity.denominator != 1:
-        raise InputError(f"sensitivity of {kind} must be whole.")
+    change = kind in INPUTS or kind.endswith("-vector")
+    stop(change and sensitivity != 1, f"sensitivity of {kind} must be 0 or 1.", InputError)
+    broken = kind.startswith("discrete-") and sensitivity.denominator != 1
+    stop(broken, f"sensitivity of {kind} must be whole.", InputError)
     spec, made = SUMS[kind] if kind in SUMS else INPUTS[kind]
     found = made(fields(mechanism, kind, "kind~ " + spec), sensitivity * steps)
     if found and (drawn or steps > 1):
@@ -990,52 +903,66 @@ def uses_of(mechanism: Fields, sensitivity: Fraction, steps: int, *, drawn: bool
     epsilon, delta = pure_of(law), failure_of(law)
     if epsilon is None or steps > 1000:
         raise MissingError(f"{kind} has no rule for data {steps} steps apart.")
-    grown = Fraction(0)
-    for before in range(steps) if delta else ():
-        grown += Fraction(exp(*(before * epsilon).as_integer_ratio(), 64)[1], 1 << 64)
+    far = [before * epsilon for before in range(steps if delta else 0)]
+    grown = Fraction(sum(exp(*each.as_integer_ratio(), 64)[1] for each in far), 1 << 64)
     return use("response", steps * epsilon, min(delta * grown, Fraction(1)))
 
 
+def clipped(mechanism: Fields, factor: int) -> Fraction:
+    """By how much a mechanism's own clip lets one number move; from 0 where it is not replaced."""
+    clip, norm = mechanism.get("clip"), mechanism.get("clip_norm")
+    if norm is not None:
+        return Fraction(factor * read_as(">", norm, "clip_norm"))
+    if clip is None:  # one answer may become any other
+        return Fraction(mechanism["kind"] in INPUTS)
+    ends = read_as("*", clip, "clip")
+    stop(len(ends) != 2 or ends != sorted(ends), "clip must be two numbers that rise.", InputError)
+    zero = min(max(ends[0], Fraction(0)), ends[1])
+    return Fraction(ends[1] - ends[0] if factor == 2 else max(ends[1] - zero, zero - ends[0]))
+
+
+TRUST = ("local", "central", "joint", "curator")
 RELATIONS = ("add-remove", "replace-one", "zero-out", "metric-ball")
 
 
-def relation_of(record: object) -> tuple[str, Fraction]:
+def relation_of(record: Any) -> tuple[str, Fraction]:
     """The name of a relation, and the radius of a metric ball."""
-    name, radius = record, Fraction(0)
-    if isinstance(record, dict):
-        own = fields(record, "relation", "kind~ radius>")
-        name, radius = own["kind"], own["radius"]
-    if name not in RELATIONS or (name == "metric-ball") != bool(radius):
-        raise MissingError("the relation has no rule here.")
-    return str(name), radius
+    named = {"kind": record} if isinstance(record, str) else record
+    own = fields(named, "relation", "kind~ ?radius>")
+    name, radius = own["kind"], own["radius"] or Fraction(0)
+    wrong = name not in RELATIONS or (name == "metric-ball") != bool(radius)
+    stop(wrong, "the relation has no rule here.", MissingError)
+    return name, radius
 
 
-def charges_of(own: Fields) -> list[tuple[Part, int]]:
+def charges_of(own: Fields) -> Costs:
     """What an invocation costs a unit that it touches.
+
+    A local value is its owner's alone, who may move it to wherever a clip allows.
 
     Raises:
         RefusedError: if it contradicts itself.
     """
-    relation, _ = relation_of(own["relation"])
-    replaces = relation in ("replace-one", "metric-ball")
-    if own["trust"] not in ("local", "central", "joint", "curator"):
-        raise MissingError("the trust model has no rule here.")
-    if own["trust"] == "local" and (own["sampling"] is not None or relation == "add-remove"):
-        raise RefusedError("under local trust nothing hides who takes part.")
-    if own["total"] is not None and own["total"] < own["count"]:
-        raise InputError("total must be at least the count.")
+    relation, radius = relation_of(own["relation"])
+    factor = 2 if relation in ("replace-one", "metric-ball") else 1
     moved, bound, kind = own["sensitivity"], None, name_in(own["mechanism"], "kind")
+    stop(own["trust"] not in TRUST, "the trust model has no rule here.", MissingError)
+    if own["trust"] == "local":
+        open_draw = own["sampling"] is not None or relation == "add-remove"
+        stop(open_draw, "under local trust nothing hides who takes part.", RefusedError)
+        needed = clipped(own["mechanism"], factor)
+        less = (min(needed, radius) if radius else needed) > moved * (1 + Fraction(1, 10**9))
+        stop(less, "the sensitivity is below what the clip allows.", RefusedError)
+    stop((own["total"] or own["count"]) < own["count"], "total is below the count.", InputError)
     if own["contribution"] is not None:
         bound = fields(own["contribution"], "contribution", "bound> ?rows#")["bound"]
-        if kind in SUMS and not kind.endswith("-vector"):
-            if moved < (2 if replaces else 1) * bound:
-                raise RefusedError("the sensitivity is below what the contribution allows.")
-        else:
-            bound = None
+        bound = bound if kind in SUMS and not kind.endswith("-vector") else None
+        less = bound is not None and moved < factor * bound
+        stop(less, "the sensitivity is below what the contribution allows.", RefusedError)
     return charged(own, moved, bound) if moved else []
 
 
-def charged(own: Fields, moved: Fraction, bound: Fraction | None) -> list[tuple[Part, int]]:
+def charged(own: Fields, moved: Fraction, bound: Fraction | None) -> Costs:
     """The parts of an invocation whose sensitivity is above 0, by its sampling.
 
     *Poisson*: see :func:`curve`. A zeroed unit is as one that is absent where noise is added to a
@@ -1067,15 +994,14 @@ def charged(own: Fields, moved: Fraction, bound: Fraction | None) -> list[tuple[
     elsewhere &= scheme == "fixed-size" or mechanism.get("fixed_steps") is not True
 
     def parts(
-        way: str, rate: Fraction, steps: int = 1, far: Fraction = moved, times: int = count
-    ) -> list[tuple[Part, int]]:
-        stop(not rate, "the rate of a sample must be above 0.", InputError)
-        drawn = way != "all" and rate < 1
-        found = []
+        way: str, q: Fraction, steps: int = 1, far: Fraction = moved, n: int = count
+    ) -> Costs:
+        stop(not q, "the rate of a sample must be above 0.", InputError)
+        drawn, found = way != "all" and q < 1, []
         for law, uses in uses_of(mechanism, far, steps, drawn=drawn):
             if elsewhere:
                 law = Law(law.rule, (2 * law.numbers[0],))  # of normal laws the square of μ
-            found.append((Part(law, way if drawn else "all", rate), uses * times))
+            found.append((Part(law, way if drawn else "all", q), uses * n))
         return found
 
     every = Fraction(1)
@@ -1083,37 +1009,37 @@ def charged(own: Fields, moved: Fraction, bound: Fraction | None) -> list[tuple[
         return parts("all", every)
     if scheme == "poisson":
         given = fields(sampling, scheme, "scheme~ rate% ?rows# ?contribution>")
+        clash = given["rows"] and own["contribution"] is not None
+        stop(clash, "rows that are drawn have no contribution of a whole unit.", RefusedError)
         rows, bound = given["rows"] or 1, given["contribution"] or bound
         rate = min(given["rate"] * rows, every)
-        if absent or rate == 1:
-            return parts("poisson", rate, rows)
-        if replaces and bound is not None and sums and not kind.endswith("-vector"):
+        if replaces and bound is not None and sums and not kind.endswith("-vector") and rate < 1:
             return parts("half", rate, rows, 2 * bound)
-        return parts("known", rate, rows)
+        return parts("poisson" if absent else "known", rate, rows)
     if scheme == "fixed-size":
         given = fields(sampling, scheme, "scheme~ size# population#")
         rate = Fraction(given["size"], given["population"])
         stop(rate > 1, "size must be at most the population.", InputError)
-        if relation == "add-remove":
-            return parts("poisson", rate, 2)
-        if relation == "zero-out" and sums and rate < 1:
-            return parts("half", rate, 2)
-        return parts("half" if relation == "replace-one" else "known", rate)
+        half = "half" if absent or relation == "replace-one" else "known"
+        return parts("poisson" if relation == "add-remove" else half, rate, 2 if absent else 1)
     if scheme == "random-allocation":
         given = fields(sampling, scheme, "scheme~ steps# ?times#")
         steps, drawn = given["steps"], given["times"] or 1
-        if count % steps or drawn > steps:
-            raise InputError("count must be a multiple of the steps, and times at most these.")
-        return parts("all", every, times=count // steps * drawn)
+        wrong = count % steps or drawn > steps
+        stop(wrong, "count must be a multiple of the steps, and times at most these.", InputError)
+        return parts("all", every, n=count // steps * drawn)
     if scheme == "cyclic-poisson" and streams:
         given = fields(sampling, scheme, "scheme~ rate% groups#")
         matrix = factors_of(mechanism)
-        steps = matrix["steps"]
-        if elsewhere or matrix.get("bands", steps) > given["groups"]:
+        steps, groups = matrix["steps"], given["groups"]
+        turns, gap = up(steps, groups), mechanism.get("min_separation") or 1
+        fewer = read_as("#", mechanism.get("participations"), "participations") < turns
+        apart = fewer or read_as("#", gap, "min_separation") > groups
+        stop(apart, "the participations are not those of groups that take turns.", RefusedError)
+        if elsewhere or matrix.get("bands", steps) > groups:
             return parts("all", every)
         mechanism = mechanism | {"participations": 1, "min_separation": 1}
-        turns = count * up(steps, given["groups"])
-        return parts("poisson" if absent else "known", given["rate"], times=turns)
+        return parts("poisson" if absent else "known", given["rate"], n=count * turns)
     raise MissingError(f"sampling {scheme} has no rule here.")
 
 
@@ -1125,8 +1051,7 @@ def added_up(*charges: Mapping[Part, int]) -> Charges:
 
     Their losses add up to that of Σ μ² (Dong, Roth and Su 2022, Corollary 3.3).
     """
-    total: Charges = {}
-    square = Fraction(0)
+    total, square = Charges(), Fraction(0)
     for part, times in (pair for each in charges for pair in each.items()):
         if part.law.rule == "normal" and part.scheme == "all":
             square += part.law.numbers[0] * times
@@ -1139,12 +1064,15 @@ def added_up(*charges: Mapping[Part, int]) -> Charges:
 
 def group_of(record: object) -> tuple[str, bool]:
     """The name of a group, and whether a unit's own value decides who is in it."""
-    own = fields(
-        {"name": record} if isinstance(record, str) else record, "group", "name~ ?membership~"
-    )
-    if own["membership"] not in (None, "position", "value"):
-        raise MissingError("the membership of a group has no rule here.")
+    named = {"name": record} if isinstance(record, str) else record
+    own = fields(named, "group", "name~ ?membership~")
+    odd = own["membership"] not in (None, "position", "value")
+    stop(odd, "the membership of a group has no rule here.", MissingError)
     return own["name"], own["membership"] == "value"
+
+
+INVOCATION = "mechanism= sensitivity+ unit~ relation= trust~ count# ?total# ?group= ?sampling= "
+INVOCATION += "?contribution= ?at~"
 
 
 def sets_of(plan: object) -> list[Charges]:
@@ -1155,40 +1083,28 @@ def sets_of(plan: object) -> list[Charges]:
     integrated queries*, Theorem 4). The worst counts.
     """
     invocations = fields(plan, "plan", "invocations=")["invocations"]
-    if not isinstance(invocations, list) or not 1 <= len(invocations) <= 20_000:
-        raise InputError("plan has no list of invocations.")
-    everyone: Charges = {}
-    groups: dict[tuple[str, bool], Charges] = {}
+    few = isinstance(invocations, list) and 1 <= len(invocations) <= 20_000
+    stop(not few, "plan has no list of invocations.", InputError)
+    groups: dict[tuple[str, bool] | None, Charges] = {None: {}}
     alike = set()
     for record in invocations:
-        own = fields(
-            record,
-            "invocation",
-            "mechanism= sensitivity+ unit= relation= trust= count# ?total# ?group= ?sampling= ?at= "
-            "?contribution=",
-        )
-        relation = relation_of(own["relation"])
-        alike.add((relation, str(own["unit"])))
-        found = added_up(*({part: times} for part, times in charges_of(own)))
-        if own["group"] is None:
-            everyone = added_up(everyone, found)
-        else:
-            name, by_value = group_of(own["group"])
-            if (name, not by_value) in groups:
-                raise RefusedError("a group is by position and by value.")
-            known = groups.get((name, by_value), {})
-            groups[name, by_value] = added_up(known, found)
+        own = fields(record, "invocation", INVOCATION)
+        alike.add((relation_of(own["relation"]), own["unit"]))
+        group = None if own["group"] is None else group_of(own["group"])
+        found = [{part: times} for part, times in charges_of(own)]
+        groups[group] = added_up(groups.get(group, {}), *found)
+    everyone = groups.pop(None)
     stop(len(alike) > 1, "the plan mixes relations or units.", RefusedError)
-    ((relation, _),) = alike
-    replaces = relation[0] in ("replace-one", "metric-ball")
-    stay: list[Charges] = []
-    move: list[Charges] = []
-    for (_, by_value), charges in groups.items():
-        kind = move if by_value and replaces else stay
-        if kind.count(charges) < (2 if kind is move else 1):
+    both = len({group and group[0] for group in groups}) < len(groups)
+    stop(both, "a group is by position and by value.", RefusedError)
+    replaces = alike.pop()[0][0] in ("replace-one", "metric-ball")
+    stay, move = list[Charges](), list[Charges]()
+    for group, charges in groups.items():
+        kind, twice = (move, 2) if group and group[1] and replaces else (stay, 1)
+        if kind.count(charges) < twice:
             kind.append(charges)
         stop(len(kind) > 60, "the groups are too many.", MissingError)
-    pairs = [added_up(*both) for both in combinations(move, 2)] or move
+    pairs = [added_up(*two) for two in combinations(move, 2)] or move
     return [added_up(everyone, each) for each in [*stay, *pairs] or [{}]]
 
 
@@ -1203,27 +1119,18 @@ def log_of(value: Fraction) -> Fraction:
 
 @lru_cache(maxsize=1024)
 def pure_of(law: Law) -> Fraction | None:
-    """The pure ε of a use apart from its failure; None where there is none.
-
-    *told apart*: where the two lines meet, e^ε = e^c − e^(−(τ−2)c), hence at most c. *truncated*:
-    for e ≤ u what is left of P and Q without the infinite loss is dominated by Laplace noise.
-    """
+    """The pure ε of a use apart from its failure; None where there is none."""
     first, *others = law.numbers
+    if law.rule in ("normal", "zcdp", "lattice"):
+        return None if first else Fraction(0)
     if law.rule == "two sided":
         return log_of(first / others[0]) if others[0] else None
-    if law.rule == "geometric":
-        return first * others[0]
-    if law.rule in ("normal", "zcdp", "lattice") or (law.rule == "truncated" and first > others[0]):
-        return None if first else Fraction(0)
-    return first
+    return first * (others[0] if law.rule == "geometric" else 1)
 
 
-@lru_cache(maxsize=1024)
 def failure_of(law: Law) -> Fraction:
-    """The probability of an infinite loss, which is charged apart: the curve far out."""
-    if law.rule not in ("told apart", "truncated"):
-        return law.numbers[1] if law.rule == "response" else Fraction(0)
-    return Fraction(RULES[law.rule](law.numbers, 1 << 6000, 1200), 1 << 1200)
+    """The probability of an infinite loss, which is charged apart."""
+    return law.numbers[1] if law.rule == "response" else Fraction(0)
 
 
 def sampled_pure(part: Part) -> Fraction | None:
@@ -1247,10 +1154,8 @@ def concentration_of(part: Part) -> Fraction | None:
         return law.numbers[0] / (1 if law.rule == "zcdp" else 2)
     if law.rule == "lattice":
         return law.numbers[1] ** 2 / law.numbers[0] / 2
-    epsilon = sampled_pure(part)
-    if epsilon is None:
-        return None
-    return epsilon**2 / (8 if law.rule == "bounded range" and part.scheme == "all" else 2)
+    epsilon, half = sampled_pure(part), law.rule == "bounded range" and part.scheme == "all"
+    return epsilon and epsilon**2 / (8 if half else 2)
 
 
 def from_concentration(rho: Fraction, delta: Fraction) -> Fraction:
@@ -1258,38 +1163,29 @@ def from_concentration(rho: Fraction, delta: Fraction) -> Fraction:
 
     Canonne, Kamath and Steinke 2020, Proposition 12. Any α will do: floats choose some.
     """
-    best, spread = None, float(log_of(1 / delta)) + 1e-3
+    found, spread = [], float(log_of(1 / delta)) + 1e-3
     for shift in range(-8, 9):
         step = math.sqrt(spread / float(min(max(rho, LEAST), 1 / LEAST))) * 2 ** (shift / 4)
         alpha = 1 + Fraction(min(max(step, 1e-6), 1e12))
         less = Fraction(log(math.floor(alpha / (alpha - 1) * 2**96), 96)[0], 2**96)
         left = log_of(1 / (delta * alpha)) if delta * alpha < 1 else Fraction(0)
-        epsilon = max(rho * alpha - less + left / (alpha - 1), Fraction(0))
-        best = epsilon if best is None else min(best, epsilon)
-    assert best is not None
-    return best
+        found.append(max(rho * alpha - less + left / (alpha - 1), Fraction(0)))
+    return min(found)
 
 
 def inverted(part: Part, delta: Fraction) -> Fraction:
     """The least ε at which the curve of a single use is at most δ, to 2^−40 of itself."""
     w = 96 + delta.denominator.bit_length() - delta.numerator.bit_length()
 
-    def holds(x: Fraction) -> bool:
-        t = exp(*x.as_integer_ratio(), w)[0]
+    def at(n: int) -> Fraction:
+        return Fraction((1 << 40) + n % (1 << 40)) * Fraction(2) ** ((n >> 40) - 104) * (n > 0)
+
+    def holds(n: int) -> bool:
+        t = exp(*at(n).as_integer_ratio(), w)[0]
         most = max(curve(part, way, t, w) for way in ways_of((part,)))
         return most * delta.denominator <= delta.numerator << w
 
-    low, high = Fraction(0), Fraction(1)
-    if holds(low):
-        return low
-    while not holds(high):
-        low, high = high, high * 2
-    while high > Fraction(1, 2**64) and not low:
-        low, high = (Fraction(0), high / 2) if holds(high / 2) else (high / 2, high)
-    for _ in range(40):
-        middle = (low + high) / 2
-        low, high = (low, middle) if holds(middle) else (middle, high)
-    return high
+    return at(bisect_left(range(80 << 40), True, key=holds))
 
 
 def ways_of(parts: Iterable[Part]) -> tuple[str, ...]:
@@ -1303,19 +1199,12 @@ def closed(charges: Mapping[Part, int], delta: Fraction) -> Iterator[tuple[Fract
     Failures are added up and taken from δ: with probability of at least 1 − Σ δ_i none occurs, and
     H_t ≤ Σ δ_i + H_t of the rest.
     """
-    left, pure, rho = delta, Fraction(0), Fraction(0)
-    unbounded = unconcentrated = False
-    for part, times in charges.items():
-        left -= failure_of(part.law) * part.rate * times
-        epsilon, concentration = sampled_pure(part), concentration_of(part)
-        unbounded, pure = unbounded or epsilon is None, pure + (epsilon or 0) * times
-        unconcentrated, rho = (
-            unconcentrated or concentration is None,
-            rho + (concentration or 0) * times,
-        )
-    if left >= 0 and not unbounded:
+    left = delta - sum(failure_of(part.law) * part.rate * n for part, n in charges.items())
+    pure = in_all(sampled_pure, charges.items())
+    if left >= 0 and pure is not None:
         yield pure, "pure ε and failures add up"
-    if left > 0 and not unconcentrated:
+    rho = in_all(concentration_of, charges.items())
+    if left > 0 and rho is not None:
         yield from_concentration(rho, left), "ρ of zCDP adds up"
     if delta and sum(charges.values()) == 1:
         (part,) = charges
@@ -1343,42 +1232,37 @@ def by_grid(charges: Mapping[Part, int], delta: Fraction, witness: object) -> Fr
     """
     own = fields(witness, "witness", "bits# limit# cut# round# grids=")
     bits, limit, rounded = own["bits"], own["limit"], rounded_charges(charges, own["round"])
-    if bits > MOST_BITS or not 16 <= limit <= MOST_POINTS:
-        raise RefusedError("the witness has too many bits, or too few or many points.")
-    if not isinstance(own["grids"], list) or len(own["grids"]) != len(rounded):
-        raise RefusedError(f"the witness has no grids for each of {len(rounded)} laws.")
-    ways = ways_of(rounded)
-    plans = [
-        [
-            (part, times, grid_of(both, way))
-            for (part, times), both in zip(rounded.items(), own["grids"], strict=True)
-        ]
-        for way in range(len(ways))
-    ]
+    wrong = bits > MOST_BITS or not 16 <= limit <= MOST_POINTS
+    stop(wrong, "the witness has too many bits, or too few or many points.", RefusedError)
+    wrong = not isinstance(own["grids"], list) or len(own["grids"]) != len(rounded)
+    stop(wrong, f"the witness has no grids for each of {len(rounded)} laws.", RefusedError)
+    plans = {}
+    for at, way in enumerate(ways_of(rounded)):
+        grids = (grid_of(each, at) for each in own["grids"])
+        plans[way] = [(*pair, grid) for pair, grid in zip(rounded.items(), grids, strict=True)]
     products = sum(2 * times.bit_length() for times in rounded.values())
-    work = sum(work_of(part, grid, bits) for plan in plans for part, _, grid in plan)
+    work = sum(work_of(part, grid, bits) for plan in plans.values() for part, _, grid in plan)
     work += products * math.isqrt((limit * (bits + 16)) ** 3) // 2000
     stop(work > MOST_WORK, "the witness asks for too much work.", RefusedError)
     found = []
-    for way, plan in zip(ways, plans, strict=True):
-        total = None
+    for way, plan in plans.items():
+        laws = []
         for part, times, grid in plan:
-            law = grid_law(part, way, grid, bits)
-            law = composed(law, times, limit, bits, (1 << bits) >> own["cut"])
-            total = law if total is None else joined(total, law, limit, bits)
-        assert total is not None
+            share = Fraction((1 << bits) >> own["cut"], times)
+            laws.append(composed(grid_law(part, way, grid, bits), times, limit, bits, share))
+        total = reduce(lambda one, other: joined(one, other, limit, bits), laws)
         found.append(epsilon_of(total, delta, bits))
     return max(found)
 
 
 def grid_of(both: object, way: int) -> Grid:
     """The exponent of the step, and the first and the last point."""
-    grid = both[min(way, len(both) - 1)] if isinstance(both, list) and both else None
-    if not isinstance(grid, list) or [type(each) for each in grid] != [int, int, int]:
-        raise RefusedError("a grid of the witness is no [k, low, high].")
+    grid: Any = both[min(way, len(both) - 1)] if isinstance(both, list) and both else None
+    whole = isinstance(grid, list) and [type(each) for each in grid] == [int, int, int]
+    stop(not whole, "a grid of the witness is no [k, low, high].", RefusedError)
     k, low, high = grid
-    if not (-10 <= k <= 2048 and -(10**6) < low < high < 10**6 and high - low < MOST_POINTS):
-        raise RefusedError("a grid of the witness has no step, no points or too many.")
+    right = -10 <= k <= 2048 and -(10**6) < low < high < 10**6 and high - low < MOST_POINTS
+    stop(not right, "a grid of the witness has no step, no points or too many.", RefusedError)
     return k, low, high
 
 
@@ -1398,33 +1282,30 @@ def rounded_charges(charges: Mapping[Part, int], bits: int) -> Charges:
 def proof_of(record: Mapping[str, Any]) -> Proof:
     """As :func:`prove`; NoProofError says why nothing is proved."""
     given = [each for key in ("claim", "guarantee") if (each := record.get(key)) is not None]
-    if not given or not all(isinstance(each, dict) for each in given):
-        raise InputError("the file has neither claim nor guarantee.")
-    delta = min(read_as("%", each.get("delta"), "delta") for each in given)
+    stop(not given, "the file has neither claim nor guarantee.", InputError)
+    delta = min(stated(each, "delta") for each in given)
     sets = sets_of(record.get("plan"))
-    own: Fields = {"sets": [None] * len(sets), "epsilon": None}
+    own: Fields = {"schema": SCHEMA, "sets": [None] * len(sets), "epsilon": None}
     if record.get("witness") is not None:
-        own = fields(record["witness"], "witness", "schema= sets= ?epsilon+")
-        if own["schema"] != SCHEMA or not isinstance(own["sets"], list):
-            raise MissingError("the witness has a schema that has no rule here.")
-        if len(own["sets"]) != len(sets):
-            raise RefusedError(f"the witness is not of the {len(sets)} sets of this plan.")
+        own = fields(record["witness"], "witness", "schema~ sets= ?epsilon=")
+    stop(own["schema"] != SCHEMA, "the witness has a schema that has no rule here.", MissingError)
+    wrong = not isinstance(own["sets"], list) or len(own["sets"]) != len(sets)
+    stop(wrong, f"the witness is not of the {len(sets)} sets of this plan.", RefusedError)
     rules, worst = [], Fraction(0)
     for charges, witness in zip(sets, own["sets"], strict=True):
         ways = list(closed(charges, delta))
         if witness is not None:
-            ways.append(
-                (by_grid(charges, delta, witness), f"a grid, composed, of {len(charges)} laws")
-            )
-        if not ways:
-            names = ", ".join(sorted({part.law.rule for part in charges}))
-            raise MissingError(f"no rule gives an ε of {names} at that δ without a witness.")
+            rule = f"a grid, composed, of {len(charges)} laws"
+            ways.append((by_grid(charges, delta, witness), rule))
+        names = ", ".join(sorted({part.law.rule for part in charges}))
+        stop(not ways, f"no rule gives an ε of {names} at that δ without a witness.", MissingError)
         epsilon, rule = min(ways)
         worst = max(worst, epsilon)
         rules.append(f"{rule}: ε ≤ {decimal_up(epsilon)}")
-    if own["epsilon"] is not None and worst > own["epsilon"]:
-        raise RefusedError(f"the witness says less than ε ≤ {decimal_up(worst)}, which it proves.")
-    return Proof(worst, delta, tuple(rules))
+    proof = Proof(worst, delta, tuple(rules))
+    less = own["epsilon"] is not None and not proof.holds(stated(own, "epsilon"))
+    stop(less, f"the witness says less than ε ≤ {decimal_up(worst)}, as is proved.", RefusedError)
+    return proof
 
 
 def prove(record: Mapping[str, Any]) -> Proof:
@@ -1443,6 +1324,20 @@ def prove(record: Mapping[str, Any]) -> Proof:
         return Proof(None, Fraction(0), (), str(error), isinstance(error, RefusedError))
 
 
+def decimal_of(text: str) -> Decimal:
+    """A number that is not whole, as it is written; below the least of floats it is 0."""
+    value = float(text)
+    stop(len(text) > 400 or not math.isfinite(value), "a number has no use.", InputError)
+    return Decimal(text if value else 0)
+
+
+def once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """An object, no key of which is there twice."""
+    found = dict(pairs)
+    stop(len(found) < len(pairs), "an object has a key twice.", InputError)
+    return found
+
+
 def read(path: Path) -> dict[str, Any]:
     """The JSON object of a file.
 
@@ -1450,13 +1345,15 @@ def read(path: Path) -> dict[str, Any]:
         InputError: if there is none.
     """
     try:
-        stop(path.stat().st_size > MOST_TEXT, "the file is too long.", InputError)
-        record = json.loads(path.read_text(encoding="utf-8"))
+        with path.open(encoding="utf-8") as file:
+            text = file.read(MOST_TEXT + 1)
+        stop(len(text) > MOST_TEXT, "the file is too long.", InputError)
+        read_number: Any = {"parse_float": decimal_of, "parse_constant": decimal_of}
+        record = json.loads(text, object_pairs_hook=once, **read_number)
     except (OSError, ValueError, RecursionError) as error:
         raise InputError(f"the file cannot be read as JSON: {type(error).__name__}.") from None
-    if not isinstance(record, dict):
-        raise InputError("the file is no JSON object.")
-    return record
+    stop(not isinstance(record, dict), "the file is no JSON object.", InputError)
+    return dict(record)
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -1466,18 +1363,15 @@ def main(arguments: Sequence[str]) -> int:
         stop(len(arguments) != 1, "usage: checker.py certificate.json", InputError)
         record = read(Path(arguments[0]))
         proof, claim = prove(record), record.get("claim")
-        claimed = (
-            None if claim is None else read_as("+", claim.get("epsilon"), "epsilon of the claim")
-        )
-    except (InputError, RecursionError) as error:
+        exceeded = claim is not None and not proof.holds(stated(claim, "epsilon"))
+    except InputError as error:
         say(f"no certificate: {error}\n")
         return 3
     if proof.epsilon is None:
         say(f"{'refused' if proof.refused else 'no proof'}: {proof.reason}\n")
         return 2
-    lines = [f"proved: ε ≤ {decimal_up(proof.epsilon)} at δ = {float(proof.delta)!r}", *proof.rules]
-    exceeded = claimed is not None and not proof.holds(claimed)
-    say("\n  ".join([*lines, *["that is more than the claim"] * exceeded]) + "\n")
+    head = f"proved: ε ≤ {decimal_up(proof.epsilon)} at δ = {decimal_up(proof.delta)}"
+    say("\n  ".join([head, *proof.rules, *["that is more than the claim"] * exceeded]) + "\n")
     return int(exceeded)
 
 

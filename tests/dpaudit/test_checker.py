@@ -16,6 +16,7 @@ from pathlib import Path
 import pytest
 
 from dpaudit import checker
+from dpaudit.numbers import most, stated
 
 FILE = Path(checker.__file__)
 
@@ -97,6 +98,12 @@ def test_it_runs_where_nothing_is_installed_and_imports_nothing_beside_it(tmp_pa
         ),
         ("[" * 100_000, 3, "no certificate"),
         ('{"plan": NaN}', 3, "no certificate"),
+        ('{"plan": -Infinity}', 3, "no certificate"),
+        ('{"plan": 1e400}', 3, "no certificate"),
+        ('{"plan": 1e9999999999}', 3, "no certificate"),
+        ('{"plan": 0.' + "1" * 500 + "}", 3, "no certificate"),
+        ('{"plan": ' + "1" * 5000 + "}", 3, "no certificate"),
+        (json.dumps(certificate())[:-1] + ', "plan": {}}', 3, "twice"),
         ("[]", 3, "no certificate"),
         ("{}", 3, "no certificate"),
         ("", 3, "no certificate"),
@@ -125,9 +132,47 @@ def test_the_smaller_delta_counts():
 
 
 def test_a_claim_holds_to_one_in_a_million_million():
-    proof = checker.Proof(Fraction(1), Fraction(0))
-    assert proof.holds(Fraction(1) - Fraction(1, 10**13))
-    assert not proof.holds(Fraction(1) - Fraction(1, 10**11))
+    for written in (1.0, 0.2, 1e-9):
+        proof = checker.Proof(most(written), Fraction(0))
+        assert proof.holds(stated(written))
+        more = checker.Proof(most(written) + Fraction(1, 10**60), Fraction(0))
+        assert not more.holds(stated(written))
+
+
+@pytest.mark.parametrize(
+    ("claimed", "code"),
+    [("0.6", 0), ("0.5999999999999", 0), ("0.599999999999", 1), ("0.6000", 0), ("6e-1", 0)],
+)
+def test_a_stated_number_is_the_decimal_as_it_is_written(tmp_path, claimed, code):
+    """Three times the float .2, which is above a fifth."""
+    record = certificate(mechanism={"kind": "pure-black-box", "epsilon": 0.2}, sampling=None)
+    record["plan"]["invocations"][0] |= {"count": 3}  # type: ignore[index]
+    record |= {"witness": None, "claim": {"epsilon": "here", "delta": 1e-300}}
+    path = tmp_path / "certificate.json"
+    path.write_text(json.dumps(record).replace('"here"', claimed))
+    read = checker.read(path)
+    proof = checker.prove(read)
+    assert proof.epsilon == 3 * Fraction(0.2)
+    assert proof.delta == Fraction("1e-300")
+    assert proof.holds(Fraction(claimed)) == (code == 0)
+    assert checker.main([str(path)]) == code
+
+
+def test_what_floats_say_and_what_their_text_says_is_one_proof(tmp_path):
+    path = tmp_path / "certificate.json"
+    path.write_text(json.dumps(certificate()))
+    assert checker.prove(checker.read(path)) == checker.prove(certificate())
+
+
+def test_below_the_least_float_a_number_is_zero(tmp_path):
+    path = tmp_path / "certificate.json"
+    path.write_text(
+        json.dumps(certificate(sensitivity="here") | {"witness": None}).replace('"here"', "1e-400")
+    )
+    assert checker.prove(checker.read(path)).epsilon == 0
+    path.write_text(json.dumps(certificate()).replace("2.0", "1e-400"))
+    with pytest.raises(checker.InputError):
+        checker.prove(checker.read(path))
 
 
 def test_a_witness_that_says_less_than_it_proves_is_refused():
@@ -172,10 +217,48 @@ def test_what_is_not_known_is_missing_and_never_left_out(key, value):
     assert proof.reason
 
 
+TURNS = {
+    "kind": "continual-gaussian",
+    "sigma": 1.0,
+    "participations": 2,
+    "min_separation": 4,
+    "factorization": {"kind": "banded-toeplitz", "steps": 8, "bands": 2},
+}
+OWN = {"trust": "local", "relation": "replace-one", "sampling": None}
+ROWS = {"scheme": "poisson", "rate": 0.05, "rows": 2}
+
+
+def test_what_is_refused_below_is_a_proof_otherwise():
+    cyclic = {"scheme": "cyclic-poisson", "rate": 0.1, "groups": 4}
+    for changed in (
+        {"mechanism": TURNS, "sampling": cyclic},
+        OWN | {"mechanism": {"kind": "gaussian", "sigma": 2.0, "clip_norm": 0.5}},
+        OWN | {"mechanism": {"kind": "laplace", "scale": 2.0, "clip": [-0.5, 0.5]}},
+        OWN | {"mechanism": {"kind": "randomized-response", "p": 0.5, "k": 2}},
+        {"sampling": ROWS},
+    ):
+        record = certificate(**changed) | {"witness": None}
+        assert checker.prove(record).epsilon
+
+
 @pytest.mark.parametrize(
     "changed",
     [
         {"trust": "local"},
+        {"mechanism": TURNS, "sampling": {"scheme": "cyclic-poisson", "rate": 0.1, "groups": 3}},
+        {
+            "mechanism": TURNS | {"participations": 1},
+            "sampling": {"scheme": "cyclic-poisson", "rate": 0.1, "groups": 4},
+        },
+        OWN | {"mechanism": {"kind": "gaussian", "sigma": 2.0, "clip_norm": 1.0}},
+        OWN | {"mechanism": {"kind": "laplace", "scale": 2.0, "clip": [-1.0, 1.0]}},
+        OWN | {"mechanism": {"kind": "laplace", "scale": 2.0, "clip": [1.0]}},
+        OWN | {"mechanism": {"kind": "randomized-response", "p": 0.5, "k": 2}, "sensitivity": 0.0},
+        {"sampling": ROWS, "contribution": {"bound": 1.0}},
+        {"sampling": {"scheme": "poisson", "rate": 1.5}},
+        {"group": {}},
+        {"group": []},
+        {"unit": {"kind": "row"}},
         {"contribution": {"bound": 2.0}},
         {"sensitivity": -1.0},
         {"sensitivity": float("inf")},

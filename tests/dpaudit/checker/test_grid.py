@@ -110,7 +110,7 @@ def test_products_of_coarse_and_trimmed_laws_are_above_the_true_composition(
     total = None
     for part in several:
         law = checker.grid_law(part, way, (5, -90, 90), BITS)
-        law = checker.composed(law, count, limit, BITS, (1 << BITS) >> cut)
+        law = checker.composed(law, count, limit, BITS, Fraction((1 << BITS) >> cut, count))
         total = law if total is None else checker.joined(total, law, limit, BITS)
     assert total is not None
     truth = composed([pair_of(part, way) for part in several for _ in range(count)])
@@ -131,7 +131,7 @@ def test_fine_grids_are_sharp():
     part = Part(Law("two sided", (Fraction(7, 10), Fraction(3, 10))), "poisson", Fraction(1, 3))
     for way in ("remove", "add"):
         law = checker.composed(
-            checker.grid_law(part, way, (12, -1700, 1700), BITS), 8, 20_000, BITS, 0
+            checker.grid_law(part, way, (12, -1700, 1700), BITS), 8, 20_000, BITS, Fraction(0)
         )
         truth = composed([pair_of(part, way)] * 8)
         for t in (Fraction(1), Fraction(3, 2), Fraction(3)):
