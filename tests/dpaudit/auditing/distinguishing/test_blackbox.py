@@ -131,7 +131,7 @@ class TestOutputs:
         def refusing(data, rng):
             raise InputError("value is 1; it must be 0.")
 
-        with pytest.raises(InputError, match="failed on x: InputError at test_blackbox.py:"):
+        with pytest.raises(InputError, match=r"failed on x: InputError at test_blackbox\.py:"):
             audit(refusing)
 
 
