@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from dpaudit import files
 from dpaudit.accounting import require_affordable
-from dpaudit.certificate import Certificate, load_certificate, verify
+from dpaudit.certificate import Assumption, Certificate, load_certificate, verify
 from dpaudit.errors import InputError, TamperedError
 from dpaudit.extras import needed
 from dpaudit.ledger import FileAnchor, JournalSummary, summarise_journal
@@ -30,6 +30,7 @@ class Verification:
         remarks: what a reader must know, such as a line that was cut off.
         opinion: what another library says of a certificate, if it was asked.
         lacks: what a policy demands and the file has not, one sentence each.
+        assumptions: what the proof of a certificate rests on.
     """
 
     kind: str
@@ -37,6 +38,7 @@ class Verification:
     remarks: tuple[str, ...] = ()
     opinion: SecondOpinion | None = None
     lacks: tuple[str, ...] = ()
+    assumptions: tuple[Assumption, ...] = ()
 
 
 _USUAL_POINTS = 34
@@ -119,7 +121,9 @@ def verification(certificate: Certificate, *, with_second_opinion: bool = False)
     opinion = opinion_on(certificate) if with_second_opinion else None
     if opinion is not None and opinion.contradicts:
         remarks.append(opinion.reason)
-    return Verification("certificate", facts, tuple(remarks), opinion)
+    return Verification(
+        "certificate", facts, tuple(remarks), opinion, assumptions=certificate.assumptions
+    )
 
 
 def opinion_on(certificate: Certificate) -> SecondOpinion:
