@@ -15,7 +15,15 @@ from rich.padding import Padding
 from rich.table import Table
 
 from dpaudit import files as _files
-from dpaudit.certificate import AuditRecord, Certificate, Finding, Severity, Verdict
+from dpaudit.certificate import (
+    Assumption,
+    AuditRecord,
+    Certificate,
+    Finding,
+    Severity,
+    Standing,
+    Verdict,
+)
 from dpaudit.cli.command import WANTED
 from dpaudit.errors import InputError
 from dpaudit.reporting.wording.headline import passed_filter, rests_on
@@ -144,9 +152,21 @@ def certificate(certificate: Certificate, files: Sequence[Path] = ()) -> None:
         facts.add_row("filter", escape(sentence))
     facts.add_row("rests on", escape(rests_on(certificate)))
     say(facts)
+    _premises(certificate.assumptions)
     for finding in certificate.findings:
         _print_finding(finding)
     written(*files)
+
+
+def _premises(assumptions: Sequence[Assumption]) -> None:
+    """How each is known to hold, and on which others it rests; nothing of what does not apply."""
+    there = [each for each in assumptions if each.standing is not Standing.NOT_APPLICABLE]
+    if len(there) > 1:  # of a plan alone there is no more than the laws of its mechanisms
+        found = table("standing", "assumption")
+        for each in there:
+            below = f" [dim](on: {'; '.join(each.rests_on)})[/]" if each.rests_on else ""
+            found.add_row(each.standing, each.premise + below)
+        say(found)
 
 
 def _print_finding(finding: Finding) -> None:
@@ -275,6 +295,8 @@ def verification(found: Verification) -> None:
     shown = {"kind": found.kind, "valid": not found.lacks, **found.facts}
     shown |= {"remarks": found.remarks} | ({"lacks": found.lacks} if found.lacks else {})
     opinion = {} if found.opinion is None else {"second_opinion": found.opinion.to_dict()}
+    if found.assumptions:
+        shown["assumptions"] = [each.to_dict() for each in found.assumptions]
     if answered("verification", shown | opinion):
         return
     facts = grid()
@@ -287,5 +309,6 @@ def verification(found: Verification) -> None:
     if found.opinion is not None:
         facts.add_row("second opinion", escape(found.opinion.reason))
     say(facts)
+    _premises(found.assumptions)
     for sentence in (*found.remarks, *found.lacks):
         remark(sentence)

@@ -10,7 +10,14 @@ from typing import TYPE_CHECKING, Any
 
 from dpaudit import files
 from dpaudit.accounting import require_affordable
-from dpaudit.certificate import Certificate, check_of, lacks_check, load_certificate, verify
+from dpaudit.certificate import (
+    Assumption,
+    Certificate,
+    check_of,
+    lacks_check,
+    load_certificate,
+    verify,
+)
 from dpaudit.errors import InputError, TamperedError
 from dpaudit.extras import needed
 from dpaudit.ledger import FileAnchor, JournalSummary, summarise_journal
@@ -32,6 +39,7 @@ class Verification:
         lacks: what a policy demands and the file has not, one sentence each.
         unchecked: why the independent checker does not prove the claim of a certificate, or
             anything without one; empty where it does.
+        assumptions: what the proof of a certificate rests on.
     """
 
     kind: str
@@ -40,6 +48,7 @@ class Verification:
     opinion: SecondOpinion | None = None
     lacks: tuple[str, ...] = ()
     unchecked: str = ""
+    assumptions: tuple[Assumption, ...] = ()
 
 
 _USUAL_POINTS = 34
@@ -126,7 +135,12 @@ def verification(certificate: Certificate, *, with_second_opinion: bool = False)
     if opinion is not None and opinion.contradicts:
         remarks.append(opinion.reason)
     return Verification(
-        "certificate", facts, tuple(remarks), opinion, unchecked=lacks_check(certificate)
+        "certificate",
+        facts,
+        tuple(remarks),
+        opinion,
+        unchecked=lacks_check(certificate),
+        assumptions=certificate.assumptions,
     )
 
 

@@ -689,3 +689,20 @@ def test_a_plan_alone_says_in_one_line_what_it_rests_on(call):
     _, out, _ = call("certify", plan())
     assert "what is proved rests on code that does what the plan declares" in " ".join(out.split())
     assert "not applicable" not in out
+
+
+def test_of_code_each_premise_is_told_with_what_it_rests_on(call):
+    bounded = "tests.benchmarks.wrong_subjects.kept:OutliersRemoved"
+    _, made, _ = call("certify", bounded, "-o", "certificate.json")
+    _, found, _ = call("verify", "certificate.json")
+    row = (
+        "assumed values within the sensitivity (on: each value from its own unit's data alone; "
+        "units and groups as named)"
+    )
+    for out in (made, found):
+        assert row in " ".join(out.split())
+        assert "assumed control flow from public facts and releases" in " ".join(out.split())
+    _, out, _ = call("verify", "certificate.json", "--json")
+    first, *_ = json.loads(out)["assumptions"]
+    assert (first["standing"], first["alone"]) == ("assumed", "enforced")
+    assert len(first["rests_on"]) == 2

@@ -528,3 +528,20 @@ def test_a_heavy_unit_before_all_others_is_tried():
     assert any(each.endswith("rows added, before others") for each in outcome.record.neighbours)
     (found,) = [each for each in outcome.findings if each.rule == "sensitivity-understated"]
     assert "before others" in found.message
+
+
+@pytest.mark.parametrize("subject", [Raw(), Total(), Idle()], ids=lambda each: type(each).__name__)
+def test_a_rehearsal_that_was_made_counts_each_premise_at_each_label(subject):
+    record = rehearse(subject, ROWS).record
+    assert record.done
+    labels = {each.at for each in subject.plan().invocations}
+    assert {each: set(by_label) for each, by_label in record.exercised.items()} == dict.fromkeys(
+        (
+            Premise.SENSITIVITY,
+            Premise.OWN_VALUES,
+            Premise.TOUCHES,
+            Premise.UNITS,
+            Premise.CONTROL_FLOW,
+        ),
+        labels,
+    )
