@@ -103,6 +103,7 @@ WITHOUT_SOURCE = {
     "dpaudit/integrations/test_mbi.py": "a library whose noise is numpy's, of numpy.py",
     "dpaudit/accounting/amplification/test_turns.py": "groups that take turns, of covered.py",
     "dpaudit/auditing/rehearsal/test_beside.py": "what runs do beside the ledger, of watching.py",
+    "dpaudit/cli/test_no_value_is_printed.py": "all commands on code that fails with its data",
     "dpaudit/ledger/test_laws.py": "ledger and journal as one state machine",
     "dpaudit/ledger/test_keys.py": "counts of unknown keys, of bounding.py",
     "dpaudit/ledger/test_observing.py": "noise of other libraries, by ledger, journal and replay",

@@ -100,17 +100,11 @@ class Stream(Uncopied):
                 f"{invocation.describe()} is declared with {mechanism.participations} "
                 f"participations; this {invocation.unit} has had them."
             )
-        if earlier and step - earlier[-1] < mechanism.min_separation:
-            raise PlanMismatchError(
-                f"{invocation.describe()} is declared with {mechanism.min_separation} steps from "
-                f"one participation to the next; this {invocation.unit} has taken part "
-                f"{step - earlier[-1]} before."
-            )
         if not mechanism.may_take_part([*earlier, step]):
+            far = f"{'exactly' if mechanism.cyclic else 'at least'} {mechanism.min_separation}"
             raise PlanMismatchError(
-                f"{invocation.describe()} is declared with participations exactly "
-                f"{mechanism.min_separation} steps apart; this {invocation.unit} has taken part "
-                f"{step - earlier[-1]} before."
+                f"{invocation.describe()} is declared with participations {far} steps apart; this "
+                f"{invocation.unit} has taken part {step - earlier[-1]} before."
             )
 
     def _participate(self, unit: str) -> None:

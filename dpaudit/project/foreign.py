@@ -81,8 +81,7 @@ def speaks_for_itself(error: BaseException) -> bool:
     frames = [frame for frame, _ in traceback.walk_tb(error.__traceback__)]
     last = max((at for at, frame in enumerate(frames) if _is_foreign(frame)), default=-1)
     files = [frame.f_code.co_filename for frame in frames[last + 1 :]]
-    ours = [Path(file) for file in files if not of_python(file)]
-    return last < 0 or (bool(ours) and ours[0].is_relative_to(_DOOR))
+    return last < 0 or any(Path(file).is_relative_to(_DOOR) for file in files)
 
 
 def _passed(error: BaseException) -> bool:

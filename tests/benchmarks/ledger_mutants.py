@@ -203,6 +203,34 @@ MUTANTS = (
         f"{LEDGER}/test_stream.py::test_a_stream_ends_with_its_ledger",
     ),
     Mutant(
+        "noise is wider than its integers",
+        "ledger/secure.py",
+        "    if scale > WIDEST:",
+        "    if False:",
+        f"{LEDGER}/test_secure.py",
+    ),
+    Mutant(
+        "a size that cannot be drawn is found after the charge",
+        "ledger/ledger.py",
+        "            self._require_sizes(invocation, value)\n",
+        "",
+        f"{LEDGER}/test_secure.py",
+    ),
+    Mutant(
+        "an undeclared label is shown in an error",
+        "ledger/account.py",
+        "is asked for at a label that is not declared",
+        "is asked for at {at}, which is not declared",
+        "tests/dpaudit/project/test_foreign.py",
+    ),
+    Mutant(
+        "a text of code is printed where its class is ours",
+        "project/foreign.py",
+        "    if not _is_own_module(type(error).__module__):\n        return False",
+        "    return True",
+        "tests/dpaudit/project/test_foreign.py",
+    ),
+    Mutant(
         "a contributor takes part too often",
         "ledger/stream.py",
         "        if len(earlier) >= mechanism.participations:",
@@ -212,7 +240,7 @@ MUTANTS = (
     Mutant(
         "a contributor takes part too soon",
         "ledger/stream.py",
-        "        if earlier and step - earlier[-1] < mechanism.min_separation:",
+        "        if not mechanism.may_take_part([*earlier, step]):",
         "        if False:",
         f"{LEDGER}/test_stream.py",
     ),
