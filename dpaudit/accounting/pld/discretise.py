@@ -124,7 +124,8 @@ def discretise(pair: DirectedPair, spacing: float, tail: float, cut: float = -ma
         return _discretise_atoms(pair, *atoms, spacing, tail, cut)
     low, high = (float(node) for node in pair.nodes(tail, 2)[[0, -1]])
     # One cell more at either end, for atoms that lie on the ends up to rounding.
-    first, last = math.floor(max(low, cut) / spacing) - 1, math.ceil(high / spacing) + 1
+    least = min(max(low, cut), high)  # what is left of a law may all lie below the cut
+    first, last = math.floor(least / spacing) - 1, math.ceil(high / spacing) + 1
     losses = spacing * np.arange(first, last + 1, dtype=np.float64)
     p, q, error, (beneath, beyond) = connect(pair, losses)
     lower, width = losses[:-1], -math.expm1(-spacing)

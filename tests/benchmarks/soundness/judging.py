@@ -42,8 +42,24 @@ def time_limit(seconds: int) -> Iterator[None]:
         signal.signal(signal.SIGPROF, before)
 
 
-def judged(case: Case, deep: bool = True, known: Curve | None = None) -> Verdict:
-    """Certify a case by every accountant, and compare each with the oracle, or what it has said."""
+def first_miss(case: Case, curve: Curve) -> str:
+    """The first end that is beyond what the oracle has said, or ""; by ε at the case's δ alone."""
+    verdict = Verdict(case)
+    try:
+        plan = declared(case)
+    except (InputError, UnsupportedError):
+        return ""
+    intervals = _by_accountant(plan, verdict) | _reversed(case)
+    for name, each in intervals.items():
+        if each.upper < math.inf and (least := curve.lower(each.upper)) > case.delta:
+            return f"{name}: ε ≤ {each.upper:.6g}, where δ is at least {float(least):.3g}"
+        if each.lower and case.size == 1 and curve.upper(min(each.lower, 1e300)) < case.delta:
+            return f"{name}: ε ≥ {each.lower:.6g}, where δ is less"
+    return next((f"{kind}: {text}" for kind, text in verdict.misses if kind != "slow"), "")
+
+
+def judged(case: Case, deep: bool = True) -> Verdict:
+    """Certify a case by every accountant, and compare each with the oracle."""
     verdict = Verdict(case)
     try:
         plan = declared(case)
@@ -57,7 +73,7 @@ def judged(case: Case, deep: bool = True, known: Curve | None = None) -> Verdict
     intervals = _by_accountant(plan, verdict)
     try:
         with time_limit(2 * LONGEST):
-            curve = known or truth(case, case.delta, deep)
+            curve = truth(case, case.delta, deep)
             if curve is not None:
                 intervals |= _reversed(case)
                 verdict.method = curve.method

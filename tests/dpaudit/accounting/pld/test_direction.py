@@ -31,6 +31,7 @@ from dpaudit.mechanisms import (
     RandomizedResponse,
     approximate_pair,
 )
+from dpaudit.plan import PoissonSampling
 
 few = settings(
     max_examples=10, deadline=None, derandomize=True, phases=[Phase.explicit, Phase.generate]
@@ -250,3 +251,12 @@ def test_below_the_last_place_of_a_loss_one_use_is_bounded_too(scale: float, wis
         upper = compose(plan(use(Laplace(scale), 2.0)), accountant).epsilon(10**wish).upper
         with mp.workdps(400):
             assert -mp.expm1((mp.mpf(upper) - 2 / mp.mpf(scale)) / 2) <= mp.mpf(10**wish)
+
+
+def test_nothing_is_left_of_losses_that_are_rarer_than_delta() -> None:
+    """Of forty rows at 1e-7, ten times, any is drawn with probability 4e-5, and δ is .5."""
+    rows = PoissonSampling(1e-7, rows=40)
+    for sigma in (0.02, 0.08546207198273355, 1.0):
+        many = use(Gaussian(sigma), sampling=rows, count=10)
+        assert epsilon(many, delta=0.5).upper == 0.0
+        assert compose(plan(many), "pld").delta(0.0).upper <= 5e-5
