@@ -18,12 +18,14 @@ from dpaudit.plan import Plan
 
 _NEAR = 1.003
 """Of the guarantee: a proof that is so near is not refined."""
-_GAIN = 0.998
-_FINENESS = ((4.0, 1000), (8.0, 2000), (16.0, 4000), (32.0, 8000))
+_GAIN, _ANY_GAIN = 0.998, 0.99999
+_FINENESS = ((4.0, 1000), (8.0, 2000), (16.0, 4000), (32.0, 8000), (64.0, 16_000))
 """Points of a standard deviation of one use, and of a composition."""
 _MOST = 12_000
 """Points of one use."""
-_MOST_LAWS = 60
+_MOST_LAWS, _FEW_LAWS = 60, 16
+_ROUND, _ROUND_OF_FEW = 14, 24
+"""Significant bits of the number of a law; with fewer of them more laws become one."""
 _FARTHEST = 600.0
 """Losses beyond are of no interest, and expensive."""
 _NEGLIGIBLE = 14
@@ -32,12 +34,16 @@ _NEGLIGIBLE = 14
 Charges = Mapping[checker.Part, int]
 
 
-def witness_of(plan: Plan, guarantee: Guarantee) -> dict[str, Any] | None:
+def witness_of(
+    plan: Plan, guarantee: Guarantee, claimed: float | None = None
+) -> dict[str, Any] | None:
     """What lets the checker prove an ε at the δ of the guarantee.
 
     Args:
         plan: the declared invocations.
         guarantee: what an accountant proves of them; its ε says how near a proof is worth work.
+        claimed: ε of a claim at that δ: where it is little above the guarantee, a proof is refined
+            until it is not above the claim, or gains nothing.
 
     Returns:
         A JSON object, a set of invocations whose closed form is near enough having no grid; None
@@ -47,7 +53,10 @@ def witness_of(plan: Plan, guarantee: Guarantee) -> dict[str, Any] | None:
     try:
         sets = checker.sets_of(record["plan"])
         delta = Fraction(guarantee.delta)
-        made = [_of_set(charges, delta, guarantee.epsilon) for charges in sets]
+        near, gain = max(guarantee.epsilon, 1e-9) * _NEAR, _GAIN
+        if claimed is not None and guarantee.epsilon <= claimed < near:
+            near, gain = claimed, _ANY_GAIN
+        made = [_of_set(charges, delta, near, gain) for charges in sets]
     except checker.NoProofError:
         return None
     witness: dict[str, Any] = {"schema": checker.SCHEMA, "sets": made}
@@ -55,11 +64,10 @@ def witness_of(plan: Plan, guarantee: Guarantee) -> dict[str, Any] | None:
     return None if proof.epsilon is None else witness | {"epsilon": round_up(proof.epsilon)}
 
 
-def _of_set(charges: Charges, delta: Fraction, near: float) -> dict[str, Any] | None:
+def _of_set(charges: Charges, delta: Fraction, wanted: float, gain: float) -> dict[str, Any] | None:
     """The finest grids that were worth it, or None where a closed form is."""
     known = min((epsilon for epsilon, _ in checker.closed(charges, delta)), default=None)
     least = math.inf if known is None else float(known)
-    wanted = max(near, 1e-9) * _NEAR
     best = None
     if least <= wanted or not delta or any(part.law.rule == "zcdp" for part in charges):
         return None
@@ -71,7 +79,7 @@ def _of_set(charges: Charges, delta: Fraction, near: float) -> dict[str, Any] | 
             found = float(checker.by_grid(charges, delta, witness))
         except (checker.NoProofError, OverflowError):
             continue
-        if found >= least * _GAIN:
+        if found >= least * gain:
             break
         best, least = witness, found
         if least <= wanted:
@@ -85,16 +93,14 @@ def _grids(charges: Charges, delta: Fraction, fineness: float, limit: int) -> di
     small = math.ceil(-_log2(delta))
     cut = small + _NEGLIGIBLE
     bits = cut + math.ceil(math.log2(uses * limit)) + 16
-    together = checker.rounded_charges(charges, _ROUND)
+    digits = _ROUND if len(charges) > _FEW_LAWS else _ROUND_OF_FEW
+    together = checker.rounded_charges(charges, digits)
     grids = []
     for part, times in together.items():
         tail = delta / (times << _NEGLIGIBLE)
         ways = ("remove", "add") if part.scheme == "poisson" else ("remove",)
         grids.append([_grid(part, way, tail, fineness, times) for way in ways])
-    return {"bits": bits, "limit": limit, "cut": cut, "round": _ROUND, "grids": grids}
-
-
-_ROUND = 14
+    return {"bits": bits, "limit": limit, "cut": cut, "round": digits, "grids": grids}
 
 
 def _grid(part: checker.Part, way: str, tail: Fraction, fineness: float, times: int) -> list[int]:

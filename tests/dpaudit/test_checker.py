@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import ast
 import copy
+import io
 import json
 import random
 import shutil
 import subprocess
 import sys
 import time
+import tokenize
 from fractions import Fraction
 from pathlib import Path
 
@@ -71,6 +73,19 @@ def test_it_imports_the_standard_library_alone():
         names += [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
         assert all(name.partition(".")[0] in sys.stdlib_module_names for name in names), names
         assert not isinstance(node, ast.ImportFrom) or node.level == 0
+
+
+def test_it_has_at_most_800_lines_of_code():
+    """Docstrings, comments and empty lines are none."""
+    text, told, lines = FILE.read_text("utf-8"), set(), set()
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant):
+            told.update(range(node.lineno, (node.end_lineno or 0) + 1))
+    none = {tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT}
+    for token in tokenize.generate_tokens(io.StringIO(text).readline):
+        if token.type not in none | {tokenize.ENDMARKER}:
+            lines.update(range(token.start[0], token.end[0] + 1))
+    assert len(lines - told) <= 800
 
 
 def test_it_runs_where_nothing_is_installed_and_imports_nothing_beside_it(tmp_path):
@@ -362,3 +377,90 @@ def test_random_edits_give_a_proof_or_a_sentence():
             assert (proof.epsilon is None) == bool(proof.reason)
             if path[0] == "witness" and proof.epsilon is not None:
                 assert proof.epsilon >= ENGINE
+
+
+KINDS: dict[str, dict[str, object]] = {
+    "gaussian": {"sigma": 2.0},
+    "individual-gaussian": {"sigma": 2.0, "steps": 3},
+    "gaussian-vector": {"scales": [2.0, 2.0], "sensitivities": [1.0, 1.0]},
+    "laplace": {"scale": 2.0},
+    "laplace-vector": {"scales": [2.0, 2.0], "sensitivities": [1.0, 1.0]},
+    "discrete-laplace": {"scale": 2.0},
+    "discrete-gaussian": {"sigma": 2.0},
+    "staircase": {"epsilon": 1.0, "width": 1.0},
+    "truncated-laplace": {"scale": 1.0, "bound": 20.0},
+    "stable-histogram": {"scale": 1.0, "threshold": 20.0, "key_sensitivity": 1},
+    "continual-gaussian": {
+        "sigma": 2.0,
+        "participations": 2,
+        "min_separation": 4,
+        "factorization": {"kind": "banded-toeplitz", "steps": 8, "bands": 2},
+    },
+    "continual-laplace": {
+        "scale": 2.0,
+        "participations": 2,
+        "min_separation": 4,
+        "factorization": {"kind": "banded-toeplitz", "steps": 8, "bands": 2},
+    },
+    "exponential": {"epsilon": 1.0},
+    "noisy-max": {"epsilon": 1.0, "noise": "laplace"},
+    "permute-and-flip": {"epsilon": 1.0},
+    "top-k": {"epsilon": 1.0, "k": 2},
+    "sparse-vector": {"epsilon": 1.0, "threshold": 0.0},
+    "randomized-response": {"p": 0.5, "k": 2},
+    "unary-encoding": {"k": 3, "lie": 0.3, "keep": 0.6},
+    "subset-selection": {"k": 4, "p": 0.5, "members": 2},
+    "pure-black-box": {"epsilon": 1.0},
+    "approximate-black-box": {"epsilon": 1.0, "delta": 1e-9},
+    "concentrated-black-box": {"rho": 0.1},
+    "shuffled": {"local": {}, "reports": 3},
+    "opaque": {"label": "ours"},
+    "stated-noise": {},
+}
+SCHEMES: dict[str, dict[str, object]] = {
+    "all": {},
+    "poisson": {"sampling": {"scheme": "poisson", "rate": 0.1}},
+    "poisson, replaced": {
+        "sampling": {"scheme": "poisson", "rate": 0.1, "contribution": 0.5},
+        "relation": "replace-one",
+    },
+    "fixed-size": {"sampling": {"scheme": "fixed-size", "size": 1, "population": 10}},
+    "fixed-size, replaced": {
+        "sampling": {"scheme": "fixed-size", "size": 1, "population": 10},
+        "relation": "replace-one",
+    },
+    "random-allocation": {"sampling": {"scheme": "random-allocation", "steps": 10}},
+    "cyclic-poisson": {"sampling": {"scheme": "cyclic-poisson", "rate": 0.1, "groups": 4}},
+    "truncated-poisson": {
+        "sampling": {"scheme": "truncated-poisson", "rate": 0.1, "size": 2, "population": 9}
+    },
+    "with-replacement": {"sampling": {"scheme": "with-replacement", "size": 2, "population": 9}},
+}
+
+
+def served(kind: str, scheme: str) -> str:
+    """The law and the scheme by which the checker charges a mechanism under a sampler."""
+    mechanism = {"kind": kind} | KINDS[kind]
+    changed = {"mechanism": mechanism, "sampling": None} | SCHEMES[scheme]
+    try:
+        (charges,) = checker.sets_of(certificate(**changed)["plan"])
+    except checker.MissingError:
+        return "–"
+    ((part, _),) = set(charges.items())
+    return part.law.rule if part.scheme == "all" else f"{part.law.rule}, {part.scheme}"
+
+
+def table() -> str:
+    """Each mechanism under each sampler, as on the page of the checker."""
+    alike: dict[tuple[str, ...], list[str]] = {}
+    for kind in KINDS:
+        alike.setdefault(tuple(served(kind, scheme) for scheme in SCHEMES), []).append(f"`{kind}`")
+    rows = [["", *SCHEMES], ["---"] * (len(SCHEMES) + 1)]
+    rows += [[", ".join(kinds), *cells] for cells, kinds in alike.items()]
+    return "\n".join(f"| {' | '.join(row)} |".replace("|  |", "| |") for row in rows)
+
+
+def test_the_page_says_what_serves_each_mechanism_under_each_sampler():
+    page = Path(__file__).parents[2] / "docs" / "checker.md"
+    assert table() in page.read_text("utf-8")
+    assert set(checker.SUMS) | set(checker.INPUTS) < set(KINDS)

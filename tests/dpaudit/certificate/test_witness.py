@@ -78,3 +78,17 @@ def test_no_pure_guarantee_no_witness():
         epsilon, delta = math.inf, 0.0
 
     assert witness_of(plan_of(Gaussian(1.0)), Stated()) is None  # type: ignore[arg-type]
+
+
+def test_a_proof_is_refined_until_it_is_not_above_a_claim_near_the_guarantee():
+    plan = plan_of(Gaussian(1.0), 1000, 0.01)
+    found = guarantee(plan, 1e-6)
+    record = {"plan": plan.to_dict(), "guarantee": {"delta": 1e-6}}
+    claimed = found.epsilon * 1.0003
+    loose, sharp = (
+        checker.prove(record | {"witness": witness_of(plan, found, each)}).epsilon
+        for each in (None, claimed)
+    )
+    assert loose is not None
+    assert sharp is not None
+    assert sharp <= claimed < loose
