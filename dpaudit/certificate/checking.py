@@ -27,6 +27,9 @@ CHEAP = 30.0
 A grid that the checker composes takes about a tenth of it.
 """
 
+_LEAST_DELTA = 1e-30
+"""Below it the numbers on a grid are long."""
+
 _FAR = 1.5
 """Times the ε of the accountant, from where on a reader is told."""
 
@@ -45,11 +48,17 @@ def with_witness(certificate: Certificate, *, wanted: bool | None = None) -> Cer
         checker refuses the witness.
     """
     proved = certificate.guarantee
-    if wanted is None:
-        wanted = seconds_of_proof(certificate.plan) <= CHEAP
-    if not wanted or proved is None or proved.epsilon == math.inf:
+    if proved is None or proved.epsilon == math.inf:
         return certificate
-    witness = witness_of(certificate.plan, proved)
+    if wanted is None:
+        short = proved.delta == 0 or proved.delta >= _LEAST_DELTA
+        wanted = short and seconds_of_proof(certificate.plan) <= CHEAP
+    if not wanted:
+        return certificate
+    claim = certificate.claim
+    same = claim is not None and claim.risk is None and claim.delta == proved.delta
+    claimed = claim.epsilon if claim is not None and same else None
+    witness = witness_of(certificate.plan, proved, claimed)
     made = replace(certificate, witness=witness)
     checked = check_of(made)
     found = []
