@@ -33,6 +33,9 @@ def case(rng: random.Random, number: int) -> Case:
     uses = [_one(rng, kind, drawn) for _ in range(rng.choice([1, 2, 2, 3]))]
     if rng.random() < 0.25:
         uses.append(_one(rng, rng.choice(KINDS), rng.choice(SCHEMES)))
+    if rng.random() < 0.25:  # the same law, drawn otherwise
+        plain = replace(uses[0], rate=None, subset=None, drawn=None, count=1)
+        uses.append(_drawn(rng, plain, rng.choice(SCHEMES)))
     rng.shuffle(uses)
     return Case(f"triple: {drawn}", related, tuple(uses), rng.choice(_DELTAS))
 
@@ -43,6 +46,11 @@ def _one(rng: random.Random, kind: str, drawn: str) -> Use:
         one = use(rng, kind, (1, 1, 2, 10, 100, 1000))
         if _is_telling(one):
             break
+    return _drawn(rng, one, drawn)
+
+
+def _drawn(rng: random.Random, one: Use, drawn: str) -> Use:
+    """A use of whom a scheme draws."""
     units = rng.choice([2, 3, 10, 1000, 10**6])
     size = min(rng.choice([1, 2, 5, 30]), units)
     epoch, times = rng.choice([2, 3, 10, 100]), rng.choice([1, 1, 1, 2])
