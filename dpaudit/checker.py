@@ -1283,6 +1283,8 @@ def proof_of(record: Mapping[str, Any]) -> Proof:
     """As :func:`prove`; NoProofError says why nothing is proved."""
     given = [each for key in ("claim", "guarantee") if (each := record.get(key)) is not None]
     stop(not given, "the file has neither claim nor guarantee.", InputError)
+    odd = isinstance(record.get("claim"), dict) and not {"epsilon", "delta"} <= {*record["claim"]}
+    stop(odd, "the claim is none of an ε and a δ, of which alone there are rules.", MissingError)
     delta = min(stated(each, "delta") for each in given)
     sets = sets_of(record.get("plan"))
     own: Fields = {"schema": SCHEMA, "sets": [None] * len(sets), "epsilon": None}
@@ -1361,9 +1363,8 @@ def main(arguments: Sequence[str]) -> int:
     say = sys.stdout.write
     try:
         stop(len(arguments) != 1, "usage: checker.py certificate.json", InputError)
-        record = read(Path(arguments[0]))
-        proof, claim = prove(record), record.get("claim")
-        exceeded = claim is not None and not proof.holds(stated(claim, "epsilon"))
+        proof, claim = prove(record := read(Path(arguments[0]))), record.get("claim")
+        exceeded = bool(proof.epsilon and claim) and not proof.holds(stated(claim, "epsilon"))
     except InputError as error:
         say(f"no certificate: {error}\n")
         return 3

@@ -127,7 +127,7 @@ TRAININGS: tuple[Trained, ...] = (
     Trained("honest, a buffer that counts steps", loops.honest, first=loops.Steps),
     Trained("one pass more than declared", loops.one_more, "charged that often"),
     Trained("one pass less than declared", loops.fewer, "declared 18 times and ran 12 times"),
-    Trained("less noise than declared", loops.less_noise, "but Gaussian"),
+    Trained("less noise than declared", loops.less_noise, "another sigma ran"),
     Trained("a larger clip norm than declared", loops.larger_norm, "clip norm"),
     Trained("parts of a step clipped otherwise", loops.norm_between_parts, "clip norm"),
     Trained("noise drawn past the ledger", loops.past_the_ledger, "without noise"),

@@ -76,24 +76,44 @@ def _durable_file(connection: Any, _: Any) -> None:
 
 
 def _watch(engine: Engine) -> None:
-    """Commit nothing into a file that is no longer the one at the path, as after a restore."""
+    """Commit nothing into files that are no longer those at the path, as after a restore.
+
+    Beside the database lie its log and an index of it, which a connection keeps while it is open.
+    """
     path, known = Path(str(engine.url.database)), set[tuple[int, int]]()
+    beside = {name: Path(f"{path}{name}") for name in ("-wal", "-shm")}
 
     def identify(*_: Any) -> None:
         with suppress(OSError):
-            found = path.stat()
-            known.add((found.st_dev, found.st_ino))
+            known.add(_identity(path))
 
-    def check(_: Connection) -> None:
+    def begin(connection: Connection) -> None:
+        for name, each in beside.items():
+            with suppress(OSError):
+                connection.info.setdefault(name, _identity(each))
+
+    def is_kept(connection: Connection) -> bool:
+        with suppress(OSError):
+            held = {name: each for name, each in beside.items() if name in connection.info}
+            return all(connection.info[name] == _identity(each) for name, each in held.items())
+        return False
+
+    def check(connection: Connection) -> None:
         identify()
-        if len(known) != 1 or not path.exists():
+        if len(known) != 1 or not path.exists() or not is_kept(connection):
             raise InputError(
                 f"{told(engine.url)} does not answer: its file was removed or replaced while it "
                 "was open, and nothing was changed; put the right one there and start again."
             )
 
     event.listen(engine, "connect", identify)
+    event.listen(engine, "begin", begin)
     event.listen(engine, "commit", check)
+
+
+def _identity(path: Path) -> tuple[int, int]:
+    found = path.stat()
+    return found.st_dev, found.st_ino
 
 
 def _set(connection: Any, setting: str) -> None:

@@ -13,6 +13,7 @@ from dataclasses import replace
 from dpaudit import checker
 from dpaudit.accounting import seconds_of_proof
 from dpaudit.certificate.certificate import Certificate
+from dpaudit.certificate.proof import versions
 from dpaudit.certificate.records import CheckRecord
 from dpaudit.certificate.verdicts import REFUSED
 from dpaudit.certificate.witness import witness_of
@@ -78,8 +79,11 @@ def check_of(certificate: Certificate) -> CheckRecord:
         proof = checker.prove(record)
     except checker.InputError as error:
         return CheckRecord(None, 0.0, (), str(error))
+    epsilon = math.inf if proof.epsilon is None else round_up(proof.epsilon)
+    if proof.epsilon is not None and epsilon == math.inf:
+        return CheckRecord(None, 0.0, (), "its ε is beyond all floats.")
     return CheckRecord(
-        None if proof.epsilon is None else round_up(proof.epsilon),
+        None if epsilon == math.inf else epsilon,
         float(proof.delta),
         proof.rules,
         proof.reason,
@@ -91,7 +95,8 @@ def require_checked(certificate: Certificate) -> None:
     """Let the checker prove again what a certificate says that it proved.
 
     Raises:
-        TamperedError: if it proves less, or refuses the witness and no finding says so.
+        TamperedError: if it proves less, or refuses the witness and no finding says so, or says
+            anything else by these versions.
     """
     stated = certificate.checked
     if stated is None:
@@ -99,6 +104,8 @@ def require_checked(certificate: Certificate) -> None:
     again = check_of(certificate)
     if again.refused and not any(each.rule == REFUSED for each in certificate.findings):
         raise TamperedError(f"the checker refuses the witness: {again.reason}")
+    if certificate.versions == versions() and again != stated:
+        raise TamperedError("checked is not what the checker says of this certificate.")
     if stated.epsilon is not None and (
         again.epsilon is None or again.epsilon > stated.epsilon or again.delta > stated.delta
     ):

@@ -101,6 +101,8 @@ class FilterRecord(Record):
             InputError: if no such filter admits what is said to have passed.
         """
         epsilon = self.again(plan).proved
+        if not self.admitted:
+            return proved
         if delta < self.delta or (proved is not None and proved.epsilon <= epsilon):
             return proved
         curve = () if proved is None else proved.curve

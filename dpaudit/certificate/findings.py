@@ -11,6 +11,7 @@ from dpaudit.accounting.amplification import fallback
 from dpaudit.certificate.claim import Claim, Finding
 from dpaudit.errors import UnsupportedError
 from dpaudit.finding_table import FindingTable
+from dpaudit.ledger.entry import is_exact
 from dpaudit.mechanisms import Opaque
 from dpaudit.mechanisms.continual.release import Stepwise
 from dpaudit.plan import CyclicPoissonSampling, Plan, ZeroOut
@@ -58,6 +59,13 @@ def float_samplers(ledger: Mapping[str, Any]) -> list[str]:
     outside = ledger.get("external", ())
     known = ledger.get("samplers", ())
     return [name for name in known if name.startswith("numpy") and name not in outside]
+
+
+def is_drawn_exactly(run: Mapping[str, Any] | None) -> bool:
+    """Whether exact samplers drew all noise of a run, which removes the finding on floats."""
+    record = (run or {}).get("ledger", {})
+    samplers = record.get("samplers", {})
+    return bool(samplers) and all(map(is_exact, samplers)) and not record.get("external")
 
 
 def plan_findings(plan: Plan) -> tuple[Finding, ...]:

@@ -12,9 +12,9 @@ from dpaudit.accounting.proved import FILTER
 from dpaudit.certificate.certificate import Certificate
 from dpaudit.certificate.checking import require_checked
 from dpaudit.certificate.claim import Finding, Severity
-from dpaudit.certificate.findings import FLOAT_NOISE
+from dpaudit.certificate.findings import FLOAT_NOISE, is_drawn_exactly
 from dpaudit.certificate.premises import THIRD
-from dpaudit.certificate.proof import certify
+from dpaudit.certificate.proof import certify, versions
 from dpaudit.certificate.schema import SCHEMA_VERSION
 from dpaudit.certificate.verdicts import NOT_DECLARED, OF_EQUALS, RESERVED
 from dpaudit.errors import InputError, TamperedError
@@ -41,6 +41,8 @@ def verify(certificate: Certificate) -> None:
     Raises:
         TamperedError: naming what does not follow from the plan.
     """
+    if certificate.filtered is not None and certificate.run is None:
+        raise TamperedError("filtered is stated without a run: nothing passed that filter.")
     proved, again = certificate.guarantee, recomputed(certificate)
     if (proved is None) != (again.guarantee is None):
         raise TamperedError(
@@ -93,8 +95,9 @@ def _check_findings(certificate: Certificate, again: Certificate) -> None:
     """What follows is there, and what only a proof or an audit says is not there without one."""
     kept = {_told(each) for each in certificate.findings}
     for finding in again.findings:
-        # Exact samplers remove the finding on floats; nothing else removes one.
-        if _told(finding) not in kept and finding.rule != FLOAT_NOISE:
+        if finding.rule == FLOAT_NOISE and is_drawn_exactly(certificate.run):
+            continue  # nothing else removes a finding
+        if _told(finding) not in kept:
             what = "audits" if finding.rule in (NOT_DECLARED, OF_EQUALS) else "plan and claim"
             raise TamperedError(
                 f"findings lack {shown(finding.rule)}, which follows from the {what}."
@@ -112,6 +115,7 @@ def _check_assumptions(certificate: Certificate) -> None:
     another, so that what it states is how each stands alone.
     """
     known = {each.premise: each for each in certificate.known_assumptions()}
+    same = certificate.versions == versions()
     newest = certificate.schema == SCHEMA_VERSION
     wanted = set(known) if newest else set(known) - THIRD
     lacking = wanted - {each.premise for each in certificate.assumptions}
@@ -120,7 +124,8 @@ def _check_assumptions(certificate: Certificate) -> None:
     for stated in certificate.assumptions:
         own = known[stated.premise]
         own = own if newest else replace(own, standing=own.alone, rests_on=())
-        for name in ("standing", "alone", "rests_on"):
+        names = ("standing", "alone", "rests_on")
+        for name in (*names, "evidence") if newest and same else names:
             if getattr(stated, name) != getattr(own, name):
                 raise TamperedError(
                     f"the assumption {str(stated.premise)!r} is said to be {stated.standing}; it "

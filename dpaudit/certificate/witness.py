@@ -57,7 +57,7 @@ def witness_of(
         if claimed is not None and guarantee.epsilon <= claimed < near:
             near, gain = claimed, _ANY_GAIN
         made = [_of_set(charges, delta, near, gain) for charges in sets]
-    except checker.NoProofError:
+    except (checker.NoProofError, OverflowError):
         return None
     witness: dict[str, Any] = {"schema": checker.SCHEMA, "sets": made}
     proof = checker.prove(record | {"witness": witness})

@@ -91,7 +91,7 @@ def numbers_of(rows: ArrayLike) -> NDArray[Any]:
     with suppress(Exception):  # conversion may run foreign code, whose words may show a value
         values = np.asarray(rows)
     if values is None or values.dtype.kind not in "iufb" or values.ndim == 0:
-        kind = "no one shape" if values is None else values.dtype.name
+        kind = "no one shape" if values is None else values.dtype.type.__name__
         kind = "a single value" if values is not None and not values.ndim else kind
         raise InputError(f"rows are of type {kind}; they must be an array of numbers.")
     return values

@@ -80,6 +80,11 @@ def _kind(family: Any) -> Any:
     return lambda **given: family.named(*given.values()).kind
 
 
+def _accountant(**given: Any) -> str:
+    (name,) = given.values()
+    return FILTER if name == FILTER else _kind(Accountant)(**given)
+
+
 def _versions(**given: Any) -> str:
     ((name, value),) = given.items()
     with suppress(ValueError):
@@ -111,9 +116,14 @@ class Limit(fields.Record):
     )
     trust: tuple[TrustModel, ...] = ()
 
-    def lacks(self, certificate: Certificate) -> Iterator[str]:
-        """What is not so of a certificate of that unit."""
-        plan, proved = certificate.plan, _proved(certificate, self.delta)
+    def lacks(self, certificate: Certificate, *, by_filter: bool = False) -> Iterator[str]:
+        """What is not so of a certificate of that unit.
+
+        Args:
+            certificate: whose.
+            by_filter: whether the record of a privacy filter is believed, and not the plan alone.
+        """
+        plan, proved = certificate.plan, _proved(certificate, self.delta, by_filter=by_filter)
         if not holds(proved, self.epsilon):
             wanted = f"the policy wants {self.epsilon:g} or less"
             yield f"the ε that is proved at δ = {self.delta:g} is {proved:.6g}; {wanted}."
@@ -186,7 +196,8 @@ class Policy(fields.Record):
         secure_noise: whether exact samplers must have drawn the noise of its run, from no seed.
         journal: whether the closed journal of its run must be there.
         anchor: whether what kept the head of that journal must be there.
-        accountants: of which one must have proved it.
+        accountants: of which one must have proved it; a limit believes the record of a privacy
+            filter where ``filter`` is among them, else the plan alone.
         laws: mechanisms and accountants that are taken at their author's word: black boxes, and
             those that are not of this package. Where there is a limit, others prove nothing.
         dpaudit: versions of which one must have made it, as pip writes them.
@@ -211,7 +222,7 @@ class Policy(fields.Record):
     secure_noise: bool = False
     journal: bool = False
     anchor: bool = False
-    accountants: tuple[Annotated[str, _kind(Accountant)], ...] = ()
+    accountants: tuple[Annotated[str, _accountant], ...] = ()
     laws: tuple[fields.Name, ...] = ()
     dpaudit: Annotated[str, _versions] = ""
     audit: tuple[Attack, ...] = ()
@@ -240,7 +251,7 @@ class Policy(fields.Record):
         found += _other("unit", unit, [each.unit for each in self.limit])
         limits = [each for each in self.limit if each.unit == unit]
         for limit in limits:
-            found += limit.lacks(certificate)
+            found += limit.lacks(certificate, by_filter=FILTER in self.accountants)
             found += limit.lacks_check(certificate) if self.checked else ()
         for attack in self.audit:
             found += attack.lacks(certificate, limits)
@@ -367,17 +378,18 @@ def _admits(versions: str, made: str) -> bool:
     return False
 
 
-def _proved(certificate: Certificate, delta: float) -> float:
+def _proved(certificate: Certificate, delta: float, *, by_filter: bool) -> float:
     """The ε that the certificate's own accountant proves at δ; none is infinite."""
-    proved = certificate.guarantee
-    if proved is None or proved.delta == delta:
+    proved, filtered = certificate.guarantee, certificate.filtered
+    if filtered is not None and by_filter:
+        again = filtered.bounded(certificate.plan, None, delta)
+        if again is not None:
+            return again.epsilon
+    of_filter = proved is not None and proved.accountant == FILTER
+    if proved is None or (proved.delta == delta and not of_filter):
         return math.inf if proved is None else proved.epsilon
-    filtered, by = certificate.filtered, proved.accountant
-    again = filtered and filtered.bounded(certificate.plan, None, delta)
-    if again:
-        return again.epsilon
+    by = AccountantName.BEST if of_filter else proved.accountant
     try:
-        by = AccountantName.BEST if by == FILTER else by
         return guarantee(certificate.plan, delta, by).epsilon
     except UnsupportedError:
         return math.inf

@@ -15,11 +15,10 @@ from dpaudit import files
 from dpaudit.auditing import progress_bar
 from dpaudit.auditing.rehearsal.rehearse import MOST
 from dpaudit.certificate import Certificate, Finding, Severity, with_witness
-from dpaudit.certificate.findings import FLOAT_NOISE, float_samplers
+from dpaudit.certificate.findings import FLOAT_NOISE, float_samplers, is_drawn_exactly
 from dpaudit.errors import DpAuditError, InputError, TamperedError
 from dpaudit.finding_table import FindingTable
 from dpaudit.ledger import Durability, FileAnchor, FloatNoise, Ledger, summarise_journal
-from dpaudit.ledger.entry import is_exact
 from dpaudit.project.foreign import foreign
 from dpaudit.project.targets import find_target, parse_settings
 from dpaudit.reporting import render_to
@@ -136,7 +135,7 @@ def run_subject(
     # As one that stops early on what was released.
     left = (_found("less-than-declared", sentence=sentence) for sentence in ledger.left())
     certificate = certified(target, extra=(*_noise_findings(record), *left))
-    if all(map(is_exact, record["samplers"])) and "external" not in record:
+    if is_drawn_exactly({"ledger": record}):
         kept = tuple(each for each in certificate.findings if each.rule != FLOAT_NOISE)
         certificate = replace(certificate, findings=kept)
     certificate = with_witness(certificate, wanted=witness)

@@ -101,7 +101,11 @@ def _rows(data: Any) -> list[Any] | None:
     if table is None:
         return None
     columns = [entries(each) for name, each in table.arrays.items() if name != PLACE]
-    return [tuple(map(hashable, row)) for row in zip(*columns, strict=True)]
+    rows = [tuple(map(hashable, row)) for row in zip(*columns, strict=True)]
+    if table.key is None:
+        return rows
+    keys = table.arrays[table.key]  # a row is the same wherever it lies
+    return [rows[place] for place in sorted(range(len(rows)), key=lambda n: str(keys[n]))]
 
 
 def _most_change(whole: list[Any], other: list[Any] | None) -> bool:

@@ -90,7 +90,8 @@ class Watch:
         found = FindingTable(__name__)
         notes = {"scratch-files": [] if self.outside else self.scratch}
         if not private:
-            notes |= {f"public-{rule}": seen.pop(rule) for rule in (_SECOND, _RELEASE)}
+            notes["public-second-ledger"] = seen.pop(_SECOND)
+            notes["public-release-beside-the-ledger"] = seen.pop(_RELEASE)
         return tuple(
             found(rule, first=places[0]) for rule, places in (seen | notes).items() if places
         )

@@ -6,6 +6,7 @@ import math
 from collections import Counter
 from dataclasses import dataclass
 
+from dpaudit.accounting.proved import FILTER
 from dpaudit.certificate import (
     AuditRecord,
     Certificate,
@@ -134,8 +135,15 @@ def _label(certificate: Certificate) -> str:
     verdict = certificate.verdict.value.capitalize()
     if certificate.verdict is not Verdict.CERTIFIED:
         return verdict
+    if _is_by_filter(certificate):
+        return f"{verdict}: what a privacy filter admitted, if its record is true"
     of = f"{verdict}: the {'plan and the code' if certificate.scope is Scope.CODE else 'plan'}"
     return f"{of}, if what others state is true" if _stated_laws(certificate) else of
+
+
+def _is_by_filter(certificate: Certificate) -> bool:
+    proved = certificate.guarantee
+    return proved is not None and proved.accountant == FILTER
 
 
 def _stated_laws(certificate: Certificate) -> str:
@@ -226,7 +234,9 @@ def _adversary(certificate: Certificate) -> str:
 def _certified(certificate: Certificate, odds: Odds) -> tuple[str, list[str]]:
     bound = 1.0 if odds.proved is None else odds.proved
     sentence = f"{_adversary(certificate)} to at most {percent(bound)}."
-    if certificate.scope is Scope.PLAN:
+    if _is_by_filter(certificate):
+        sentence = f"If all that left passed the filter, {_lower_first(sentence)}"
+    elif certificate.scope is Scope.PLAN:
         sentence = f"If the code does what the plan declares, {_lower_first(sentence)}"
     stated = "There is no claim to compare it with; this is what is proved."
     if certificate.claim is not None:

@@ -22,6 +22,7 @@ from dpaudit.cli.main import _outcome
 from dpaudit.errors import InputError, TamperedError
 from dpaudit.files import digest
 from dpaudit.plan import AddRemove, Invocation, PrivacyUnit, TrustModel
+from dpaudit.signing.policy import Limit, Policy
 
 ABOUT = PrivacyUnit("row"), AddRemove(), TrustModel.CENTRAL
 TRAINING = Plan.dp_sgd(noise_multiplier=1.0, sample_rate=0.1, epochs=100)
@@ -44,7 +45,8 @@ def ended(plan: Plan, budget) -> FilterRecord:
 
 
 def certified(plan: Plan, filtered: FilterRecord, **stated) -> Certificate:
-    return certify(plan, subject=SubjectRecord("training"), filtered=filtered, **stated)
+    made = certify(plan, subject=SubjectRecord("training"), filtered=filtered, **stated)
+    return made.with_run({"summary": {}, "series": {}}, None)
 
 
 def test_a_training_of_36_of_1000_steps_is_certified_at_the_budget_that_ended_it():
@@ -120,6 +122,25 @@ def test_an_epsilon_below_the_budget_is_tampered():
         )
         with pytest.raises(TamperedError, match="guarantee"):
             verify(wrong)
+
+
+def test_a_filter_that_nothing_passed_proves_nothing():
+    empty = FilterRecord("adaptive", 1e-9, 1e-5)
+    made = certified(TRAINING, empty, claim=Claim(1e-9, 1e-5))
+    assert made.verdict is Verdict.UNPROVEN
+    assert made.guarantee == guarantee(TRAINING, 1e-5)
+    filtered = ended(TRAINING, RenyiFilter(6.0, 1e-5))
+    bare = certify(TRAINING, subject=SubjectRecord("x"), filtered=filtered, delta=1e-5)
+    with pytest.raises(TamperedError, match="without a run"):
+        verify(bare)
+
+
+def test_a_policy_believes_a_filter_where_it_says_so():
+    made = certified(TRAINING, ended(TRAINING, RenyiFilter(6.0, 1e-5)), delta=1e-5)
+    (*lacks,) = Limit("row", 6.0, 1e-5).lacks(made)
+    assert lacks == ["the ε that is proved at δ = 1e-05 is 25.2056; the policy wants 6 or less."]
+    assert [*Limit("row", 6.0, 1e-5).lacks(made, by_filter=True)] == []
+    assert Policy(accountants=("filter",)).accountants == ("filter",)
 
 
 def test_a_budget_of_others_proves_nothing():

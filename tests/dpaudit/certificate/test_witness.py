@@ -44,7 +44,7 @@ def plan_of(mechanism: Mechanism, count: int = 1, rate: float | None = None) -> 
         (plan_of(Laplace(2.0)), False),
         (plan_of(ConcentratedBlackBox(0.1), 3), False),
         (plan_of(Gaussian(1.0), 1000, 0.01), True),
-        (plan_of(Gaussian(0.6), 10**6, 1e-5), True),
+        (plan_of(Gaussian(0.6), 10**4, 1e-3), True),
         (plan_of(Laplace(3.0), 50), True),
         (plan_of(DiscreteGaussian(3.0), 20, 0.1), True),
         (plan_of(RandomizedResponse(0.9, 3), 200), True),

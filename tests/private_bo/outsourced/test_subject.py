@@ -68,7 +68,7 @@ def test_the_ledger_refuses_a_second_output_of_a_row():
     ledger = Ledger(curator.plan(), rng=np.random.default_rng(0))
     curator.publish(ROWS, ledger)
     curator.desk(40, float, ledger).ask(3)
-    with pytest.raises(PlanMismatchError, match="row 3"):
+    with pytest.raises(PlanMismatchError, match="this one has been charged"):
         curator.desk(40, float, ledger).ask(3)
 
 

@@ -138,7 +138,7 @@ def test_the_objective_meets_parameters_and_its_error_stops_the_study(
 def test_nobody_answers_twice_and_no_trial_is_one_too_many() -> None:
     study = seeded(PrivateTrials(trials=3))
     study.tell(study.study.ask(), 0.4, "ann")
-    with pytest.raises(PlanMismatchError, match="'ann'"):
+    with pytest.raises(PlanMismatchError, match="this one has been charged"):
         study.tell(study.study.ask(), 0.4, "ann")
     with pytest.raises(InputError, match="units"):
         study.tell(study.study.ask(), 0.4)

@@ -131,5 +131,5 @@ class TestBadInput:
             audit_subject(Central(), AuditPair(5.0, 0.0), claim=Claim(1.0, 1e-5))
 
     def test_data_that_are_refused(self):
-        with pytest.raises(InputError, match="NaN"):
+        with pytest.raises(InputError, match="InputError at test_declared"):
             audit_subject(Curator(), AuditPair(np.nan, 0.0), seed=1)
