@@ -111,6 +111,7 @@ def test_it_runs_where_nothing_is_installed_and_imports_nothing_beside_it(tmp_pa
             2,
             "refused",
         ),
+        (json.dumps(certificate() | {"claim": {"mu": 1.0, "delta": 1e-5}}), 2, "no proof"),
         ("[" * 100_000, 3, "no certificate"),
         ('{"plan": NaN}', 3, "no certificate"),
         (json.dumps(certificate())[:-1] + ', "note": -Infinity}', 3, "no certificate"),

@@ -9,6 +9,7 @@ import threading
 import time
 from contextlib import suppress
 from functools import partial
+from pathlib import Path
 
 import pytest
 from book_clients import reserve_many, start, told_in
@@ -98,6 +99,22 @@ def test_a_wish_that_fails_fails_alone_and_is_not_quoted(book):
     assert len(answers) == 2
     assert "hers" not in str(answers)
     verify_book(book)
+
+
+@pytest.mark.parametrize("gone", [["-wal"], ["-shm"], ["-wal", "-shm"]])
+@pytest.mark.parametrize("backup", [True, False])
+def test_nothing_is_charged_once_what_lies_beside_the_file_is_gone(tmp_path, backup, gone):
+    path = tmp_path / "book.db"
+    book = filled(Book.create(str(path), by="officer"), epsilon=1.0)
+    sqlite3.connect(path).execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    copy = path.read_bytes()
+    ask(book, PLAN)
+    if backup:
+        path.write_bytes(copy)  # in place: the same file, with older content
+    for name in gone:
+        Path(f"{path}{name}").unlink()
+    with pytest.raises(InputError, match="was removed or replaced while it was open"):
+        ask(book, PLAN)
 
 
 @pytest.mark.parametrize("backup", [True, False])

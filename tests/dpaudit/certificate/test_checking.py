@@ -106,6 +106,8 @@ def test_a_witness_that_is_refused_leaves_nothing_certified(monkeypatch):
     [
         {"checked": {"epsilon": 1.0}},
         {"checked": {"delta": 1e-6}},
+        {"checked": {"rules": ("proved by hand",)}},
+        {"checked": {"refused": True}},
         {"witness": None},
         {"witness": {"schema": checker.SCHEMA, "sets": [None], "epsilon": 0.1}},
     ],
@@ -131,6 +133,26 @@ def test_an_accountant_that_is_wrong_is_told(monkeypatch):
     assert (
         lacks_check(told) == "the checker proves ε ≤ 3 at δ = 0, and the claim is ε = 0.01, δ = 0."
     )
+
+
+def test_a_finding_on_floats_is_not_left_out_nor_said_otherwise(sampled):
+    for findings in ((), tuple(replace(each, severity=Severity.NOTE) for each in sampled.findings)):
+        with pytest.raises(TamperedError, match="findings lack 'float-noise'"):
+            verify(replace(sampled, findings=findings))
+
+
+def test_the_words_of_a_premise_are_those_that_follow(sampled):
+    edited = tuple(replace(each, evidence="Proved by hand.") for each in sampled.assumptions)
+    with pytest.raises(TamperedError, match="evidence of the assumption"):
+        verify(replace(sampled, assumptions=edited))
+
+
+def test_an_epsilon_beyond_floats_is_none():
+    plan = Plan.of(Invocation(Gaussian(1e-300), 1.0, *ABOUT))
+    vast = made(plan, delta=1e-5)
+    assert vast.checked is None
+    assert check_of(vast).reason == "its ε is beyond all floats."
+    verify(vast)
 
 
 def test_a_record_says_what_it_proves():

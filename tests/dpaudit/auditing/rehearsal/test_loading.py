@@ -10,6 +10,14 @@ from examples import Answers
 from dpaudit.auditing.rehearsal.loading import kept_by_load, loading_findings
 
 
+def last_first(names, ages):
+    """Totals by name, each where it was last seen."""
+    totals = {}
+    for name, age in zip(names, ages, strict=True):
+        totals[name] = totals.pop(name, 0.0) + float(age)
+    return totals
+
+
 @dataclass(frozen=True)
 class Loads(Answers):
     """Rows of a CSV file, made into what ``how`` says."""
@@ -37,6 +45,8 @@ class Loads(Answers):
                 return [
                     float(ages[[n == name for n in names]].sum()) for name in sorted(set(names))
                 ]
+            case "totals":
+                return last_first(names, ages)
             case "scaled by a constant":
                 return np.clip(ages / 100, 0, 1)
         return {"name": names, "age": ages}
@@ -68,6 +78,16 @@ def test_what_is_made_row_by_row_is_silent(source, how, seed):
     subject = Loads(how=how)
     loaded = subject.load(source, np.random.default_rng([seed, 0]))
     assert loading_findings(subject, source, loaded, seed)[0] == []
+
+
+def test_totals_of_units_are_silent_wherever_a_unit_lies(tmp_path):
+    path = tmp_path / "people.csv"
+    lines = [f"user{name},{age}" for age, name in enumerate("abcdefghijklmnopqrsta", start=20)]
+    path.write_text("\n".join(["name,age", *lines, ""]))  # the last line moves the first user
+    subject = Loads(how="totals")
+    loaded = subject.load(str(path), np.random.default_rng([0, 0]))
+    findings, loads = loading_findings(subject, str(path), loaded, 0)
+    assert (findings, loads > 0) == ([], True)
 
 
 @pytest.mark.parametrize("name", ["people.csv", "none.csv", "folder", "\0"])
