@@ -84,7 +84,7 @@ def assert_private(
     """
     __tracebackhide__ = True
     from dpaudit.auditing import audit_subject
-    from dpaudit.errors import DpAuditError
+    from dpaudit.base.errors import DpAuditError
     from dpaudit.project import Execution, Subject
 
     runs = next((runs for runs in _runs.values() if runs is not None), DEFAULT_RUNS)
@@ -148,7 +148,7 @@ def _audit_code(
 ) -> AuditRecord:
     from dpaudit.auditing import BlackBox, WhiteBox, audit_release, learn_scores
     from dpaudit.auditing.distinguishing.design import chosen_scores
-    from dpaudit.errors import InputError
+    from dpaudit.base.errors import InputError
     from dpaudit.mechanisms import Mechanism
 
     if pair is None:

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from dpaudit.auditing.distinguishing import experiment, forecast
-from dpaudit.auditing.rehearsal import model, session
 from dpaudit.certificate import Finding
+from dpaudit.rehearsal import model, session
 
 pytest.register_assert_rewrite(
     *(path.stem for path in (Path(__file__).parent / "support").glob("*.py"))

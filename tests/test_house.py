@@ -18,7 +18,7 @@ TESTED_BY = {
         "dpaudit/cli/options dpaudit/cli/show dpaudit/workflow/verifying"
     ),
     "dpaudit/cli/test_plan_commands.py": "dpaudit/cli/show_plan",
-    "dpaudit/cli/test_book_commands.py": "dpaudit/cli/show_book",
+    "dpaudit/cli/test_book_commands.py": "dpaudit/book/commands/show",
     "dpaudit/cli/test_project_commands.py": "dpaudit/cli/show_project dpaudit/workflow/summary",
     "dpaudit/workflow/test_replaying.py": "dpaudit/cli/replay_command dpaudit/cli/show_replay",
     "dpaudit/workflow/test_checking.py": (
@@ -26,27 +26,27 @@ TESTED_BY = {
         "dpaudit/workflow/planned_audits"
     ),
     "dpaudit/workflow/test_observing.py": (
-        "dpaudit/cli/observe_command dpaudit/cli/show_observed dpaudit/workflow/observed_plan"
+        "dpaudit/observing/commands dpaudit/observing/show dpaudit/observing/observed_plan"
     ),
     "dpaudit/integrations/test_numpy.py": (
-        "dpaudit/integrations/observing/noise_array dpaudit/integrations/observing/traced"
+        "dpaudit/observing/noise_array dpaudit/observing/traced"
     ),
-    "dpaudit/integrations/test_pipeline_dp.py": "dpaudit/integrations/observing/keyed",
-    "dpaudit/integrations/test_torch.py": "dpaudit/integrations/observing/noise_tensor",
-    "dpaudit/integrations/observing/test_recorder.py": (
-        "dpaudit/integrations/observing/calls dpaudit/integrations/observing/notes"
+    "dpaudit/integrations/test_pipeline_dp.py": "dpaudit/observing/keyed",
+    "dpaudit/integrations/test_torch.py": "dpaudit/observing/noise_tensor",
+    "dpaudit/observing/test_recorder.py": ("dpaudit/observing/calls dpaudit/observing/notes"),
+    "dpaudit/training/opacus/test_attaching.py": (
+        "dpaudit/training/opacus/batches dpaudit/training/opacus/findings "
+        "dpaudit/training/opacus/optimizer dpaudit/training/opacus/step"
     ),
-    "dpaudit/integrations/opacus/test_attaching.py": (
-        "dpaudit/integrations/opacus/batches dpaudit/integrations/opacus/findings "
-        "dpaudit/integrations/opacus/optimizer dpaudit/integrations/opacus/step"
+    "dpaudit/workflow/test_rechecking.py": "dpaudit/book/commands/recheck",
+    "dpaudit/cli/test_people_commands.py": "dpaudit/book/people_files",
+    "dpaudit/workflow/test_signing.py": "dpaudit/signing/commands",
+    "dpaudit/book/server/test_application.py": (
+        "dpaudit/book/server/api dpaudit/book/server/request_context dpaudit/book/server/guarding"
     ),
-    "dpaudit/workflow/test_rechecking.py": "dpaudit/cli/recheck_command",
-    "dpaudit/cli/test_people_commands.py": "dpaudit/workflow/people",
-    "dpaudit/workflow/test_signing.py": "dpaudit/cli/sign_commands",
-    "dpaudit/web/test_application.py": ("dpaudit/web/api dpaudit/web/asking dpaudit/web/guarding"),
-    "dpaudit/web/test_pages.py": "dpaudit/web/forms dpaudit/web/templating",
+    "dpaudit/book/server/test_pages.py": "dpaudit/book/server/forms dpaudit/book/server/templating",
     # Parts of one public class or function, which their neighbour's test calls.
-    "dpaudit/book/test_book.py": "dpaudit/book/records dpaudit/book/returning dpaudit/book/room "
+    "dpaudit/book/test_book.py": "dpaudit/book/records dpaudit/book/refunds dpaudit/book/remaining_budget "
     "dpaudit/book/state",
     "dpaudit/book/test_store.py": "dpaudit/book/databases dpaudit/book/schema",
     "dpaudit/certificate/test_certificate.py": (
@@ -61,10 +61,8 @@ TESTED_BY = {
     ),
     "dpaudit/mechanisms/continual/test_gaussian.py": "dpaudit/mechanisms/continual/noise",
     "dpaudit/project/test_project_file.py": "dpaudit/project/entries",
-    "dpaudit/auditing/rehearsal/test_rehearse.py": (
-        "dpaudit/auditing/rehearsal/constants dpaudit/auditing/rehearsal/session"
-    ),
-    "extension/test_accountant.py": "dpaudit/extensions",
+    "dpaudit/rehearsal/test_rehearse.py": ("dpaudit/rehearsal/constants dpaudit/rehearsal/session"),
+    "extension/test_accountant.py": "dpaudit/base/extensions",
     "private_bo/federated/test_algorithms.py": (
         "private_bo/federated/streams private_bo/federated/transports"
     ),
@@ -86,7 +84,7 @@ TESTED_BY = {
 """Sources without a test module of their own, by the test that runs them."""
 
 UNTESTED = {
-    "dpaudit/errors": "exceptions without behaviour",
+    "dpaudit/base/errors": "exceptions without behaviour",
 }
 """Sources without a test, and why."""
 
@@ -99,16 +97,16 @@ WITHOUT_SOURCE = {
     "dpaudit/accounting/test_extremes.py": "all accountants at the ends of floats",
     "dpaudit/accounting/test_soundness.py": "all accountants beside an independent oracle",
     "dpaudit/accounting/test_dp_accounting_traps.py": "where dp-accounting differs",
-    "dpaudit/integrations/opacus/test_hostile.py": "trainings that cheat",
+    "dpaudit/training/opacus/test_hostile.py": "trainings that cheat",
     "dpaudit/integrations/test_mbi.py": "a library whose noise is numpy's, of numpy.py",
     "dpaudit/accounting/amplification/test_turns.py": "groups that take turns, of covered.py",
-    "dpaudit/auditing/rehearsal/test_beside.py": "what runs do beside the ledger, of watching.py",
+    "dpaudit/rehearsal/test_beside.py": "what runs do beside the ledger, of watching.py",
     "dpaudit/cli/test_no_value_is_printed.py": "all commands on code that fails with its data",
     "dpaudit/ledger/test_laws.py": "ledger and journal as one state machine",
     "dpaudit/ledger/test_keys.py": "counts of unknown keys, of bounding.py",
     "dpaudit/ledger/test_observing.py": "noise of other libraries, by ledger, journal and replay",
     "dpaudit/auditing/distinguishing/test_any_output.py": "code that returns anything",
-    "dpaudit/auditing/rehearsal/test_published_mistakes.py": "mistakes that others found",
+    "dpaudit/rehearsal/test_published_mistakes.py": "mistakes that others found",
     "dpaudit/cli/test_answers.py": "what commands print for machines",
     "dpaudit/cli/test_bounds.py": "huge and hostile input through every command",
     "dpaudit/signing/test_forgeries.py": "what could be tried by somebody who has no key",

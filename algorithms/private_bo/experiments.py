@@ -11,9 +11,9 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from dpaudit import files, validate
-from dpaudit.errors import DpAuditError, InputError
-from dpaudit.extras import needed
+from dpaudit.base import files, validate
+from dpaudit.base.errors import DpAuditError, InputError
+from dpaudit.base.optional_import import needed
 from private_bo.gp.types import Array
 
 Curves: TypeAlias = Mapping[str, Array]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from dpaudit.errors import InputError
+from dpaudit.base.errors import InputError
 
 
 class Hushed:
@@ -17,7 +17,7 @@ class Hushed:
     >>> Hushed(lambda age: age / 0)(39)
     Traceback (most recent call last):
         ...
-    dpaudit.errors.InputError: <lambda> raised ZeroDivisionError; it must take whatever it is given.
+    dpaudit.base.errors.InputError: <lambda> raised ZeroDivisionError; it must take whatever it is given.
     """
 
     def __init__(self, function: Callable[..., Any]) -> None:

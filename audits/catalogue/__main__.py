@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from dpaudit.errors import DpAuditError
+from dpaudit.base.errors import DpAuditError
 
 from . import ENTRIES, FLOATS
 from .measuring import Row, run_catalogue

@@ -10,9 +10,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dpaudit.auditing.distinguishing.scores import Score
+from dpaudit.base.errors import InputError
+from dpaudit.base.fields import Checked, Natural
 from dpaudit.certificate import AuditRecord, Claim
-from dpaudit.errors import InputError
-from dpaudit.fields import Checked, Natural
 from dpaudit.project import AuditPair
 
 __all__ = ["Entry"]

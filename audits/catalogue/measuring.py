@@ -17,11 +17,11 @@ from functools import partial
 from itertools import islice
 from typing import Any
 
-from dpaudit import validate
 from dpaudit.auditing.distinguishing import experiment
 from dpaudit.auditing.distinguishing.blackbox import BlackBox
 from dpaudit.auditing.distinguishing.engine import audit_release
 from dpaudit.auditing.execution import Execution, workers
+from dpaudit.base import validate
 from dpaudit.certificate import AuditRecord
 
 from .entry import Entry

@@ -13,7 +13,7 @@ from audits.federated.end_to_end import EndToEnd
 from audits.federated.game import audit, canary_pair, certified, white_box
 from audits.federated.table import ALPHA, SETTINGS, Row, entries, judged, rows
 from dpaudit.auditing import audit_release
-from dpaudit.errors import DpAuditError
+from dpaudit.base.errors import DpAuditError
 from private_bo.federated import DPFTSDE
 
 _HEAD = "    q    z  published  paper's Δ  true Δ   remove     add   share   seconds"

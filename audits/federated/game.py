@@ -34,12 +34,12 @@ from dpaudit import (
     Plan,
     guarantee,
     privacy_curve,
-    validate,
 )
 from dpaudit.auditing import audit_release
 from dpaudit.auditing.evidence.events import expected_lower_bound, pilot_size
 from dpaudit.auditing.evidence.joint import joint_lower_bound
 from dpaudit.auditing.evidence.types import Event
+from dpaudit.base import validate
 from private_bo.federated import DPFTSDE, Reliance, SamplingScheme
 
 __all__ = [

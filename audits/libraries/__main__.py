@@ -11,8 +11,8 @@ from audits.libraries import accountants, notes, targets
 from audits.libraries.measuring import kept, load, measure, missing, say
 from audits.libraries.page import judged, render
 from audits.libraries.rows import all_rows
-from dpaudit import files
-from dpaudit.errors import DpAuditError, InputError
+from dpaudit.base import files
+from dpaudit.base.errors import DpAuditError, InputError
 
 RESULTS = Path("reports/libraries/libraries.json")
 ACCOUNTANTS = "accountants"

@@ -14,7 +14,7 @@ from typing import Any
 from audits.libraries.environments import python
 from audits.libraries.measuring import Found, answer
 from dpaudit.accounting import compose
-from dpaudit.errors import InputError
+from dpaudit.base.errors import InputError
 from dpaudit.plan import Plan
 
 PREFIX = "accountant: "

@@ -8,8 +8,8 @@ import sys
 import venv
 from pathlib import Path
 
-from dpaudit import files
-from dpaudit.errors import InputError
+from dpaudit.base import files
+from dpaudit.base.errors import InputError
 
 PLACE = Path("out/libraries")
 TABLE: dict[str, dict[str, list[str]]] = files.read_toml(

@@ -15,8 +15,8 @@ from typing import Any
 
 from audits.libraries.environments import python
 from audits.libraries.row import Row
-from dpaudit import files
-from dpaudit.errors import InputError
+from dpaudit.base import files
+from dpaudit.base.errors import InputError
 
 LONGEST = 600
 """Seconds that one command of a row may take."""

@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from audits.libraries.verdicts import Judged
-from dpaudit import files
+from dpaudit.base import files
 
 PLACE = Path("out/libraries/notes")
 _NOTE = """\

@@ -20,7 +20,7 @@ from audits.libraries.accountants import (
 from audits.libraries.row import Row
 from audits.libraries.targets import TARGETS
 from audits.libraries.verdicts import Fault, Judged, Standing
-from dpaudit.errors import InputError
+from dpaudit.base.errors import InputError
 
 UNTRIED = (
     "SmartNoise's covariance and odometer (opendp/smartnoise-sdk issues 622 and 621, mended in "

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from dpaudit.errors import InputError
+from dpaudit.base.errors import InputError
 
 HERE = Path(__file__).parent.relative_to(Path(__file__).parents[2])
 """As it is named from the root of the repository, where all commands run."""

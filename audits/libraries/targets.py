@@ -10,7 +10,7 @@ from typing import Any
 from audits.libraries.accountants import PREFIX, Setting, truth
 from audits.libraries.environments import python
 from audits.libraries.measuring import Found, answer
-from dpaudit.errors import InputError
+from dpaudit.base.errors import InputError
 
 
 @dataclass(frozen=True)

@@ -13,12 +13,12 @@ from contextlib import redirect_stdout
 from importlib import metadata
 from typing import Any
 
-from dpaudit.errors import DpAuditError
+from dpaudit.base.errors import DpAuditError
 
 
 def observed(name: str, options: dict[str, Any]) -> dict[str, Any]:
     """What ``dpaudit observe`` finds."""
-    from dpaudit.workflow.observing import observe_target
+    from dpaudit.observing.observed_code import observe_target
 
     seen = observe_target(name, **options)
     own, proved = seen.certificate, seen.certificate.guarantee

@@ -8,9 +8,9 @@ import sys
 import warnings
 from pathlib import Path
 
-from dpaudit import files
-from dpaudit.errors import UnsupportedError
-from dpaudit.extras import require
+from dpaudit.base import files
+from dpaudit.base.errors import UnsupportedError
+from dpaudit.base.optional_import import require
 
 
 def main(arguments: list[str] | None = None) -> int:

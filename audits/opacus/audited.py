@@ -24,7 +24,7 @@ from torch import nn
 from torch.utils.data import DataLoader, TensorDataset
 
 from dpaudit import Ledger, Plan, guarantee
-from dpaudit.integrations.opacus import PoissonLoader, attach
+from dpaudit.training.opacus import PoissonLoader, attach
 
 PIXELS, CLASSES, ROWS = 64, 10, 600
 _STEEP = 1e3

@@ -26,7 +26,7 @@ from audits.opacus.audited import (
 from audits.opacus.jaxed import JaxPath
 from audits.opacus.reachable import chance
 from audits.opacus.shown import Shown, shown
-from dpaudit.auditing import audit_scores
+from dpaudit.training.membership import audit_scores
 
 AT_ONCE = 2500
 """Canaries of one training; further ones are in further trainings."""

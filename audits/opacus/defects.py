@@ -29,9 +29,9 @@ from dpaudit import AuditRecord, Claim, Ledger, Plan, ZeroOut
 from dpaudit.accounting.pld.accountant import PLDAccountant
 from dpaudit.auditing.noise.conformance import conformance
 from dpaudit.auditing.replaying.replay import replay
+from dpaudit.base.errors import PlanMismatchError
 from dpaudit.certificate import SubjectRecord, certify
-from dpaudit.errors import PlanMismatchError
-from dpaudit.integrations.opacus import attach
+from dpaudit.training.opacus import attach
 
 __all__ = ["CHECKS", "Check", "Outcome", "run_checks"]
 

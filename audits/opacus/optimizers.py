@@ -20,7 +20,7 @@ from torch import nn
 
 from dpaudit import AuditPair, Ledger, Plan, ZeroOut
 from dpaudit.auditing.replaying.recording import Routine
-from dpaudit.integrations.opacus import attach
+from dpaudit.training.opacus import attach
 
 __all__ = ["DIMENSION", "NEIGHBOURS", "Training", "routine"]
 

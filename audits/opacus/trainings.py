@@ -23,7 +23,7 @@ from torch.utils.data import DataLoader, TensorDataset
 from audits.opacus import loops
 from audits.opacus.loops import BATCH, PASSES, SIZE, STEPS, Parts
 from dpaudit import DpAuditError, Ledger, Plan, Severity, ZeroOut
-from dpaudit.integrations.opacus import attach
+from dpaudit.training.opacus import attach
 
 _LOOPS = getfile(loops)
 POISSON = Plan.dp_sgd(noise_multiplier=1.0, sample_rate=BATCH / SIZE, epochs=PASSES)

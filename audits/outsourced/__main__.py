@@ -11,8 +11,8 @@ from pathlib import Path
 from audits.outsourced.black_box import black_box_audit, curators, pairs
 from audits.outsourced.counterexample import DIMENSIONS, attacked, differences, replayed
 from dpaudit import AuditRecord
+from dpaudit.base.errors import DpAuditError
 from dpaudit.certificate import load_certificate
-from dpaudit.errors import DpAuditError
 from private_bo.outsourced import Curator
 
 EPSILONS = (math.exp(1.1), 0.1)

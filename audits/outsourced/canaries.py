@@ -15,7 +15,7 @@ import numpy as np
 from audits.outsourced.neighbours import Floats, inward, problem_rows
 from dpaudit import AuditRecord
 from dpaudit.auditing.evidence.one_run import one_run_p_value
-from dpaudit.errors import InputError
+from dpaudit.base.errors import InputError
 from private_bo.outsourced import OutsourcingCurator
 
 __all__ = ["canary_audit", "reconstructed"]

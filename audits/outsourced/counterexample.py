@@ -19,7 +19,7 @@ from audits.outsourced.column_space import (
 )
 from audits.outsourced.neighbours import Neighbours, problem_rows
 from dpaudit import AuditRecord, Certificate
-from dpaudit.errors import InputError
+from dpaudit.base.errors import InputError
 from dpaudit.project.targets import find_target
 from dpaudit.workflow.certifying import certified
 from private_bo.outsourced import Curator, OutsourcingCurator

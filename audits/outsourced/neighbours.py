@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpaudit import AuditPair
-from dpaudit.errors import InputError
+from dpaudit.base.errors import InputError
 from private_bo.outsourced import Curator, OutsourcingCurator
 
 __all__ = ["Neighbours", "inward", "problem_rows"]

@@ -13,9 +13,9 @@ from audits.paper_rows.experiments import experiments
 from audits.paper_rows.page import Page, headlines, html, markdown, number_text
 from audits.paper_rows.recording import FOLDER, VARIABLE, Recording, record, spot_checks
 from audits.paper_rows.rows import Outcome, measure_all, rows_of
-from dpaudit import files
-from dpaudit.errors import DpAuditError
-from dpaudit.tables import chosen
+from dpaudit.base import files
+from dpaudit.base.errors import DpAuditError
+from dpaudit.base.toml_tables import chosen
 
 DISAGREES = 1
 

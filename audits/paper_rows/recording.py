@@ -13,8 +13,8 @@ import numpy as np
 from scipy.stats import t as student_t
 
 from audits.paper_rows.experiments import Experiment, experiments
-from dpaudit import files
-from dpaudit.errors import InputError
+from dpaudit.base import files
+from dpaudit.base.errors import InputError
 from private_bo.experiments import in_parallel, mean_and_error
 from private_bo.gp.types import Array
 

@@ -12,7 +12,7 @@ from typing import Any
 from audits.paper_rows.measured import Measured, Number, Verdict
 from audits.paper_rows.measures import code, measuring
 from audits.paper_rows.recording import FOLDER, VARIABLE, Recording
-from dpaudit.errors import InputError
+from dpaudit.base.errors import InputError
 from private_bo.experiments import in_parallel
 
 __all__ = ["PAPERS", "Outcome", "Paper", "Row", "measure", "measure_all", "rows_of"]

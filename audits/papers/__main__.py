@@ -11,8 +11,8 @@ from pathlib import Path
 
 from audits.papers.comparing import compare
 from audits.papers.generating import PROJECT, REPORTS, generate
+from dpaudit.base.errors import DpAuditError
 from dpaudit.certificate import Certificate
-from dpaudit.errors import DpAuditError
 from dpaudit.workflow.outcomes import status_of
 
 

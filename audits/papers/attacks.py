@@ -8,7 +8,7 @@ from audits.federated import game
 from audits.outsourced.counterexample import attacked
 from audits.papers.joint import likelihood_ratio_audit
 from dpaudit import AuditRecord
-from dpaudit.errors import InputError
+from dpaudit.base.errors import InputError
 from dpaudit.project import Subject
 from dpaudit.project.targets import configuration
 from private_bo.federated import DPFTSDE

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from audits.papers.generating import PROJECT, REPORTS, certificates_of
-from dpaudit import files
+from dpaudit.base import files
 from dpaudit.project.project_file import read_project_file
 from dpaudit.reporting import suffixes
 

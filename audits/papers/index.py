@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from audits.papers.entries import PAPERS, Paper
+from dpaudit.base.errors import InputError
+from dpaudit.base.numbers import confidence, down, plain, up
 from dpaudit.certificate import AuditRecord, Certificate
-from dpaudit.errors import InputError
-from dpaudit.numbers import confidence, down, plain, up
 from dpaudit.reporting.environment import strict_environment
 from dpaudit.reporting.text import escaped, markdown_table, visible
 from dpaudit.reporting.wording.words import ACCOUNTANTS

@@ -10,8 +10,8 @@ from pathlib import Path
 from audits.peers.measuring import load, measure
 from audits.peers.page import render
 from audits.peers.rows import RUNS
-from dpaudit import files
-from dpaudit.errors import DpAuditError
+from dpaudit.base import files
+from dpaudit.base.errors import DpAuditError
 
 RESULTS = Path("reports/auditors/auditors.json")
 

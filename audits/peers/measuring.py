@@ -14,9 +14,9 @@ from typing import Any
 
 from audits.peers.rows import ROWS, RUNS, Row
 from audits.peers.tools import HERE, PLACE, TOOLS, Tool
-from dpaudit import files
 from dpaudit.auditing import audit_release
-from dpaudit.errors import InputError
+from dpaudit.base import files
+from dpaudit.base.errors import InputError
 
 CONFIDENCE = 0.95
 SEEDS, SEEDS_RIGHT = 10, 60

@@ -14,7 +14,7 @@ from audits.peers.measuring import CONFIDENCE, FAILED, key
 from audits.peers.rows import ROWS, RUNS, Row
 from audits.peers.tools import HERE, TOOLS, Tool
 from dpaudit.auditing.evidence.nuisance import clopper_pearson
-from dpaudit.errors import InputError
+from dpaudit.base.errors import InputError
 
 OURS = TOOLS[0]
 RIGHT = tuple(row for row in ROWS if row.entry.right)

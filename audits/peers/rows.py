@@ -12,7 +12,7 @@ import numpy as np
 from audits.catalogue import ENTRIES
 from audits.catalogue.entry import Entry
 from dpaudit.auditing.distinguishing.scores import Identity, score_outputs
-from dpaudit.errors import InputError
+from dpaudit.base.errors import InputError
 
 RUNS = (1_000, 10_000, 100_000)
 LEE, CHEN, LYU = 7.0175, 7.3477, 0.6349

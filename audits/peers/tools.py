@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from audits.peers.rows import ROWS, Row
-from dpaudit import files
-from dpaudit.errors import InputError
+from dpaudit.base import files
+from dpaudit.base.errors import InputError
 
 HERE = Path(__file__).parent
 PLACE = Path("out/peers")

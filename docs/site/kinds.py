@@ -10,7 +10,7 @@ from typing import Any
 
 from dpaudit.accounting import Accountant, compose
 from dpaudit.accounting.amplification import fallback
-from dpaudit.errors import DpAuditError, UnsupportedError
+from dpaudit.base.errors import DpAuditError, UnsupportedError
 from dpaudit.ledger import SecureNoise
 from dpaudit.mechanisms import Mechanism
 from dpaudit.plan import Invocation, Plan, Relation

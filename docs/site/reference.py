@@ -21,12 +21,13 @@ import typer
 from kinds import facts, records
 
 from dpaudit.accounting import Accountant
+from dpaudit.base.fields import Kinded
+from dpaudit.base.finding_table import known_findings
+from dpaudit.base.toml_tables import inline
 from dpaudit.certificate import Claim
 from dpaudit.certificate.risk import Risk
 from dpaudit.cli.exits import Exit
 from dpaudit.cli.main import app
-from dpaudit.fields import Kinded
-from dpaudit.finding_table import known_findings
 from dpaudit.mechanisms import Mechanism
 from dpaudit.mechanisms.continual.factorization import Factorization
 from dpaudit.plan import Relation, Sampling, TrustModel
@@ -42,7 +43,6 @@ from dpaudit.project.entries import DRAWN, REPEATABLE, AuditEntry, BudgetEntry, 
 from dpaudit.project.execution import Execution
 from dpaudit.reporting.base import renderer_for, suffixes
 from dpaudit.signing.policy import Attack, Limit, Policy
-from dpaudit.tables import inline
 
 EXAMPLES = tomllib.loads((Path(__file__).parent / "examples.toml").read_text("utf-8"))
 """Values by file, table and key."""
@@ -60,7 +60,7 @@ _API = (
     ("dpaudit.signing.envelope", "signatures"),
     ("dpaudit.signing.policy", "what may be demanded"),
     ("dpaudit.book", "an organisation's budgets"),
-    ("dpaudit.errors", "what may be raised"),
+    ("dpaudit.base.errors", "what may be raised"),
 )
 
 

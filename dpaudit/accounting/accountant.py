@@ -11,8 +11,8 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike
 
-from dpaudit.errors import InputError
-from dpaudit.fields import Kinded
+from dpaudit.base.errors import InputError
+from dpaudit.base.fields import Kinded
 from dpaudit.mechanisms.pairs import Floats
 from dpaudit.plan import Invocation
 

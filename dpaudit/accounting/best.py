@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike
 from dpaudit.accounting.accountant import Accountant, Composition, Interval
 from dpaudit.accounting.proved import AccountantName
 from dpaudit.accounting.terms import Term, terms
-from dpaudit.errors import InputError, UnsupportedError
+from dpaudit.base.errors import InputError, UnsupportedError
 from dpaudit.mechanisms.pairs import Floats
 from dpaudit.mechanisms.rounding import as_float
 from dpaudit.plan import Invocation

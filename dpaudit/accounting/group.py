@@ -7,10 +7,10 @@ from contextlib import suppress
 from dataclasses import replace
 from fractions import Fraction
 
-from dpaudit import validate
 from dpaudit.accounting.amplification.poisson import part_bound
 from dpaudit.accounting.terms import Term, use_of, whole
-from dpaudit.errors import InputError, UnsupportedError
+from dpaudit.base import validate
+from dpaudit.base.errors import InputError, UnsupportedError
 from dpaudit.mechanisms import AdditiveNoise, Mechanism, Norm
 from dpaudit.mechanisms.black_box import steps_apart
 from dpaudit.mechanisms.rounding import round_up

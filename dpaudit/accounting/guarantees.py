@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from dpaudit import validate
 from dpaudit.accounting.accountant import (
     Accountant,
     Composition,
@@ -22,7 +21,8 @@ from dpaudit.accounting.best import BestComposition
 from dpaudit.accounting.parallel import undominated
 from dpaudit.accounting.pld.accountant import PLDComposition
 from dpaudit.accounting.proved import AccountantName, CurvePoint, Guarantee
-from dpaudit.errors import InputError
+from dpaudit.base import validate
+from dpaudit.base.errors import InputError
 from dpaudit.mechanisms.pairs import Floats
 from dpaudit.plan import Invocation, Plan
 

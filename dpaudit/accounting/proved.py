@@ -8,10 +8,10 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Annotated, Any, Self
 
-from dpaudit import validate
-from dpaudit.errors import InputError
-from dpaudit.fields import Checked, NonNegative, Probability, Record
-from dpaudit.validate import shown
+from dpaudit.base import validate
+from dpaudit.base.errors import InputError
+from dpaudit.base.fields import Checked, NonNegative, Probability, Record
+from dpaudit.base.validate import shown
 
 
 class AccountantName(StrEnum):

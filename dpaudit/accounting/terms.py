@@ -15,7 +15,7 @@ from dpaudit.accounting.amplification import (
     covered,
 )
 from dpaudit.accounting.amplification.poisson import TimesAmplification, is_location
-from dpaudit.errors import UnsupportedError
+from dpaudit.base.errors import UnsupportedError
 from dpaudit.mechanisms import DominatingPair, Mechanism
 from dpaudit.mechanisms.rounding import round_up
 from dpaudit.plan import AddRemove, FixedSizeSampling, Invocation, Relation, Sampling

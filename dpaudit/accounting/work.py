@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dpaudit.accounting.amplification import Amplification, amplification, covered
 from dpaudit.accounting.parallel import undominated
 from dpaudit.accounting.terms import merged
-from dpaudit.errors import InputError, UnsupportedError
+from dpaudit.base.errors import InputError, UnsupportedError
 from dpaudit.mechanisms.pairs import GaussianPair
 from dpaudit.plan import Invocation, Plan
 

@@ -27,9 +27,9 @@ from typing import Any, Self
 
 import numpy as np
 
-from dpaudit import processes
 from dpaudit.auditing.execution import ONE_THREAD, Worker, packed, unpacked
-from dpaudit.errors import UnsupportedError
+from dpaudit.base import processes
+from dpaudit.base.errors import UnsupportedError
 
 SLICE = 0.1
 """Seconds between two looks at a child that does not answer."""

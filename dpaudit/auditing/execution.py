@@ -25,8 +25,8 @@ from typing import Any, Protocol, TypeVar
 
 import cloudpickle
 
-from dpaudit.errors import DpAuditError, InputError
-from dpaudit.extras import needed
+from dpaudit.base.errors import DpAuditError, InputError
+from dpaudit.base.optional_import import needed
 from dpaudit.project.execution import DEFAULTS, Execution, ExecutionFields, Progress
 from dpaudit.project.foreign import place_of
 from dpaudit.project.targets import FOLDERS

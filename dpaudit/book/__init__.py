@@ -15,7 +15,7 @@ True
 >>> book.reserve("visits", plan, by="bob", purpose="another")
 Traceback (most recent call last):
     ...
-dpaudit.errors.BudgetExceededError: budget 'all of it' (rho = 0.5 (rho), ever) has not that much
+dpaudit.base.errors.BudgetExceededError: budget 'all of it' (rho = 0.5 (rho), ever) has not that much
 left; nothing is charged, and nothing may run: as rho counts, the plan takes rho = 0.375; used: rho
 = 0.375.
 >>> book.disconnect()
@@ -53,8 +53,8 @@ from dpaudit.book.records import (
     Status,
     Token,
 )
+from dpaudit.book.remaining_budget import Left, Room, room
 from dpaudit.book.reservation import Reservation
-from dpaudit.book.room import Left, Room, room
 from dpaudit.book.verifying import records_as_of, releases_as_logged, verify_book
 
 __all__ = [

@@ -13,12 +13,12 @@ from typing import Any
 
 from sqlalchemy import text
 
+from dpaudit.base.errors import AccessError, InputError
+from dpaudit.base.names import checked_name, same_person
+from dpaudit.base.validate import shown
 from dpaudit.book.book import Book
 from dpaudit.book.records import Release, Role, Status, Token, checked_text
 from dpaudit.book.store import Page, Wish
-from dpaudit.errors import AccessError, InputError
-from dpaudit.names import checked_name, same_person
-from dpaudit.validate import shown
 
 _PREFIX = "dpaudit_"
 """By which scanners for secrets know a token that was published by mistake."""

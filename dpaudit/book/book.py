@@ -19,18 +19,18 @@ from typing import Any, Self
 
 from sqlalchemy import Connection, text
 
+from dpaudit.base.errors import BudgetExceededError, InputError, TamperedError
+from dpaudit.base.validate import shown
 from dpaudit.book import databases, schema, store
 from dpaudit.book.continuity import last_seen
 from dpaudit.book.records import BudgetRecord, DataSet, Release, Status, checked_text
+from dpaudit.book.refunds import returned
 from dpaudit.book.reservation import Reservation
-from dpaudit.book.returning import returned
 from dpaudit.book.state import Place, State
 from dpaudit.book.store import Page, Store, Wish
 from dpaudit.book.windows import charged, span_of, together
-from dpaudit.errors import BudgetExceededError, InputError, TamperedError
 from dpaudit.ledger import JournalSummary, summarise_journal
 from dpaudit.plan import Plan
-from dpaudit.validate import shown
 
 FORMAT = "dpaudit-book/1"
 Charges = dict[str, tuple[list[str], list[int]]]

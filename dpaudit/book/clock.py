@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from datetime import date
 
+from dpaudit.base.errors import InputError
 from dpaudit.book.book import Book
 from dpaudit.book.records import checked_text
 from dpaudit.book.store import Page, Wish
-from dpaudit.errors import InputError
 
 
 def set_clock(book: Book, day: date, *, by: str) -> None:

@@ -14,9 +14,9 @@ from typing import Any
 
 from sqlalchemy import Connection, text
 
+from dpaudit.base.errors import InputError, TamperedError
 from dpaudit.book.records import BudgetRecord
 from dpaudit.book.windows import longest_pause
-from dpaudit.errors import InputError, TamperedError
 
 
 @dataclass(frozen=True)

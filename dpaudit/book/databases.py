@@ -11,9 +11,9 @@ from typing import Any
 from sqlalchemy import URL, Connection, Engine, create_engine, event, make_url
 from sqlalchemy.exc import ArgumentError
 
-from dpaudit.errors import InputError
-from dpaudit.extras import require
-from dpaudit.validate import shown
+from dpaudit.base.errors import InputError
+from dpaudit.base.optional_import import require
+from dpaudit.base.validate import shown
 
 _SECONDS = 60
 """How long a change waits for its turn in SQLite."""

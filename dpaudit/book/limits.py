@@ -18,18 +18,18 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from dpaudit import numbers, tables
 from dpaudit.accounting import RenyiFilter, Term, ZcdpFilter, terms
 from dpaudit.accounting.closed_forms.rdp import renyi_curve
 from dpaudit.accounting.closed_forms.zcdp import rho_of, zcdp_epsilon
 from dpaudit.accounting.orders import ORDERS
 from dpaudit.accounting.parallel import undominated
-from dpaudit.errors import InputError, UnsupportedError
-from dpaudit.fields import Kinded, NonNegative, OpenProbability, Positive
+from dpaudit.base import numbers, toml_tables
+from dpaudit.base.errors import InputError, UnsupportedError
+from dpaudit.base.fields import Kinded, NonNegative, OpenProbability, Positive
+from dpaudit.base.validate import shown
 from dpaudit.mechanisms import Gaussian
 from dpaudit.mechanisms.rounding import round_up, up
 from dpaudit.plan import Plan
-from dpaudit.validate import shown
 
 Cost = tuple[int, ...]
 UNIT = 10**24 * math.lcm(*range(1, 41))
@@ -307,7 +307,7 @@ def limit_of(stated: Mapping[str, Any]) -> Limit:
         InputError: if they state none, or a value is wrong.
     """
     if stated.keys().isdisjoint(("epsilon", "rho", "curve")):
-        tables.table("limit", stated, {"epsilon", "delta", "rho", "curve", "kind", "slack"})
+        toml_tables.table("limit", stated, {"epsilon", "delta", "rho", "curve", "kind", "slack"})
         raise InputError("limit is missing; it must be like 'epsilon = 1, delta = 1e-6'.")
     usual = "renyi" if "delta" in stated else "pure"
     kind = next((key for key in ("rho", "curve") if key in stated), usual)

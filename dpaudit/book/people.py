@@ -24,14 +24,14 @@ from typing import Any
 
 from sqlalchemy import Connection, text
 
+from dpaudit.base.errors import InputError
+from dpaudit.base.validate import shown
 from dpaudit.book import store
 from dpaudit.book.book import Book
 from dpaudit.book.limits import Cost, Limit
 from dpaudit.book.records import PARTS, People, checked_text
 from dpaudit.book.store import Page, Wish
-from dpaudit.errors import InputError
 from dpaudit.plan import Plan
-from dpaudit.validate import shown
 
 KEY_BYTES = 32
 _LONGEST = 1000

@@ -6,13 +6,13 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Annotated, Any, ClassVar, TypeAlias
 
-from dpaudit import validate
+from dpaudit.base import validate
+from dpaudit.base.errors import BudgetExceededError, InputError
+from dpaudit.base.fields import Record
+from dpaudit.base.validate import shown
 from dpaudit.book.limits import Cost, Limit
 from dpaudit.book.windows import EVER, PERIODS, checked_window, days_of, together
-from dpaudit.errors import BudgetExceededError, InputError
-from dpaudit.fields import Record
 from dpaudit.plan import AddRemove, Plan, PrivacyUnit, Relation, TrustModel, ZeroOut
-from dpaudit.validate import shown
 
 PARTS = 10**12
 """Of the limit of one unit: sums of them are exact, and fit the integers of any database."""

@@ -8,18 +8,18 @@ from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
 
-from dpaudit.book.records import Release, Status
-from dpaudit.book.store import Page, Store, Wish, releases
-from dpaudit.errors import (
+from dpaudit.base.errors import (
     BudgetExceededError,
     DpAuditError,
     InputError,
     JournalError,
     PlanMismatchError,
 )
+from dpaudit.base.validate import shown
+from dpaudit.book.records import Release, Status
+from dpaudit.book.store import Page, Store, Wish, releases
 from dpaudit.ledger import AnchorState
 from dpaudit.plan import Invocation, Plan
-from dpaudit.validate import shown
 
 
 class Reservation:

@@ -11,7 +11,7 @@ from typing import Any
 
 from sqlalchemy import Connection, inspect, text
 
-from dpaudit.errors import InputError
+from dpaudit.base.errors import InputError
 
 STEPS: tuple[tuple[str, ...], ...] = (
     (

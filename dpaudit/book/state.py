@@ -9,12 +9,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from dpaudit.base.errors import InputError
+from dpaudit.base.toml_tables import nearest
+from dpaudit.base.validate import shown
 from dpaudit.book.limits import Cost
 from dpaudit.book.records import BudgetRecord, DataSet, Kept, People, Release, Status, Token
 from dpaudit.book.windows import together
-from dpaudit.errors import InputError
-from dpaudit.tables import nearest
-from dpaudit.validate import shown
 
 Place = tuple[str, str]
 """A budget and one of its buckets."""

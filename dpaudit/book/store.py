@@ -20,14 +20,14 @@ from typing import Any
 from sqlalchemy import Connection, Engine, bindparam, text
 from sqlalchemy.exc import SQLAlchemyError
 
-from dpaudit import files
+from dpaudit.base import files
+from dpaudit.base.chain import chained_line
+from dpaudit.base.errors import DpAuditError, InputError
 from dpaudit.book import schema
 from dpaudit.book.continuity import Seen, read_log, require_time
 from dpaudit.book.databases import engine_of, read_url, told
 from dpaudit.book.records import BudgetRecord, DataSet, People, Release
 from dpaudit.book.state import Place, State
-from dpaudit.chain import chained_line
-from dpaudit.errors import DpAuditError, InputError
 from dpaudit.plan import Plan
 
 _MOST_AT_ONCE = 256

@@ -9,18 +9,18 @@ from typing import Any
 
 from sqlalchemy import Connection, text
 
-from dpaudit import files
+from dpaudit.base import files
+from dpaudit.base.chain import checked_line
+from dpaudit.base.errors import InputError, TamperedError
+from dpaudit.base.names import written_alike
 from dpaudit.book import schema, store
 from dpaudit.book.book import Book, checked_plan
 from dpaudit.book.limits import Cost
 from dpaudit.book.records import BudgetRecord, DataSet, People, Release, Status
-from dpaudit.book.returning import given_back
+from dpaudit.book.refunds import given_back
 from dpaudit.book.state import State
 from dpaudit.book.windows import charged, span_of
-from dpaudit.chain import checked_line
-from dpaudit.errors import InputError, TamperedError
 from dpaudit.ledger import Anchor, AnchorState
-from dpaudit.names import written_alike
 from dpaudit.plan import Plan
 
 _ROUNDING = 10**9

@@ -10,8 +10,8 @@ from __future__ import annotations
 import re
 from datetime import date, timedelta
 
-from dpaudit.errors import InputError
-from dpaudit.validate import shown
+from dpaudit.base.errors import InputError
+from dpaudit.base.validate import shown
 
 EVER = "ever"
 _FORMATS = {"day": "%Y-%m-%d", "week": "%G-W%V", "month": "%Y-%m", "year": "%Y"}

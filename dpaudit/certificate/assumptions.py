@@ -12,10 +12,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from dpaudit.accounting import Guarantee
+from dpaudit.base.fields import Natural, Record
 from dpaudit.certificate.claim import Finding, Severity
 from dpaudit.certificate.laws import laws_standing
 from dpaudit.certificate.premises import Assumption, Known, Premise, Scope, Standing, limited
-from dpaudit.fields import Natural, Record
 from dpaudit.ledger.entry import is_exact, is_own
 from dpaudit.mechanisms import Mechanism
 from dpaudit.plan import Plan, TrustModel

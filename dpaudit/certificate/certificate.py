@@ -7,8 +7,11 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, TypeVar
 
-from dpaudit import files
 from dpaudit.accounting import Guarantee
+from dpaudit.base import files
+from dpaudit.base.errors import InputError, TamperedError
+from dpaudit.base.finding_table import FindingTable
+from dpaudit.base.validate import shown
 from dpaudit.certificate.assumptions import Rehearsal, assumptions_of, scope_of
 from dpaudit.certificate.claim import Claim, Finding, Verdict
 from dpaudit.certificate.filtering import FilterRecord
@@ -27,10 +30,7 @@ from dpaudit.certificate.verdicts import (
     disputes,
     refuse_reserved,
 )
-from dpaudit.errors import InputError, TamperedError
-from dpaudit.finding_table import FindingTable
 from dpaudit.plan import Plan
-from dpaudit.validate import shown
 
 _Part = TypeVar("_Part", Claim, Guarantee, Rehearsal, CheckRecord, FilterRecord)
 

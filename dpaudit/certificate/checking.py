@@ -12,15 +12,15 @@ from dataclasses import replace
 
 from dpaudit import checker
 from dpaudit.accounting import seconds_of_proof
+from dpaudit.base.errors import TamperedError
+from dpaudit.base.finding_table import FindingTable
+from dpaudit.base.numbers import holds
 from dpaudit.certificate.certificate import Certificate
 from dpaudit.certificate.proof import versions
 from dpaudit.certificate.records import CheckRecord
 from dpaudit.certificate.verdicts import REFUSED
 from dpaudit.certificate.witness import witness_of
-from dpaudit.errors import TamperedError
-from dpaudit.finding_table import FindingTable
 from dpaudit.mechanisms.rounding import round_up
-from dpaudit.numbers import holds
 
 CHEAP = 30.0
 """Seconds of a proof, by the estimate: a plan above it has a witness only where one is asked for.

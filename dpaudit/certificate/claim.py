@@ -9,14 +9,14 @@ from typing import Any
 
 from numpy.typing import ArrayLike
 
-from dpaudit import tables
 from dpaudit.accounting import Composition, CurvePoint
+from dpaudit.base import toml_tables
+from dpaudit.base.errors import InputError
+from dpaudit.base.fields import Checked, NonNegative, Probability
+from dpaudit.base.finding_table import Finding, Severity
+from dpaudit.base.numbers import holds
 from dpaudit.certificate.claimed_points import PointsCurve
 from dpaudit.certificate.risk import RISKS, Concentrated, GaussianCurve, Risk
-from dpaudit.errors import InputError
-from dpaudit.fields import Checked, NonNegative, Probability
-from dpaudit.finding_table import Finding, Severity
-from dpaudit.numbers import holds
 
 __all__ = ["CLAIM_KEYS", "USUAL_DELTA", "Claim", "Finding", "Severity", "Verdict"]
 
@@ -131,7 +131,7 @@ class Claim(Checked):
         Raises:
             InputError: if a field is unknown, missing or invalid, or two kinds are stated.
         """
-        given = tables.table("claim", record, CLAIM_KEYS)
+        given = toml_tables.table("claim", record, CLAIM_KEYS)
         kinds = [key for key in ("epsilon", *RISKS) if key in given]
         if len(kinds) != 1:
             stated = f"states {' and '.join(kinds)}" if kinds else "states nothing"

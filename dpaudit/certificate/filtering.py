@@ -13,10 +13,10 @@ from typing import Self
 
 from dpaudit.accounting import AdaptiveFilter, Filter, Guarantee, RenyiFilter, ZcdpFilter
 from dpaudit.accounting.proved import FILTER, CurvePoint
-from dpaudit.errors import BudgetExceededError, InputError, TamperedError, UnsupportedError
-from dpaudit.fields import NonNegative, Positive, Probability, Record
+from dpaudit.base.errors import BudgetExceededError, InputError, TamperedError, UnsupportedError
+from dpaudit.base.fields import NonNegative, Positive, Probability, Record
+from dpaudit.base.validate import shown
 from dpaudit.plan import Plan
-from dpaudit.validate import shown
 
 _KINDS: dict[str, type[Filter]] = {
     "adaptive": AdaptiveFilter,

@@ -8,14 +8,14 @@ from dataclasses import replace
 from typing import Any
 
 from dpaudit.accounting.amplification import fallback
+from dpaudit.base.errors import UnsupportedError
+from dpaudit.base.finding_table import FindingTable
+from dpaudit.base.validate import shown
 from dpaudit.certificate.claim import Claim, Finding
-from dpaudit.errors import UnsupportedError
-from dpaudit.finding_table import FindingTable
 from dpaudit.ledger.entry import is_exact
 from dpaudit.mechanisms import Opaque
 from dpaudit.mechanisms.continual.release import Stepwise
 from dpaudit.plan import CyclicPoissonSampling, Plan, ZeroOut
-from dpaudit.validate import shown
 
 _found = FindingTable(__name__)
 

@@ -11,11 +11,11 @@ from dataclasses import dataclass, fields, is_dataclass
 
 from dpaudit.accounting import Accountant, Guarantee
 from dpaudit.accounting.proved import FILTER
+from dpaudit.base.errors import InputError
+from dpaudit.base.fields import Kinded, Record
+from dpaudit.base.validate import shown
 from dpaudit.certificate.premises import Standing
-from dpaudit.errors import InputError
-from dpaudit.fields import Kinded, Record
 from dpaudit.plan import Plan
-from dpaudit.validate import shown
 
 _OWN = __name__.partition(".")[0] + "."
 

@@ -8,7 +8,7 @@ from itertools import pairwise
 
 from dpaudit.accounting import Composition
 from dpaudit.accounting.closed_forms.gaussian import GaussianComposition
-from dpaudit.numbers import down, plain, up
+from dpaudit.base.numbers import down, plain, up
 
 _PIECES = 16
 _MOST = 2000

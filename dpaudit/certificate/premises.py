@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
-from dpaudit.fields import Record
+from dpaudit.base.fields import Record
 
 
 class Scope(StrEnum):

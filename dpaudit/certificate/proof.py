@@ -9,16 +9,16 @@ from dataclasses import replace
 from importlib import metadata
 
 from dpaudit.accounting import Accountant, AccountantName, Guarantee, compose, guarantee
+from dpaudit.base.errors import InputError, UnsupportedError
+from dpaudit.base.finding_table import FindingTable
+from dpaudit.base.numbers import holds
 from dpaudit.certificate.certificate import Certificate
 from dpaudit.certificate.claim import USUAL_DELTA, Claim, Finding
 from dpaudit.certificate.filtering import FilterRecord
 from dpaudit.certificate.findings import delta_findings, plan_findings
 from dpaudit.certificate.records import SubjectRecord
 from dpaudit.certificate.verdicts import CLAIM_EXCEEDED, decided, refuse_reserved
-from dpaudit.errors import InputError, UnsupportedError
-from dpaudit.finding_table import FindingTable
 from dpaudit.mechanisms import Opaque, StableHistogram
-from dpaudit.numbers import holds
 from dpaudit.plan import Plan
 
 _found = FindingTable(__name__)

@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from dpaudit.fields import NonNegative, Probability, Record
-from dpaudit.numbers import plain, up
+from dpaudit.base.fields import NonNegative, Probability, Record
+from dpaudit.base.numbers import plain, up
 
 OBSERVED = (
     "Noise that was drawn in other processes, by libraries that were not observed, or by code "

@@ -16,12 +16,16 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import ArrayLike
 
-from dpaudit import validate
 from dpaudit.accounting import Composition, CurvePoint
 from dpaudit.accounting.best import BestComposition
 from dpaudit.accounting.closed_forms.gaussian import GaussianComposition
 from dpaudit.accounting.closed_forms.zcdp import ZcdpComposition
 from dpaudit.accounting.guarantees import ParallelComposition
+from dpaudit.base import validate
+from dpaudit.base.errors import InputError
+from dpaudit.base.fields import OpenProbability, Positive, Probability, Record
+from dpaudit.base.numbers import holds, plain
+from dpaudit.base.numbers import up as upwards
 from dpaudit.certificate.attack_bounds import (
     advantage,
     bayes_success,
@@ -30,11 +34,7 @@ from dpaudit.certificate.attack_bounds import (
 )
 from dpaudit.certificate.claimed_points import PointsCurve, RatesCurve
 from dpaudit.certificate.normal import excess_over_normal
-from dpaudit.errors import InputError
-from dpaudit.fields import OpenProbability, Positive, Probability, Record
 from dpaudit.mechanisms.rounding import round_up, up
-from dpaudit.numbers import holds, plain
-from dpaudit.numbers import up as upwards
 
 _Found = TypeVar("_Found", bound=Composition)
 

@@ -7,9 +7,9 @@ from functools import cache
 from importlib import resources
 from typing import Any
 
-from dpaudit.errors import InputError
-from dpaudit.files import parse_json
-from dpaudit.validate import shown
+from dpaudit.base.errors import InputError
+from dpaudit.base.files import parse_json
+from dpaudit.base.validate import shown
 
 SCHEMA_VERSION = "dpaudit-certificate/3"
 _SECOND, _FIRST = "dpaudit-certificate/2", "dpaudit-certificate/1"

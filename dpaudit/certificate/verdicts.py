@@ -6,12 +6,12 @@ import math
 from collections.abc import Iterable, Sequence
 
 from dpaudit.accounting import CurvePoint, Guarantee
+from dpaudit.base.errors import InputError
+from dpaudit.base.finding_table import FindingTable
+from dpaudit.base.numbers import holds, not_above, not_below
+from dpaudit.base.validate import shown
 from dpaudit.certificate.claim import Claim, Finding, Severity, Verdict
 from dpaudit.certificate.records import AuditRecord
-from dpaudit.errors import InputError
-from dpaudit.finding_table import FindingTable
-from dpaudit.numbers import holds, not_above, not_below
-from dpaudit.validate import shown
 
 _found = FindingTable(__name__)
 

@@ -9,6 +9,8 @@ from typing import Any
 
 from dpaudit.accounting import AccountantName, CurvePoint, Guarantee, guarantee, privacy_curve
 from dpaudit.accounting.proved import FILTER
+from dpaudit.base.errors import InputError, TamperedError
+from dpaudit.base.validate import shown
 from dpaudit.certificate.certificate import Certificate
 from dpaudit.certificate.checking import require_checked
 from dpaudit.certificate.claim import Finding, Severity
@@ -17,9 +19,7 @@ from dpaudit.certificate.premises import THIRD
 from dpaudit.certificate.proof import certify, versions
 from dpaudit.certificate.schema import SCHEMA_VERSION
 from dpaudit.certificate.verdicts import NOT_DECLARED, OF_EQUALS, RESERVED
-from dpaudit.errors import InputError, TamperedError
 from dpaudit.plan import Plan
-from dpaudit.validate import shown
 
 TOLERANCE = 1e-9
 """Relative difference of a recomputed ε that versions of the numerical libraries may cause."""

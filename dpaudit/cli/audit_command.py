@@ -148,13 +148,13 @@ def audit(
     ] = None,
 ) -> None:
     """Attack running code on neighbouring data, with a stated error rate."""
+    from dpaudit.base.errors import InputError
     from dpaudit.cli import show
-    from dpaudit.errors import InputError
     from dpaudit.project import Execution
     from dpaudit.project.execution import DEFAULTS
+    from dpaudit.training.membership.training_audit import audit_training
     from dpaudit.workflow.attacking import audit_target
     from dpaudit.workflow.through_run import SECONDS
-    from dpaudit.workflow.training import audit_training
 
     if (subject is None) == (command is None):
         raise InputError("SUBJECT and --command are given both or not at all; give one of them.")
@@ -215,7 +215,7 @@ def audit(
 
 
 def _refuse(options: Mapping[str, object], where: str) -> None:
-    from dpaudit.errors import InputError
+    from dpaudit.base.errors import InputError
 
     for name, value in options.items():
         if value is not None:

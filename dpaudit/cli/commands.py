@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from dpaudit.cli.book_commands import (
+from dpaudit.book.commands.book import (
     Approved,
     BookUrl,
     By,
@@ -134,7 +134,7 @@ def run(
     With --seed it is an experiment. Without, the noise comes from exact samplers (the extra
     secure) unless --float-noise is given.
     """
-    from dpaudit import validate
+    from dpaudit.base import validate
     from dpaudit.cli import show
     from dpaudit.cli.exits import exit_of
     from dpaudit.ledger import Durability
@@ -235,7 +235,7 @@ def verify(
 
     check: Callable[..., Verification] = verify_file
     if key or policy or signature:
-        from dpaudit.workflow.signing import verify_signed
+        from dpaudit.signing.signed_files import verify_signed
 
         check = partial(
             verify_signed, keys=key or (), policy=policy, signature=signature, book=book

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from dpaudit.certificate import Certificate
-    from dpaudit.integrations.dp_accounting import SecondOpinion
+    from dpaudit.interchange.dp_accounting import SecondOpinion
 
 
 class Exit(IntEnum):

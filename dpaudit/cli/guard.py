@@ -16,8 +16,8 @@ from collections.abc import Callable
 from contextlib import suppress
 from types import FrameType
 
+from dpaudit.base.processes import CAN_FORK, ending, fork
 from dpaudit.cli.exits import Exit
-from dpaudit.processes import CAN_FORK, ending, fork
 
 _ONE_PRESS = 1.0
 """Seconds within which a second SIGINT is the same press of Ctrl-C."""

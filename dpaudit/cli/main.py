@@ -16,24 +16,16 @@ from typing import Annotated, Any
 import typer
 
 import dpaudit
-from dpaudit.cli import (
-    audit_command,
-    commands,
-    observe_command,
-    people_commands,
-    plan_commands,
-    project_commands,
-    recheck_command,
-    replay_command,
-    serve_commands,
-)
+from dpaudit.base.errors import DpAuditError, InconclusiveError, InputError
+from dpaudit.base.optional_import import lacking
+from dpaudit.base.toml_tables import nearest
+from dpaudit.book.commands import people, recheck, serve
+from dpaudit.cli import audit_command, commands, plan_commands, project_commands, replay_command
 from dpaudit.cli.command import App, Described
 from dpaudit.cli.exits import Exit, InterruptedRunError
 from dpaudit.cli.guard import guarded
-from dpaudit.cli.sign_commands import keygen, sign
-from dpaudit.errors import DpAuditError, InconclusiveError, InputError
-from dpaudit.extras import lacking
-from dpaudit.tables import nearest
+from dpaudit.observing import commands
+from dpaudit.signing.commands import keygen, sign
 
 _LONGEST = 600
 """Of a longer sentence, which repeats what it was given, the beginning and the end are told."""
@@ -74,7 +66,7 @@ app.command("certify")(commands.certify)
 app.command("calibrate")(plan_commands.calibrate)
 app.command("run")(commands.run)
 app.command("audit")(audit_command.audit)
-app.command("observe")(observe_command.observe)
+app.command("observe")(commands.observe)
 app.command("replay", cls=Described)(replay_command.replay)
 app.command("report")(commands.report)
 app.command("verify")(commands.verify)
@@ -84,10 +76,10 @@ app.command("sign")(sign)
 app.command("demo")(project_commands.demo)
 app.command("check")(project_commands.check)
 app.command("init")(project_commands.init)
-app.add_typer(serve_commands.app, name="book")
-serve_commands.app.command("people")(people_commands.people)
-serve_commands.app.command("charge")(people_commands.charge)
-serve_commands.app.command("recheck")(recheck_command.recheck)
+app.add_typer(serve.app, name="book")
+serve.app.command("people")(people.people)
+serve.app.command("charge")(people.charge)
+serve.app.command("recheck")(recheck.recheck)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

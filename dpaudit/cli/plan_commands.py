@@ -43,9 +43,9 @@ def explain(
     ] = None,
 ) -> None:
     """Say why a finding is reported, and what to do about it."""
-    from dpaudit import tables
+    from dpaudit.base import toml_tables
+    from dpaudit.base.finding_table import known_findings
     from dpaudit.cli import show, show_plan
-    from dpaudit.finding_table import known_findings
     from dpaudit.reporting.wording.words import RULES
 
     known = known_findings()
@@ -54,7 +54,7 @@ def explain(
         return
     if finding is not None:
         finding = finding.removeprefix("finding/")  # as SARIF has it
-        tables.chosen({each.rule for each in known}, finding=finding)
+        toml_tables.chosen({each.rule for each in known}, finding=finding)
         known = tuple(each for each in known if each.rule == finding)
     show_plan.findings(known, in_full=finding is not None)
 
@@ -70,7 +70,7 @@ def checker(
     """
     from importlib import resources
 
-    from dpaudit import files
+    from dpaudit.base import files
     from dpaudit.cli import show
 
     text = resources.files("dpaudit").joinpath("checker.py").read_text("utf-8")

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from dpaudit.cli.book_commands import BookUrl, OneDataSet, room_of
+from dpaudit.book.commands.book import BookUrl, OneDataSet, room_of
 from dpaudit.cli.exits import Exit
 from dpaudit.cli.options import RunFolder, option, whole_number, working
 

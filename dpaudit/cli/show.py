@@ -14,7 +14,8 @@ from rich.markup import escape
 from rich.padding import Padding
 from rich.table import Table
 
-from dpaudit import files as _files
+from dpaudit.base import files as _files
+from dpaudit.base.errors import InputError
 from dpaudit.certificate import (
     Assumption,
     AuditRecord,
@@ -25,7 +26,6 @@ from dpaudit.certificate import (
     Verdict,
 )
 from dpaudit.cli.command import WANTED
-from dpaudit.errors import InputError
 from dpaudit.reporting.wording.headline import passed_filter, rests_on
 
 if TYPE_CHECKING:

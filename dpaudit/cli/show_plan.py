@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING
 from rich.markup import escape
 from rich.padding import Padding
 
+from dpaudit.base.numbers import percent, plain, up
 from dpaudit.cli.show import answered, answering, grid, say, table, written
-from dpaudit.numbers import percent, plain, up
 
 if TYPE_CHECKING:
-    from dpaudit.finding_table import Finding
+    from dpaudit.base.finding_table import Finding
     from dpaudit.project.describing import Description, Parameter
     from dpaudit.workflow.calibrating import Calibrated
 

@@ -1,6 +1,6 @@
 """The one door through which private data leave, and the record of what did."""
 
-from dpaudit.chain import Durability
+from dpaudit.base.chain import Durability
 from dpaudit.ledger.anchor import Anchor, AnchorState, FileAnchor
 from dpaudit.ledger.entry import Budget, Entry, ExternalDraw, NoiseBackend
 from dpaudit.ledger.float_noise import FloatNoise

@@ -6,7 +6,8 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import fields, replace
 
-from dpaudit.errors import InputError, PlanMismatchError
+from dpaudit.base.errors import InputError, PlanMismatchError
+from dpaudit.base.validate import shown
 from dpaudit.ledger.units import Name
 from dpaudit.mechanisms import Mechanism
 from dpaudit.plan import Group, Invocation, Membership, Plan
@@ -17,7 +18,6 @@ from dpaudit.plan.sampling import (
     TruncatedPoissonSampling,
     WithReplacementSampling,
 )
-from dpaudit.validate import shown
 
 _Uses = tuple[tuple[str, int], ...]
 

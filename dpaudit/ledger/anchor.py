@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
-from dpaudit import files
-from dpaudit.chain import lock
-from dpaudit.errors import InputError, JournalError, TamperedError
+from dpaudit.base import files
+from dpaudit.base.chain import lock
+from dpaudit.base.errors import InputError, JournalError, TamperedError
 
 
 @dataclass(frozen=True)

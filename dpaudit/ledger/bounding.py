@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dpaudit.errors import InputError
+from dpaudit.base.errors import InputError
 from dpaudit.ledger.entry import Entry, Key, KeyedNoise, NoiseBackend
 from dpaudit.ledger.units import Units, Whole
 from dpaudit.mechanisms import ExponentialMechanism, Norm, Released, StableHistogram

@@ -11,8 +11,8 @@ from typing import Any, TypeVar
 
 from numpy.typing import NDArray
 
-from dpaudit import validate
-from dpaudit.errors import InputError, PlanMismatchError
+from dpaudit.base import validate
+from dpaudit.base.errors import InputError, PlanMismatchError
 from dpaudit.mechanisms.continual.release import Continual
 from dpaudit.mechanisms.individual import IndividualGaussian
 from dpaudit.plan import Invocation

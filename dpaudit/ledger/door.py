@@ -12,7 +12,7 @@ from contextlib import AbstractContextManager
 from types import TracebackType
 from typing import Any, ClassVar
 
-from dpaudit.errors import ClosedLedgerError, InputError, PlanMismatchError
+from dpaudit.base.errors import ClosedLedgerError, InputError, PlanMismatchError
 from dpaudit.ledger.own_process import OwnProcess
 
 

@@ -9,8 +9,8 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import ArrayLike
 
-from dpaudit import validate
-from dpaudit.errors import InputError
+from dpaudit.base import validate
+from dpaudit.base.errors import InputError
 from dpaudit.ledger.account import Account
 from dpaudit.ledger.bounding import bounded_parts, grid_step, numbers_of
 from dpaudit.ledger.checks import unshown

@@ -15,9 +15,9 @@ from pathlib import Path
 from types import NoneType
 from typing import Any
 
-from dpaudit import files
-from dpaudit.chain import Chain, ChainEnd, Durability, walk_chain
-from dpaudit.errors import InputError, PlanMismatchError, TamperedError
+from dpaudit.base import files
+from dpaudit.base.chain import Chain, ChainEnd, Durability, walk_chain
+from dpaudit.base.errors import InputError, PlanMismatchError, TamperedError
 from dpaudit.ledger.account import Account
 from dpaudit.ledger.anchor import Anchor, AnchorCheck, AnchorState
 from dpaudit.ledger.entry import Entry

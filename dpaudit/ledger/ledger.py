@@ -24,9 +24,9 @@ from typing import Any, ClassVar, Self, TypeVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dpaudit import validate
-from dpaudit.chain import Durability
-from dpaudit.errors import InputError, JournalError, PlanMismatchError
+from dpaudit.base import validate
+from dpaudit.base.chain import Durability
+from dpaudit.base.errors import InputError, JournalError, PlanMismatchError
 from dpaudit.ledger.account import Account
 from dpaudit.ledger.anchor import Anchor
 from dpaudit.ledger.bounding import drawn

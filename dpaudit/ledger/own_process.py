@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 from typing import Any, ClassVar, NoReturn
 
-from dpaudit.errors import ClosedLedgerError, InputError
+from dpaudit.base.errors import ClosedLedgerError, InputError
 
 
 class _Process:

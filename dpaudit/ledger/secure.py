@@ -30,8 +30,8 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dpaudit.errors import UnsupportedError
-from dpaudit.extras import needed
+from dpaudit.base.errors import UnsupportedError
+from dpaudit.base.optional_import import needed
 from dpaudit.ledger.entry import EXACT, Entry, ExternalDraw
 from dpaudit.ledger.own_process import OwnProcess
 from dpaudit.mechanisms import Mechanism, Norm, Released

@@ -7,8 +7,8 @@ from typing import ClassVar
 
 from numpy.typing import ArrayLike
 
-from dpaudit import validate
-from dpaudit.errors import PlanMismatchError
+from dpaudit.base import validate
+from dpaudit.base.errors import PlanMismatchError
 from dpaudit.ledger.account import Account
 from dpaudit.ledger.door import Door
 from dpaudit.ledger.own_process import Uncopied

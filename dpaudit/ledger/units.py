@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dpaudit.errors import InputError
+from dpaudit.base.errors import InputError
 
 Name = str | int
 Whole = NDArray[np.int64]

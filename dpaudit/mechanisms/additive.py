@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dpaudit.errors import UnsupportedError
+from dpaudit.base.errors import UnsupportedError
 from dpaudit.mechanisms.base import Mechanism, integer_array, sum_over_entries
 from dpaudit.mechanisms.pairs import Floats
 from dpaudit.mechanisms.tails import Tails, integer_tails

@@ -12,9 +12,9 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dpaudit import validate
-from dpaudit.errors import InputError, UnsupportedError
-from dpaudit.fields import Kinded
+from dpaudit.base import validate
+from dpaudit.base.errors import InputError, UnsupportedError
+from dpaudit.base.fields import Kinded
 from dpaudit.mechanisms.exact import ExactSource
 from dpaudit.mechanisms.pairs import DominatingPair, Floats
 from dpaudit.mechanisms.tails import Tails

@@ -12,8 +12,8 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from dpaudit.errors import UnsupportedError
-from dpaudit.fields import NonNegative, Probability
+from dpaudit.base.errors import UnsupportedError
+from dpaudit.base.fields import NonNegative, Probability
 from dpaudit.mechanisms.base import Mechanism, Norm, changes
 from dpaudit.mechanisms.pairs import (
     ConcentratedPair,

@@ -13,9 +13,9 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dpaudit import validate
-from dpaudit.errors import InputError, UnsupportedError
-from dpaudit.fields import Positive
+from dpaudit.base import validate
+from dpaudit.base.errors import InputError, UnsupportedError
+from dpaudit.base.fields import Positive
 from dpaudit.mechanisms.base import Norm, changes
 from dpaudit.mechanisms.enumerated import Enumerated
 from dpaudit.mechanisms.exact import ExactSource, decays

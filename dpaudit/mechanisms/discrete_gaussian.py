@@ -11,8 +11,8 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dpaudit.errors import InputError, UnsupportedError
-from dpaudit.fields import Positive
+from dpaudit.base.errors import InputError, UnsupportedError
+from dpaudit.base.fields import Positive
 from dpaudit.mechanisms.additive import IntegerNoise
 from dpaudit.mechanisms.base import Norm, integer_sensitivity, single_entry
 from dpaudit.mechanisms.exact import ExactSource, as_int64

@@ -10,8 +10,8 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from dpaudit.errors import InputError
-from dpaudit.fields import Positive
+from dpaudit.base.errors import InputError
+from dpaudit.base.fields import Positive
 from dpaudit.mechanisms.additive import IntegerNoise
 from dpaudit.mechanisms.base import Norm, integer_sensitivity
 from dpaudit.mechanisms.exact import ExactSource, as_int64

@@ -12,8 +12,8 @@ from typing import Annotated, Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dpaudit.errors import InputError
-from dpaudit.fields import Count, OpenProbability, Rate, at_least
+from dpaudit.base.errors import InputError
+from dpaudit.base.fields import Count, OpenProbability, Rate, at_least
 from dpaudit.mechanisms.base import Norm, changes, integer_array
 from dpaudit.mechanisms.enumerated import Enumerated, require_few
 from dpaudit.mechanisms.exact import ExactSource

@@ -9,8 +9,8 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dpaudit.errors import InputError
-from dpaudit.fields import Count
+from dpaudit.base.errors import InputError
+from dpaudit.base.fields import Count
 from dpaudit.mechanisms.continual.noise import NodeNoise, NoiseStream, require_stream
 from dpaudit.mechanisms.continual.release import PrefixSums, StepSums, Stepwise
 from dpaudit.mechanisms.gaussian import Gaussian

@@ -9,11 +9,11 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dpaudit.errors import UnsupportedError
-from dpaudit.fields import Name, NonNegative, Probability
+from dpaudit.base.errors import UnsupportedError
+from dpaudit.base.fields import Name, NonNegative, Probability
+from dpaudit.base.validate import shown
 from dpaudit.mechanisms.base import Mechanism, Norm, checked_sensitivity
 from dpaudit.mechanisms.pairs import DominatingPair, costless_pair
-from dpaudit.validate import shown
 
 Sampler = Callable[[NDArray[Any], np.random.Generator], NDArray[Any]]
 Check = Callable[[NDArray[Any]], object]

@@ -11,9 +11,9 @@ from typing import Annotated, Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dpaudit import validate
-from dpaudit.errors import InputError, UnsupportedError
-from dpaudit.fields import Rate, at_least
+from dpaudit.base import validate
+from dpaudit.base.errors import InputError, UnsupportedError
+from dpaudit.base.fields import Rate, at_least
 from dpaudit.mechanisms.base import Mechanism, Norm, changes, integer_array, sum_over_entries
 from dpaudit.mechanisms.exact import ExactSource
 from dpaudit.mechanisms.pairs import DominatingPair, FinitePair, Floats, costless_pair

@@ -12,8 +12,8 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dpaudit.errors import InputError, UnsupportedError
-from dpaudit.fields import Count
+from dpaudit.base.errors import InputError, UnsupportedError
+from dpaudit.base.fields import Count
 from dpaudit.mechanisms.base import Mechanism, Norm, changes
 from dpaudit.mechanisms.enumerated import Enumerated, require_few
 from dpaudit.mechanisms.exact import ExactSource

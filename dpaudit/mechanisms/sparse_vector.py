@@ -13,9 +13,9 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dpaudit import validate
-from dpaudit.errors import InputError, UnsupportedError
-from dpaudit.fields import Count, Finite, OpenProbability, Positive, Probability
+from dpaudit.base import validate
+from dpaudit.base.errors import InputError, UnsupportedError
+from dpaudit.base.fields import Count, Finite, OpenProbability, Positive, Probability
 from dpaudit.mechanisms.base import Norm, changes
 from dpaudit.mechanisms.choice import largest_move
 from dpaudit.mechanisms.enumerated import Enumerated, require_few

@@ -10,9 +10,9 @@ from typing import Annotated, Any, ClassVar, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dpaudit import validate
-from dpaudit.errors import InputError
-from dpaudit.fields import Positive, at_least
+from dpaudit.base import validate
+from dpaudit.base.errors import InputError
+from dpaudit.base.fields import Positive, at_least
 from dpaudit.mechanisms.base import Mechanism, Norm, changes, integer_array, sum_over_entries
 from dpaudit.mechanisms.discrete_laplace import DiscreteLaplace
 from dpaudit.mechanisms.exact import ExactSource, as_int64

@@ -10,8 +10,8 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dpaudit.errors import InputError
-from dpaudit.fields import OpenProbability, Positive
+from dpaudit.base.errors import InputError
+from dpaudit.base.fields import OpenProbability, Positive
 from dpaudit.mechanisms.additive import AdditiveNoise
 from dpaudit.mechanisms.base import Norm, checked_sensitivity, single_entry
 from dpaudit.mechanisms.pairs import DominatingPair, FinitePair, Floats, costless_pair

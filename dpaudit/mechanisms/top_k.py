@@ -11,8 +11,8 @@ from typing import Annotated, Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dpaudit.errors import InputError
-from dpaudit.fields import at_least
+from dpaudit.base.errors import InputError
+from dpaudit.base.fields import at_least
 from dpaudit.mechanisms.base import Mechanism, changes
 from dpaudit.mechanisms.choice import Noise
 from dpaudit.mechanisms.enumerated import require_few

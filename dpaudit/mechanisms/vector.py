@@ -10,8 +10,8 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dpaudit.errors import InputError
-from dpaudit.fields import NonNegative, Positive
+from dpaudit.base.errors import InputError
+from dpaudit.base.fields import NonNegative, Positive
 from dpaudit.mechanisms.additive import AdditiveNoise
 from dpaudit.mechanisms.base import Mechanism, Norm, changes
 from dpaudit.mechanisms.exact import ExactSource

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from dpaudit.errors import InputError
-from dpaudit.fields import Count, Positive, Record
+from dpaudit.base.errors import InputError
+from dpaudit.base.fields import Count, Positive, Record
 
 _LEAST = 1e-200
 """Beyond it, and beyond one over it, squares of floats are no numbers."""

@@ -31,8 +31,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
-from dpaudit import validate
-from dpaudit.errors import InputError, UnsupportedError
+from dpaudit.base import validate
+from dpaudit.base.errors import InputError, UnsupportedError
+from dpaudit.base.validate import shown
 from dpaudit.mechanisms import Gaussian
 from dpaudit.plan.invocation import Invocation
 from dpaudit.plan.relations import AddRemove, PrivacyUnit, Relation, ReplaceOne, TrustModel, ZeroOut
@@ -42,7 +43,6 @@ from dpaudit.plan.sampling import (
     Sampling,
     TruncatedPoissonSampling,
 )
-from dpaudit.validate import shown
 
 Schedule = float | Sequence[float]
 

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, Self
 
-from dpaudit import validate
-from dpaudit.fields import Checked, plain
-from dpaudit.tables import table
+from dpaudit.base import validate
+from dpaudit.base.fields import Checked, plain
+from dpaudit.base.toml_tables import table
 
 
 class Membership(StrEnum):

@@ -6,8 +6,9 @@ import math
 from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar
 
-from dpaudit.errors import InputError
-from dpaudit.fields import Count, NonNegative, Record
+from dpaudit.base.errors import InputError
+from dpaudit.base.fields import Count, NonNegative, Record
+from dpaudit.base.validate import label, shown
 from dpaudit.mechanisms import Mechanism, Norm
 from dpaudit.mechanisms.continual.release import Continual
 from dpaudit.mechanisms.shuffled import Shuffled
@@ -20,7 +21,6 @@ from dpaudit.plan.sampling import (
     RandomAllocation,
     Sampling,
 )
-from dpaudit.validate import label, shown
 
 
 @dataclass(frozen=True)

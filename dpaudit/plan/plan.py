@@ -10,14 +10,14 @@ from functools import cached_property
 from itertools import combinations
 from typing import Any
 
-from dpaudit.errors import InputError
-from dpaudit.fields import Record
-from dpaudit.files import digest
+from dpaudit.base.errors import InputError
+from dpaudit.base.fields import Record
+from dpaudit.base.files import digest
+from dpaudit.base.validate import shown
 from dpaudit.plan.dp_sgd import dp_sgd_invocations
 from dpaudit.plan.groups import Group
 from dpaudit.plan.invocation import Invocation
 from dpaudit.plan.relations import PrivacyUnit, Relation, TrustModel
-from dpaudit.validate import shown
 
 
 @dataclass(frozen=True)

@@ -14,11 +14,11 @@ from dataclasses import dataclass, fields
 from enum import StrEnum
 from typing import Any, ClassVar, Self
 
-from dpaudit import validate
-from dpaudit.errors import InputError
-from dpaudit.fields import Kinded, Positive
+from dpaudit.base import validate
+from dpaudit.base.errors import InputError
+from dpaudit.base.fields import Kinded, Positive
+from dpaudit.base.validate import shown
 from dpaudit.plan.groups import Membership
-from dpaudit.validate import shown
 
 
 class TrustModel(StrEnum):

@@ -6,8 +6,8 @@ import math
 from dataclasses import dataclass
 from typing import ClassVar
 
-from dpaudit.errors import InputError
-from dpaudit.fields import Count, Kinded, Positive, Rate
+from dpaudit.base.errors import InputError
+from dpaudit.base.fields import Count, Kinded, Positive, Rate
 
 
 @dataclass(frozen=True)

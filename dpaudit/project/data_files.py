@@ -10,9 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from dpaudit import files
-from dpaudit.errors import InputError, UnsupportedError
-from dpaudit.extras import needed
+from dpaudit.base import files
+from dpaudit.base.errors import InputError, UnsupportedError
+from dpaudit.base.optional_import import needed
 
 LARGEST = 10**9
 

@@ -14,9 +14,9 @@ from dataclasses import MISSING, Field, dataclass, fields, replace
 from importlib import resources
 from typing import Any, get_args, get_type_hints
 
-from dpaudit import tables
 from dpaudit.accounting import Accountant
-from dpaudit.fields import Kinded, Record, plain, requirements
+from dpaudit.base import toml_tables
+from dpaudit.base.fields import Kinded, Record, plain, requirements
 from dpaudit.mechanisms import BandedToeplitz, Mechanism, Shuffled
 from dpaudit.mechanisms.continual.factorization import Factorization
 from dpaudit.mechanisms.continual.release import Stepwise
@@ -87,7 +87,7 @@ def described(name: str) -> Description:
     """
     families: tuple[type[Kinded], ...] = (Mechanism, Relation, Sampling, Factorization, Accountant)
     kinds = {kind: each for family in families[::-1] for kind, each in family.kinds().items()}
-    found = kinds[tables.chosen(kinds, name=name)]
+    found = kinds[toml_tables.chosen(kinds, name=name)]
     is_mechanism = issubclass(found, Mechanism)
     shared = [
         replace(each, default=each.default or "")  # a contribution may stand for the sensitivity
@@ -133,9 +133,9 @@ def _parameters(kind: type, but: Collection[str]) -> Iterator[Parameter]:
             each.name,
             _kinds(hints[each.name]) or rules.get(each.name, "a value"),
             _KNOWN["units"].get(each.name, ""),
-            None if required else "" if empty else tables.inline(plain(each.default)),
+            None if required else "" if empty else toml_tables.inline(plain(each.default)),
             meanings.get(each.name, ""),
-            tables.inline(_value(each)),
+            toml_tables.inline(_value(each)),
         )
 
 
@@ -201,7 +201,7 @@ def _written(kind: type[Kinded]) -> tuple[str, str]:
         head["relation"] = own if len(own) > 1 else kind.kind
     chosen = {**head, **used}[kind.family]
     text = plan_text({"plan": head, "claim": _CLAIM, "invocation": [used]})
-    return f"{kind.family} = {tables.inline(chosen)}", text
+    return f"{kind.family} = {toml_tables.inline(chosen)}", text
 
 
 def plan_text(content: Mapping[str, Any]) -> str:
@@ -210,8 +210,13 @@ def plan_text(content: Mapping[str, Any]) -> str:
     for name, table in content.items():
         for each in table if isinstance(table, list) else [table]:
             lines.append(
-                f"[[{tables.key(name)}]]" if isinstance(table, list) else f"[{tables.key(name)}]"
+                f"[[{toml_tables.key(name)}]]"
+                if isinstance(table, list)
+                else f"[{toml_tables.key(name)}]"
             )
-            lines += [f"{tables.key(key)} = {tables.inline(value)}" for key, value in each.items()]
+            lines += [
+                f"{toml_tables.key(key)} = {toml_tables.inline(value)}"
+                for key, value in each.items()
+            ]
             lines.append("")
     return "\n".join(lines)

@@ -7,14 +7,14 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
-from dpaudit import validate
 from dpaudit.accounting import AccountantName
+from dpaudit.base import validate
+from dpaudit.base.errors import InputError
+from dpaudit.base.fields import Record
+from dpaudit.base.validate import shown
 from dpaudit.certificate import Claim
-from dpaudit.errors import InputError
-from dpaudit.fields import Record
 from dpaudit.project.execution import Execution
 from dpaudit.project.subject import AuditPair
-from dpaudit.validate import shown
 
 DRAWN = ("runs", "confidence", "seed", "workers", "timeout", "memory", "own_randomness")
 """Fields of an execution that a project file may give."""

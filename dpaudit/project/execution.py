@@ -8,10 +8,10 @@ from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Annotated, Any, TypeAlias, TypedDict
 
-from dpaudit import validate
-from dpaudit.errors import InputError
-from dpaudit.fields import Checked, Name, Natural, OpenProbability, Positive, at_least
-from dpaudit.validate import shown
+from dpaudit.base import validate
+from dpaudit.base.errors import InputError
+from dpaudit.base.fields import Checked, Name, Natural, OpenProbability, Positive, at_least
+from dpaudit.base.validate import shown
 
 Progress: TypeAlias = Callable[[int, int], None]
 """Called with the runs done so far and all runs that are planned."""

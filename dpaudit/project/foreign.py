@@ -9,9 +9,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType
 
-from dpaudit import errors
-from dpaudit.errors import DpAuditError, InputError
-from dpaudit.extras import lacking
+from dpaudit.base import errors
+from dpaudit.base.errors import DpAuditError, InputError
+from dpaudit.base.optional_import import lacking
 from dpaudit.ledger.checks import of_python
 
 DEBUG = "DPAUDIT_DEBUG"

@@ -7,8 +7,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from dpaudit.base.toml_tables import nearest
 from dpaudit.mechanisms import Mechanism
-from dpaudit.tables import nearest
 
 
 def without_colon(name: str) -> str:

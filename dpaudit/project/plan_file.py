@@ -28,10 +28,11 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
-from dpaudit import files, tables, validate
+from dpaudit.base import files, toml_tables, validate
+from dpaudit.base.errors import InputError
+from dpaudit.base.finding_table import FindingTable
+from dpaudit.base.validate import shown
 from dpaudit.certificate import Claim, Finding
-from dpaudit.errors import InputError
-from dpaudit.finding_table import FindingTable
 from dpaudit.mechanisms import Mechanism, Norm
 from dpaudit.mechanisms.rounding import round_up
 from dpaudit.plan import (
@@ -45,7 +46,6 @@ from dpaudit.plan import (
     TrustModel,
 )
 from dpaudit.project.describing import example_of
-from dpaudit.validate import shown
 
 _found = FindingTable(__name__)
 
@@ -84,19 +84,19 @@ def read_plan(content: Mapping[str, Any]) -> PlanFile:
     Raises:
         InputError: as :func:`read_plan_file`.
     """
-    content = tables.table("plan file", content, ("plan", "claim", "invocation"))
-    with tables.exemplified('unit = "row", relation = "add-remove", trust = "central"'):
-        facts = tables.table("plan", content.get("plan"), ("unit", "relation", "trust"))
+    content = toml_tables.table("plan file", content, ("plan", "claim", "invocation"))
+    with toml_tables.exemplified('unit = "row", relation = "add-remove", trust = "central"'):
+        facts = toml_tables.table("plan", content.get("plan"), ("unit", "relation", "trust"))
     if "relation" not in facts:
         raise InputError("plan lacks the key 'relation', such as \"add-remove\"; add it.")
-    items = tables.tables("invocation", content.get("invocation", []))
+    items = toml_tables.tables("invocation", content.get("invocation", []))
     if not items:
         raise InputError(
             "plan file has no [[invocation]]; it must declare at least one, for example: "
             f"[[invocation]] with {_EXAMPLE}."
         )
     said = {name: facts.get(name, default) for name, default in _DEFAULTS.items()}
-    with tables.exemplified('relation = { kind = "metric-ball", radius = 2.0 }'):
+    with toml_tables.exemplified('relation = { kind = "metric-ball", radius = 2.0 }'):
         relation = Relation.parse(facts["relation"])
     reader = _Reader(
         unit=PrivacyUnit.from_dict(said["unit"]),
@@ -107,7 +107,7 @@ def read_plan(content: Mapping[str, Any]) -> PlanFile:
     findings = [_found(rule) for name, rule in _ASSUMED.items() if name not in facts]
     for number, item in enumerate(items, start=1):
         place = f"invocation {number}"
-        with tables.within(place):
+        with toml_tables.within(place):
             invocation, found = reader.invocation(item, place)
         invocations.append(invocation)
         findings += found
@@ -129,19 +129,23 @@ class _Reader:
     def invocation(self, item: object, place: str) -> tuple[Invocation, list[Finding]]:
         if not isinstance(item, Mapping):
             raise InputError(f"it is {shown(item)}; it must be a table.")
-        with tables.exemplified(_EXAMPLE):
+        with toml_tables.exemplified(_EXAMPLE):
             for near in get_close_matches("mechanism", item, n=1):
                 if near != "mechanism":
-                    raise tables.KeysError(f"{shown(near)} is unknown; did you mean 'mechanism'?")
+                    raise toml_tables.KeysError(
+                        f"{shown(near)} is unknown; did you mean 'mechanism'?"
+                    )
             known = Mechanism.named(item.get("mechanism"))
-        with tables.exemplified(_example(known)):
-            given = tables.table(known.kind, item, {"mechanism", *_OF_INVOCATION, *known.keys()})
+        with toml_tables.exemplified(_example(known)):
+            given = toml_tables.table(
+                known.kind, item, {"mechanism", *_OF_INVOCATION, *known.keys()}
+            )
             own = {name: given.pop(name) for name in _OF_INVOCATION & given.keys()}
             mechanism = Mechanism.parse({"kind": given.pop("mechanism")} | given)
         if "sampling" in own:
             scheme = drawn.get("scheme") if isinstance(drawn := own["sampling"], Mapping) else ""
             example = example_of(Sampling.kinds().get(str(scheme), PoissonSampling))
-            with tables.exemplified(f"sampling = {tables.inline(example)}"):
+            with toml_tables.exemplified(f"sampling = {toml_tables.inline(example)}"):
                 own["sampling"] = Sampling.parse(own["sampling"])
         sensitivity, findings = self._sensitivity(mechanism, own, place)
         return (
@@ -194,5 +198,5 @@ def _example(kind: type[Mechanism]) -> str:
     """What an invocation of that mechanism needs, in the order of the file."""
     own = example_of(kind)
     given = {"mechanism": own.pop("kind"), **own, "sensitivity": 1.0}
-    text = ", ".join(f"{name} = {tables.inline(value)}" for name, value in given.items())
+    text = ", ".join(f"{name} = {toml_tables.inline(value)}" for name, value in given.items())
     return f"{text} (`dpaudit list {kind.kind}` has all keys)"

@@ -10,8 +10,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Self
 
-from dpaudit.errors import InputError
-from dpaudit.validate import shown
+from dpaudit.base.errors import InputError
+from dpaudit.base.validate import shown
 
 
 class ProgramError(Exception):

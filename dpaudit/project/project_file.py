@@ -41,14 +41,14 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from dpaudit import files, tables, validate
 from dpaudit.accounting import Accountant
+from dpaudit.base import files, toml_tables, validate
+from dpaudit.base.errors import InputError
+from dpaudit.base.validate import shown
 from dpaudit.certificate import Claim
 from dpaudit.certificate.claim import CLAIM_KEYS
-from dpaudit.errors import InputError
 from dpaudit.project.entries import DRAWN, AuditEntry, BudgetEntry, Code, SubjectEntry
 from dpaudit.project.subject import AuditPair
-from dpaudit.validate import shown
 
 PROJECT_FILE = "dpaudit.toml"
 CERTIFICATE = ".json"
@@ -103,16 +103,16 @@ def read_project_file(path: Path | str, endings: Collection[str]) -> ProjectFile
             "with dpaudit init NAME."
         )
     content = files.read_toml(path, what="project file")
-    tables.table("project file", content, ("project", "audit", "subject", "budget"))
-    project = tables.table("project", content.get("project", {}), ("reports", "formats"))
+    toml_tables.table("project file", content, ("project", "audit", "subject", "budget"))
+    project = toml_tables.table("project", content.get("project", {}), ("reports", "formats"))
     default = _audit("audit", content.get("audit", {}), AuditEntry(), DRAWN)
-    items = tables.tables("subject", content.get("subject", []))
+    items = toml_tables.tables("subject", content.get("subject", []))
     if not items:
         raise InputError(f"project file {files.shown(path)} has no [[subject]]; list at least one.")
     subjects = tuple(_subject(n, item, default) for n, item in enumerate(items, start=1))
     formats = _formats(project.get("formats", [".html"]), endings)
     _refuse_collisions([entry.name for entry in subjects], formats)
-    listed = tables.tables("budget", content.get("budget", []))
+    listed = toml_tables.tables("budget", content.get("budget", []))
     budgets = tuple(_budget(n, item, subjects) for n, item in enumerate(listed, start=1))
     _refuse_twins("budget", [entry.name for entry in budgets])
     reports = _folder_within(path.parent, project.get("reports", "reports"))
@@ -152,13 +152,13 @@ def checked_name(value: object, *, field: str = "name") -> str:
 
 def _subject(number: int, item: object, default: AuditEntry) -> SubjectEntry:
     place = f"subject {number}"
-    given = tables.table(place, item, _SUBJECT)
+    given = toml_tables.table(place, item, _SUBJECT)
     for key in ("name", "target"):
         if key not in given:
             raise InputError(f"{place} lacks the key {shown(key)}; add it.")
-    with tables.within(place):
+    with toml_tables.within(place):
         name = checked_name(given["name"])
-    with tables.within(f"subject {shown(name)}"):
+    with toml_tables.within(f"subject {shown(name)}"):
         return _named_subject(name, given, default)
 
 
@@ -175,7 +175,7 @@ def _named_subject(name: str, given: dict[str, Any], default: AuditEntry) -> Sub
         )
     audits = None
     if "audit" in given:
-        listed = tables.tables("subject.audit", given["audit"])
+        listed = toml_tables.tables("subject.audit", given["audit"])
         audits = tuple(
             _audit(f"audit {n}", item, default, _AUDIT) for n, item in enumerate(listed, start=1)
         )
@@ -195,7 +195,7 @@ def _named_subject(name: str, given: dict[str, Any], default: AuditEntry) -> Sub
 
 
 def _claim(value: object) -> Claim:
-    given = tables.table("claim", value, CLAIM_KEYS)
+    given = toml_tables.table("claim", value, CLAIM_KEYS)
     source = given.setdefault("source", PROJECT_FILE)
     if not isinstance(source, str):
         raise InputError(f"source is {shown(source)}; it must be a text.")
@@ -203,8 +203,8 @@ def _claim(value: object) -> Claim:
 
 
 def _audit(place: str, value: object, default: AuditEntry, keys: Sequence[str]) -> AuditEntry:
-    given = tables.table(place, value, keys)
-    with tables.within(place):
+    given = toml_tables.table(place, value, keys)
+    with toml_tables.within(place):
         if "pair" in given:
             given["pair"] = _pair(given["pair"])
         drawn = {key: given.pop(key) for key in DRAWN if key in given}
@@ -226,9 +226,9 @@ def _pair(value: object) -> AuditPair:
 
 def _budget(number: int, item: object, subjects: Sequence[SubjectEntry]) -> BudgetEntry:
     place = f"budget {number}"
-    given = tables.table(place, item, ("name", "subjects", "epsilon", "delta"))
+    given = toml_tables.table(place, item, ("name", "subjects", "epsilon", "delta"))
     known = [entry.name for entry in subjects]
-    with tables.within(place):
+    with toml_tables.within(place):
         if "epsilon" not in given:
             raise InputError("the key 'epsilon' is missing; give the largest allowed ε.")
         name = validate.text(name=given.get("name", place))
@@ -236,7 +236,7 @@ def _budget(number: int, item: object, subjects: Sequence[SubjectEntry]) -> Budg
         if not isinstance(members, list) or not members:
             raise InputError(f"subjects is {shown(members)}; it must be an array of names.")
         for member in members:
-            tables.chosen(known, subjects=member)
+            toml_tables.chosen(known, subjects=member)
         _refuse_twins("subjects", members)
         limit = Claim(given["epsilon"], given.get("delta", 0.0), PROJECT_FILE)
         return BudgetEntry(name, tuple(members), limit)
@@ -248,7 +248,7 @@ def _formats(value: object, endings: Collection[str]) -> tuple[str, ...]:
     known = sorted(ending.removeprefix(".") for ending in endings)
     wanted = [str(each).lower().removeprefix(".") for each in value]
     for each in wanted:
-        tables.chosen(known, formats=each)
+        toml_tables.chosen(known, formats=each)
     return tuple(dict.fromkeys([CERTIFICATE, *(f".{each}" for each in wanted)]))
 
 

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from dpaudit.base.errors import UnsupportedError
+from dpaudit.base.fields import plain
 from dpaudit.certificate import Claim, Finding
-from dpaudit.errors import UnsupportedError
-from dpaudit.fields import plain
 from dpaudit.plan import Plan
 
 if TYPE_CHECKING:

@@ -18,16 +18,16 @@ from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Any
 
-from dpaudit import files
+from dpaudit.base import files
+from dpaudit.base.errors import DpAuditError, InputError
+from dpaudit.base.validate import shown
 from dpaudit.certificate import Claim, Finding, SubjectRecord
-from dpaudit.errors import DpAuditError, InputError
 from dpaudit.plan import Plan
 from dpaudit.project import hints
 from dpaudit.project.foreign import foreign
 from dpaudit.project.plan_file import read_plan_file
 from dpaudit.project.sources import code_hash
 from dpaudit.project.subject import Subject
-from dpaudit.validate import shown
 
 ENTRY_POINTS = "dpaudit.subjects"
 FOLDERS: set[str] = set()

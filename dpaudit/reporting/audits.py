@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
+from dpaudit.base.errors import InputError
 from dpaudit.certificate import AuditRecord, Certificate, Claim, SubjectRecord, certify
-from dpaudit.errors import InputError
 from dpaudit.mechanisms import Opaque
 from dpaudit.plan import AddRemove, Invocation, Plan, PrivacyUnit, ReplaceOne, TrustModel
 from dpaudit.reporting.base import render_to

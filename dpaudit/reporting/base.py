@@ -9,12 +9,12 @@ from importlib.metadata import entry_points
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
-from dpaudit import files
+from dpaudit.base import files
+from dpaudit.base.errors import InputError
 from dpaudit.certificate import Certificate
-from dpaudit.errors import InputError
 
 if TYPE_CHECKING:
-    from dpaudit.integrations.dp_accounting import SecondOpinion
+    from dpaudit.interchange.dp_accounting import SecondOpinion
 
 ENTRY_POINTS = "dpaudit.renderers"
 """Group of the entry points by which an installed package offers its renderers."""

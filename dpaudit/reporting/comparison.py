@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
+from dpaudit.base.numbers import down, percent, plain, up
 from dpaudit.certificate import Verdict
-from dpaudit.numbers import down, percent, plain, up
 from dpaudit.reporting.view import View
 from dpaudit.reporting.wording.tables import Row
 from dpaudit.reporting.wording.words import stated

@@ -8,11 +8,11 @@ from functools import lru_cache
 
 import numpy as np
 
-from dpaudit import files
 from dpaudit.accounting import AccountantName, compose, epsilon_after_rounds
 from dpaudit.accounting.proved import FILTER
+from dpaudit.base import files
+from dpaudit.base.errors import UnsupportedError
 from dpaudit.certificate import Certificate
-from dpaudit.errors import UnsupportedError
 from dpaudit.plan import Invocation, Plan
 
 _RUNS = (2, 3, 5, 10)

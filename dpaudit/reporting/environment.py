@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from dpaudit.finding_table import explained_at
-from dpaudit.numbers import confidence, down, percent, plain, up
+from dpaudit.base.finding_table import explained_at
+from dpaudit.base.numbers import confidence, down, percent, plain, up
 from dpaudit.reporting.text import compact, escaped, visible
 
 if TYPE_CHECKING:

@@ -10,8 +10,8 @@ from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 from paramiko import Agent, AgentKey, SSHException
 
-from dpaudit.errors import InputError
-from dpaudit.validate import shown
+from dpaudit.base.errors import InputError
+from dpaudit.base.validate import shown
 
 
 @dataclass(frozen=True)

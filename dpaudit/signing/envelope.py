@@ -15,10 +15,10 @@ from typing import Any
 from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 
-from dpaudit import files
-from dpaudit.errors import InputError, TamperedError
+from dpaudit.base import files
+from dpaudit.base.errors import InputError, TamperedError
+from dpaudit.base.validate import shown
 from dpaudit.signing.keys import Signer, key_id
-from dpaudit.validate import shown
 
 PAYLOAD_TYPE = "application/vnd.in-toto+json"
 """Of every payload: an in-toto statement."""

@@ -18,9 +18,12 @@ from typing import Annotated, Any
 
 from packaging.specifiers import SpecifierSet
 
-from dpaudit import fields, files
 from dpaudit.accounting import Accountant, AccountantName, CurvePoint, guarantee
 from dpaudit.accounting.proved import FILTER
+from dpaudit.base import fields, files
+from dpaudit.base.errors import InputError, UnsupportedError
+from dpaudit.base.numbers import holds
+from dpaudit.base.validate import shown
 from dpaudit.certificate import (
     Certificate,
     Premise,
@@ -32,12 +35,9 @@ from dpaudit.certificate import (
 )
 from dpaudit.certificate.findings import FLOAT_NOISE
 from dpaudit.certificate.laws import stated_kinds
-from dpaudit.errors import InputError, UnsupportedError
 from dpaudit.ledger.entry import is_exact
-from dpaudit.numbers import holds
 from dpaudit.plan import Relation, TrustModel
 from dpaudit.signing.statements import Statement
-from dpaudit.validate import shown
 
 _SKEW = timedelta(minutes=5)
 """By which the clocks of signer and reader may differ."""

@@ -11,9 +11,9 @@ from typing import Any
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 
 import dpaudit
-from dpaudit import files
+from dpaudit.base import files
+from dpaudit.base.errors import InputError, TamperedError
 from dpaudit.certificate import Certificate
-from dpaudit.errors import InputError, TamperedError
 from dpaudit.ledger import JournalSummary
 from dpaudit.reporting.machine.intoto import STATEMENT_TYPE, certificate_statement
 from dpaudit.signing.envelope import Envelope, parsed

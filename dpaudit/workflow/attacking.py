@@ -7,10 +7,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from dpaudit import files
 from dpaudit.auditing import BlackBox, search_pairs
-from dpaudit.auditing.rehearsal.rehearse import Rehearsed
 from dpaudit.auditing.subjects.neighbours import Search
+from dpaudit.base import files
+from dpaudit.base.errors import InputError
 from dpaudit.certificate import (
     AuditRecord,
     Certificate,
@@ -20,7 +20,6 @@ from dpaudit.certificate import (
     SubjectRecord,
 )
 from dpaudit.certificate.verdicts import contradicts
-from dpaudit.errors import InputError
 from dpaudit.project import AuditPair, Execution
 from dpaudit.project.execution import DEFAULTS
 from dpaudit.project.programs import Program
@@ -32,6 +31,7 @@ from dpaudit.project.targets import (
     parse_claim,
     parse_settings,
 )
+from dpaudit.rehearsal.rehearse import Rehearsed
 from dpaudit.workflow.certifying import certified
 from dpaudit.workflow.functions import (
     EACH,

@@ -6,10 +6,10 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from dpaudit import files, tables
+from dpaudit.base import files, toml_tables
+from dpaudit.base.errors import InputError
 from dpaudit.certificate import Certificate, SubjectRecord
 from dpaudit.certificate.schema import SCHEMA_VERSION
-from dpaudit.errors import InputError
 from dpaudit.project.entries import BudgetEntry
 from dpaudit.workflow.publishing import LIST
 from dpaudit.workflow.verifying import load_verified
@@ -63,7 +63,7 @@ def read_baseline(path: Path | str) -> Baseline:
         InputError: if there is none, or one does not follow its schema, its hashes or its plan; it
             names which.
     """
-    with tables.within("--since"):
+    with toml_tables.within("--since"):
         paths = certificate_files(Path(path))
         budgets = _budgets(Path(path) / LIST)
     return Baseline({file.stem: _load(file) for file in paths}, budgets)
@@ -73,8 +73,8 @@ def _budgets(path: Path) -> tuple[BudgetEntry, ...] | None:
     record = files.load_json(path, what="list of reports") if path.is_file() else {}
     if not isinstance(record, dict) or "budgets" not in record:
         return None
-    with tables.within(files.shown(path)):
-        return tuple(map(BudgetEntry.from_dict, tables.tables("budgets", record["budgets"])))
+    with toml_tables.within(files.shown(path)):
+        return tuple(map(BudgetEntry.from_dict, toml_tables.tables("budgets", record["budgets"])))
 
 
 def certificate_files(path: Path) -> list[Path]:
@@ -100,5 +100,5 @@ def _is_certificate(path: Path) -> bool:
 
 
 def _load(path: Path) -> Certificate:
-    with tables.within(f"--since {files.shown(path)}"):
+    with toml_tables.within(f"--since {files.shown(path)}"):
         return load_verified(path)

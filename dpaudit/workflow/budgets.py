@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import product
 
-from dpaudit.errors import InputError
+from dpaudit.base.errors import InputError
 from dpaudit.plan import Group, Invocation, Membership, Plan
 from dpaudit.project.entries import BudgetEntry
 from dpaudit.workflow.comparing import Change, Direction, in_full

@@ -8,19 +8,19 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from dpaudit import files
 from dpaudit.accounting import compose, least_noise
 from dpaudit.accounting.calibration import SMALLEST
+from dpaudit.base import files
+from dpaudit.base.errors import InputError, UnsupportedError
+from dpaudit.base.numbers import down, up
+from dpaudit.base.validate import shown
 from dpaudit.certificate import Certificate, Claim, SubjectRecord, Verdict, certify
 from dpaudit.certificate.attack_bounds import advantage
-from dpaudit.errors import InputError, UnsupportedError
 from dpaudit.mechanisms import Mechanism, StableHistogram
-from dpaudit.numbers import down, up
 from dpaudit.plan import Plan
 from dpaudit.project.describing import plan_text
 from dpaudit.project.plan_file import read_plan
 from dpaudit.project.targets import parse_claim, parse_settings
-from dpaudit.validate import shown
 
 AROUND = (0.5, 0.8, 0.9, 1.0, 1.1, 1.25, 2.0)
 """Multiples of the noise that was found, whose costs are told beside it."""

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+from dpaudit.base.errors import InputError
 from dpaudit.certificate import Certificate, Finding, certify, with_witness
-from dpaudit.errors import InputError
 from dpaudit.project.targets import Target, find_target, parse_claim, parse_settings
 
 

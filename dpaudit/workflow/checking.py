@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING
 
 from dpaudit.accounting import guarantee
 from dpaudit.auditing import progress_bar
+from dpaudit.base.errors import DpAuditError, InconclusiveError, InputError, UnsupportedError
+from dpaudit.base.finding_table import FindingTable
+from dpaudit.base.numbers import holds
 from dpaudit.certificate import Certificate, Claim, Finding, with_witness
-from dpaudit.errors import DpAuditError, InconclusiveError, InputError, UnsupportedError
-from dpaudit.finding_table import FindingTable
-from dpaudit.numbers import holds
 from dpaudit.plan import Plan
 from dpaudit.project.entries import BudgetEntry, Code, SubjectEntry
 from dpaudit.project.foreign import foreign

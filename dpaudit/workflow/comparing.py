@@ -8,8 +8,10 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
-from dpaudit import files
 from dpaudit.accounting import guarantee
+from dpaudit.base import files
+from dpaudit.base.errors import UnsupportedError
+from dpaudit.base.fields import Record
 from dpaudit.certificate import (
     AuditRecord,
     Certificate,
@@ -21,8 +23,6 @@ from dpaudit.certificate import (
 )
 from dpaudit.certificate.verdicts import NOT_DECLARED
 from dpaudit.certificate.verification import TOLERANCE
-from dpaudit.errors import UnsupportedError
-from dpaudit.fields import Record
 from dpaudit.plan import Invocation, Plan, TrustModel
 
 _RANK = {Verdict.CERTIFIED: 0, Verdict.UNPROVEN: 1, Verdict.REFUTED: 3}

@@ -10,17 +10,15 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from dpaudit import files, tables
 from dpaudit.accounting import guarantee, privacy_curve
 from dpaudit.auditing import BlackBox
-from dpaudit.auditing.rehearsal.constants import literals
-from dpaudit.auditing.rehearsal.neighbours import derived
 from dpaudit.auditing.subjects.declared import null
 from dpaudit.auditing.subjects.neighbours import Search
 from dpaudit.auditing.subjects.patterns import around, patterns
+from dpaudit.base import files, toml_tables
+from dpaudit.base.errors import InputError, UnsupportedError
 from dpaudit.certificate import Claim, SubjectRecord
 from dpaudit.certificate.claim import USUAL_DELTA
-from dpaudit.errors import InputError, UnsupportedError
 from dpaudit.mechanisms import Opaque
 from dpaudit.plan import (
     AddRemove,
@@ -36,6 +34,8 @@ from dpaudit.project import AuditPair
 from dpaudit.project.data_files import read_data
 from dpaudit.project.plan_file import read_plan_file
 from dpaudit.project.targets import Target
+from dpaudit.rehearsal.constants import literals
+from dpaudit.rehearsal.neighbours import derived
 
 Moved: TypeAlias = Callable[[AuditPair, np.random.Generator], AuditPair]
 MOST_PAIRS = 60
@@ -136,9 +136,11 @@ def parse_relation(text: str | None, *, each: bool = False) -> Relation | None:
     if text is None or (each and text == EACH):
         return None
     given = files.parse_json(text, what="--relation") if text.startswith("{") else text
-    with tables.exemplified('--relation add-remove, or \'{"kind": "metric-ball", "radius": 2}\''):
+    with toml_tables.exemplified(
+        '--relation add-remove, or \'{"kind": "metric-ball", "radius": 2}\''
+    ):
         if each and given is text:
-            tables.chosen((*Relation.kinds(), EACH), relation=text)
+            toml_tables.chosen((*Relation.kinds(), EACH), relation=text)
         return Relation.parse(given)
 
 

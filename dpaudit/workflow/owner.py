@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
-from dpaudit import files
+from dpaudit.base import files
+from dpaudit.base.errors import InputError
 from dpaudit.certificate import Certificate
-from dpaudit.errors import InputError
 
 
 def with_owner(certificate: Certificate, path: Path) -> Certificate:

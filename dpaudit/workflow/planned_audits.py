@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from dpaudit import tables
 from dpaudit.auditing import (
     BlackBox,
     audit_release,
@@ -16,8 +15,9 @@ from dpaudit.auditing import (
 from dpaudit.auditing.distinguishing.feasibility import TooFewRunsError
 from dpaudit.auditing.subjects.declared import claimed_curve, null
 from dpaudit.auditing.subjects.exact import audit_exact
+from dpaudit.base import toml_tables
+from dpaudit.base.errors import InputError, UnsupportedError
 from dpaudit.certificate import AuditRecord, Certificate, Claim
-from dpaudit.errors import InputError, UnsupportedError
 from dpaudit.plan import Plan
 from dpaudit.project import AuditPair, Subject
 from dpaudit.project.entries import AuditEntry, SubjectEntry
@@ -52,7 +52,7 @@ def with_planned_audits(
             return replace(certificate, not_covered=missing)
     records: list[AuditRecord] = []
     for number, audit in enumerate(entry.audits, start=1):
-        with tables.within(f"audit {number}"):
+        with toml_tables.within(f"audit {number}"):
             if claim is None:
                 raise InputError(
                     "there is neither a claim nor a guarantee to attack; state a claim."

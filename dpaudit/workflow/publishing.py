@@ -8,9 +8,9 @@ import tempfile
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 
-from dpaudit import files
+from dpaudit.base import files
+from dpaudit.base.errors import InputError
 from dpaudit.certificate import Certificate
-from dpaudit.errors import InputError
 from dpaudit.project.project_file import ProjectFile
 from dpaudit.reporting import renderer_for
 from dpaudit.workflow.index import badge, index_html, index_markdown

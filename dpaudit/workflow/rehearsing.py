@@ -8,15 +8,15 @@ from typing import Any
 import numpy as np
 
 from dpaudit.auditing import progress_bar
-from dpaudit.auditing.rehearsal.loading import kept_by_load, loading_findings
-from dpaudit.auditing.rehearsal.public import public_findings
-from dpaudit.auditing.rehearsal.rehearse import MOST, Rehearsed, rehearse
+from dpaudit.base.errors import DpAuditError
 from dpaudit.certificate import Certificate
-from dpaudit.errors import DpAuditError
 from dpaudit.plan import Plan
 from dpaudit.project import Subject
 from dpaudit.project.foreign import foreign
 from dpaudit.project.targets import Target
+from dpaudit.rehearsal.loading import kept_by_load, loading_findings
+from dpaudit.rehearsal.public import public_findings
+from dpaudit.rehearsal.rehearse import MOST, Rehearsed, rehearse
 from dpaudit.workflow.replaying import replay_command
 
 

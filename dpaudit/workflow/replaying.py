@@ -14,14 +14,14 @@ from typing import Any
 
 import numpy as np
 
-from dpaudit.auditing.rehearsal.apart import apart, first_apart
-from dpaudit.auditing.rehearsal.neighbours import moves
-from dpaudit.auditing.rehearsal.rehearse import MOST
 from dpaudit.auditing.replaying.replay import Comparison, Recorded, ReplayReport, record
-from dpaudit.errors import InputError
+from dpaudit.base.errors import InputError
 from dpaudit.project import Subject
 from dpaudit.project.foreign import foreign
 from dpaudit.project.targets import configuration, find_subject, parse_settings
+from dpaudit.rehearsal.isolated_runs import apart, first_apart
+from dpaudit.rehearsal.neighbours import moves
+from dpaudit.rehearsal.rehearse import MOST
 
 
 @dataclass(frozen=True)

@@ -11,22 +11,22 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from dpaudit import files
 from dpaudit.auditing import progress_bar
-from dpaudit.auditing.rehearsal.rehearse import MOST
+from dpaudit.base import files
+from dpaudit.base.errors import DpAuditError, InputError, TamperedError
+from dpaudit.base.finding_table import FindingTable
 from dpaudit.certificate import Certificate, Finding, Severity, with_witness
 from dpaudit.certificate.findings import FLOAT_NOISE, float_samplers, is_drawn_exactly
-from dpaudit.errors import DpAuditError, InputError, TamperedError
-from dpaudit.finding_table import FindingTable
 from dpaudit.ledger import Durability, FileAnchor, FloatNoise, Ledger, summarise_journal
 from dpaudit.project.foreign import foreign
 from dpaudit.project.targets import find_target, parse_settings
+from dpaudit.rehearsal.rehearse import MOST
 from dpaudit.reporting import render_to
 from dpaudit.workflow.certifying import certified
 from dpaudit.workflow.rehearsing import rehearsed_on
 
 if TYPE_CHECKING:
-    from dpaudit.workflow.booking import Booking
+    from dpaudit.book.booking import Booking
 
 _found = FindingTable(__name__)
 

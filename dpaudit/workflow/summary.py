@@ -6,8 +6,8 @@ import math
 from collections.abc import Iterator
 
 from dpaudit.accounting import Guarantee
+from dpaudit.base.numbers import down, plain, up
 from dpaudit.certificate import Certificate, Claim, Severity, Standing
-from dpaudit.numbers import down, plain, up
 from dpaudit.workflow.outcomes import BudgetRow, ProjectOutcome, Status, SubjectRow
 from dpaudit.workflow.planned_audits import NO_AUDIT
 

@@ -11,15 +11,15 @@ from itertools import islice
 import numpy as np
 
 from dpaudit.auditing import progress_bar
-from dpaudit.auditing.rehearsal.neighbours import moves
-from dpaudit.auditing.rehearsal.rehearse import MOST
 from dpaudit.auditing.replaying.replay import ReplayReport, record
 from dpaudit.auditing.subjects.transcripts import audit_transcript
+from dpaudit.base.errors import InputError
 from dpaudit.certificate import AuditRecord, Claim
-from dpaudit.errors import InputError
 from dpaudit.plan import Invocation
 from dpaudit.project import AuditPair, Execution, Move, Subject
 from dpaudit.project.foreign import foreign
+from dpaudit.rehearsal.neighbours import moves
+from dpaudit.rehearsal.rehearse import MOST
 
 SECONDS = 120.0
 """What draws take, about, where their number is not chosen."""

@@ -8,8 +8,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from dpaudit import files
 from dpaudit.accounting import require_affordable
+from dpaudit.base import files
+from dpaudit.base.errors import InputError, TamperedError
+from dpaudit.base.optional_import import needed
 from dpaudit.certificate import (
     Assumption,
     Certificate,
@@ -18,13 +20,11 @@ from dpaudit.certificate import (
     load_certificate,
     verify,
 )
-from dpaudit.errors import InputError, TamperedError
-from dpaudit.extras import needed
 from dpaudit.ledger import FileAnchor, JournalSummary, summarise_journal
 from dpaudit.ledger.journal import FORMAT as JOURNAL_FORMAT
 
 if TYPE_CHECKING:
-    from dpaudit.integrations.dp_accounting import SecondOpinion
+    from dpaudit.interchange.dp_accounting import SecondOpinion
 
 
 @dataclass(frozen=True)
@@ -150,7 +150,7 @@ def opinion_on(certificate: Certificate) -> SecondOpinion:
     Raises:
         UnsupportedError: if it is not installed.
     """
-    library = needed("", "dpaudit.integrations.dp_accounting", what="a second opinion")
+    library = needed("", "dpaudit.interchange.dp_accounting", what="a second opinion")
     opinion: SecondOpinion = library.second_opinion(certificate)
     return opinion
 

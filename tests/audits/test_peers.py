@@ -17,7 +17,7 @@ from audits.peers.measuring import audited, key, load, measure, own, wanted
 from audits.peers.page import Measured, render
 from audits.peers.rows import ROWS, Row
 from audits.peers.tools import HERE, TOOLS, read
-from dpaudit.errors import InputError
+from dpaudit.base.errors import InputError
 
 ROOT = Path(__file__).parents[2]
 RIGHT = next(row for row in ROWS if row.entry.right)

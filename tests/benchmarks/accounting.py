@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from dpaudit.accounting import epsilon_after_rounds, guarantee
-from dpaudit.integrations.dp_accounting import to_dp_event
+from dpaudit.interchange.dp_accounting import to_dp_event
 from dpaudit.mechanisms import (
     BinaryTree,
     BufferedToeplitz,

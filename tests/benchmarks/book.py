@@ -26,19 +26,19 @@ from web_client import serving
 
 from dpaudit import FloatNoise, Ledger
 from dpaudit.accounting import ZcdpFilter
+from dpaudit.base.errors import BudgetExceededError
 from dpaudit.book import (
     Book,
     BudgetRecord,
     add_people,
+    booking,
     charge_people,
     issue,
     limit_of,
     people_of,
-    room,
+    remaining_budget,
     verify_book,
 )
-from dpaudit.errors import BudgetExceededError
-from dpaudit.workflow import booking
 
 
 def synced(folder: Path, seconds: float = 1.0) -> float:
@@ -156,7 +156,7 @@ def long(url: str, folder: Path, releases: int) -> None:
         path.unlink()
     alone(url, folder, 500)
     timed = {
-        "status": lambda: room(book),
+        "status": lambda: remaining_budget(book),
         "export .csv": lambda: booking.export(book, folder / "a.csv"),
         "export .json": lambda: booking.export(book, folder / "a.json"),
         "export .registry.yaml": lambda: booking.export(book, folder / "a.registry.yaml"),

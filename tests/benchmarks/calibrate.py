@@ -17,8 +17,8 @@ from typing import Any
 import numpy as np
 
 from dpaudit.accounting import compose
+from dpaudit.base.errors import InputError
 from dpaudit.certificate import Claim, SubjectRecord, Verdict, certify
-from dpaudit.errors import InputError
 from dpaudit.mechanisms import Mechanism
 from dpaudit.project.plan_file import read_plan
 from dpaudit.workflow.calibrating import calibrate_target

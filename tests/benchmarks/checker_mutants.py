@@ -25,8 +25,8 @@ from dpaudit.accounting.amplification import PlainPair
 from dpaudit.accounting.amplification.fixed_size import FixedSizeAmplification
 from dpaudit.accounting.amplification.poisson import PoissonAmplification
 from dpaudit.accounting.amplification.poisson_pairs import AddedPair, RemovedPair
+from dpaudit.base.errors import DpAuditError
 from dpaudit.certificate.witness import witness_of
-from dpaudit.errors import DpAuditError
 from dpaudit.mechanisms import (
     ApproximateBlackBox,
     ContinualGaussian,

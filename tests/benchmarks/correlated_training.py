@@ -23,9 +23,9 @@ from torch.utils.data import DataLoader, TensorDataset
 
 from dpaudit import ContinualGaussian, Invocation, Ledger, Plan, PrivacyUnit, TrustModel, ZeroOut
 from dpaudit import guarantee as guaranteed
-from dpaudit.integrations.opacus import FixedBatches, attach
 from dpaudit.mechanisms import BandedToeplitz, BufferedToeplitz
 from dpaudit.mechanisms.continual import Factorization
+from dpaudit.training.opacus import FixedBatches, attach
 
 EPSILON, DELTA, BATCH, PASSES, TESTED = 2.0, 1e-5, 150, 10, 297
 X, Y = load_digits(return_X_y=True)

@@ -35,8 +35,8 @@ from dpaudit import (
     TrustModel,
     certify,
 )
+from dpaudit.base.files import canonical_json, parse_json
 from dpaudit.certificate import SubjectRecord
-from dpaudit.files import canonical_json, parse_json
 from dpaudit.ledger import read_journal
 
 NOISE = Gaussian(1.0)

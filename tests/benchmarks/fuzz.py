@@ -42,8 +42,8 @@ from dpaudit import (
     certify,
 )
 from dpaudit.accounting import seconds_of_proof
+from dpaudit.base.errors import InputError, UnsupportedError
 from dpaudit.certificate import SubjectRecord, load_certificate, verify
-from dpaudit.errors import InputError, UnsupportedError
 from dpaudit.ledger import FloatNoise, summarise_journal
 from dpaudit.mechanisms import (
     ApproximateBlackBox,

@@ -22,12 +22,12 @@ from dpaudit import AddRemove, Gaussian, Invocation, Plan, PoissonSampling, Priv
 from dpaudit.auditing.evidence.one_run import one_run_p_value
 from dpaudit.auditing.evidence.one_run_families import gaussian_family, gaussian_least
 from dpaudit.auditing.evidence.one_run_fdp import fdp_rejects, fdp_strength
-from dpaudit.auditing.membership.aggregated import DatasetScores, RangeScores
-from dpaudit.auditing.membership.attacks import MembershipAttack, audit_membership
-from dpaudit.auditing.membership.guessing import Rule, guess
-from dpaudit.auditing.membership.lira import logit_confidence
-from dpaudit.auditing.membership.one_run import audit_one_run, audit_scores
 from dpaudit.mechanisms import GaussianPair
+from dpaudit.training.membership.aggregated import DatasetScores, RangeScores
+from dpaudit.training.membership.attacks import MembershipAttack, audit_membership
+from dpaudit.training.membership.guessing import Rule, guess
+from dpaudit.training.membership.lira import logit_confidence
+from dpaudit.training.membership.one_run import audit_one_run, audit_scores
 
 Floats = NDArray[np.float64]
 Flags = NDArray[np.bool_]

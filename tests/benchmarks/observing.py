@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from dpaudit import FloatNoise, Ledger, PrivacyUnit, ReplaceOne
-from dpaudit.integrations.observing import noting, plan_of, through
+from dpaudit.observing import noting, plan_of, through
 
 TURNS = 20
 CALLS = 200

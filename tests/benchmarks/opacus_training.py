@@ -31,10 +31,10 @@ from torch.nn.functional import cross_entropy
 from torch.utils.data import DataLoader, TensorDataset
 
 from dpaudit import Ledger, Plan
-from dpaudit.integrations.opacus import Training, attach
-from dpaudit.integrations.opacus.apart import Inputs, Writes
-from dpaudit.integrations.opacus.copies import Kept
-from dpaudit.integrations.opacus.optimizer import ObservedOptimizer
+from dpaudit.training.opacus import Training, attach
+from dpaudit.training.opacus.copies import Kept
+from dpaudit.training.opacus.optimizer import ObservedOptimizer
+from dpaudit.training.opacus.rng_checks import Inputs, Writes
 
 NOISE, BATCH, STEPS, DELTA = 1.1, 64, 29, 1e-5
 TURN = 8

@@ -12,7 +12,7 @@ from axe import LOOKS, faults
 from chromium import binary, browser
 from pages import Page
 
-from dpaudit.finding_table import known_findings
+from dpaudit.base.finding_table import known_findings
 
 SITE = Path(__file__).parents[2] / "out" / "site" / "html"
 PAGES = sorted(each.relative_to(SITE).as_posix() for each in SITE.rglob("*.html"))

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from dpaudit.base.fields import Kinded
 from dpaudit.cli.main import main
-from dpaudit.fields import Kinded
 
 DOCS = Path(__file__).parents[2] / "docs"
 EXPLANATIONS = (

@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pytest
 
+from dpaudit.base.finding_table import known_findings
+from dpaudit.base.toml_tables import inline
 from dpaudit.certificate import Claim
-from dpaudit.finding_table import known_findings
 from dpaudit.mechanisms import Mechanism
 from dpaudit.project.project_file import read_project_file
 from dpaudit.reporting import suffixes
 from dpaudit.signing.policy import read_policy
-from dpaudit.tables import inline
 
 HOME = Path(__file__).parents[2] / "docs" / "site"
 

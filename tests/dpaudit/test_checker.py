@@ -18,7 +18,7 @@ from pathlib import Path
 import pytest
 
 from dpaudit import checker
-from dpaudit.numbers import most, stated
+from dpaudit.base.numbers import most, stated
 
 FILE = Path(checker.__file__)
 

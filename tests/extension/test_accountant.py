@@ -14,12 +14,12 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any, ClassVar
 
+import dpaudit.extensions
 import pytest
 from accounting_builders import plan, pure_invocations, use
 from accounting_conformance import AccountantLaws
 from hypothesis import strategies as st
 
-import dpaudit.extensions
 from dpaudit import certify, guarantee
 from dpaudit.accounting import (
     Accountant,
@@ -29,10 +29,10 @@ from dpaudit.accounting import (
     compose,
     terms,
 )
+from dpaudit.base.errors import InputError, UnsupportedError
 from dpaudit.certificate import SubjectRecord
 from dpaudit.certificate.verification import verify
 from dpaudit.cli.main import main
-from dpaudit.errors import InputError, UnsupportedError
 from dpaudit.mechanisms import Laplace, RandomizedResponse
 from dpaudit.plan import Invocation
 from dpaudit.reporting.wording.headline import headline

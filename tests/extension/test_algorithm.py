@@ -27,8 +27,8 @@ from dpaudit import (
 )
 from dpaudit.auditing import audit_subject
 from dpaudit.auditing.replaying.replay import replay
-from dpaudit.fields import Checked, Positive
-from dpaudit.validate import real_array
+from dpaudit.base.fields import Checked, Positive
+from dpaudit.base.validate import real_array
 
 
 @dataclass(frozen=True)

@@ -31,13 +31,13 @@ from dpaudit import (
 from dpaudit.accounting import at_radius, compose, for_group
 from dpaudit.auditing.noise.conformance import conformance
 from dpaudit.auditing.replaying.recording import Routine
+from dpaudit.base.errors import InputError, UnsupportedError
+from dpaudit.base.fields import OpenProbability, Positive
+from dpaudit.base.validate import non_negative, real_array
 from dpaudit.certificate import SubjectRecord
-from dpaudit.errors import InputError, UnsupportedError
-from dpaudit.fields import OpenProbability, Positive
-from dpaudit.integrations.dp_accounting import to_dp_event
+from dpaudit.interchange.dp_accounting import to_dp_event
 from dpaudit.mechanisms import AdditiveNoise, FinitePair, Mechanism, Norm, Tails
 from dpaudit.plan import MetricBall
-from dpaudit.validate import non_negative, real_array
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,7 @@ import argparse
 import numpy as np
 import pytest
 
-from dpaudit.errors import InputError
+from dpaudit.base.errors import InputError
 from private_bo import experiments
 
 

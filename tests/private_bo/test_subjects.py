@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import private_bo
-from dpaudit.auditing.rehearsal import model
+from dpaudit.rehearsal import model
 from private_bo.federated import DPFTSDE
 from private_bo.joint import JointGPUCB, LocalJointGPUCB, Noise
 from private_bo.local import LDPATAGPUCB, LDPTGPUCB, LDPMoMAGPUCB, LDPOneBitGP

@@ -15,7 +15,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from dpaudit.accounting import Accountant, Composition, accountant_of, compose
-from dpaudit.errors import InputError, UnsupportedError
+from dpaudit.base.errors import InputError, UnsupportedError
 from dpaudit.mechanisms import Gaussian, Laplace, Opaque
 from dpaudit.plan import Invocation, ReplaceOne
 

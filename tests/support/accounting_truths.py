@@ -5,7 +5,7 @@ from __future__ import annotations
 import mpmath
 
 from dpaudit.accounting import Filter, Interval, PLDAccountant
-from dpaudit.errors import BudgetExceededError
+from dpaudit.base.errors import BudgetExceededError
 from dpaudit.plan import Invocation
 
 

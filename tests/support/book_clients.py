@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from dpaudit import Plan
+from dpaudit.base.errors import BudgetExceededError, InputError
 from dpaudit.book import Book
-from dpaudit.errors import BudgetExceededError, InputError
 
 FORK = multiprocessing.get_context("fork")
 

@@ -10,8 +10,8 @@ import warnings
 from sqlalchemy import text
 
 from dpaudit import AddRemove, Gaussian, Invocation, Laplace, Plan, PrivacyUnit, TrustModel
+from dpaudit.base.chain import chained_line
 from dpaudit.book import Book, BudgetRecord, DataSet, limit_of
-from dpaudit.chain import chained_line
 from dpaudit.cli.main import _outcome
 
 ABOUT = (PrivacyUnit("user"), AddRemove(), TrustModel.CENTRAL)

@@ -17,7 +17,7 @@ from dpaudit import (
     Subject,
     TrustModel,
 )
-from dpaudit.errors import InputError
+from dpaudit.base.errors import InputError
 
 RESPONSE = PrivacyUnit("response")
 LAPLACE = Laplace(scale=4.0, clip=(-2.0, 2.0))

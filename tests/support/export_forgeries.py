@@ -12,12 +12,12 @@ from functools import cache
 from booking import ask, filled, gaussian
 from forgeries import ELSEWHERE, World, add, payload_of, with_payload
 
-from dpaudit import files
+from dpaudit.base import files
 from dpaudit.book import Book
+from dpaudit.book.signed_exports import ENDING, export_signed
 from dpaudit.signing.envelope import Envelope
+from dpaudit.signing.signed_files import sign_file
 from dpaudit.signing.statements import Statement
-from dpaudit.workflow.exports import ENDING, export_signed
-from dpaudit.workflow.signing import sign_file
 
 POLICY = """
 keys = ["{ana}", "{ben}"]

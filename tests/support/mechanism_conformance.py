@@ -14,7 +14,7 @@ import pytest
 from scipy import stats
 
 from dpaudit.auditing.noise.laws import p_value
-from dpaudit.errors import InputError, UnsupportedError
+from dpaudit.base.errors import InputError, UnsupportedError
 from dpaudit.mechanisms import Mechanism, Tails
 
 RUNS = 40_000

@@ -4,7 +4,7 @@ import torch
 from opacus import PrivacyEngine
 from torch.utils.data import DataLoader, TensorDataset
 
-from dpaudit.integrations.opacus import attach
+from dpaudit.training.opacus import attach
 
 
 def labelled_rows(size):

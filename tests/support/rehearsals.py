@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from dpaudit.auditing.rehearsal.rehearse import rehearse
 from dpaudit.ledger import Ledger
 from dpaudit.project import RunResult, Subject
+from dpaudit.rehearsal.rehearse import rehearse
 
 __all__ = ["Gossip", "rules"]
 

@@ -13,8 +13,8 @@ from pathlib import Path
 import report_certificates
 
 import dpaudit
+from dpaudit.base.numbers import down, plain, up
 from dpaudit.certificate import Certificate
-from dpaudit.numbers import down, plain, up
 from dpaudit.reporting import Renderer, render_to
 from dpaudit.reporting.text import visible
 from dpaudit.reporting.view import view

@@ -13,9 +13,9 @@ import pytest
 from dpaudit import Certificate, Ledger, RunResult, Subject, certify
 from dpaudit.auditing.replaying.recording import Routine
 from dpaudit.auditing.replaying.replay import replay
+from dpaudit.base.errors import InputError, UnsupportedError
 from dpaudit.certificate import SubjectRecord
 from dpaudit.certificate.verification import verify
-from dpaudit.errors import InputError, UnsupportedError
 
 SEEDS = range(3, 8)
 """Of replays: which of them moves a release, the last bit of a processor may decide."""

@@ -16,7 +16,7 @@ from urllib.parse import urlencode
 import uvicorn
 
 from dpaudit.book import Book
-from dpaudit.web import application
+from dpaudit.book.server import application
 
 FORM = "application/x-www-form-urlencoded"
 

@@ -9,7 +9,7 @@ from typing import TypeAlias
 
 import numpy as np
 
-from dpaudit.errors import InputError
+from dpaudit.base.errors import InputError
 from private_bo.federated.messages import Broadcast
 from private_bo.federated.own import OwnProcess
 from private_bo.federated.settings import Settings

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dpaudit import validate
-from dpaudit.errors import InputError
+from dpaudit.base import validate
+from dpaudit.base.errors import InputError
 from dpaudit.ledger import Ledger
 from dpaudit.plan import FixedSizeSampling, PoissonSampling
 from private_bo.federated.agent import Histories

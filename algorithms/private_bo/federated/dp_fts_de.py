@@ -28,9 +28,9 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from dpaudit import validate
+from dpaudit.base import validate
+from dpaudit.base.errors import InputError
 from dpaudit.certificate import Finding
-from dpaudit.errors import InputError
 from dpaudit.ledger import Ledger
 from dpaudit.plan import ZeroOut
 from dpaudit.project import AuditPair, Move, RunResult

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from dpaudit.errors import InputError
+from dpaudit.base.errors import InputError
 from dpaudit.project import RunResult
 from private_bo.federated.agent import AgentModel
 from private_bo.federated.algorithms import Agents, central_server

@@ -11,9 +11,9 @@ from typing import Annotated, Any, Self
 
 import numpy as np
 
-from dpaudit import validate
-from dpaudit.errors import InputError
-from dpaudit.fields import Checked, at_least
+from dpaudit.base import validate
+from dpaudit.base.errors import InputError
+from dpaudit.base.fields import Checked, at_least
 from private_bo.gp.types import Array, array_of, read_only
 
 _WIRE = np.dtype("<f8")

@@ -11,7 +11,7 @@ from typing import Protocol
 
 import numpy as np
 
-from dpaudit.errors import InputError
+from dpaudit.base.errors import InputError
 from dpaudit.mechanisms import Gaussian
 from private_bo.federated.messages import Broadcast, Report
 from private_bo.federated.weights import Weights

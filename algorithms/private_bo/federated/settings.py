@@ -9,9 +9,9 @@ from typing import Annotated, Any, TypeAlias
 
 import numpy as np
 
-from dpaudit import validate
-from dpaudit.errors import InputError
-from dpaudit.fields import Count, Natural, NonNegative, Record, at_least
+from dpaudit.base import validate
+from dpaudit.base.errors import InputError
+from dpaudit.base.fields import Count, Natural, NonNegative, Record, at_least
 from private_bo.federated.weights import Weights, contrasts
 from private_bo.gp.types import Array
 
@@ -27,7 +27,7 @@ def between(low: float, high: float) -> Any:
     >>> between(1e-6, 1e6)(scale=1e7)
     Traceback (most recent call last):
         ...
-    dpaudit.errors.InputError: scale is 1e7; it must be from 1e-6 to 1e6.
+    dpaudit.base.errors.InputError: scale is 1e7; it must be from 1e-6 to 1e6.
     """
 
     def check(**field: Any) -> float:

@@ -8,11 +8,11 @@ from functools import cached_property
 from itertools import groupby
 from typing import Annotated, Self
 
-from dpaudit import validate
 from dpaudit.accounting import AccountantName, compose, least_noise
+from dpaudit.base import validate
+from dpaudit.base.errors import InputError
+from dpaudit.base.fields import OpenProbability, Positive, Rate
 from dpaudit.certificate import Claim
-from dpaudit.errors import InputError
-from dpaudit.fields import OpenProbability, Positive, Rate
 from dpaudit.mechanisms import Gaussian
 from dpaudit.plan import (
     FixedSizeSampling,

@@ -12,8 +12,8 @@ from typing import Annotated
 
 import numpy as np
 
-from dpaudit.errors import InputError
-from dpaudit.fields import Checked
+from dpaudit.base.errors import InputError
+from dpaudit.base.fields import Checked
 from private_bo.gp.types import Array, Indices, array_of
 
 _ROUNDING = 1e-9

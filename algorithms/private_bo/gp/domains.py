@@ -9,8 +9,8 @@ from typing import Annotated
 
 import numpy as np
 
-from dpaudit.fields import Checked
-from dpaudit.validate import integer_at_least
+from dpaudit.base.fields import Checked
+from dpaudit.base.validate import integer_at_least
 from private_bo.gp.kernels import Kernel
 from private_bo.gp.types import Array, Indices, array_of, read_only
 

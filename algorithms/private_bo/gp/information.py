@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dpaudit.validate import integer_at_least
+from dpaudit.base.validate import integer_at_least
 from private_bo.gp.domains import FiniteDomain
 from private_bo.gp.kernels import Kernel
 from private_bo.gp.posterior import FinitePosterior

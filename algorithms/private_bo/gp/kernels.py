@@ -10,9 +10,9 @@ from typing import Annotated, Any
 
 import numpy as np
 
-from dpaudit.errors import InputError
-from dpaudit.fields import Checked, Positive
-from dpaudit.validate import positive, real_array
+from dpaudit.base.errors import InputError
+from dpaudit.base.fields import Checked, Positive
+from dpaudit.base.validate import positive, real_array
 from private_bo.gp.types import Array, point_set, point_sets, read_only
 
 _LARGEST_NU = 100.0

@@ -14,8 +14,8 @@ from enum import Enum
 
 import numpy as np
 
-from dpaudit.errors import InputError
-from dpaudit.validate import integer_at_least, open_fraction, positive
+from dpaudit.base.errors import InputError
+from dpaudit.base.validate import integer_at_least, open_fraction, positive
 from private_bo.gp.domains import FiniteDomain
 from private_bo.gp.kernels import Kernel
 from private_bo.gp.types import Array, Indices, read_only

@@ -9,8 +9,8 @@ from enum import Enum
 import numpy as np
 from scipy.linalg.blas import dger
 
-from dpaudit.errors import InputError
-from dpaudit.validate import positive
+from dpaudit.base.errors import InputError
+from dpaudit.base.validate import positive
 from private_bo.gp.domains import FiniteDomain
 from private_bo.gp.kernels import Kernel
 from private_bo.gp.types import Array, read_only

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dpaudit.fields import Checked, Count, Interval, Positive
+from dpaudit.base.fields import Checked, Count, Interval, Positive
 from private_bo.gp.types import Array
 
 

@@ -7,8 +7,8 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from dpaudit.errors import InputError
-from dpaudit.validate import real_array
+from dpaudit.base.errors import InputError
+from dpaudit.base.validate import real_array
 
 Array: TypeAlias = np.ndarray[Any, np.dtype[np.float64]]
 Indices: TypeAlias = np.ndarray[Any, np.dtype[np.intp]]
@@ -20,7 +20,7 @@ def array_of(*axes: str) -> Callable[..., Array]:
     >>> array_of("n", "d")(points=[1.0, 2.0])
     Traceback (most recent call last):
         ...
-    dpaudit.errors.InputError: points has shape (2,); it must be (n, d), and not empty.
+    dpaudit.base.errors.InputError: points has shape (2,); it must be (n, d), and not empty.
     """
 
     def check(**field: Any) -> Array:

@@ -23,8 +23,8 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from dpaudit.base.errors import InputError
 from dpaudit.certificate import Finding, Severity
-from dpaudit.errors import InputError
 from dpaudit.ledger import Ledger
 from dpaudit.mechanisms import Gaussian
 from dpaudit.plan import Invocation, Plan, PrivacyUnit, ReplaceOne, TrustModel

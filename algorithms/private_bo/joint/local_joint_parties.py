@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from dpaudit import validate
-from dpaudit.errors import InputError
+from dpaudit.base import validate
+from dpaudit.base.errors import InputError
 from dpaudit.ledger import Ledger
 from dpaudit.mechanisms import Gaussian
 from private_bo.gp.types import Array

@@ -13,8 +13,8 @@ from enum import StrEnum
 
 import numpy as np
 
-from dpaudit import validate
-from dpaudit.errors import InputError
+from dpaudit.base import validate
+from dpaudit.base.errors import InputError
 from dpaudit.ledger import Ledger
 from dpaudit.mechanisms import ContinualGaussian
 from private_bo.gp import FeatureMap

@@ -10,8 +10,8 @@ from typing import Self
 
 import numpy as np
 
-from dpaudit.errors import InputError
-from dpaudit.fields import Checked, Count, Finite, Interval, NonNegative
+from dpaudit.base.errors import InputError
+from dpaudit.base.fields import Checked, Count, Finite, Interval, NonNegative
 from private_bo.gp.types import Array
 
 FREE_WEIGHT = 8.0**-0.5

@@ -9,10 +9,10 @@ from typing import Annotated, Any, ClassVar, TypeVar
 
 import numpy as np
 
-from dpaudit import validate
+from dpaudit.base import validate
+from dpaudit.base.errors import InputError
+from dpaudit.base.fields import Checked, Count, Interval, NonNegative, OpenProbability, Positive
 from dpaudit.certificate import Claim, Finding, Severity
-from dpaudit.errors import InputError
-from dpaudit.fields import Checked, Count, Interval, NonNegative, OpenProbability, Positive
 from dpaudit.project import AuditPair, Move, RunResult, Subject
 from private_bo.gp import (
     AdditiveFeatures,

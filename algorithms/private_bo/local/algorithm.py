@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Generic, TypeVar
 
 import numpy as np
 
-from dpaudit.errors import InputError
+from dpaudit.base.errors import InputError
 from private_bo.local.schedules import Constants, Schedule, theorem_plays_per_epoch
 from private_bo.local.users import Outcome, Users
 from private_bo.problems import BanditProblem

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from dpaudit import validate
+from dpaudit.base import validate
+from dpaudit.base.errors import InputError
+from dpaudit.base.fields import Checked
 from dpaudit.certificate import Claim, Finding, Severity
-from dpaudit.errors import InputError
-from dpaudit.fields import Checked
 from dpaudit.ledger import Ledger
 from dpaudit.mechanisms import Mechanism
 from dpaudit.plan import Invocation, Plan, PrivacyUnit, ReplaceOne, TrustModel

@@ -17,7 +17,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from dpaudit.fields import Checked, Count, OpenProbability, Positive
+from dpaudit.base.fields import Checked, Count, OpenProbability, Positive
 from dpaudit.project import RunResult
 from private_bo.local.algorithm import Algorithm, Epochs, bandit_problem
 from private_bo.local.ata import adaptively_truncated_gp_ucb

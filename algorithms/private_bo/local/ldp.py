@@ -19,7 +19,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
-from dpaudit.fields import Count
+from dpaudit.base.fields import Count
 from private_bo.local.algorithm import Algorithm, Epochs
 from private_bo.local.ata import adaptively_truncated_gp_ucb
 from private_bo.local.moma import median_of_means_gp_ucb

@@ -25,10 +25,10 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from dpaudit import validate
+from dpaudit.base import validate
+from dpaudit.base.errors import InputError
+from dpaudit.base.fields import Count, Finite, Positive
 from dpaudit.certificate import Finding, Severity
-from dpaudit.errors import InputError
-from dpaudit.fields import Count, Finite, Positive
 from dpaudit.ledger import Ledger
 from dpaudit.mechanisms import RandomizedResponse
 from private_bo.local.answers import LocalAnswers, one_number

@@ -10,7 +10,7 @@ import math
 from dataclasses import dataclass
 from typing import Annotated, TypeAlias
 
-from dpaudit import validate
+from dpaudit.base import validate
 from private_bo.gp import oversampling
 
 MomentOrder: TypeAlias = Annotated[float, validate.fraction]

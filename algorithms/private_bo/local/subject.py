@@ -8,9 +8,9 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from dpaudit.base.errors import InputError
+from dpaudit.base.fields import Count, NonNegative, OpenProbability, Positive
 from dpaudit.certificate import Finding, Severity
-from dpaudit.errors import InputError
-from dpaudit.fields import Count, NonNegative, OpenProbability, Positive
 from dpaudit.ledger import Ledger
 from dpaudit.mechanisms import Laplace
 from private_bo.local.algorithm import Algorithm

@@ -9,7 +9,7 @@ from typing import TypeAlias
 
 import numpy as np
 
-from dpaudit.errors import InputError
+from dpaudit.base.errors import InputError
 from private_bo.gp.types import Array, Indices
 from private_bo.problems import BanditProblem, RealSellers, RewardSource
 

@@ -27,9 +27,9 @@ from typing import Annotated, Any, ClassVar
 
 import numpy as np
 
+from dpaudit.base.errors import InputError
+from dpaudit.base.fields import Natural, OpenProbability, at_least
 from dpaudit.certificate import Finding, Severity
-from dpaudit.errors import InputError
-from dpaudit.fields import Natural, OpenProbability, at_least
 from dpaudit.ledger import Ledger
 from dpaudit.mechanisms import Gaussian, Laplace, Opaque
 from private_bo.gp.types import Array

@@ -9,7 +9,7 @@ from enum import StrEnum
 
 import numpy as np
 
-from dpaudit.fields import Checked, NonNegative, Positive
+from dpaudit.base.fields import Checked, NonNegative, Positive
 from private_bo.gp import FiniteDomain, FinitePosterior, Kernel, SquaredExponential, Storage
 from private_bo.gp.types import Array, point_set
 from private_bo.outsourced.clipped import ClippedPosterior

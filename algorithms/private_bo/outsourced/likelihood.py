@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dpaudit.fields import Checked, Finite, Positive
+from dpaudit.base.fields import Checked, Finite, Positive
 from private_bo.gp.types import Array
 from private_bo.outsourced.inputs import Inputs
 

@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from dpaudit import validate
-from dpaudit.errors import InputError
-from dpaudit.fields import Checked, Natural, OpenProbability, Positive
+from dpaudit.base import validate
+from dpaudit.base.errors import InputError
+from dpaudit.base.fields import Checked, Natural, OpenProbability, Positive
 from private_bo.gp.types import Array, Indices
 from private_bo.outsourced.inputs import InputModel, Inputs
 from private_bo.outsourced.likelihood import Hyperparameters, most_likely

@@ -12,9 +12,9 @@ from typing import Annotated
 
 import numpy as np
 
-from dpaudit import validate
-from dpaudit.errors import InputError
-from dpaudit.fields import Checked, NonNegative
+from dpaudit.base import validate
+from dpaudit.base.errors import InputError
+from dpaudit.base.fields import Checked, NonNegative
 from private_bo.gp.types import Array, Indices, array_of
 from private_bo.outsourced.likelihood import Hyperparameters
 from private_bo.problems import recorded_sales

@@ -9,9 +9,9 @@ from typing import Annotated
 
 import numpy as np
 
-from dpaudit import validate
-from dpaudit.errors import InputError
-from dpaudit.fields import Checked, Count, NonNegative
+from dpaudit.base import validate
+from dpaudit.base.errors import InputError
+from dpaudit.base.fields import Checked, Count, NonNegative
 from private_bo.gp.types import Array, array_of
 
 Query = Callable[[int], float]

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from dpaudit import validate
-from dpaudit.errors import InputError
+from dpaudit.base import validate
+from dpaudit.base.errors import InputError
 from private_bo.gp.types import Array, point_set
 
 LARGEST_RELEASE = 2**31

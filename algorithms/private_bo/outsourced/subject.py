@@ -11,9 +11,9 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from dpaudit.base.errors import InputError
+from dpaudit.base.fields import Checked, Count, Positive, Probability
 from dpaudit.certificate import Claim, Finding, Severity
-from dpaudit.errors import InputError
-from dpaudit.fields import Checked, Count, Positive, Probability
 from dpaudit.ledger import Ledger
 from dpaudit.mechanisms import Laplace, Mechanism
 from dpaudit.plan import Invocation, MetricBall, Plan, PrivacyUnit, TrustModel

@@ -10,9 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from dpaudit import validate
+from dpaudit.base import validate
+from dpaudit.base.errors import InputError
 from dpaudit.certificate import Certificate, SubjectRecord, certify
-from dpaudit.errors import InputError
 from dpaudit.ledger import FloatNoise, Ledger
 from dpaudit.project import RunResult
 from private_bo.own.federated import FederatedStudy

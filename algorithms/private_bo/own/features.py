@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from dpaudit.errors import UnsupportedError
-from dpaudit.fields import Checked, Count, Rate
+from dpaudit.base.errors import UnsupportedError
+from dpaudit.base.fields import Checked, Count, Rate
 from private_bo.gp import FeatureMap, Kernel, SquaredExponential
 from private_bo.gp.types import Array
 

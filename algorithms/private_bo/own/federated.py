@@ -16,10 +16,10 @@ from typing import Annotated, Any, ClassVar
 
 import numpy as np
 
-from dpaudit import validate
+from dpaudit.base import validate
+from dpaudit.base.errors import InputError
+from dpaudit.base.fields import Count, OpenProbability, Positive, at_least
 from dpaudit.certificate import Finding
-from dpaudit.errors import InputError
-from dpaudit.fields import Count, OpenProbability, Positive, at_least
 from dpaudit.ledger import Ledger
 from dpaudit.plan import PrivacyUnit
 from dpaudit.project import Move, RunResult

@@ -16,9 +16,9 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from dpaudit import validate
-from dpaudit.errors import InputError
-from dpaudit.fields import at_least
+from dpaudit.base import validate
+from dpaudit.base.errors import InputError
+from dpaudit.base.fields import at_least
 from dpaudit.ledger import Ledger
 from dpaudit.mechanisms import Laplace
 from dpaudit.plan import Group, Invocation, Plan, ReplaceOne, TrustModel

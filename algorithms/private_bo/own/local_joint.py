@@ -14,9 +14,9 @@ from typing import Annotated, Any
 
 import numpy as np
 
-from dpaudit import validate
-from dpaudit.errors import InputError
-from dpaudit.fields import OpenProbability
+from dpaudit.base import validate
+from dpaudit.base.errors import InputError
+from dpaudit.base.fields import OpenProbability
 from dpaudit.ledger import Ledger
 from dpaudit.project import RunResult
 from private_bo.gp.types import Array

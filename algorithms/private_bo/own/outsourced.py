@@ -14,9 +14,9 @@ from typing import Annotated, Any, ClassVar
 
 import numpy as np
 
-from dpaudit import validate
-from dpaudit.errors import InputError
-from dpaudit.fields import Count, OpenProbability, Positive, Probability, at_least
+from dpaudit.base import validate
+from dpaudit.base.errors import InputError
+from dpaudit.base.fields import Count, OpenProbability, Positive, Probability, at_least
 from dpaudit.ledger import Ledger
 from dpaudit.plan import PrivacyUnit
 from dpaudit.project import Move, RunResult, read_data

@@ -8,9 +8,9 @@ from typing import Annotated
 
 import numpy as np
 
-from dpaudit import validate
-from dpaudit.errors import InputError
-from dpaudit.fields import Checked, Finite, Natural, Positive
+from dpaudit.base import validate
+from dpaudit.base.errors import InputError
+from dpaudit.base.fields import Checked, Finite, Natural, Positive
 from private_bo.gp.types import Array, array_of
 from private_bo.own.features import Belief, LandmarkFeatures
 

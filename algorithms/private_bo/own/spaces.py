@@ -14,10 +14,10 @@ from typing import Annotated, Any, Self
 
 import numpy as np
 
-from dpaudit.errors import InputError
-from dpaudit.fields import Checked
+from dpaudit.base.errors import InputError
+from dpaudit.base.fields import Checked
+from dpaudit.base.validate import shown
 from dpaudit.project import read_data
-from dpaudit.validate import shown
 from private_bo.gp.types import Array, array_of, point_set
 from private_bo.hushed import Hushed
 

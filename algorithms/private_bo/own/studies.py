@@ -11,10 +11,10 @@ from typing import Annotated, Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from dpaudit import validate
+from dpaudit.base import validate
+from dpaudit.base.errors import InputError
+from dpaudit.base.fields import Checked, Count, Interval, NonNegative, Rate
 from dpaudit.certificate import Claim
-from dpaudit.errors import InputError
-from dpaudit.fields import Checked, Count, Interval, NonNegative, Rate
 from dpaudit.ledger import Ledger
 from dpaudit.plan import Plan, PrivacyUnit
 from dpaudit.project import AuditPair, Move, RunResult, Subject, read_data

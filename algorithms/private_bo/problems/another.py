@@ -7,7 +7,7 @@ from typing import Self
 
 import numpy as np
 
-from dpaudit.fields import Finite, Natural
+from dpaudit.base.fields import Finite, Natural
 from private_bo.problems.base import BanditProblem, Response
 
 _SHARE = 0.01

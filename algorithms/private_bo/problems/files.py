@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from dpaudit.errors import InputError
+from dpaudit.base.errors import InputError
 
 _DATA_VARIABLE = "DPAUDIT_DATA"
 

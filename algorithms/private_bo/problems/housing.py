@@ -13,8 +13,8 @@ from importlib.resources import files
 
 import numpy as np
 
-from dpaudit.errors import InputError
-from dpaudit.fields import Checked, Count
+from dpaudit.base.errors import InputError
+from dpaudit.base.fields import Checked, Count
 from private_bo.gp import FiniteDomain, Matern
 from private_bo.gp.types import Array
 from private_bo.problems.base import BanditProblem, RecordedRewards, Response, RewardSource

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import numpy as np
 
-from dpaudit.errors import InputError
+from dpaudit.base.errors import InputError
 from private_bo.gp import FiniteDomain, TableKernel
 from private_bo.gp.types import Array
 from private_bo.problems.base import BanditProblem, RecordedRewards

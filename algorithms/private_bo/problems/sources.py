@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-from dpaudit.errors import InputError
+from dpaudit.base.errors import InputError
 from private_bo import problems
 from private_bo.gp import Kernel, Matern, SquaredExponential
 

@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from dpaudit.errors import InputError
-from dpaudit.fields import Checked, Positive
+from dpaudit.base.errors import InputError
+from dpaudit.base.fields import Checked, Positive
 from private_bo.gp import FiniteDomain, Kernel
 from private_bo.gp.types import Array
 from private_bo.problems.base import BanditProblem, Response, RewardSource, fresh_user

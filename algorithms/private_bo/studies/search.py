@@ -9,10 +9,10 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from dpaudit.base.errors import InputError
+from dpaudit.base.fields import Checked, Count, Positive, Probability
+from dpaudit.base.optional_import import needed
 from dpaudit.certificate import Claim
-from dpaudit.errors import InputError
-from dpaudit.extras import needed
-from dpaudit.fields import Checked, Count, Positive, Probability
 from dpaudit.ledger import Ledger
 from dpaudit.plan import Plan, TrustModel
 from dpaudit.project import AuditPair, Move, RunResult, Subject

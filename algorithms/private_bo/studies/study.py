@@ -13,11 +13,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from dpaudit import validate
+from dpaudit.base import validate
+from dpaudit.base.errors import InputError
+from dpaudit.base.fields import Checked, Count, Interval, Name, Positive, Probability
+from dpaudit.base.optional_import import needed
 from dpaudit.certificate import Certificate, Claim, SubjectRecord, certify
-from dpaudit.errors import InputError
-from dpaudit.extras import needed
-from dpaudit.fields import Checked, Count, Interval, Name, Positive, Probability
 from dpaudit.ledger import Ledger
 from dpaudit.mechanisms import Gaussian, Laplace
 from dpaudit.plan import Invocation, Plan, PrivacyUnit, ReplaceOne, TrustModel

@@ -7,7 +7,7 @@ from importlib import import_module
 from typing import Any
 
 from audits.paper_rows.measured import Measured
-from dpaudit.errors import InputError
+from dpaudit.base.errors import InputError
 
 __all__ = ["measuring"]
 

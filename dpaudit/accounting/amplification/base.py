@@ -17,8 +17,8 @@ import numpy as np
 
 from dpaudit.accounting.amplification.directed import DirectedPair
 from dpaudit.accounting.amplification.moments import SAFETY, log_ratio
-from dpaudit.errors import UnsupportedError
-from dpaudit.fields import Checked, OpenProbability
+from dpaudit.base.errors import UnsupportedError
+from dpaudit.base.fields import Checked, OpenProbability
 from dpaudit.mechanisms import DominatingPair
 from dpaudit.mechanisms.pairs import Floats
 from dpaudit.mechanisms.rounding import as_float, up

@@ -48,7 +48,7 @@ from dpaudit.accounting.amplification.poisson import (
     is_location,
     part_bound,
 )
-from dpaudit.errors import InputError, UnsupportedError
+from dpaudit.base.errors import InputError, UnsupportedError
 from dpaudit.mechanisms import Gaussian, Laplace, LaplacePair, Mechanism, Norm
 from dpaudit.mechanisms.black_box import steps_apart
 from dpaudit.mechanisms.continual.release import Continual

@@ -15,7 +15,7 @@ from dpaudit.accounting.amplification.moments import log_moment, log_ratio
 from dpaudit.accounting.amplification.poisson_pairs import AddedPair, RemovedPair
 from dpaudit.accounting.amplification.quadrature import quadrature
 from dpaudit.accounting.orders import ORDERS
-from dpaudit.fields import OpenProbability
+from dpaudit.base.fields import OpenProbability
 from dpaudit.mechanisms import DominatingPair
 from dpaudit.mechanisms.pairs import Floats
 from dpaudit.mechanisms.rounding import round_up

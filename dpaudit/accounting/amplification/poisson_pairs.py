@@ -17,7 +17,7 @@ from numpy.typing import ArrayLike
 
 from dpaudit.accounting.amplification.directed import TAIL_UNITS, DirectedPair, even
 from dpaudit.accounting.amplification.moments import log_ratio
-from dpaudit.fields import OpenProbability
+from dpaudit.base.fields import OpenProbability
 from dpaudit.mechanisms import DominatingPair, FinitePair
 from dpaudit.mechanisms.pairs import Floats
 from dpaudit.mechanisms.rounding import as_float

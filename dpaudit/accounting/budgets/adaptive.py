@@ -8,10 +8,10 @@ from fractions import Fraction
 
 from dpaudit.accounting.budgets.base import Filter, share_of
 from dpaudit.accounting.terms import Term
-from dpaudit.errors import InputError, UnsupportedError
-from dpaudit.fields import NonNegative
+from dpaudit.base.errors import InputError, UnsupportedError
+from dpaudit.base.fields import NonNegative
+from dpaudit.base.numbers import holds
 from dpaudit.mechanisms.rounding import round_up, up
-from dpaudit.numbers import holds
 
 
 @dataclass(eq=False)

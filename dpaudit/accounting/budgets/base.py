@@ -5,12 +5,12 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
 
-from dpaudit import validate
 from dpaudit.accounting.terms import Term, terms
-from dpaudit.errors import BudgetExceededError, InputError, UnsupportedError
-from dpaudit.fields import Checked, NonNegative, Probability
+from dpaudit.base import validate
+from dpaudit.base.errors import BudgetExceededError, InputError, UnsupportedError
+from dpaudit.base.fields import Checked, NonNegative, Probability
+from dpaudit.base.validate import shown
 from dpaudit.plan import Invocation, PrivacyUnit, Relation
-from dpaudit.validate import shown
 
 
 @dataclass(eq=False)

@@ -12,8 +12,8 @@ from dpaudit.accounting.budgets.base import Filter, refuse_slack
 from dpaudit.accounting.closed_forms.rdp import renyi_curve
 from dpaudit.accounting.orders import ORDERS
 from dpaudit.accounting.terms import Term
-from dpaudit.errors import InputError
-from dpaudit.fields import OpenProbability, Positive
+from dpaudit.base.errors import InputError
+from dpaudit.base.fields import OpenProbability, Positive
 from dpaudit.mechanisms.pairs import Floats
 
 

@@ -9,7 +9,7 @@ from fractions import Fraction
 from dpaudit.accounting.budgets.base import Filter, share_of
 from dpaudit.accounting.closed_forms.zcdp import rho_of, zcdp_epsilon
 from dpaudit.accounting.terms import Term
-from dpaudit.fields import NonNegative, OpenProbability
+from dpaudit.base.fields import NonNegative, OpenProbability
 from dpaudit.mechanisms.rounding import round_up
 
 

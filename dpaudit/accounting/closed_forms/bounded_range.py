@@ -14,7 +14,7 @@ from dpaudit.accounting.accountant import Accountant, Composition, Interval
 from dpaudit.accounting.closed_forms.zcdp import zcdp_epsilon
 from dpaudit.accounting.proved import AccountantName
 from dpaudit.accounting.terms import attained, pure_sum, terms
-from dpaudit.errors import UnsupportedError
+from dpaudit.base.errors import UnsupportedError
 from dpaudit.mechanisms.pairs import BoundedRangePair, Floats
 from dpaudit.mechanisms.rounding import concentration, up
 from dpaudit.plan import Invocation

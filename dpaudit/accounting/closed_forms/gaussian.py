@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 from dpaudit.accounting.accountant import Accountant, Composition, Interval
 from dpaudit.accounting.proved import AccountantName
 from dpaudit.accounting.terms import Term, attained, terms
-from dpaudit.errors import UnsupportedError
+from dpaudit.base.errors import UnsupportedError
 from dpaudit.mechanisms import GaussianPair
 from dpaudit.mechanisms.rounding import up
 from dpaudit.plan import Invocation

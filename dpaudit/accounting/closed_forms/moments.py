@@ -12,7 +12,7 @@ import numpy as np
 from dpaudit.accounting.accountant import Accountant, Composition, Interval
 from dpaudit.accounting.proved import AccountantName
 from dpaudit.accounting.terms import Term, require_law, slack_of, terms
-from dpaudit.errors import UnsupportedError
+from dpaudit.base.errors import UnsupportedError
 from dpaudit.mechanisms.pairs import Floats
 from dpaudit.mechanisms.rounding import exp_up, minus, plus, round_up
 from dpaudit.plan import Invocation

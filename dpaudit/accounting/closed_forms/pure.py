@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 from dpaudit.accounting.accountant import Accountant, Composition, Interval
 from dpaudit.accounting.proved import AccountantName
 from dpaudit.accounting.terms import Term, pure_total, slack_of, terms, unbounded
-from dpaudit.errors import UnsupportedError
+from dpaudit.base.errors import UnsupportedError
 from dpaudit.mechanisms.inversion import least_epsilon
 from dpaudit.mechanisms.rounding import plus, round_up, up
 from dpaudit.plan import Invocation

@@ -16,7 +16,7 @@ from dpaudit.accounting.amplification import Amplification
 from dpaudit.accounting.orders import ORDERS
 from dpaudit.accounting.proved import AccountantName
 from dpaudit.accounting.terms import Term, pure_sum, require_law, slack_of, terms
-from dpaudit.errors import UnsupportedError
+from dpaudit.base.errors import UnsupportedError
 from dpaudit.mechanisms import DominatingPair, Mechanism
 from dpaudit.mechanisms.pairs import Floats
 from dpaudit.mechanisms.rounding import as_float, round_up, up

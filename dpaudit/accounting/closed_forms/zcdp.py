@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 from dpaudit.accounting.accountant import Accountant, Composition, Interval
 from dpaudit.accounting.proved import AccountantName
 from dpaudit.accounting.terms import Term, pure_sum, slack_of, terms
-from dpaudit.errors import UnsupportedError
+from dpaudit.base.errors import UnsupportedError
 from dpaudit.mechanisms import GaussianPair
 from dpaudit.mechanisms.pairs import VastPair
 from dpaudit.mechanisms.rounding import concentration, exp_up, minus, plus, round_up, up

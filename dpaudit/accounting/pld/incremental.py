@@ -8,7 +8,6 @@ from dataclasses import replace
 
 import numpy as np
 
-from dpaudit import validate
 from dpaudit.accounting.accountant import Interval
 from dpaudit.accounting.pld.budget import Tally
 from dpaudit.accounting.pld.discretise import discretise
@@ -16,7 +15,8 @@ from dpaudit.accounting.pld.engine import Grid, plan_grid
 from dpaudit.accounting.pld.law import ComposedLaw
 from dpaudit.accounting.pld.spectrum import Composer, tilt_transform
 from dpaudit.accounting.pld.terms import DirectedTerm, directed_terms, is_attained
-from dpaudit.errors import InputError
+from dpaudit.base import validate
+from dpaudit.base.errors import InputError
 from dpaudit.plan import Invocation
 
 _TOLERANCE = 1.5e-3

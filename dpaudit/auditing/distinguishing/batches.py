@@ -9,7 +9,7 @@ from scipy import stats
 
 from dpaudit.auditing.distinguishing.dependence import some_columns
 from dpaudit.auditing.distinguishing.experiment import Chunk, Experiment, Side, Stage
-from dpaudit.errors import InconclusiveError
+from dpaudit.base.errors import InconclusiveError
 
 ERROR = 1e-6
 """Chance of an alarm about batches that are as they should be."""

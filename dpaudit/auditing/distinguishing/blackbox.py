@@ -13,9 +13,9 @@ from numpy.typing import NDArray
 
 from dpaudit.auditing.distinguishing.limits import within_time
 from dpaudit.auditing.distinguishing.outputs import as_array, copies, stacked
-from dpaudit.errors import InputError
-from dpaudit.fields import Checked, Positive
-from dpaudit.validate import shown
+from dpaudit.base.errors import InputError
+from dpaudit.base.fields import Checked, Positive
+from dpaudit.base.validate import shown
 
 _PLACE_ONLY = Parameter.POSITIONAL_ONLY
 _VARIADIC = (Parameter.VAR_POSITIONAL, Parameter.VAR_KEYWORD)

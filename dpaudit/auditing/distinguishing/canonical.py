@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpaudit.auditing.distinguishing.carried import Unread, is_plain, riding
+from dpaudit.auditing.distinguishing.hidden_attributes import Unread, is_plain, riding
 from dpaudit.auditing.distinguishing.outputs import EXACT, Raised
 from dpaudit.mechanisms.pairs import Floats
 

@@ -18,7 +18,7 @@ from dpaudit.auditing.distinguishing.scores import (
 from dpaudit.auditing.distinguishing.screening import ColumnScore
 from dpaudit.auditing.evidence.events import choose_event, expected_lower_bound
 from dpaudit.auditing.evidence.types import Event
-from dpaudit.errors import InputError
+from dpaudit.base.errors import InputError
 from dpaudit.mechanisms.pairs import Floats
 
 ADVANTAGE = 0.15  # by which the promise of a later score must be better

@@ -21,7 +21,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import stats
 
-from dpaudit.errors import InconclusiveError
+from dpaudit.base.errors import InconclusiveError
 from dpaudit.mechanisms.pairs import Floats
 
 ERROR = 3e-7

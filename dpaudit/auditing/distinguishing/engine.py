@@ -31,7 +31,6 @@ from dpaudit.auditing.distinguishing.experiment import (
     Trials,
 )
 from dpaudit.auditing.distinguishing.feasibility import require_enough_runs
-from dpaudit.auditing.distinguishing.flagged import FlaggedScore, flagged
 from dpaudit.auditing.distinguishing.learned import Learner, why_none_is_learned
 from dpaudit.auditing.distinguishing.nulls import (
     RARE_PILOT,
@@ -41,6 +40,7 @@ from dpaudit.auditing.distinguishing.nulls import (
     Null,
     PointNull,
 )
+from dpaudit.auditing.distinguishing.one_sided_values import FlaggedScore, flagged
 from dpaudit.auditing.distinguishing.outcome import Outcome, as_json
 from dpaudit.auditing.distinguishing.outputs import NotPlainError, Plain
 from dpaudit.auditing.distinguishing.preflight import CHECK_RUNS, preflight
@@ -50,8 +50,8 @@ from dpaudit.auditing.distinguishing.vocabulary import Vocabulary, digests, form
 from dpaudit.auditing.evidence.events import choose_event, pilot_size
 from dpaudit.auditing.evidence.types import Both, Event
 from dpaudit.auditing.execution import DEFAULTS, Execution, ExecutionFields
+from dpaudit.base.errors import DpAuditError
 from dpaudit.certificate import AuditRecord, Claim
-from dpaudit.errors import DpAuditError
 from dpaudit.mechanisms.pairs import Floats
 from dpaudit.project import AuditPair
 

@@ -32,8 +32,8 @@ from dpaudit.auditing.distinguishing.outputs import (
 from dpaudit.auditing.distinguishing.scores import Score, score_outputs
 from dpaudit.auditing.evidence.types import Both
 from dpaudit.auditing.execution import Execution, Mapped, workers
-from dpaudit.errors import DpAuditError, InconclusiveError, InputError
-from dpaudit.processes import uninterrupted
+from dpaudit.base.errors import DpAuditError, InconclusiveError, InputError
+from dpaudit.base.processes import uninterrupted
 from dpaudit.project import AuditPair
 from dpaudit.project.foreign import told
 

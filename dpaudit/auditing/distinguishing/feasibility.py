@@ -9,8 +9,8 @@ import numpy as np
 from dpaudit.auditing.distinguishing.nulls import RARE_PILOT, RARE_SHARE, CurveNull
 from dpaudit.auditing.distinguishing.rates import RatesNull
 from dpaudit.auditing.evidence.power import fewest_runs
+from dpaudit.base.errors import InputError
 from dpaudit.certificate import Claim
-from dpaudit.errors import InputError
 
 
 class TooFewRunsError(InputError):

@@ -19,9 +19,9 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from dpaudit import files
 from dpaudit.auditing.evidence.types import Both
-from dpaudit.errors import InputError, JournalError, TamperedError
+from dpaudit.base import files
+from dpaudit.base.errors import InputError, JournalError, TamperedError
 
 FORMAT = "dpaudit-trials/2"
 

@@ -10,11 +10,11 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from dpaudit.auditing.distinguishing.joint_scores import together
 from dpaudit.auditing.distinguishing.scores import AtomScore, Score, is_scalar
 from dpaudit.auditing.distinguishing.screening import ColumnScore, differences
-from dpaudit.auditing.distinguishing.together import together
-from dpaudit.errors import UnsupportedError
-from dpaudit.extras import needed
+from dpaudit.base.errors import UnsupportedError
+from dpaudit.base.optional_import import needed
 from dpaudit.mechanisms.pairs import Floats
 
 Learner: TypeAlias = Callable[[Floats, Floats], Iterable[Score]]

@@ -19,8 +19,8 @@ from dpaudit.auditing.distinguishing.rates import RatesNull
 from dpaudit.auditing.distinguishing.samples import Sample
 from dpaudit.auditing.distinguishing.scores import Identity, Score, WhiteBox
 from dpaudit.auditing.evidence.types import Both
+from dpaudit.base.errors import InputError
 from dpaudit.certificate import AuditRecord
-from dpaudit.errors import InputError
 from dpaudit.project.subject import AuditPair
 
 

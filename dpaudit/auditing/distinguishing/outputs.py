@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpaudit.errors import DpAuditError, InputError
+from dpaudit.base.errors import DpAuditError, InputError
 
 EXACT = 2**53
 """Whole numbers from here on may be rounded by floats."""

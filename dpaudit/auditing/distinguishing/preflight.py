@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from dpaudit.auditing.distinguishing.experiment import Chunk, Experiment, Stage
 from dpaudit.auditing.distinguishing.outputs import NotPlainError
-from dpaudit.errors import InputError
+from dpaudit.base.errors import InputError
 
 CHECK_RUNS = 4
 """Runs of a look at the code."""

@@ -13,7 +13,7 @@ from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
-from dpaudit.errors import InputError
+from dpaudit.base.errors import InputError
 from dpaudit.mechanisms import Mechanism
 from dpaudit.mechanisms.pairs import Floats
 from dpaudit.project import AuditPair

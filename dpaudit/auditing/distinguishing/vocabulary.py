@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from dpaudit.auditing.distinguishing.canonical import Block, Form, canonical, entry_name
 from dpaudit.auditing.distinguishing.screening import ColumnScore, differences, scale, scaled
-from dpaudit.errors import InputError
+from dpaudit.base.errors import InputError
 from dpaudit.mechanisms.pairs import Floats
 
 Forms = Sequence[Form]

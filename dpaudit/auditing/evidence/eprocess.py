@@ -30,9 +30,9 @@ from numpy.typing import ArrayLike
 from dpaudit.auditing.evidence.bets import NullPoint
 from dpaudit.auditing.evidence.types import confidence_failure, deltas_of
 from dpaudit.auditing.evidence.wealth import Wealth
-from dpaudit.errors import InputError
+from dpaudit.base.errors import InputError
+from dpaudit.base.validate import probability, real_array
 from dpaudit.mechanisms.pairs import Floats
-from dpaudit.validate import probability, real_array
 
 Curve = Callable[[Floats], ArrayLike]
 

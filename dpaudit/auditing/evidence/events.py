@@ -22,9 +22,9 @@ from dpaudit.auditing.evidence.types import (
     as_scores,
     confidence_failure,
 )
-from dpaudit.errors import InputError
+from dpaudit.base.errors import InputError
+from dpaudit.base.validate import integer_at_least, probability
 from dpaudit.mechanisms.pairs import Floats
-from dpaudit.validate import integer_at_least, probability
 
 _THRESHOLDS = 200  # cuts for one-sided events
 _ATOMS, _REPEATS = 500, 3  # most atoms, and fewest occurrences, of rare events

@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from fractions import Fraction
 
-from dpaudit.errors import InputError
-from dpaudit.validate import non_negative, probability
+from dpaudit.base.errors import InputError
+from dpaudit.base.validate import non_negative, probability
 
 Probability = Fraction | float | int
 

@@ -26,8 +26,8 @@ import numpy as np
 
 from dpaudit.auditing.evidence.nuisance import Box, Region, null_supremum
 from dpaudit.auditing.evidence.types import Integers, PairCounts, confidence_failure
+from dpaudit.base.validate import non_negative, open_fraction, probability
 from dpaudit.mechanisms.pairs import Floats
-from dpaudit.validate import non_negative, open_fraction, probability
 
 _TIE = 1e-9  # outcomes this close to the observed one count as equally extreme
 _PRECISION = 1e-4  # of the bound on epsilon; the lower end is reported

@@ -12,8 +12,8 @@ import math
 
 import numpy as np
 
-from dpaudit.errors import InputError
-from dpaudit.validate import integer_at_least, non_negative, probability
+from dpaudit.base.errors import InputError
+from dpaudit.base.validate import integer_at_least, non_negative, probability
 
 
 def check_counts(canaries: int, guesses: int, correct: int) -> None:

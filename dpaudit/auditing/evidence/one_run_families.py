@@ -15,9 +15,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from dpaudit.auditing.evidence.types import deltas_of
+from dpaudit.base.validate import non_negative, probability
 from dpaudit.mechanisms import GaussianPair
 from dpaudit.mechanisms.pairs import Floats
-from dpaudit.validate import non_negative, probability
 
 Least = Callable[[Floats], Floats]
 """For P(S) in [0, 1], shape (n,), the least Q(S) that a curve allows, shape (n,)."""

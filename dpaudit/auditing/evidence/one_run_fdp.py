@@ -28,8 +28,8 @@ import numpy as np
 
 from dpaudit.auditing.evidence.one_run import check_counts
 from dpaudit.auditing.evidence.one_run_families import CurveFamily, Least, largest_refuted
+from dpaudit.base.validate import open_fraction
 from dpaudit.mechanisms.pairs import Floats
-from dpaudit.validate import open_fraction
 
 _ROUNDING = 1e-9  # relative; a total this close to the possible counts as possible
 _LEAST_P_VALUE = 1e-18

@@ -32,9 +32,9 @@ import numpy as np
 
 from dpaudit.auditing.evidence.one_run import check_counts, one_run_p_value
 from dpaudit.auditing.evidence.types import Integers, confidence_failure
-from dpaudit.errors import InputError
+from dpaudit.base.errors import InputError
+from dpaudit.base.validate import non_negative, probability
 from dpaudit.mechanisms.pairs import Floats
-from dpaudit.validate import non_negative, probability
 
 _STEP = 0.005  # of the grid of epsilons
 _BLOCK = 64  # grid points that are looked at together

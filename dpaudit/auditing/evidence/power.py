@@ -14,7 +14,7 @@ import numpy as np
 from dpaudit.auditing.evidence.joint import likelihood_region
 from dpaudit.auditing.evidence.nuisance import Box, Region, null_supremum, region_probability
 from dpaudit.auditing.evidence.types import PairCounts
-from dpaudit.validate import non_negative, open_fraction, probability
+from dpaudit.base.validate import non_negative, open_fraction, probability
 
 
 def critical_region(

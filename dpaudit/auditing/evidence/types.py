@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dpaudit.errors import InputError
-from dpaudit.fields import Checked, Count, Natural, Record
+from dpaudit.base.errors import InputError
+from dpaudit.base.fields import Checked, Count, Natural, Record
+from dpaudit.base.validate import open_fraction, real_array
 from dpaudit.mechanisms.pairs import Floats
-from dpaudit.validate import open_fraction, real_array
 
 Flags = NDArray[np.bool_]
 Integers = NDArray[np.int64]

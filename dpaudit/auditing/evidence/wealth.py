@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 
 from dpaudit.auditing.evidence.bets import Bets, NullPoint, quantile_edges, tail_bets
 from dpaudit.auditing.evidence.types import as_scores
-from dpaudit.errors import InputError
+from dpaudit.base.errors import InputError
 from dpaudit.mechanisms.pairs import Floats
 
 PILOT_PAIRS = 64

@@ -15,7 +15,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from dpaudit import validate
 from dpaudit.auditing.noise.laws import p_value, scale_ratio
 from dpaudit.auditing.replaying.recording import (
     RecordingNoise,
@@ -23,9 +22,10 @@ from dpaudit.auditing.replaying.recording import (
     Step,
     whole_streams,
 )
+from dpaudit.base import validate
+from dpaudit.base.errors import UnsupportedError
+from dpaudit.base.finding_table import FindingTable
 from dpaudit.certificate import Finding
-from dpaudit.errors import UnsupportedError
-from dpaudit.finding_table import FindingTable
 from dpaudit.ledger import Ledger
 from dpaudit.mechanisms import AdditiveNoise, Mechanism, Tails
 

@@ -14,13 +14,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dpaudit import validate
 from dpaudit.auditing.evidence.joint import joint_p_value
 from dpaudit.auditing.evidence.types import PairCounts
 from dpaudit.auditing.noise.repeats import repeats
+from dpaudit.base import validate
+from dpaudit.base.errors import InputError
+from dpaudit.base.finding_table import FindingTable
 from dpaudit.certificate import Finding
-from dpaudit.errors import InputError
-from dpaudit.finding_table import FindingTable
 from dpaudit.mechanisms.pairs import Floats
 
 Release = Callable[[Any, int, np.random.Generator], ArrayLike]

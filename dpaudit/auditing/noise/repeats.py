@@ -7,8 +7,8 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
+from dpaudit.base.finding_table import FindingTable
 from dpaudit.certificate import Finding
-from dpaudit.finding_table import FindingTable
 from dpaudit.mechanisms.pairs import Floats
 
 FALSE_COINCIDENCE = 1e-3

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from dpaudit.auditing.replaying.recording import Step
+from dpaudit.base.finding_table import FindingTable
 from dpaudit.certificate import Finding
-from dpaudit.finding_table import FindingTable
 
 _found = FindingTable(__name__)
 

@@ -10,7 +10,7 @@ from typing import Any, ClassVar, Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dpaudit.errors import UnsupportedError
+from dpaudit.base.errors import UnsupportedError
 from dpaudit.ledger import Entry, ExternalDraw, FloatNoise, Ledger
 from dpaudit.ledger.bounding import told
 from dpaudit.ledger.checks import caller

@@ -35,8 +35,8 @@ from dpaudit.auditing.replaying.recording import (
     Runnable,
 )
 from dpaudit.auditing.replaying.runs import Ended, Run, equal, ran, shown
+from dpaudit.base.finding_table import FindingTable
 from dpaudit.certificate import Finding
-from dpaudit.finding_table import FindingTable
 from dpaudit.ledger import FloatNoise
 from dpaudit.project.foreign import place_of
 

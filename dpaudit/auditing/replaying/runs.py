@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpaudit.auditing.replaying.recording import DivergedError, RecordingNoise, Runnable, Step
-from dpaudit.errors import PlanMismatchError
+from dpaudit.base.errors import PlanMismatchError
 from dpaudit.ledger import Ledger
 
 TEXT = "its text"

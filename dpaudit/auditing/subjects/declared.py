@@ -17,8 +17,8 @@ from dpaudit.auditing.distinguishing.learned import learn_scores
 from dpaudit.auditing.distinguishing.scores import Score, WhiteBox
 from dpaudit.auditing.execution import DEFAULTS, Execution, ExecutionFields
 from dpaudit.auditing.subjects.neighbours import candidate_pairs, require_neighbours, search_pairs
+from dpaudit.base.errors import InputError, UnsupportedError
 from dpaudit.certificate import AuditRecord, Claim
-from dpaudit.errors import InputError, UnsupportedError
 from dpaudit.plan import Plan
 from dpaudit.project import AuditPair, Subject
 

@@ -25,7 +25,7 @@ from dpaudit.auditing.distinguishing.scores import Score
 from dpaudit.auditing.distinguishing.vocabulary import Vocabulary, forms, require_answers
 from dpaudit.auditing.evidence.types import Both
 from dpaudit.auditing.execution import DEFAULTS, Execution, ExecutionFields
-from dpaudit.errors import DpAuditError, InputError
+from dpaudit.base.errors import DpAuditError, InputError
 from dpaudit.mechanisms import Mechanism, Norm
 from dpaudit.plan import Invocation, MetricBall, Plan, Relation, ReplaceOne, TrustModel
 from dpaudit.project import AuditPair

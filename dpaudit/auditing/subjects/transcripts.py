@@ -1,7 +1,7 @@
 """The whole transcript of an algorithm as one release, and its likelihood ratio as the attack.
 
 The ratio of a transcript is the sum over releases of the log ratio of that release given those
-before; where units are sampled, that of mixtures (:mod:`dpaudit.auditing.subjects.hidden`). An
+before; where units are sampled, that of mixtures (:mod:`dpaudit.auditing.subjects.unknown_participation`). An
 algorithm that releases through a ledger need not say how its queries depend on the past: run again
 on either neighbour with the releases *forced*, it computes them itself.
 """
@@ -31,9 +31,9 @@ from dpaudit.auditing.replaying.recording import (
 )
 from dpaudit.auditing.replaying.replay import own_generator
 from dpaudit.auditing.replaying.runs import own_copy
-from dpaudit.auditing.subjects.hidden import Hidden, Inside, find_hidden
+from dpaudit.auditing.subjects.unknown_participation import Hidden, Inside, find_hidden
+from dpaudit.base.errors import PlanMismatchError, UnsupportedError
 from dpaudit.certificate import AuditRecord
-from dpaudit.errors import PlanMismatchError, UnsupportedError
 from dpaudit.ledger import Entry, Ledger
 from dpaudit.mechanisms.base import Released
 from dpaudit.mechanisms.continual.release import PrefixSums

@@ -9,9 +9,9 @@ from typing import ClassVar
 
 import numpy as np
 
-from dpaudit import validate
-from dpaudit.errors import InputError
-from dpaudit.fields import Positive
+from dpaudit.base import validate
+from dpaudit.base.errors import InputError
+from dpaudit.base.fields import Positive
 from dpaudit.mechanisms.continual.fitting import fitted_rates
 from dpaudit.mechanisms.continual.noise import NodeNoise, NoiseStream
 from dpaudit.mechanisms.continual.series import geometric, series_weights

@@ -10,9 +10,9 @@ from typing import Annotated, ClassVar
 
 import numpy as np
 
-from dpaudit import validate
-from dpaudit.errors import InputError
-from dpaudit.fields import Kinded, at_least
+from dpaudit.base import validate
+from dpaudit.base.errors import InputError
+from dpaudit.base.fields import Kinded, at_least
 from dpaudit.mechanisms.base import Norm
 from dpaudit.mechanisms.continual.noise import NodeNoise, NoiseLaw, NoiseStream
 from dpaudit.mechanisms.pairs import Floats

@@ -10,9 +10,9 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dpaudit import validate
-from dpaudit.errors import UnsupportedError
-from dpaudit.fields import Positive
+from dpaudit.base import validate
+from dpaudit.base.errors import UnsupportedError
+from dpaudit.base.fields import Positive
 from dpaudit.mechanisms.base import Norm, checked_sensitivity
 from dpaudit.mechanisms.continual.factorization import Factorization
 from dpaudit.mechanisms.continual.noise import NoiseLaw

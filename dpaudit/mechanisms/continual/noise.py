@@ -9,8 +9,8 @@ from enum import StrEnum
 
 import numpy as np
 
-from dpaudit import validate
-from dpaudit.errors import InputError
+from dpaudit.base import validate
+from dpaudit.base.errors import InputError
 from dpaudit.mechanisms.pairs import Floats
 
 

@@ -13,9 +13,9 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dpaudit import validate
-from dpaudit.errors import InputError, UnsupportedError
-from dpaudit.fields import Count
+from dpaudit.base import validate
+from dpaudit.base.errors import InputError, UnsupportedError
+from dpaudit.base.fields import Count
 from dpaudit.mechanisms.base import Mechanism, Norm
 from dpaudit.mechanisms.continual.factorization import Factorization
 from dpaudit.mechanisms.continual.noise import (

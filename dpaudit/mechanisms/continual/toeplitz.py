@@ -9,7 +9,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from dpaudit.fields import Count
+from dpaudit.base.fields import Count
 from dpaudit.mechanisms.continual.factorization import Factorization
 from dpaudit.mechanisms.continual.noise import NodeNoise, NoiseStream
 from dpaudit.mechanisms.pairs import Floats

@@ -11,7 +11,7 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dpaudit.fields import Checked
+from dpaudit.base.fields import Checked
 from dpaudit.mechanisms.rounding import concentration
 
 Floats = NDArray[np.float64]

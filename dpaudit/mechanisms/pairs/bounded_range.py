@@ -10,7 +10,7 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import ArrayLike
 
-from dpaudit.fields import Positive
+from dpaudit.base.fields import Positive
 from dpaudit.mechanisms.pairs.base import DominatingPair, Floats
 from dpaudit.mechanisms.rounding import concentration
 

@@ -10,8 +10,8 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import ArrayLike
 
-from dpaudit.errors import UnsupportedError
-from dpaudit.fields import NonNegative
+from dpaudit.base.errors import UnsupportedError
+from dpaudit.base.fields import NonNegative
 from dpaudit.mechanisms.pairs.base import DominatingPair, Floats
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from dpaudit.fields import Positive
+from dpaudit.base.fields import Positive
 from dpaudit.mechanisms.pairs.base import DominatingPair, Floats
 from dpaudit.mechanisms.pairs.finite import FinitePair
 from dpaudit.mechanisms.pairs.gaussian import GaussianPair

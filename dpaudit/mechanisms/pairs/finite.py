@@ -11,7 +11,7 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import ArrayLike
 
-from dpaudit.errors import InputError
+from dpaudit.base.errors import InputError
 from dpaudit.mechanisms.pairs.base import NORMAL, DominatingPair, Floats
 from dpaudit.mechanisms.rounding import up
 

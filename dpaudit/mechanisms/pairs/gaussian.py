@@ -12,8 +12,8 @@ from typing import Annotated, Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from dpaudit import validate
-from dpaudit.errors import InputError
+from dpaudit.base import validate
+from dpaudit.base.errors import InputError
 from dpaudit.mechanisms.inversion import first_float, least_epsilon
 from dpaudit.mechanisms.pairs.base import DominatingPair, Floats
 from dpaudit.mechanisms.pairs.normal_curve import normal_curve

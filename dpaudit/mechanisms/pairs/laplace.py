@@ -10,8 +10,8 @@ from typing import Annotated, Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike
 
-from dpaudit import validate
-from dpaudit.errors import InputError
+from dpaudit.base import validate
+from dpaudit.base.errors import InputError
 from dpaudit.mechanisms.pairs.base import DominatingPair, Floats
 
 

@@ -14,8 +14,8 @@ from importlib import metadata, resources
 from importlib.resources.abc import Traversable
 from pathlib import Path, PurePosixPath
 
-from dpaudit import files
-from dpaudit.errors import InputError
+from dpaudit.base import files
+from dpaudit.base.errors import InputError
 from dpaudit.project.project_file import checked_name
 
 SUFFIX = ".template"

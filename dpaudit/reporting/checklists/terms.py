@@ -10,9 +10,9 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from dpaudit.base.numbers import down, percent, plain, up
 from dpaudit.certificate.assumptions import clips
 from dpaudit.mechanisms import Mechanism, StableHistogram, TruncatedLaplace
-from dpaudit.numbers import down, percent, plain, up
 from dpaudit.plan import TrustModel
 from dpaudit.reporting.checklists.facts import Facts, Level, Rules, listed
 from dpaudit.reporting.curves import best_odds, proved_points

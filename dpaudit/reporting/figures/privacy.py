@@ -8,9 +8,9 @@ from collections.abc import Sequence
 import numpy as np
 
 from dpaudit.accounting import CurvePoint
+from dpaudit.base.numbers import down, percent, plain, up
 from dpaudit.certificate import Certificate
 from dpaudit.mechanisms.pairs import Floats
-from dpaudit.numbers import down, percent, plain, up
 from dpaudit.reporting.composition import Growth, Step
 from dpaudit.reporting.curves import best_odds, densified, proved_points, trade_off
 from dpaudit.reporting.figures.plot import Dot, Figure, Ink, Key, Line, Mark, Plot

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 
 from dpaudit.accounting import CurvePoint
+from dpaudit.base.numbers import plain
 from dpaudit.certificate import AuditRecord
 from dpaudit.mechanisms.pairs import Floats
-from dpaudit.numbers import plain
 from dpaudit.reporting.curves import trade_off
 from dpaudit.reporting.figures.plot import Figure, Ink, Key, Line, Mark, Plot
 from dpaudit.reporting.figures.privacy import rates

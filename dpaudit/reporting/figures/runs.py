@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from dpaudit.numbers import plain
+from dpaudit.base.numbers import plain
 from dpaudit.reporting.curves import thinned
 from dpaudit.reporting.figures.plot import LARGEST, Figure, Ink, Key, Line, Mark, Plot
 

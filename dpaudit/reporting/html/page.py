@@ -6,8 +6,8 @@ import math
 from functools import cache
 from typing import TYPE_CHECKING, ClassVar
 
+from dpaudit.base.errors import UnsupportedError
 from dpaudit.certificate import Certificate
-from dpaudit.errors import UnsupportedError
 from dpaudit.reporting.base import Renderer
 from dpaudit.reporting.comparison import comparison, tally
 from dpaudit.reporting.environment import strict_environment

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from dpaudit import files
+from dpaudit.base import files
 from dpaudit.certificate import Certificate
 from dpaudit.reporting.base import Renderer
 

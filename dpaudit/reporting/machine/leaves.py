@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from dpaudit import files
+from dpaudit.base import files
 
 
 def leaves(value: Any, path: str = "") -> Iterator[tuple[str, str]]:

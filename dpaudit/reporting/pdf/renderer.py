@@ -8,8 +8,8 @@ from functools import cache
 from importlib import resources
 from typing import Any, ClassVar
 
+from dpaudit.base.optional_import import require
 from dpaudit.certificate import Certificate
-from dpaudit.extras import require
 from dpaudit.reporting.base import Renderer
 from dpaudit.reporting.html.page import HtmlRenderer
 

@@ -7,6 +7,8 @@ from collections import Counter
 from dataclasses import dataclass
 
 from dpaudit.accounting.proved import FILTER
+from dpaudit.base.numbers import confidence, down, percent, plain, up
+from dpaudit.base.validate import shown as quoted
 from dpaudit.certificate import (
     AuditRecord,
     Certificate,
@@ -20,10 +22,8 @@ from dpaudit.certificate import (
 from dpaudit.certificate.findings import float_samplers
 from dpaudit.certificate.verdicts import beyond_proof, contradicting
 from dpaudit.mechanisms import Opaque
-from dpaudit.numbers import confidence, down, percent, plain, up
 from dpaudit.reporting.curves import best_odds, proved_points
 from dpaudit.reporting.wording import words
-from dpaudit.validate import shown as quoted
 
 _SIGNS = {Verdict.CERTIFIED: "✓", Verdict.UNPROVEN: "?", Verdict.REFUTED: "✗"}
 

@@ -18,11 +18,11 @@ from dpaudit.accounting import (
     swapped,
 )
 from dpaudit.accounting.proved import FILTER
+from dpaudit.base.errors import InputError, UnsupportedError
+from dpaudit.base.numbers import plain, up
 from dpaudit.certificate import Certificate
 from dpaudit.certificate.assumptions import clips
-from dpaudit.errors import InputError, UnsupportedError
 from dpaudit.mechanisms import Norm
-from dpaudit.numbers import plain, up
 from dpaudit.plan import AddRemove, Invocation, MetricBall, Plan, ReplaceOne, ZeroOut
 from dpaudit.reporting.composition import quick_accountant
 from dpaudit.reporting.wording import words

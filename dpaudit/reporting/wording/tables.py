@@ -8,16 +8,16 @@ import shlex
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from dpaudit import files
+from dpaudit.base import files
+from dpaudit.base.numbers import plain, up
+from dpaudit.base.toml_tables import inline
 from dpaudit.certificate import AuditRecord, Certificate, Claim, Finding, Severity
 from dpaudit.certificate.records import OBSERVED
 from dpaudit.mechanisms import Norm
-from dpaudit.numbers import plain, up
 from dpaudit.plan import Invocation, Plan, Sampling
 from dpaudit.project.project_file import PROJECT_FILE
 from dpaudit.reporting.text import compact
 from dpaudit.reporting.wording import words
-from dpaudit.tables import inline
 
 _LONGEST_PAIR = 1000
 _SIDES = ("x", "x_prime")

@@ -7,8 +7,8 @@ from collections import Counter
 from importlib import resources
 from typing import Any
 
+from dpaudit.base.numbers import plain
 from dpaudit.certificate import Certificate, Claim
-from dpaudit.numbers import plain
 from dpaudit.plan import Plan, PrivacyUnit, Relation, TrustModel
 
 _WORDS: dict[str, dict[str, Any]] = tomllib.loads(

@@ -9,7 +9,7 @@ from audits.catalogue.entry import Entry
 from audits.catalogue.measuring import audit_entry, run_catalogue
 from audits.catalogue.summary import Summary
 from dpaudit import Claim
-from dpaudit.errors import InputError
+from dpaudit.base.errors import InputError
 
 WRONG = [entry for entry in ENTRIES if not entry.right]
 RIGHT = [entry for entry in ENTRIES if entry.right]

@@ -12,7 +12,7 @@ from audits.federated.game import (
     audit,
     canary_pair,
 )
-from dpaudit.errors import InputError
+from dpaudit.base.errors import InputError
 
 
 def test_the_canary_moves_the_first_broadcast_alone():

@@ -23,7 +23,7 @@ from audits.federated.servers import (
     Served,
 )
 from dpaudit import guarantee
-from dpaudit.errors import InputError
+from dpaudit.base.errors import InputError
 from private_bo.federated import DPFTSDE
 
 

@@ -24,7 +24,7 @@ from audits.federated.servers import (
 )
 from audits.federated.table import small
 from dpaudit import Ledger
-from dpaudit.errors import PlanMismatchError
+from dpaudit.base.errors import PlanMismatchError
 from private_bo.federated import DPFTSDE
 
 SEEDS = 4  # the command python -m audits.federated runs 30

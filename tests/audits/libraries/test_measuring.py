@@ -7,7 +7,7 @@ import pytest
 from audits.libraries.measuring import answer, kept, load, measure, measured
 from audits.libraries.rows import all_rows
 from audits.libraries.verdicts import Judged, Standing
-from dpaudit.errors import InputError
+from dpaudit.base.errors import InputError
 
 BY_NAME = {row.name: row for row in all_rows()}
 

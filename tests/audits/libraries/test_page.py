@@ -11,7 +11,7 @@ from audits.libraries.accountants import PREFIX, SETTINGS, SUBJECTS
 from audits.libraries.measuring import kept, load
 from audits.libraries.page import judged, render
 from audits.libraries.rows import all_rows
-from dpaudit.errors import InputError
+from dpaudit.base.errors import InputError
 
 ROOT = Path(__file__).parents[3]
 ROWS = all_rows()

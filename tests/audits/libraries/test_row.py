@@ -8,7 +8,7 @@ import pytest
 
 from audits.libraries.row import Attack, Row, unique
 from audits.libraries.rows import all_rows
-from dpaudit.errors import InputError
+from dpaudit.base.errors import InputError
 
 ROOT = Path(__file__).parents[3]
 ROWS = all_rows()

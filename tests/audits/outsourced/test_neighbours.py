@@ -9,7 +9,7 @@ import pytest
 
 from audits.outsourced.canaries import canary_audit
 from audits.outsourced.neighbours import Neighbours, inward, problem_rows
-from dpaudit.errors import InputError
+from dpaudit.base.errors import InputError
 from private_bo.outsourced import Curator
 
 

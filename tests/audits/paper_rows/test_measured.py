@@ -18,7 +18,7 @@ from audits.paper_rows.measured import (
 from audits.paper_rows.measures import federated, joint, local, measuring, outsourced
 from audits.paper_rows.recording import Cell, Recording
 from audits.paper_rows.rows import measure, rows_of
-from dpaudit.errors import InputError
+from dpaudit.base.errors import InputError
 
 
 def cell(level: float, spread: float = 0.01) -> Cell:

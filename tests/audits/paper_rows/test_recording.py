@@ -11,7 +11,7 @@ import pytest
 from audits.paper_rows import recording
 from audits.paper_rows.experiments import Experiment, experiments
 from audits.paper_rows.recording import Recording, record, spot_checks
-from dpaudit.errors import InputError
+from dpaudit.base.errors import InputError
 
 CHEAP = {
     "local-sub-weibull": "at (ln t)^θ, θ = 1",

@@ -15,7 +15,7 @@ from audits.paper_rows.measured import Verdict
 from audits.paper_rows.measures import code, measuring
 from audits.paper_rows.recording import FOLDER, command_of
 from audits.paper_rows.rows import PAPERS, TESTS, measure, measure_all, rows_of
-from dpaudit.errors import InputError
+from dpaudit.base.errors import InputError
 
 ROOT = Path(__file__).parents[3]
 ROWS = {row.id: row for row in rows_of()}

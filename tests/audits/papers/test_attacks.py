@@ -7,7 +7,7 @@ import math
 import pytest
 
 from audits.papers.attacks import CONFIDENCE, attacks
-from dpaudit.errors import InputError
+from dpaudit.base.errors import InputError
 from private_bo.federated import DPFTS, DPFTSDE
 from private_bo.joint import JointGPUCB, LocalJointGPUCB
 from private_bo.local import LDPTGPUCB

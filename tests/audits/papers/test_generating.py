@@ -9,8 +9,8 @@ import pytest
 
 from audits.papers.generating import PROJECT, REPORTS, generate
 from dpaudit import AccountantName, Verdict, guarantee
+from dpaudit.base.numbers import down
 from dpaudit.certificate import load_certificate
-from dpaudit.numbers import down
 from dpaudit.project.project_file import read_project_file
 from dpaudit.project.targets import find_subject
 from dpaudit.reporting import suffixes

@@ -13,10 +13,10 @@ from audits.papers.entries import PAPERS
 from audits.papers.generating import REPORTS
 from audits.papers.index import index_html, index_markdown, row_of
 from dpaudit import Plan
+from dpaudit.base.errors import InputError
+from dpaudit.base.numbers import down, up
 from dpaudit.certificate import SubjectRecord, certify, load_certificate
-from dpaudit.errors import InputError
 from dpaudit.mechanisms import Opaque
-from dpaudit.numbers import down, up
 from dpaudit.workflow.outcomes import Status
 
 

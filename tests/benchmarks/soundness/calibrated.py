@@ -11,7 +11,7 @@ from typing import Any
 import mpmath as mp
 
 from dpaudit import Claim, Gaussian, Laplace, RandomizedResponse
-from dpaudit.errors import InputError, UnsupportedError
+from dpaudit.base.errors import InputError, UnsupportedError
 from dpaudit.mechanisms import BinaryTree, ContinualGaussian, ContinualLaplace, HonakerTree
 from dpaudit.workflow.calibrating import calibrated
 from tests.benchmarks.soundness.draws import between

@@ -11,7 +11,7 @@ from dataclasses import replace
 
 from dpaudit import Plan
 from dpaudit.accounting import AccountantName, Guarantee, Interval, compose, guarantee
-from dpaudit.errors import InputError, UnsupportedError
+from dpaudit.base.errors import InputError, UnsupportedError
 from tests.benchmarks.soundness.oracle.closed import Curve, least_epsilon
 from tests.benchmarks.soundness.oracle.truth import truth
 from tests.benchmarks.soundness.uses import Case, declared

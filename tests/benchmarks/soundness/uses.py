@@ -27,7 +27,7 @@ from dpaudit import (
     ZeroOut,
 )
 from dpaudit.accounting import at_radius, for_group
-from dpaudit.errors import InputError, UnsupportedError
+from dpaudit.base.errors import InputError, UnsupportedError
 from dpaudit.mechanisms import (
     ApproximateBlackBox,
     BandedToeplitz,

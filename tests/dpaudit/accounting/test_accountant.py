@@ -17,7 +17,7 @@ from dpaudit.accounting import (
     epsilon_after_rounds,
     guarantee,
 )
-from dpaudit.errors import InputError
+from dpaudit.base.errors import InputError
 from dpaudit.mechanisms import Laplace
 from dpaudit.plan import Plan
 

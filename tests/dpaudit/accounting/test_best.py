@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from dpaudit.accounting.best import BestAccountant, BestComposition
 from dpaudit.accounting.closed_forms.gaussian import GaussianComposition
-from dpaudit.errors import InputError, UnsupportedError
+from dpaudit.base.errors import InputError, UnsupportedError
 from dpaudit.mechanisms import DiscreteLaplace, Gaussian, Laplace, Opaque
 
 

@@ -15,7 +15,7 @@ from dp_accounting.pld import PLDAccountant
 from dp_accounting.rdp import RdpAccountant
 
 from dpaudit.accounting import guarantee
-from dpaudit.integrations.dp_accounting import to_dp_event
+from dpaudit.interchange.dp_accounting import to_dp_event
 from dpaudit.mechanisms import Gaussian, Laplace, RandomizedResponse
 from dpaudit.plan import AddRemove, ReplaceOne
 

@@ -17,8 +17,8 @@ from hypothesis import strategies as st
 from dpaudit import Claim, Verdict
 from dpaudit.accounting import Interval, accountant_of, compose, guarantee, privacy_curve
 from dpaudit.accounting.accountant import upper_ends
+from dpaudit.base.errors import InputError
 from dpaudit.certificate import SubjectRecord, certify
-from dpaudit.errors import InputError
 from dpaudit.mechanisms import (
     BinaryTree,
     ContinualGaussian,

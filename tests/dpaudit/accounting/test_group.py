@@ -6,7 +6,7 @@ import pytest
 from accounting_builders import plan, poisson, use
 
 from dpaudit.accounting import at_radius, compose, for_group, swapped
-from dpaudit.errors import InputError, UnsupportedError
+from dpaudit.base.errors import InputError, UnsupportedError
 from dpaudit.mechanisms import (
     ApproximateBlackBox,
     ConcentratedBlackBox,

@@ -13,7 +13,7 @@ from dpaudit.accounting import (
     guarantee,
     privacy_curve,
 )
-from dpaudit.errors import InputError, UnsupportedError
+from dpaudit.base.errors import InputError, UnsupportedError
 from dpaudit.mechanisms import (
     ApproximateBlackBox,
     Gaussian,

@@ -10,7 +10,7 @@ import pytest
 from accounting_builders import plan, use
 
 from dpaudit.accounting import AccountantName, CurvePoint, Guarantee, guarantee
-from dpaudit.errors import InputError
+from dpaudit.base.errors import InputError
 from dpaudit.mechanisms import Gaussian, Laplace
 
 RECORD = {

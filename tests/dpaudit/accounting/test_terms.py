@@ -26,7 +26,7 @@ from dpaudit.accounting.terms import (
     unbounded,
     use_of,
 )
-from dpaudit.errors import InputError, UnsupportedError
+from dpaudit.base.errors import InputError, UnsupportedError
 from dpaudit.mechanisms import (
     ApproximateBlackBox,
     ConcentratedBlackBox,

@@ -7,7 +7,7 @@ from examples import gaussian_invocation
 
 from dpaudit import DiscreteLaplace, Gaussian, Laplace, Plan, PoissonSampling
 from dpaudit.accounting import MOST_SECONDS, require_affordable, seconds_of_proof
-from dpaudit.errors import InputError
+from dpaudit.base.errors import InputError
 from dpaudit.mechanisms import Norm
 from dpaudit.mechanisms.continual import BinaryTree, ContinualLaplace, HonakerTree
 from dpaudit.plan import AddRemove, Group, Membership

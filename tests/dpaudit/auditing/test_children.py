@@ -11,9 +11,9 @@ import time
 import numpy as np
 import pytest
 
-from dpaudit import processes
 from dpaudit.auditing import children
 from dpaudit.auditing.children import Child, EndedError, HangsError, generators, watched
+from dpaudit.base import processes
 
 
 def alive(pid):

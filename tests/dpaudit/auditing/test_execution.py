@@ -16,7 +16,7 @@ import pytest
 from dpaudit import AuditPair, InputError, UnsupportedError
 from dpaudit.auditing import audit_release
 from dpaudit.auditing.execution import ONE_THREAD, Execution, workers
-from dpaudit.auditing.membership.shadows import Role, random_masks, train_models
+from dpaudit.training.membership.shadows import Role, random_masks, train_models
 
 PAIR = AuditPair(0.0, 1.0)
 SETTINGS = {"epsilon": 1.0, "runs": 2000, "seed": 11}

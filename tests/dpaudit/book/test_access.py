@@ -12,6 +12,14 @@ from booking import ABOUT, ask, laplace
 from sqlalchemy import text
 
 from dpaudit import FloatNoise, Ledger
+from dpaudit.base.chain import chained_line
+from dpaudit.base.errors import (
+    AccessError,
+    BudgetExceededError,
+    InputError,
+    JournalError,
+    TamperedError,
+)
 from dpaudit.book import (
     Book,
     BudgetRecord,
@@ -24,15 +32,13 @@ from dpaudit.book import (
     issue,
     limit_of,
     publish,
+    remaining_budget,
     revoke,
-    room,
     schema,
     still_held,
     tokens,
     verify_book,
 )
-from dpaudit.chain import chained_line
-from dpaudit.errors import AccessError, BudgetExceededError, InputError, JournalError, TamperedError
 
 PLAN = laplace(4.0)
 
@@ -47,7 +53,10 @@ def guarded(book):
 
 
 def used(book):
-    return room(book)[0].left[0].total[0] / room(book)[0].left[0].budget.limit.bounds[0]
+    return (
+        remaining_budget(book)[0].left[0].total[0]
+        / remaining_budget(book)[0].left[0].budget.limit.bounds[0]
+    )
 
 
 def test_a_release_waits_holding_its_charge_until_a_second_person_approves(guarded, tmp_path):
@@ -95,7 +104,9 @@ def test_what_is_denied_gives_its_charge_back_once(guarded):
     with pytest.raises(InputError, match="why"):
         decide(guarded, ask(guarded, PLAN).id, by="bob", approve=False)
     guarded.add(BudgetRecord("later", "visits", limit_of({"epsilon": 5.0})), by="officer")
-    assert room(guarded)[0].left[1].total == (room(guarded)[0].left[0].total)
+    assert remaining_budget(guarded)[0].left[1].total == (
+        remaining_budget(guarded)[0].left[0].total
+    )
     assert verify_book(guarded)["releases"] == 3
 
 
@@ -212,10 +223,10 @@ def test_roles_are_in_order():
 
 
 def test_what_is_public_is_declared_and_may_be_taken_back(guarded):
-    assert not room(guarded)[0].dataset.public
+    assert not remaining_budget(guarded)[0].dataset.public
     for public in (True, True, False):
         publish(guarded, "visits", by="officer", public=public)
-        assert room(guarded)[0].dataset.public is public
+        assert remaining_budget(guarded)[0].dataset.public is public
         guarded.add(DataSet("visits", *ABOUT), by="officer")  # the same is no change
     with pytest.raises(InputError, match="which the book does not have"):
         publish(guarded, "visit", by="officer")

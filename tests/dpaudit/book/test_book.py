@@ -11,12 +11,20 @@ from booking import ABOUT, ask, filled, gaussian, laplace
 
 from dpaudit import FloatNoise, Ledger, PrivacyUnit, ReplaceOne, TrustModel
 from dpaudit.accounting import AdaptiveFilter
-from dpaudit.book import Book, BudgetRecord, DataSet, Status, limit_of, room, verify_book
-from dpaudit.errors import BudgetExceededError, InputError, TamperedError, UnsupportedError
+from dpaudit.base.errors import BudgetExceededError, InputError, TamperedError, UnsupportedError
+from dpaudit.book import (
+    Book,
+    BudgetRecord,
+    DataSet,
+    Status,
+    limit_of,
+    remaining_budget,
+    verify_book,
+)
 
 
 def used(book: Book, budget: str = "main", **told: str) -> dict[str, float]:
-    (known,) = room(book, "visits", **told)
+    (known,) = remaining_budget(book, "visits", **told)
     (left,) = [each for each in known.left if each.budget.name == budget]
     return left.budget.limit.reached(left.total)
 
@@ -95,7 +103,7 @@ def test_a_later_budget_counts_what_was_before(book, clock):
     assert gaussian_free
     tiny = BudgetRecord("tiny", "visits", limit_of({"epsilon": 0.1}))
     book.add(tiny, by="officer")  # it is exceeded, and says so
-    assert room(book)[0].left[-1].share > 3
+    assert remaining_budget(book)[0].left[-1].share > 3
     with pytest.raises(BudgetExceededError):
         ask(book, laplace(1e9))
 

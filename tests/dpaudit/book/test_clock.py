@@ -8,9 +8,9 @@ import pytest
 from booking import ask, filled, laplace
 from sqlalchemy import text
 
+from dpaudit.base.errors import InputError
 from dpaudit.book import set_clock, verify_book
 from dpaudit.book.windows import longest_pause
-from dpaudit.errors import InputError
 
 PLAN = laplace(2.0)
 

@@ -9,8 +9,8 @@ from booking import ask, filled, laplace
 from sqlalchemy import text
 
 from dpaudit import FloatNoise, Ledger
+from dpaudit.base.errors import DpAuditError, TamperedError
 from dpaudit.book import Book, BudgetRecord, limit_of, verify_book
-from dpaudit.errors import DpAuditError, TamperedError
 
 PLAN = laplace(2.0)
 """Half of the budget."""

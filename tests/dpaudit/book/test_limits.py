@@ -15,11 +15,11 @@ from hypothesis import strategies as st
 
 from dpaudit import Gaussian, Invocation, Laplace, Plan, PoissonSampling
 from dpaudit.accounting import AdaptiveFilter, Filter, RenyiFilter, ZcdpFilter, compose
+from dpaudit.base.errors import BudgetExceededError, InputError, UnsupportedError
+from dpaudit.base.numbers import most, stated
 from dpaudit.book import Limit, limit_of
 from dpaudit.book.limits import ENDLESS, UNIT
-from dpaudit.errors import BudgetExceededError, InputError, UnsupportedError
 from dpaudit.mechanisms import ApproximateBlackBox
-from dpaudit.numbers import most, stated
 
 SAMPLED = Plan.of(Invocation(Gaussian(1.0), 1.0, *ABOUT, sampling=PoissonSampling(0.01), at="s"))
 BOX = Plan.of(Invocation(ApproximateBlackBox(0.01, 1e-8), 1.0, *ABOUT, at="b"))

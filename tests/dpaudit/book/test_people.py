@@ -11,6 +11,7 @@ from booking import ABOUT, filled, forged, gaussian, laplace
 from sqlalchemy import text
 
 from dpaudit import Invocation, Laplace, Plan, PrivacyUnit, ReplaceOne, TrustModel
+from dpaudit.base.errors import BudgetExceededError, InputError, TamperedError, UnsupportedError
 from dpaudit.book import (
     Book,
     DataSet,
@@ -20,7 +21,6 @@ from dpaudit.book import (
     people_of,
     verify_book,
 )
-from dpaudit.errors import BudgetExceededError, InputError, TamperedError, UnsupportedError
 
 KEY = bytes(range(32))
 

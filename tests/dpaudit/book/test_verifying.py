@@ -9,8 +9,8 @@ from booking import ask, filled, forged, gaussian
 from sqlalchemy import text
 
 from dpaudit import FileAnchor, FloatNoise, Ledger
+from dpaudit.base.errors import BudgetExceededError, InputError, TamperedError
 from dpaudit.book import BudgetRecord, limit_of, verify_book
-from dpaudit.errors import BudgetExceededError, InputError, TamperedError
 
 
 @pytest.fixture

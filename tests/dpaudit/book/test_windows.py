@@ -4,8 +4,8 @@ from datetime import date, timedelta
 
 import pytest
 
+from dpaudit.base.errors import InputError
 from dpaudit.book.windows import charged, checked_window, span_of, together
-from dpaudit.errors import InputError
 
 DAY = date(2026, 11, 23)  # a Monday
 

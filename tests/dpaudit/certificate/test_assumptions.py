@@ -19,6 +19,7 @@ from dpaudit import (
     Verdict,
     certify,
 )
+from dpaudit.base.errors import InputError, TamperedError
 from dpaudit.certificate import (
     Certificate,
     Premise,
@@ -29,7 +30,6 @@ from dpaudit.certificate import (
     verify,
 )
 from dpaudit.certificate.assumptions import assumptions_of
-from dpaudit.errors import InputError, TamperedError
 from dpaudit.plan import PoissonSampling
 
 DONE = Rehearsal("numbers", 3, 5, ("row 1 removed",), draws=700)

@@ -6,6 +6,7 @@ import pytest
 from examples import Answers, gaussian_invocation, response_plan
 
 from dpaudit import Claim, Finding, Opaque, Plan, Severity, Verdict
+from dpaudit.base.errors import InputError, TamperedError
 from dpaudit.certificate import (
     AuditRecord,
     Certificate,
@@ -18,7 +19,6 @@ from dpaudit.certificate import (
 from dpaudit.certificate.premises import THIRD
 from dpaudit.certificate.schema import certificate_schema, written_as
 from dpaudit.certificate.verdicts import beyond_proof
-from dpaudit.errors import InputError, TamperedError
 from dpaudit.mechanisms import ExponentialMechanism, StableHistogram
 
 SUBJECT = SubjectRecord("tests:Answers")
@@ -157,7 +157,7 @@ def tampered(**changes):
 
 
 def resealed(record):
-    from dpaudit.files import digest
+    from dpaudit.base.files import digest
 
     rest = {name: value for name, value in record.items() if name != "digest"}
     return rest | {"digest": digest(rest)}

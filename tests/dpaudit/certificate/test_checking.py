@@ -19,6 +19,7 @@ from dpaudit import (
     TrustModel,
     checker,
 )
+from dpaudit.base.errors import TamperedError
 from dpaudit.certificate import (
     CheckRecord,
     Severity,
@@ -32,7 +33,6 @@ from dpaudit.certificate import (
     with_witness,
 )
 from dpaudit.certificate.verification import recomputed
-from dpaudit.errors import TamperedError
 from dpaudit.mechanisms import Opaque
 
 ABOUT = PrivacyUnit("row"), AddRemove(), TrustModel.CENTRAL

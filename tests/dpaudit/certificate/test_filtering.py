@@ -9,6 +9,8 @@ import pytest
 
 from dpaudit import BudgetExceededError, Claim, FloatNoise, Gaussian, Laplace, Ledger, Plan
 from dpaudit.accounting import AdaptiveFilter, RenyiFilter, ZcdpFilter, guarantee
+from dpaudit.base.errors import InputError, TamperedError
+from dpaudit.base.files import digest
 from dpaudit.certificate import (
     Certificate,
     FilterRecord,
@@ -19,8 +21,6 @@ from dpaudit.certificate import (
     verify,
 )
 from dpaudit.cli.main import _outcome
-from dpaudit.errors import InputError, TamperedError
-from dpaudit.files import digest
 from dpaudit.plan import AddRemove, Invocation, PrivacyUnit, TrustModel
 from dpaudit.signing.policy import Limit, Policy
 

@@ -10,6 +10,7 @@ from scipy.stats import norm
 
 from dpaudit.accounting import CurvePoint, compose
 from dpaudit.accounting.closed_forms.gaussian import GaussianComposition
+from dpaudit.base.errors import InputError
 from dpaudit.certificate import (
     AuditRecord,
     Certificate,
@@ -22,7 +23,6 @@ from dpaudit.certificate import (
 from dpaudit.certificate.claimed_points import PointsCurve
 from dpaudit.certificate.risk import RISKS
 from dpaudit.certificate.verdicts import contradicts
-from dpaudit.errors import InputError
 from dpaudit.mechanisms import ApproximateBlackBox, Gaussian
 
 SUBJECT = SubjectRecord("tests:Risk")

@@ -6,9 +6,9 @@ import pytest
 from examples import gaussian_invocation, response_plan
 
 from dpaudit import AddRemove, Claim, Finding, Gaussian, Plan, PoissonSampling, Severity
+from dpaudit.base.errors import TamperedError
+from dpaudit.base.files import digest
 from dpaudit.certificate import AuditRecord, Certificate, SubjectRecord, certify, verify
-from dpaudit.errors import TamperedError
-from dpaudit.files import digest
 
 SUBJECT = SubjectRecord("tests:Answers")
 SAMPLED = gaussian_invocation(

@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from dpaudit import Gaussian, Laplace, Plan, certify, files
+from dpaudit import Gaussian, Laplace, Plan, certify
+from dpaudit.base import files
 from dpaudit.certificate import SubjectRecord
 from dpaudit.cli.main import _outcome
 

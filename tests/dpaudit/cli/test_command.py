@@ -6,8 +6,8 @@ import pytest
 import typer
 from rich.text import Text
 
+from dpaudit.base.finding_table import known_findings
 from dpaudit.cli.main import _outcome, app
-from dpaudit.finding_table import known_findings
 from dpaudit.mechanisms import Mechanism
 from dpaudit.plan import Relation, Sampling
 from dpaudit.project.describing import described

@@ -10,11 +10,11 @@ from pathlib import Path
 import pytest
 
 import dpaudit
+from dpaudit.base.files import digest
 from dpaudit.cli import show
 from dpaudit.cli.main import _outcome
-from dpaudit.files import digest
-from dpaudit.integrations.dp_accounting import SecondOpinion
-from dpaudit.integrations.observing import KNOWN
+from dpaudit.interchange.dp_accounting import SecondOpinion
+from dpaudit.observing import KNOWN
 from dpaudit.workflow.verifying import Verification
 
 GAUSSIAN = """

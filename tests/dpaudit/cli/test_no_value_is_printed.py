@@ -14,8 +14,8 @@ import sys
 from dataclasses import dataclass
 import numpy as np
 from dpaudit import *
-from dpaudit.errors import *
-from dpaudit.validate import positive
+from dpaudit.base.errors import *
+from dpaudit.base.validate import positive
 
 NOISE = Laplace(1.0)
 

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from dpaudit.base.finding_table import known_findings
 from dpaudit.cli.main import _outcome
-from dpaudit.finding_table import known_findings
 from dpaudit.reporting.wording.words import RULES
 
 

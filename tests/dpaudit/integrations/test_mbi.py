@@ -6,7 +6,7 @@ import pytest
 from dpaudit import AddRemove, Laplace, PrivacyUnit
 from dpaudit.auditing.replaying.recording import Routine
 from dpaudit.auditing.replaying.replay import replay
-from dpaudit.integrations.observing import noting, plan_of, through
+from dpaudit.observing import noting, plan_of, through
 from dpaudit.plan import Invocation, Plan, TrustModel
 
 mbi = pytest.importorskip("mbi", exc_type=ImportError)

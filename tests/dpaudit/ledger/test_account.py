@@ -22,7 +22,7 @@ from dpaudit import (
     ZeroOut,
     guarantee,
 )
-from dpaudit.errors import ClosedLedgerError
+from dpaudit.base.errors import ClosedLedgerError
 from dpaudit.plan import TruncatedPoissonSampling, WithReplacementSampling
 
 NOISE = Laplace(1.0)

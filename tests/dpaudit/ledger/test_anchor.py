@@ -8,7 +8,7 @@ import pytest
 from examples import LAPLACE, response_plan
 
 from dpaudit import FileAnchor, InputError, Ledger, TamperedError
-from dpaudit.errors import JournalError
+from dpaudit.base.errors import JournalError
 from dpaudit.ledger import AnchorState, read_journal
 
 PLAN = response_plan(total=6)

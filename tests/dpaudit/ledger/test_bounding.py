@@ -10,7 +10,7 @@ from effort import examples
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from dpaudit.errors import InputError
+from dpaudit.base.errors import InputError
 from dpaudit.ledger.bounding import bounded_total, cells_of, first_rows
 from dpaudit.ledger.units import Units
 from dpaudit.mechanisms import Norm

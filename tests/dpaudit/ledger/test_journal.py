@@ -5,9 +5,9 @@ import pytest
 from examples import LAPLACE, response_plan
 
 from dpaudit import Ledger
-from dpaudit.chain import Chain, Durability
-from dpaudit.errors import InputError, PlanMismatchError, TamperedError
-from dpaudit.files import canonical_json, digest
+from dpaudit.base.chain import Chain, Durability
+from dpaudit.base.errors import InputError, PlanMismatchError, TamperedError
+from dpaudit.base.files import canonical_json, digest
 from dpaudit.ledger import Entry, Journal, read_journal, summarise_journal
 
 

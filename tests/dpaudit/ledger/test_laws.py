@@ -36,7 +36,7 @@ from dpaudit import (
     TamperedError,
     TrustModel,
 )
-from dpaudit.chain import chained_line
+from dpaudit.base.chain import chained_line
 from dpaudit.ledger import read_journal
 from dpaudit.mechanisms import BinaryTree, ContinualGaussian
 

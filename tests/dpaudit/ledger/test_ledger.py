@@ -6,7 +6,7 @@ from examples import LAPLACE, gaussian_invocation, response_plan
 
 from dpaudit import Durability, FloatNoise, Laplace, Ledger, Plan
 from dpaudit.accounting import guarantee
-from dpaudit.errors import (
+from dpaudit.base.errors import (
     BudgetExceededError,
     ClosedLedgerError,
     InputError,

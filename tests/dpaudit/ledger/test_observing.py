@@ -25,9 +25,9 @@ from dpaudit import (
 from dpaudit.auditing.noise.conformance import conformance
 from dpaudit.auditing.replaying.recording import RecordingNoise, Routine
 from dpaudit.auditing.replaying.replay import replay
+from dpaudit.base.files import digest
 from dpaudit.certificate import Premise, Standing
 from dpaudit.certificate.assumptions import assumptions_of
-from dpaudit.files import digest
 from dpaudit.ledger import read_journal, summarise_journal
 from dpaudit.workflow.running import ledger_record
 

@@ -24,7 +24,7 @@ from dpaudit import (
     ReplaceOne,
 )
 from dpaudit.auditing.noise.laws import p_value
-from dpaudit.errors import InputError, UnsupportedError
+from dpaudit.base.errors import InputError, UnsupportedError
 from dpaudit.ledger import Entry, SecureNoise
 from dpaudit.mechanisms import ExponentialMechanism, LaplaceVector, SparseVector, Tails
 from dpaudit.mechanisms.continual import BinaryTree, ContinualGaussian

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from mechanism_conformance import PlainSource
 
-from dpaudit.errors import InputError, UnsupportedError
+from dpaudit.base.errors import InputError, UnsupportedError
 from dpaudit.mechanisms import Laplace, Mechanism, Norm, PureBlackBox, RandomizedResponse
 from dpaudit.mechanisms.base import (
     changes,

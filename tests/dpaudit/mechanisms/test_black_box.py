@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from mechanism_conformance import PrivacyConformance
 
-from dpaudit.errors import InputError, UnsupportedError
+from dpaudit.base.errors import InputError, UnsupportedError
 from dpaudit.mechanisms import ApproximateBlackBox, ConcentratedBlackBox, Mechanism, PureBlackBox
 
 BOXES = [PureBlackBox(0.5), ApproximateBlackBox(0.5, 1e-6), ConcentratedBlackBox(0.1)]

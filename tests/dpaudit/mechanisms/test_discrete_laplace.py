@@ -5,7 +5,7 @@ import pytest
 from mechanism_conformance import MechanismConformance, grid_delta
 from scipy import stats
 
-from dpaudit.errors import InputError
+from dpaudit.base.errors import InputError
 from dpaudit.mechanisms import DiscreteGaussian, DiscreteLaplace
 
 

@@ -9,7 +9,7 @@ from mechanism_conformance import MechanismConformance, PlainSource, grid_delta
 from scipy import stats
 
 from dpaudit.accounting import guarantee
-from dpaudit.errors import InputError, UnsupportedError
+from dpaudit.base.errors import InputError, UnsupportedError
 from dpaudit.mechanisms import RandomizedResponse, SubsetSelection, UnaryEncoding
 from dpaudit.plan import ReplaceOne
 from dpaudit.workflow.calibrating import calibrate_target

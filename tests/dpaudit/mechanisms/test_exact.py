@@ -12,7 +12,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from dpaudit.errors import UnsupportedError
+from dpaudit.base.errors import UnsupportedError
 from dpaudit.mechanisms.exact import WIDEST, as_int64, decays, on_grid, widened
 from dpaudit.mechanisms.rounding import round_up
 

@@ -14,7 +14,7 @@ from scipy.special import softmax
 
 from dpaudit import Plan
 from dpaudit.accounting import guarantee
-from dpaudit.errors import InputError
+from dpaudit.base.errors import InputError
 from dpaudit.mechanisms import ExponentialMechanism
 
 UTILITIES = np.array([0.0, 1.0, 2.5, -1.0])

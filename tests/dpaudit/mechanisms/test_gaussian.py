@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from mechanism_conformance import MechanismConformance, PlainSource, grid_delta
 
-from dpaudit.errors import InputError, UnsupportedError
+from dpaudit.base.errors import InputError, UnsupportedError
 from dpaudit.mechanisms import DiscreteGaussian, Gaussian, Laplace
 
 

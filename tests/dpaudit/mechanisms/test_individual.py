@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 from mechanism_conformance import MechanismConformance, grid_delta
 
-from dpaudit.errors import InputError, UnsupportedError
+from dpaudit.base.errors import InputError, UnsupportedError
 from dpaudit.mechanisms import Gaussian, IndividualGaussian, Laplace
 from dpaudit.mechanisms.exact import ExactSource
 

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from mechanism_conformance import MechanismConformance, grid_delta
 
-from dpaudit.errors import InputError
+from dpaudit.base.errors import InputError
 from dpaudit.mechanisms import DiscreteLaplace, Gaussian, Laplace
 
 

@@ -11,9 +11,9 @@ from scipy.special import softmax
 
 from dpaudit import RunResult, Subject
 from dpaudit.accounting import guarantee
-from dpaudit.auditing.rehearsal.rehearse import rehearse
-from dpaudit.errors import InputError, UnsupportedError
+from dpaudit.base.errors import InputError, UnsupportedError
 from dpaudit.mechanisms import NoisyMax, PermuteAndFlip
+from dpaudit.rehearsal.rehearse import rehearse
 
 UTILITIES = np.array([0.0, 1.0, 2.5, -1.0])
 OTHERS = (2.0, -1.0, 4.5, -3.0)

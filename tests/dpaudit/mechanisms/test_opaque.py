@@ -5,7 +5,7 @@ import pytest
 from examples import gaussian_invocation
 
 from dpaudit import Ledger, Plan
-from dpaudit.errors import InputError, UnsupportedError
+from dpaudit.base.errors import InputError, UnsupportedError
 from dpaudit.mechanisms import Mechanism, Opaque, StatedNoise
 
 MECHANISM = Opaque("projection", 1.0, 1e-5, sampler=lambda value, rng: value + rng.normal())

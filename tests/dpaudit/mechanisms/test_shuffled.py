@@ -15,7 +15,7 @@ from scipy.special import gammaln
 from scipy.stats import binom
 
 from dpaudit.accounting import compose
-from dpaudit.errors import InputError, UnsupportedError
+from dpaudit.base.errors import InputError, UnsupportedError
 from dpaudit.mechanisms import (
     ApproximateBlackBox,
     Laplace,

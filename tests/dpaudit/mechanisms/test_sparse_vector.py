@@ -8,7 +8,7 @@ from mechanism_conformance import MechanismConformance, PlainSource, grid_delta
 from scipy import stats
 
 from dpaudit.accounting import guarantee
-from dpaudit.errors import InputError, UnsupportedError
+from dpaudit.base.errors import InputError, UnsupportedError
 from dpaudit.mechanisms import Mechanism, SparseVector
 
 QUERIES = (0.0, 1.0, 2.0, 0.5)

@@ -13,7 +13,7 @@ from mechanism_conformance import MechanismConformance, PlainSource, grid_delta
 
 from dpaudit import ReplaceOne
 from dpaudit.accounting import compose, for_group, guarantee
-from dpaudit.errors import InputError
+from dpaudit.base.errors import InputError
 from dpaudit.mechanisms import Gaussian, StableHistogram
 
 mp.mp.dps = 40

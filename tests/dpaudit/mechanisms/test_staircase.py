@@ -10,7 +10,7 @@ from scipy import optimize, stats
 
 from dpaudit import MetricBall, ReplaceOne
 from dpaudit.accounting import compose, for_group, guarantee
-from dpaudit.errors import InputError, UnsupportedError
+from dpaudit.base.errors import InputError, UnsupportedError
 from dpaudit.mechanisms import Staircase
 from dpaudit.plan import Contribution
 

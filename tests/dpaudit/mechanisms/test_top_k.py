@@ -11,7 +11,7 @@ from scipy import integrate, stats
 from dpaudit import Ledger, MetricBall, ReplaceOne
 from dpaudit.accounting import compose, for_group, guarantee
 from dpaudit.accounting.budgets import ZcdpFilter
-from dpaudit.errors import BudgetExceededError, InputError
+from dpaudit.base.errors import BudgetExceededError, InputError
 from dpaudit.mechanisms import ExponentialMechanism, TopK
 
 UTILITIES = (0.0, 1.0, 2.5, -1.0)

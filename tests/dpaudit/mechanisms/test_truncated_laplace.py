@@ -10,7 +10,7 @@ from truncated_quadrature import exact_delta
 
 from dpaudit import ReplaceOne
 from dpaudit.accounting import compose, for_group, guarantee
-from dpaudit.errors import InputError, UnsupportedError
+from dpaudit.base.errors import InputError, UnsupportedError
 from dpaudit.mechanisms import Laplace, LaplacePair, TruncatedLaplace
 
 

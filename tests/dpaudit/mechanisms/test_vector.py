@@ -12,10 +12,10 @@ from scipy import integrate, stats
 
 from dpaudit import Ledger, RunResult, Subject
 from dpaudit.accounting import compose, for_group, guarantee
-from dpaudit.auditing.rehearsal.rehearse import rehearse
-from dpaudit.errors import InputError, UnsupportedError
+from dpaudit.base.errors import InputError, UnsupportedError
 from dpaudit.mechanisms import Gaussian, GaussianVector, Laplace, LaplaceVector
 from dpaudit.plan import ZeroOut
+from dpaudit.rehearsal.rehearse import rehearse
 
 BOX = ((1.0, 4.0), (1.5, 2.0))
 

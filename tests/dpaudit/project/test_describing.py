@@ -5,8 +5,8 @@ import tomllib
 import pytest
 
 from dpaudit.accounting import Accountant
+from dpaudit.base.errors import InputError
 from dpaudit.certificate import SubjectRecord, Verdict, certify
-from dpaudit.errors import InputError
 from dpaudit.mechanisms import Mechanism
 from dpaudit.mechanisms.continual.factorization import Factorization
 from dpaudit.plan import Relation, Sampling

@@ -5,14 +5,14 @@ import pytest
 from examples import gaussian_invocation
 
 from dpaudit import Laplace, Ledger, Plan
-from dpaudit.errors import (
+from dpaudit.base.errors import (
     BudgetExceededError,
     InconclusiveError,
     InputError,
     PlanMismatchError,
 )
+from dpaudit.base.validate import positive
 from dpaudit.project.foreign import DEBUG, foreign
-from dpaudit.validate import positive
 
 
 def fail(error):

@@ -2,7 +2,7 @@
 
 import pytest
 
-from dpaudit.errors import InputError
+from dpaudit.base.errors import InputError
 from dpaudit.project.targets import find_subject
 
 CODE = """

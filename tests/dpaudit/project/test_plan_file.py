@@ -1,7 +1,7 @@
 import pytest
 
 from dpaudit.accounting import guarantee
-from dpaudit.errors import InputError
+from dpaudit.base.errors import InputError
 from dpaudit.plan import Group
 from dpaudit.project.plan_file import read_plan_file
 

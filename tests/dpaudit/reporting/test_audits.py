@@ -7,9 +7,10 @@ import pytest
 
 import dpaudit
 from dpaudit import AuditPair, Laplace, Verdict
-from dpaudit.auditing import audit_release, audit_scores
+from dpaudit.auditing import audit_release
+from dpaudit.base.errors import InputError
 from dpaudit.certificate import load_certificate
-from dpaudit.errors import InputError
+from dpaudit.training.membership import audit_scores
 
 
 def record(epsilon=1.0, shift=4.0, seed=0):

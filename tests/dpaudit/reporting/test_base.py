@@ -9,9 +9,9 @@ from importlib import metadata
 import pytest
 
 from dpaudit import Finding, Severity
-from dpaudit.errors import InputError
-from dpaudit.finding_table import explained_at
-from dpaudit.integrations.dp_accounting import SecondOpinion
+from dpaudit.base.errors import InputError
+from dpaudit.base.finding_table import explained_at
+from dpaudit.interchange.dp_accounting import SecondOpinion
 from dpaudit.reporting import (
     JsonRenderer,
     MarkdownRenderer,

@@ -7,7 +7,7 @@ import pytest
 from guarantees import certificate_of, gaussian_epsilon
 
 from dpaudit import Gaussian, Laplace
-from dpaudit.numbers import up
+from dpaudit.base.numbers import up
 from dpaudit.reporting.composition import growth
 
 ROOT = 1e-13

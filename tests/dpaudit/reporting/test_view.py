@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from dpaudit.integrations.dp_accounting import second_opinion
+from dpaudit.interchange.dp_accounting import second_opinion
 from dpaudit.reporting.view import view, views
 
 

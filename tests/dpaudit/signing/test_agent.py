@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from dpaudit import InputError
-from dpaudit.extras import needed
+from dpaudit.base.optional_import import needed
 from dpaudit.signing.envelope import Envelope
 from dpaudit.signing.keys import key_id, load_public
 

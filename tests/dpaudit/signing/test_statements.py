@@ -13,7 +13,8 @@ from google.protobuf import json_format
 from in_toto_attestation.v1 import statement_pb2
 from in_toto_attestation.v1.statement import Statement as InTotoStatement
 
-from dpaudit import Claim, InputError, Ledger, TamperedError, certify, files
+from dpaudit import Claim, InputError, Ledger, TamperedError, certify
+from dpaudit.base import files
 from dpaudit.certificate import SubjectRecord
 from dpaudit.ledger import summarise_journal
 from dpaudit.signing.envelope import Envelope

@@ -8,8 +8,8 @@ from examples import response_plan
 from projects import budget, entry
 
 from dpaudit import InputError, certify
+from dpaudit.base.files import digest
 from dpaudit.certificate import SubjectRecord
-from dpaudit.files import digest
 from dpaudit.workflow.baselines import read_baseline
 from dpaudit.workflow.outcomes import Status
 from dpaudit.workflow.summary import remarks

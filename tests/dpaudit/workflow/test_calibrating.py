@@ -6,8 +6,8 @@ import tomllib
 import pytest
 from scipy.stats import norm
 
+from dpaudit.base.errors import InputError, UnsupportedError
 from dpaudit.certificate import Claim
-from dpaudit.errors import InputError, UnsupportedError
 from dpaudit.mechanisms import Gaussian
 from dpaudit.project.plan_file import read_plan_file
 from dpaudit.workflow.calibrating import calibrate_target, fitting

@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from dpaudit.errors import InputError
+from dpaudit.base.errors import InputError
 from private_bo.federated import AgentModel, Agents, Broadcast, Reliance, Streams, synthetic
 from private_bo.federated.agent import posterior_draws
 from private_bo.federated.federation import Federation

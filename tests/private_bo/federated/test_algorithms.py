@@ -8,7 +8,7 @@ import pytest
 
 from dpaudit import Ledger
 from dpaudit.auditing.replaying.recording import RecordingNoise
-from dpaudit.errors import InputError
+from dpaudit.base.errors import InputError
 from private_bo.federated import (
     DPFTSDE,
     AgentModel,

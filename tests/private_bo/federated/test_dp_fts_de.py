@@ -10,7 +10,7 @@ from rehearsals import Gossip, rules
 
 from dpaudit import Ledger
 from dpaudit.auditing.replaying.replay import replay
-from dpaudit.errors import InputError
+from dpaudit.base.errors import InputError
 from dpaudit.project import RunResult
 from dpaudit.project.targets import configuration
 from private_bo.federated import (

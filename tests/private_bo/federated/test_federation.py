@@ -5,7 +5,7 @@ import pytest
 
 import private_bo
 from dpaudit import Ledger
-from dpaudit.errors import InputError
+from dpaudit.base.errors import InputError
 from private_bo.federated import (
     DPFTS,
     DPFTSDE,

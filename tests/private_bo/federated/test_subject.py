@@ -8,7 +8,7 @@ from subject_conformance import SubjectConformance
 
 from dpaudit import Ledger, ZeroOut
 from dpaudit.accounting import compose
-from dpaudit.errors import InputError
+from dpaudit.base.errors import InputError
 from dpaudit.project import RunResult
 from dpaudit.project.targets import parse_settings
 from dpaudit.workflow.attacking import audit_target

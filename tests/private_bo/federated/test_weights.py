@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dpaudit.errors import InputError
+from dpaudit.base.errors import InputError
 from private_bo.federated import Weights
 from private_bo.federated.weights import contrasts, region_of_agent, region_of_point, splits
 

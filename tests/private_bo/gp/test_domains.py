@@ -7,7 +7,7 @@ import pickle
 import numpy as np
 import pytest
 
-from dpaudit.errors import InputError
+from dpaudit.base.errors import InputError
 from private_bo.gp import FiniteDomain, SquaredExponential
 
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from scipy.linalg import cho_factor, cho_solve
 
-from dpaudit.errors import InputError
+from dpaudit.base.errors import InputError
 from private_bo.gp import (
     FiniteDomain,
     FinitePosterior,

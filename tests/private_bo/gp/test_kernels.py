@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from dpaudit.errors import InputError
+from dpaudit.base.errors import InputError
 from private_bo.gp import ARD, FiniteDomain, Kernel, Matern, SquaredExponential, TableKernel
 
 TABLE = np.array([[1.0, 0.3, -0.2], [0.3, 0.9, 0.0], [-0.2, 0.0, 1.0]])

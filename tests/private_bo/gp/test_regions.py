@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from dpaudit.errors import InputError
+from dpaudit.base.errors import InputError
 from private_bo.gp import Ball, Box
 
 REGIONS = [Ball(2.0, 2), Ball(0.5, 3), Box((0.0, 1.0), 1), Box((-1.0, 3.0), 2)]

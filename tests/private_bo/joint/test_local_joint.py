@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from dpaudit import Ledger, guarantee
-from dpaudit.errors import InputError
+from dpaudit.base.errors import InputError
 from private_bo.gp import Ball, EigenFeatures, SquaredExponential
 from private_bo.joint import LocalJointGPUCB
 from private_bo.joint.noise import lemma_5_sigmas, lemma_6_shift

@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from dpaudit.errors import InputError
+from dpaudit.base.errors import InputError
 from private_bo.gp import FiniteDomain, Matern, SquaredExponential
 from private_bo.local import ATAGPUCB, GPUCB, TGPUCB, MoMAGPUCB
 from private_bo.problems import (

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from crowds import ALGORITHMS, ledger_of, make, run
 
-from dpaudit.errors import InputError
+from dpaudit.base.errors import InputError
 from private_bo.local import LDPATAGPUCB, LDPTGPUCB, LDPMoMAGPUCB
 
 

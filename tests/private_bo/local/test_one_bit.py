@@ -13,7 +13,7 @@ from rehearsals import Gossip, rules
 from subject_conformance import SubjectConformance
 
 from dpaudit import guarantee
-from dpaudit.errors import InputError, PlanMismatchError
+from dpaudit.base.errors import InputError, PlanMismatchError
 from dpaudit.mechanisms import RandomizedResponse
 from dpaudit.plan import PrivacyUnit, ReplaceOne, TrustModel
 from private_bo.local import LDPOneBitGP

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from crowds import run
 
-from dpaudit.errors import InputError
+from dpaudit.base.errors import InputError
 from private_bo.local import LDPATAGPUCB
 
 

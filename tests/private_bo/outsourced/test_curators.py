@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import norm
 
+from dpaudit.base.errors import InputError
 from dpaudit.certificate import SubjectRecord, Verdict, certify
-from dpaudit.errors import InputError
 from dpaudit.ledger import Ledger
 from dpaudit.mechanisms import Gaussian, Laplace
 from private_bo.outsourced import (

@@ -8,7 +8,7 @@ import time
 import numpy as np
 import pytest
 
-from dpaudit.errors import InputError
+from dpaudit.base.errors import InputError
 from private_bo.outsourced import Hyperparameters, InputModel, Modeller, Release
 
 RNG = np.random.default_rng(7)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from dpaudit.errors import InputError
+from dpaudit.base.errors import InputError
 from private_bo.outsourced import (
     CertifiedCurator,
     OutsourcedProblem,

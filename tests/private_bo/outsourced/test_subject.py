@@ -7,8 +7,8 @@ import pytest
 from rehearsals import Gossip, rules
 from subject_conformance import SubjectConformance
 
+from dpaudit.base.errors import InputError, PlanMismatchError
 from dpaudit.certificate import SubjectRecord, Verdict, certify
-from dpaudit.errors import InputError, PlanMismatchError
 from dpaudit.ledger import Ledger
 from dpaudit.mechanisms import Laplace
 from private_bo.outsourced import (

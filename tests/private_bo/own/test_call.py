@@ -8,8 +8,8 @@ import math
 import numpy as np
 import pytest
 
+from dpaudit.base.errors import InputError
 from dpaudit.certificate.verification import verify
-from dpaudit.errors import InputError
 from private_bo import BoxSpace, PointSpace, optimise, study
 from tests.benchmarks.own_problems import BOX as BOX_OF_TABLE
 from tests.benchmarks.own_problems import FIRST_TUNED, GRID, Function, interval, share, table

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.stats import multivariate_normal
 
-from dpaudit.errors import UnsupportedError
+from dpaudit.base.errors import UnsupportedError
 from private_bo.gp import ARD, Matern, SquaredExponential
 from private_bo.own import BoxSpace, LandmarkFeatures, PointSpace
 from private_bo.own.features import Belief

@@ -9,7 +9,7 @@ import pytest
 from subject_conformance import SubjectConformance
 
 from dpaudit import Ledger, guarantee
-from dpaudit.errors import InputError
+from dpaudit.base.errors import InputError
 from private_bo.own import LocalJointStudy
 from private_bo.own.studies import Fixed
 

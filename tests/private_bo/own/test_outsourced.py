@@ -9,8 +9,8 @@ import pytest
 from subject_conformance import SubjectConformance
 
 from dpaudit import Ledger, guarantee
-from dpaudit.auditing.rehearsal.rehearse import rehearse
-from dpaudit.errors import InputError
+from dpaudit.base.errors import InputError
+from dpaudit.rehearsal.rehearse import rehearse
 from private_bo.outsourced import Release
 from private_bo.own import BoxSpace, OutsourcedModeller, OutsourcedStudy, PointSpace, study
 

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from dpaudit import InputError, Ledger
-from dpaudit.auditing.rehearsal.rehearse import rehearse
+from dpaudit.rehearsal.rehearse import rehearse
 from private_bo import BoxSpace, study
 from private_bo.federated import Broadcast
 from private_bo.own.studies import Fixed

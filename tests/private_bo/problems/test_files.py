@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from dpaudit.errors import InputError
+from dpaudit.base.errors import InputError
 from private_bo.problems import (
     light_sensors,
     stocks,

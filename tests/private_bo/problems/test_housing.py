@@ -8,7 +8,7 @@ from collections import Counter
 import numpy as np
 import pytest
 
-from dpaudit.errors import InputError
+from dpaudit.base.errors import InputError
 from private_bo.problems import (
     neighbourhood_prices,
     recorded_sales,

@@ -8,7 +8,7 @@ from rehearsals import Gossip, rules
 from subject_conformance import SubjectConformance
 
 from dpaudit import Ledger, guarantee
-from dpaudit.errors import InputError
+from dpaudit.base.errors import InputError
 from private_bo.studies import PrivateSearch
 
 optuna = pytest.importorskip("optuna")

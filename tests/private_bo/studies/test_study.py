@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 
 from dpaudit import Certificate, Ledger, guarantee
+from dpaudit.base.errors import InputError, PlanMismatchError, UnsupportedError
 from dpaudit.certificate.verification import verify
 from dpaudit.cli.main import main
-from dpaudit.errors import InputError, PlanMismatchError, UnsupportedError
 from dpaudit.plan import Plan, ReplaceOne, TrustModel
 from private_bo.studies import PrivateStudy, PrivateTrials
 

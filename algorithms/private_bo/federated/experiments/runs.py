@@ -7,7 +7,8 @@ from typing import TypeAlias
 
 import numpy as np
 
-from dpaudit import Ledger, validate
+from dpaudit import Ledger
+from dpaudit.base import validate
 from private_bo.experiments import in_parallel, trial_numbers
 from private_bo.federated import DPFTSDE, FederatedProblem, digits, landmines, synthetic
 from private_bo.federated.experiments.cells import Algorithm, Task

@@ -14,8 +14,8 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
+from dpaudit.base.errors import InputError
 from dpaudit.certificate import Certificate, load_certificate
-from dpaudit.errors import InputError
 from dpaudit.ledger import read_journal
 from private_bo.federated import DPFTSDE
 from private_bo.federated.flower.parties import CERTIFICATE, JOURNAL, generators

@@ -9,7 +9,7 @@ import signal
 from pathlib import Path
 from typing import Any
 
-from dpaudit import files
+from dpaudit.base import files
 from private_bo.federated import Agents, Broadcast
 from private_bo.federated.flower.parties import CHOICES, AgentSetup, setup_in
 from private_bo.threads import single_threaded

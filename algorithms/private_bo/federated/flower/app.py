@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from dpaudit import files
+from dpaudit.base import files
 
 _PROJECT = f"""\
 [build-system]

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from dpaudit import files, validate
+from dpaudit.base import files, validate
 from private_bo.federated import DPFTSDE, AgentModel, Agents, FederatedProblem, Streams
 
 JOURNAL, CERTIFICATE = "ledger.jsonl", "certificate.json"

@@ -21,9 +21,9 @@ from http.client import HTTPConnection, HTTPException
 from importlib import metadata
 from pathlib import Path
 
-from dpaudit import files
-from dpaudit.errors import DpAuditError, UnsupportedError
-from dpaudit.extras import require
+from dpaudit.base import files
+from dpaudit.base.errors import DpAuditError, UnsupportedError
+from dpaudit.base.optional_import import require
 
 _LEAST_FLOWER = (1, 41)  # before it, SuperLink and SuperNode take other options
 _LOOPBACK = "127.0.0.1"

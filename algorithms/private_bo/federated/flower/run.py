@@ -11,8 +11,8 @@ from pathlib import Path
 
 import numpy as np
 
-from dpaudit import validate
-from dpaudit.errors import InputError
+from dpaudit.base import validate
+from dpaudit.base.errors import InputError
 from dpaudit.ledger import Ledger
 from private_bo.federated import (
     DPFTSDE,

@@ -6,7 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from dpaudit import files
+from dpaudit.base import files
 from dpaudit.certificate import Finding, Severity, SubjectRecord, certify
 from dpaudit.ledger import Ledger
 from private_bo.federated import Recorded

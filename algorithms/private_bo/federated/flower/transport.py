@@ -6,7 +6,7 @@ import time
 from collections.abc import Iterable
 from typing import Any, Protocol
 
-from dpaudit.errors import InputError
+from dpaudit.base.errors import InputError
 from private_bo.federated import Broadcast, Report
 
 _POLL = 0.2  # seconds between two looks

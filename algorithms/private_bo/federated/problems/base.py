@@ -11,9 +11,9 @@ from typing import Annotated
 
 import numpy as np
 
-from dpaudit import validate
-from dpaudit.errors import InputError
-from dpaudit.fields import Checked, Natural, NonNegative
+from dpaudit.base import validate
+from dpaudit.base.errors import InputError
+from dpaudit.base.fields import Checked, Natural, NonNegative
 from private_bo.experiments import in_parallel
 from private_bo.gp.types import Array, array_of, read_only
 from private_bo.threads import single_threaded

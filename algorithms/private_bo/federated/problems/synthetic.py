@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from dpaudit import validate
-from dpaudit.errors import InputError
+from dpaudit.base import validate
+from dpaudit.base.errors import InputError
 from private_bo.federated.problems.base import FederatedProblem, unit_grid
 from private_bo.gp import SquaredExponential
 from private_bo.gp.types import Array

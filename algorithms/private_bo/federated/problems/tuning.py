@@ -8,8 +8,8 @@ from pathlib import Path
 
 import numpy as np
 
-from dpaudit import validate
-from dpaudit.errors import InputError
+from dpaudit.base import validate
+from dpaudit.base.errors import InputError
 from private_bo.federated.problems.base import EvaluatedObjective, FederatedProblem, unit_grid
 from private_bo.gp.types import Array, Indices, read_only
 from private_bo.problems.files import data_file

@@ -13,8 +13,8 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from dpaudit.errors import InputError
-from dpaudit.fields import Checked, Count
+from dpaudit.base.errors import InputError
+from dpaudit.base.fields import Checked, Count
 from private_bo.gp.regions import FeatureDomain
 from private_bo.gp.types import Array, point_set
 

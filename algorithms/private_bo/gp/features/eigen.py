@@ -8,8 +8,8 @@ from functools import cached_property
 
 import numpy as np
 
-from dpaudit.errors import InputError, UnsupportedError
-from dpaudit.fields import Checked, Count, Positive
+from dpaudit.base.errors import InputError, UnsupportedError
+from dpaudit.base.fields import Checked, Count, Positive
 from private_bo.gp.features.base import FeatureMap
 from private_bo.gp.kernels import Matern, SquaredExponential
 from private_bo.gp.regions import FeatureDomain

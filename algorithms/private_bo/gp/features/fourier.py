@@ -9,8 +9,8 @@ from functools import cached_property
 
 import numpy as np
 
-from dpaudit.errors import InputError, UnsupportedError
-from dpaudit.fields import Checked, Count, Natural, OpenProbability
+from dpaudit.base.errors import InputError, UnsupportedError
+from dpaudit.base.fields import Checked, Count, Natural, OpenProbability
 from private_bo.gp.features.base import FeatureMap, Mask
 from private_bo.gp.features.fourier_error import Quadrature, line_error, product_error
 from private_bo.gp.kernels import Matern, SquaredExponential

@@ -16,7 +16,7 @@ from typing import TypeAlias
 
 import numpy as np
 
-from dpaudit import validate
+from dpaudit.base import validate
 from private_bo.experiments import command, drawing, in_parallel, options, save, table
 from private_bo.experiments import trial_numbers as checked
 from private_bo.local.experiments.panels import (

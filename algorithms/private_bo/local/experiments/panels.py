@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from dpaudit.errors import InputError
+from dpaudit.base.errors import InputError
 from dpaudit.ledger import Ledger
 from dpaudit.project import RunResult
 from private_bo.gp import SquaredExponential

@@ -51,8 +51,8 @@ from dpaudit import (
     ZeroOut,
     guarantee,
 )
-from dpaudit.errors import DpAuditError, InputError
-from dpaudit.fields import Checked, Count, Positive
+from dpaudit.base.errors import DpAuditError, InputError
+from dpaudit.base.fields import Checked, Count, Positive
 from dpaudit.project import Move
 from private_bo.gp import FiniteDomain, SquaredExponential
 from private_bo.gp.types import Array
@@ -61,7 +61,7 @@ from private_bo.local.users import Outcome, Users
 from private_bo.problems import BanditProblem, Response, RewardSource
 
 if TYPE_CHECKING:
-    from dpaudit.integrations.opacus import Training
+    from dpaudit.training.opacus import Training
 
 TRAINING, VALIDATION = "training rows", "validation rows"
 RATES = tuple(float(rate) for rate in np.geomspace(0.01, 10.0, 10))
@@ -281,7 +281,7 @@ class _Trials(RewardSource):
         from torch.nn.functional import cross_entropy
         from torch.utils.data import DataLoader, TensorDataset
 
-        from dpaudit.integrations.opacus import attach
+        from dpaudit.training.opacus import attach
 
         subject, count = self.subject, self.subject.training_rows
         inputs = torch.tensor(self.x[:count], dtype=torch.float32)

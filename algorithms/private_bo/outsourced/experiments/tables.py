@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dpaudit import files, validate
+from dpaudit.base import files, validate
 from private_bo import experiments
 from private_bo.gp.types import Array
 from private_bo.outsourced import Curator, grid_problem

@@ -6,9 +6,9 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import Any, ClassVar
 
-from dpaudit import files
+from dpaudit.base import files
+from dpaudit.base.numbers import down, plain
 from dpaudit.certificate import AuditRecord, Certificate, Finding, Severity, Verdict
-from dpaudit.numbers import down, plain
 from dpaudit.reporting.base import Renderer
 from dpaudit.reporting.machine.sarif.places import location
 from dpaudit.reporting.machine.sarif.rules import AUDIT, CLAIM, message, rule_id, rules

@@ -6,8 +6,8 @@ import re
 from collections.abc import Iterable
 from typing import Any
 
+from dpaudit.base.finding_table import explained_at
 from dpaudit.certificate import Finding, Severity
-from dpaudit.finding_table import explained_at
 from dpaudit.reporting.wording.words import RULES, SEVERITIES
 
 CLAIM = "claim"

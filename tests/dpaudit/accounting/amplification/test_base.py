@@ -15,7 +15,7 @@ from dpaudit.accounting import compose
 from dpaudit.accounting.amplification import Amplification, DirectedPair, amplification
 from dpaudit.accounting.amplification.poisson import PoissonAmplification
 from dpaudit.accounting.closed_forms.pure import PureAccountant
-from dpaudit.errors import InputError, UnsupportedError
+from dpaudit.base.errors import InputError, UnsupportedError
 from dpaudit.mechanisms import DominatingPair, Gaussian, Laplace
 from dpaudit.mechanisms.pairs import Floats
 from dpaudit.plan import FixedSizeSampling, PoissonSampling, ReplaceOne, Sampling

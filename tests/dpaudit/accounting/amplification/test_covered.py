@@ -15,7 +15,7 @@ from accounting_builders import plan, poisson, use
 from dpaudit.accounting import compose
 from dpaudit.accounting.amplification import covered, fallback
 from dpaudit.accounting.terms import directed
-from dpaudit.errors import UnsupportedError
+from dpaudit.base.errors import UnsupportedError
 from dpaudit.mechanisms import (
     ApproximateBlackBox,
     ConcentratedBlackBox,

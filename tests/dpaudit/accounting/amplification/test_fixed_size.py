@@ -21,8 +21,8 @@ from dpaudit.accounting.amplification.fixed_size import (
     fixed_size_moments,
 )
 from dpaudit.accounting.amplification.known_participation import KnownParticipation
-from dpaudit.errors import UnsupportedError
-from dpaudit.fields import MOST
+from dpaudit.base.errors import UnsupportedError
+from dpaudit.base.fields import MOST
 from dpaudit.mechanisms import (
     Gaussian,
     GaussianPair,

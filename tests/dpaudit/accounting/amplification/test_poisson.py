@@ -21,7 +21,7 @@ from dpaudit.accounting.amplification.poisson import (
     poisson_moments_at_integers,
 )
 from dpaudit.accounting.orders import ORDERS, WHOLE
-from dpaudit.errors import UnsupportedError
+from dpaudit.base.errors import UnsupportedError
 from dpaudit.mechanisms import (
     DominatingPair,
     ExponentialMechanism,

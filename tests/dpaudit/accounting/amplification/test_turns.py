@@ -10,7 +10,7 @@ from accounting_builders import plan, poisson, use
 
 from dpaudit.accounting import compose, for_group
 from dpaudit.accounting.amplification import fallback
-from dpaudit.errors import InputError
+from dpaudit.base.errors import InputError
 from dpaudit.mechanisms import (
     BandedToeplitz,
     BinaryTree,

@@ -7,7 +7,7 @@ from accounting_builders import use
 from accounting_truths import fill
 
 from dpaudit.accounting import AdaptiveFilter
-from dpaudit.errors import InputError, UnsupportedError
+from dpaudit.base.errors import InputError, UnsupportedError
 from dpaudit.mechanisms import ApproximateBlackBox, Gaussian, Laplace
 
 

@@ -14,7 +14,7 @@ from dpaudit.accounting import (
     ZcdpFilter,
     compose,
 )
-from dpaudit.errors import InputError
+from dpaudit.base.errors import InputError
 from dpaudit.mechanisms import Gaussian, Laplace
 from dpaudit.plan import Invocation, ReplaceOne
 

@@ -10,7 +10,7 @@ from dpaudit.accounting import (
     RenyiFilter,
 )
 from dpaudit.accounting.orders import ORDERS
-from dpaudit.errors import InputError, UnsupportedError
+from dpaudit.base.errors import InputError, UnsupportedError
 from dpaudit.mechanisms import ApproximateBlackBox, Gaussian
 
 

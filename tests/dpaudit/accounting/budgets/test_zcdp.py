@@ -6,7 +6,7 @@ from accounting_truths import fill
 
 from dpaudit.accounting import ZcdpFilter
 from dpaudit.accounting.closed_forms.zcdp import zcdp_epsilon
-from dpaudit.errors import BudgetExceededError, InputError
+from dpaudit.base.errors import BudgetExceededError, InputError
 from dpaudit.mechanisms import ApproximateBlackBox, Gaussian
 
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from dpaudit.accounting import compose, guarantee
 from dpaudit.accounting.closed_forms import BoundedRangeAccountant
-from dpaudit.errors import UnsupportedError
+from dpaudit.base.errors import UnsupportedError
 from dpaudit.mechanisms import ExponentialMechanism, Laplace, NoisyMax
 
 choices = st.builds(

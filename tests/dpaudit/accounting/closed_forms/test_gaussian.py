@@ -12,7 +12,7 @@ from accounting_truths import exact_gaussian_delta
 from hypothesis import strategies as st
 
 from dpaudit.accounting.closed_forms.gaussian import GaussianAccountant, GaussianComposition
-from dpaudit.errors import UnsupportedError
+from dpaudit.base.errors import UnsupportedError
 from dpaudit.mechanisms import (
     Gaussian,
     Laplace,

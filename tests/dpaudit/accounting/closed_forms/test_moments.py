@@ -8,7 +8,7 @@ from accounting_conformance import AccountantLaws
 from hypothesis import strategies as st
 
 from dpaudit.accounting.closed_forms.moments import MomentsAccountant
-from dpaudit.errors import UnsupportedError
+from dpaudit.base.errors import UnsupportedError
 from dpaudit.mechanisms import ConcentratedBlackBox, Gaussian
 from dpaudit.plan import FixedSizeSampling, ReplaceOne
 

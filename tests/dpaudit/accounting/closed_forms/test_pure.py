@@ -9,7 +9,7 @@ from accounting_conformance import AccountantLaws
 from hypothesis import strategies as st
 
 from dpaudit.accounting.closed_forms.pure import PureAccountant
-from dpaudit.errors import UnsupportedError
+from dpaudit.base.errors import UnsupportedError
 from dpaudit.mechanisms import ApproximateBlackBox, Gaussian, Laplace
 
 

@@ -18,7 +18,7 @@ from dpaudit.accounting.closed_forms.zcdp import (
     zcdp_epsilon,
 )
 from dpaudit.accounting.terms import terms
-from dpaudit.errors import UnsupportedError
+from dpaudit.base.errors import UnsupportedError
 from dpaudit.mechanisms import (
     ApproximateBlackBox,
     ConcentratedBlackBox,

@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 from dpaudit.accounting.amplification.poisson_pairs import AddedPair, RemovedPair
 from dpaudit.accounting.pld.accountant import PLDAccountant, compose_terms
 from dpaudit.accounting.pld.terms import DirectedTerm
-from dpaudit.errors import UnsupportedError
+from dpaudit.base.errors import UnsupportedError
 from dpaudit.mechanisms import (
     Gaussian,
     GaussianPair,

@@ -14,7 +14,7 @@ from scipy.stats import binom, norm
 from dpaudit.accounting import compose
 from dpaudit.accounting.amplification import DirectedPair
 from dpaudit.accounting.pld.allocation import allocated
-from dpaudit.errors import InputError
+from dpaudit.base.errors import InputError
 from dpaudit.mechanisms import (
     ApproximateBlackBox,
     DominatingPair,

@@ -11,7 +11,7 @@ from accounting_truths import exact_gaussian_delta
 
 from dpaudit.accounting.pld.accountant import PLDAccountant
 from dpaudit.accounting.pld.incremental import IncrementalPLD
-from dpaudit.errors import InputError
+from dpaudit.base.errors import InputError
 from dpaudit.mechanisms import (
     Gaussian,
 )

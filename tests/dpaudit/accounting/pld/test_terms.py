@@ -6,7 +6,7 @@ from accounting_builders import repeated, use
 from dpaudit.accounting.amplification import PlainPair
 from dpaudit.accounting.amplification.poisson_pairs import AddedPair, RemovedPair
 from dpaudit.accounting.pld.terms import DirectedTerm, directed_terms
-from dpaudit.errors import UnsupportedError
+from dpaudit.base.errors import UnsupportedError
 from dpaudit.mechanisms import Gaussian, GaussianPair, Opaque
 
 

@@ -15,7 +15,7 @@ import pytest
 from dpaudit import AuditPair, InputError, TamperedError
 from dpaudit.auditing import audit_release
 from dpaudit.auditing.distinguishing.journal import TrialJournal
-from dpaudit.errors import JournalError
+from dpaudit.base.errors import JournalError
 
 PAIR = AuditPair(0.0, 1.0)
 SETTINGS = {"epsilon": 1.0, "runs": 600, "seed": 11}

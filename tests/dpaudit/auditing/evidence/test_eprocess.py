@@ -12,7 +12,7 @@ from scipy.stats import binom
 
 from dpaudit.auditing.evidence.eprocess import CurveEProcess, EpsilonEProcess, curve_points
 from dpaudit.auditing.evidence.wealth import PILOT_PAIRS
-from dpaudit.errors import InputError
+from dpaudit.base.errors import InputError
 
 SIGMA = 3.7306
 

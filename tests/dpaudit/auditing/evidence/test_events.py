@@ -12,7 +12,7 @@ from split_bounds import split_lower_bound
 
 from dpaudit.auditing.evidence.events import choose_event, pilot_size
 from dpaudit.auditing.evidence.types import Direction
-from dpaudit.errors import InputError
+from dpaudit.base.errors import InputError
 
 
 def bounds(sample_x, sample_x_prime, delta, seeds, n):

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dpaudit.auditing.evidence.exact import hockey_stick, loss_ratio
-from dpaudit.errors import InputError
+from dpaudit.base.errors import InputError
 
 
 def distribution(weights):

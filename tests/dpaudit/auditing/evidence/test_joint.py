@@ -11,7 +11,7 @@ from scipy.stats import binom
 from dpaudit.auditing.evidence.joint import joint_lower_bound, joint_p_value, likelihood_ratio
 from dpaudit.auditing.evidence.nuisance import clopper_pearson
 from dpaudit.auditing.evidence.types import PairCounts
-from dpaudit.errors import InputError
+from dpaudit.base.errors import InputError
 
 
 def outcome_probabilities(n: int, m: int, p: float, q: float) -> np.ndarray:

@@ -7,7 +7,7 @@ import pytest
 from scipy.stats import binom
 
 from dpaudit.auditing.evidence.one_run import one_run_p_value
-from dpaudit.errors import InputError
+from dpaudit.base.errors import InputError
 
 
 def test_pure_case_is_a_binomial_tail():

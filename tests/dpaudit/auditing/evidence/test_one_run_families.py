@@ -16,7 +16,7 @@ from dpaudit.auditing.evidence.one_run_families import (
     gaussian_least,
     largest_refuted,
 )
-from dpaudit.errors import InputError
+from dpaudit.base.errors import InputError
 from dpaudit.mechanisms import GaussianPair, RandomizedResponse
 from dpaudit.plan import AddRemove, Invocation, Plan, PrivacyUnit, TrustModel
 

@@ -20,7 +20,7 @@ from dpaudit.auditing.evidence.one_run_families import (
 )
 from dpaudit.auditing.evidence.one_run_fdp import fdp_p_value, fdp_rejects, fdp_strength
 from dpaudit.auditing.evidence.one_run_walk import Walk
-from dpaudit.errors import InputError
+from dpaudit.base.errors import InputError
 from dpaudit.mechanisms import GaussianPair
 
 

@@ -15,7 +15,7 @@ from dpaudit.auditing.evidence.one_run_independent import (
     independent_p_value,
     independent_strength,
 )
-from dpaudit.errors import InputError
+from dpaudit.base.errors import InputError
 
 
 @pytest.mark.parametrize("guesses", [1, 7, 20])

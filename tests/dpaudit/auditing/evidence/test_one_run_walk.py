@@ -10,7 +10,7 @@ from scipy.stats import binom
 
 from dpaudit.auditing.evidence.one_run import one_run_p_value
 from dpaudit.auditing.evidence.one_run_walk import Walk
-from dpaudit.errors import InputError
+from dpaudit.base.errors import InputError
 
 SIZES = (2, 5, 9)
 

@@ -12,7 +12,7 @@ from dpaudit.auditing.evidence.joint import joint_p_value
 from dpaudit.auditing.evidence.nuisance import Box
 from dpaudit.auditing.evidence.power import critical_region, fewest_runs, power
 from dpaudit.auditing.evidence.types import PairCounts
-from dpaudit.errors import InputError
+from dpaudit.base.errors import InputError
 
 
 def least_rejected(other, n, epsilon):

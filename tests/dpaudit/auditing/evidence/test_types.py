@@ -16,7 +16,7 @@ from dpaudit.auditing.evidence.types import (
     confidence_failure,
     json_number,
 )
-from dpaudit.errors import InputError
+from dpaudit.base.errors import InputError
 
 TINY = math.ulp(0.0)
 

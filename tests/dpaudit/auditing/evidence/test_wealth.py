@@ -7,7 +7,7 @@ import pytest
 
 from dpaudit.auditing.evidence.bets import NullPoint, quantile_edges, tail_bets
 from dpaudit.auditing.evidence.wealth import Wealth
-from dpaudit.errors import InputError
+from dpaudit.base.errors import InputError
 
 NULL = [NullPoint(0.5, 0.05), NullPoint(1.0, 0.0, weight=0.5)]
 

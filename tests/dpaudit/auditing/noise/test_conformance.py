@@ -15,7 +15,7 @@ from dpaudit import (
 from dpaudit.auditing.noise.conformance import conformance
 from dpaudit.auditing.noise.laws import p_value
 from dpaudit.auditing.replaying.recording import Routine
-from dpaudit.errors import InputError, UnsupportedError
+from dpaudit.base.errors import InputError, UnsupportedError
 from dpaudit.mechanisms import (
     BinaryTree,
     ConcentratedBlackBox,

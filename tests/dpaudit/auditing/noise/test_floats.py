@@ -7,7 +7,7 @@ from examples import gaussian_invocation
 from dpaudit import DiscreteLaplace, Gaussian, Laplace
 from dpaudit.auditing.noise.floats import float_findings, lsb_event
 from dpaudit.auditing.noise.repeats import repeats
-from dpaudit.errors import InputError
+from dpaudit.base.errors import InputError
 
 LAPLACE = Laplace(1.0)
 GAUSSIAN = Gaussian.calibrated(epsilon=1.0, delta=1e-5, sensitivity=1.0)

@@ -16,7 +16,7 @@ from dpaudit import (
 )
 from dpaudit.auditing.replaying.recording import Routine
 from dpaudit.auditing.replaying.replay import replay
-from dpaudit.errors import PlanMismatchError
+from dpaudit.base.errors import PlanMismatchError
 from dpaudit.mechanisms import BinaryTree, ContinualLaplace
 
 ROW = PrivacyUnit("row")

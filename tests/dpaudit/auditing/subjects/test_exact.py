@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from dpaudit import AuditPair, Laplace, RandomizedResponse
 from dpaudit.auditing.subjects.exact import audit_exact
-from dpaudit.errors import InputError, UnsupportedError
+from dpaudit.base.errors import InputError, UnsupportedError
 from dpaudit.mechanisms import ExponentialMechanism
 
 HALF = Fraction(1, 2)

@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from dpaudit.errors import InputError, UnsupportedError
+from dpaudit.base.errors import InputError, UnsupportedError
 from dpaudit.mechanisms.pairs import ConcentratedPair
 
 

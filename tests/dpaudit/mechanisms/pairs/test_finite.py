@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dpaudit.errors import InputError
+from dpaudit.base.errors import InputError
 from dpaudit.mechanisms import DiscreteLaplace, FinitePair, approximate_pair
 from dpaudit.mechanisms.pairs import costless_pair, finite, vast_pair
 

@@ -4,7 +4,7 @@ import mpmath
 import numpy as np
 import pytest
 
-from dpaudit.errors import InputError
+from dpaudit.base.errors import InputError
 from dpaudit.mechanisms import GaussianPair
 
 

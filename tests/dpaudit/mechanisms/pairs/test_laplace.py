@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from mechanism_conformance import grid_delta
 
-from dpaudit.errors import InputError
+from dpaudit.base.errors import InputError
 from dpaudit.mechanisms import Laplace, LaplacePair
 
 

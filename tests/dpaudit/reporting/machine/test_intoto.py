@@ -11,7 +11,7 @@ from in_toto_attestation.v1 import statement_pb2
 from in_toto_attestation.v1.statement import Statement
 from renderer_conformance import RendererConformance, leaves, squeezed
 
-from dpaudit import files
+from dpaudit.base import files
 from dpaudit.certificate import Certificate
 from dpaudit.certificate.schema import certificate_schema, validate_certificate
 from dpaudit.reporting import InTotoRenderer, renderer_for

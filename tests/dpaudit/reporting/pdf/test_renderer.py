@@ -11,7 +11,7 @@ from foreign_texts import certificates as foreign_certificates
 from hypothesis import given, settings
 from renderer_conformance import SEVERAL, PeopleConformance
 
-from dpaudit.errors import UnsupportedError
+from dpaudit.base.errors import UnsupportedError
 from dpaudit.reporting import PdfRenderer, render_to
 from dpaudit.reporting.text import visible
 

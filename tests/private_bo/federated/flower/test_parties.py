@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from flower_grid import ALGORITHM, SEED, parties, problem
 
-from dpaudit.errors import InputError
+from dpaudit.base.errors import InputError
 from private_bo.federated import Streams
 from private_bo.federated.flower.parties import AgentSetup, ServerSetup, generators, setup_in
 

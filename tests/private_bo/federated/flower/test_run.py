@@ -9,8 +9,8 @@ import pytest
 from flower_grid import ALGORITHM, problem
 from flower_processes import alive, needs_proc
 
+from dpaudit.base.errors import InputError
 from dpaudit.certificate import load_certificate
-from dpaudit.errors import InputError
 from dpaudit.ledger import read_journal
 from private_bo.federated import DPFTSDE
 from private_bo.federated.flower.parties import CERTIFICATE, JOURNAL

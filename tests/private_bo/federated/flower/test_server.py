@@ -23,8 +23,8 @@ from flower_grid import (
     silent,
 )
 
+from dpaudit.base.errors import InputError
 from dpaudit.certificate import load_certificate
-from dpaudit.errors import InputError
 from dpaudit.ledger import read_journal
 from private_bo.federated.flower.parties import CERTIFICATE, CHOICES, ERROR, JOURNAL, RESULT
 from private_bo.federated.flower.run import Trajectory, in_process

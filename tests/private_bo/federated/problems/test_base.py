@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dpaudit.errors import InputError
+from dpaudit.base.errors import InputError
 from private_bo.federated import FederatedProblem
 from private_bo.federated.problems.base import (
     Distorted,

@@ -16,7 +16,7 @@ from sklearn.linear_model import SGDClassifier
 from sklearn.metrics import roc_auc_score
 from sklearn.svm import SVC
 
-from dpaudit.errors import InputError
+from dpaudit.base.errors import InputError
 from private_bo.federated import FederatedProblem, digits, landmines
 from private_bo.federated.problems.tuning import _rows_by_agent
 from private_bo.gp.types import Array

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from dpaudit.errors import UnsupportedError
+from dpaudit.base.errors import UnsupportedError
 from private_bo.gp import (
     Ball,
     Box,

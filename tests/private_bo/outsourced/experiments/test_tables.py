@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from dpaudit.errors import InputError
+from dpaudit.base.errors import InputError
 from private_bo.outsourced import Hyperparameters, Modeller
 from private_bo.outsourced.experiments import tables
 from private_bo.outsourced.experiments.cells import Cell, Setting, grid_cells

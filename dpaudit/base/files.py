@@ -1,0 +1,244 @@
+"""Reading and writing files so that bad input is one sentence and no file is ever half-written."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import tempfile
+import tomllib
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Any, BinaryIO, NoReturn
+
+from dpaudit.base import validate
+from dpaudit.base.errors import InputError
+
+MAX_BYTES = 4_000_000
+"""Plans are small; a larger file is a mistake, not a plan."""
+MAX_JSON_BYTES = 20_000_000
+"""A certificate holds its plan, in more words."""
+
+_CANONICAL = json.JSONEncoder(
+    sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False
+)
+
+
+def canonical_json(value: Any) -> str:
+    """The one JSON text of a value: sorted keys, no spaces, no NaN."""
+    return _CANONICAL.encode(value)
+
+
+def digest(value: Any) -> str:
+    """SHA-256 of the canonical JSON, as 64 hexadecimal digits."""
+    return sha256(canonical_json(value).encode())
+
+
+def sha256(data: bytes) -> str:
+    """SHA-256 of bytes, as 64 hexadecimal digits."""
+    return hashlib.sha256(data).hexdigest()
+
+
+def read_text(path: Path | str, *, what: str, limit: int = MAX_BYTES) -> str:
+    """The text of a file.
+
+    Raises:
+        InputError: if it is missing, too large, or not UTF-8 text.
+    """
+    data = read_bytes(path, what=what, limit=limit)
+    try:
+        return data.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        raise InputError(f"{what} {shown(path)} is not UTF-8 text; save it as UTF-8.") from None
+
+
+def read_bytes(path: Path | str, *, what: str, limit: int = MAX_BYTES) -> bytes:
+    """The content of a regular file.
+
+    Raises:
+        InputError: if it is missing, too large, or no regular file.
+    """
+    with opened(path, what=what) as file:
+        size = os.fstat(file.fileno()).st_size
+        if size > limit:
+            raise InputError(f"{what} {shown(path)} has {size} bytes; at most {limit} are read.")
+        return file.read(limit + 1)[:limit]
+
+
+@contextmanager
+def opened(path: Path | str, *, what: str) -> Iterator[BinaryIO]:
+    """A regular file, open for reading.
+
+    Raises:
+        InputError: if it is missing, cannot be read, or is no regular file.
+    """
+    path = Path(path)
+    with _open(path, what) as file:
+        try:
+            yield file
+        except OSError as error:
+            raise _unreadable(path, what, error) from None
+
+
+def _open(path: Path, what: str) -> BinaryIO:
+    try:
+        if path.is_dir():
+            raise InputError(f"{what} {shown(path)} is a folder; give a file.")
+        if path.exists() and not path.is_file():
+            raise InputError(f"{what} {shown(path)} is no regular file; give a file.")
+        return path.open("rb")
+    except InputError:
+        raise
+    except FileNotFoundError:
+        hint = "check the path."
+        with suppress(OSError):
+            for near in get_close_matches(path.name, [p.name for p in path.parent.iterdir()], n=1):
+                hint = f"did you mean {shown(path.parent / near)}?"
+        raise InputError(f"{what} {shown(path)} does not exist; {hint}") from None
+    except OSError as error:
+        raise _unreadable(path, what, error) from None
+    except ValueError:  # a path with a NUL byte
+        raise InputError(f"{what} {shown(path)} is not a valid path; check it.") from None
+
+
+def _unreadable(path: Path, what: str, error: OSError) -> InputError:
+    return InputError(f"{what} {shown(path)} cannot be read: {error.strerror}.")
+
+
+def parse_json(text: str, *, what: str) -> Any:
+    """JSON without duplicate keys, NaN, or unreasonable depth.
+
+    Raises:
+        InputError: if the text is anything else.
+    """
+
+    def unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        record: dict[str, Any] = {}
+        for key, value in pairs:
+            if key in record:
+                short = validate.shown(key)
+                raise InputError(f"{what} has the key {short} twice; keep one of them.")
+            record[key] = value
+        return record
+
+    def refuse(constant: str) -> NoReturn:
+        raise InputError(f"{what} has the number {constant}; JSON numbers must be finite.")
+
+    def number(literal: str) -> float:
+        value = float(literal)
+        if value in (float("inf"), float("-inf")):
+            raise InputError(f"{what} has the number {literal[:40]}; it is too large for a float.")
+        return value
+
+    try:
+        value = json.loads(
+            text, object_pairs_hook=unique, parse_constant=refuse, parse_float=number
+        )
+        if "\\ud" in text.lower():
+            canonical_json(value).encode()  # half a surrogate pair is no text
+        return value
+    except InputError:
+        raise
+    except UnicodeEncodeError:
+        raise InputError(f"{what} has half of a surrogate pair; write whole characters.") from None
+    except json.JSONDecodeError as error:
+        raise InputError(
+            f"{what} is not JSON: {error.msg} at line {error.lineno}, column {error.colno}."
+        ) from None
+    except RecursionError:
+        raise InputError(f"{what} is nested too deeply; flatten it.") from None
+    except ValueError:  # an integer of more digits than Python converts
+        raise InputError(f"{what} has a number of too many digits; shorten it.") from None
+
+
+def load_json(path: Path | str, *, what: str, limit: int = MAX_JSON_BYTES) -> Any:
+    """The JSON value of a file.
+
+    Raises:
+        InputError: if it is missing, too large or not JSON.
+    """
+    return parse_json(read_text(path, what=what, limit=limit), what=f"{what} {shown(path)}")
+
+
+def read_toml(path: Path | str, *, what: str) -> dict[str, Any]:
+    """The table of a TOML file.
+
+    Raises:
+        InputError: if it is missing, too large or not TOML.
+    """
+    try:
+        return tomllib.loads(read_text(path, what=what))
+    except tomllib.TOMLDecodeError as error:
+        raise InputError(f"{what} {shown(path)} is not TOML: {error!s:.200}.") from None
+    except InputError:
+        raise
+    except ValueError:  # an integer of more digits than Python converts
+        raise InputError(f"{what} {shown(path)} has a number of too many digits.") from None
+    except RecursionError:
+        raise InputError(f"{what} {shown(path)} is nested too deeply; flatten it.") from None
+
+
+def write(path: Path | str, content: str | bytes) -> Path:
+    """Write a whole file or none: a temporary neighbour, then an atomic rename.
+
+    Raises:
+        InputError: if the folder does not exist or cannot be written, or the path is that of a
+            device, a pipe or a folder, in whose place no file may come.
+    """
+    path = Path(path)
+    refuse_special(path)
+    path = path.resolve() if path.is_symlink() else path  # what a link names, not the link
+    data = content.encode() if isinstance(content, str) else content
+    temporary = ""
+    try:
+        descriptor, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name[:60]}.")
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        umask = os.umask(0)
+        os.umask(umask)
+        Path(temporary).chmod(0o666 & ~umask)
+        Path(temporary).replace(path)
+    except (OSError, ValueError) as error:
+        if temporary:
+            Path(temporary).unlink(missing_ok=True)
+        reason = getattr(error, "strerror", None) or "it is no path, or needs PYTHONUTF8=1"
+        raise InputError(
+            f"output {shown(path)} cannot be written: {reason}; give a writable path."
+        ) from None
+    return path
+
+
+def pretty_json(value: Any) -> str:
+    """JSON for people and diffs: sorted keys, two spaces, one line break at the end."""
+    return json.dumps(value, sort_keys=True, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+
+
+def shown(path: Path | str) -> str:
+    """A path for a sentence: quoted, and of a long one its end.
+
+    >>> shown("reports/a.json"), len(shown("x" * 5000))
+    ("'reports/a.json'", 82)
+    """
+    text = str(path)
+    return repr(text if len(text) <= 80 else f"…{text[-79:]}")
+
+
+def refuse_special(path: Path) -> None:
+    """Refuse to replace what is no regular file, such as a device, a pipe or a socket.
+
+    Raises:
+        InputError: if the path, or what it points to, is such a thing, or is no path.
+    """
+    try:
+        special = path.exists() and not path.is_file()
+        special = special or path.absolute().parts[1:2] in (("dev",), ("proc",))
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or "it is no path, or needs PYTHONUTF8=1"
+        raise InputError(f"output {shown(path)} cannot be written: {reason}.") from None
+    if special:
+        what = "a folder" if path.is_dir() else "no regular file"
+        raise InputError(f"output {shown(path)} is {what}; give the path of a file.")

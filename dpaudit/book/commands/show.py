@@ -1,0 +1,61 @@
+"""What the commands of the book print."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from rich.markup import escape
+
+from dpaudit.book import Release, Room, Token
+from dpaudit.book.booking import Fit
+from dpaudit.cli.show import answered, answering, grid, say, table
+
+
+@answering()
+def releases(listed: Sequence[Release]) -> None:
+    """Print releases, one a row."""
+    if answered("releases", {"releases": [each.to_dict() for each in listed]}):
+        return
+    rows = table("release", "status", "data set", "made", "by", "approved", "purpose", "plan")
+    for each in listed:
+        cells = (each.id, each.status, each.dataset, each.made[:10], each.by, each.approved)
+        rows.add_row(*map(escape, (*cells, each.purpose, each.plan[:7])))
+    for column in rows.columns:
+        words = (len(word) for cell in column.cells for word in str(cell).split())
+        column.min_width = min(max(words, default=0), 16)  # so that no word is broken
+    say(rows, soft_wrap=True)  # else a terminal too narrow would get a part
+
+
+@answering()
+def tokens(listed: Sequence[Token]) -> None:
+    """Print who has a token, and whether it holds."""
+    told = ({k: v for k, v in vars(each).items() if k != "hash"} for each in listed)
+    if answered("tokens", {"tokens": [*told]}):
+        return
+    rows = table("name", "role", "until", "")
+    for each in listed:
+        rows.add_row(escape(each.name), each.role, each.until, "revoked" if each.revoked else "")
+    say(rows)
+
+
+@answering()
+def status(rooms: Sequence[Room], fit: Fit | None) -> None:
+    """Print what is left; and of a plan, where one is asked for, how often it fits."""
+    records = [each.to_dict() for each in rooms]
+    if answered("room", {"datasets": records, "plan": None if fit is None else vars(fit)}):
+        return
+    for each in rooms:
+        counted = ", ".join(f"{n} {name}" for name, n in sorted(each.releases.items()))
+        name, protects = escape(each.dataset.name), escape(each.dataset.protects)
+        say(f"[bold]{name}[/] {protects}; {counted or 'no releases'}")
+        rows = table("budget", "limit", "over", "reached", "used")
+        for own in each.left:
+            cells = own.budget.name, str(own.budget.limit), own.bucket, own.told, own.used
+            rows.add_row(*map(escape, cells))
+        say(rows)
+    if fit is not None:
+        facts = grid()
+        facts.add_row("this plan fits", f"{fit.times} ×" if fit.times is not None else "always")
+        for at, (name, value) in (fit.noise or {}).items():
+            facts.add_row(f"least noise that fits, {escape(at)}", f"{name} = {value!r}")
+        say(facts)

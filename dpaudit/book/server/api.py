@@ -1,0 +1,286 @@
+"""The same actions for programs: JSON in and out, each caller by a bearer token."""
+
+from __future__ import annotations
+
+import re
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from inspect import cleandoc
+from pathlib import Path
+from typing import Annotated, Any
+
+from fastapi import Depends, FastAPI, Query, Request, Response
+from fastapi import Path as InPath
+
+from dpaudit.base.errors import AccessError, InputError
+from dpaudit.book import Release, Role, Room, Status, decide, remaining_budget
+from dpaudit.book.booking import records_of, renderer_of
+from dpaudit.book.server.callers import Caller
+from dpaudit.book.server.request_context import Desk
+from dpaudit.book.server.searching import find
+
+Id = Annotated[str, InPath(pattern="^R[0-9]{1,18}$", description="Such as R7.")]
+Words = Annotated[str, Query(max_length=200)]
+_STRICT = {"extra": "forbid"}
+MEDIA = {"json": "application/json", "csv": "text/csv", "registry.yaml": "application/yaml"}
+"""The formats of an export."""
+
+
+@dataclass
+class Wanted:
+    """A plan to be charged.
+
+    Attributes:
+        dataset: name of the data set.
+        plan: a plan file, as text or as its tables; or what Plan.to_dict wrote.
+        purpose: what it is for.
+        request: chosen by who asks; however often it is sent, it is charged once.
+        period: the days whose data are read, as 2026-11-16..2026-11-22.
+        approved: who approved it, where no budget asks for approval in the book.
+    """
+
+    __pydantic_config__ = _STRICT
+    dataset: str
+    plan: str | dict[str, Any]
+    purpose: str
+    request: str
+    period: str = ""
+    approved: str = ""
+
+
+@dataclass
+class Asked:
+    """A plan of which to know whether it would fit."""
+
+    __pydantic_config__ = _STRICT
+    dataset: str
+    plan: str | dict[str, Any]
+    period: str = ""
+
+
+@dataclass
+class Ended:
+    """How a release ended: with the text of its journal, or why it was abandoned."""
+
+    __pydantic_config__ = _STRICT
+    journal: str = ""
+    certificate: str = ""
+    abandoned: str = ""
+
+
+@dataclass
+class Remark:
+    """Why something was decided."""
+
+    __pydantic_config__ = _STRICT
+    why: str = ""
+
+
+@dataclass(frozen=True)
+class Api:
+    """The actions. Each is a method whose docstring the OpenAPI document repeats."""
+
+    desk: Desk
+
+    @property
+    def _routes(self) -> list[tuple[str, str, Callable[..., Any], Role | None]]:
+        return [
+            ("GET", "/api/public", self.public, None),
+            ("GET", "/api/status", self.status, Role.VIEWER),
+            ("POST", "/api/fit", self.fit, Role.VIEWER),
+            ("GET", "/api/releases", self.history, Role.VIEWER),
+            ("GET", "/api/releases/{release}", self.release, Role.VIEWER),
+            ("POST", "/api/releases", self.reserve, Role.ANALYST),
+            ("POST", "/api/releases/{release}/close", self.close, Role.ANALYST),
+            ("POST", "/api/releases/{release}/approve", self.approve, Role.APPROVER),
+            ("POST", "/api/releases/{release}/deny", self.deny, Role.ANALYST),
+            ("GET", "/api/export/{kind}", self.export, Role.VIEWER),
+            ("POST", "/api/verify", self.verify, Role.VIEWER),
+        ]
+
+    def mount(self, app: FastAPI) -> None:
+        """Offer every action, to those whose role may."""
+        for method, path, action, least in self._routes:
+            needed = [] if least is None else [Depends(_needs(least, action.__name__))]
+            extra: dict[str, Any] = {} if least is None else {"security": [{"token": []}]}
+            extra["description"] = f"{cleandoc(str(action.__doc__))} Role: {least or 'none'}."
+            app.add_api_route(
+                path,
+                action,
+                methods=[method],
+                dependencies=needed,
+                openapi_extra=extra,
+                summary=str(action.__doc__).partition(".")[0],
+                response_model=None,
+            )
+
+    def public(self) -> list[dict[str, Any]]:
+        """What was declared public."""
+        return [shown_to_all(each) for each in public_rooms(self.desk)]
+
+    def status(self, dataset: Words = "", period: Words = "") -> dict[str, Any]:
+        """What is left of each budget."""
+        rooms = remaining_budget(self.desk.book, dataset or None, period=period or None)
+        return {"datasets": [each.to_dict() for each in rooms]}
+
+    def fit(self, asked: Asked) -> dict[str, Any]:
+        """How often a plan would fit, and of a plan file the least noise that fits."""
+        plan, found = self.desk.fit(asked.dataset, asked.plan, asked.period)
+        return {"plan": plan.hash, "times": found.times, "noise": found.noise}
+
+    def history(
+        self,
+        dataset: Words = "",
+        status: Words = "",
+        q: Words = "",
+        before: int = 0,
+        limit: int = 100,
+    ) -> dict[str, Any]:
+        """Releases, the newest first; ``before`` of an answer asks for the next ones."""
+        told = {"dataset": dataset, "status": status, "before": before}
+        found = find(self.desk.book, words=q, most=limit, **told)  # type: ignore[arg-type]
+        return {"releases": [each.to_dict() for each in found.releases], "before": found.before}
+
+    def release(self, release: Id) -> dict[str, Any]:
+        """One release."""
+        return self.desk.book.release(release).to_dict()
+
+    def reserve(self, request: Request, wanted: Wanted, response: Response) -> dict[str, Any]:
+        """Charge a plan before any of it runs.
+
+        The same request is charged once. Where a budget asks for a second person the release is
+        ``requested``, and holds its charge meanwhile.
+        """
+        told = vars(wanted) | {"period": wanted.period or None}
+        made = self.desk.reserve(by=caller_of(request).name, **told).release
+        response.status_code = 202 if made.status is Status.REQUESTED else 200
+        return made.to_dict()
+
+    def close(self, request: Request, release: Id, ended: Ended) -> dict[str, Any]:
+        """Say that a release ran, or was abandoned.
+
+        What its journal proves not to have run is given back. Analysts close what they asked for,
+        approvers any.
+        """
+        closed = close(self.desk, caller_of(request), release, **vars(ended))
+        return closed.to_dict()
+
+    def approve(self, request: Request, release: Id, remark: Remark) -> dict[str, Any]:
+        """Approve a release that somebody else asked for."""
+        caller = caller_of(request)
+        done = decide(self.desk.book, release, by=caller.name, approve=True, why=remark.why)
+        return done.to_dict()
+
+    def deny(self, request: Request, release: Id, remark: Remark) -> dict[str, Any]:
+        """Deny a release, or withdraw one's own; its charge is given back."""
+        return deny(self.desk, caller_of(request), release, remark.why).to_dict()
+
+    def export(self, kind: str) -> Response:
+        """All releases as ``json``, ``csv`` or ``registry.yaml``."""
+        return download(self.desk, kind)
+
+    def verify(self) -> dict[str, Any]:
+        """Recompute the whole book from its log."""
+        facts, why = self.desk.verify()
+        return {"holds": False, "why": why} if why else {"holds": True, **facts}
+
+
+def caller_of(request: Request) -> Caller:
+    """Who asks.
+
+    Raises:
+        AccessError: if nobody is known.
+    """
+    known: Caller | None = request.scope.get("dpaudit.caller")
+    if known is None:
+        raise AccessError("nobody is signed in; send a token of the book as a bearer token.")
+    return known
+
+
+def _needs(least: Role, what: str) -> Callable[[Request], None]:
+    def check(request: Request) -> None:
+        request.scope["dpaudit.action"] = what
+        caller_of(request).require(least, what)
+
+    return check
+
+
+def close(
+    desk: Desk,
+    caller: Caller,
+    release: str,
+    *,
+    journal: str = "",
+    certificate: str = "",
+    abandoned: str = "",
+) -> Release:
+    """End a release of the caller's own, or as an approver any.
+
+    Raises:
+        AccessError: if it is another's.
+        InputError: if the certificate is no hash.
+    """
+    _require_own(desk, caller, release, "close")
+    if certificate and not re.fullmatch("[0-9a-f]{64}", certificate):
+        raise InputError("certificate must be the hash of one, of 64 hexadecimal digits.")
+    told = {"by": caller.name, "certificate": certificate, "abandoned": abandoned}
+    with _file(journal) as path:
+        return desk.book.close(release, journal=path, **told)
+
+
+def deny(desk: Desk, caller: Caller, release: str, why: str) -> Release:
+    """Deny a release, or withdraw one's own.
+
+    Raises:
+        AccessError: if it is another's, and the caller is no approver.
+    """
+    _require_own(desk, caller, release, "deny")
+    return decide(desk.book, release, by=caller.name, approve=False, why=why)
+
+
+def _require_own(desk: Desk, caller: Caller, release: str, what: str) -> None:
+    if desk.book.release(release).by != caller.name:  # not of one whose name looks like it
+        caller.require(Role.APPROVER, f"{what} of another's release")
+
+
+@contextmanager
+def _file(journal: str) -> Iterator[Path | None]:
+    if not journal:
+        yield None
+        return
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, "journal.jsonl")
+        path.write_text(journal, "utf-8")
+        yield path
+
+
+def download(desk: Desk, kind: str) -> Response:
+    """All releases, to be kept as a file.
+
+    Raises:
+        InputError: if it is no format of exports.
+    """
+    if kind not in MEDIA:
+        raise InputError(f"the export must be one of {', '.join(MEDIA)}.")
+    with desk.heavy():
+        content = renderer_of(Path(f"releases.{kind}"))(records_of(desk.book))
+    headers = {"Content-Disposition": f'attachment; filename="releases.{kind}"'}
+    return Response(content, media_type=MEDIA[kind], headers=headers)
+
+
+def public_rooms(desk: Desk) -> list[Room]:
+    """What is left of the data sets that were declared public."""
+    return [each for each in remaining_budget(desk.book) if each.dataset.public]
+
+
+def shown_to_all(known: Room) -> dict[str, Any]:
+    """What anybody may see of a public data set: no person, no purpose that is not done."""
+    budgets = [
+        {name: each.to_dict()[name] for name in ("limit", "window", "bucket", "reached", "share")}
+        for each in known.left
+    ]
+    about = {name: known.dataset.to_dict()[name] for name in ("name", "unit", "relation", "trust")}
+    closed = known.releases.get(str(Status.CLOSED), 0)
+    return about | {"per": known.dataset.per, "budgets": budgets, "closed": closed}

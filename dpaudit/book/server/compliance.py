@@ -1,0 +1,181 @@
+"""What was released in a period, what it cost, who answers for it: a report to print and file."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date
+from pathlib import Path
+from typing import Any
+
+from sqlalchemy import Connection, text
+
+from dpaudit.base import files
+from dpaudit.base.errors import InputError
+from dpaudit.base.validate import shown
+from dpaudit.book import Book, BudgetRecord, Release, Room, Status, remaining_budget, verify_book
+from dpaudit.book.server.templating import rendered, style
+from dpaudit.reporting.pdf.renderer import typeset
+
+_MOST_ROWS = 2000
+_HEAD = text("SELECT book, lines, hash FROM head")
+_RELEASES = text(
+    "SELECT record FROM release WHERE (:dataset = '' OR dataset = :dataset) "
+    "ORDER BY CAST(substr(id, 2) AS BIGINT)"
+)
+_REFUSALS = text(
+    'SELECT line FROM log WHERE line LIKE \'%"event":"refused"%\' '
+    'OR line LIKE \'%"event":"barred"%\' ORDER BY number'
+)
+
+
+@dataclass(frozen=True)
+class Use:
+    """A budget in a period: the share that was charged within it, and what is used of it today."""
+
+    budget: BudgetRecord
+    bucket: str
+    reached: str
+    used: str
+    charged: str
+
+
+@dataclass(frozen=True)
+class Compliance:
+    """The facts of the report.
+
+    Attributes:
+        first: day of the period.
+        last: day of the period.
+        made: the day on which the report is made.
+        rooms: the data sets, with how each budget was used.
+        releases: of the period, in their order; at most 2000.
+        count: of releases of the period.
+        approved: how many of them somebody approved.
+        refused: how often a budget refused in the period.
+        barred: how often somebody tried what they may not.
+        head: identifier, lines and hash of the book's log.
+        verified: what verification found; None where it was not asked for.
+    """
+
+    first: date
+    last: date
+    made: date
+    rooms: Sequence[tuple[Room, Sequence[Use]]]
+    releases: Sequence[Release]
+    count: int
+    approved: int
+    refused: int
+    barred: int
+    head: Mapping[str, Any]
+    verified: str | None
+
+    @property
+    def title(self) -> str:
+        """What it is about."""
+        names = ", ".join(known.dataset.name for known, _ in self.rooms)
+        about = names if len(self.rooms) <= 3 else f"{len(self.rooms)} data sets"
+        return f"Privacy report of {about}: {self.first} to {self.last}"
+
+    def html(self, *, alone: bool = False) -> str:
+        """The page; alone it carries its style, to be kept as a file."""
+        return rendered("compliance", report=self, css=style() if alone else None)
+
+    def pdf(self) -> bytes:
+        """The page on paper.
+
+        Raises:
+            UnsupportedError: if the extra ``dpaudit[pdf]`` is not installed.
+        """
+        return typeset(self.html(alone=True))
+
+
+def compliance(
+    book: Book, first: str, last: str, *, dataset: str = "", verify: bool = True
+) -> Compliance:
+    """The report on a period.
+
+    Args:
+        book: the book.
+        first: day of the period, as 2026-01-01.
+        last: day of the period.
+        dataset: name of one; all if empty.
+        verify: whether to recompute the whole book, so that the report may say that it holds.
+
+    Raises:
+        InputError: if a day is none, or there is no such data set.
+        TamperedError: if the book does not hold.
+    """
+    days = _days(first, last)
+    rooms = remaining_budget(book, dataset or None)
+    facts = verify_book(book) if verify else None
+    with book.reading() as connection:
+        head = connection.execute(_HEAD).mappings().one()
+        found = list(_released(connection, dataset, days))
+        refusals = [
+            line
+            for row in connection.execute(_REFUSALS)
+            if _within((line := json.loads(row.line))["at"], days)
+            and dataset in ("", line.get("dataset", dataset))
+        ]
+    counts = [each for each in found if each.status is not Status.DENIED]
+    return Compliance(
+        *days,
+        book.today,
+        tuple((each, tuple(_uses(each, counts))) for each in rooms),
+        tuple(found[:_MOST_ROWS]),
+        len(found),
+        sum(1 for each in found if each.approved),
+        _counted(refusals, "refused"),
+        _counted(refusals, "barred"),
+        dict(head),
+        None if facts is None else f"{facts['lines']} lines hold, and every sum is what they say",
+    )
+
+
+def write(path: Path, report: Compliance) -> Path:
+    """Write the report as ``.html`` or ``.pdf``.
+
+    Raises:
+        InputError: if the ending is another, or the file cannot be written.
+    """
+    if path.name.endswith(".pdf"):
+        return files.write(path, report.pdf())
+    if not path.name.endswith(".html"):
+        raise InputError(f"output {files.shown(path)} must end in .html or .pdf.")
+    return files.write(path, report.html(alone=True))
+
+
+def _days(first: str, last: str) -> tuple[date, date]:
+    try:
+        days = date.fromisoformat(first), date.fromisoformat(last)
+    except ValueError:
+        days = date.max, date.min
+    if days[0] > days[1]:
+        told = shown(f"{first}..{last}")
+        raise InputError(f"period is {told}; it must be two days in order, as 2026-01-31.")
+    return days
+
+
+def _within(at: str, days: tuple[date, date]) -> bool:
+    return days[0].isoformat() <= at[:10] <= days[1].isoformat()
+
+
+def _released(connection: Connection, dataset: str, days: tuple[date, date]) -> Iterator[Release]:
+    for row in connection.execute(_RELEASES, {"dataset": dataset}):
+        record = json.loads(row.record)
+        if _within(record["made"], days):
+            yield Release.from_dict(record)
+
+
+def _uses(known: Room, releases: Sequence[Release]) -> Iterator[Use]:
+    for own in known.left:
+        limit, name = own.budget.limit, own.budget.name
+        costs = [each.cost(name) for each in releases if name in each.charged]
+        total = list(map(sum, zip(*costs, strict=True))) or [0] * len(limit.bounds)
+        yield Use(own.budget, own.bucket, own.told, own.used, limit.used(total))
+
+
+def _counted(lines: Sequence[Mapping[str, Any]], event: str) -> int:
+    return sum(line.get("times", 1) for line in lines if line["event"] == event)

@@ -1,0 +1,295 @@
+"""The pages for people."""
+
+from __future__ import annotations
+
+import re
+import secrets
+from datetime import timedelta
+from typing import Any
+
+from starlette.responses import Response
+from starlette.routing import Route
+
+from dpaudit.base.errors import AccessError, BudgetExceededError, InputError
+from dpaudit.base.files import pretty_json
+from dpaudit.base.names import same_person
+from dpaudit.book import Role, Room, Status, decide, remaining_budget
+from dpaudit.book.server import api
+from dpaudit.book.server.budget_history import drawing, thinned
+from dpaudit.book.server.callers import COOKIE, SECONDS
+from dpaudit.book.server.compliance import compliance
+from dpaudit.book.server.forms import Visit, endpoint, redirect
+from dpaudit.book.server.request_context import Desk
+from dpaudit.book.server.searching import find
+from dpaudit.book.server.templating import style
+
+_EXAMPLE = """[plan]
+unit = "user"
+relation = "add-remove"
+trust = "central"
+
+[[invocation]]
+mechanism = "gaussian"
+sigma = 10.0
+sensitivity = 1.0
+count = 1
+"""
+
+
+def routes(desk: Desk) -> list[Route]:
+    """Every page, with the role that may see it."""
+    made = [
+        ("GET", "/", overview, Role.VIEWER),
+        ("GET", "/releases", listed, Role.VIEWER),
+        ("GET", "/releases/{release}", one, Role.VIEWER),
+        ("POST", "/releases/{release}/approve", approve, Role.APPROVER),
+        ("POST", "/releases/{release}/deny", deny, Role.ANALYST),
+        ("POST", "/releases/{release}/abandon", abandon, Role.ANALYST),
+        ("GET", "/calculator", calculator, Role.VIEWER),
+        ("POST", "/calculator", calculate, Role.VIEWER),
+        ("POST", "/reserve", reserve, Role.ANALYST),
+        ("GET", "/report", report, Role.VIEWER),
+        ("GET", "/report.{kind}", printed, Role.VIEWER),
+        ("GET", "/check", check, Role.VIEWER),
+        ("POST", "/check", checked, Role.VIEWER),
+        ("GET", "/export/{kind}", export, Role.VIEWER),
+        ("GET", "/certificates/{digest}", certificate, Role.VIEWER),
+        ("GET", "/public", public, None),
+        ("GET", "/login", login, None),
+        ("POST", "/login", enter, None),
+        ("POST", "/logout", leave, Role.VIEWER),
+        ("GET", "/style.css", sheet, None),
+    ]
+    return [
+        Route(path, endpoint(desk, handler, least, handler.__name__), methods=[method])
+        for method, path, handler, least in made
+    ]
+
+
+def overview(visit: Visit) -> Response:
+    """What is left of every budget, and how it came to that."""
+    desk, today = visit.desk, visit.desk.book.today.isoformat()
+    shown = [_with_courses(desk, each, today) for each in remaining_budget(desk.book)]
+    waiting = find(desk.book, status=str(Status.REQUESTED), most=20).releases
+    return visit.page("overview", "Budgets", rooms=shown, waiting=waiting)
+
+
+def _with_courses(desk: Desk, known: Room, today: str) -> dict[str, Any]:
+    budgets = []
+    for left in known.left:
+        points = desk.course.of(left.budget)
+        budgets.append(
+            {
+                "left": left,
+                "points": thinned(points),
+                "drawing": drawing(points, today),
+            }
+        )
+    return {"dataset": known.dataset, "releases": known.releases, "budgets": budgets}
+
+
+def listed(visit: Visit) -> Response:
+    """Releases that were sought."""
+    before = visit.field("before") or "0"
+    if not re.fullmatch("[0-9]{1,18}", before):
+        raise InputError("before must be the number of a release.")
+    sought: dict[str, Any] = {name: visit.field(name)[:200] for name in ("dataset", "status")}
+    words = visit.field("q")[:200]
+    found = find(visit.desk.book, words=words, before=int(before), **sought)
+    facts = {"found": found, "words": words, "names": visit.desk.names, "statuses": list(Status)}
+    return visit.page("releases", "Releases", **(facts | sought))
+
+
+def one(visit: Visit) -> Response:
+    """A release, and what may be decided of it."""
+    book, known = visit.desk.book, visit.desk.book.release(_id(visit))
+    plan, mine = book.plan(known.plan), known.by == visit.who.name
+    budgets = {left.budget.name: left.budget for left in visit.desk.room(known.dataset).left}
+    costs = [
+        (name, budgets[name].limit.told(known.cost(name)), ", ".join(buckets))
+        for name, (buckets, _) in known.charged.items()
+        if name in budgets
+    ]
+    approver = visit.who.token.role.may(Role.APPROVER)
+    waits, own = known.status is Status.REQUESTED, approver or mine
+    return visit.page(
+        "release",
+        f"Release {known.id}",
+        release=known,
+        plan=plan,
+        costs=costs,
+        on_shelf=known.certificate in visit.desk.shelf,
+        may_approve=waits and approver and not same_person(known.by, visit.who.name),
+        may_deny=waits and own,
+        may_abandon=own and not (waits or known.status.ended),
+    )
+
+
+def approve(visit: Visit) -> Response:
+    """Approve a release."""
+    told = {"by": visit.who.name, "why": visit.field("why")}
+    decide(visit.desk.book, _id(visit), approve=True, **told)
+    return redirect(f"/releases/{_id(visit)}")
+
+
+def deny(visit: Visit) -> Response:
+    """Deny or withdraw a release."""
+    api.deny(visit.desk, visit.who, _id(visit), visit.field("why"))
+    return redirect(f"/releases/{_id(visit)}")
+
+
+def abandon(visit: Visit) -> Response:
+    """Abandon a release; it stays charged."""
+    if not visit.field("why"):
+        raise InputError("why is empty; say why the release is abandoned.")
+    api.close(visit.desk, visit.who, _id(visit), abandoned=visit.field("why"))
+    return redirect(f"/releases/{_id(visit)}")
+
+
+def _id(visit: Visit) -> str:
+    given = visit.parts["release"]
+    if not re.fullmatch("R[0-9]{1,18}", given):
+        raise InputError("release is none of an id such as R7, which the book does not have.")
+    return given
+
+
+def calculator(visit: Visit) -> Response:
+    """What could still be released."""
+    return _calculator(visit, plan=_EXAMPLE, dataset=visit.field("dataset"))
+
+
+def calculate(visit: Visit) -> Response:
+    """The answer; what is wrong with a plan stands beside it."""
+    given: dict[str, Any] = {
+        name: visit.fields.get(name, "") for name in ("dataset", "plan", "period")
+    }
+    try:
+        _, found = visit.desk.fit(**given)
+    except InputError as error:
+        return _calculator(visit, 400, said=str(error), **given)
+    return _calculator(visit, found=found, request=secrets.token_hex(16), **given)
+
+
+def _calculator(visit: Visit, status: int = 200, **facts: Any) -> Response:
+    known: dict[str, Any] = {"found": None, "said": "", "period": "", "request": ""}
+    analyst = visit.who.token.role.may(Role.ANALYST)
+    known |= {"names": visit.desk.names, "analyst": analyst, **facts}
+    return visit.page("calculator", "What could still be released", status, **known)
+
+
+def reserve(visit: Visit) -> Response:
+    """Charge the plan that was calculated; sent twice, it is charged once."""
+    told = {name: visit.field(name) for name in ("dataset", "purpose", "request")}
+    told |= {"by": visit.who.name}
+    try:
+        plan = visit.fields.get("plan", "")
+        made = visit.desk.reserve(plan, period=visit.field("period") or None, **told)
+    except (InputError, BudgetExceededError) as error:
+        given = {name: visit.fields.get(name, "") for name in ("plan", "dataset", "period")}
+        return _calculator(visit, 409, said=str(error), **given)
+    return redirect(f"/releases/{made.id}")
+
+
+def report(visit: Visit) -> Response:
+    """The form of the compliance report."""
+    today = visit.desk.book.today
+    facts = {"first": today - timedelta(days=364), "last": today, "names": visit.desk.names}
+    return visit.page("report", "Compliance report", **facts)
+
+
+def printed(visit: Visit) -> Response:
+    """The compliance report, as a page or as a PDF."""
+    days, verify = (visit.field("first"), visit.field("last")), bool(visit.field("verify"))
+    with visit.desk.heavy():
+        made = compliance(visit.desk.book, *days, dataset=visit.field("dataset"), verify=verify)
+        if visit.parts["kind"] == "pdf":
+            headers = {"Content-Disposition": 'inline; filename="report.pdf"'}
+            return Response(made.pdf(), media_type="application/pdf", headers=headers)
+        if visit.parts["kind"] != "html":
+            raise InputError("the report is report.html or report.pdf.")
+        return Response(made.html(), media_type="text/html")
+
+
+def check(visit: Visit) -> Response:
+    """Whether the book holds, and exports."""
+    return visit.page("check", "Check and export", facts=None, said="")
+
+
+def checked(visit: Visit) -> Response:
+    """The book, recomputed from its log."""
+    facts, said = visit.desk.verify()
+    return visit.page("check", "Check and export", facts=facts or None, said=said)
+
+
+def export(visit: Visit) -> Response:
+    """All releases, as a file."""
+    return api.download(visit.desk, visit.parts["kind"])
+
+
+_REPORT_POLICY = (
+    "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'; "
+    "frame-ancestors 'none'; sandbox allow-popups"
+)
+"""A report carries its own style, and nothing in it may act."""
+
+
+def certificate(visit: Visit) -> Response:
+    """The report on a certificate, or with ``.json`` the certificate."""
+    digest, _, ending = visit.parts["digest"].partition(".")
+    if not re.fullmatch("[0-9a-f]{64}", digest) or ending not in ("", "json"):
+        raise InputError("certificate must be asked for by its hash, of 64 hexadecimal digits.")
+    if ending:
+        found = pretty_json(visit.desk.shelf.certificate(digest).to_dict())
+        return Response(found, media_type="application/json")
+    with visit.desk.heavy():
+        page = visit.desk.shelf.report(digest)
+    headers = {"Content-Security-Policy": _REPORT_POLICY}
+    return Response(page, media_type="text/html", headers=headers)
+
+
+def public(visit: Visit) -> Response:
+    """What anybody may see."""
+    shown = []
+    for each in api.public_rooms(visit.desk):
+        closed = find(visit.desk.book, dataset=each.dataset.name, status="closed", most=200)
+        shown.append({"dataset": each.dataset, "budgets": each.left, "releases": closed.releases})
+    return visit.page("public", "What is released, and what it costs", rooms=shown)
+
+
+def login(visit: Visit) -> Response:
+    """The form for a token."""
+    return visit.page("login", "Sign in", said="", next=_inside(visit.field("next")))
+
+
+def enter(visit: Visit) -> Response:
+    """A session of who holds the token."""
+    visit.request.scope["dpaudit.action"] = "sign in"
+    try:
+        cookie = visit.desk.callers.begin(visit.field("token")[:200])
+    except AccessError as error:
+        visit.desk.denials.record("", "sign in", str(error))
+        said, after = str(error), _inside(visit.field("next"))
+        return visit.page("login", "Sign in", 401, said=said, next=after)
+    answer, secure = redirect(_inside(visit.field("next"))), visit.desk.secure
+    answer.set_cookie(
+        COOKIE, cookie, max_age=SECONDS, secure=secure, httponly=True, samesite="strict"
+    )
+    return answer
+
+
+def _inside(where: str) -> str:
+    """A page of this server: no other address begins with one slash and plain letters."""
+    return where if re.fullmatch(r"/[A-Za-z0-9][A-Za-z0-9/.\-]*", where) else "/"
+
+
+def leave(visit: Visit) -> Response:
+    """End the session."""
+    visit.desk.callers.end(visit.request.cookies[COOKIE])
+    answer = redirect("/login")
+    answer.delete_cookie(COOKIE, path="/", httponly=True, samesite="strict")
+    return answer
+
+
+def sheet(_: Visit) -> Response:
+    """The style sheet."""
+    return Response(style(), media_type="text/css", headers={"Cache-Control": "max-age=3600"})

@@ -1,0 +1,101 @@
+"""Signed exports of a book: who said what it held, and whether its log says the same."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from dpaudit.base import files
+from dpaudit.base.errors import InputError, TamperedError
+from dpaudit.base.optional_import import require
+from dpaudit.signing.envelope import Envelope
+from dpaudit.signing.keys import Signer
+from dpaudit.signing.policy import Policy
+from dpaudit.signing.statements import Statement, export_statement, signed_export
+from dpaudit.workflow.verifying import Verification
+
+if TYPE_CHECKING:
+    from dpaudit.book import Book
+
+ENDING = ".dsse.json"
+_MOST_BYTES = 4_000_000_000
+
+
+def export_signed(book: Book, path: Path, signer: Signer, at: datetime | None) -> tuple[Path, Path]:
+    """Write all releases, and beside them ``NAME.dsse.json``, which says who says so, and when.
+
+    Raises:
+        TamperedError: if the log does not hold, or the tables are not what it adds up to.
+        InputError: if the ending is of no form, or a file cannot be written.
+    """
+    from dpaudit.book import records_as_of
+    from dpaudit.book.booking import records_of, renderer_of
+
+    render, records = renderer_of(path), records_of(book)
+    if records != records_as_of(book, records["lines"], records["hash"])[0]:
+        raise TamperedError("the book's tables are not what its log adds up to; nothing is signed.")
+    content, head = render(records), (records["book"], records["lines"], records["hash"])
+    stated = export_statement(*head, files.sha256(content.encode()), at)
+    envelope = stated.envelope().signed(signer)
+    return files.write(path, content), write_envelope(envelope_of(path), envelope)
+
+
+def envelope_of(path: Path) -> Path:
+    """Where the signatures of an export lie."""
+    return path.with_name(path.name + ENDING)
+
+
+def write_envelope(output: Path, envelope: Envelope) -> Path:
+    """Write signatures, over no file but older ones."""
+    if output.exists() and b'"payload' not in files.read_bytes(
+        output, what="output", limit=files.MAX_JSON_BYTES
+    ):
+        raise InputError(
+            f"output {files.shown(output)} is a file that was not signed, such as a key; give "
+            "another path with -o."
+        )
+    return files.write(output, envelope.to_json())
+
+
+def require_file(statement: Statement, path: Path) -> None:
+    """Refuse a file that is not the export that was signed."""
+    data = files.read_bytes(path, what="export", limit=_MOST_BYTES)
+    if files.sha256(data) != signed_export(statement)[1]:
+        raise TamperedError(f"{files.shown(path)} is not, to the byte, the export that was signed.")
+
+
+def verify_export(
+    path: Path, statement: Statement, policy: Policy | None, book: str | None, now: datetime
+) -> Verification:
+    """Check an export against what was signed of it, a policy, and the book at a URL.
+
+    Raises:
+        TamperedError: if the file is not the one that was signed, or not what the book's log adds
+            up to.
+        InputError: if there is no such book.
+    """
+    require_file(statement, path)
+    stated, digest = signed_export(statement)
+    behind = None if book is None else _behind(path, stated, digest, book)
+    lacks = () if policy is None else policy.lacks_of_export(statement, now, behind)
+    facts = {**stated, "signed_by": sorted(statement.signers)}
+    facts["signed_at"] = str(statement.signed_at or "not stated")
+    facts |= {} if policy is None else {"policy": "not met" if lacks else "met"}
+    remarks = (f"the book has had {behind} lines since.",) if behind else ()
+    return Verification("export", facts, remarks, lacks=lacks)
+
+
+def _behind(path: Path, stated: Any, digest: str, url: str) -> int:
+    """How many lines the book has had since; its log comes to what the export says."""
+    require("book", "sqlalchemy", what="the book")
+    from dpaudit.book import Book, records_as_of
+    from dpaudit.book.booking import renderer_of
+
+    records, behind = records_as_of(Book(url), stated["lines"], stated["head"])
+    content = renderer_of(path)(records)
+    if records["book"] != stated["book"] or files.sha256(content.encode()) != digest:
+        raise TamperedError(
+            f"{files.shown(path)} is not what the book's log came to at its line {stated['lines']}."
+        )
+    return behind

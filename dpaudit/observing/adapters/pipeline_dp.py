@@ -1,0 +1,187 @@
+"""PipelineDP: where it draws noise, and what that noise is in a plan.
+
+It bounds to how many partitions a privacy unit contributes, and how far it moves each. So the noise
+of each partition is a release of its own, and one unit moves no more of them than that.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Hashable, Iterator
+from functools import partial
+from typing import Any
+
+import numpy as np
+from pipeline_dp import LocalBackend, combiners, dp_computations
+from pipeline_dp.aggregate_params import NoiseKind, NormKind
+from pipeline_dp.budget_accounting import NaiveBudgetAccountant, PLDBudgetAccountant
+
+from dpaudit import mechanisms as kinds
+from dpaudit.observing import Patch, Reading, Recorder
+from dpaudit.observing.calls import least_known, mark
+from dpaudit.observing.keyed import Lazy, by_key, in_order, sampled
+
+Among = tuple[int, Hashable] | None
+
+
+class PipelineDP:
+    """The adapter."""
+
+    library = "pipeline-dp"
+    versions = ("0.3.",)
+    packages = ("pipeline_dp", "pydp", "numpy")
+
+    def patches(self, recorder: Recorder) -> Iterator[Patch]:
+        """What adds noise, selects partitions, is one release as a whole, and charges."""
+        computing = dp_computations
+        yield Patch(computing, "create_additive_mechanism", partial(_created, recorder))
+        for owner, name, read in (
+            (computing.AdditiveMechanism, "add_noise", _added),
+            (computing, "_add_random_noise", _scalar),
+            (computing, "add_noise_vector", _vector),
+            (computing.ExponentialMechanism, "apply", _chosen),
+            (combiners.QuantileCombiner, "compute_metrics", _quantiles),
+        ):
+            yield Patch(owner, name, recorder.reading(partial(read, recorder)))
+        yield Patch(LocalBackend, "filter", partial(_selected, recorder))
+        yield Patch(LocalBackend, "map_values", partial(in_order, recorder))
+        yield Patch(LocalBackend, "sample_fixed_per_key", partial(sampled, recorder))
+        for kind in (combiners.VarianceCombiner, combiners.VectorSumCombiner):
+            yield Patch(kind, "compute_metrics", partial(_combined, recorder))
+        for kind in (NaiveBudgetAccountant, PLDBudgetAccountant):
+            yield Patch(kind, "compute_budgets", partial(_charged, recorder))
+
+
+def _key(recorder: Recorder, *own: Any) -> Hashable:
+    """What releases have in common; it is held, so that it stays one of its kind."""
+    found = tuple(map(id, own))
+    recorder.memory[found] = own
+    return found
+
+
+def _created(recorder: Recorder, original: Any) -> Any:
+    """A mechanism, of which it is kept how many partitions one unit moves, and how far each."""
+
+    def create(spec: Any, sensitivities: Any) -> Any:
+        own = original(spec, sensitivities)
+        if recorder.active:
+            recorder.memory[id(own)] = own, sensitivities, _key(recorder, spec)
+        return own
+
+    return create
+
+
+def _added(recorder: Recorder, own: Any, value: Any) -> Reading:
+    among, far = None, own.sensitivity
+    _, known, key = recorder.memory.get(id(own), (None, None, None))
+    if known is not None:  # where all partitions are bounded together, one moves that far
+        among = (1, key) if known.l0 is None else (known.l0, key)
+        far = own.sensitivity if known.l0 is None else known.linf
+    return _noise(own.noise_kind, own.noise_parameter, far, value, among)
+
+
+def _noise(kind: Any, scale: float, far: float, value: Any, among: Among) -> Reading:
+    laplace = kind == NoiseKind.LAPLACE
+    mechanism = kinds.Laplace(float(scale)) if laplace else kinds.Gaussian(float(scale))
+    name, most = f"{'Laplace' if laplace else 'Gaussian'}Mechanism", among[0] if among else 0
+    facts = {"scale": float(scale), "partitions": most}
+    return Reading(name, mechanism, float(far), np.array(value, float), facts=facts, among=among)
+
+
+def _scale(kind: Any, epsilon: float, delta: float, far: float, partitions: float) -> float:
+    """By which PipelineDP noises each of some partitions."""
+    if kind == NoiseKind.LAPLACE:
+        return partitions * far / epsilon
+    return float(dp_computations.compute_sigma(epsilon, delta, math.sqrt(partitions) * far))
+
+
+def _scalar(
+    recorder: Recorder, value: Any, eps: float, delta: float, l0: int, linf: float, kind: Any
+) -> Reading:
+    """Noise of a variance, whose mechanisms are made anew for each number."""
+    return _noise(kind, _scale(kind, eps, delta, linf, l0), linf, value, _turn(recorder, l0))
+
+
+def _vector(recorder: Recorder, vec: Any, params: Any) -> Reading | None:
+    kind, most = params.noise_kind, params.l0_sensitivity
+    laplace = kind == NoiseKind.LAPLACE
+    if params.norm_kind not in (NormKind.Linf, NormKind.L1 if laplace else NormKind.L2):
+        return None
+    entries = np.size(vec) if params.norm_kind == NormKind.Linf else 1
+    far = params.max_norm * (entries if laplace else math.sqrt(entries))
+    scale = _scale(kind, params.eps, params.delta, far, most)
+    return _noise(kind, scale, far, vec, _turn(recorder, most))
+
+
+def _combined(recorder: Recorder, original: Any) -> Any:
+    """What one combiner draws for a partition, number by number."""
+
+    def compute(own: Any, accumulator: Any) -> Any:
+        if recorder.active:
+            recorder.memory["combiner"] = own, iter(range(100))
+        return original(own, accumulator)
+
+    return compute
+
+
+def _turn(recorder: Recorder, partitions: int) -> Among:
+    """The releases that one number of a combiner is, over all partitions."""
+    own, turns = recorder.memory.get("combiner", (None, None))
+    return None if turns is None else (partitions, (_key(recorder, own), next(turns)))
+
+
+def _chosen(recorder: Recorder, own: Any, eps: float, inputs_to_score_col: Any) -> Reading:
+    scoring, name = own._scoring_function, "ExponentialMechanism"
+    mechanism: kinds.Mechanism = kinds.ExponentialMechanism(eps, float(scoring.global_sensitivity))
+    if scoring.is_monotonic:
+        mechanism = kinds.Opaque(name, least_known(eps))
+    utilities = np.array([scoring.score(each) for each in inputs_to_score_col], float)
+    return Reading(name, mechanism, 1.0, utilities, facts={"epsilon": eps})
+
+
+def _selected(recorder: Recorder, original: Any) -> Any:
+    """Partitions of private keys are kept or dropped all together, as one release."""
+
+    def filtered(own: Any, col: Any, fn: Any, stage_name: Any = None) -> Any:
+        budget: Any = fn.args[0] if isinstance(fn, partial) and fn.args else None
+        if not recorder.active or not hasattr(budget, "set_thresholding_delta"):
+            return original(own, col, fn, stage_name)
+
+        def select() -> Iterator[Any]:
+            rows = list(col)
+            size = mark(sorted((repr(key), held[0]) for key, held in rows))
+            made = budget.standard_deviation_is_set  # of which it states a law alone
+            cost = (math.inf, 0.0) if made else (float(budget.eps), float(budget.delta))
+            mechanism = kinds.Opaque("selection of partitions", least_known(cost[0]), cost[1])
+            draws = partial(sorted, (row for row in rows if fn(row)), key=by_key)
+            reading = Reading("selection", mechanism, 1.0, size, facts={"epsilon": cost[0]})
+            kept = recorder.release(reading, lambda: frozenset(row[0] for row in draws()))
+            return (row for row in rows if row[0] in kept)
+
+        return Lazy(select)
+
+    return filtered
+
+
+def _quantiles(recorder: Recorder, own: Any, accumulator: Any) -> Reading:
+    """Noisy counts of a tree, of which PipelineDP states what they cost together."""
+    most = own._params.aggregate_params.max_partitions_contributed
+    epsilon, delta = own._params.eps, own._params.delta
+    mechanism = kinds.Opaque("quantiles of a tree", least_known(epsilon / most), delta / most)
+    held, tree = (getattr(accumulator, name, None) for name in ("elements", "tree"))
+    tree = accumulator if tree is None else tree.serialize().to_bytes()
+    value = mark(tree if held is None else sorted(held))
+    facts, among = {"epsilon": epsilon, "delta": delta}, (most, _key(recorder, own))
+    return Reading("quantiles", mechanism, 1.0, value, facts=facts, among=among)
+
+
+def _charged(recorder: Recorder, original: Any) -> Any:
+    def compute_budgets(own: Any) -> Any:
+        made = original(own)
+        recorder.charged(own.total_epsilon, own.total_delta)
+        return made
+
+    return compute_budgets
+
+
+ADAPTER = PipelineDP()

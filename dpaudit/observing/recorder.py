@@ -1,0 +1,363 @@
+"""Noise of libraries, seen where it is drawn: nothing of the user's code is changed.
+
+A ledger observes every draw::
+
+    with Ledger(plan) as ledger, through(ledger, "diffprivlib"):
+        ...  # any code that uses the library
+
+What draws is patched on entry, and restored on exit whatever happens.
+"""
+
+from __future__ import annotations
+
+import threading
+import warnings
+from collections import Counter
+from collections.abc import Callable, Hashable, Iterable, Iterator
+from contextlib import AbstractContextManager, ExitStack, contextmanager
+from dataclasses import dataclass, field, replace
+from functools import cache, partial, wraps
+from importlib import import_module, metadata
+from typing import Any, Protocol
+from unittest import mock
+
+from dpaudit.base import toml_tables
+from dpaudit.base.errors import InputError, PlanMismatchError, UnsupportedError
+from dpaudit.base.finding_table import FindingTable
+from dpaudit.ledger import Ledger
+from dpaudit.observing.calls import Call, Charge, Draw, Labels, Reading, place
+from dpaudit.observing.notes import KNOWN, Notes
+from dpaudit.plan import Relation
+
+_found = FindingTable(__name__)
+_inside = threading.local()
+"""Whether a draw of some library runs in this thread."""
+_REFUSED = ("noise-shown", "noise-shared", "generator-in-hand")
+"""What is found of a run whose results must not be published."""
+
+
+@dataclass(frozen=True)
+class Patch:
+    """One attribute of a library that is replaced while it is observed.
+
+    Attributes:
+        owner: module or class.
+        name: of the attribute.
+        made: what replaces it, given what was there.
+    """
+
+    owner: Any
+    name: str
+    made: Callable[[Any], Any]
+
+
+class Adapter(Protocol):
+    """What is known of a library: where it draws noise, and what that noise is in a plan."""
+
+    library: str
+    """As it is named when it is installed."""
+    versions: tuple[str, ...]
+    """Beginnings of the versions that were read."""
+    packages: tuple[str, ...]
+    """Top-level packages that stand between the user's code and a draw."""
+
+    def patches(self, recorder: Recorder) -> Iterable[Patch]:
+        """Everything that is replaced, so that draws and charges go through the recorder."""
+
+
+@dataclass(frozen=True)
+class _Use:
+    """Where draws go while a block runs."""
+
+    relation: Relation
+    notes: Notes
+    ledger: Ledger | None
+    labels: Labels
+    parts: Counter[str] = field(default_factory=Counter)
+    memory: dict[Any, Any] = field(default_factory=dict)
+
+    def part(self, at: str) -> str | None:
+        """Whose value the next draw at a label is: of releases on disjoint data a part's own."""
+        assert self.ledger is not None
+        declared = next((i for i in self.ledger.plan.invocations if i.at == at), None)
+        if declared is None or declared.count == declared.releases:
+            return None
+        self.parts[at] += 1
+        return f"part {self.parts[at]}"
+
+
+class Recorder:
+    """What a patched library tells of its draws. It is one and the same whatever block runs.
+
+    Code that has imported a patched function by its name keeps it; outside of blocks such a
+    function does what it always did.
+
+    Args:
+        own: the adapter.
+    """
+
+    def __init__(self, own: Adapter) -> None:
+        self._own = own
+        self._version = metadata.version(own.library)
+        self._use: _Use | None = None
+
+    @property
+    def active(self) -> bool:
+        """Whether a block runs."""
+        return self._use is not None
+
+    @property
+    def quiet(self) -> bool:
+        """Whether nothing is recorded now: outside of blocks, and within a draw."""
+        return self._use is None or getattr(_inside, "draws", False)
+
+    @property
+    def relation(self) -> Relation:
+        """Which data sets are neighbours; it says what a library's map is asked."""
+        return self._used.relation
+
+    @property
+    def memory(self) -> dict[Any, Any]:
+        """What an adapter keeps while a block runs."""
+        return self._used.memory
+
+    def once(self, of: Callable[[Any, Any], Any], own: Any, about: Any) -> Any:
+        """A public fact of some object, asked once while a block runs."""
+        key = of, id(own), about
+        if key not in self.memory:
+            self.memory[key] = own, of(own, about)  # as long as it is held, its id is its own
+        return self.memory[key][1]
+
+    @property
+    def _used(self) -> _Use:
+        assert self._use is not None
+        return self._use
+
+    @contextmanager
+    def within(self, use: _Use) -> Iterator[None]:
+        """Record, and restore the library at the end."""
+        if self._use is not None:
+            name = self._own.library
+            raise InputError(f"{name} is observed already; leave one block before the next.")
+        if not self._version.startswith(self._own.versions):
+            known = " or ".join(f"{each}x" for each in self._own.versions)
+            unread = _found("unknown-version", sampler=self._sampler, known=known)
+            use.notes.findings.append(unread)
+            warnings.warn(unread.message, UserWarning, stacklevel=6)
+        with ExitStack() as stack:
+            for patch in self._own.patches(self):
+                made = patch.made(getattr(patch.owner, patch.name))
+                stack.enter_context(mock.patch.object(patch.owner, patch.name, made))
+            self._use = use
+            try:
+                yield
+            finally:
+                self._use = None
+
+    @property
+    def _sampler(self) -> str:
+        return f"{self._own.library} {self._version}"
+
+    def release(self, reading: Reading, draw: Callable[[], Any]) -> Any:
+        """Let the library draw, seen by notes and ledger; a draw within a draw is part of it.
+
+        Raises:
+            PlanMismatchError: if the plan of the ledger does not declare it.
+        """
+        if self.quiet:
+            return draw()
+        use = self._used
+        at, line = use.labels.of(self._own.packages, reading.primitive)
+        call = Call(reading, self._own.library, at, line)
+        use.notes.calls.append(call)
+        if use.ledger is None:
+            call.result = self.alone(draw)
+            return call.result
+        at, reading = _declared(use.ledger, at, reading)
+        unit = use.part(at)
+        drawn = Draw(reading, self._sampler, self._own.packages, lambda: self.alone(draw))
+        use.ledger.observe(reading.mechanism, drawn, unit=unit, at=at)
+        call.result = drawn.result
+        return drawn.result
+
+    def reading(self, read: Callable[..., Reading | None]) -> Callable[[Any], Any]:
+        """What replaces a function that draws: each call is a release.
+
+        Args:
+            read: says of a call's arguments what it draws; None where it is no draw.
+        """
+
+        def made(original: Any) -> Any:
+            @wraps(original)
+            def call(*given: Any, **options: Any) -> Any:
+                own = None if self.quiet else read(*given, **options)
+                if own is None:
+                    return original(*given, **options)
+                return self.release(own, partial(original, *given, **options))
+
+            return call
+
+        return made
+
+    def alone(self, draw: Callable[[], Any]) -> Any:
+        """Run code of the library whose draws are no draws of their own."""
+        _inside.draws = True
+        try:
+            return draw()
+        finally:
+            _inside.draws = False
+
+    def charged(self, epsilon: float, delta: float = 0.0, rho: float = 0.0) -> None:
+        """The library says what the calls since its last charge have cost."""
+        if self._use is not None:
+            notes = self._use.notes
+            last = notes.charges[-1].end if notes.charges else 0
+            charge = Charge(self._own.library, epsilon, delta, rho, last, len(notes.calls))
+            notes.charges.append(charge)
+
+    def totalled(self, total: Callable[[], tuple[float, float]]) -> None:
+        """How the library itself sums its charges, where it has a rule of its own."""
+        self._used.notes.totals[self._own.library] = total
+
+    def tell(self, rule: str, at: str = "", **facts: Any) -> None:
+        """A reader must know something of the library."""
+        if self._use is not None:
+            self._use.notes.findings.append(_found(rule, at, **facts))
+
+    def loose(self, primitive: str, draws: int) -> None:
+        """Noise was drawn that has met no value yet."""
+        notes = self._used.notes
+        notes.loose[primitive] = notes.loose.get(primitive, 0) + draws
+        if primitive not in notes.lines:
+            notes.lines[primitive] = place(self._own.packages)
+
+    def met(self, primitive: str, draws: int) -> None:
+        """Noise was added to a value."""
+        if self._use is not None:
+            self._use.notes.loose[primitive] -= draws
+
+    def drew(self, generator: Hashable, primitive: str) -> None:
+        """Noise of a primitive comes from a generator."""
+        if self._use is not None:
+            self._use.notes.drew.setdefault(generator, primitive)
+            self._known(generator)
+
+    def handled(self, generator: Hashable, how: str) -> None:
+        """The code does something by which it may know what a generator draws."""
+        if not self.quiet:
+            self._used.notes.handled.setdefault(generator, (how, place(self._own.packages)))
+            self._known(generator)
+
+    def inherited(self, generator: Hashable, parent: Hashable) -> None:
+        """A generator was made from another one: who has that in hand has this."""
+        if not self.quiet and parent in self._used.notes.handled:
+            self._used.notes.handled[generator] = self._used.notes.handled[parent]
+
+    def _known(self, generator: Hashable) -> None:
+        notes = self._used.notes
+        if generator in notes.drew and generator in notes.handled:
+            how, line = notes.handled[generator]
+            primitive = notes.drew.pop(generator)
+            rule = "generator-seeded" if "seed" in how else "generator-in-hand"
+            self.tell(rule, line, how=how, line=line, primitive=primitive)
+
+    def warned(self, warning: str) -> None:
+        """The library itself warns that something leaks."""
+        if self._use is not None:
+            line = place(self._own.packages)
+            self.tell("library-warns", line, library=self._sampler, warning=warning, line=line)
+
+
+@cache
+def _known(library: str) -> Recorder:
+    """The recorder of a library."""
+    home = f"dpaudit.integrations.{toml_tables.chosen(KNOWN, library=library)}"
+    try:
+        own: Adapter = import_module(home).ADAPTER
+    except ImportError as error:
+        raise UnsupportedError(
+            f"{library} cannot be observed, as it cannot be imported here: {error!s:.200}."
+        ) from None
+    return Recorder(own)
+
+
+def _declared(ledger: Ledger, at: str, reading: Reading) -> tuple[str, Reading]:
+    """The label under which the plan declares a draw, and the draw as it is declared.
+
+    One place in the code may have several invocations: "mean", "mean (2)" and so on.
+    """
+    near = [
+        each
+        for each in ledger.plan.invocations
+        if each.at == at or (each.at.startswith(f"{at} (") and each.at.endswith(")"))
+    ]
+    for mechanism in (reading.mechanism, reading.declared):
+        for each in near:
+            if each.mechanism == mechanism:
+                known = reading.sensitivity if mechanism == reading.declared else None
+                if known is not None and each.sensitivity < known * (1 - 1e-9):
+                    raise PlanMismatchError(
+                        f"{each.describe()} is declared with a sensitivity of "
+                        f"{each.sensitivity:g}; the library states {known:g}, so write that."
+                    )
+                return each.at, replace(reading, mechanism=mechanism)
+    return at, reading
+
+
+@contextmanager
+def _observed(libraries: Iterable[str], use: _Use) -> Iterator[Notes]:
+    with ExitStack() as stack:
+        for name in dict.fromkeys(libraries):
+            stack.enter_context(_known(name).within(use))
+        yield use.notes
+
+
+def noting(relation: Relation, *libraries: str) -> AbstractContextManager[Notes]:
+    """Note every draw of libraries while code runs, and change none.
+
+    Returns:
+        A context manager that gives :class:`Notes`.
+
+    Raises:
+        InputError: on entry, if a library has no adapter, or is observed already.
+        UnsupportedError: on entry, if it is not installed.
+    """
+    return _observed(libraries, _Use(relation, Notes(), None, Labels()))
+
+
+def through(ledger: Ledger, *libraries: str) -> AbstractContextManager[Notes]:
+    """Let every draw of libraries go through a ledger while code runs.
+
+    A draw that the plan does not declare is refused before it is drawn. A rehearsal replays such
+    draws as it does the ledger's own.
+
+    Args:
+        ledger: of the declared plan; its labels are those that ``dpaudit observe`` writes.
+        *libraries: that are observed.
+
+    Returns:
+        A context manager that gives :class:`Notes`.
+
+    Raises:
+        InputError: if there is no ledger; on entry, if a library has no adapter or is observed.
+        UnsupportedError: on entry, if it is not installed.
+        PlanMismatchError: at the end, if noise was shown or shared, or if the code read, copied or
+            set the state of its generator, so that what was computed must not be published.
+    """
+    if not isinstance(ledger, Ledger):
+        raise InputError(f"ledger is {ledger!r:.60}; it must be a Ledger.")
+    return _kept(following(ledger, *libraries))
+
+
+@contextmanager
+def _kept(following: AbstractContextManager[Notes]) -> Iterator[Notes]:
+    with following as notes:
+        yield notes
+    wrong = next((each for each in notes.findings if each.rule in _REFUSED), None)
+    if wrong is not None:
+        raise PlanMismatchError(f"{wrong.message} {wrong.remedy}")
+
+
+def following(ledger: Ledger, *libraries: str) -> AbstractContextManager[Notes]:
+    """The same where what is found is left to whoever reads the notes."""
+    return _observed(libraries, _Use(ledger.plan.relation, Notes(), ledger, Labels()))

@@ -1,0 +1,118 @@
+"""Home-made noise on its way from the draw to the value that it hides, whatever holds its numbers.
+
+Noise remembers its law until it meets a value: what comes out then is the release. How far a value
+moves only its author knows, so a plan must say it. Noise that hid a value must be seen in no other
+way: who sees both knows the value.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpaudit.mechanisms import DiscreteLaplace, Gaussian, Laplace, Mechanism
+from dpaudit.observing.calls import Reading
+from dpaudit.observing.recorder import Recorder
+
+LAWS: dict[str, Callable[[float], Mechanism]] = {
+    "laplace": Laplace,
+    "normal": Gaussian,
+    "norm": Gaussian,
+    "dlaplace": DiscreteLaplace,
+}
+"""By the name of what draws."""
+_SUMS = ("add", "subtract")
+
+
+class Fate:
+    """What became of one draw and of all that was made of it."""
+
+    def __init__(self, draws: int) -> None:
+        self.left = draws
+        self._met = self._seen = self._told = False
+
+    def met(self, source: Source, draws: int) -> None:
+        """Some of it was added to as many entries of a value."""
+        if draws > self.left:
+            source.recorder.tell("noise-shared", primitive=source.law)
+        taken = min(self.left, draws)
+        self.left -= taken
+        source.recorder.met(source.law, taken)
+        self._met = True
+        self._tell(source)
+
+    def seen(self, source: Source) -> None:
+        """It was looked at by itself, or changed."""
+        self._seen = True
+        self._tell(source)
+
+    def _tell(self, source: Source) -> None:
+        if self._met and self._seen and not self._told:
+            self._told = True
+            source.recorder.tell("noise-shown", primitive=source.law)
+
+
+@dataclass(frozen=True)
+class Source:
+    """Where noise comes from: its law and scale, whoever records it, and what became of it."""
+
+    law: str
+    scale: float
+    recorder: Recorder
+    fate: Fate
+
+    @classmethod
+    def of(
+        cls, law: str, scale: float, recorder: Recorder, draws: int, generator: Hashable
+    ) -> Source:
+        """A fresh draw of a generator, which has met no value yet."""
+        recorder.loose(law, draws)
+        recorder.drew(generator, law)
+        return cls(law, scale, recorder, Fate(draws))
+
+    def seen(self) -> None:
+        """It was looked at by itself."""
+        self.fate.seen(self)
+
+    def scaled(self, operation: str, other: Any, first: bool) -> Source | None:
+        """The source of what an operation with a number makes, where that is noise again.
+
+        Args:
+            operation: numpy's name for it.
+            other: the number; None where there is none.
+            first: whether the noise stands before it.
+        """
+        if operation == "negative":
+            return self
+        if operation != "multiply" and not (operation == "divide" and first):
+            return None
+        if self.law == "dlaplace" or other is None or np.ndim(other) or not other:
+            return None
+        factor = abs(float(other))
+        return replace(self, scale=self.scale * (factor if operation == "multiply" else 1 / factor))
+
+    def hidden(self, operation: str, other: Any, first: bool) -> Any:
+        """The value that an operation hides, as a sum has it; None if it hides none."""
+        if operation not in _SUMS or other is None:
+            return None
+        return -other if operation == "subtract" and first else other
+
+    def added(
+        self, value: NDArray[Any], draws: int, draw: Callable[[], Any], facts: dict[str, Any]
+    ) -> Any:
+        """The release that noise and a value make.
+
+        Args:
+            value: before noise, of the shape of the release.
+            draws: how many of the numbers drawn it uses.
+            draw: makes it.
+            facts: public numbers, beside the scale.
+        """
+        self.fate.met(self, max(draws, value.size))
+        mechanism = LAWS[self.law](self.scale)
+        facts = {"scale": self.scale, **facts}
+        return self.recorder.release(Reading(self.law, mechanism, None, value, facts=facts), draw)

@@ -1,0 +1,335 @@
+"""Data of any usual container as named columns, of which neighbours can be made.
+
+Lists, tuples, arrays, mappings, frames of pandas and polars, and data sets of torch are taken apart
+into arrays with one entry for each row, and put together again with the types that they had.
+"""
+
+from __future__ import annotations
+
+import sys
+import warnings
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from copy import copy
+from dataclasses import dataclass, fields, is_dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpaudit.rehearsal.arrays import Arrays, column, entries, hashable, labels_like, numeric
+from dpaudit.rehearsal.frames import PLACE, frame
+from dpaudit.rehearsal.unit_columns import column_of, shared
+
+VALUE = "value"
+KEY = "key"
+ROWS = (None, "row", "record")
+"""Units that own one row each, and have no names."""
+ONE_EACH = (*ROWS, "response", "answer", "event", "entry", "example", "observation")
+"""Units that have no more than one row each."""
+RARE = 2
+"""So many of the rarest values of a column are looked for."""
+FEW = 20
+"""So many lists of one mapping may be the columns of a table; more are those of units."""
+
+
+@dataclass(frozen=True)
+class Columns:
+    """A table of rows, whatever held it.
+
+    Attributes:
+        arrays: by name, each with one entry for every row along its first axis. Of objects, those
+            missing are None.
+        build: makes the original container of such arrays.
+        unit: name of the column that says whose row it is; without it every row is one unit's.
+        key: name of a column that names the rows, each by another name.
+    """
+
+    arrays: Arrays
+    build: Callable[[Arrays], Any]
+    unit: str | None = None
+    key: str | None = None
+
+    @classmethod
+    def of(cls, data: Any, unit: str | None = None) -> Columns | None:
+        """The columns of a data set, or None if it is of no known kind.
+
+        Args:
+            data: any object.
+            unit: a column of that name, or one like it, says whose row it is. Where those of
+                the latter are all different, each unit has one row. Without one, texts that are
+                all different are taken for such names, unless the unit is a row.
+
+        Example:
+            >>> table = Columns.of([3, 1, 2])
+            >>> table.build(table.take([0, 2]).arrays)
+            [3, 2]
+        """
+        found = None
+        with suppress(Exception):  # foreign containers that are not what they seem
+            readers = (read(data, unit) for read in _READERS)
+            found = next((made for made in readers if made is not None), None)
+        if found is None or len({len(each) for each in found.arrays.values()}) != 1:
+            return None
+        own = column_of(found.arrays, unit, near=not found.key and unit not in ROWS)
+        if own is not None:
+            once = own != unit and len(set(map(hashable, found.arrays[own]))) == len(found)
+            return replace(found, unit=own, key=own if once else found.key)
+        key = found.key or (None if unit in ROWS else _identifier(found.values()))
+        return replace(found, unit=key, key=key)
+
+    def __len__(self) -> int:
+        return len(next(iter(self.arrays.values())))
+
+    @property
+    def data(self) -> Any:
+        """The container."""
+        return self.build(self.arrays)
+
+    def take(self, rows: Sequence[int] | NDArray[np.intp]) -> Columns:
+        """The table of some of the rows, in that order, possibly several times."""
+        index = np.asarray(rows, dtype=np.intp)
+        return replace(self, arrays={name: each[index] for name, each in self.arrays.items()})
+
+    def changed(self, rows: Sequence[int] | NDArray[np.intp], values: Mapping[str, Any]) -> Columns:
+        """The table with one other value of each of some columns in all of some rows."""
+        arrays = dict(self.arrays)
+        for name, value in values.items():
+            arrays[name] = new = arrays[name].copy()
+            if new.dtype.kind != "O":
+                new[list(rows)] = value
+                continue
+            for row in rows:  # a sequence may be the value of one row
+                new[row] = value
+        return replace(self, arrays=arrays)
+
+    def accepts(self, name: str, value: Any) -> bool:
+        """Whether a value of a column can be put into the original container."""
+        with warnings.catch_warnings(action="ignore"), suppress(Exception):
+            self.take([0]).changed([0], {name: value}).data  # noqa: B018 - it may raise
+            return True
+        return False
+
+    def units(self) -> list[NDArray[np.intp]]:
+        """The rows of each unit, in the order in which they first appear."""
+        if self.unit is None:
+            return [np.array([row]) for row in range(len(self))]
+        labels = [hashable(label) for label in self.arrays[self.unit]]
+        rows: dict[Any, list[int]] = {}
+        for row, label in enumerate(labels):
+            rows.setdefault(label, []).append(row)
+        return [np.array(each) for each in rows.values()]
+
+    def values(self) -> dict[str, NDArray[Any]]:
+        """The columns that hold what units tell, not who they are."""
+        names = (self.unit, self.key, PLACE)
+        return {name: each for name, each in self.arrays.items() if name not in names}
+
+    def numbers(self) -> dict[str, NDArray[Any]]:
+        """The values that are numbers; another one of its column in place of each missing."""
+        found = {name: numeric(each) for name, each in self.values().items()}
+        return {name: each for name, each in found.items() if each is not None}
+
+    def rare(self) -> Iterator[tuple[str, int]]:
+        """A row with each of the rarest values of the first columns where many share a value."""
+        for name, each in list(self.values().items())[:4]:
+            labels = [hashable(label) for label in each] if each.dtype.kind in "OUSbiu" else []
+            counts = Counter(labels)
+            if 1 < len(counts) <= len(labels) / 2:
+                for number, (label, _) in enumerate(counts.most_common()[: -RARE - 1 : -1]):
+                    yield f"rare value {number} of {name}", labels.index(label)
+
+    def unused(self, name: str, count: int = 1) -> list[Any]:
+        """New labels of a column, of the type of its others; fewer where there are none."""
+        taken = {hashable(label) for label in self.arrays[name]}
+        found: list[Any] = []
+        for label in labels_like(self.arrays[name]):
+            if len(found) < count and self.accepts(name, label):
+                stored = hashable(self.take([0]).changed([0], {name: label}).arrays[name][0])
+                if stored not in taken:  # it may have been cut to the width of the column
+                    taken.add(stored)
+                    found.append(label)
+        return found
+
+
+def whose(data: Any, unit: str) -> str:
+    """A column that may say whose row it is, where each row is taken as one unit's; or nothing."""
+    table = None if unit in ONE_EACH else Columns.of(data, unit)
+    if table is None or table.unit != table.key:
+        return ""
+    if isinstance(data, dict) and table.key is not None and table.key not in data:
+        return ""  # its keys are the units
+    return shared({name: each for name, each in table.arrays.items() if name != PLACE})
+
+
+def _identifier(arrays: Arrays) -> str | None:
+    """A column of texts beside others, each there once."""
+    if len(arrays) < 2:
+        return None
+    for name, each in arrays.items():
+        texts = each.dtype.kind in "OU" and all(isinstance(text, str) for text in each)
+        if texts and 1 < len(each) == len(set(each.tolist())):
+            return name
+    return None
+
+
+def _array(data: Any, _: str | None) -> Columns | None:
+    if not isinstance(data, np.ndarray) or data.ndim == 0:
+        return None
+    if data.dtype.names:
+        names = data.dtype.names
+
+        def packed(arrays: Arrays) -> NDArray[Any]:
+            made = np.empty(arrays[names[0]].shape, dtype=data.dtype)
+            for name in names:
+                made[name] = arrays[name]
+            return made.view(type(data))
+
+        return Columns({name: np.asarray(data[name]) for name in names}, packed)
+    return Columns({VALUE: data}, lambda arrays: arrays[VALUE])
+
+
+def _alike(original: Any, entries: Sequence[Any]) -> Any:
+    """A list or tuple of the same class with other entries."""
+    if isinstance(original, tuple):
+        return original._make(entries) if hasattr(original, "_make") else tuple(entries)
+    made = copy(original)
+    made[:] = entries
+    return made
+
+
+def _filled(original: dict[Any, Any], names: Sequence[Any], values: Sequence[Any]) -> Any:
+    """A mapping of the same class with other entries."""
+    made = copy(original)
+    made.clear()
+    made.update(dict(zip(names, values, strict=True)))
+    return made
+
+
+def _list(data: Any, _: str | None) -> Columns | None:
+    if not isinstance(data, list | tuple) or not data:
+        return None
+    if isinstance(data, tuple) and all(isinstance(e, np.ndarray) and e.ndim for e in data):
+        parts = getattr(data, "_fields", [f"part {place}" for place in range(len(data))])
+        named = dict(zip(parts, data, strict=True))
+        return Columns(named, lambda made: _alike(data, list(made.values())))
+    if hasattr(data, "_fields"):  # one record is no list of rows
+        return None
+    arrays, together = _fields(data)
+    return Columns(arrays, lambda made: _alike(data, together(made)))
+
+
+def _mapping(data: Any, unit: str | None) -> Columns | None:
+    """One of equally long columns, or a mapping from units to what they tell.
+
+    Lists of one length are the columns of a table if one of them has the name of the unit, or if
+    they are at most 20, fewer than they are long, named by texts and hold no further sequences;
+    arrays if they are fewer than they are long. Anything else is read as units.
+    """
+    if not isinstance(data, dict) or not data:
+        return None
+    names, values = list(data), list(data.values())
+    if _is_table(data, unit):
+        arrays = {str(n): e if isinstance(e, np.ndarray) else column(e) for n, e in data.items()}
+
+        def table(made: Arrays) -> Any:
+            columns = zip(values, made.values(), strict=True)
+            return _filled(
+                data,
+                names,
+                [e if isinstance(v, np.ndarray) else _alike(v, entries(e)) for v, e in columns],
+            )
+
+        return Columns(arrays, table)
+    if any(frame(each) is not None for each in values):
+        return None  # tables that belong together, and nobody says how
+    told, together = _fields(values)
+    key = next(name for name in (KEY, *(f"{KEY} {n}" for n in range(99))) if name not in told)
+    return Columns(
+        {key: column(names)} | told,
+        lambda made: _filled(data, entries(made[key]), together(made)),
+        key=key,
+    )
+
+
+def _is_table(data: dict[Any, Any], unit: str | None) -> bool:
+    values = list(data.values())
+    arrays = [isinstance(each, np.ndarray) and each.ndim > 0 for each in values]
+    if not all(known or isinstance(each, list) for known, each in zip(arrays, values, strict=True)):
+        return False
+    size = len(values[0])
+    if size < 2 or any(len(each) != size for each in values):
+        return False
+    if unit in data or all(arrays):
+        return unit in data or len(data) < size
+    nested = any(isinstance(e, list | tuple | dict | set | np.ndarray) for v in values for e in v)
+    texts = all(isinstance(name, str) for name in data)
+    return texts and not nested and len(data) <= FEW and len(data) < size
+
+
+def _parts(row: Any) -> dict[Any, Any]:
+    """The fields of a record by name; none of anything else."""
+    if type(row) is dict:
+        return row
+    if type(row) is tuple or (isinstance(row, tuple) and hasattr(row, "_fields")):
+        return dict(zip(getattr(row, "_fields", range(len(row))), row, strict=True))
+    if is_dataclass(row) and not isinstance(row, type):
+        return {each.name: getattr(row, each.name) for each in fields(row)}
+    return {}
+
+
+def _record(like: Any, parts: dict[Any, Any]) -> Any:
+    """A record of the same class with other fields."""
+    if isinstance(like, tuple):
+        return _alike(like, list(parts.values()))
+    return parts if type(like) is dict else type(like)(**parts)
+
+
+def _fields(rows: Sequence[Any]) -> tuple[dict[str, NDArray[Any]], Callable[[Arrays], list[Any]]]:
+    """Rows as columns, and what makes rows of columns again."""
+    first, parts = rows[0], [_parts(row) for row in rows]
+    names = list(parts[0])
+    alike = len({str(name) for name in names}) == len(names) > 0
+    alike = alike and all(type(row) is type(first) for row in rows)
+    if alike and all(each.keys() == parts[0].keys() for each in parts):
+        with suppress(Exception):  # of a class that makes something else of its fields
+            again = _parts(_record(first, dict(parts[0])))
+            if all(again[name] is value for name, value in parts[0].items()):
+                arrays = {str(name): column([each[name] for each in parts]) for name in names}
+
+                def together(made: Arrays) -> list[Any]:
+                    columns = [entries(made[str(name)]) for name in names]
+                    rows = zip(*columns, strict=True)
+                    return [_record(first, dict(zip(names, row, strict=True))) for row in rows]
+
+                return arrays, together
+    return {VALUE: column(rows)}, lambda made: entries(made[VALUE])
+
+
+def _frame(data: Any, _: str | None) -> Columns | None:
+    found = frame(data)
+    return None if found is None else Columns(*found)
+
+
+def _torch(data: Any, _: str | None) -> Columns | None:
+    torch = sys.modules.get("torch")
+    if torch is None:
+        return None
+    if isinstance(data, torch.Tensor) and data.ndim:
+        return Columns({VALUE: data.numpy()}, lambda made: torch.from_numpy(made[VALUE].copy()))
+    if isinstance(data, torch.utils.data.TensorDataset):
+        arrays = {f"tensor {n}": each.numpy() for n, each in enumerate(data.tensors)}
+        return Columns(
+            arrays,
+            lambda made: torch.utils.data.TensorDataset(
+                *(torch.from_numpy(each.copy()) for each in made.values())
+            ),
+        )
+    if isinstance(data, torch.utils.data.Dataset) and hasattr(data, "__len__"):
+        rows = column([data[row] for row in range(len(data))])
+        return Columns({VALUE: rows}, lambda made: entries(made[VALUE]))
+    return None
+
+
+_READERS = (_array, _frame, _torch, _list, _mapping)

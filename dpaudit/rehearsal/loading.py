@@ -1,0 +1,140 @@
+"""Whether what ``load`` makes of one line of a file depends on the other lines.
+
+Rows that are scaled by their largest value, or coded by the categories that occur, have left the
+plan before the run begins: neighbours of what was loaded do not show it, a file without one line
+does.
+"""
+
+from __future__ import annotations
+
+import csv
+import time
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import suppress
+from functools import cached_property
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import numpy as np
+
+from dpaudit.base.finding_table import FindingTable
+from dpaudit.certificate import Finding
+from dpaudit.project import Subject
+from dpaudit.rehearsal.arrays import entries, hashable
+from dpaudit.rehearsal.columns import Columns
+from dpaudit.rehearsal.frames import PLACE
+
+FEWEST = 8
+"""Rows, so that those of one unit are few."""
+SECONDS = 2.0
+"""After which no further line is left out."""
+LARGEST = 10_000_000
+"""Bytes of a file."""
+_DELIMITED = {".csv": ",", ".tsv": "\t", ".txt": ","}
+
+
+def loading_findings(
+    subject: Subject, source: str, loaded: Any, seed: int
+) -> tuple[list[Finding], int]:
+    """Load the file without one line, for the lines of extreme or rare entries.
+
+    One unit's lines may be joined in ``load``, so that some rows change; where most of them do, it
+    is not for the unit's sake. A ``load`` that draws what it keeps cannot be judged so.
+
+    Args:
+        subject: whose :meth:`~dpaudit.project.Subject.load` is tested.
+        source: name of the data; only that of a file of lines says anything.
+        loaded: what was loaded of it.
+        seed: that it was loaded with.
+
+    Returns:
+        One finding at most, and how often the file was loaded without one line.
+    """
+    path = Path(source)
+    whole = _rows(loaded) if _readable(path) else None
+    if whole is None or len(whole) < FEWEST:
+        return [], 0
+    lines = path.read_bytes().splitlines(keepends=True)
+    if _most_change(whole, _loaded(subject, path, lines, seed + 1)):
+        return [], 0
+    start, made = time.monotonic(), 0
+    for number in _telling(lines, _DELIMITED[path.suffix]):
+        rest = lines[:number] + lines[number + 1 :]
+        other = _loaded(subject, path, rest, seed)
+        made += other is not None
+        if _most_change(whole, other):
+            return [FindingTable(__name__)("load-mixes-rows", line=number + 1)], made
+        if time.monotonic() - start > SECONDS:
+            break
+    return [], made
+
+
+def kept_by_load(subject: Subject, before: dict[str, Any]) -> list[Finding]:
+    """What load has left in the subject, which every later run finds there."""
+    members = [each for base in type(subject).__mro__ for each in vars(base).items()]
+    cached = {name for name, each in members if isinstance(each, cached_property)}
+    after = {name: each for name, each in vars(subject).items() if name not in cached}
+    names = [name for name, each in after.items() if before.get(name, before) is not each]
+    return [FindingTable(__name__)("load-keeps", name=names[0])] if names else []
+
+
+def _readable(path: Path) -> bool:
+    with suppress(OSError):
+        return path.suffix in _DELIMITED and path.is_file() and path.stat().st_size <= LARGEST
+    return False
+
+
+def _loaded(subject: Subject, path: Path, lines: list[bytes], seed: int) -> list[Any] | None:
+    """The rows of a file of the same name with these lines; None if they cannot be loaded."""
+    with TemporaryDirectory() as folder:
+        copy = Path(folder, path.name)
+        copy.write_bytes(b"".join(lines))
+        with suppress(Exception):
+            return _rows(subject.load(str(copy), np.random.default_rng([seed, 0])))
+    return None
+
+
+def _rows(data: Any) -> list[Any] | None:
+    table = Columns.of(data)
+    if table is None:
+        return None
+    columns = [entries(each) for name, each in table.arrays.items() if name != PLACE]
+    rows = [tuple(map(hashable, row)) for row in zip(*columns, strict=True)]
+    if table.key is None:
+        return rows
+    keys = table.arrays[table.key]  # a row is the same wherever it lies
+    return [rows[place] for place in sorted(range(len(rows)), key=lambda n: str(keys[n]))]
+
+
+def _most_change(whole: list[Any], other: list[Any] | None) -> bool:
+    """Whether more than half of the rows are between what begins and what ends alike."""
+    if other is None:
+        return False
+    begins = _alike(whole, other)
+    ends = _alike(whole[begins:][::-1], other[begins:][::-1])
+    return 2 * (len(whole) - begins - ends) > len(whole)
+
+
+def _alike(one: list[Any], two: list[Any]) -> int:
+    pairs = enumerate(zip(one, two, strict=False))
+    return next((place for place, (x, y) in pairs if x != y), min(len(one), len(two)))
+
+
+def _telling(lines: list[bytes], delimiter: str) -> Iterator[int]:
+    """The last line, and those with the extremes and the rarest entry of each column; no header."""
+    last = len(lines) - 1
+    table = list(
+        csv.reader((line.decode(errors="replace") for line in lines[1:]), delimiter=delimiter)
+    )
+    found = [last]
+    for column in zip(*table, strict=False):
+        try:
+            numbers = [float(entry) for entry in column]
+            places = [int(np.argmax(numbers)), int(np.argmin(numbers))]
+        except ValueError:
+            often = Counter(column)
+            places = [min(range(len(column)), key=lambda row: (often[column[row]], column[row]))]
+        found += [place + 1 for place in places]
+    yield from dict.fromkeys(number for number in found if 0 < number <= last)

@@ -1,0 +1,279 @@
+"""Neighbours of given data under the relation of a plan, chosen to show mistakes.
+
+Every one is described by a recipe (which unit, which move), never by a value, so that a recipe may
+stand in a certificate.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from dpaudit.plan import AddRemove, MetricBall, Plan, Relation, ReplaceOne
+from dpaudit.project import Move, Subject
+from dpaudit.rehearsal.columns import Columns
+from dpaudit.rehearsal.constants import constants_of
+from dpaudit.rehearsal.rows import (
+    HEAVY,
+    added,
+    chosen,
+    ends,
+    numbered,
+    others_given,
+    told,
+    variants,
+    without,
+    zeroed,
+)
+from dpaudit.rehearsal.sizes import few, inserted, of_sizes
+
+EVERY = 60
+"""So many units are moved one by one, where runs are quick."""
+
+
+def moves(
+    subject: Subject, data: Any, plan: Plan, rng: np.random.Generator, *, absent: bool = False
+) -> tuple[Iterator[Move], Iterator[Move]]:
+    """Neighbours of the data of a subject, and data further away.
+
+    They are its own, or else those that can be derived. Where a plan samples units that may be
+    absent, whoever is sampled depends on how many rows there are: rows are then replaced, which is
+    two steps of the relation, and a mistake below twice what is declared is not seen; but not if
+    they shall be ``absent``.
+    """
+    own = subject.neighbours(data, rng)
+    if own is not None:
+        return iter(own), iter(())
+    unit, constants = str(plan.unit), constants_of(subject, plan)
+    sampled = not absent and any(each.sampling for each in plan.invocations)
+    varying = isinstance(plan.relation, AddRemove) and sampled
+    relation = ReplaceOne() if varying else plan.relation
+    near = derived(data, relation, unit, rng, constants)
+    if varying:
+        near = (replace(each, recipe=f"{each.recipe} (two steps)", hops=2) for each in near)
+    return near, elsewhere(data, relation, unit, rng, constants)
+
+
+def derived(
+    data: Any,
+    relation: Relation,
+    unit: str,
+    rng: np.random.Generator,
+    constants: Sequence[float] = (),
+) -> Iterator[Move]:
+    """Neighbours, those that show most first; none if the data are of no known kind.
+
+    Args:
+        data: what a subject runs on.
+        relation: says which data sets are neighbours.
+        unit: a column of that name says whose row it is.
+        rng: chooses some of the units.
+        constants: numbers of the plan and the code, which are tried as values.
+    """
+    table = Columns.of(data, unit)
+    if table is None or len(table) == 0:
+        return
+    makers: dict[type, Callable[[Columns, Relation, np.random.Generator], Iterator[Move]]] = {
+        AddRemove: _add_remove,
+        ReplaceOne: _replace,
+        MetricBall: _within_ball,
+    }
+    yield from _built(makers.get(type(relation), _zero)(table, relation, rng))
+    if isinstance(relation, AddRemove | ReplaceOne):
+        yield from _built(_divided(table, relation))
+        yield from _built(_at_constants(table, relation, constants))
+        yield from _built(few(table, relation))
+        yield from _built(inserted(table, relation))
+        yield from _built(of_sizes(table, relation, constants))
+        yield from _built(_every_unit(table, relation))
+
+
+def elsewhere(
+    data: Any,
+    relation: Relation,
+    unit: str,
+    rng: np.random.Generator,
+    constants: Sequence[float] = (),
+) -> Iterator[Move]:
+    """Other data that a chain of neighbours leads to, of values that occur in the data.
+
+    No control flow and no result may differ on them either, given the same releases.
+    """
+    table = Columns.of(data, unit)
+    if table is None or len(table) < 2 or isinstance(relation, MetricBall):
+        return
+    yield from _built(
+        replace(each, hops=math.inf) for each in _far(table, relation, rng, constants)
+    )
+
+
+def whoever_else(data: Any, move: Move, unit: str) -> Iterator[Move]:
+    """The same move where all other rows have other values; none if the data are of no known kind.
+
+    Args:
+        data: what the move begins with.
+        move: a neighbour.
+        unit: a column of that name says whose row it is.
+    """
+    before, after = Columns.of(data, unit), Columns.of(move.data, unit)
+    if before is not None and after is not None:
+        yield from _built(
+            Move(made, f"{move.recipe}, {told_as}", hops=math.inf)
+            for told_as, made in others_given(before, after)
+        )
+
+
+def _far(
+    table: Columns, relation: Relation, rng: np.random.Generator, constants: Sequence[float]
+) -> Iterator[Move]:
+    rows = np.arange(len(table))
+    if not isinstance(relation, AddRemove | ReplaceOne):
+        zero = zeroed(table)
+        if zero:
+            yield Move(table.changed(rows, zero), "every unit zeroed")
+        return
+    mixed = {name: each[rng.permutation(len(table))] for name, each in table.values().items()}
+    shuffled = replace(table, arrays={**table.arrays, **mixed})
+    yield Move(shuffled, "values shuffled among all rows")
+    yield Move(table.changed(rows, told(table, 0)), "every row given the values of row 0")
+    cycled = table
+    for place, constant in enumerate(constants):
+        values = numbered(table, constant)
+        cycled = cycled.changed(rows[place :: len(constants)], values)
+    if constants and table.numbers():
+        yield Move(cycled, "every row given numbers of the plan and the code")
+    if isinstance(relation, AddRemove) and len(table) > 3:
+        yield Move(without(table, np.arange(0, len(table), 2)), "every second row removed")
+        yield Move(table.take([0]), "all rows but row 0 removed")
+
+
+def _built(found: Iterator[Move]) -> Iterator[Move]:
+    """Moves of data in place of tables; none where a container cannot hold what it should."""
+    with suppress(Exception):
+        for move in found:
+            made = None
+            with suppress(Exception):
+                base = None if move.base is None else move.base.data
+                made = replace(move, data=move.data.data, base=base)
+            if made is not None:
+                yield made
+
+
+# -- by relation ----------------------------------------------------------------------------------
+
+
+def _add_remove(table: Columns, _: Relation, rng: np.random.Generator) -> Iterator[Move]:
+    for label, rows in chosen(table, rng):
+        if len(rows) < len(table):
+            yield Move(without(table, rows), f"{label} removed")
+    label = "a row" if table.unit is None else "a unit of one row"
+    for what, values, extreme in variants(table):
+        yield from added(table, [0], values, f"{label} added with {what}", extreme)
+    if table.unit != table.key:  # a unit may have several rows
+        most = HEAVY + max(map(len, table.units()))
+        for move in added(table, [0] * most, {}, f"a unit of {most} rows added"):
+            yield move
+            order = [*range(len(table), len(table) + most), *range(len(table))]
+            yield replace(move, data=move.data.take(order), recipe=f"{move.recipe}, before others")
+        others = np.resize(rng.permutation(len(table)), most).tolist()
+        recipe = f"a unit of {most} rows that are each another unit's added"
+        yield from added(table, others, {}, recipe)
+    one = table.take([0])
+    if len(table) > 1:
+        yield Move(one.take([]), "the only row removed", True, one)
+
+
+def _replace(table: Columns, _: Relation, rng: np.random.Generator) -> Iterator[Move]:
+    found = list(chosen(table, rng))
+    for label, rows in found:
+        others = np.setdiff1d(np.arange(len(table)), rows)
+        if len(others):
+            values = told(table, int(rng.choice(others)))
+            yield Move(table.changed(rows, values), f"{label} given the values of another row")
+    label, rows = found[0]
+    for what, values, extreme in variants(table):
+        yield Move(table.changed(rows, values), f"{label} given {what}", extreme)
+
+
+def _zero(table: Columns, _: Relation, rng: np.random.Generator) -> Iterator[Move]:
+    zero = zeroed(table)
+    if not zero:
+        return
+    found = list(chosen(table, rng))
+    for label, rows in found:
+        yield Move(table.changed(rows, zero), f"{label} zeroed")
+    label, rows = found[0]
+    for what, values, extreme in variants(table):
+        x = table.changed(rows, values)
+        yield Move(x.changed(rows, zero), f"{label}, with {what}, zeroed", extreme, x)
+
+
+def _divided(table: Columns, relation: Relation) -> Iterator[Move]:
+    """Half of the units at one end and half at the other: where one unit decides a majority."""
+    low, top = ends(table.numbers())
+    units, what = table.units(), "row" if table.unit is None else "unit"
+    if not top or len(units) < 2:
+        return
+    half = len(units) // 2
+    for above in (half, half + 1):
+        x = table.changed(np.arange(len(table)), low).changed(np.concatenate(units[:above]), top)
+        if isinstance(relation, AddRemove):
+            recipe = f"{what} 0 of {above} with the largest values removed"
+            yield Move(without(x, units[0]), recipe, True, x)
+        else:
+            recipe = f"{what} 0 moved from the largest to the smallest, as {above} {what}s are"
+            yield Move(x.changed(units[0], low), recipe, True, x)
+
+
+def _at_constants(table: Columns, relation: Relation, constants: Sequence[float]) -> Iterator[Move]:
+    """A unit whose numbers are one of the plan's or the code's, or between two of them."""
+    ordered = sorted(constants)
+    between = [(low + high) / 2 for low, high in itertools.pairwise(ordered)]
+    numbers = [(number, f"number {place}") for place, number in enumerate(constants)]
+    numbers += [
+        (number, f"the middle of two numbers ({place})") for place, number in enumerate(between)
+    ]
+    for number, name in numbers:
+        values, told_as = numbered(table, number), f"{name} of the plan and the code"
+        if values and isinstance(relation, AddRemove):
+            yield from added(table, [0], values, f"a unit of {told_as} added", True)
+        elif values:
+            yield Move(table.changed([0], values), f"row 0 given {told_as}", True)
+
+
+def _every_unit(table: Columns, relation: Relation) -> Iterator[Move]:
+    """Each unit removed, or given the values of the next one."""
+    units = table.units()
+    if len(units) < 2:
+        return
+    for number, rows in enumerate(units[:EVERY]):
+        if isinstance(relation, AddRemove):
+            yield Move(without(table, rows), f"unit {number} removed")
+            continue
+        other = (number + 1) % len(units)
+        recipe = f"unit {number} given the values of unit {other}"
+        yield Move(table.changed(rows, told(table, int(units[other][0]))), recipe)
+
+
+def _within_ball(table: Columns, relation: Relation, rng: np.random.Generator) -> Iterator[Move]:
+    """One row moved by the radius: along axes, and at random."""
+    assert isinstance(relation, MetricBall)
+    names = [name for name, each in table.values().items() if each.dtype.kind == "f"]
+    if len(names) != 1:  # of several columns the norm of a row is not known
+        return
+    (name,) = names
+    for label, rows in chosen(table, rng):
+        row = np.atleast_1d(np.asarray(table.arrays[name][rows[0]], dtype=np.float64))
+        for what, way in (("along its first axis", np.eye(row.size)[0]), ("at random", None)):
+            step = rng.normal(size=row.size) if way is None else way
+            step = step.reshape(row.shape) / np.linalg.norm(step)
+            moved = (row + relation.radius * (1 - 1e-12) * step).reshape(
+                table.arrays[name].shape[1:]
+            )
+            yield Move(table.changed(rows[:1], {name: moved}), f"{label} moved {what}")

@@ -1,0 +1,73 @@
+"""The commands of signatures: ``keygen`` and ``sign``."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from dpaudit.base.errors import InputError
+from dpaudit.cli.options import AllowWork, option, without_password
+
+PASSWORD = "DPAUDIT_KEY_PASSWORD"
+"""Variable of the environment; a password is never among a command's words, which all can see."""
+
+
+def keygen(
+    key: Annotated[Path, typer.Argument(metavar="KEY.pem", help="The private key; a new file.")],
+    no_password: Annotated[
+        bool, typer.Option("--no-password", help="Whoever has the file can sign.")
+    ] = False,
+) -> None:
+    """Make an Ed25519 key, and KEY.pub.pem beside it; prints the key's id.
+
+    The password is asked for, or taken from DPAUDIT_KEY_PASSWORD.
+    """
+    from dpaudit.cli import show
+    from dpaudit.signing.keys import key_id, new_key
+
+    public, path = new_key(key, None if no_password else _password(twice=True))
+    show.written(key, path, id=key_id(public))
+    show.say(f"id {key_id(public)}", soft_wrap=True)
+
+
+def sign(
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="A certificate or a ledger.")],
+    key: Annotated[
+        str, option("--key", "KEY.pem|agent:NAME", "The private key, or an SSH agent's.")
+    ],
+    output: Annotated[
+        Path, typer.Option("-o", "--output", metavar="FILE.dsse.json", help="File to write.")
+    ],
+    no_time: Annotated[bool, typer.Option("--no-time", help="Do not say when.")] = False,
+    book: Annotated[
+        str | None,
+        option("--book", "URL", "Whose log an export must be of.", callback=without_password),
+    ] = None,
+    allow_work: AllowWork = False,
+) -> None:
+    """Verify a certificate or a ledger, and sign it; FILE.dsse.json gets one more signature."""
+    from dpaudit.cli import show
+    from dpaudit.signing.signed_files import sign_file
+
+    path = sign_file(
+        file, key, output, asked_once, timed=not no_time, book=book, allow_work=allow_work
+    )
+    show.written(path)
+
+
+def asked_once() -> str:
+    """The password of a key: of the environment, or asked for."""
+    return _password(twice=False)
+
+
+def _password(*, twice: bool) -> str:
+    given = os.environ.get(PASSWORD)
+    if given is None and sys.stdin.isatty():
+        given = typer.prompt("password", hide_input=True, confirmation_prompt=twice, err=True)
+    if not given:
+        raise InputError(f"the key's password is missing; give it in {PASSWORD}.")
+    return given

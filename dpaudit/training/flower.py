@@ -1,0 +1,254 @@
+"""Federated learning with Flower: the updates of clients go through a ledger.
+
+Central: clipped updates are summed with noise, and the wrapped strategy gets the mean as one
+client's model; what it makes of that is post-processing (DP-FedAvg: McMahan et al. 2018, Algorithm
+1, with a fixed denominator; adaptive: Andrew et al. 2021, Algorithm 1). Local: each client's noise.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from flwr.app import Array, ArrayRecord, Message, MessageType, MetricRecord, RecordDict
+from flwr.serverapp.strategy import Bulyan, FedXgbBagging, FedXgbCyclic, QFedAvg, Strategy
+from numpy.typing import NDArray
+
+from dpaudit.base import validate
+from dpaudit.base.errors import InputError
+from dpaudit.base.fields import Checked, OpenProbability, Positive
+from dpaudit.ledger import Ledger
+from dpaudit.mechanisms import Gaussian
+from dpaudit.plan import (
+    AddRemove,
+    Contribution,
+    Invocation,
+    Plan,
+    PoissonSampling,
+    PrivacyUnit,
+    ReplaceOne,
+    TrustModel,
+)
+
+Floats = NDArray[np.float64]
+_OF_MANY = (Bulyan, QFedAvg, FedXgbBagging, FedXgbCyclic)
+"""Strategies that compare what clients send, or grow trees of it."""
+
+
+def update_plan(
+    noise_multiplier: float, rounds: int, *, sample_rate: float | None = None, local: bool = False
+) -> Plan:
+    """The plan of updates, measured in clip norms.
+
+    Args:
+        noise_multiplier: z, of a whole round; also where the norm adapts.
+        rounds: at most.
+        sample_rate: at which the ledger draws clients; all take part where not given.
+        local: whether each client adds noise itself, so that a replaced update moves 2 clip norms.
+
+    >>> update_plan(1.0, 50, sample_rate=0.1).invocations[0].sensitivity
+    1.0
+    """
+    return Plan.of(
+        Invocation.bounded(
+            Gaussian(noise_multiplier),
+            Contribution(1.0),
+            PrivacyUnit("client"),
+            ReplaceOne() if local else AddRemove(),
+            TrustModel.LOCAL if local else TrustModel.CENTRAL,
+            count=rounds,
+            sampling=None if sample_rate is None else PoissonSampling(sample_rate),
+            at="update",
+        )
+    )
+
+
+@dataclass(frozen=True)
+class Adaptive(Checked):
+    """How the clip norm follows the updates, within the declared noise.
+
+    Attributes:
+        quantile: of norms that the clip norm is to be.
+        rate: by which it moves.
+        share: of the noise that the number of unclipped updates takes; its own is z/(2·share).
+    """
+
+    quantile: OpenProbability = 0.5
+    rate: Positive = 0.2
+    share: OpenProbability = 0.1
+
+
+class PrivateStrategy(Strategy):  # type: ignore[misc]
+    """Any strategy, whose models keep each client private; what clients measure is not asked for.
+
+    Args:
+        strategy: that takes the private mean for one client's model. Where the plan samples it
+            must ask all nodes (``fraction_train=1``), of which the ledger takes some.
+        ledger: of an :func:`update_plan`.
+        clip_norm: of a client's update; the first one where it adapts.
+        expected_clients: of a round: a public number, that sums are divided by.
+        adaptive: how the clip norm follows.
+    """
+
+    def __init__(
+        self,
+        strategy: Any,
+        ledger: Ledger,
+        *,
+        clip_norm: float,
+        expected_clients: float,
+        adaptive: Adaptive | None = None,
+    ) -> None:
+        _require_plan(ledger, local=False)
+        if not isinstance(strategy, Strategy) or isinstance(strategy, _OF_MANY):
+            kind = type(strategy).__name__
+            raise InputError(
+                f"strategy is a {kind}; it must make its model of one mean, as FedAvg."
+            )
+        if adaptive is not None:
+            validate.instance(Adaptive, adaptive=adaptive)
+        self.strategy, self.ledger, self.adaptive = strategy, ledger, adaptive
+        self.clip_norm = validate.positive(clip_norm=clip_norm)
+        self._expected = validate.positive(expected_clients=expected_clients)
+        self._current = ArrayRecord()
+
+    def configure_train(
+        self, server_round: int, arrays: Any, config: Any, grid: Any
+    ) -> Iterable[Any]:
+        """Ask the clients that the ledger draws."""
+        there = len(set(grid.get_node_ids()))
+        asked = list(self.strategy.configure_train(server_round, arrays, config, grid))
+        self._current, nodes = arrays, [each.metadata.dst_node_id for each in asked]
+        if len(set(nodes)) < len(nodes):
+            raise InputError("strategy asks a client twice; ask each once a round.")
+        if any(each.sampling for each in self.ledger.plan.invocations):
+            if len(nodes) < min(there, len(set(grid.get_node_ids()))):  # some may join or leave
+                raise InputError("strategy chooses clients; the ledger draws, so let it ask all.")
+            drawn = self.ledger.sample([str(node) for node in nodes], at="update")
+            asked = [asked[place] for place in drawn]
+        return asked
+
+    def aggregate_train(self, server_round: int, replies: Iterable[Any]) -> tuple[Any, None]:
+        """The model that the wrapped strategy makes of the private mean, and no metrics."""
+        start = _flat(self._current)
+        read = [(each.metadata.src_node_id, _model(each, start.size)) for each in replies]
+        told = [(str(name), model - start) for name, model in read if model is not None]
+        updates = np.array([update for _, update in told]).reshape(len(told), start.size)
+        mean = self._private_mean(updates, [name for name, _ in told])
+        arrays = getattr(self.strategy, "arrayrecord_key", "arrays")
+        equally = MetricRecord({getattr(self.strategy, "weighted_by_key", "num-examples"): 1.0})
+        content = RecordDict({arrays: _like(start + mean, self._current), "metrics": equally})
+        one = Message(content, dst_node_id=0, message_type=MessageType.TRAIN)
+        return self.strategy.aggregate_train(server_round, [one])[0], None
+
+    def _private_mean(self, updates: Floats, names: list[str]) -> Floats:
+        """The noisy sum of clipped updates over the public number of clients."""
+        norm, adaptive = self.clip_norm, self.adaptive
+        if adaptive is None:
+            total = self.ledger.sum(updates / norm, units=names, at="update")
+            return np.asarray(total) * norm / self._expected
+        lengths = np.linalg.norm(updates, axis=1, keepdims=True)
+        by_sum = math.sqrt(1 - adaptive.share**2)
+        clipped = updates / np.maximum(lengths, norm) * by_sum
+        bits = adaptive.share * np.where(lengths <= norm, 1.0, -1.0)  # 2·share·(b − ½)
+        both = np.hstack([clipped, bits])
+        total = np.asarray(self.ledger.sum(both, units=names, at="update"), dtype=float)
+        unclipped = 0.5 + total[-1] / (2 * adaptive.share) / self._expected
+        self.clip_norm *= math.exp(-adaptive.rate * (unclipped - adaptive.quantile))
+        mean: Floats = total[:-1] * norm / by_sum / self._expected
+        return mean
+
+    def configure_evaluate(self, *_: Any) -> Iterable[Any]:
+        """Ask no client."""
+        return []
+
+    def aggregate_evaluate(self, *_: Any) -> None:
+        """Nothing was asked."""
+
+    def summary(self) -> None:
+        """That of the wrapped strategy."""
+        self.strategy.summary()
+
+
+def locally_private(ledger: Ledger, clip_norm: float) -> Callable[..., Any]:
+    """A mod of a client: its update is clipped and gets noise before it leaves.
+
+    Every number that the client tells besides becomes 1, and it answers to training alone.
+
+    Args:
+        ledger: of the client, of a plan as ``update_plan(..., local=True)``.
+        clip_norm: of the update.
+    """
+    norm = validate.positive(clip_norm=clip_norm)
+    _require_plan(ledger, local=True)
+
+    def mod(message: Any, context: Any, call_next: Callable[..., Any]) -> Any:
+        if not message.metadata.message_type.startswith(MessageType.TRAIN):
+            raise InputError("message asks for more than training, which is not private.")
+        begun = _only(message.content).copy()  # the app may write to it
+        start, failed = _flat(begun), InputError("the app fails; its client's own log says why.")
+        try:
+            reply = call_next(message, context)
+        except Exception as error:
+            raise failed from error  # Flower tells the server the text of the one that it gets
+        model = _model(reply, start.size)
+        if model is None:
+            raise failed
+        update = (model - start) / norm
+        noisy = np.asarray(ledger.sum(update[None], at="update"), dtype=float)
+        names = list(reply.content.array_records)
+        numbers = {
+            name: MetricRecord(dict.fromkeys(held, 1.0))
+            for name, held in reply.content.metric_records.items()
+        }
+        reply.content = RecordDict({names[0]: _like(start + norm * noisy, begun), **numbers})
+        return reply
+
+    return mod
+
+
+def _require_plan(ledger: Any, *, local: bool) -> None:
+    """Refuse a plan of others than clients, or of noise that another party draws."""
+    plan = ledger.plan.invocations if isinstance(ledger, Ledger) else ()
+    trusts = {each.trust for each in plan if each.at == "update" and not each.unit.is_row}
+    if trusts != {TrustModel.LOCAL if local else TrustModel.CENTRAL}:
+        raise InputError(
+            f"ledger is none of an update_plan with local={local}; this noise protects clients, "
+            "with all their rows, and is drawn by the one whom the plan says."
+        )
+
+
+def _only(content: Any) -> Any:
+    """The one record of arrays."""
+    held = list(content.array_records.values())
+    if len(held) != 1:
+        raise InputError(f"a message has {len(held)} records of arrays; an update is one.")
+    return held[0]
+
+
+def _model(reply: Any, size: int) -> Floats | None:
+    """The model in an answer; None of one that failed, or is none: one client ends no round."""
+    if reply.has_error():
+        return None
+    try:
+        held = _flat(_only(reply.content))
+    except (InputError, TypeError, ValueError):
+        return None
+    return held if held.size == size else None
+
+
+def _flat(arrays: Any) -> Floats:
+    held = [np.asarray(each, dtype=np.float64).ravel() for each in arrays.to_numpy_ndarrays()]
+    return np.concatenate([np.zeros(0), *held])
+
+
+def _like(flat: Floats, arrays: Any) -> Any:
+    """A vector as arrays of the names, shapes and types of others."""
+    made, at = {}, 0
+    for name, each in zip(arrays.keys(), arrays.to_numpy_ndarrays(), strict=True):
+        part = flat[at : at + each.size].reshape(each.shape)
+        made[name], at = Array(np.asarray(part.astype(each.dtype))), at + each.size
+    return ArrayRecord(made)

@@ -1,0 +1,116 @@
+"""Likelihood-ratio attack with shadow models (Carlini et al. 2022, "First Principles").
+
+Shadow models are trained on random halves of the examples. For every example the scores of the
+models that saw it and of those that did not are each fitted by a normal law, and the score of the
+target model is judged by their likelihood ratio (online), or by the second law alone (offline),
+where no model has to be trained on the target's examples.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from dpaudit.auditing.evidence.types import Flags
+from dpaudit.base.errors import InputError
+from dpaudit.base.validate import real_array
+from dpaudit.mechanisms.pairs import Floats
+
+_ENOUGH = 32
+"""Models of a kind from which an example has a variance of its own."""
+
+
+def logit_confidence(losses: ArrayLike) -> Floats:
+    """Logit of the probability of the true label, which is nearly normal over models.
+
+    Args:
+        losses: cross-entropies in nats, of any shape.
+
+    Raises:
+        InputError: if a loss is negative, NaN or infinite.
+
+    Example:
+        >>> logit_confidence([0.6931471805599453]).round(12).tolist()
+        [0.0]
+    """
+    values = real_array(losses=losses)
+    if (values < 0).any():
+        raise InputError(f"losses has the value {values.min()}; a cross-entropy is at least 0.")
+    # log(p / (1 - p)) with p = exp(-loss); no probability is closer to 1 than a float can tell.
+    floor = np.maximum(values, np.finfo(np.float64).tiny)
+    logits: Floats = -floor - np.log(-np.expm1(-floor))
+    return logits
+
+
+def lira_online(targets: Floats, scores: Floats, masks: Flags) -> Floats:
+    """Log of the fitted density with the example over that without, for each target model.
+
+    Args:
+        targets: scores of the target models, shape (t, n).
+        scores: scores of the shadow models, shape (k, n).
+        masks: on which examples each shadow model was trained, shape (k, n).
+
+    Returns:
+        Shape (t, n).
+
+    Raises:
+        InputError: if the shapes differ, or an example was in all shadow models or in none.
+    """
+    check_shadows(targets, scores, masks)
+    inside, outside = _laws(scores, masks), _laws(scores, ~masks)
+    return _log_density(targets, *inside) - _log_density(targets, *outside)
+
+
+def lira_offline(targets: Floats, scores: Floats, masks: Flags) -> Floats:
+    """How far above the scores of models without the example, in standard deviations.
+
+    Increasing in the one-sided probability of Carlini et al. 2022, equation 4; arguments and shapes
+    are those of :func:`lira_online`.
+
+    Raises:
+        InputError: if the shapes differ, or an example was in all shadow models.
+    """
+    check_shadows(targets, scores, masks, inside=False)
+    mean, deviation = _laws(scores, ~masks)
+    distances: Floats = (targets - mean) / deviation
+    return distances
+
+
+def check_shadows(targets: Floats, scores: Floats, masks: Flags, inside: bool = True) -> None:
+    """Refuse scores of shadow models that do not fit, or that leave an example out.
+
+    Raises:
+        InputError: if the shapes differ, or an example was in all shadow models, or (where
+            ``inside`` is wanted) in none.
+    """
+    if scores.ndim != 2 or scores.shape != masks.shape or targets.shape[1:] != scores.shape[1:]:
+        raise InputError(
+            f"targets has shape {targets.shape}, scores {scores.shape} and masks {masks.shape}; "
+            "they must be (t, n), (k, n) and (k, n)."
+        )
+    for wanted, flags, words in ((True, ~masks, "in all"), (inside, masks, "in none")):
+        unseen = ~flags.any(axis=0)
+        if wanted and unseen.any():
+            raise InputError(
+                f"example {int(unseen.argmax())} was {words} of the {len(masks)} shadow models; "
+                "train more of them."
+            )
+
+
+def _laws(scores: Floats, chosen: Flags) -> tuple[Floats, Floats]:
+    """Mean and standard deviation of the chosen models' scores of each example, shape (n,).
+
+    With few models a variance of one example is too uncertain; all examples then share one.
+    """
+    count = chosen.sum(axis=0)
+    mean = np.where(chosen, scores, 0.0).sum(axis=0) / count
+    squares = np.where(chosen, np.square(scores - mean), 0.0).sum(axis=0)
+    pooled = squares.sum() / max(1, int(count.sum()) - count.size)
+    own = squares / np.maximum(count - 1, 1)
+    variance = np.where(count >= _ENOUGH, own, pooled)
+    return mean, np.sqrt(np.maximum(variance, 1e-12 * max(1.0, float(np.square(mean).max()))))
+
+
+def _log_density(values: Floats, mean: Floats, deviation: Floats) -> Floats:
+    logs: Floats = -0.5 * np.square((values - mean) / deviation) - np.log(deviation)
+    return logs

@@ -1,0 +1,204 @@
+"""What a training may do beside its ledger: other steps, and randomness that is used again."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from operator import attrgetter
+from typing import Any
+
+import torch
+
+from dpaudit.base.errors import PlanMismatchError
+from dpaudit.training.opacus.copies import Kept, bytes_of, content
+
+_OWNER = "_dpaudit_owner"
+"""Where a tensor holds a number of the ledger whose step wrote to it last."""
+
+_WRITES = "_opacus_writes"
+"""Where a ledger holds all of its :class:`Writes`, which may share tensors."""
+
+_owner = attrgetter(_OWNER)
+
+
+class Randomness:
+    """States of generators, of which none may be drawn from twice.
+
+    Attributes:
+        repeated: whether one was: what was drawn from it then was drawn before.
+    """
+
+    def __init__(self) -> None:
+        self.repeated = False
+        self._seen: set[int] = set()
+
+    @staticmethod
+    def state(generator: Any) -> int | None:
+        """The state of a generator, or of torch's own; None of a secure one, which shows none."""
+        source = torch.default_generator if generator is None else generator
+        try:
+            return hash(source.get_state().numpy().tobytes())
+        except (AttributeError, RuntimeError, TypeError):
+            return None
+
+    def drawn(self, state: int | None) -> None:
+        """Note that something was drawn from a state."""
+        if state is not None:
+            self.repeated |= state in self._seen
+            self._seen.add(state)
+
+
+class Inputs:
+    """The batches that a model saw, by a digest that never leaves the process.
+
+    Args:
+        module: that ``make_private`` returned, model or hooks.
+
+    Attributes:
+        last: of the batch seen last; None where it cannot be told from its like.
+    """
+
+    def __init__(self, module: Any) -> None:
+        self.last: int | None = None
+        self._rows = torch.empty(0)
+        model = module if isinstance(module, torch.nn.Module) else module._module
+        model.register_forward_pre_hook(self._look, with_kwargs=True)
+
+    def _look(self, model: Any, args: tuple[Any, ...], named: dict[str, Any]) -> None:
+        if not (model.training and torch.is_grad_enabled()):
+            return
+        held = [each for each in (*args, *named.values()) if isinstance(each, torch.Tensor)]
+        if not held or held[0].ndim == 0 or held[0].shape[0] < 2:
+            self.last = None
+            return
+        self.last = hash(tuple([bytes_of(each) for each in held]))
+        self._rows = held[0].data
+
+    def chance(self) -> float:
+        """Of drawing the last batch again, where rows are as common in the data as in this batch.
+
+        Small batches, and those of few different rows, come again in honest trainings.
+        """
+        alike = Counter(map(bytes_of, self._rows))
+        rows = len(self._rows)
+        return math.prod((count / rows) ** count for count in alike.values())
+
+
+class Writes:
+    """Who writes to a model: the steps of attached optimizers, each after its noise.
+
+    Args:
+        optimizer: of opacus; the one that it wraps steps only after noise was added, and by it.
+        ledger: of the training, whose optimizers may share a model.
+        module: the model, where it is known; its other parameters and its buffers stay as they are.
+
+    Attributes:
+        elsewhere: whether something else wrote to it between two steps.
+    """
+
+    def __init__(self, optimizer: Any, ledger: Any, module: Any) -> None:
+        self.elsewhere = False
+        self._optimizer, self._ledger = optimizer, id(ledger)
+        self._model = getattr(module, "_module", module)
+        self._wrapped = optimizer.original_optimizer
+        self._all: list[Writes] = vars(ledger).setdefault(_WRITES, [])
+        self._all.append(self)
+        self._watched: list[Any] = []
+        self._views: dict[int, Any] = {}  # of the copies, by tensor
+        self._left = Kept()  # what is watched, as the last step left it
+        self._counters: list[Any] | None = None  # copies of buffers that count steps
+        self._noisy = Kept()  # gradients that a step may take
+        self._wrapped.register_step_pre_hook(self._require_noisy)
+        self._wrapped.register_step_post_hook(self._after)
+        if hasattr(optimizer, "reduce_gradients"):  # sums over processes, after the noise
+            self._reduce, optimizer.reduce_gradients = optimizer.reduce_gradients, self._reduced
+
+    def look(self, params: list[Any]) -> None:
+        """Compare the model with what the last attached step left, before one of parameters."""
+        self._params = params
+        if self._watched:
+            owners = set(map(_owner, self._watched))
+            self.elsewhere |= owners != {self._ledger} or not self._unchanged()
+        else:
+            self._begin()
+        # Noise that no step took was used for something else.
+        self.elsewhere |= self._noisy.holds
+        self.elsewhere |= self._optimizer.original_optimizer is not self._wrapped
+
+    def _begin(self) -> None:
+        """Note how the model is, or as the last step of another optimizer of the ledger left it."""
+        model, params = self._model, self._params
+        held = params if model is None else [*params, *model.parameters(), *model.buffers()]
+        self._watched = list({id(each): each for each in held}.values())
+        self._left.keep(self._watched)
+        views = dict(zip(map(id, self._watched), self._left.views, strict=True))
+        for each in self._watched:
+            if getattr(each, _OWNER, None) == self._ledger:
+                for other in self._all:
+                    views[id(each)].copy_(other._views.get(id(each), views[id(each)]))
+            setattr(each, _OWNER, self._ledger)
+        self._views = views
+        self._beside = self._besides()
+
+    def _unchanged(self) -> bool:
+        """Whether nothing changed but buffers that count steps: from each to the next by one."""
+        if self._counters is None:
+            self._counters = [
+                left
+                for left, now in zip(self._left.views, self._watched, strict=True)
+                if not isinstance(now, torch.nn.Parameter)
+                and (left + 1).dtype is now.dtype
+                and left.device == now.device
+                and torch.equal(left + 1, now)
+            ]
+        if self._counters:
+            torch._foreach_add_(self._counters, 1)
+        return self._left.still(self._watched)
+
+    def _besides(self) -> Any:
+        """Which tensors the model has, and what its state_dict holds beside them."""
+        model = self._model
+        if model is None:
+            return None
+        held = dict(model.named_parameters(remove_duplicate=False))
+        held |= model.named_buffers(remove_duplicate=False)
+        rest = {name: each for name, each in model.state_dict().items() if name not in held}
+        return {*map(id, held.values())}, content(rest)
+
+    @property
+    def found(self) -> bool:
+        """Whether something else wrote to the model, or changed what else its state_dict holds."""
+        return self.elsewhere or (bool(self._watched) and self._besides() != self._beside)
+
+    def admit(self) -> None:
+        """Noise was added: one step may follow, by these gradients over the batch size."""
+        optimizer = self._optimizer
+        mean = str(optimizer.loss_reduction) == "mean"
+        size = optimizer.expected_batch_size * optimizer.accumulated_iterations if mean else 1.0
+        self._noisy.keep([p.grad for p in self._params], over=size)
+
+    def _reduced(self) -> None:
+        self._require_noisy()
+        self._reduce()
+        self._noisy.keep([p.grad for p in self._params])
+
+    def _require_noisy(self, *_: Any) -> None:
+        if not self._noisy.holds:
+            raise PlanMismatchError(
+                "the optimizer that opacus wraps was asked for a step without noise; call step of "
+                "the one that make_private returned."
+            )
+        if not self._noisy.still([p.grad for p in self._params]):
+            raise PlanMismatchError(
+                "the gradients were changed after their noise was added; leave them alone, and "
+                "the step that make_private's optimizer takes."
+            )
+
+    def _after(self, *_: Any) -> None:
+        self._noisy.holds = False
+        for each in self._all:
+            own = [p for p in self._params if id(p) in each._views]
+            if own and not each.elsewhere:
+                torch._foreach_copy_([each._views[id(p)] for p in own], [p.data for p in own])
+        for p in self._params:
+            setattr(p, _OWNER, self._ledger)

@@ -1,0 +1,154 @@
+"""One noisy step of an opacus optimizer."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any, NamedTuple, get_args
+
+import numpy as np
+import torch
+from numpy.typing import ArrayLike, NDArray
+from opacus import __version__
+from opacus.optimizers import (
+    AdaClipDPOptimizer,
+    DistributedDPOptimizer,
+    DPOptimizer,
+    DPOptimizerFastGradientClipping,
+)
+from opacus.optimizers.ddpoptimizer_fast_gradient_clipping import (
+    DistributedDPOptimizerFastGradientClipping,
+)
+
+from dpaudit.base.errors import InputError, UnsupportedError
+
+SAMPLER = f"opacus {__version__}"
+
+DISTRIBUTED = DistributedDPOptimizer | DistributedDPOptimizerFastGradientClipping
+"""Optimizers of several processes that sum after process 0 added its noise.
+
+Sharded models (FSDP) hold parts of each gradient, and per-layer clipping of several processes adds
+noise within the backward pass: neither has one moment at which a step could be refused."""
+
+
+class ObservedStep(NamedTuple):
+    """A noisy step that happened. It never leaves the process: the actual batch size is private.
+
+    Attributes:
+        at: label of the declared invocation.
+        unit: the batch of the epoch, where batches are disjoint; else None.
+        noise_multiplier: noise in units of the clip norm.
+        max_grad_norm: the clip norm.
+        expected_batch_size: what the sum is divided by; None for a sum.
+        actual_batch_size: units that contributed; None where it could not be told.
+        physical_batches: parts in which the batch was processed.
+        epoch: passes over the loader that were begun, this one included; 0 without a loader.
+        secure_mode: whether opacus drew the noise in its secure mode.
+    """
+
+    at: str
+    unit: str | None
+    noise_multiplier: float
+    max_grad_norm: float
+    expected_batch_size: float | None
+    actual_batch_size: int | None
+    physical_batches: int
+    epoch: int
+    secure_mode: bool
+
+
+class GradientNoise:
+    """The noise that an optimizer is about to add to its sum of clipped gradients."""
+
+    sampler = SAMPLER
+    packages = ("opacus", "torch")
+
+    def __init__(self, optimizer: Any, add_noise: Callable[[], None]) -> None:
+        self._optimizer = optimizer
+        self._add_noise = add_noise
+
+    def draw(self) -> None:
+        """Let opacus add its noise; if it fails, no gradient that has some is left behind."""
+        try:
+            self._add_noise()
+        except BaseException:
+            for p in self._optimizer.params:
+                p.grad = None
+            raise
+
+    def value(self) -> NDArray[Any]:
+        """The sum of clipped gradients, flat; private."""
+        return _flat([p.summed_grad for p in self._optimizer.params])
+
+    def released(self) -> NDArray[Any]:
+        """The noisy sum, flat."""
+        return _flat([p.grad for p in self._optimizer.params])
+
+    def impose(self, released: ArrayLike) -> None:
+        """Put a noisy sum in place of the one just drawn, as a replay does."""
+        values = torch.as_tensor(np.asarray(released, dtype=np.float64))
+        sizes = [p.numel() for p in self._optimizer.params]
+        if values.ndim != 1 or values.numel() != sum(sizes):
+            raise InputError(
+                f"released has shape {tuple(values.shape)}; the gradient has {sum(sizes)} entries."
+            )
+        for p, part in zip(self._optimizer.params, values.split(sizes), strict=True):
+            p.grad = part.to(dtype=p.dtype, device=p.device, copy=True).view_as(p)
+
+
+def _flat(tensors: list[Any]) -> NDArray[Any]:
+    parts = [t.detach().reshape(-1).to(device="cpu", dtype=torch.float64) for t in tensors]
+    return np.array(torch.cat(parts).numpy())  # a copy: gradients are scaled in place
+
+
+def clips_in_the_loss(optimizer: Any) -> bool:
+    """Whether the loss clips (fast gradient and ghost clipping), and not the optimizer."""
+    return isinstance(optimizer, DPOptimizerFastGradientClipping)
+
+
+def clips_adaptively(optimizer: Any) -> bool:
+    """Whether the clip norm follows the gradients."""
+    return isinstance(optimizer, AdaClipDPOptimizer)
+
+
+def is_distributed(optimizer: Any) -> bool:
+    """Whether it sums over processes, as :data:`DISTRIBUTED` does."""
+    return type(optimizer) in get_args(DISTRIBUTED)
+
+
+def require_supported(optimizer: Any, module: Any) -> None:
+    """Refuse what is no opacus optimizer, or one whose noise this module does not account for.
+
+    Args:
+        optimizer: to be attached.
+        module: its model, where it is known.
+
+    Raises:
+        InputError: if it is no opacus optimizer, or clips in the loss of a model that is not known.
+        UnsupportedError: if it clips or adds noise in another way.
+    """
+    if not isinstance(optimizer, DPOptimizer):
+        raise InputError(
+            f"optimizer is a {type(optimizer).__name__}; it must be a PrivacyEngine before "
+            "make_private, or an optimizer that make_private returned."
+        )
+    # A distributed optimizer knows the number of its processes, and only one of them adds noise.
+    if hasattr(optimizer, "world_size") and not is_distributed(optimizer):
+        raise UnsupportedError(
+            f"optimizer is a {type(optimizer).__name__}; of several processes, flat and ghost "
+            "clipping of models that are not sharded are supported."
+        )
+    if clips_in_the_loss(optimizer) and module is None:
+        raise InputError(
+            "optimizer leaves clipping to the loss, which is not to be seen from here; attach the "
+            "PrivacyEngine before make_private."
+        )
+
+
+def clip_norm(optimizer: Any) -> float:
+    """The norm that one unit's gradient is clipped to, over all layers."""
+    layers = getattr(optimizer, "max_grad_norms", None)
+    norm = optimizer.max_grad_norm if layers is None else math.hypot(*layers)
+    if isinstance(norm, list | tuple):
+        raise InputError("max_grad_norm is a list; flat clipping has one number.")
+    return float(norm)

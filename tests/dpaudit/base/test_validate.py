@@ -1,0 +1,190 @@
+"""Single values: which are taken, and that a sentence names the field, the value and the rule."""
+
+import math
+import time
+from enum import StrEnum
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from dpaudit.base import validate
+from dpaudit.base.errors import InputError
+
+HUGE = 10**400
+NO_NUMBERS = [math.nan, math.inf, -math.inf, True, np.True_, "1", None, 1j, [1.0], HUGE]
+
+
+@pytest.mark.parametrize(
+    ("check", "taken", "refused"),
+    [
+        (validate.finite, [-1, 0, 1e308, np.float32(2), Fraction(1, 4)], []),
+        (validate.positive, [5e-324, 1], [0, -0.0, -1, -5e-324]),
+        (validate.non_negative, [0, 5e-324], [-5e-324]),
+        (validate.probability, [0, math.nextafter(1, 0)], [1, -5e-324]),
+        (validate.open_fraction, [5e-324, math.nextafter(1, 0)], [0, 1]),
+        (validate.fraction, [5e-324, 1], [0, math.nextafter(1, 2)]),
+    ],
+)
+def test_numbers(check, taken, refused):
+    for value in taken:
+        number = check(x=value)
+        assert number == value
+        assert type(number) is float
+    for value in [*refused, *NO_NUMBERS]:
+        with pytest.raises(InputError, match=r"^x is .*; it must be a"):
+            check(x=value)
+
+
+def test_integers_are_neither_floats_nor_booleans():
+    assert validate.integer_at_least(1, n=np.int64(3)) == 3
+    assert type(validate.integer_at_least(1, n=np.int64(3))) is int
+    for value in (0, 2.0, True, "2", None, math.nan):
+        with pytest.raises(InputError, match=r"^n is .*; it must be an integer of at least 1"):
+            validate.integer_at_least(1, n=value)
+
+
+def test_texts():
+    assert validate.text(name="a") == "a"
+    for value in ("", None, b"a", 3):
+        with pytest.raises(InputError, match="non-empty text"):
+            validate.text(name=value)
+
+
+def test_labels_are_short_and_text():
+    assert validate.label(at="") == ""
+    assert validate.label(at="é" * 300) == "é" * 300
+    for wrong in ("x" * 301, "\ud800", None):
+        with pytest.raises(InputError, match="it must be a text of at most 300 characters"):
+            validate.label(at=wrong)
+    with pytest.raises(InputError, match="non-empty text"):
+        validate.text(name="\udfff")
+
+
+@pytest.mark.parametrize("value", [(1, 1), (2, 1), (0, math.inf), (0,), "ab", None, (0, 1, 2)])
+def test_intervals_have_an_inside(value):
+    assert validate.interval(clip=[0, 1]) == (0.0, 1.0)
+    with pytest.raises(InputError, match="lower < upper"):
+        validate.interval(clip=value)
+
+
+class Colour(StrEnum):
+    RED = "red"
+    BLUE = "blue"
+
+
+def test_members_are_given_as_themselves_or_by_value():
+    assert validate.member(Colour, c="red") is validate.member(Colour, c=Colour.RED) is Colour.RED
+    with pytest.raises(InputError, match="c is 'green'; it must be one of red, blue"):
+        validate.member(Colour, c="green")
+
+
+def test_arrays_are_finite_and_of_numbers():
+    array = validate.real_array(x=[[1, 2]])
+    assert array.dtype == np.float64
+    assert array.shape == (1, 2)
+    for value in ([1, math.nan], ["a"], [[1], [1, 2]], [True], None):
+        with pytest.raises(InputError, match=r"^x "):
+            validate.real_array(x=value)
+
+
+def test_whole_numbers_that_floats_would_round_are_no_numbers():
+    """Of 2^53 + 1 and 2^53 + 2, which differ by 1, floats make two that differ by 2."""
+    assert validate.real_array(x=[2**53, -(2**53)]).tolist() == [2.0**53, -(2.0**53)]
+    for value in (2**53 + 1, -(2**53) - 1, 2**64 - 1, [0, -(2**63)]):
+        with pytest.raises(InputError, match="x has a whole number beyond ±2\\^53, which floats"):
+            validate.real_array(x=value)
+
+
+class Talkative:
+    def __array__(self, *_: object, **__: object) -> np.ndarray:
+        raise RuntimeError("secret 4711")
+
+
+@pytest.mark.parametrize("value", ["4711", Talkative(), [4711, "x"], [4711, math.nan], {4711: 1}])
+def test_no_error_shows_a_private_value(value):
+    with pytest.raises(InputError) as raised:
+        validate.private(value)
+    assert "4711" not in str(raised.value)
+    assert raised.value.__cause__ is None
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        np.ma.masked,
+        np.ma.masked_array([1.0, 2.0], mask=[True, False]),
+        [np.ma.masked_array([7.0], mask=[True]), np.ma.masked_array([2.0], mask=[False])],
+    ],
+)
+def test_what_is_masked_is_no_number(value):
+    with pytest.raises(InputError, match="no array of numbers") as refused:
+        validate.private(value)
+    assert "7" not in str(refused.value)
+    assert validate.private(np.ma.masked_array([1.0, 2.0])).tolist() == [1.0, 2.0]
+
+
+def test_instances_are_told_by_their_class_alone():
+    assert validate.instance(float, value=0.5) == 0.5
+    with pytest.raises(InputError, match=r"^value is a str; it must be a float\.$"):
+        validate.instance(float, value="secret")
+
+
+def test_a_private_array_is_a_copy():
+    mine = np.zeros(2)
+    kept = validate.private(mine)
+    mine[0] = 1.0
+    assert kept[0] == 0.0
+
+
+def test_long_values_are_cut():
+    with pytest.raises(InputError) as raised:
+        validate.positive(x="y" * 1000)
+    assert len(str(raised.value)) < 150
+
+
+class Rude:
+    def __repr__(self):
+        raise RuntimeError("secret")
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        "x" * 10**7,
+        b"x" * 10**7,
+        10**10**6,
+        [0] * 10**6,
+        {n: n for n in range(10**5)},
+        [[[[["x" * 10**6]]]]],
+        [10**5000],
+        (Rude(), "x"),
+        Rude(),
+        np.zeros(10**6),
+    ],
+    ids=lambda value: type(value).__name__,
+)
+def test_a_long_value_is_told_briefly_and_at_once(value):
+    start = time.perf_counter()
+    assert len(validate.shown(value)) <= 80
+    assert time.perf_counter() - start < 1
+    with pytest.raises(InputError) as caught:
+        validate.positive(scale=value)
+    assert len(str(caught.value)) <= 160
+
+
+def test_a_short_value_is_told_as_it_is():
+    assert validate.shown(0.1) == "0.1"
+    assert validate.shown("a'b") == '"a\'b"'
+    assert validate.shown([1, "a"]) == "[1, 'a']"
+
+
+def test_a_whole_number_lies_between_its_bounds():
+    assert validate.integer_at_least(1, 10**15, count=np.int64(7)) == 7
+    with pytest.raises(
+        InputError, match=r"count is 11; it must be an integer of at least 1 and at"
+    ):
+        validate.integer_at_least(1, 10, count=11)
+    for wrong in (0, True, 1.0, "1", None, 10**5000):
+        with pytest.raises(InputError, match=r"count is .*; it must be an integer of at least 1"):
+            validate.integer_at_least(1, 10**15, count=wrong)

@@ -1,0 +1,214 @@
+"""The pages as people see them: with a session, without scripts, on paper and to screen readers."""
+
+from __future__ import annotations
+
+import re
+from html import unescape
+
+import pytest
+from axe import faults
+from booking import ABOUT, PLAN_FILE, gaussian, laplace
+from chromium import binary, browser
+from pages import Page
+from web_client import FORM, Client
+
+from dpaudit.base import files
+from dpaudit.book import BudgetRecord, DataSet, issue, limit_of, publish, revoke, verify_book
+from dpaudit.certificate import Claim, SubjectRecord, certify
+
+EVIL = "<script>alert(1)</script>\"'&amp;"
+
+
+@pytest.fixture
+def visitors(server, tokens):
+    """Browsers, one for each person."""
+    return {name: Client(server.port).sign_in(token) for name, token in tokens.items()}
+
+
+def hidden(page, name):
+    return re.search(rf'name="{name}" value="([^"]*)"', page)[1]
+
+
+def test_a_release_is_calculated_reserved_and_approved_without_a_script(guarded, visitors):
+    ann = visitors["ann"]
+    page = ann.send("/calculator", dataset="visits", plan=PLAN_FILE.replace("\n", "\r\n")).text
+    assert "U+000D" not in page
+    assert "This plan fits 4 ×." in Page(page).text
+    assert "scale = 1." in Page(page).text
+    given = {name: unescape(hidden(page, name)) for name in ("dataset", "plan", "request")}
+    told = {**given, "purpose": EVIL}
+    made = ann.send("/reserve", **told)
+    assert made.status == 303
+    assert ann.send("/reserve", **told).headers["location"] == made.headers["location"]
+    release = made.headers["location"]
+    assert "Withdraw" in ann.get(release).text
+    assert "/approve" not in ann.get(release).text
+    assert ann.send(f"{release}/approve").status == 403
+    bob = visitors["bob"]
+    assert release in bob.get("/").text
+    assert bob.send(f"{release}/approve", why="fine").status == 303
+    assert "bob" in Page(bob.get(release).text).text
+    assert bob.send(f"{release}/abandon", why="").status == 400
+    assert ann.send(f"{release}/abandon", why="not needed").status == 303
+    denied = ann.send("/reserve", **(told | {"request": "2"})).headers["location"]
+    assert bob.send(f"{denied}/deny", why="no").status == 303
+    assert "denied" in Page(bob.get("/releases?status=denied").text).text
+    verify_book(guarded)
+
+
+def test_an_answer_that_is_no(visitors):
+    ann = visitors["ann"]
+    wrong = ann.send("/calculator", dataset="visits", plan=EVIL)
+    assert wrong.status == 400
+    assert "plan is not TOML" in Page(wrong.text).text
+    assert EVIL in Page(wrong.text).text
+    dear = PLAN_FILE.replace("4.0", "0.5")
+    page = ann.send("/calculator", dataset="visits", plan=dear).text
+    assert "This plan does not fit." in page
+    assert 'action="/reserve"' not in page
+    told = {"dataset": "visits", "plan": dear, "purpose": "x", "request": "1"}
+    assert ann.send("/reserve", **told).status == 409
+    viewer = visitors["vic"].send("/calculator", dataset="visits", plan=PLAN_FILE).text
+    assert 'action="/reserve"' not in viewer
+    assert visitors["vic"].send("/reserve", **told).status == 403
+
+
+def test_forms_of_others_do_nothing(guarded, visitors, server, tokens):
+    ann, told = (
+        visitors["ann"],
+        {"dataset": "visits", "plan": PLAN_FILE, "purpose": "x", "request": "1"},
+    )
+    for proof in ("", "x", visitors["bob"].proof):
+        assert ann.send("/reserve", proof=proof, **told).status == 403
+    for sent in (
+        {"Origin": "https://evil.example"},
+        {"Origin": "null"},
+        {"Sec-Fetch-Site": "cross-site"},
+        {"Sec-Fetch-Site": "same-site"},
+    ):
+        assert ann.send("/reserve", sent, **told).status == 403
+        refused = server.send("/login", sent, token=tokens["bob"])
+        assert (refused.status, "set-cookie" in refused.headers) == (401, False)
+    assert list(guarded.releases()) == []
+    same = {"Origin": f"http://127.0.0.1:{server.port}", "Sec-Fetch-Site": "same-origin"}
+    assert ann.send("/reserve", same, **told).status == 303
+    api = Client(server.port, cookies=ann.cookies)
+    assert api.get("/api/status").status == 401  # a cookie is no token: no other site can use it
+
+
+def test_sessions(guarded, visitors, server, tokens):
+    answer = server.send("/login", token=tokens["vic"])
+    cookie = answer.headers["set-cookie"]
+    assert "HttpOnly" in cookie
+    assert "SameSite=strict" in cookie
+    assert tokens["vic"] not in cookie
+    vic = visitors["vic"]
+    assert vic.get("/").status == 200
+    revoke(guarded, "vic", by="officer")
+    assert vic.get("/").headers["location"] == "/login?next=/"
+    bob = visitors["bob"]
+    assert bob.send("/logout").status == 303
+    assert bob.get("/").status == 303
+    ann = visitors["ann"]
+    issue(guarded, "ann", "viewer", by="officer")  # which replaces the one of her session
+    assert ann.get("/").status == 303
+    for forged in ("", "x", "é", ";", tokens["vic"]):
+        refused = server.send("/login", token=forged)
+        assert refused.status == 401
+        assert 'role="alert"' in refused.text
+    for where in ("//evil.example", "https://evil.example", "/\\evil.example", "/a\r\nb", "x"):
+        answer = server.send("/login", token=tokens["amy"], next=where)
+        assert answer.headers["location"] == "/"
+    assert server.send("/login", token=tokens["amy"], next="/releases").status == 303
+
+
+def test_forms_that_are_none(visitors):
+    ann = visitors["ann"]
+    for body, kind in (
+        (b"proof=%ff%fe", FORM),
+        (b"\xff", FORM),
+        (b"{}", "application/json"),
+        (b"a=1&" * 100, FORM),
+    ):
+        answer = ann.ask("POST", "/calculator", body, Content_Type=kind)
+        assert answer.status == 400
+        assert 'role="alert"' in answer.text
+    for path in (
+        "/releases?before=x",
+        "/releases/../../etc/passwd",
+        "/releases/R1%27",
+        "/releases/R99",
+        "/report.html?first=x&last=y",
+        "/report.exe?first=2026-01-01&last=2026-01-02",
+        "/export/db",
+        "/certificates/..%2f..%2fbook.db",
+        f"/certificates/{'ab' * 32}",
+        "/nothing",
+    ):
+        answer = ann.get(path)
+        assert answer.status in (400, 404), path
+        assert "Traceback" not in answer.text
+
+
+def test_names_are_text_wherever_they_stand(guarded, visitors, server):
+    guarded.add(DataSet(EVIL, *ABOUT), by=EVIL)
+    guarded.add(BudgetRecord(EVIL + "!", EVIL, limit_of({"rho": 1.0})), by="officer")
+    made = guarded.reserve(EVIL, gaussian(4.0), by=EVIL, purpose=EVIL, request=EVIL)
+    publish(guarded, EVIL, by="officer")
+    guarded.close(made.id, by=EVIL, abandoned=EVIL)
+    vic = visitors["vic"]
+    for path in (
+        "/",
+        "/releases?q=script",
+        f"/releases/{made.id}",
+        "/calculator",
+        "/report",
+        "/report.html?first=2026-01-01&last=2026-12-31",
+        "/public",
+    ):
+        page = vic.get(path)
+        assert page.status == 200
+        assert "<script" not in page.text
+        assert not [tag for tag, facts in Page(page.text).tags if tag == "script"]
+        assert not [1 for _, facts in Page(page.text).tags if any(f[:2] == "on" for f in facts)]
+        assert "style=" not in page.text
+        assert EVIL in Page(page.text).text + page.text.replace("&#34;", '"')
+    csv = vic.get("/export/csv")
+    assert csv.headers["content-type"].startswith("text/csv")
+
+
+def test_certificates_are_found_by_their_hash(guarded, visitors, tmp_path, monkeypatch):
+    monkeypatch.setattr("dpaudit.book.server.certificate_store._PAUSE", 0.0)
+    made = guarded.reserve("sales", gaussian(4.0), by="ann", purpose="x")
+    found = certify(gaussian(4.0), claim=Claim(5.0, 1e-6), subject=SubjectRecord("x")).to_dict()
+    digest = found["digest"]
+    guarded.close(made.id, by="ann", certificate=digest)
+    vic = visitors["vic"]
+    assert "its file is not here" in vic.get(f"/releases/{made.id}").text
+    (tmp_path / "shelf" / "a.json").write_text(files.pretty_json(found))
+    page = vic.get(f"/certificates/{digest}")
+    assert page.status == 200
+    assert "sandbox" in page.headers["content-security-policy"]
+    assert vic.get(f"/certificates/{digest}.json").json == found
+    assert f"/certificates/{digest}" in vic.get(f"/releases/{made.id}").text
+
+
+PAGES = ("/", "/releases", "/calculator", "/report", "/check", "/public", "/nothing")
+
+
+@pytest.mark.skipif(binary() is None, reason="there is no Chromium on the PATH")
+def test_a_browser_and_a_screen_reader_can_use_every_page(guarded, visitors, server, url):
+    if url.startswith("postgresql"):
+        pytest.skip("pages look the same whatever the database")
+    ann = visitors["ann"]
+    publish(guarded, "visits", by="officer")
+    made = guarded.reserve("visits", laplace(4.0), by="ann", purpose=EVIL)
+    printed = "/report.html?first=2026-01-01&last=2026-12-31&verify=yes"
+    base, wrong = f"http://127.0.0.1:{server.port}", []
+    with browser() as page:
+        ((name, value),) = ann.cookies.items()
+        page.cookie(name, value, base)
+        for number, path in enumerate((*PAGES, f"/releases/{made.id}", printed)):
+            wrong += [(path, *each) for each in faults(page, base + path, 390, number % 2 == 1)]
+        assert page.value("document.styleSheets.length") == 1
+    assert wrong == []

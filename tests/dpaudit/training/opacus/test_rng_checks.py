@@ -1,0 +1,505 @@
+"""What a training does beside its ledger is refused, or found."""
+
+import copy
+from contextlib import nullcontext
+
+import opacus_trainings
+import pytest
+import torch
+from opacus import PrivacyEngine
+from opacus.optimizers import DPOptimizer
+from opacus.utils.batch_memory_manager import BatchMemoryManager
+from torch import nn
+from torch.utils.data import DataLoader, TensorDataset
+
+from dpaudit import Ledger, Plan, PlanMismatchError, Severity, Verdict
+from dpaudit.training.opacus import attach
+
+pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")
+SIZE, BATCH, PASSES = 60, 10, 3
+STEPS = SIZE // BATCH
+
+
+def private(model=None, **loading):
+    generator = torch.Generator().manual_seed(1)
+    data = TensorDataset(
+        torch.randn(SIZE, 4, generator=generator), torch.randn(SIZE, generator=generator)
+    )
+    model = model or nn.Linear(4, 1)
+    return PrivacyEngine().make_private(
+        module=model,
+        optimizer=torch.optim.SGD(model.parameters(), lr=0.1),
+        data_loader=DataLoader(data, batch_size=BATCH, **loading),
+        noise_multiplier=1.0,
+        max_grad_norm=1.0,
+    )
+
+
+def attached(parts, steps=PASSES * STEPS):
+    ledger = Ledger(Plan.dp_sgd(noise_multiplier=1.0, sample_rate=BATCH / SIZE, steps=steps))
+    return attach(parts[1], ledger, parts[2], expected_batch_size=BATCH)
+
+
+def step(parts, x, y, between=lambda: None):
+    model, optimizer, _ = parts
+    optimizer.zero_grad()
+    nn.functional.mse_loss(model(x).squeeze(1), y).backward()
+    between()
+    optimizer.step()
+
+
+def train(parts, before=lambda at: None, most=lambda turn: STEPS):
+    for turn in range(PASSES):
+        for at, batch in enumerate(parts[2]):
+            if at == most(turn):
+                break
+            before(turn * STEPS + at)
+            step(parts, *batch)
+
+
+def errors(training):
+    certificate = training.certificate(1e-5)
+    found = {each.rule for each in certificate.findings if each.severity is Severity.ERROR}
+    assert (certificate.verdict is Verdict.UNPROVEN) is bool(found)
+    return found
+
+
+def test_a_step_of_the_wrapped_optimizer_is_refused():
+    parts = private()
+    training = attached(parts)
+    model, optimizer, loader = parts
+    nn.functional.mse_loss(model(next(iter(loader))[0]).squeeze(1), torch.tensor(0.0)).backward()
+    before = [p.detach().clone() for p in model.parameters()]
+    with pytest.raises(PlanMismatchError, match="without noise"):
+        optimizer.original_optimizer.step()
+    assert all(map(torch.equal, before, model.parameters()))
+    assert not training.steps
+
+
+def test_one_noise_gives_one_step():
+    parts = private()
+    attached(parts)
+    step(parts, *next(iter(parts[2])))
+    with pytest.raises(PlanMismatchError, match="without noise"):
+        parts[1].original_optimizer.step()
+
+
+def test_another_optimizer_on_the_model_is_found():
+    parts = private()
+    training = attached(parts)
+    model = parts[0]
+    other = torch.optim.SGD(model.parameters(), lr=0.1)
+
+    def trained_beside(at):
+        if at == 4:
+            other.step()
+
+    train(parts, trained_beside)
+    assert errors(training) == {"parameters-written-elsewhere"}
+
+
+@pytest.mark.parametrize("rate", [0.1, 0.0])
+def test_another_ledger_on_the_model_is_found(rate):
+    """Each account is of its own steps; together they cost more than either says."""
+    first = private()
+    model, optimizer, loader = first
+    beside = DPOptimizer(
+        torch.optim.SGD(model.parameters(), lr=rate),
+        noise_multiplier=1.0,
+        max_grad_norm=1.0,
+        expected_batch_size=BATCH,
+    )
+    trainings = attached(first), attached((model, beside, loader))
+    for at in range(PASSES):
+        for batch in loader:
+            step((model, (optimizer, beside)[at % 2], loader), *batch)
+    assert "parameters-written-elsewhere" in {each.rule for each in trainings[0].findings()}
+
+
+def by_data(model, head):
+    for p in model.parameters():
+        p.data.add_(1e-3)
+
+
+def by_numpy(model, head):
+    next(model.parameters()).detach().numpy()[...] += 1e-3
+
+
+def by_another_head(model, head):
+    with torch.no_grad():
+        head.add_(1.0)
+
+
+def by_another_shape(model, head):
+    head.data = torch.zeros(3)
+
+
+@pytest.mark.parametrize("write", [by_data, by_numpy, by_another_head, by_another_shape])
+def test_writes_that_torch_does_not_count_are_found(write):
+    model = nn.Linear(4, 1)
+    head = nn.Parameter(torch.zeros(1), requires_grad=False)
+    model.register_parameter("head", head)
+    engine = PrivacyEngine()
+    ledger = Ledger(Plan.dp_sgd(noise_multiplier=1.0, sample_rate=BATCH / SIZE, epochs=PASSES))
+    training = attach(engine, ledger, expected_batch_size=BATCH)
+    data = TensorDataset(torch.randn(SIZE, 4), torch.randn(SIZE))
+    parts = engine.make_private(
+        module=model,
+        optimizer=torch.optim.SGD([model.weight, model.bias], lr=0.1),
+        data_loader=DataLoader(data, batch_size=BATCH),
+        noise_multiplier=1.0,
+        max_grad_norm=1.0,
+    )
+    train(parts, lambda at: write(model, head) if at == 4 else None)
+    assert errors(training) == {"parameters-written-elsewhere"}
+
+
+class Keeping(nn.Module):
+    """Passes inputs on, and does something with its buffer."""
+
+    def __init__(self, act, dtype=torch.long):
+        super().__init__()
+        self.act, self.state, self.calls = act, None, 0
+        self.register_buffer("held", torch.zeros(1, dtype=dtype))
+
+    def forward(self, x):
+        self.calls += 1
+        self.act(self, x)
+        return x
+
+    def get_extra_state(self):
+        return self.state
+
+    def set_extra_state(self, state):
+        self.state = state
+
+
+def counts_rows(module, x):
+    module.held += len(x)
+
+
+def counts_steps(module, x):
+    module.held += 1
+
+
+def counts_anew(module, x):
+    module.held = module.held + 1
+
+
+def counts_by_two(module, x):
+    module.held += 2
+
+
+def counts_positive_sums(module, x):
+    module.held += int(x.sum() > 0)
+
+
+def stops_counting(module, x):
+    module.held += int(module.calls < 4 or x.sum() > 100)
+
+
+def keeps_rows(module, x):
+    module.state = {"last": x.detach().clone()}
+
+
+def keeps_what_is_public(module, x):
+    module.state = {"width": torch.tensor([x.shape[1]])}
+
+
+def keeps_what_is_no_state(module, x):
+    module.state = {"last": x.detach(), "no": lambda: 0}
+
+
+def nothing(module, x):
+    pass
+
+
+def keeping(act, parts=None, before=nothing, **settings):
+    """The errors of an honest training of a model that keeps something."""
+    ledger = Ledger(Plan.dp_sgd(noise_multiplier=1.0, sample_rate=BATCH / SIZE, epochs=PASSES))
+    layer = Keeping(act, **settings)
+    before(layer, torch.zeros(1, 2))
+    rows = opacus_trainings.labelled_rows(SIZE)
+    made = opacus_trainings.attached(ledger, nn.Sequential(nn.Linear(4, 2), layer), rows, BATCH)
+    training, (model, optimizer, loader) = made
+    with parts(loader, optimizer) if parts else nullcontext(loader) as loader:
+        for _ in range(PASSES):
+            for x, y in loader:
+                optimizer.zero_grad()
+                nn.functional.cross_entropy(model(x), y).backward()
+                optimizer.step()
+    return errors(training)
+
+
+@pytest.mark.parametrize("act", [counts_rows, counts_by_two, counts_positive_sums, stops_counting])
+@pytest.mark.parametrize("dtype", [torch.long, torch.float32])
+def test_a_buffer_that_counts_what_may_be_private_is_found(act, dtype):
+    assert keeping(act, dtype=dtype) == {"parameters-written-elsewhere"}
+
+
+@pytest.mark.parametrize("dtype", [torch.long, torch.float32, torch.uint8])
+def test_a_buffer_that_counts_steps_says_nothing_of_data(dtype):
+    assert not keeping(counts_steps, dtype=dtype)
+
+
+def test_a_parameter_that_counts_steps_is_found():
+    """Only buffers count: nobody needs a weight that grows beside the steps of its optimizer."""
+
+    def grows(module, x):
+        module.weight.data += 1
+
+    def begins(module, x):
+        module.weight = nn.Parameter(torch.zeros(1), requires_grad=False)
+
+    assert keeping(grows, before=begins) == {"parameters-written-elsewhere"}
+
+
+def test_parts_of_batches_are_no_steps():
+    """There are as many as the batch is large, which nobody may know."""
+
+    def split(loader, optimizer):
+        return BatchMemoryManager(
+            data_loader=loader, max_physical_batch_size=4, optimizer=optimizer
+        )
+
+    assert keeping(counts_steps, split) == {"parameters-written-elsewhere"}
+    assert not keeping(nothing, split)
+
+
+@pytest.mark.parametrize("act", [counts_anew, keeps_rows, keeps_what_is_no_state])
+def test_what_is_no_buffer_but_in_the_state_is_found(act):
+    assert keeping(act) == {"parameters-written-elsewhere"}
+
+
+def test_what_does_not_change_is_nothing():
+    assert not keeping(keeps_what_is_public, before=keeps_what_is_public)
+
+
+def test_two_optimizers_of_one_ledger_share_a_model():
+    """Each step in turn is no write elsewhere; what wrote after the last one, both would find."""
+    plans = [
+        Plan.dp_sgd(noise_multiplier=1.0, sample_rate=BATCH / SIZE, steps=STEPS, at=at)
+        for at in ("one", "other")
+    ]
+    model, optimizer, loader = private()
+    beside = DPOptimizer(
+        torch.optim.SGD(model.parameters(), lr=0.1),
+        noise_multiplier=1.0,
+        max_grad_norm=1.0,
+        expected_batch_size=BATCH,
+    )
+    ledger = Ledger(Plan.of(*(each for plan in plans for each in plan.invocations)))
+    for at, each in (("one", optimizer), ("other", beside)):
+        training = attach(each, ledger, loader, at=at, expected_batch_size=BATCH)
+    batches = (batch for _ in range(2) for batch in loader)
+    for at, batch in enumerate(batches):
+        step((model, (optimizer, beside)[at % 2], loader), *batch)
+    assert "parameters-written-elsewhere" not in {each.rule for each in training.findings()}
+    model._module.weight.data.add_(1e-3)
+    for each in training._optimizers:
+        each.writes.look(each._optimizer.params)
+        assert each.writes.found
+
+
+def test_a_step_by_hand_is_found():
+    parts = private()
+    training = attached(parts)
+    model, optimizer, loader = parts
+    for _ in range(PASSES):
+        for x, y in loader:
+            optimizer.zero_grad()
+            nn.functional.mse_loss(model(x).squeeze(1), y).backward()
+            optimizer.pre_step()
+            with torch.no_grad():
+                for p in optimizer.params:
+                    p -= 0.1 * p.summed_grad
+    assert errors(training) == {"parameters-written-elsewhere"}
+
+
+def back_again(optimizer):
+    for p in optimizer.params:
+        p.grad = p.summed_grad.clone()
+
+
+def test_gradients_stay_as_the_noise_left_them():
+    parts = private()
+    training = attached(parts)
+    parts[1].attach_step_hook(back_again)
+    before = [p.detach().clone() for p in parts[0].parameters()]
+    with pytest.raises(PlanMismatchError, match="changed after their noise"):
+        step(parts, *next(iter(parts[2])))
+    assert all(map(torch.equal, before, parts[0].parameters()))
+    assert len(training.steps) == 1
+
+
+@pytest.mark.parametrize("how", ["between parts", "wrapped", "infinite"])
+def test_sums_stay_as_they_were_clipped(how):
+    parts = private()
+    training = attached(parts)
+    _, optimizer, loader = parts
+    x, y = next(iter(loader))
+    own = optimizer.clip_and_accumulate
+    if how == "wrapped":
+
+        def larger():
+            own()
+            for p in optimizer.params:
+                p.summed_grad.data *= 100
+
+        optimizer.clip_and_accumulate = larger
+    if how == "infinite":
+        x = x.clone()
+        x[0] = float("inf")
+    if how == "between parts":
+        optimizer.signal_skip_step()
+        step(parts, x[:3], y[:3])
+        optimizer.zero_grad()
+        for p in optimizer.params:
+            p.summed_grad *= 10
+        x, y = x[3:], y[3:]
+    with pytest.raises(PlanMismatchError, match=r"were changed before|is not finite"):
+        step(parts, x, y)
+    assert not training.steps
+
+
+def test_two_models_of_one_ledger_share_no_noise():
+    models = [private(generator=torch.Generator().manual_seed(seed)) for seed in (3, 4)]
+    one = Plan.dp_sgd(noise_multiplier=1.0, sample_rate=BATCH / SIZE, steps=STEPS, at="one")
+    other = Plan.dp_sgd(noise_multiplier=1.0, sample_rate=BATCH / SIZE, steps=STEPS, at="other")
+    ledger = Ledger(Plan.of(*one.invocations, *other.invocations))
+    for parts, at in zip(models, ("one", "other"), strict=True):
+        training = attach(parts[1], ledger, parts[2], at=at, expected_batch_size=BATCH)
+        torch.manual_seed(7)
+        for batch in parts[2]:
+            step(parts, *batch)
+    assert "noise-repeated" in errors(training)
+
+
+def test_weights_that_are_swapped_and_put_back_are_the_same():
+    parts = private()
+    training = attached(parts)
+
+    def swapped(at):
+        held = copy.deepcopy(parts[0].state_dict())
+        parts[0].load_state_dict({name: 2 * value for name, value in held.items()})
+        parts[0].load_state_dict(held)
+
+    train(parts, swapped)
+    assert not errors(training)
+
+
+def test_a_refused_step_that_is_asked_for_again_repeats_nothing():
+    parts = private(generator=torch.Generator().manual_seed(3))
+    training = attached(parts)
+    _, optimizer, loader = parts
+    for at, (x, y) in enumerate(loader):
+        if at == 2:
+            optimizer.noise_multiplier = 0.5
+            with pytest.raises(PlanMismatchError):
+                step(parts, x, y)
+            optimizer.noise_multiplier = 1.0
+        step(parts, x, y)
+    training.ledger.close()
+    assert "noise-repeated" not in errors(training)
+
+
+def test_a_look_at_the_batches_cuts_no_pass():
+    parts = private()
+    training = attached(parts)
+    next(iter(parts[2]))
+    for _ in range(PASSES):
+        for batch in parts[2]:
+            step(parts, *batch)
+        assert len(list(parts[2])) == STEPS
+    assert not errors(training)
+
+
+def test_a_second_training_of_a_model_begins_afresh():
+    parts = private()
+    train(parts)
+    training = attached(parts)
+    train(parts)
+    assert not errors(training)
+
+
+def test_reading_parameters_and_averaging_copies_is_harmless():
+    parts = private()
+    parts[0].load_state_dict(parts[0].state_dict())
+    training = attached(parts)
+    average = copy.deepcopy(parts[0].state_dict())
+
+    def averaged(at):
+        for name, value in parts[0].state_dict().items():
+            average[name].mul_(0.9).add_(value, alpha=0.1)
+
+    train(parts, averaged)
+    assert not errors(training)
+
+
+def test_a_reseeded_generator_of_noise_is_found():
+    parts = private(generator=torch.Generator().manual_seed(3))
+    training = attached(parts)
+    train(parts, lambda at: torch.manual_seed(7))
+    assert errors(training) == {"noise-repeated"}
+
+
+def test_a_reseeded_generator_of_batches_is_found():
+    generator = torch.Generator().manual_seed(3)
+    parts = private(generator=generator)
+    training = attached(parts)
+    train(parts, lambda at: generator.manual_seed(3) if at % STEPS == STEPS - 1 else None)
+    assert "batches-repeated" in errors(training)
+
+
+def test_a_seed_for_every_step_is_no_repetition():
+    parts = private(generator=torch.Generator().manual_seed(3))
+    training = attached(parts)
+    train(parts, lambda at: torch.manual_seed(at))
+    assert not errors(training)
+
+
+def test_passes_that_end_alike_are_sampled():
+    parts = private()
+    training = attached(parts, steps=PASSES * 4)
+    train(parts, most=lambda turn: 4)
+    assert not errors(training)
+
+
+def test_the_last_pass_may_be_shorter():
+    parts = private()
+    training = attached(parts, steps=2 * STEPS + 2)
+    train(parts, most=lambda turn: 2 if turn == PASSES - 1 else STEPS)
+    assert not errors(training)
+
+
+@pytest.mark.parametrize("ends", [(3, 5, 4), (4, 4, 5)])
+def test_passes_that_end_where_their_batches_say_are_found(ends):
+    parts = private()
+    training = attached(parts, steps=sum(ends))
+    train(parts, most=lambda turn: ends[turn])
+    assert errors(training) == {"passes-cut-unevenly"}
+
+
+@pytest.mark.parametrize("again", [True, False])
+def test_a_batch_of_equal_size_used_again_is_found(again):
+    """The ledger cannot tell such batches by their size, but the model saw them."""
+    generator = torch.Generator().manual_seed(1)
+    data = TensorDataset(
+        torch.randn(SIZE, 4, generator=generator), torch.randn(SIZE, generator=generator)
+    )
+    plan = Plan.dp_sgd(noise_multiplier=1.0, steps=STEPS, epochs=1, batching="disjoint")
+    model, engine = nn.Linear(4, 1), PrivacyEngine()
+    training = attach(engine, Ledger(plan))
+    parts = engine.make_private(
+        module=model,
+        optimizer=torch.optim.SGD(model.parameters(), lr=0.1),
+        data_loader=DataLoader(data, batch_size=BATCH),
+        noise_multiplier=1.0,
+        max_grad_norm=1.0,
+        poisson_sampling=False,
+    )
+    first = None
+    for batch in parts[2]:
+        first = first or batch
+        step(parts, *(first if again else batch))
+    assert errors(training) == ({"batch-not-fresh"} if again else set())
