@@ -13,7 +13,7 @@ import numpy as np
 
 from dpaudit.base import files, validate
 from dpaudit.base.errors import DpAuditError, InputError
-from dpaudit.base.optional_import import needed
+from dpaudit.base.optional_import import optional_import
 from private_bo.gp.types import Array
 
 Curves: TypeAlias = Mapping[str, Array]
@@ -46,7 +46,7 @@ def in_parallel(
     Raises:
         UnsupportedError: if joblib is not installed (extra ``learn``).
     """
-    joblib = needed("learn", "joblib", what="an experiment")
+    joblib = optional_import("learn", "joblib", what="an experiment")
     with joblib.parallel_config("loky", n_jobs=workers, inner_max_num_threads=1):
         return list(joblib.Parallel()(joblib.delayed(function)(*each) for each in arguments))
 

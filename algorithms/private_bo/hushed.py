@@ -17,7 +17,8 @@ class Hushed:
     >>> Hushed(lambda age: age / 0)(39)
     Traceback (most recent call last):
         ...
-    dpaudit.base.errors.InputError: <lambda> raised ZeroDivisionError; it must take whatever it is given.
+    dpaudit.base.errors.InputError: <lambda> raised ZeroDivisionError; it must take whatever it is
+    given.
     """
 
     def __init__(self, function: Callable[..., Any]) -> None:

@@ -13,12 +13,6 @@ from .distinguishing.scores import Score as Score
 from .distinguishing.scores import WhiteBox as WhiteBox
 from .execution import Execution as Execution
 from .execution import ExecutionFields as ExecutionFields
-from .membership import DatasetScores as DatasetScores
-from .membership import MembershipAttack as MembershipAttack
-from .membership import RangeScores as RangeScores
-from .membership import audit_membership as audit_membership
-from .membership import audit_one_run as audit_one_run
-from .membership import audit_scores as audit_scores
 from .subjects.declared import audit_subject as audit_subject
 from .subjects.neighbours import candidate_pairs as candidate_pairs
 from .subjects.neighbours import require_neighbours as require_neighbours

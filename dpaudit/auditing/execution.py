@@ -26,7 +26,7 @@ from typing import Any, Protocol, TypeVar
 import cloudpickle
 
 from dpaudit.base.errors import DpAuditError, InputError
-from dpaudit.base.optional_import import needed
+from dpaudit.base.optional_import import optional_import
 from dpaudit.project.execution import DEFAULTS, Execution, ExecutionFields, Progress
 from dpaudit.project.foreign import place_of
 from dpaudit.project.targets import FOLDERS
@@ -170,7 +170,7 @@ def _end_with_parent() -> None:
 
 @contextlib.contextmanager
 def _cluster(address: str) -> Iterator[Mapped]:
-    distributed = needed("cluster", "distributed", what=f"dask = {address!r}")
+    distributed = optional_import("cluster", "distributed", what=f"dask = {address!r}")
     try:
         client = distributed.Client(address, timeout=10)
     except (OSError, ValueError) as error:

@@ -46,7 +46,7 @@ _NAMES = {"sklearn": "scikit-learn", "yaml": "pyyaml"}
 """What libraries are called where it is neither as they are imported nor with hyphens."""
 
 
-def needed(extra: str, module: str, *, what: str) -> Any:
+def optional_import(extra: str, module: str, *, what: str) -> Any:
     """A module that needs a library which may be missing.
 
     Args:
@@ -58,7 +58,7 @@ def needed(extra: str, module: str, *, what: str) -> Any:
         UnsupportedError: if the library, or one that it needs itself, is not installed.
 
     Example:
-        >>> needed("learn", "no_such_library", what="a learned score")
+        >>> optional_import("learn", "no_such_library", what="a learned score")
         Traceback (most recent call last):
             ...
         dpaudit.base.errors.UnsupportedError: a learned score needs no_such_library, which is not

@@ -84,7 +84,7 @@ def within(place: str) -> Iterator[None]:
 
 
 @contextmanager
-def exemplified(example: str) -> Iterator[None]:
+def with_example(example: str) -> Iterator[None]:
     """Errors inside that concern keys or kinds end with a correct example."""
     try:
         yield

@@ -15,19 +15,19 @@ True
 >>> book.reserve("visits", plan, by="bob", purpose="another")
 Traceback (most recent call last):
     ...
-dpaudit.base.errors.BudgetExceededError: budget 'all of it' (rho = 0.5 (rho), ever) has not that much
-left; nothing is charged, and nothing may run: as rho counts, the plan takes rho = 0.375; used: rho
-= 0.375.
+dpaudit.base.errors.BudgetExceededError: budget 'all of it' (rho = 0.5 (rho), ever) has not that
+much left; nothing is charged, and nothing may run: as rho counts, the plan takes rho = 0.375; used:
+rho = 0.375.
 >>> book.disconnect()
 >>> folder.cleanup()
 """
 
 from dpaudit.book.access import (
-    bar,
     decide,
     holder,
     issue,
     publish,
+    record_refusal,
     revoke,
     still_held,
     tokens,
@@ -53,30 +53,29 @@ from dpaudit.book.records import (
     Status,
     Token,
 )
-from dpaudit.book.remaining_budget import Left, Room, room
+from dpaudit.book.remaining_budget import BudgetUsage, RemainingBudget, remaining_budget
 from dpaudit.book.reservation import Reservation
 from dpaudit.book.verifying import records_as_of, releases_as_logged, verify_book
 
 __all__ = [
     "Book",
     "BudgetRecord",
+    "BudgetUsage",
     "CurveLimit",
     "DataSet",
-    "Left",
     "Limit",
     "People",
     "PureLimit",
     "Release",
+    "RemainingBudget",
     "RenyiLimit",
     "Reservation",
     "RhoLimit",
     "Role",
-    "Room",
     "Status",
     "Token",
     "ZcdpLimit",
     "add_people",
-    "bar",
     "charge_people",
     "decide",
     "holder",
@@ -84,10 +83,11 @@ __all__ = [
     "limit_of",
     "people_of",
     "publish",
+    "record_refusal",
     "records_as_of",
     "releases_as_logged",
+    "remaining_budget",
     "revoke",
-    "room",
     "set_clock",
     "still_held",
     "tokens",

@@ -18,7 +18,7 @@ from dpaudit.base.names import checked_name, same_person
 from dpaudit.base.validate import shown
 from dpaudit.book.book import Book
 from dpaudit.book.records import Release, Role, Status, Token, checked_text
-from dpaudit.book.store import Page, Wish
+from dpaudit.book.store import Page, Transaction
 
 _PREFIX = "dpaudit_"
 """By which scanners for secrets know a token that was published by mistake."""
@@ -64,7 +64,7 @@ def revoke(book: Book, name: str, *, by: str) -> None:
 
 def _enter(book: Book, token: Token, by: str) -> None:
     who = checked_text(by=by)
-    book.change(Wish(lambda page: page.write("token", who, record=token.to_dict())))
+    book.change(Transaction(lambda page: page.write("token", who, record=token.to_dict())))
 
 
 def _require_day(until: str, today: date) -> None:
@@ -156,7 +156,7 @@ def decide(book: Book, release: str, *, by: str, approve: bool, why: str = "") -
         return page.state.releases[release]
 
     decided: Release = book.change(
-        Wish(run, releases=(release,), places=lambda page: page.state.places(release))
+        Transaction(run, releases=(release,), places=lambda page: page.state.places(release))
     )
     return decided
 
@@ -173,10 +173,10 @@ def publish(book: Book, dataset: str, *, by: str, public: bool = True) -> None:
         if bool(page.state.dataset(dataset).public) is not public:
             page.write("published", who, dataset=dataset, public=public)
 
-    book.change(Wish(run))
+    book.change(Transaction(run))
 
 
-def bar(book: Book, by: str, *, what: str, why: str, times: int = 1) -> None:
+def record_refusal(book: Book, by: str, *, what: str, why: str, times: int = 1) -> None:
     """Write into the log that somebody tried what they may not, so many times."""
     facts = {"what": what[:200], "why": why[:200], "times": times}
-    book.change(Wish(lambda page: page.write("barred", by[:200] or "nobody", **facts)))
+    book.change(Transaction(lambda page: page.write("barred", by[:200] or "nobody", **facts)))

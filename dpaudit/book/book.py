@@ -27,7 +27,7 @@ from dpaudit.book.records import BudgetRecord, DataSet, Release, Status, checked
 from dpaudit.book.refunds import returned
 from dpaudit.book.reservation import Reservation
 from dpaudit.book.state import Place, State
-from dpaudit.book.store import Page, Store, Wish
+from dpaudit.book.store import Page, Store, Transaction
 from dpaudit.book.windows import charged, span_of, together
 from dpaudit.ledger import JournalSummary, summarise_journal
 from dpaudit.plan import Plan
@@ -53,7 +53,8 @@ class Book:
         self._store = Store(url, clock)
         if not databases.exists(self._store.url):
             raise InputError(
-                f"{databases.told(self._store.url)} does not exist; make it with dpaudit book init."
+                f"{databases.shown_url(self._store.url)} does not exist; make it with dpaudit book "
+                "init."
             )
         with self.reading() as connection:
             schema.require_current(connection)
@@ -94,7 +95,7 @@ class Book:
         with self._store.transaction(writes=False) as connection:
             yield connection
 
-    def change(self, wish: Wish) -> Any:
+    def change(self, wish: Transaction) -> Any:
         """Do what a wish says, in one transaction with its lines of the log."""
         return self._store.change(wish)
 
@@ -129,7 +130,7 @@ class Book:
                     more = {"carried": self._carried(record)}
                 page.write(record.kind, checked_text(by=by), record=record.to_dict(), **more)
 
-        self._store.change(Wish(run, alone=True))
+        self._store.change(Transaction(run, alone=True))
 
     def _carried(self, budget: BudgetRecord) -> dict[str, list[int]]:
         """What earlier releases cost, each in full; the caller holds the lock."""
@@ -155,7 +156,7 @@ class Book:
             told = {"budget": budget, "why": checked_text(why=why)}
             page.write("retired", checked_text(by=by), **told)
 
-        self._store.change(Wish(run))
+        self._store.change(Transaction(run))
 
     def reserve(
         self,
@@ -216,8 +217,10 @@ class Book:
                 budget, bucket = refusing
                 why = f"budget {budget.name!r} ({budget.limit}, {bucket}) has not that much left"
                 page.refuse(why, **wanted)
-                told, total = budget.limit.told, page.state.total(budget, bucket)
-                taken = f"the plan takes {told(charges[budget.name][1])}; used: {told(total)}"
+                described, total = budget.limit.described, page.state.total(budget, bucket)
+                taken = (
+                    f"the plan takes {described(charges[budget.name][1])}; used: {described(total)}"
+                )
                 said = f"{why}; nothing is charged, and nothing may run"
                 return BudgetExceededError(f"{said}: as {budget.limit.kind} counts, {taken}.")
             first = Status.REQUESTED if waits else Status.RESERVED
@@ -228,7 +231,7 @@ class Book:
             return page.state.releases[made.id]
 
         made: Release = self._store.change(
-            Wish(run, requests=(own,), places=places, asks=(dataset, by))
+            Transaction(run, requests=(own,), places=places, asks=(dataset, by))
         )
         return Reservation(self._store, made, plan, by)
 
@@ -288,7 +291,7 @@ class Book:
             page.write("ended", who, release=release, **facts)
             return page.state.releases[release]
 
-        wish = Wish(run, releases=(release,), places=lambda page: page.state.places(release))
+        wish = Transaction(run, releases=(release,), places=lambda page: page.state.places(release))
         ended: Release = self._store.change(wish)
         return ended
 

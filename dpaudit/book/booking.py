@@ -16,7 +16,7 @@ from sqlalchemy import text
 from dpaudit.base import files
 from dpaudit.base.errors import BudgetExceededError, DpAuditError, InputError
 from dpaudit.base.validate import shown
-from dpaudit.book import Book, BudgetRecord, Release, Reservation, Room, Status
+from dpaudit.book import Book, BudgetRecord, Release, RemainingBudget, Reservation, Status
 from dpaudit.certificate import Certificate, SubjectRecord, certify, load_certificate
 from dpaudit.plan import Plan
 from dpaudit.project.targets import find_target, parse_settings
@@ -108,7 +108,7 @@ def planned(name: str, settings: Sequence[str]) -> Plan:
     return find_target(name, parse_settings(settings)).plan
 
 
-def fit(room: Room, name: str, settings: Sequence[str]) -> Fit:
+def fit(room: RemainingBudget, name: str, settings: Sequence[str]) -> Fit:
     """What could still be released of a plan file or a subject."""
     plan = planned(name, settings)
     is_file = name.endswith(".toml")
@@ -116,7 +116,7 @@ def fit(room: Room, name: str, settings: Sequence[str]) -> Fit:
 
 
 def fit_of(
-    room: Room,
+    room: RemainingBudget,
     plan: Plan,
     content: Mapping[str, Any] | None,
     before_each: Callable[[], None] = lambda: None,

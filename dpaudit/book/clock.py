@@ -7,7 +7,7 @@ from datetime import date
 from dpaudit.base.errors import InputError
 from dpaudit.book.book import Book
 from dpaudit.book.records import checked_text
-from dpaudit.book.store import Page, Wish
+from dpaudit.book.store import Page, Transaction
 
 
 def set_clock(book: Book, day: date, *, by: str) -> None:
@@ -27,4 +27,4 @@ def set_clock(book: Book, day: date, *, by: str) -> None:
             raise InputError(f"day is {day}; it must be the clock's day, {page.today}.")
         page.write("clock", checked_text(by=by))
 
-    book.change(Wish(run, alone=True, sets_time=True))
+    book.change(Transaction(run, alone=True, sets_time=True))

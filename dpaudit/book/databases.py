@@ -43,7 +43,7 @@ def read_url(given: str) -> URL:
 _WANTED = "it must be a file, or postgresql://USER@HOST/NAME."
 
 
-def told(url: URL) -> str:
+def shown_url(url: URL) -> str:
     """What errors call a book: its file, or the server; nothing of what may hold a password."""
     if url.get_backend_name() != "sqlite":
         return f"book {shown('postgresql://' + (url.host or ''))}"
@@ -102,8 +102,8 @@ def _watch(engine: Engine) -> None:
         identify()
         if len(known) != 1 or not path.exists() or not is_kept(connection):
             raise InputError(
-                f"{told(engine.url)} does not answer: its file was removed or replaced while it "
-                "was open, and nothing was changed; put the right one there and start again."
+                f"{shown_url(engine.url)} does not answer: its file was removed or replaced while "
+                "it was open, and nothing was changed; put the right one there and start again."
             )
 
     event.listen(engine, "connect", identify)

@@ -84,7 +84,7 @@ class Limit(Kinded, ABC):
         """What sums prove, in the words of the limit, rounded up."""
         return {}
 
-    def told(self, total: Sequence[int]) -> str:
+    def described(self, total: Sequence[int]) -> str:
         """What sums prove, in words, rounded up; of a curve the share that they take."""
         found = self.reached(total) or {"share": self.share(total)}
         found |= {"slack": _float(total[1])} if hasattr(self, "slack") and total[1] else {}

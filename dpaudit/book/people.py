@@ -30,7 +30,7 @@ from dpaudit.book import store
 from dpaudit.book.book import Book
 from dpaudit.book.limits import Cost, Limit
 from dpaudit.book.records import PARTS, People, checked_text
-from dpaudit.book.store import Page, Wish
+from dpaudit.book.store import Page, Transaction
 from dpaudit.plan import Plan
 
 KEY_BYTES = 32
@@ -67,7 +67,7 @@ def add_people(book: Book, name: str, dataset: str, limit: Limit, *, key: bytes,
         return made
 
     with book.store.transaction(writes=True) as connection:
-        made = book.store.write(connection, Wish(run, people=True))
+        made = book.store.write(connection, Transaction(run, people=True))
         if made is not None:
             for statement in _tables(connection, made):
                 connection.execute(text(statement))
@@ -134,7 +134,7 @@ def charge_people(
                 facts = {"people": name, "charge": number, "plan": plan.hash, "cost": cost}
                 page.write("charged", who, **facts, **told)
 
-        book.store.write(connection, Wish(run, people=True))
+        book.store.write(connection, Transaction(run, people=True))
 
 
 def person(name: object, place: str) -> str:

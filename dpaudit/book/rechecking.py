@@ -14,7 +14,7 @@ from dpaudit.base import files
 from dpaudit.base.errors import DpAuditError, InputError
 from dpaudit.book import Book, Release, releases_as_logged
 from dpaudit.book.records import checked_text
-from dpaudit.book.store import Page, Wish
+from dpaudit.book.store import Page, Transaction
 from dpaudit.certificate import AuditRecord, Certificate, load_certificate, recomputed, verify
 from dpaudit.certificate.findings import FLOAT_NOISE
 from dpaudit.workflow.comparing import SCOPE, Change, Direction, changes, same_code
@@ -166,4 +166,4 @@ def _log(book: Book, by: str, counts: dict[str, int], told: list[dict[str, Any]]
     def run(page: Page) -> None:
         page.write("rechecked", by, dpaudit=dpaudit.__version__, **counts, told=told)
 
-    book.change(Wish(run))
+    book.change(Transaction(run))

@@ -18,7 +18,7 @@ from dpaudit.plan import Plan
 
 
 @dataclass(frozen=True)
-class Left:
+class BudgetUsage:
     """What was charged to a budget, over the time (of those asked for) that is used most."""
 
     budget: BudgetRecord
@@ -40,9 +40,9 @@ class Left:
         return self.budget.limit.used(self.total)
 
     @property
-    def told(self) -> str:
+    def described(self) -> str:
         """What was charged proves, in words."""
-        return self.budget.limit.told(self.total)
+        return self.budget.limit.described(self.total)
 
     def to_dict(self) -> dict[str, Any]:
         """A JSON record."""
@@ -52,11 +52,11 @@ class Left:
 
 
 @dataclass(frozen=True)
-class Room:
+class RemainingBudget:
     """What may still be released about a data set, and how many releases there are by status."""
 
     dataset: DataSet
-    left: tuple[Left, ...]
+    left: tuple[BudgetUsage, ...]
     releases: Mapping[str, int]
 
     def times(self, plan: Plan) -> int | None:
@@ -75,7 +75,9 @@ class Room:
         return self.dataset.to_dict() | {"budgets": budgets, "releases": dict(self.releases)}
 
 
-def room(book: Book, dataset: str | None = None, *, period: str | None = None) -> tuple[Room, ...]:
+def remaining_budget(
+    book: Book, dataset: str | None = None, *, period: str | None = None
+) -> tuple[RemainingBudget, ...]:
     """What is left, of one data set or of all; a look that takes no lock.
 
     Args:
@@ -99,12 +101,12 @@ def room(book: Book, dataset: str | None = None, *, period: str | None = None) -
         places = [(b.name, own) for b, bucket in asked for own in together(b.window, bucket)]
         state.spent = spent(connection, places)
         counted = connection.execute(_COUNT).all()
-    fullest: dict[str, Left] = {}
+    fullest: dict[str, BudgetUsage] = {}
     for budget, bucket in asked:
-        one = Left(budget, bucket, state.total(budget, bucket))
+        one = BudgetUsage(budget, bucket, state.total(budget, bucket))
         fullest[budget.name] = max(fullest.get(budget.name, one), one, key=lambda own: own.share)
     return tuple(
-        Room(
+        RemainingBudget(
             each,
             tuple(own for own in fullest.values() if own.budget.dataset == each.name),
             {row.status: row.n for row in counted if row.dataset == each.name},

@@ -17,7 +17,7 @@ from dpaudit.base.errors import (
 )
 from dpaudit.base.validate import shown
 from dpaudit.book.records import Release, Status
-from dpaudit.book.store import Page, Store, Wish, releases
+from dpaudit.book.store import Page, Store, Transaction, releases
 from dpaudit.ledger import AnchorState
 from dpaudit.plan import Invocation, Plan
 
@@ -153,7 +153,7 @@ class Reservation:
     def _change(self, run: Callable[[Page], None], failure: type[DpAuditError]) -> None:
         """Make a change; whatever stops it stops the ledger, in the words that it knows."""
         try:
-            self._store.change(Wish(run, releases=(self.id,)))
+            self._store.change(Transaction(run, releases=(self.id,)))
         except DpAuditError as error:
             raise failure(str(error)) from None
 

@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dpaudit.base import files
-from dpaudit.base.errors import InputError, TamperedError
+from dpaudit.base.errors import TamperedError
 from dpaudit.base.optional_import import require
-from dpaudit.signing.envelope import Envelope
+from dpaudit.signing.envelope import envelope_of, write_envelope
 from dpaudit.signing.keys import Signer
 from dpaudit.signing.policy import Policy
 from dpaudit.signing.statements import Statement, export_statement, signed_export
@@ -18,7 +18,6 @@ from dpaudit.workflow.verifying import Verification
 if TYPE_CHECKING:
     from dpaudit.book import Book
 
-ENDING = ".dsse.json"
 _MOST_BYTES = 4_000_000_000
 
 
@@ -39,23 +38,6 @@ def export_signed(book: Book, path: Path, signer: Signer, at: datetime | None) -
     stated = export_statement(*head, files.sha256(content.encode()), at)
     envelope = stated.envelope().signed(signer)
     return files.write(path, content), write_envelope(envelope_of(path), envelope)
-
-
-def envelope_of(path: Path) -> Path:
-    """Where the signatures of an export lie."""
-    return path.with_name(path.name + ENDING)
-
-
-def write_envelope(output: Path, envelope: Envelope) -> Path:
-    """Write signatures, over no file but older ones."""
-    if output.exists() and b'"payload' not in files.read_bytes(
-        output, what="output", limit=files.MAX_JSON_BYTES
-    ):
-        raise InputError(
-            f"output {files.shown(output)} is a file that was not signed, such as a key; give "
-            "another path with -o."
-        )
-    return files.write(output, envelope.to_json())
 
 
 def require_file(statement: Statement, path: Path) -> None:

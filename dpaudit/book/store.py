@@ -25,7 +25,7 @@ from dpaudit.base.chain import chained_line
 from dpaudit.base.errors import DpAuditError, InputError
 from dpaudit.book import schema
 from dpaudit.book.continuity import Seen, read_log, require_time
-from dpaudit.book.databases import engine_of, read_url, told
+from dpaudit.book.databases import engine_of, read_url, shown_url
 from dpaudit.book.records import BudgetRecord, DataSet, People, Release
 from dpaudit.book.state import Place, State
 from dpaudit.plan import Plan
@@ -81,7 +81,7 @@ class Page:
 
 
 @dataclass
-class Wish:
+class Transaction:
     """A change that somebody asks for.
 
     Attributes:
@@ -137,7 +137,7 @@ class Store:
         self._inherited = getattr(self, "_engine", None)  # closed by the process that opened it
         self._engine = engine_of(self.url)
         weakref.finalize(self, _dispose, self._engine, self._process)
-        self._queue: list[Wish] = []
+        self._queue: list[Transaction] = []
         self._queueing, self._turn = threading.Lock(), threading.Lock()
         self._catalogue: tuple[int, dict[str, DataSet], dict[str, BudgetRecord]] | None = None
         self._plans: set[str] = set()
@@ -153,7 +153,7 @@ class Store:
 
     def look(self, connection: Connection, known: Seen | None) -> None:
         """Remember the end of the log; a TamperedError if it does not continue what was known."""
-        self.seen = read_log(connection, known, told(self.url)).later(self.seen)
+        self.seen = read_log(connection, known, shown_url(self.url)).later(self.seen)
 
     def close(self) -> None:
         """Give the connections back."""
@@ -182,9 +182,11 @@ class Store:
             again = "; ask again with the same request" if writes else ""
             if self.is_file and ("unable to open" in reason or "readonly" in reason):
                 again = "; it must be in a folder that exists and can be written"
-            raise InputError(f"{told(self.url)} does not answer: {reason:.200}{again}.") from None
+            raise InputError(
+                f"{shown_url(self.url)} does not answer: {reason:.200}{again}."
+            ) from None
 
-    def change(self, wish: Wish) -> Any:
+    def change(self, wish: Transaction) -> Any:
         """Do what is asked, together with what other threads ask meanwhile.
 
         Raises:
@@ -202,7 +204,7 @@ class Store:
             raise wish.answer
         return wish.answer
 
-    def write(self, connection: Connection, wish: Wish) -> Any:
+    def write(self, connection: Connection, wish: Transaction) -> Any:
         """Do what is asked at the end of a transaction of the caller's, which it must not outlive.
 
         Raises:
@@ -213,9 +215,9 @@ class Store:
         self._save(connection, page)
         return answer
 
-    def _in_turn(self, first: Wish) -> None:
+    def _in_turn(self, first: Transaction) -> None:
         """Do what waits; where nothing could be begun, the others try for themselves."""
-        taken: list[Wish] = []
+        taken: list[Transaction] = []
         try:
             with self.transaction(writes=True) as connection:
                 head = self._locked(connection)
@@ -250,14 +252,14 @@ class Store:
             for wish in taken:
                 wish.done = True
 
-    def _together(self) -> list[Wish]:
+    def _together(self) -> list[Transaction]:
         """Take from the queue what one transaction does: one to be alone, or those before it."""
         apart = [n for n, wish in enumerate(self._queue[:_MOST_AT_ONCE]) if wish.alone]
         many = max(1, apart[0]) if apart else _MOST_AT_ONCE
         taken, self._queue = self._queue[:many], self._queue[many:]
         return taken
 
-    def _apart(self, taken: list[Wish]) -> list[Wish]:
+    def _apart(self, taken: list[Transaction]) -> list[Transaction]:
         """Put wishes back, to be done one by one; those that are left."""
         for wish in taken:
             wish.alone = True
@@ -273,7 +275,7 @@ class Store:
         self.look(connection, self.seen)
         return found
 
-    def _page(self, connection: Connection, head: Any, wishes: Sequence[Wish]) -> Page:
+    def _page(self, connection: Connection, head: Any, wishes: Sequence[Transaction]) -> Page:
         if self._catalogue is None or self._catalogue[0] != head.catalogue:
             self._catalogue = head.catalogue, *catalogue(connection)
         _, datasets, budgets = self._catalogue
@@ -300,8 +302,8 @@ class Store:
     def _save(self, connection: Connection, page: Page) -> None:
         for dataset, who in page.counted:
             day, times = page.refused[dataset, who]
-            told = {"dataset": dataset, "who": who, "day": day, "times": times}
-            connection.execute(_COUNT, told)
+            shown_url = {"dataset": dataset, "who": who, "day": day, "times": times}
+            connection.execute(_COUNT, shown_url)
         if not page.lines:
             return
         connection.execute(LOG, page.lines)

@@ -6,6 +6,7 @@ from dpaudit.certificate.checking import check_of, lacks_check, with_witness
 from dpaudit.certificate.claim import Claim, Finding, Severity, Verdict
 from dpaudit.certificate.filtering import FilterRecord
 from dpaudit.certificate.laws import Foreign, ForeignLaw
+from dpaudit.certificate.opinion import SecondOpinion
 from dpaudit.certificate.premises import Assumption, Premise, Scope, Standing
 from dpaudit.certificate.proof import certify
 from dpaudit.certificate.records import AuditRecord, CheckRecord, SubjectRecord
@@ -24,6 +25,7 @@ __all__ = [
     "Premise",
     "Rehearsal",
     "Scope",
+    "SecondOpinion",
     "Severity",
     "Standing",
     "SubjectRecord",

@@ -13,10 +13,10 @@ from typing import Any
 
 from dpaudit.accounting import Guarantee
 from dpaudit.base.fields import Natural, Record
+from dpaudit.base.provenance import is_exact, is_own
 from dpaudit.certificate.claim import Finding, Severity
 from dpaudit.certificate.laws import laws_standing
 from dpaudit.certificate.premises import Assumption, Known, Premise, Scope, Standing, limited
-from dpaudit.ledger.entry import is_exact, is_own
 from dpaudit.mechanisms import Mechanism
 from dpaudit.plan import Plan, TrustModel
 

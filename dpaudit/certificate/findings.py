@@ -10,9 +10,9 @@ from typing import Any
 from dpaudit.accounting.amplification import fallback
 from dpaudit.base.errors import UnsupportedError
 from dpaudit.base.finding_table import FindingTable
+from dpaudit.base.provenance import is_exact
 from dpaudit.base.validate import shown
 from dpaudit.certificate.claim import Claim, Finding
-from dpaudit.ledger.entry import is_exact
 from dpaudit.mechanisms import Opaque
 from dpaudit.mechanisms.continual.release import Stepwise
 from dpaudit.plan import CyclicPoissonSampling, Plan, ZeroOut

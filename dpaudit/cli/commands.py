@@ -10,16 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from dpaudit.book.commands.book import (
-    Approved,
-    BookUrl,
-    By,
-    OneDataSet,
-    Period,
-    Purpose,
-    Request,
-    booking_of,
-)
+from dpaudit.cli.option_groups import Service
 from dpaudit.cli.options import (
     AllowWork,
     CertificateFile,
@@ -30,11 +21,9 @@ from dpaudit.cli.options import (
     Seed,
     Settings,
     Stated,
-    WithSecondOpinion,
     Witness,
     kept_of,
     option,
-    without_password,
     working,
 )
 
@@ -121,13 +110,7 @@ def run(
         ),
     ] = True,
     witness: Witness = None,
-    book: BookUrl = None,
-    dataset: OneDataSet = None,
-    purpose: Purpose = None,
-    approved: Approved = "",
-    request: Request = None,
-    period: Period = None,
-    by: By = None,
+    charging: Service = None,
 ) -> None:
     """Run a subject on data through a ledger; writes ledger, certificate and report.
 
@@ -140,8 +123,6 @@ def run(
     from dpaudit.ledger import Durability
     from dpaudit.workflow.running import run_subject
 
-    told = {"by": by, "purpose": purpose or subject, "approved": approved}
-    booking = booking_of(book, dataset, **told, request=request, period=period)
     with working(f"run {subject}", partial(kept_of, output)):
         certificate, files = run_subject(
             subject,
@@ -153,7 +134,7 @@ def run(
             durability=validate.member(Durability, durability=durability),
             anchor=anchor,
             rehearse=rehearse,
-            booking=booking,
+            charging=None if charging is None else charging(subject),
             witness=witness,
         )
     show.certificate(certificate, files=files)
@@ -174,7 +155,7 @@ def report(
             "--owner", "owner.json", "Add what the owner of the data alone may see, and say so."
         ),
     ] = None,
-    second_opinion: WithSecondOpinion = False,
+    second_opinion: Service = None,
     allow_work: AllowWork = False,
 ) -> None:
     """Verify a certificate, or several, and render them for people or for machines."""
@@ -182,7 +163,7 @@ def report(
     from dpaudit.reporting import render_to, renderer_for, require_shown
     from dpaudit.workflow.baselines import certificate_files
     from dpaudit.workflow.owner import with_owner
-    from dpaudit.workflow.verifying import load_verified, opinion_on
+    from dpaudit.workflow.verifying import load_verified
 
     if second_opinion:
         require_shown(renderer_for(output))
@@ -191,7 +172,7 @@ def report(
         raise typer.BadParameter("--owner goes with one certificate")
     with working(f"report {output.name}"):
         verified = [load_verified(path, allow_work=allow_work) for path in certificates]
-        opinions = [opinion_on(each) for each in verified] if second_opinion else []
+        opinions = [second_opinion(each) for each in verified] if second_opinion else []
         if owner is not None:
             verified = [with_owner(verified[0], owner)]
         made = render_to(verified, output, opinions)
@@ -208,20 +189,8 @@ def verify(
     anchor: Annotated[
         Path | None, option("--anchor", "FILE", "What kept the ledger's head.")
     ] = None,
-    key: Annotated[
-        list[Path] | None, option("--key", "PUBLIC.pem", "Of whoever must have signed FILE.")
-    ] = None,
-    policy: Annotated[
-        Path | None, option("--policy", "policy.toml", "What a signed FILE must say.")
-    ] = None,
-    signature: Annotated[
-        Path | None, option("--signature", "FILE.dsse.json", "If it is beside FILE.")
-    ] = None,
-    book: Annotated[
-        str | None,
-        option("--book", "URL", "The book that an export is of.", callback=without_password),
-    ] = None,
-    second_opinion: WithSecondOpinion = False,
+    signed: Service = None,
+    second_opinion: Service = None,
     checked: Checked = False,
     allow_work: AllowWork = False,
 ) -> None:
@@ -233,21 +202,13 @@ def verify(
     from dpaudit.cli.exits import Exit, exit_of_opinion
     from dpaudit.workflow.verifying import verify_file
 
-    check: Callable[..., Verification] = verify_file
-    if key or policy or signature:
-        from dpaudit.signing.signed_files import verify_signed
-
-        check = partial(
-            verify_signed, keys=key or (), policy=policy, signature=signature, book=book
-        )
-    elif book is not None:
-        raise typer.BadParameter("--book is given without --key; an export is believed if signed")
+    check: Callable[..., Verification] = signed or verify_file
     with working(f"verify {file.name}"):
         found = check(
             file,
             ledger=ledger,
             anchor=anchor,
-            with_second_opinion=second_opinion,
+            opinion_on=second_opinion,
             allow_work=allow_work,
         )
     if checked and found.kind == "certificate" and (lacks := found.unchecked):

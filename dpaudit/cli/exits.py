@@ -6,8 +6,7 @@ from enum import IntEnum
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from dpaudit.certificate import Certificate
-    from dpaudit.interchange.dp_accounting import SecondOpinion
+    from dpaudit.certificate import Certificate, SecondOpinion
 
 
 class Exit(IntEnum):

@@ -16,16 +16,15 @@ from typing import Annotated, Any
 import typer
 
 import dpaudit
+from dpaudit.base.applications import offered
 from dpaudit.base.errors import DpAuditError, InconclusiveError, InputError
 from dpaudit.base.optional_import import lacking
 from dpaudit.base.toml_tables import nearest
-from dpaudit.book.commands import people, recheck, serve
 from dpaudit.cli import audit_command, commands, plan_commands, project_commands, replay_command
 from dpaudit.cli.command import App, Described
 from dpaudit.cli.exits import Exit, InterruptedRunError
 from dpaudit.cli.guard import guarded
-from dpaudit.observing import commands
-from dpaudit.signing.commands import keygen, sign
+from dpaudit.cli.option_groups import with_options
 
 _LONGEST = 600
 """Of a longer sentence, which repeats what it was given, the beginning and the end are told."""
@@ -60,26 +59,26 @@ def _general(
     """Nothing but what every command has."""
 
 
-app.command("list")(plan_commands.list_kinds)
-app.command("explain")(plan_commands.explain)
-app.command("certify")(commands.certify)
-app.command("calibrate")(plan_commands.calibrate)
-app.command("run")(commands.run)
-app.command("audit")(audit_command.audit)
-app.command("observe")(commands.observe)
-app.command("replay", cls=Described)(replay_command.replay)
-app.command("report")(commands.report)
-app.command("verify")(commands.verify)
-app.command("checker")(plan_commands.checker)
-app.command("keygen")(keygen)
-app.command("sign")(sign)
-app.command("demo")(project_commands.demo)
-app.command("check")(project_commands.check)
-app.command("init")(project_commands.init)
-app.add_typer(serve.app, name="book")
-serve.app.command("people")(people.people)
-serve.app.command("charge")(people.charge)
-serve.app.command("recheck")(recheck.recheck)
+_KERNEL: dict[str, Any] = {
+    "list": plan_commands.list_kinds,
+    "explain": plan_commands.explain,
+    "certify": commands.certify,
+    "calibrate": plan_commands.calibrate,
+    "run": commands.run,
+    "audit": audit_command.audit,
+    "replay": replay_command.replay,
+    "report": commands.report,
+    "verify": commands.verify,
+    "checker": plan_commands.checker,
+    "demo": project_commands.demo,
+    "check": project_commands.check,
+    "init": project_commands.init,
+}
+_WITHOUT_JSON: dict[str, Any] = {"replay": {"cls": Described}}
+for _name, _command in (_KERNEL | dict(offered("command"))).items():
+    app.command(_name, **_WITHOUT_JSON.get(_name, {}))(with_options(_name, _command))
+for _name, _group in offered("group").items():
+    app.add_typer(_group, name=_name)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

@@ -112,12 +112,6 @@ Seed = Annotated[
         parser=whole_number,
     ),
 ]
-WithSecondOpinion = Annotated[
-    bool,
-    typer.Option(
-        "--second-opinion", help="Let dp-accounting compose the plan too, and compare: seconds."
-    ),
-]
 Witness = Annotated[
     bool | None,
     typer.Option(

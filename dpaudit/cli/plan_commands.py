@@ -50,7 +50,7 @@ def explain(
 
     known = known_findings()
     if finding in RULES:
-        show.said(f"{finding} is no finding, but a rule of SARIF: {RULES[finding]['help']}")
+        show.print_result(f"{finding} is no finding, but a rule of SARIF: {RULES[finding]['help']}")
         return
     if finding is not None:
         finding = finding.removeprefix("finding/")  # as SARIF has it

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from dpaudit.book.commands.book import BookUrl, OneDataSet, room_of
 from dpaudit.cli.exits import Exit
+from dpaudit.cli.option_groups import Service
 from dpaudit.cli.options import RunFolder, option, whole_number, working
 
 if TYPE_CHECKING:
@@ -34,17 +34,15 @@ def check(
             "-o", "--output", help="Folder of the reports, in place of the project file's."
         ),
     ] = None,
-    book: BookUrl = None,
-    dataset: OneDataSet = None,
+    budgets: Service = None,
 ) -> None:
     """Certify, attack and report every subject of a project, and sum its budgets."""
     from dpaudit.cli import show_project
     from dpaudit.workflow.checking import check_project
 
-    left = room_of(book, dataset)
     kept = "reports are written after all work: those of before stay, the same command begins anew"
     with working("check", kept):
-        outcome, files = check_project(project, since=since, reports=output, room=left)
+        outcome, files = check_project(project, since=since, reports=output, others=budgets)
     show_project.checked(outcome, files)
     raise typer.Exit(exit_of_project(outcome))
 

@@ -99,7 +99,7 @@ def answered(kind: str, record: Mapping[str, Any]) -> bool:
 
 
 @answering()
-def said(text: str, **facts: Any) -> None:
+def print_result(text: str, **facts: Any) -> None:
     """Print what was done, in a sentence, and as JSON what it was done with."""
     answered("done", {"said": text, **facts})
     say(text, markup=False)

@@ -241,10 +241,10 @@ def drawn(counts: Mapping[Key, int], noise: NoiseBackend, entry: Entry) -> dict[
     """What is told of private counts."""
     if isinstance(noise, KeyedNoise):
         return noise.release_keyed(entry, counts)
-    return told(counts, noise.release(entry, np.fromiter(counts.values(), np.int64)))
+    return released_counts(counts, noise.release(entry, np.fromiter(counts.values(), np.int64)))
 
 
-def told(keys: Iterable[Key], released: Released) -> dict[Key, int]:
+def released_counts(keys: Iterable[Key], released: Released) -> dict[Key, int]:
     """The released counts by their keys, in the same order; 0 tells nothing."""
     both = zip(keys, np.asarray(released).tolist(), strict=True)
     return {key: count for key, count in both if count}

@@ -16,7 +16,7 @@ from dpaudit.base.errors import ClosedLedgerError, InputError, PlanMismatchError
 from dpaudit.ledger.own_process import OwnProcess
 
 
-class Door(OwnProcess):
+class ReleaseGate(OwnProcess):
     """A lock that belongs to a process, that nobody passes twice, and that can be shut for good.
 
     ``with door.lock, door:`` is the critical section. The lock is entered and left by the

@@ -16,15 +16,6 @@ from dpaudit.plan import Invocation, Plan
 Key = str | int
 
 
-EXACT = ", exact"
-"""How the names of exact samplers end; those of other libraries may not."""
-
-
-def is_exact(sampler: str) -> bool:
-    """Whether that is the name of an exact sampler of this package."""
-    return sampler.startswith("opendp ") and sampler.endswith(EXACT)
-
-
 @dataclass(frozen=True)
 class Entry:
     """One release that was charged.
@@ -42,11 +33,6 @@ class Entry:
     source: str
     sampler: str
     external: bool = False
-
-
-def is_own(noise: object) -> bool:
-    """Whether something is of a class of this package, whatever it calls itself."""
-    return type(noise).__module__.partition(".")[0] == __name__.partition(".")[0]
 
 
 class Budget(Protocol):

@@ -14,7 +14,7 @@ from dpaudit.base.errors import InputError
 from dpaudit.ledger.account import Account
 from dpaudit.ledger.bounding import bounded_parts, grid_step, numbers_of
 from dpaudit.ledger.checks import unshown
-from dpaudit.ledger.door import Door
+from dpaudit.ledger.door import ReleaseGate
 from dpaudit.ledger.own_process import Uncopied
 from dpaudit.ledger.units import Name, Units, distinct_names
 from dpaudit.mechanisms import Norm
@@ -33,7 +33,7 @@ class IndividualSums(Uncopied):
     called: ClassVar[str] = "a run of sums"
 
     def __init__(
-        self, door: Door, account: Account, invocation: Invocation, sums: PrefixSums
+        self, door: ReleaseGate, account: Account, invocation: Invocation, sums: PrefixSums
     ) -> None:
         assert invocation.contribution is not None
         self._door = door

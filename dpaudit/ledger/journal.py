@@ -104,7 +104,7 @@ class Journal:
         journal._held, journal._kept = end, walk.known
         return journal, content
 
-    def go_on(self) -> None:
+    def mark_resumed(self) -> None:
         """Drop a cut last line, and say that the journal was taken up.
 
         Raises:

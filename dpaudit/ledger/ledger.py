@@ -27,6 +27,7 @@ from numpy.typing import ArrayLike, NDArray
 from dpaudit.base import validate
 from dpaudit.base.chain import Durability
 from dpaudit.base.errors import InputError, JournalError, PlanMismatchError
+from dpaudit.base.provenance import is_exact, is_own
 from dpaudit.ledger.account import Account
 from dpaudit.ledger.anchor import Anchor
 from dpaudit.ledger.bounding import drawn
@@ -40,7 +41,7 @@ from dpaudit.ledger.checks import (
     shape_of,
     unshown,
 )
-from dpaudit.ledger.door import Door
+from dpaudit.ledger.door import ReleaseGate
 from dpaudit.ledger.entry import (
     BatchNoise,
     Budget,
@@ -50,8 +51,6 @@ from dpaudit.ledger.entry import (
     NoiseBackend,
     SizedNoise,
     begin,
-    is_exact,
-    is_own,
 )
 from dpaudit.ledger.float_noise import FloatNoise
 from dpaudit.ledger.individual import IndividualSums
@@ -123,7 +122,7 @@ class Ledger(Uncopied, BoundedQueries):
             raise InputError("anchor is given without a journal; give a journal for it to keep.")
         self.plan = plan
         self.noise = FloatNoise(rng) if rng is not None else noise
-        self._door = Door()
+        self._door = ReleaseGate()
         self._account = Account(plan)
         self._entries: list[Entry] = []
         self._budget = budget
@@ -183,7 +182,7 @@ class Ledger(Uncopied, BoundedQueries):
                     budget.admit(replace(invocation, count=1, total=1))
                 drawn_by = past.sampler, past.external
                 ledger._entries.append(Entry(invocation, past.unit, past.source, *drawn_by))
-            file.go_on()
+            file.mark_resumed()
         except BaseException:
             file.release()
             raise

@@ -31,8 +31,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dpaudit.base.errors import UnsupportedError
-from dpaudit.base.optional_import import needed
-from dpaudit.ledger.entry import EXACT, Entry, ExternalDraw
+from dpaudit.base.optional_import import optional_import
+from dpaudit.base.provenance import EXACT
+from dpaudit.ledger.entry import Entry, ExternalDraw
 from dpaudit.ledger.own_process import OwnProcess
 from dpaudit.mechanisms import Mechanism, Norm, Released
 from dpaudit.mechanisms.base import as_released
@@ -230,6 +231,6 @@ def _version() -> str:
 
 
 def _opendp() -> Any:
-    dp = needed("secure", "opendp.prelude", what="secure noise")
+    dp = optional_import("secure", "opendp.prelude", what="secure noise")
     dp.enable_features("contrib")
     return dp

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 from dpaudit.base import validate
 from dpaudit.base.errors import PlanMismatchError
 from dpaudit.ledger.account import Account
-from dpaudit.ledger.door import Door
+from dpaudit.ledger.door import ReleaseGate
 from dpaudit.ledger.own_process import Uncopied
 from dpaudit.ledger.units import name_of
 from dpaudit.mechanisms.continual.release import Continual, PrefixSums
@@ -29,7 +29,7 @@ class Stream(Uncopied):
 
     def __init__(
         self,
-        door: Door,
+        door: ReleaseGate,
         account: Account,
         write: Callable[[str, int, str], None],
         invocation: Invocation,

@@ -134,7 +134,7 @@ def least_known(epsilon: float) -> float:
     return min(epsilon, UNKNOWN_EPSILON)
 
 
-def mark(value: Any) -> float:
+def fingerprint(value: Any) -> float:
     """A number in [0, 1) that differs where a value does, whatever its shape; as private."""
     if isinstance(value, dict):  # its order may be one of chance
         value = sorted(map(repr, value.items()))

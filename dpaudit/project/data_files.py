@@ -12,7 +12,7 @@ import numpy as np
 
 from dpaudit.base import files
 from dpaudit.base.errors import InputError, UnsupportedError
-from dpaudit.base.optional_import import needed
+from dpaudit.base.optional_import import optional_import
 
 LARGEST = 10**9
 
@@ -63,5 +63,7 @@ _READERS: dict[str, Callable[[str], Any]] = {
     ".json": lambda path: files.load_json(path, what="data", limit=LARGEST),
     ".csv": _csv,
     ".npy": lambda path: np.load(path, allow_pickle=False),
-    ".parquet": lambda path: needed("", "pandas", what="a Parquet file").read_parquet(path),
+    ".parquet": lambda path: optional_import("", "pandas", what="a Parquet file").read_parquet(
+        path
+    ),
 }

@@ -53,7 +53,7 @@ def foreign(name: str, *, public: bool = False) -> Iterator[None]:
         raise _kind(error)(f"{name} raised {_named(error, why=why)}") from None
 
 
-def told(error: BaseException, where: str = "") -> str:
+def error_summary(error: BaseException, where: str = "") -> str:
     """What may be said of an error of foreign code: its text, if that is ours, or type and place.
 
     Args:

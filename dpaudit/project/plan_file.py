@@ -85,7 +85,7 @@ def read_plan(content: Mapping[str, Any]) -> PlanFile:
         InputError: as :func:`read_plan_file`.
     """
     content = toml_tables.table("plan file", content, ("plan", "claim", "invocation"))
-    with toml_tables.exemplified('unit = "row", relation = "add-remove", trust = "central"'):
+    with toml_tables.with_example('unit = "row", relation = "add-remove", trust = "central"'):
         facts = toml_tables.table("plan", content.get("plan"), ("unit", "relation", "trust"))
     if "relation" not in facts:
         raise InputError("plan lacks the key 'relation', such as \"add-remove\"; add it.")
@@ -96,7 +96,7 @@ def read_plan(content: Mapping[str, Any]) -> PlanFile:
             f"[[invocation]] with {_EXAMPLE}."
         )
     said = {name: facts.get(name, default) for name, default in _DEFAULTS.items()}
-    with toml_tables.exemplified('relation = { kind = "metric-ball", radius = 2.0 }'):
+    with toml_tables.with_example('relation = { kind = "metric-ball", radius = 2.0 }'):
         relation = Relation.parse(facts["relation"])
     reader = _Reader(
         unit=PrivacyUnit.from_dict(said["unit"]),
@@ -129,14 +129,14 @@ class _Reader:
     def invocation(self, item: object, place: str) -> tuple[Invocation, list[Finding]]:
         if not isinstance(item, Mapping):
             raise InputError(f"it is {shown(item)}; it must be a table.")
-        with toml_tables.exemplified(_EXAMPLE):
+        with toml_tables.with_example(_EXAMPLE):
             for near in get_close_matches("mechanism", item, n=1):
                 if near != "mechanism":
                     raise toml_tables.KeysError(
                         f"{shown(near)} is unknown; did you mean 'mechanism'?"
                     )
             known = Mechanism.named(item.get("mechanism"))
-        with toml_tables.exemplified(_example(known)):
+        with toml_tables.with_example(_example(known)):
             given = toml_tables.table(
                 known.kind, item, {"mechanism", *_OF_INVOCATION, *known.keys()}
             )
@@ -145,7 +145,7 @@ class _Reader:
         if "sampling" in own:
             scheme = drawn.get("scheme") if isinstance(drawn := own["sampling"], Mapping) else ""
             example = example_of(Sampling.kinds().get(str(scheme), PoissonSampling))
-            with toml_tables.exemplified(f"sampling = {toml_tables.inline(example)}"):
+            with toml_tables.with_example(f"sampling = {toml_tables.inline(example)}"):
                 own["sampling"] = Sampling.parse(own["sampling"])
         sensitivity, findings = self._sensitivity(mechanism, own, place)
         return (

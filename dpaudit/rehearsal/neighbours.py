@@ -26,7 +26,7 @@ from dpaudit.rehearsal.rows import (
     ends,
     numbered,
     others_given,
-    told,
+    row_values,
     variants,
     without,
     zeroed,
@@ -141,7 +141,7 @@ def _far(
     mixed = {name: each[rng.permutation(len(table))] for name, each in table.values().items()}
     shuffled = replace(table, arrays={**table.arrays, **mixed})
     yield Move(shuffled, "values shuffled among all rows")
-    yield Move(table.changed(rows, told(table, 0)), "every row given the values of row 0")
+    yield Move(table.changed(rows, row_values(table, 0)), "every row given the values of row 0")
     cycled = table
     for place, constant in enumerate(constants):
         values = numbered(table, constant)
@@ -194,7 +194,7 @@ def _replace(table: Columns, _: Relation, rng: np.random.Generator) -> Iterator[
     for label, rows in found:
         others = np.setdiff1d(np.arange(len(table)), rows)
         if len(others):
-            values = told(table, int(rng.choice(others)))
+            values = row_values(table, int(rng.choice(others)))
             yield Move(table.changed(rows, values), f"{label} given the values of another row")
     label, rows = found[0]
     for what, values, extreme in variants(table):
@@ -258,7 +258,7 @@ def _every_unit(table: Columns, relation: Relation) -> Iterator[Move]:
             continue
         other = (number + 1) % len(units)
         recipe = f"unit {number} given the values of unit {other}"
-        yield Move(table.changed(rows, told(table, int(units[other][0]))), recipe)
+        yield Move(table.changed(rows, row_values(table, int(units[other][0]))), recipe)
 
 
 def _within_ball(table: Columns, relation: Relation, rng: np.random.Generator) -> Iterator[Move]:

@@ -20,7 +20,7 @@ from dpaudit.plan import Plan
 from dpaudit.project import Subject
 from dpaudit.project.execution import Progress
 from dpaudit.project.foreign import DEBUG, place_of
-from dpaudit.rehearsal.session import EndError, Session
+from dpaudit.rehearsal.session import RehearsalAbortedError, Session
 
 _found = FindingTable(__name__)
 
@@ -92,10 +92,10 @@ def rehearse(
     session = Session(subject, data, plan, seed, most, timeout, progress, command)
     reason = ""
     try:
-        session.play()
+        session.run()
         session.compare_model()
         session.attack_laws()
-    except EndError as end:
+    except RehearsalAbortedError as end:
         reason = end.reason
     except TrialTimeoutError:
         reason = f"A run took more than {timeout:g} seconds; give a larger timeout."

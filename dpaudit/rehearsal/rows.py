@@ -20,7 +20,7 @@ ALONE = 4
 NEW = "a category that is not in the data"
 
 
-def told(table: Columns, row: int) -> dict[str, Any]:
+def row_values(table: Columns, row: int) -> dict[str, Any]:
     """What a row tells, by column."""
     return {name: each[row] for name, each in table.values().items()}
 

@@ -27,7 +27,7 @@ from dpaudit.certificate import Finding, Premise, Rehearsal
 from dpaudit.plan import Plan, TrustModel
 from dpaudit.project import Move, Subject
 from dpaudit.project.execution import Progress
-from dpaudit.project.foreign import place_of, told
+from dpaudit.project.foreign import error_summary, place_of
 from dpaudit.rehearsal.columns import whose
 from dpaudit.rehearsal.isolated_runs import alike, apart, first_apart, neighbours_apart
 from dpaudit.rehearsal.laws import law_findings
@@ -53,7 +53,7 @@ _UNTOLD = Telling(values=False)
 _recorded = partial(record, telling=_UNTOLD)
 
 
-class EndError(Exception):
+class RehearsalAbortedError(Exception):
     """Nothing more can be rehearsed.
 
     Attributes:
@@ -109,7 +109,7 @@ class Session:
         self._samples = Samples.of(self.plan)
         self.watch = Watch(files=isinstance(self.data, str | PathLike))
 
-    def play(self) -> None:
+    def run(self) -> None:
         """Every run; what is found is added to the findings.
 
         Raises:
@@ -137,10 +137,14 @@ class Session:
             if base is not None:
                 self._compare(base, move, fresh.get(number), None if number else alone)
         if self._refused and not self._neighbours:
-            raise EndError("The run refuses every neighbour of the data; define neighbours.")
+            raise RehearsalAbortedError(
+                "The run refuses every neighbour of the data; define neighbours."
+            )
         if not self._neighbours:
             kind = type(self.data).__name__
-            raise EndError(f"No neighbours can be derived from a {kind}; define neighbours.")
+            raise RehearsalAbortedError(
+                f"No neighbours can be derived from a {kind}; define neighbours."
+            )
         for move in far:
             self._compare_far(first, move)
         self._follow_samples()
@@ -236,14 +240,16 @@ class Session:
             made = self._timed(lambda: _recorded(self.subject, self.data, self.seed))
         except PlanMismatchError:
             self.findings.append(_found("leaves-plan"))
-            raise EndError("") from None
+            raise RehearsalAbortedError("") from None
         except UnsupportedError as error:
-            raise EndError(f"The run on the data cannot be recorded: {told(error)}") from None
+            raise RehearsalAbortedError(
+                f"The run on the data cannot be recorded: {error_summary(error)}"
+            ) from None
         except (Exception, SystemExit) as error:  # noqa: BLE001 - whatever foreign code raises
             name = f"{type(error).__name__}{place_of(error)}"
             refused = isinstance(error, DpAuditError)
             how = f"is refused ({name})" if refused else f"raised {name}"
-            raise EndError(f"The run on the data {how}.") from None
+            raise RehearsalAbortedError(f"The run on the data {how}.") from None
         self._recorded.append(made.run.steps)
         return made
 
@@ -252,13 +258,13 @@ class Session:
         if unstable is not None:
             if not self.findings:  # what cannot be written cannot be compared either
                 self.findings.append(unstable)
-            raise EndError("")
+            raise RehearsalAbortedError("")
 
     def _require_same_plan(self) -> None:
         """The proof speaks of one plan; a subject that changes its own mind follows another."""
         if self.subject.plan() != self.plan:
             self.findings.append(_found("plan-changes"))
-            raise EndError("")
+            raise RehearsalAbortedError("")
 
     # -- other data ------------------------------------------------------------------------------
 
@@ -296,7 +302,7 @@ class Session:
             self._sampled += [(move, needed)] if needed else []
         if report is None:
             self._keep([_found("does-not-end", seconds=self._patience)], move)
-            raise EndError("")  # others may take as long
+            raise RehearsalAbortedError("")  # others may take as long
         raised = [_raised(report)] if report.raised else []
         self._keep([*report.findings, *raised], move)
         self._reached.update({each.at for each in report.comparisons})
@@ -307,7 +313,7 @@ class Session:
         if not self._samples.rates:
             return
         if not self._sampled:
-            raise EndError("No unit was seen in a sample; define neighbours that are.")
+            raise RehearsalAbortedError("No unit was seen in a sample; define neighbours that are.")
         reports: dict[str, list[ReplayReport]] = {}
         for number in range(max(needed for _, needed in self._sampled)):
             seed = self.seed + FURTHER + number

@@ -25,7 +25,7 @@ SETTLE = 0.2
 """Seconds that threads are waited for which code has left behind, once for each thread."""
 
 
-class Left:
+class SideEffects:
     """What is there before any code runs, so that what is new is the code's."""
 
     def __init__(self) -> None:

@@ -15,7 +15,7 @@ import numpy as np
 from dpaudit.plan import AddRemove, Relation
 from dpaudit.project import Move
 from dpaudit.rehearsal.columns import Columns
-from dpaudit.rehearsal.rows import added, ends, told, without
+from dpaudit.rehearsal.rows import added, ends, row_values, without
 
 FEW = (2, 4)
 LARGEST = 2000
@@ -28,7 +28,7 @@ def few(table: Columns, relation: Relation) -> Iterator[Move]:
     if not top:
         return
     if not isinstance(relation, AddRemove):
-        alike = table.changed(np.arange(len(table)), told(table, 0))
+        alike = table.changed(np.arange(len(table)), row_values(table, 0))
         for what, values in (("largest", top), ("smallest", low)):
             yield Move(
                 alike.changed([0], values),
@@ -77,7 +77,7 @@ def of_sizes(table: Columns, relation: Relation, constants: Sequence[float]) -> 
     if not isinstance(relation, AddRemove):
         return
     numbers = table.numbers()
-    words = {name: each for name, each in told(table, 0).items() if name not in numbers}
+    words = {name: each for name, each in row_values(table, 0).items() if name not in numbers}
     low, top = ends(numbers)
     sizes = {
         size: f"{size} rows, by a number of the code"

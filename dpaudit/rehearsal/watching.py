@@ -22,7 +22,7 @@ from dpaudit.certificate import Finding
 from dpaudit.ledger import FloatNoise, Ledger
 from dpaudit.ledger.checks import caller
 from dpaudit.mechanisms import Mechanism
-from dpaudit.rehearsal.side_effects import Left, importing
+from dpaudit.rehearsal.side_effects import SideEffects, importing
 
 _DRAWS = ("sample", "start")
 """What every draw of a mechanism's noise goes through."""
@@ -50,7 +50,7 @@ class Watch:
         self.outside: list[str] = []
         self.reads: list[str] = []
         self.scratch: list[str] = []
-        self.left = Left()
+        self.left = SideEffects()
         self._made: dict[str, str] = {}
 
     @property

@@ -14,7 +14,7 @@ from dpaudit.base.errors import InputError
 from dpaudit.certificate import Certificate
 
 if TYPE_CHECKING:
-    from dpaudit.interchange.dp_accounting import SecondOpinion
+    from dpaudit.certificate import SecondOpinion
 
 ENTRY_POINTS = "dpaudit.renderers"
 """Group of the entry points by which an installed package offers its renderers."""

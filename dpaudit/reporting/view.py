@@ -17,7 +17,7 @@ from dpaudit.reporting.wording import headline, tables
 from dpaudit.reporting.wording.statement import Statement, statement
 
 if TYPE_CHECKING:
-    from dpaudit.interchange.dp_accounting import SecondOpinion
+    from dpaudit.certificate import SecondOpinion
 
 
 @dataclass(frozen=True, eq=False)

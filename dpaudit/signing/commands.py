@@ -4,13 +4,18 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from dpaudit.base.errors import InputError
 from dpaudit.cli.options import AllowWork, option, without_password
+
+if TYPE_CHECKING:
+    from dpaudit.workflow.verifying import Verification
 
 PASSWORD = "DPAUDIT_KEY_PASSWORD"
 """Variable of the environment; a password is never among a command's words, which all can see."""
@@ -57,6 +62,33 @@ def sign(
         file, key, output, asked_once, timed=not no_time, book=book, allow_work=allow_work
     )
     show.written(path)
+
+
+def verification_of(
+    key: Annotated[
+        list[Path] | None, option("--key", "PUBLIC.pem", "Of whoever must have signed FILE.")
+    ] = None,
+    policy: Annotated[
+        Path | None, option("--policy", "policy.toml", "What a signed FILE must say.")
+    ] = None,
+    signature: Annotated[
+        Path | None, option("--signature", "FILE.dsse.json", "If it is beside FILE.")
+    ] = None,
+    book: Annotated[
+        str | None,
+        option("--book", "URL", "The book that an export is of.", callback=without_password),
+    ] = None,
+) -> Callable[..., Verification] | None:
+    """What verifies a signed file; options of ``dpaudit verify``."""
+    if not (key or policy or signature):
+        if book is not None:
+            raise typer.BadParameter(
+                "--book is given without --key; an export is believed if signed"
+            )
+        return None
+    from dpaudit.signing.signed_files import verify_signed
+
+    return partial(verify_signed, keys=key or (), policy=policy, signature=signature, book=book)
 
 
 def asked_once() -> str:

@@ -10,6 +10,7 @@ import base64
 from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from cryptography.exceptions import InvalidSignature
@@ -20,6 +21,8 @@ from dpaudit.base.errors import InputError, TamperedError
 from dpaudit.base.validate import shown
 from dpaudit.signing.keys import Signer, key_id
 
+ENDING = ".dsse.json"
+"""Of the file that holds the signatures of another."""
 PAYLOAD_TYPE = "application/vnd.in-toto+json"
 """Of every payload: an in-toto statement."""
 _MOST = 100
@@ -132,3 +135,20 @@ def _decoded(name: str, value: Any) -> bytes:
         if base64.b64encode(data).decode() == value:
             return data
     raise TamperedError(f"{name} is {shown(value)}; it must be base64 with padding, on one line.")
+
+
+def envelope_of(path: Path) -> Path:
+    """Where the signatures of an export lie."""
+    return path.with_name(path.name + ENDING)
+
+
+def write_envelope(output: Path, envelope: Envelope) -> Path:
+    """Write signatures, over no file but older ones."""
+    if output.exists() and b'"payload' not in files.read_bytes(
+        output, what="output", limit=files.MAX_JSON_BYTES
+    ):
+        raise InputError(
+            f"output {files.shown(output)} is a file that was not signed, such as a key; give "
+            "another path with -o."
+        )
+    return files.write(output, envelope.to_json())

@@ -23,6 +23,7 @@ from dpaudit.accounting.proved import FILTER
 from dpaudit.base import fields, files
 from dpaudit.base.errors import InputError, UnsupportedError
 from dpaudit.base.numbers import holds
+from dpaudit.base.provenance import is_exact
 from dpaudit.base.validate import shown
 from dpaudit.certificate import (
     Certificate,
@@ -35,7 +36,6 @@ from dpaudit.certificate import (
 )
 from dpaudit.certificate.findings import FLOAT_NOISE
 from dpaudit.certificate.laws import stated_kinds
-from dpaudit.ledger.entry import is_exact
 from dpaudit.plan import Relation, TrustModel
 from dpaudit.signing.statements import Statement
 

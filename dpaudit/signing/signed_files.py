@@ -8,17 +8,16 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from dpaudit.base import files
+from dpaudit.base.applications import offered
 from dpaudit.base.errors import InputError, TamperedError
-from dpaudit.base.optional_import import needed
+from dpaudit.base.optional_import import optional_import
 from dpaudit.base.validate import shown
-from dpaudit.book.signed_exports import ENDING, envelope_of, verify_export, write_envelope
 from dpaudit.certificate import Certificate
 from dpaudit.certificate.schema import SCHEMA_VERSION, certificate_schema
-from dpaudit.signing.envelope import Envelope, parsed
+from dpaudit.signing.envelope import ENDING, Envelope, envelope_of, parsed, write_envelope
 from dpaudit.signing.keys import Signer, key_id, load_private, load_public
 from dpaudit.signing.policy import Policy, Seen, read_policy
 from dpaudit.signing.statements import (
-    EXPORT_TYPE,
     JOURNAL_TYPE,
     Statement,
     journal_statement,
@@ -26,6 +25,7 @@ from dpaudit.signing.statements import (
     statement_of,
 )
 from dpaudit.workflow.verifying import (
+    Opinion,
     Verification,
     is_journal,
     read_ledger,
@@ -72,9 +72,9 @@ def sign_file(
         if isinstance(record, dict) and "payloadType" in record:
             envelope = Envelope.from_json(data)
             statement = Statement.opened(envelope, None)
-            if statement.kind == EXPORT_TYPE:
-                export = path.with_name(path.name.removesuffix(ENDING))
-                verify_export(export, statement, None, book, datetime.now(UTC))
+            if verify := offered("statement").get(statement.kind):
+                signed = path.with_name(path.name.removesuffix(ENDING))
+                verify(signed, statement, None, book, datetime.now(UTC))
                 return write_envelope(output, envelope.signed(signer_of(key, password)))
             certificate, _ = signed_certificate(statement)
         elif isinstance(record, dict) and record.get("schema") == SCHEMA_VERSION:
@@ -100,7 +100,7 @@ def signer_of(key: Path | str, password: Callable[[], str]) -> Signer:
     if kind != "agent":
         own: Signer = load_private(key, password)
         return own
-    agent = needed("sign", "dpaudit.signing.agent", what="a key of an SSH agent")
+    agent = optional_import("sign", "dpaudit.signing.agent", what="a key of an SSH agent")
     held: Signer = agent.agent_key(name)
     return held
 
@@ -114,7 +114,7 @@ def verify_signed(
     ledger: Path | None = None,
     anchor: Path | None = None,
     book: str | None = None,
-    with_second_opinion: bool = False,
+    opinion_on: Opinion | None = None,
     allow_work: bool = False,
     now: datetime | None = None,
 ) -> Verification:
@@ -130,7 +130,7 @@ def verify_signed(
         ledger: of the run that a certificate speaks of, or the one that was signed.
         anchor: as for :func:`dpaudit.workflow.verifying.verify_file`, with what follows.
         book: URL of the book that an export is of.
-        with_second_opinion: as there.
+        opinion_on: as there.
         allow_work: as there.
         now: the time; the clock's by default.
 
@@ -145,16 +145,17 @@ def verify_signed(
     statement = _believed(signature or path, keys, demanded)
     at = str(statement.signed_at or "not stated")
     signed = {"signed_by": sorted(statement.signers), "signed_at": at}
-    if statement.kind == EXPORT_TYPE:
-        if ledger or anchor or with_second_opinion or signature is None:
+    if verify := offered("statement").get(statement.kind):
+        if ledger or anchor or opinion_on or signature is None:
             raise InputError(
                 "an export is verified by itself: give the export, its envelope with --signature "
                 "(or beside it), and --book."
             )
-        return verify_export(path, statement, demanded, book, now)
+        found: Verification = verify(path, statement, demanded, book, now)
+        return found
     if book is not None:
         raise InputError("--book is given, and no export was signed; leave it out.")
-    if statement.kind == JOURNAL_TYPE and not (demanded or with_second_opinion):
+    if statement.kind == JOURNAL_TYPE and not (demanded or opinion_on):
         if signature is not None and ledger is not None:
             raise InputError("--ledger is given for a ledger; it goes with a certificate.")
         _require_signed(statement, ledger if signature is None else path, anchor)
@@ -166,7 +167,7 @@ def verify_signed(
         raise TamperedError(f"{files.shown(path)} is not, to the byte, the file that was signed.")
     verified(certificate, allow_work=allow_work)
     journal = require_journal(certificate, ledger, anchor)
-    found = verification(certificate, with_second_opinion=with_second_opinion)
+    found = verification(certificate, opinion_on=opinion_on)
     if demanded is None:
         return replace(found, facts={**found.facts, **signed})
     whole = journal is not None and journal.closed and not journal.cut

@@ -17,13 +17,13 @@ from torch.nn import functional
 
 from dpaudit.base import validate
 from dpaudit.base.errors import BudgetExceededError, InputError
-from dpaudit.base.optional_import import needed
+from dpaudit.base.optional_import import optional_import
 from dpaudit.ledger import Ledger
 from dpaudit.plan import Invocation, PoissonSampling, TruncatedPoissonSampling
 from dpaudit.training.opacus import PoissonLoader, attach
 from dpaudit.training.opacus.units import fresh_generator
 
-_hugging = partial(needed, "huggingface", what="a private Trainer")
+_hugging = partial(optional_import, "huggingface", what="a private Trainer")
 _Trainer: Any = _hugging("transformers").Trainer
 _known = _hugging("transformers.models.auto.modeling_auto")
 

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from dpaudit.accounting import guarantee
 from dpaudit.auditing import progress_bar
@@ -30,8 +29,8 @@ from dpaudit.workflow.planned_audits import with_planned_audits
 from dpaudit.workflow.publishing import publish, refuse_unwritable, rendered
 from dpaudit.workflow.rehearsing import with_rehearsal
 
-if TYPE_CHECKING:  # the book needs the extra of its name
-    from dpaudit.book import Left, Room
+OtherBudgets = Callable[[Mapping[str, SubjectRow]], Iterable[BudgetRow]]
+"""Budgets that are kept elsewhere, and whether all subjects together fit what is left of each."""
 
 _found = FindingTable(__name__)
 
@@ -41,7 +40,7 @@ def check_project(
     *,
     since: Path | str | None = None,
     reports: Path | None = None,
-    room: Room | None = None,
+    others: OtherBudgets | None = None,
 ) -> tuple[ProjectOutcome, tuple[Path, ...]]:
     """Check a project and write its reports.
 
@@ -55,7 +54,7 @@ def check_project(
             and a subject is worse now or has no certificate, it stays as it is: the reports go to
             a folder beside it, of a name that ends in ``-worse``.
         reports: folder to write, in place of the project file's.
-        room: what is left of a data set's budgets, for one more run of all subjects.
+        others: budgets that are kept elsewhere, for one more run of all subjects.
 
     Returns:
         What was found, and the files.
@@ -75,8 +74,8 @@ def check_project(
         rows.update((e.name, _subject_row(e, project, baseline)) for e in project.subjects)
     subjects = tuple(rows.values())
     budgets = tuple(_budget_row(entry, rows) for entry in project.budgets)
-    if room is not None:
-        budgets += tuple(_booked_row(left, room, rows) for left in room.left)
+    if others is not None:
+        budgets += tuple(others(rows))
     outcome = ProjectOutcome(subjects, budgets, _gone(baseline, subjects))
     if baseline is not None:
         names = {row.since or row.name: row.name for row in subjects}
@@ -206,24 +205,6 @@ def _budget_row(entry: BudgetEntry, rows: Mapping[str, SubjectRow]) -> BudgetRow
     if objections and row.status is Status.CERTIFIED:
         return replace(row, status=Status.UNPROVEN, note=f"it rests on {'; '.join(objections)}.")
     return row
-
-
-def _booked_row(left: Left, room: Room, rows: Mapping[str, SubjectRow]) -> BudgetRow:
-    """Whether all subjects together fit what is left of a budget of the book."""
-    known = {name: row.certificate for name, row in rows.items()}
-    point = left.budget.limit.point
-    row = BudgetRow(f"{left.budget.name} (book)", tuple(rows), Claim(*point), Status.ERROR)
-    plans = {name: each.plan for name, each in known.items() if each is not None}
-    if len(plans) < len(known):
-        return replace(row, note="a subject could not be certified.")
-    try:
-        whole = in_sequence(plans)
-        room.dataset.require(whole)
-        times = left.times(whole)
-    except InputError as error:
-        return replace(row, note=str(error))
-    status = Status.EXCEEDED if times == 0 else Status.CERTIFIED
-    return replace(row, status=status, note="" if times is None else f"{times} runs are left.")
 
 
 def _objection(row: SubjectRow) -> str:

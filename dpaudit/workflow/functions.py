@@ -136,7 +136,7 @@ def parse_relation(text: str | None, *, each: bool = False) -> Relation | None:
     if text is None or (each and text == EACH):
         return None
     given = files.parse_json(text, what="--relation") if text.startswith("{") else text
-    with toml_tables.exemplified(
+    with toml_tables.with_example(
         '--relation add-remove, or \'{"kind": "metric-ball", "radius": 2}\''
     ):
         if each and given is text:

@@ -7,7 +7,7 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -17,7 +17,16 @@ from dpaudit.base.errors import DpAuditError, InputError, TamperedError
 from dpaudit.base.finding_table import FindingTable
 from dpaudit.certificate import Certificate, Finding, Severity, with_witness
 from dpaudit.certificate.findings import FLOAT_NOISE, float_samplers, is_drawn_exactly
-from dpaudit.ledger import Durability, FileAnchor, FloatNoise, Ledger, summarise_journal
+from dpaudit.ledger import (
+    Anchor,
+    Budget,
+    Durability,
+    FileAnchor,
+    FloatNoise,
+    Ledger,
+    summarise_journal,
+)
+from dpaudit.plan import Plan
 from dpaudit.project.foreign import foreign
 from dpaudit.project.targets import find_target, parse_settings
 from dpaudit.rehearsal.rehearse import MOST
@@ -25,13 +34,27 @@ from dpaudit.reporting import render_to
 from dpaudit.workflow.certifying import certified
 from dpaudit.workflow.rehearsing import rehearsed_on
 
-if TYPE_CHECKING:
-    from dpaudit.book.booking import Booking
-
 _found = FindingTable(__name__)
 
 OWNER = "owner.json"
 """File of what the owner of the data alone may see."""
+
+
+class Charge(Budget, Anchor, Protocol):
+    """What admits the releases of one run, and keeps the head of its journal."""
+
+
+class Charging(Protocol):
+    """Where a run is charged before it begins, such as a book of budgets."""
+
+    def begin(self, plan: Plan) -> Charge:
+        """Charge a plan that is to run now; raises BudgetExceededError where it may not."""
+
+    def ran(self, charge: Any, journal: Path, certificate: Certificate) -> None:
+        """Close what was charged, with journal and certificate."""
+
+    def failed(self, charge: Any, journal: Path) -> None:
+        """Abandon it."""
 
 
 def run_subject(
@@ -46,7 +69,7 @@ def run_subject(
     anchor: Path | None = None,
     rehearse: bool = True,
     most: int = MOST,
-    booking: Booking | None = None,
+    charging: Charging | None = None,
     witness: bool | None = None,
 ) -> tuple[Certificate, tuple[Path, ...]]:
     """Rehearse a subject, run it through a ledger, and write ledger, certificate and report.
@@ -68,7 +91,7 @@ def run_subject(
         anchor: file, on another disk, that keeps the head of the ledger.
         rehearse: put the code to the test first.
         most: neighbours that are tried even where runs take long.
-        booking: where a deployment is charged, before it releases anything.
+        charging: where a deployment is charged, before it releases anything.
         witness: whether the independent checker proves it too; None where that is cheap.
 
     Returns:
@@ -87,7 +110,7 @@ def run_subject(
         raise InputError(f"{name} is a plan; only a subject can be run.")
     if seed is not None and float_noise:
         raise InputError("float_noise is given with a seed, which implies it; leave it out.")
-    if booking is not None and (seed is not None or anchor is not None):
+    if charging is not None and (seed is not None or anchor is not None):
         raise InputError("--book goes with neither --seed nor --anchor: it is itself the anchor.")
     problem_seed, algorithm_seed, noise_seed = np.random.SeedSequence(seed).spawn(3)
     data = target.subject.default_data if data is None else data
@@ -101,9 +124,9 @@ def run_subject(
         if any(finding.severity is Severity.ERROR for finding in rehearsal.findings):
             return certified(target).with_rehearsal(rehearsal.record, rehearsal.findings), ()
     journal = _new_path(folder, "ledger.jsonl")
-    if booking is not None:
+    if charging is not None:
         certified(target)  # what stops a certificate stops the run, before it is charged
-    reserved = None if booking is None else booking.begin(target.plan)
+    reserved = None if charging is None else charging.begin(target.plan)
     planned = sum(each.releases for each in target.plan.invocations)
     ledger = Ledger(
         target.plan,
@@ -122,8 +145,8 @@ def run_subject(
                 ledger.check()
             run = _results(name, result)
     except BaseException as error:
-        if booking is not None and reserved is not None:
-            booking.failed(reserved, journal)
+        if charging is not None and reserved is not None:
+            charging.failed(reserved, journal)
         if len(ledger) == 0:  # what was released stays on record
             journal.unlink(missing_ok=True)
         elif isinstance(error, DpAuditError):
@@ -143,8 +166,8 @@ def run_subject(
     if rehearsal is not None:
         certificate = certificate.with_rehearsal(rehearsal.record, rehearsal.findings)
     written = (journal, *save(certificate, folder))
-    if booking is not None and reserved is not None:
-        booking.ran(reserved, journal, certificate)
+    if charging is not None and reserved is not None:
+        charging.ran(reserved, journal, certificate)
     owner = getattr(result, "owner", None)  # a result may be of any class with to_dict
     if owner is None:
         return certificate, written

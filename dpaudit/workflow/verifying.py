@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from dpaudit.accounting import require_affordable
 from dpaudit.base import files
 from dpaudit.base.errors import InputError, TamperedError
-from dpaudit.base.optional_import import needed
 from dpaudit.certificate import (
     Assumption,
     Certificate,
+    SecondOpinion,
     check_of,
     lacks_check,
     load_certificate,
@@ -23,8 +23,8 @@ from dpaudit.certificate import (
 from dpaudit.ledger import FileAnchor, JournalSummary, summarise_journal
 from dpaudit.ledger.journal import FORMAT as JOURNAL_FORMAT
 
-if TYPE_CHECKING:
-    from dpaudit.interchange.dp_accounting import SecondOpinion
+Opinion = Callable[[Certificate], SecondOpinion]
+"""What asks another library about a certificate."""
 
 
 @dataclass(frozen=True)
@@ -83,7 +83,7 @@ def verify_file(
     *,
     ledger: Path | None = None,
     anchor: Path | None = None,
-    with_second_opinion: bool = False,
+    opinion_on: Opinion | None = None,
     allow_work: bool = False,
 ) -> Verification:
     """Check a certificate or a ledger. Imports and runs nothing that the file names.
@@ -92,7 +92,7 @@ def verify_file(
         path: of the certificate or the ledger.
         ledger: of the run that a certificate speaks of: do they belong together?
         anchor: what kept the head of the ledger: is its end missing, or is it a copy?
-        with_second_opinion: whether dp-accounting composes the certificate's plan too.
+        opinion_on: asks another library about a certificate.
         allow_work: as for :func:`load_verified`.
 
     Raises:
@@ -103,17 +103,17 @@ def verify_file(
     if is_journal(path):
         if ledger is not None:
             raise InputError("--ledger is given for a ledger; it goes with a certificate.")
-        if with_second_opinion:
+        if opinion_on is not None:
             raise InputError("--second-opinion is given for a ledger; it goes with a certificate.")
         return _verify_ledger(path, anchor)
     if path.name.endswith(".dsse.json"):
         raise InputError(f"{files.shown(path)} is signed; say by whom with --key PUBLIC.pem.")
     certificate = load_verified(path, allow_work=allow_work)
     require_journal(certificate, ledger, anchor)
-    return verification(certificate, with_second_opinion=with_second_opinion)
+    return verification(certificate, opinion_on=opinion_on)
 
 
-def verification(certificate: Certificate, *, with_second_opinion: bool = False) -> Verification:
+def verification(certificate: Certificate, *, opinion_on: Opinion | None = None) -> Verification:
     """What is to be said of a verified certificate."""
     proved = certificate.guarantee
     checked = certificate.checked or check_of(certificate)
@@ -131,7 +131,7 @@ def verification(certificate: Certificate, *, with_second_opinion: bool = False)
     it = "1 audit is" if audits == 1 else f"{audits} audits are"
     remark = f"{it} taken as stated and compared with claim and proof, not re-run."
     remarks = [remark] if audits else []
-    opinion = opinion_on(certificate) if with_second_opinion else None
+    opinion = None if opinion_on is None else opinion_on(certificate)
     if opinion is not None and opinion.contradicts:
         remarks.append(opinion.reason)
     return Verification(
@@ -142,17 +142,6 @@ def verification(certificate: Certificate, *, with_second_opinion: bool = False)
         unchecked=lacks_check(certificate),
         assumptions=certificate.assumptions,
     )
-
-
-def opinion_on(certificate: Certificate) -> SecondOpinion:
-    """What dp-accounting says of a certificate; it is imported here alone, as that takes long.
-
-    Raises:
-        UnsupportedError: if it is not installed.
-    """
-    library = needed("", "dpaudit.interchange.dp_accounting", what="a second opinion")
-    opinion: SecondOpinion = library.second_opinion(certificate)
-    return opinion
 
 
 def is_journal(path: Path) -> bool:

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from dpaudit.base.errors import InputError
 from dpaudit.base.fields import Checked, Count, Positive, Probability
-from dpaudit.base.optional_import import needed
+from dpaudit.base.optional_import import optional_import
 from dpaudit.certificate import Claim
 from dpaudit.ledger import Ledger
 from dpaudit.plan import Plan, TrustModel
@@ -54,7 +54,7 @@ class PrivateSearch(Checked, Subject):
 
     def model(self, parameters: Mapping[str, Any]) -> Any:
         """A model that is not yet fitted."""
-        return needed("learn", "sklearn.svm", what="a private search").SVC(**parameters)
+        return optional_import("learn", "sklearn.svm", what="a private search").SVC(**parameters)
 
     def scores(self, model: Any, x: NDArray[Any], y: NDArray[Any]) -> NDArray[Any]:
         """A fitted model's score on each held-out row, in [0, 1]: whether it is right."""
@@ -101,7 +101,7 @@ class PrivateSearch(Checked, Subject):
         """
         if source != self.default_data:
             raise InputError(f"data is {source!r:.80}; it must be digits.")
-        datasets = needed("learn", "sklearn.datasets", what="a private search")
+        datasets = optional_import("learn", "sklearn.datasets", what="a private search")
         x, y = datasets.load_digits(return_X_y=True)
         order = rng.permutation(len(y))
         x, y = x[order] / 16.0, y[order]
@@ -139,7 +139,7 @@ class PrivateSearch(Checked, Subject):
                 f"data has {len(x)} inputs and {len(y)} classes; it must have as many of both, and "
                 f"more than the {self.held_out} that are held out."
             )
-        samplers = needed("optuna", "optuna.samplers", what="a private search")
+        samplers = optional_import("optuna", "optuna.samplers", what="a private search")
         sampler = samplers.TPESampler(seed=int(rng.integers(2**31)))
         study = PrivateStudy(self.private, sampler=sampler, ledger=ledger)
         split = len(y) - self.held_out

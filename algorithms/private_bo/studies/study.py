@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike
 from dpaudit.base import validate
 from dpaudit.base.errors import InputError
 from dpaudit.base.fields import Checked, Count, Interval, Name, Positive, Probability
-from dpaudit.base.optional_import import needed
+from dpaudit.base.optional_import import optional_import
 from dpaudit.certificate import Certificate, Claim, SubjectRecord, certify
 from dpaudit.ledger import Ledger
 from dpaudit.mechanisms import Gaussian, Laplace
@@ -161,7 +161,7 @@ class PrivateStudy:
         Raises:
             UnsupportedError: if Optuna is not installed (extra ``optuna``).
         """
-        optuna = self._optuna = needed("optuna", "optuna", what="a private study")
+        optuna = self._optuna = optional_import("optuna", "optuna", what="a private study")
         self.private = validate.instance(PrivateTrials, private=private)
         own = Ledger(private.plan(), journal=journal) if ledger is None else ledger
         self.ledger = validate.instance(Ledger, ledger=own)

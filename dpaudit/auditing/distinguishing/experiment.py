@@ -35,7 +35,7 @@ from dpaudit.auditing.execution import Execution, Mapped, workers
 from dpaudit.base.errors import DpAuditError, InconclusiveError, InputError
 from dpaudit.base.processes import uninterrupted
 from dpaudit.project import AuditPair
-from dpaudit.project.foreign import told
+from dpaudit.project.foreign import error_summary
 
 __all__ = [
     "Both",
@@ -149,12 +149,12 @@ class Experiment:
         except DpAuditError as error:
             if isinstance(error, NotPlainError) and not tested:
                 raise
-            raise RefusedError(f"the mechanism failed {where}: {told(error)}") from None
+            raise RefusedError(f"the mechanism failed {where}: {error_summary(error)}") from None
         except KeyboardInterrupt:
             raise
         except BaseException as error:  # noqa: BLE001 - foreign code may raise even SystemExit
             kind = NotPlainError if isinstance(error, Exception) and not tested else InputError
-            raise kind(f"the mechanism raised {told(error, f' {runs}')}") from None
+            raise kind(f"the mechanism raised {error_summary(error, f' {runs}')}") from None
         return raw if self.encoder is not None else checked_outputs(raw, chunk.size, runs)
 
     def _each(self, fresh: Callable[[], Any], size: int, rng: np.random.Generator) -> Sequence[Any]:

@@ -14,7 +14,7 @@ from dpaudit.auditing.distinguishing.joint_scores import together
 from dpaudit.auditing.distinguishing.scores import AtomScore, Score, is_scalar
 from dpaudit.auditing.distinguishing.screening import ColumnScore, differences
 from dpaudit.base.errors import UnsupportedError
-from dpaudit.base.optional_import import needed
+from dpaudit.base.optional_import import optional_import
 from dpaudit.mechanisms.pairs import Floats
 
 Learner: TypeAlias = Callable[[Floats, Floats], Iterable[Score]]
@@ -60,7 +60,7 @@ def why_none_is_learned() -> UnsupportedError | None:
 
 
 def _sklearn(module: str) -> Any:
-    return needed("learn", f"sklearn.{module}", what="a learned score of arrays")
+    return optional_import("learn", f"sklearn.{module}", what="a learned score of arrays")
 
 
 @dataclass(frozen=True)

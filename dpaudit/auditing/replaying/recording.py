@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from dpaudit.base.errors import UnsupportedError
 from dpaudit.ledger import Entry, ExternalDraw, FloatNoise, Ledger
-from dpaudit.ledger.bounding import told
+from dpaudit.ledger.bounding import released_counts
 from dpaudit.ledger.checks import caller
 from dpaudit.ledger.entry import Key
 from dpaudit.ledger.own_process import OwnProcess
@@ -109,7 +109,7 @@ class Step:
     @property
     def handed(self) -> Released | dict[Key, int]:
         """What came out, as the code was given it."""
-        return self.released if self.keys is None else told(self.keys, self.released)
+        return self.released if self.keys is None else released_counts(self.keys, self.released)
 
     @property
     def place(self) -> str:
@@ -223,7 +223,7 @@ class RecordingNoise(OwnProcess):
         value = np.fromiter(counts.values(), np.int64)
         self._keep(entry, value, self._drawn(entry, value), keys=tuple(counts))
         first = self._first[len(self.steps) - 1]
-        return told(first.keys or (), first.released)
+        return released_counts(first.keys or (), first.released)
 
     def stream(self, entry: Entry, shape: Sequence[int]) -> RecordedSums:
         """A running release, of which every step is kept."""

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import getpass
+from collections.abc import Callable
 from datetime import UTC, date, datetime
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -16,8 +18,9 @@ from dpaudit.cli.options import Settings, option, without_password, working
 from dpaudit.signing.commands import asked_once
 
 if TYPE_CHECKING:
-    from dpaudit.book import Book, Room
+    from dpaudit.book import Book
     from dpaudit.book.booking import Booking
+    from dpaudit.workflow.checking import OtherBudgets
 
 app = App(
     help="An organisation's privacy budget: data sets, budgets, releases.",
@@ -66,27 +69,39 @@ def opened(url: str, dataset: str | None = "") -> Book:
     return Book(url)
 
 
-def booking_of(url: str | None, dataset: str | None, **told: str | None) -> Booking | None:
-    """Where a run is charged, if it is; from options of ``dpaudit run``."""
-    if url is None:
+def charging_of(
+    book: BookUrl = None,
+    dataset: OneDataSet = None,
+    purpose: Purpose = None,
+    approved: Approved = "",
+    request: Request = None,
+    period: Period = None,
+    by: By = None,
+) -> Callable[[str], Booking] | None:
+    """Where a run of a subject is charged, if it is: options of ``dpaudit run``."""
+    if book is None:
         _refuse_alone(dataset)
         return None
-    book = opened(url, dataset)
+    kept = opened(book, dataset)
     from dpaudit.book.booking import Booking
 
+    told = {"approved": approved, "request": request, "period": period}
     given: dict[str, Any] = {name: value for name, value in told.items() if value is not None}
-    return Booking(book, str(dataset), **given | {"by": who(told.get("by"))})
+    return lambda subject: Booking(
+        kept, str(dataset), **given, by=who(by), purpose=purpose or subject
+    )
 
 
-def room_of(url: str | None, dataset: str | None) -> Room | None:
-    """What is left of a data set, from options of ``dpaudit check``."""
-    if url is None:
+def budgets_of(book: BookUrl = None, dataset: OneDataSet = None) -> OtherBudgets | None:
+    """Whether what is left of a data set admits all subjects: options of ``dpaudit check``."""
+    if book is None:
         _refuse_alone(dataset)
         return None
-    book = opened(url, dataset)
+    kept = opened(book, dataset)
     from dpaudit.book import remaining_budget
+    from dpaudit.book.checking import budget_rows
 
-    return remaining_budget(book, dataset)[0]
+    return partial(budget_rows, remaining_budget(kept, dataset)[0])
 
 
 def _refuse_alone(dataset: str | None) -> None:
@@ -99,10 +114,12 @@ def init(url: Url = DEFAULT_BOOK, by: By = None) -> None:
     """Make a book, or bring the tables of one up to date."""
     require("book", "sqlalchemy", what="the book")
     from dpaudit.book import Book
-    from dpaudit.cli.show import said
+    from dpaudit.cli.show import print_result
 
     Book.create(url, by=who(by))
-    said("the book is there; next: dpaudit book dataset NAME --unit UNIT --relation RELATION")
+    print_result(
+        "the book is there; next: dpaudit book dataset NAME --unit UNIT --relation RELATION"
+    )
 
 
 @app.command()
@@ -115,14 +132,14 @@ def clock(
     book = opened(url)
     from dpaudit.base.errors import InputError
     from dpaudit.book import set_clock
-    from dpaudit.cli.show import said
+    from dpaudit.cli.show import print_result
 
     try:
         told = date.fromisoformat(day)
     except ValueError:
         raise InputError("DATE is no day; it must be like 2026-11-23.") from None
     set_clock(book, told, by=who(by))
-    said(f"it is {told}, and the book goes on")
+    print_result(f"it is {told}, and the book goes on")
 
 
 @app.command()
@@ -138,12 +155,12 @@ def dataset(
     """Enter a data set: who is protected, and of a period if not of all time."""
     book = opened(url)
     from dpaudit.book import DataSet
-    from dpaudit.cli.show import said
+    from dpaudit.cli.show import print_result
 
     record = {"name": name, "unit": unit, "relation": relation, "trust": trust, "per": per}
     made = DataSet.from_dict(record)
     book.add(made, by=who(by))
-    said(f"{made.name} protects {made.protects}", dataset=made.to_dict())
+    print_result(f"{made.name} protects {made.protects}", dataset=made.to_dict())
 
 
 @app.command()
@@ -166,17 +183,17 @@ def budget(
     """Enter a budget on a data set, or retire one."""
     book = opened(url, dataset if retire is None else "")
     from dpaudit.book import BudgetRecord, limit_of
-    from dpaudit.cli.show import said
+    from dpaudit.cli.show import print_result
     from dpaudit.project.targets import parse_table
 
     if retire is not None:
         book.retire(name, by=who(by), why=retire)
-        said(f"{name} counts no longer", budget=name)
+        print_result(f"{name} counts no longer", budget=name)
         return
     stated = limit_of(parse_table("--limit", limit, "epsilon = 1, delta = 1e-6"))
     made = BudgetRecord(name, str(dataset), stated, window, approval=approval or None)
     book.add(made, by=who(by))
-    said(f"{name}: {stated}, {window}, of {dataset}", budget=made.to_dict())
+    print_result(f"{name}: {stated}, {window}, of {dataset}", budget=made.to_dict())
 
 
 @app.command()
@@ -192,15 +209,14 @@ def reserve(
     by: By = None,
 ) -> None:
     """Charge a plan, before any of it runs; exit code 1 where a budget refuses."""
-    told = {"by": by, "purpose": purpose or target, "approved": approved}
-    booking = booking_of(url, dataset, **told, request=request, period=period)
-    assert booking is not None
+    charging = charging_of(url, dataset, purpose, approved, request, period, by)
+    assert charging is not None
     from dpaudit.book.booking import planned
     from dpaudit.book.commands import show
 
     with working(f"plan of {target}"):
         plan = planned(target, settings or ())
-    show.releases([booking.reserve(plan).release])
+    show.releases([charging(target).reserve(plan).release])
 
 
 @app.command()

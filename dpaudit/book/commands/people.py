@@ -34,13 +34,13 @@ def people(
     book = opened(url, dataset)
     from dpaudit.book import add_people, limit_of
     from dpaudit.book.people_files import key_of
-    from dpaudit.cli.show import said
+    from dpaudit.cli.show import print_result
     from dpaudit.project.targets import parse_table
 
     stated = limit_of(parse_table("--limit", limit, "rho = 0.1"))
     own = key_of(key, make=True)
     add_people(book, name, str(dataset), stated, key=own, by=who(by))
-    said(f"{name}: {stated}, of each unit of {dataset}", limit=stated.to_dict())
+    print_result(f"{name}: {stated}, of each unit of {dataset}", limit=stated.to_dict())
 
 
 def charge(

@@ -33,14 +33,14 @@ def token(
     book = opened(url)
     from dpaudit.book import issue, revoke, tokens
     from dpaudit.book.commands import show
-    from dpaudit.cli.show import answered, said
+    from dpaudit.cli.show import answered, print_result
 
     if not name:
         show.tokens(tokens(book))
         return
     if revoked:
         revoke(book, name, by=who(by))
-        said(f"the token of {name} holds no longer", name=name)
+        print_result(f"the token of {name} holds no longer", name=name)
         return
     text = issue(book, name, role, by=who(by), until=until)
     if not answered("token", {"name": name, "token": text}):
@@ -71,13 +71,13 @@ def deny(
 
 def _decide(url: str, release: str, by: str, why: str, *, approved: bool) -> None:
     book = opened(url)
-    from dpaudit.book import bar, decide
+    from dpaudit.book import decide, record_refusal
     from dpaudit.book.commands import show
 
     try:
         decided = decide(book, release, by=by, approve=approved, why=why)
     except AccessError as error:
-        bar(book, by, what="approve", why=str(error))
+        record_refusal(book, by, what="approve", why=str(error))
         raise
     show.releases([decided])
 
@@ -92,10 +92,12 @@ def publish(
     """Declare a data set public: anybody may see on the server what is released about it."""
     book = opened(url)
     from dpaudit.book import publish as declare
-    from dpaudit.cli.show import said
+    from dpaudit.cli.show import print_result
 
     declare(book, name, by=who(by), public=not withdraw)
-    said(f"{name} is {'no longer ' if withdraw else ''}public", dataset=name, public=not withdraw)
+    print_result(
+        f"{name} is {'no longer ' if withdraw else ''}public", dataset=name, public=not withdraw
+    )
 
 
 @app.command()

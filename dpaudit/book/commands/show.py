@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from rich.markup import escape
 
-from dpaudit.book import Release, Room, Token
+from dpaudit.book import Release, RemainingBudget, Token
 from dpaudit.book.booking import Fit
 from dpaudit.cli.show import answered, answering, grid, say, table
 
@@ -39,7 +39,7 @@ def tokens(listed: Sequence[Token]) -> None:
 
 
 @answering()
-def status(rooms: Sequence[Room], fit: Fit | None) -> None:
+def status(rooms: Sequence[RemainingBudget], fit: Fit | None) -> None:
     """Print what is left; and of a plan, where one is asked for, how often it fits."""
     records = [each.to_dict() for each in rooms]
     if answered("room", {"datasets": records, "plan": None if fit is None else vars(fit)}):
@@ -50,7 +50,7 @@ def status(rooms: Sequence[Room], fit: Fit | None) -> None:
         say(f"[bold]{name}[/] {protects}; {counted or 'no releases'}")
         rows = table("budget", "limit", "over", "reached", "used")
         for own in each.left:
-            cells = own.budget.name, str(own.budget.limit), own.bucket, own.told, own.used
+            cells = own.budget.name, str(own.budget.limit), own.bucket, own.described, own.used
             rows.add_row(*map(escape, cells))
         say(rows)
     if fit is not None:

@@ -15,10 +15,10 @@ from fastapi import Depends, FastAPI, Query, Request, Response
 from fastapi import Path as InPath
 
 from dpaudit.base.errors import AccessError, InputError
-from dpaudit.book import Release, Role, Room, Status, decide, remaining_budget
+from dpaudit.book import Release, RemainingBudget, Role, Status, decide, remaining_budget
 from dpaudit.book.booking import records_of, renderer_of
 from dpaudit.book.server.callers import Caller
-from dpaudit.book.server.request_context import Desk
+from dpaudit.book.server.request_context import ServerContext
 from dpaudit.book.server.searching import find
 
 Id = Annotated[str, InPath(pattern="^R[0-9]{1,18}$", description="Such as R7.")]
@@ -82,7 +82,7 @@ class Remark:
 class Api:
     """The actions. Each is a method whose docstring the OpenAPI document repeats."""
 
-    desk: Desk
+    desk: ServerContext
 
     @property
     def _routes(self) -> list[tuple[str, str, Callable[..., Any], Role | None]]:
@@ -208,7 +208,7 @@ def _needs(least: Role, what: str) -> Callable[[Request], None]:
 
 
 def close(
-    desk: Desk,
+    desk: ServerContext,
     caller: Caller,
     release: str,
     *,
@@ -230,7 +230,7 @@ def close(
         return desk.book.close(release, journal=path, **told)
 
 
-def deny(desk: Desk, caller: Caller, release: str, why: str) -> Release:
+def deny(desk: ServerContext, caller: Caller, release: str, why: str) -> Release:
     """Deny a release, or withdraw one's own.
 
     Raises:
@@ -240,7 +240,7 @@ def deny(desk: Desk, caller: Caller, release: str, why: str) -> Release:
     return decide(desk.book, release, by=caller.name, approve=False, why=why)
 
 
-def _require_own(desk: Desk, caller: Caller, release: str, what: str) -> None:
+def _require_own(desk: ServerContext, caller: Caller, release: str, what: str) -> None:
     if desk.book.release(release).by != caller.name:  # not of one whose name looks like it
         caller.require(Role.APPROVER, f"{what} of another's release")
 
@@ -256,7 +256,7 @@ def _file(journal: str) -> Iterator[Path | None]:
         yield path
 
 
-def download(desk: Desk, kind: str) -> Response:
+def download(desk: ServerContext, kind: str) -> Response:
     """All releases, to be kept as a file.
 
     Raises:
@@ -270,12 +270,12 @@ def download(desk: Desk, kind: str) -> Response:
     return Response(content, media_type=MEDIA[kind], headers=headers)
 
 
-def public_rooms(desk: Desk) -> list[Room]:
+def public_rooms(desk: ServerContext) -> list[RemainingBudget]:
     """What is left of the data sets that were declared public."""
     return [each for each in remaining_budget(desk.book) if each.dataset.public]
 
 
-def shown_to_all(known: Room) -> dict[str, Any]:
+def shown_to_all(known: RemainingBudget) -> dict[str, Any]:
     """What anybody may see of a public data set: no person, no purpose that is not done."""
     budgets = [
         {name: each.to_dict()[name] for name in ("limit", "window", "bucket", "reached", "share")}

@@ -22,7 +22,7 @@ from dpaudit.book import Book
 from dpaudit.book.server.api import Api
 from dpaudit.book.server.guarding import Guard
 from dpaudit.book.server.pages import routes
-from dpaudit.book.server.request_context import Desk, TooLargeError, shelf_of
+from dpaudit.book.server.request_context import ServerContext, TooLargeError, shelf_of
 
 
 def application(
@@ -40,7 +40,7 @@ def application(
         secure: whether browsers speak TLS, to it or to its proxy: cookies then travel no other way.
         hosts: the names by which it may be asked; no page of another name can then reach it.
     """
-    desk = Desk(book, shelf_of(certificates), secure)
+    desk = ServerContext(book, shelf_of(certificates), secure)
     app = FastAPI(
         title="dpaudit book",
         version=dpaudit.__version__,
@@ -63,7 +63,7 @@ _UNREADABLE = "the request cannot be read; its body must be JSON in UTF-8."
 
 
 @asynccontextmanager
-async def _lifespan(desk: Desk) -> AsyncIterator[None]:
+async def _lifespan(desk: ServerContext) -> AsyncIterator[None]:
     """Read the log while the first visitors come; log at the end who was refused."""
 
     def read() -> None:

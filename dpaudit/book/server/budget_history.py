@@ -36,12 +36,12 @@ class Point:
         return max(0.0, 1.0 - self.used)
 
     @property
-    def told(self) -> str:
+    def described(self) -> str:
         """How much is used, rounded up."""
         return share_told(self.used)
 
 
-class Course:
+class BudgetHistory:
     """What was charged to budgets that never begin again, by day; of the others the book has sums.
 
     The log is only ever added to, so that what was read of it stays so.

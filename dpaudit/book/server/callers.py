@@ -11,7 +11,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 
 from dpaudit.base.errors import AccessError, DpAuditError
-from dpaudit.book import Book, Role, Token, bar, holder, still_held
+from dpaudit.book import Book, Role, Token, holder, record_refusal, still_held
 
 COOKIE = "dpaudit-session"
 SECONDS = 8 * 3600
@@ -169,4 +169,4 @@ class Denials:
 
     def _log(self, by: str, what: str, why: str, times: int) -> None:
         with suppress(DpAuditError):  # a book that does not answer must not let anybody in
-            bar(self._book, by, what=what, why=why, times=times)
+            record_refusal(self._book, by, what=what, why=why, times=times)

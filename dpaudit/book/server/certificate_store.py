@@ -20,7 +20,7 @@ _PAUSE = 5.0
 _KEPT = 16
 
 
-class Shelf:
+class CertificateStore:
     """Finds certificates by hash alone: no part of a request is ever part of a path.
 
     Args:

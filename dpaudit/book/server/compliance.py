@@ -14,7 +14,15 @@ from sqlalchemy import Connection, text
 from dpaudit.base import files
 from dpaudit.base.errors import InputError
 from dpaudit.base.validate import shown
-from dpaudit.book import Book, BudgetRecord, Release, Room, Status, remaining_budget, verify_book
+from dpaudit.book import (
+    Book,
+    BudgetRecord,
+    Release,
+    RemainingBudget,
+    Status,
+    remaining_budget,
+    verify_book,
+)
 from dpaudit.book.server.templating import rendered, style
 from dpaudit.reporting.pdf.renderer import typeset
 
@@ -62,7 +70,7 @@ class Compliance:
     first: date
     last: date
     made: date
-    rooms: Sequence[tuple[Room, Sequence[Use]]]
+    rooms: Sequence[tuple[RemainingBudget, Sequence[Use]]]
     releases: Sequence[Release]
     count: int
     approved: int
@@ -169,12 +177,12 @@ def _released(connection: Connection, dataset: str, days: tuple[date, date]) -> 
             yield Release.from_dict(record)
 
 
-def _uses(known: Room, releases: Sequence[Release]) -> Iterator[Use]:
+def _uses(known: RemainingBudget, releases: Sequence[Release]) -> Iterator[Use]:
     for own in known.left:
         limit, name = own.budget.limit, own.budget.name
         costs = [each.cost(name) for each in releases if name in each.charged]
         total = list(map(sum, zip(*costs, strict=True))) or [0] * len(limit.bounds)
-        yield Use(own.budget, own.bucket, own.told, own.used, limit.used(total))
+        yield Use(own.budget, own.bucket, own.described, own.used, limit.used(total))
 
 
 def _counted(lines: Sequence[Mapping[str, Any]], event: str) -> int:

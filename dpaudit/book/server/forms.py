@@ -15,7 +15,7 @@ from dpaudit.base.errors import InputError
 from dpaudit.book import Role
 from dpaudit.book.server.callers import Caller
 from dpaudit.book.server.guarding import require_same_site
-from dpaudit.book.server.request_context import Desk
+from dpaudit.book.server.request_context import ServerContext
 from dpaudit.book.server.templating import rendered
 
 _MOST_FIELDS = 40
@@ -33,7 +33,7 @@ class Visit:
         parts: what the address names.
     """
 
-    desk: Desk
+    desk: ServerContext
     caller: Caller | None
     fields: Mapping[str, str]
     parts: Mapping[str, str]
@@ -59,7 +59,7 @@ Handler = Callable[[Visit], Response]
 
 
 def endpoint(
-    desk: Desk, handler: Handler, least: Role | None, what: str
+    desk: ServerContext, handler: Handler, least: Role | None, what: str
 ) -> Callable[[Request], Awaitable[Response]]:
     """A page for those whose role may see it; what changes something needs the session's proof."""
 

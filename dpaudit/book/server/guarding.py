@@ -15,7 +15,7 @@ from starlette.responses import HTMLResponse, JSONResponse, Response
 
 from dpaudit.base.errors import AccessError, BudgetExceededError, DpAuditError, InputError
 from dpaudit.book.server.callers import COOKIE, Caller
-from dpaudit.book.server.request_context import BusyError, Desk, TooLargeError
+from dpaudit.book.server.request_context import BusyError, ServerContext, TooLargeError
 from dpaudit.book.server.templating import rendered
 
 Scope = MutableMapping[str, Any]
@@ -51,7 +51,7 @@ class Guard:
     of every answer, and turns whatever happens into one sentence.
     """
 
-    def __init__(self, app: Callable[..., Awaitable[None]], desk: Desk) -> None:
+    def __init__(self, app: Callable[..., Awaitable[None]], desk: ServerContext) -> None:
         self._app = app
         self._desk = desk
 

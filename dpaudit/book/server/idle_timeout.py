@@ -11,7 +11,7 @@ SECONDS = 20.0
 """For the head of a request; a connection without one ends after once to twice that time."""
 
 
-class Impatient(H11Protocol):  # type: ignore[misc]
+class IdleTimeoutProtocol(H11Protocol):  # type: ignore[misc]
     """HTTP/1.1 as uvicorn speaks it, which by itself waits for ever for a request to begin."""
 
     def connection_made(self, transport: asyncio.Transport) -> None:

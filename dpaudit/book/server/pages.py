@@ -13,13 +13,13 @@ from starlette.routing import Route
 from dpaudit.base.errors import AccessError, BudgetExceededError, InputError
 from dpaudit.base.files import pretty_json
 from dpaudit.base.names import same_person
-from dpaudit.book import Role, Room, Status, decide, remaining_budget
+from dpaudit.book import RemainingBudget, Role, Status, decide, remaining_budget
 from dpaudit.book.server import api
 from dpaudit.book.server.budget_history import drawing, thinned
 from dpaudit.book.server.callers import COOKIE, SECONDS
 from dpaudit.book.server.compliance import compliance
 from dpaudit.book.server.forms import Visit, endpoint, redirect
-from dpaudit.book.server.request_context import Desk
+from dpaudit.book.server.request_context import ServerContext
 from dpaudit.book.server.searching import find
 from dpaudit.book.server.templating import style
 
@@ -36,7 +36,7 @@ count = 1
 """
 
 
-def routes(desk: Desk) -> list[Route]:
+def routes(desk: ServerContext) -> list[Route]:
     """Every page, with the role that may see it."""
     made = [
         ("GET", "/", overview, Role.VIEWER),
@@ -74,7 +74,7 @@ def overview(visit: Visit) -> Response:
     return visit.page("overview", "Budgets", rooms=shown, waiting=waiting)
 
 
-def _with_courses(desk: Desk, known: Room, today: str) -> dict[str, Any]:
+def _with_courses(desk: ServerContext, known: RemainingBudget, today: str) -> dict[str, Any]:
     budgets = []
     for left in known.left:
         points = desk.course.of(left.budget)
@@ -106,7 +106,7 @@ def one(visit: Visit) -> Response:
     plan, mine = book.plan(known.plan), known.by == visit.who.name
     budgets = {left.budget.name: left.budget for left in visit.desk.room(known.dataset).left}
     costs = [
-        (name, budgets[name].limit.told(known.cost(name)), ", ".join(buckets))
+        (name, budgets[name].limit.described(known.cost(name)), ", ".join(buckets))
         for name, (buckets, _) in known.charged.items()
         if name in budgets
     ]

@@ -15,11 +15,11 @@ from typing import Any
 
 from dpaudit.base.errors import DpAuditError, InputError, TamperedError
 from dpaudit.base.validate import shown
-from dpaudit.book import Book, Reservation, Room, remaining_budget, verify_book
+from dpaudit.book import Book, RemainingBudget, Reservation, remaining_budget, verify_book
 from dpaudit.book.booking import Booking, Fit, fit_of
-from dpaudit.book.server.budget_history import Course
+from dpaudit.book.server.budget_history import BudgetHistory
 from dpaudit.book.server.callers import Callers, Denials
-from dpaudit.book.server.certificate_store import Shelf
+from dpaudit.book.server.certificate_store import CertificateStore
 from dpaudit.plan import Plan
 from dpaudit.project.plan_file import read_plan
 
@@ -37,7 +37,7 @@ class TooLargeError(DpAuditError):
 
 
 @dataclass
-class Desk:
+class ServerContext:
     """What a server has at hand.
 
     Attributes:
@@ -47,15 +47,15 @@ class Desk:
     """
 
     book: Book
-    shelf: Shelf
+    shelf: CertificateStore
     secure: bool = False
     callers: Callers = field(init=False)
     denials: Denials = field(init=False)
-    course: Course = field(init=False)
+    course: BudgetHistory = field(init=False)
 
     def __post_init__(self) -> None:
         self.callers, self.denials = Callers(self.book), Denials(self.book)
-        self.course = Course(self.book)
+        self.course = BudgetHistory(self.book)
         self._heavy = threading.BoundedSemaphore(2)
 
     @contextmanager
@@ -77,7 +77,7 @@ class Desk:
         """The names of the data sets."""
         return [each.dataset.name for each in remaining_budget(self.book)]
 
-    def room(self, dataset: str, period: str | None = None) -> Room:
+    def room(self, dataset: str, period: str | None = None) -> RemainingBudget:
         """What is left of a data set."""
         return remaining_budget(self.book, dataset, period=period or None)[0]
 
@@ -145,7 +145,7 @@ def plan_of(given: Any) -> tuple[Plan, Mapping[str, Any] | None]:
     return read_plan(given).plan, given
 
 
-def shelf_of(folder: Path | None) -> Shelf:
+def shelf_of(folder: Path | None) -> CertificateStore:
     """The certificates of a folder.
 
     Raises:
@@ -153,4 +153,4 @@ def shelf_of(folder: Path | None) -> Shelf:
     """
     if folder is not None and not folder.is_dir():
         raise InputError(f"certificates is {shown(str(folder))}; it must be a folder.")
-    return Shelf(folder)
+    return CertificateStore(folder)

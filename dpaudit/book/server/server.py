@@ -106,7 +106,7 @@ def serve(
     """
     import uvicorn
 
-    from dpaudit.book.server.idle_timeout import Impatient
+    from dpaudit.book.server.idle_timeout import IdleTimeoutProtocol
 
     app = application(book, certificates=certificates, secure=place.secure, hosts=place.hosts)
     given: dict[str, Any] = {"host": place.host, "port": place.port}
@@ -120,7 +120,7 @@ def serve(
         access_log=False,  # addresses and what people sought are nobody's
         server_header=False,
         proxy_headers=place.behind_proxy,
-        http=Impatient,
+        http=IdleTimeoutProtocol,
         limit_concurrency=_MOST_CONNECTIONS,
         timeout_graceful_shutdown=5,
     )

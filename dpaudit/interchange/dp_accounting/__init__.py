@@ -7,10 +7,9 @@ from dpaudit.interchange.dp_accounting.events import (
     to_dp_event,
 )
 from dpaudit.interchange.dp_accounting.laws import law
-from dpaudit.interchange.dp_accounting.second_opinion import SecondOpinion, second_opinion
+from dpaudit.interchange.dp_accounting.second_opinion import second_opinion
 
 __all__ = [
-    "SecondOpinion",
     "contributions",
     "dp_event",
     "law",

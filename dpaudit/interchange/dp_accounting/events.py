@@ -19,6 +19,7 @@ from fractions import Fraction
 from functools import singledispatch
 
 from dp_accounting import dp_event as dp
+
 from dpaudit.accounting.amplification import covered
 from dpaudit.accounting.amplification.mixtures import binomial_tail
 from dpaudit.base.errors import UnsupportedError

@@ -16,11 +16,11 @@ from dataclasses import dataclass, replace
 from functools import reduce, singledispatch
 
 import numpy as np
-
 from dp_accounting import dp_event as dp
 from dp_accounting import rdp
 from dp_accounting.pld import privacy_loss_distribution as pld
 from dp_accounting.privacy_accountant import NeighboringRelation
+
 from dpaudit.accounting.amplification import covered
 from dpaudit.accounting.terms import merged
 from dpaudit.base.errors import UnsupportedError

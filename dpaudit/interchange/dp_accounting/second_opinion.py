@@ -11,7 +11,7 @@ import math
 import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, redirect_stderr, redirect_stdout
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from importlib import metadata
 from io import StringIO
 from itertools import chain
@@ -19,9 +19,9 @@ from itertools import chain
 from dpaudit.accounting.parallel import undominated
 from dpaudit.accounting.proved import Guarantee
 from dpaudit.base.errors import UnsupportedError
-from dpaudit.base.fields import Record
 from dpaudit.base.numbers import down, plain, up
-from dpaudit.certificate import Certificate
+from dpaudit.certificate import Certificate, SecondOpinion
+from dpaudit.certificate.opinion import TOLERANCE, exceeds
 from dpaudit.interchange.dp_accounting.laws import (
     Grid,
     Use,
@@ -34,8 +34,6 @@ from dpaudit.interchange.dp_accounting.laws import (
 )
 
 LIBRARY = "dp-accounting"
-TOLERANCE = 0.01
-"""Relative difference up to which numbers agree: dp-accounting rounds on a grid, with floats."""
 
 _PLD = "privacy loss distributions"
 _RDP = "Rényi DP"
@@ -48,39 +46,6 @@ _POINTS = 2_000_000
 """Of the grids of all laws: some ten seconds."""
 _DISTINCT_CURVES = 2_000
 _SAMPLED_CURVES = 32
-
-
-@dataclass(frozen=True)
-class SecondOpinion(Record):
-    """What another library says of a certificate's plan.
-
-    Attributes:
-        library: its name.
-        version: its version.
-        accountant: which of its accountants answered; None where none did.
-        epsilon: its ε, an upper bound; None where it gives none.
-        lower: its ε from below; None where that was not needed, or is not to be had.
-        delta: the δ of both; None where the certificate proves nothing.
-        ours: what the certificate proves of ε, from below and from above; None where it does not.
-        agrees: whether the bounds of both can hold; None where there is nothing to compare.
-        reason: both numbers and how they compare, or why there is no opinion; one sentence.
-    """
-
-    library: str
-    version: str
-    accountant: str | None
-    epsilon: float | None
-    lower: float | None
-    delta: float | None
-    ours: tuple[float | None, float | None]
-    agrees: bool | None
-    reason: str
-
-    @property
-    def contradicts(self) -> bool:
-        """Whether its lower bound is above the ε that the certificate proves."""
-        upper = self.ours[1]
-        return upper is not None and self.lower is not None and _exceeds(self.lower, upper)
 
 
 def second_opinion(certificate: Certificate) -> SecondOpinion:
@@ -113,7 +78,7 @@ def _opinion(certificate: Certificate, proved: Guarantee) -> SecondOpinion:
         if lawless is None:
             grid = Grid(_interval(composed, proved))
             upper = _largest(groups, proved.delta, grid)
-            if _exceeds(upper, proved.epsilon):
+            if exceeds(upper, proved.epsilon):
                 lower = _largest(groups, proved.delta, replace(grid, pessimistic=False))
         else:
             _require_curves(composed, lawless)
@@ -207,21 +172,21 @@ def _outcome(
 ) -> tuple[bool, str]:
     """Whether the bounds of both can hold, and in words."""
     ours, floor = proved.epsilon, _ours(proved)[0]
-    if lower is not None and _exceeds(lower, ours):
+    if lower is not None and exceeds(lower, ours):
         return False, (
             f"they contradict each other, as {LIBRARY} also computes that ε is at least "
             f"{down(lower)}, so one of them is wrong and this certificate is not to be relied on"
         )
-    if floor is not None and _exceeds(floor, upper):
+    if floor is not None and exceeds(floor, upper):
         return False, (
             f"dpaudit also proves that no ε below {down(floor)} holds for this composition, so "
             f"one of them is wrong; if it is dpaudit, its ε is larger than need be"
         )
-    if _exceeds(upper, ours):
+    if exceeds(upper, ours):
         share = _percent(1 - ours / upper)
         from_below = "" if lower is None else f", and {LIBRARY}'s own lower end is {down(lower)}"
         return True, f"both are upper bounds, of which dpaudit's is {share} tighter{from_below}"
-    if _exceeds(ours, upper):
+    if exceeds(ours, upper):
         share = _percent(1 - upper / ours)
         return True, (
             f"both are upper bounds, of which {LIBRARY}'s is {share} tighter, so that the "
@@ -232,11 +197,6 @@ def _outcome(
 
 def _percent(share: float) -> str:
     return f"{100 * share:.2g} %"
-
-
-def _exceeds(one: float, other: float) -> bool:
-    """Whether a number is above another by more than the tolerance."""
-    return one > other * (1 + TOLERANCE) + 1e-9
 
 
 def _ours(proved: Guarantee) -> tuple[float | None, float]:

@@ -25,7 +25,7 @@ from diffprivlib.utils import PrivacyLeakWarning
 from dpaudit import mechanisms as kinds
 from dpaudit.base.errors import InputError
 from dpaudit.observing import Patch, Reading, Recorder
-from dpaudit.observing.calls import in_units, least_known, mark
+from dpaudit.observing.calls import fingerprint, in_units, least_known
 from dpaudit.observing.generators import of_state
 
 _LAWS: dict[str, Callable[[Any], kinds.Mechanism]] = {
@@ -151,7 +151,9 @@ def _regression(given: dict[str, Any]) -> Reading:
 
 def _result(name: str, epsilon: float, value: Any, facts: dict[str, Any]) -> Reading:
     own = kinds.Opaque(name, least_known(float(epsilon)))
-    return Reading(name, own, 1.0, mark(value), (float(epsilon), 0.0), facts | {"epsilon": epsilon})
+    return Reading(
+        name, own, 1.0, fingerprint(value), (float(epsilon), 0.0), facts | {"epsilon": epsilon}
+    )
 
 
 def _accounts(recorder: Recorder) -> Iterator[Patch]:

@@ -19,7 +19,7 @@ from opendp.mod import OpenDPException
 from dpaudit import mechanisms as kinds
 from dpaudit.base.errors import InputError, UnsupportedError
 from dpaudit.observing import Patch, Reading, Recorder
-from dpaudit.observing.calls import least_known, mark
+from dpaudit.observing.calls import fingerprint, least_known
 from dpaudit.plan import Relation, ReplaceOne
 
 Call = Callable[[Any, Any], Any]
@@ -143,7 +143,7 @@ def _read(recorder: Recorder, own: Any, arg: Any, moved: Any) -> Reading:
     kind = "" if value is None or value.dtype.kind not in "biuf" else value.dtype.kind
     known: Reading = recorder.once(_law, own, (kind, moved))
     if isinstance(known.mechanism, kinds.Opaque) or value is None:
-        value = mark(arg if value is None else value)
+        value = fingerprint(arg if value is None else value)
     return replace(known, value=value)
 
 

@@ -18,7 +18,7 @@ from pipeline_dp.budget_accounting import NaiveBudgetAccountant, PLDBudgetAccoun
 
 from dpaudit import mechanisms as kinds
 from dpaudit.observing import Patch, Reading, Recorder
-from dpaudit.observing.calls import least_known, mark
+from dpaudit.observing.calls import fingerprint, least_known
 from dpaudit.observing.keyed import Lazy, by_key, in_order, sampled
 
 Among = tuple[int, Hashable] | None
@@ -149,7 +149,7 @@ def _selected(recorder: Recorder, original: Any) -> Any:
 
         def select() -> Iterator[Any]:
             rows = list(col)
-            size = mark(sorted((repr(key), held[0]) for key, held in rows))
+            size = fingerprint(sorted((repr(key), held[0]) for key, held in rows))
             made = budget.standard_deviation_is_set  # of which it states a law alone
             cost = (math.inf, 0.0) if made else (float(budget.eps), float(budget.delta))
             mechanism = kinds.Opaque("selection of partitions", least_known(cost[0]), cost[1])
@@ -170,7 +170,7 @@ def _quantiles(recorder: Recorder, own: Any, accumulator: Any) -> Reading:
     mechanism = kinds.Opaque("quantiles of a tree", least_known(epsilon / most), delta / most)
     held, tree = (getattr(accumulator, name, None) for name in ("elements", "tree"))
     tree = accumulator if tree is None else tree.serialize().to_bytes()
-    value = mark(tree if held is None else sorted(held))
+    value = fingerprint(tree if held is None else sorted(held))
     facts, among = {"epsilon": epsilon, "delta": delta}, (most, _key(recorder, own))
     return Reading("quantiles", mechanism, 1.0, value, facts=facts, among=among)
 

@@ -18,7 +18,7 @@ from tmlt.core.measurements.interactive_measurements import PrivacyAccountant, S
 
 from dpaudit import mechanisms as kinds
 from dpaudit.observing import Patch, Reading, Recorder
-from dpaudit.observing.calls import least_known, mark
+from dpaudit.observing.calls import fingerprint, least_known
 
 _LAWS: dict[str, Callable[[Any], kinds.Mechanism]] = {
     "AddLaplaceNoise": lambda own: kinds.Laplace(_down(own.scale)),
@@ -164,7 +164,7 @@ def _whole(recorder: Recorder, name: str, original: Any) -> Any:
         epsilon, *delta = (each if isinstance(each, float) else _up(each) for each in parts)
         mechanism = kinds.Opaque(name, least_known(epsilon), delta[0] if delta else 0.0)
         frame = getattr(val, "_dataframe", val)
-        value = mark(sorted(repr(row) for row in frame.collect()))
+        value = fingerprint(sorted(repr(row) for row in frame.collect()))
         schema: list[Any] = []
 
         def draw() -> Any:

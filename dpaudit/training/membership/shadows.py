@@ -16,7 +16,7 @@ from dpaudit.auditing.execution import Execution, Mapped
 from dpaudit.base.errors import DpAuditError, InconclusiveError, InputError
 from dpaudit.base.processes import uninterrupted
 from dpaudit.mechanisms.pairs import Floats
-from dpaudit.project.foreign import told
+from dpaudit.project.foreign import error_summary
 
 NO_LIMIT = Execution(timeout=None)
 """A training may take any time."""
@@ -153,6 +153,8 @@ class _Training:
         except MemoryError:
             raise
         except DpAuditError as error:
-            raise InputError(f"train failed in model {number}: {told(error)}") from None
+            raise InputError(f"train failed in model {number}: {error_summary(error)}") from None
         except (Exception, SystemExit) as error:  # noqa: BLE001 - foreign code may raise anything
-            raise InputError(f"train raised {told(error, f' in model {number}')}") from None
+            raise InputError(
+                f"train raised {error_summary(error, f' in model {number}')}"
+            ) from None

@@ -26,12 +26,12 @@ from dpaudit.book import (
     DataSet,
     Role,
     Status,
-    bar,
     decide,
     holder,
     issue,
     limit_of,
     publish,
+    record_refusal,
     remaining_budget,
     revoke,
     schema,
@@ -136,9 +136,11 @@ def test_a_name_that_is_told_is_no_approval(guarded):
 
 def forge(book, event, by, **facts):
     """Add a line to the log, with a chain that holds and tables that follow it."""
-    from dpaudit.book.store import Wish
+    from dpaudit.book.store import Transaction
 
-    book.change(Wish(lambda page: page.write(event, by, **facts), releases=(facts["release"],)))
+    book.change(
+        Transaction(lambda page: page.write(event, by, **facts), releases=(facts["release"],))
+    )
 
 
 @pytest.mark.parametrize("by", ["ann", "ANN "])
@@ -230,7 +232,7 @@ def test_what_is_public_is_declared_and_may_be_taken_back(guarded):
         guarded.add(DataSet("visits", *ABOUT), by="officer")  # the same is no change
     with pytest.raises(InputError, match="which the book does not have"):
         publish(guarded, "visit", by="officer")
-    bar(guarded, "ann", what="approve", why="is no approver", times=3)
+    record_refusal(guarded, "ann", what="approve", why="is no approver", times=3)
     assert verify_book(guarded)["lines"] == 6
 
 

@@ -96,12 +96,12 @@ def test_what_is_reached_is_not_below_what_the_accountants_prove():
 def test_what_is_told_names_every_number_that_may_refuse():
     delta = 1e-7
     box = Plan.of(Invocation(ApproximateBlackBox(0.1, delta), 1.0, *ABOUT))
-    told = limit_of({"kind": "zcdp", "epsilon": 2, "delta": 1e-6}).told
+    told = limit_of({"kind": "zcdp", "epsilon": 2, "delta": 1e-6}).described
     cost = limit_of({"kind": "zcdp", "epsilon": 2, "delta": 1e-6}).cost(box)
     assert re.fullmatch(r"epsilon = 0\.\d+, slack = 1e-07", told(cost))
     assert told((0, 0)) == "epsilon = 0"
     curve = limit_of({"curve": [[2, 0.01]]})
-    share = float(curve.told(curve.cost(gaussian(5.0))).removeprefix("share = "))
+    share = float(curve.described(curve.cost(gaussian(5.0))).removeprefix("share = "))
     assert 4 <= share < 4.1  # α/2σ² = 0.04 at the next order above 2, over 0.01
 
 

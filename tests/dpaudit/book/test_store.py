@@ -17,7 +17,7 @@ from booking import ask, filled, gaussian, laplace, one_by_one
 
 from dpaudit.base.errors import BudgetExceededError, InputError
 from dpaudit.book import Book, BudgetRecord, limit_of, remaining_budget, schema, verify_book
-from dpaudit.book.store import Store, Wish
+from dpaudit.book.store import Store, Transaction
 
 PLAN = laplace(32.0)
 
@@ -59,17 +59,17 @@ def test_what_threads_ask_at_once_is_one_transaction(book):
     def refuse(page):
         raise InputError("no")
 
-    first = threading.Thread(target=store.change, args=(Wish(slow),))
+    first = threading.Thread(target=store.change, args=(Transaction(slow),))
     first.start()
     entered.wait(10)
     answers: list[str] = []
 
     def refused() -> None:
         with pytest.raises(InputError, match="no"):
-            store.change(Wish(refuse))
+            store.change(Transaction(refuse))
         answers.append("refused")
 
-    others = [threading.Thread(target=store.change, args=(Wish(count),)) for _ in range(5)]
+    others = [threading.Thread(target=store.change, args=(Transaction(count),)) for _ in range(5)]
     others.append(threading.Thread(target=refused))
     for each in others:
         each.start()
@@ -93,10 +93,15 @@ def test_a_wish_that_fails_fails_alone_and_is_not_quoted(book):
 
     def hostile():
         with pytest.raises(InputError, match="cannot write this") as error:
-            store.change(Wish(lambda page: page.write("barred", "eve", why="hers\ud800")))
+            store.change(Transaction(lambda page: page.write("barred", "eve", why="hers\ud800")))
         answers.append(str(error.value))
 
-    asked = [partial(store.change, Wish(slow)), hostile, *[partial(ask, book, PLAN)] * 3, hostile]
+    asked = [
+        partial(store.change, Transaction(slow)),
+        hostile,
+        *[partial(ask, book, PLAN)] * 3,
+        hostile,
+    ]
     one_by_one(store, asked, entered, go)
     assert len(releases(book)) == 3
     assert len(answers) == 2
@@ -150,7 +155,7 @@ def test_a_budget_counts_what_was_reserved_while_it_waited(book):
         with suppress(BudgetExceededError):
             ask(book, PLAN)
 
-    asked = [partial(store.change, Wish(slow)), *[reserve] * 4]
+    asked = [partial(store.change, Transaction(slow)), *[reserve] * 4]
     asked += [partial(book.add, later, by="officer"), *[reserve] * 4]
     one_by_one(store, asked, entered, go)
     assert len(releases(book)) == 6

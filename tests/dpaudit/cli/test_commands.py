@@ -11,9 +11,9 @@ import pytest
 
 import dpaudit
 from dpaudit.base.files import digest
+from dpaudit.certificate import SecondOpinion
 from dpaudit.cli import show
 from dpaudit.cli.main import _outcome
-from dpaudit.interchange.dp_accounting import SecondOpinion
 from dpaudit.observing import KNOWN
 from dpaudit.workflow.verifying import Verification
 

@@ -27,7 +27,7 @@ from dpaudit import (
     PlanMismatchError,
 )
 from dpaudit.ledger import read_journal
-from dpaudit.ledger.door import Door
+from dpaudit.ledger.door import ReleaseGate
 from dpaudit.mechanisms.continual import BinaryTree, ContinualGaussian
 
 STREAM = ContinualGaussian(sigma=1.0, factorization=BinaryTree(8), participations=2)
@@ -117,7 +117,7 @@ def test_a_ledger_cannot_be_extended():
 
 
 def test_the_door_is_shut_for_good():
-    door = Door()
+    door = ReleaseGate()
     with door:
         pass
     door.shut("enough.")
@@ -127,7 +127,7 @@ def test_the_door_is_shut_for_good():
 
 
 def test_nobody_enters_twice():
-    door = Door()
+    door = ReleaseGate()
     with door.lock, door, pytest.raises(InputError, match="another one is made"), door.lock:
         pass
     with door.lock, door:  # and it is free again

@@ -66,7 +66,7 @@ def test_a_journal_goes_on_with_the_chain(path):
     journal, content = Journal.resume(path)
     assert [entry.unit for entry in content.entries] == ["a", "b"]
     before = path.read_bytes()
-    journal.go_on()
+    journal.mark_resumed()
     assert path.read_bytes() != before
     invocation = response_plan().invocations[0]
     journal.append(Entry(invocation, "d", "here:1", "numpy"))
@@ -81,7 +81,7 @@ def test_a_journal_goes_on_with_the_chain(path):
 def test_a_journal_that_charges_too_much_has_no_account(path):
     left_open(path)
     journal, _ = Journal.resume(path)
-    journal.go_on()
+    journal.mark_resumed()
     journal.append(Entry(response_plan().invocations[0], "a", "here:1", "numpy"))
     journal.release()
     with pytest.raises(PlanMismatchError, match="this one has been charged that often"):

@@ -21,7 +21,7 @@ from dpaudit import (
 from dpaudit.mechanisms import DiscreteLaplace, Gaussian, Opaque, StatedNoise
 from dpaudit.observing import Charge, Notes, Reading, noting, plan_of, recorder, through
 from dpaudit.observing.adapters import numpy as adapter
-from dpaudit.observing.calls import Call, Draw, in_units, mark
+from dpaudit.observing.calls import Call, Draw, fingerprint, in_units
 
 ROW = PrivacyUnit("row")
 
@@ -48,7 +48,7 @@ def test_a_call_says_what_where_and_on_what():
     assert call.reading.sensitivity is None
 
 
-@pytest.mark.parametrize("fails", [False, True])
+@pytest.fingerprint.parametrize("fails", [False, True])
 def test_nothing_stays_patched(fails):
     before = np.random.laplace, np.random.default_rng
     try:
@@ -148,7 +148,7 @@ def test_units_make_the_same_mechanism_of_the_same_privacy():
     assert in_units(reading(Laplace(4.0), 0.0)).sensitivity == 0
 
 
-@pytest.mark.parametrize(
+@pytest.fingerprint.parametrize(
     "result", [1.25, 7, np.float64(2.5), "yes", None, ("a", 1), np.ones(2), [3, 4]]
 )
 def test_a_replayed_draw_gives_what_the_first_one_gave(result):
@@ -189,10 +189,14 @@ def test_units_change_no_bit_between_the_runs():
 
 def test_marks_tell_values_apart():
     values = [np.ones(3), np.ones(4), np.array([1.0, 1.0, 2.0]), "a", ["a"], ["b"], 3]
-    assert len({mark(value) for value in values}) == len(values)
-    assert mark(np.ones(3)) == mark(np.ones(3))
-    assert all(0 <= mark(value) < 1 for value in values)
-    assert mark({"a": 1, "b": 2}) == mark({"b": 2, "a": 1}) != mark({"a": 2, "b": 1})
+    assert len({fingerprint(value) for value in values}) == len(values)
+    assert fingerprint(np.ones(3)) == fingerprint(np.ones(3))
+    assert all(0 <= fingerprint(value) < 1 for value in values)
+    assert (
+        fingerprint({"a": 1, "b": 2})
+        == fingerprint({"b": 2, "a": 1})
+        != fingerprint({"a": 2, "b": 1})
+    )
 
 
 # -- notes -----------------------------------------------------------------------------------------
@@ -221,7 +225,7 @@ def test_a_charge_below_the_sum_takes_calls_as_disjoint():
     assert [finding.rule for finding in found] == ["taken-as-disjoint"]
 
 
-@pytest.mark.parametrize(
+@pytest.fingerprint.parametrize(
     ("stated", "charges"),
     [
         ([0.5] * 4, []),

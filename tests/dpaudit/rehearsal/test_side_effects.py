@@ -8,12 +8,12 @@ import threading
 import time
 
 from dpaudit.rehearsal import side_effects
-from dpaudit.rehearsal.side_effects import SETTLE, Left
+from dpaudit.rehearsal.side_effects import SETTLE, SideEffects
 
 
 def seen(code, known=None):
     outside = []
-    with (known or Left()).seen(outside):
+    with (known or SideEffects()).seen(outside):
         code()
     return outside
 
@@ -32,7 +32,7 @@ def test_calls_at_the_end_are_seen_but_for_those_of_imports(tmp_path, monkeypatc
 
 
 def test_a_thread_that_stays_is_waited_for_once():
-    side_effects, stop = Left(), threading.Event()
+    side_effects, stop = SideEffects(), threading.Event()
     thread = threading.Thread(target=stop.wait)
     begun = time.monotonic()
     assert seen(thread.start, side_effects) == []
@@ -70,9 +70,9 @@ def test_where_this_process_was_told_to_write_is_no_deed(tmp_path):
     path = tmp_path / "output"
     code = """
 import os, sys
-from dpaudit.rehearsal.side_effects import Left
+from dpaudit.rehearsal.side_effects import SideEffects
 kept, seen = os.dup(1), []
-with Left().seen(seen):
+with SideEffects().seen(seen):
     os.write(kept, b"progress")
 print(seen)
 """

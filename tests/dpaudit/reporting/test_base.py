@@ -11,7 +11,7 @@ import pytest
 from dpaudit import Finding, Severity
 from dpaudit.base.errors import InputError
 from dpaudit.base.finding_table import explained_at
-from dpaudit.interchange.dp_accounting import SecondOpinion
+from dpaudit.certificate import SecondOpinion
 from dpaudit.reporting import (
     JsonRenderer,
     MarkdownRenderer,

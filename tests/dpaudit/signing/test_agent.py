@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from dpaudit import InputError
-from dpaudit.base.optional_import import needed
+from dpaudit.base.optional_import import optional_import
 from dpaudit.signing.envelope import Envelope
 from dpaudit.signing.keys import key_id, load_public
 
@@ -45,7 +45,7 @@ def agent(tmp_path, monkeypatch):
 
 
 def held(name):
-    return needed("sign", "dpaudit.signing.agent", what="a test").agent_key(name)
+    return optional_import("sign", "dpaudit.signing.agent", what="a test").agent_key(name)
 
 
 def test_a_key_of_an_agent_signs_like_any_other(agent):

@@ -6,7 +6,7 @@ import pytest
 from booking import ask, filled, laplace
 
 from dpaudit.book import BudgetRecord, decide, limit_of, remaining_budget
-from dpaudit.book.server.budget_history import Course, Point, drawing, thinned
+from dpaudit.book.server.budget_history import BudgetHistory, Point, drawing, thinned
 
 
 def told(course, book, name):
@@ -21,7 +21,7 @@ def test_budgets_of_every_window(book, clock):
     for name, window in (("monthly", "month"), ("rolling", "2 days")):
         made = BudgetRecord(name, "visits", limit_of({"epsilon": 2.0}), window)
         book.add(made, by="officer")
-    course = Course(book)
+    course = BudgetHistory(book)
     ask(book, laplace(8.0))
     assert told(course, book, "main") == [("2026-11-23", 0.125)]
     for days in (1, 1, 10):
@@ -30,7 +30,7 @@ def test_budgets_of_every_window(book, clock):
     days = ["2026-11-23", "2026-11-24", "2026-11-25", "2026-12-05"]
     shares = [0.125, 0.25, 0.375, 0.5]
     assert told(course, book, "main") == list(zip(days, shares, strict=True))
-    assert told(Course(book), book, "main") == told(course, book, "main")
+    assert told(BudgetHistory(book), book, "main") == told(course, book, "main")
     assert told(course, book, "monthly") == [("2026-11", 0.1875), ("2026-12", 0.0625)]
     rolling = [0.0625, 0.125, 0.125, 0.0625]
     assert told(course, book, "rolling") == list(zip(days, rolling, strict=True))
@@ -43,7 +43,7 @@ def test_what_is_given_back_and_what_was_before(book, clock):
     ask(book, laplace(8.0))
     made = BudgetRecord("later", "visits", limit_of({"epsilon": 1.0}), approval=True)
     book.add(made, by="officer")
-    course, asked = Course(book), ask(book, laplace(8.0))
+    course, asked = BudgetHistory(book), ask(book, laplace(8.0))
     clock.move(days=1)
     decide(book, asked.id, by="bob", approve=False, why="no")
     for name in ("main", "later"):
@@ -59,8 +59,8 @@ def test_a_drawing_stays_within_its_frame():
     assert (drawn.first, drawn.last) == ("2026-01-01", "2026-01-21")
     assert drawing([], "2026-01-21") is None
     assert drawing([Point("2026-W01", 0.5)], "2026-01-21").last == "2026-W01"
-    assert points[1].told == "more than all"
-    assert points[0].told == "25 %"
+    assert points[1].described == "more than all"
+    assert points[0].described == "25 %"
 
 
 def test_long_tables_are_thinned():

@@ -9,7 +9,7 @@ from booking import gaussian
 
 from dpaudit.base import files
 from dpaudit.base.errors import InputError
-from dpaudit.book.server.certificate_store import Shelf
+from dpaudit.book.server.certificate_store import CertificateStore
 from dpaudit.book.server.request_context import shelf_of
 from dpaudit.certificate import Claim, SubjectRecord, certify
 
@@ -21,7 +21,7 @@ def found():
 
 def test_what_is_there_and_what_is_not(found, tmp_path, monkeypatch):
     monkeypatch.setattr("dpaudit.book.server.certificate_store._PAUSE", 0.0)
-    shelf, digest = Shelf(tmp_path), found["digest"]
+    shelf, digest = CertificateStore(tmp_path), found["digest"]
     for name, text in (
         ("a", "{"),
         ("b", "[]"),
@@ -41,7 +41,7 @@ def test_what_is_there_and_what_is_not(found, tmp_path, monkeypatch):
         shelf.certificate(digest)
     for wrong in ("", "ab" * 31, "../x"):
         assert wrong not in shelf
-    assert digest not in Shelf(None)
+    assert digest not in CertificateStore(None)
 
 
 def test_no_link_leads_out(found, tmp_path):
@@ -51,7 +51,7 @@ def test_no_link_leads_out(found, tmp_path):
     (outside / "x.json").write_text(json.dumps(found))
     (inside / "x.json").symlink_to(outside / "x.json")
     (inside / "more").symlink_to(outside)
-    assert found["digest"] not in Shelf(inside)
+    assert found["digest"] not in CertificateStore(inside)
 
 
 def test_a_folder_that_is_none(tmp_path):

@@ -7,7 +7,7 @@ from booking import ask, filled, gaussian
 from pages import Page
 
 from dpaudit.base.errors import BudgetExceededError, InputError, TamperedError
-from dpaudit.book import bar
+from dpaudit.book import record_refusal
 from dpaudit.book.server import compliance
 from dpaudit.book.server.compliance import write
 
@@ -21,7 +21,7 @@ def year(book, clock):
     ask(book, gaussian(2.0), purpose="in december <b>")
     with pytest.raises(BudgetExceededError):
         ask(book, gaussian(0.1))
-    bar(book, "vic", what="reserve", why="no", times=7)
+    record_refusal(book, "vic", what="reserve", why="no", times=7)
     return book
 
 

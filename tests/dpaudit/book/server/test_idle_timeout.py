@@ -13,14 +13,14 @@ pytest.importorskip("uvicorn")
 from web_client import serving
 
 from dpaudit.book.server import idle_timeout
-from dpaudit.book.server.idle_timeout import Impatient
+from dpaudit.book.server.idle_timeout import IdleTimeoutProtocol
 from dpaudit.book.server.server import Place
 
 
 @pytest.mark.parametrize("sent", [b"", b"GET /public HTTP/1.1\r\nHost: x\r\nX: "])
 def test_a_connection_without_a_request_ends(guarded, monkeypatch, sent):
     monkeypatch.setattr(idle_timeout, "SECONDS", 0.2)
-    told = {"http": Impatient, "limit_concurrency": 9}
+    told = {"http": IdleTimeoutProtocol, "limit_concurrency": 9}
     with serving(guarded, server=told) as client, ExitStack() as held:
         place = "127.0.0.1", client.port
         idle = [held.enter_context(socket.create_connection(place, 20)) for _ in range(12)]
@@ -32,7 +32,7 @@ def test_a_connection_without_a_request_ends(guarded, monkeypatch, sent):
 
 def test_a_connection_on_which_something_happens_goes_on():
     looks, closed = [], []
-    known = Impatient.__new__(Impatient)
+    known = IdleTimeoutProtocol.__new__(IdleTimeoutProtocol)
     known.loop = SimpleNamespace(call_later=lambda _, look, before: looks.append((look, before)))
     known.transport = SimpleNamespace(
         is_closing=lambda: bool(closed), close=lambda: closed.append(1)

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 from accounting_builders import plan, poisson, use
 
-from dpaudit.certificate import Certificate, SubjectRecord, certify
-from dpaudit.interchange.dp_accounting import SecondOpinion, second_opinion
+from dpaudit.certificate import Certificate, SecondOpinion, SubjectRecord, certify
+from dpaudit.interchange.dp_accounting import second_opinion
 from dpaudit.mechanisms import (
     ConcentratedBlackBox,
     DiscreteLaplace,

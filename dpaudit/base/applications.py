@@ -1,0 +1,42 @@
+"""The applications beside the kernel, and what they offer to it.
+
+An application is a folder. Its module ``application`` offers commands, options of the kernel's
+commands and what else the kernel asks for by name; the kernel never imports it by another way. So
+it goes with its folder and its name in :data:`APPLICATIONS`.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping
+from functools import cache
+from importlib import import_module
+from types import MappingProxyType
+from typing import Any
+
+APPLICATIONS = ("interchange", "training", "observing", "signing", "book")
+
+_offers: dict[str, dict[str, Any]] = defaultdict(dict)
+
+
+def offer(point: str, name: str, what: Any) -> None:
+    """Offer something to the kernel, or to another application.
+
+    Args:
+        point: at which it is asked for, such as ``command``.
+        name: of what is offered; a later offer of the same name replaces it.
+        what: that.
+    """
+    _offers[point][name] = what
+
+
+def offered(point: str) -> Mapping[str, Any]:
+    """All that is offered at a point, by name, in the order of the applications."""
+    _load()
+    return MappingProxyType(_offers[point])
+
+
+@cache
+def _load() -> None:
+    for name in APPLICATIONS:
+        import_module(f"dpaudit.{name}.application")
