@@ -128,7 +128,7 @@ observed: $(VENV)/.dev
 	  python=$$($(BIN)/python -c "import sys; from audits.libraries.environments import python; \
 	    print(python(sys.argv[1]))" $${each%%:*}) || exit 1; \
 	  $$python -m pytest -p no:cacheprovider --noconftest -W ignore \
-	    tests/dpaudit/integrations/test_$${each##*:}.py || exit 1; \
+	    tests/dpaudit/observing/adapters/test_$${each##*:}.py || exit 1; \
 	done
 
 benchmarks: $(VENV)/.dev

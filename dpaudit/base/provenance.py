@@ -1,4 +1,4 @@
-"""What is of this package: classes by where they are defined, samplers by the names it gives them."""
+"""What is of this package: classes by where they are defined, samplers by their names."""
 
 from __future__ import annotations
 

@@ -15,13 +15,11 @@ def verify_export(*given: Any) -> Any:
     return signed_exports.verify_export(*given)
 
 
-for name, command in {
-    "people": people.people,
-    "charge": people.charge,
-    "recheck": recheck.recheck,
-}.items():
-    serve.app.command(name)(command)
 offer("group", "book", serve.app)
+offer("command", "book export", book.export)
+offer("command", "book people", people.people)
+offer("command", "book charge", people.charge)
+offer("command", "book recheck", recheck.recheck)
 offer("options of run", "charging", book.charging_of)
 offer("options of check", "budgets", book.budgets_of)
 offer("statement", "urn:dpaudit:book-export:1", verify_export)

@@ -76,7 +76,9 @@ _KERNEL: dict[str, Any] = {
 }
 _WITHOUT_JSON: dict[str, Any] = {"replay": {"cls": Described}}
 for _name, _command in (_KERNEL | dict(offered("command"))).items():
-    app.command(_name, **_WITHOUT_JSON.get(_name, {}))(with_options(_name, _command))
+    _group, _, _last = _name.rpartition(" ")
+    _home = offered("group")[_group] if _group else app
+    _home.command(_last, **_WITHOUT_JSON.get(_name, {}))(with_options(_name, _command))
 for _name, _group in offered("group").items():
     app.add_typer(_group, name=_name)
 

@@ -271,7 +271,7 @@ class Recorder:
 @cache
 def _known(library: str) -> Recorder:
     """The recorder of a library."""
-    home = f"dpaudit.integrations.{toml_tables.chosen(KNOWN, library=library)}"
+    home = f"dpaudit.observing.adapters.{toml_tables.chosen(KNOWN, library=library)}"
     try:
         own: Adapter = import_module(home).ADAPTER
     except ImportError as error:

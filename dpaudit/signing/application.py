@@ -7,4 +7,5 @@ from dpaudit.signing import commands
 
 offer("command", "keygen", commands.keygen)
 offer("command", "sign", commands.sign)
+offer("options of book export", "signing", commands.signer_of_export)
 offer("options of verify", "signed", commands.verification_of)

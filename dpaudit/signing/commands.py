@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable
+from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -12,9 +13,11 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from dpaudit.base.errors import InputError
+from dpaudit.base.optional_import import require
 from dpaudit.cli.options import AllowWork, option, without_password
 
 if TYPE_CHECKING:
+    from dpaudit.signing.keys import Signer
     from dpaudit.workflow.verifying import Verification
 
 PASSWORD = "DPAUDIT_KEY_PASSWORD"
@@ -62,6 +65,25 @@ def sign(
         file, key, output, asked_once, timed=not no_time, book=book, allow_work=allow_work
     )
     show.written(path)
+
+
+def signer_of_export(
+    sign: Annotated[
+        str | None, option("--sign", "KEY.pem", "Sign it; the envelope is written beside it.")
+    ] = None,
+    no_time: Annotated[bool, typer.Option("--no-time", help="Do not say when.")] = False,
+) -> Callable[[], tuple[Signer, datetime | None]] | None:
+    """The key that signs an export, and when it does; options of ``dpaudit book export``."""
+    if sign is None:
+        return None
+
+    def signer() -> tuple[Signer, datetime | None]:
+        require("sign", "cryptography", what="a signature")
+        from dpaudit.signing.signed_files import signer_of
+
+        return signer_of(sign, asked_once), None if no_time else datetime.now(UTC)
+
+    return signer
 
 
 def verification_of(

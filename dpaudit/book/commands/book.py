@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import getpass
 from collections.abc import Callable
-from datetime import UTC, date, datetime
+from datetime import date
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -14,8 +14,8 @@ import typer
 from dpaudit.base.names import checked_name
 from dpaudit.base.optional_import import require
 from dpaudit.cli.command import App
+from dpaudit.cli.option_groups import Service
 from dpaudit.cli.options import Settings, option, without_password, working
-from dpaudit.signing.commands import asked_once
 
 if TYPE_CHECKING:
     from dpaudit.book import Book
@@ -277,13 +277,9 @@ def history(dataset: OneDataSet = None, url: Url = DEFAULT_BOOK) -> None:
     show.releases(sorted(found, key=lambda one: int(one.id[1:])))
 
 
-@app.command()
 def export(
     output: Annotated[Path, typer.Option("-o", "--output", help="*.csv, .json, .registry.yaml.")],
-    sign: Annotated[
-        str | None, option("--sign", "KEY.pem", "Sign it; the envelope is written beside it.")
-    ] = None,
-    no_time: Annotated[bool, typer.Option("--no-time", help="Do not say when.")] = False,
+    signing: Service = None,
     url: Url = DEFAULT_BOOK,
 ) -> None:
     """Write all releases: for a spreadsheet, a program, or the registry of deployments."""
@@ -291,15 +287,12 @@ def export(
     from dpaudit.book import booking
     from dpaudit.cli.show import written
 
-    if sign is None:
+    if signing is None:
         written(booking.export(book, output))
         return
-    require("sign", "cryptography", what="a signature")
     from dpaudit.book.signed_exports import export_signed
-    from dpaudit.signing.signed_files import signer_of
 
-    at = None if no_time else datetime.now(UTC)
-    written(*export_signed(book, output, signer_of(sign, asked_once), at))
+    written(*export_signed(book, output, *signing()))
 
 
 @app.command()

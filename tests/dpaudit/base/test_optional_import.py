@@ -156,7 +156,7 @@ def test_the_core_alone_certifies_verifies_reports_and_audits(folder, words):
 def test_what_needs_opacus_says_so():
     code = (
         "import sys; sys.modules['opacus'] = sys.modules['torch'] = None\n"
-        "from dpaudit.integrations import opacus\n"
+        "from dpaudit.training import opacus\n"
         "from dpaudit.base.errors import UnsupportedError\n"
         "try:\n    opacus.attach\n"
         "except UnsupportedError as error:\n    print(error)\n"

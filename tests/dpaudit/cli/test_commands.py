@@ -335,7 +335,9 @@ def test_a_second_opinion_agrees(call):
 
 def test_a_second_opinion_that_contradicts_leaves_the_claim_open(call, monkeypatch):
     said = SecondOpinion("other", "1", "exact", 9.1, 9.0, 1e-5, (4.9, 4.98331), False, "ε ≥ 9.")
-    monkeypatch.setattr("dpaudit.workflow.verifying.opinion_on", lambda certificate: said)
+    monkeypatch.setattr(
+        "dpaudit.interchange.dp_accounting.second_opinion", lambda certificate: said
+    )
     call("certify", plan(), "-o", "c.json")
     assert call("verify", "c.json")[0] == 0
     code, _, err = call("verify", "c.json", "--second-opinion")

@@ -48,7 +48,7 @@ def test_a_call_says_what_where_and_on_what():
     assert call.reading.sensitivity is None
 
 
-@pytest.fingerprint.parametrize("fails", [False, True])
+@pytest.mark.parametrize("fails", [False, True])
 def test_nothing_stays_patched(fails):
     before = np.random.laplace, np.random.default_rng
     try:
@@ -148,7 +148,7 @@ def test_units_make_the_same_mechanism_of_the_same_privacy():
     assert in_units(reading(Laplace(4.0), 0.0)).sensitivity == 0
 
 
-@pytest.fingerprint.parametrize(
+@pytest.mark.parametrize(
     "result", [1.25, 7, np.float64(2.5), "yes", None, ("a", 1), np.ones(2), [3, 4]]
 )
 def test_a_replayed_draw_gives_what_the_first_one_gave(result):
@@ -225,7 +225,7 @@ def test_a_charge_below_the_sum_takes_calls_as_disjoint():
     assert [finding.rule for finding in found] == ["taken-as-disjoint"]
 
 
-@pytest.fingerprint.parametrize(
+@pytest.mark.parametrize(
     ("stated", "charges"),
     [
         ([0.5] * 4, []),
