@@ -75,7 +75,7 @@ class RemainingBudget:
         return self.dataset.to_dict() | {"budgets": budgets, "releases": dict(self.releases)}
 
 
-def remaining_budget(
+def remaining_budgets(
     book: Book, dataset: str | None = None, *, period: str | None = None
 ) -> tuple[RemainingBudget, ...]:
     """What is left, of one data set or of all; a look that takes no lock.

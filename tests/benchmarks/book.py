@@ -36,7 +36,7 @@ from dpaudit.book import (
     issue,
     limit_of,
     people_of,
-    remaining_budget,
+    remaining_budgets,
     verify_book,
 )
 
@@ -156,7 +156,7 @@ def long(url: str, folder: Path, releases: int) -> None:
         path.unlink()
     alone(url, folder, 500)
     timed = {
-        "status": lambda: remaining_budget(book),
+        "status": lambda: remaining_budgets(book),
         "export .csv": lambda: booking.export(book, folder / "a.csv"),
         "export .json": lambda: booking.export(book, folder / "a.json"),
         "export .registry.yaml": lambda: booking.export(book, folder / "a.registry.yaml"),

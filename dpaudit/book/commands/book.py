@@ -98,10 +98,10 @@ def budgets_of(book: BookUrl = None, dataset: OneDataSet = None) -> OtherBudgets
         _refuse_alone(dataset)
         return None
     kept = opened(book, dataset)
-    from dpaudit.book import remaining_budget
+    from dpaudit.book import remaining_budgets
     from dpaudit.book.checking import budget_rows
 
-    return partial(budget_rows, remaining_budget(kept, dataset)[0])
+    return partial(budget_rows, remaining_budgets(kept, dataset)[0])
 
 
 def _refuse_alone(dataset: str | None) -> None:
@@ -255,11 +255,11 @@ def status(
 ) -> None:
     """What is left of each budget, and what could still be released."""
     book = opened(url)
-    from dpaudit.book import remaining_budget
+    from dpaudit.book import remaining_budgets
     from dpaudit.book.booking import fit
     from dpaudit.book.commands import show
 
-    rooms = remaining_budget(book, dataset, period=period)
+    rooms = remaining_budgets(book, dataset, period=period)
     if plan is not None and len(rooms) != 1:
         raise typer.BadParameter("--plan asks of one data set; add --dataset")
     with working("room"):

@@ -15,7 +15,7 @@ from fastapi import Depends, FastAPI, Query, Request, Response
 from fastapi import Path as InPath
 
 from dpaudit.base.errors import AccessError, InputError
-from dpaudit.book import Release, RemainingBudget, Role, Status, decide, remaining_budget
+from dpaudit.book import Release, RemainingBudget, Role, Status, decide, remaining_budgets
 from dpaudit.book.booking import records_of, renderer_of
 from dpaudit.book.server.callers import Caller
 from dpaudit.book.server.request_context import ServerContext
@@ -122,7 +122,7 @@ class Api:
 
     def status(self, dataset: Words = "", period: Words = "") -> dict[str, Any]:
         """What is left of each budget."""
-        rooms = remaining_budget(self.desk.book, dataset or None, period=period or None)
+        rooms = remaining_budgets(self.desk.book, dataset or None, period=period or None)
         return {"datasets": [each.to_dict() for each in rooms]}
 
     def fit(self, asked: Asked) -> dict[str, Any]:
@@ -272,7 +272,7 @@ def download(desk: ServerContext, kind: str) -> Response:
 
 def public_rooms(desk: ServerContext) -> list[RemainingBudget]:
     """What is left of the data sets that were declared public."""
-    return [each for each in remaining_budget(desk.book) if each.dataset.public]
+    return [each for each in remaining_budgets(desk.book) if each.dataset.public]
 
 
 def shown_to_all(known: RemainingBudget) -> dict[str, Any]:

@@ -20,7 +20,7 @@ from dpaudit.book import (
     Release,
     RemainingBudget,
     Status,
-    remaining_budget,
+    remaining_budgets,
     verify_book,
 )
 from dpaudit.book.server.templating import rendered, style
@@ -116,7 +116,7 @@ def compliance(
         TamperedError: if the book does not hold.
     """
     days = _days(first, last)
-    rooms = remaining_budget(book, dataset or None)
+    rooms = remaining_budgets(book, dataset or None)
     facts = verify_book(book) if verify else None
     with book.reading() as connection:
         head = connection.execute(_HEAD).mappings().one()

@@ -13,7 +13,7 @@ from starlette.routing import Route
 from dpaudit.base.errors import AccessError, BudgetExceededError, InputError
 from dpaudit.base.files import pretty_json
 from dpaudit.base.names import same_person
-from dpaudit.book import RemainingBudget, Role, Status, decide, remaining_budget
+from dpaudit.book import RemainingBudget, Role, Status, decide, remaining_budgets
 from dpaudit.book.server import api
 from dpaudit.book.server.budget_history import drawing, thinned
 from dpaudit.book.server.callers import COOKIE, SECONDS
@@ -69,7 +69,7 @@ def routes(desk: ServerContext) -> list[Route]:
 def overview(visit: Visit) -> Response:
     """What is left of every budget, and how it came to that."""
     desk, today = visit.desk, visit.desk.book.today.isoformat()
-    shown = [_with_courses(desk, each, today) for each in remaining_budget(desk.book)]
+    shown = [_with_courses(desk, each, today) for each in remaining_budgets(desk.book)]
     waiting = find(desk.book, status=str(Status.REQUESTED), most=20).releases
     return visit.page("overview", "Budgets", rooms=shown, waiting=waiting)
 

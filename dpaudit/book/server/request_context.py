@@ -15,7 +15,7 @@ from typing import Any
 
 from dpaudit.base.errors import DpAuditError, InputError, TamperedError
 from dpaudit.base.validate import shown
-from dpaudit.book import Book, RemainingBudget, Reservation, remaining_budget, verify_book
+from dpaudit.book import Book, RemainingBudget, Reservation, remaining_budgets, verify_book
 from dpaudit.book.booking import Booking, Fit, fit_of
 from dpaudit.book.server.budget_history import BudgetHistory
 from dpaudit.book.server.callers import Callers, Denials
@@ -75,11 +75,11 @@ class ServerContext:
     @property
     def names(self) -> list[str]:
         """The names of the data sets."""
-        return [each.dataset.name for each in remaining_budget(self.book)]
+        return [each.dataset.name for each in remaining_budgets(self.book)]
 
     def room(self, dataset: str, period: str | None = None) -> RemainingBudget:
         """What is left of a data set."""
-        return remaining_budget(self.book, dataset, period=period or None)[0]
+        return remaining_budgets(self.book, dataset, period=period or None)[0]
 
     def fit(self, dataset: str, plan: Any, period: str | None = None) -> tuple[Plan, Fit]:
         """What could still be released of a plan, and for the tables of a file with what noise.

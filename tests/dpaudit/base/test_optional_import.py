@@ -13,7 +13,7 @@ import pytest
 from dpaudit import UnsupportedError
 from dpaudit.base.optional_import import LIBRARIES, lacking, optional_import, require
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 
 
 def test_a_library_that_is_there_is_handed_over():

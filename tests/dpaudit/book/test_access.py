@@ -32,7 +32,7 @@ from dpaudit.book import (
     limit_of,
     publish,
     record_refusal,
-    remaining_budget,
+    remaining_budgets,
     revoke,
     schema,
     still_held,
@@ -54,8 +54,8 @@ def guarded(book):
 
 def used(book):
     return (
-        remaining_budget(book)[0].left[0].total[0]
-        / remaining_budget(book)[0].left[0].budget.limit.bounds[0]
+        remaining_budgets(book)[0].left[0].total[0]
+        / remaining_budgets(book)[0].left[0].budget.limit.bounds[0]
     )
 
 
@@ -104,8 +104,8 @@ def test_what_is_denied_gives_its_charge_back_once(guarded):
     with pytest.raises(InputError, match="why"):
         decide(guarded, ask(guarded, PLAN).id, by="bob", approve=False)
     guarded.add(BudgetRecord("later", "visits", limit_of({"epsilon": 5.0})), by="officer")
-    assert remaining_budget(guarded)[0].left[1].total == (
-        remaining_budget(guarded)[0].left[0].total
+    assert remaining_budgets(guarded)[0].left[1].total == (
+        remaining_budgets(guarded)[0].left[0].total
     )
     assert verify_book(guarded)["releases"] == 3
 
@@ -225,10 +225,10 @@ def test_roles_are_in_order():
 
 
 def test_what_is_public_is_declared_and_may_be_taken_back(guarded):
-    assert not remaining_budget(guarded)[0].dataset.public
+    assert not remaining_budgets(guarded)[0].dataset.public
     for public in (True, True, False):
         publish(guarded, "visits", by="officer", public=public)
-        assert remaining_budget(guarded)[0].dataset.public is public
+        assert remaining_budgets(guarded)[0].dataset.public is public
         guarded.add(DataSet("visits", *ABOUT), by="officer")  # the same is no change
     with pytest.raises(InputError, match="which the book does not have"):
         publish(guarded, "visit", by="officer")

@@ -18,13 +18,13 @@ from dpaudit.book import (
     DataSet,
     Status,
     limit_of,
-    remaining_budget,
+    remaining_budgets,
     verify_book,
 )
 
 
 def used(book: Book, budget: str = "main", **told: str) -> dict[str, float]:
-    (known,) = remaining_budget(book, "visits", **told)
+    (known,) = remaining_budgets(book, "visits", **told)
     (left,) = [each for each in known.left if each.budget.name == budget]
     return left.budget.limit.reached(left.total)
 
@@ -103,7 +103,7 @@ def test_a_later_budget_counts_what_was_before(book, clock):
     assert gaussian_free
     tiny = BudgetRecord("tiny", "visits", limit_of({"epsilon": 0.1}))
     book.add(tiny, by="officer")  # it is exceeded, and says so
-    assert remaining_budget(book)[0].left[-1].share > 3
+    assert remaining_budgets(book)[0].left[-1].share > 3
     with pytest.raises(BudgetExceededError):
         ask(book, laplace(1e9))
 

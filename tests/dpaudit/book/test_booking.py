@@ -22,7 +22,7 @@ from dpaudit.book import (
     booking,
     decide,
     limit_of,
-    remaining_budget,
+    remaining_budgets,
     verify_book,
 )
 from dpaudit.book.booking import Booking
@@ -71,7 +71,7 @@ def run(book, folder, *, request=None, seed=None, **settings):
         folder,
         float_noise=seed is None,
         rehearse=False,
-        booking=told,
+        charging=told,
     )
 
 
@@ -89,7 +89,7 @@ def _target(name, settings):
 
 
 def spent(book) -> float:
-    (left,) = remaining_budget(book)[0].left
+    (left,) = remaining_budgets(book)[0].left
     return left.budget.limit.reached(left.total)["rho"]
 
 

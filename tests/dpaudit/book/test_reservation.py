@@ -12,7 +12,7 @@ from booking import ask, filled, gaussian, laplace
 from dpaudit import ClosedLedgerError, FloatNoise, Gaussian, Ledger
 from dpaudit.base.chain import chained_line
 from dpaudit.base.errors import BudgetExceededError, InputError, JournalError, PlanMismatchError
-from dpaudit.book import Status, remaining_budget, verify_book
+from dpaudit.book import Status, remaining_budgets, verify_book
 from dpaudit.ledger.journal import FORMAT
 
 
@@ -94,7 +94,7 @@ def test_a_forged_journal_gives_nothing_back(book, reserved, tmp_path, identifie
     assert book.release(reserved.id) == before
     ended = book.close(reserved.id, by="ann", abandoned="a crash")
     assert (ended.status, ended.ran) == (Status.ABANDONED, "")
-    assert remaining_budget(book, "visits")[0].left[0].total[0] == before.cost("main")[0]
+    assert remaining_budgets(book, "visits")[0].left[0].total[0] == before.cost("main")[0]
     verify_book(book)
 
 

@@ -16,7 +16,7 @@ from book_clients import reserve_many, start, told_in
 from booking import ask, filled, gaussian, laplace, one_by_one
 
 from dpaudit.base.errors import BudgetExceededError, InputError
-from dpaudit.book import Book, BudgetRecord, limit_of, remaining_budget, schema, verify_book
+from dpaudit.book import Book, BudgetRecord, limit_of, remaining_budgets, schema, verify_book
 from dpaudit.book.store import Store, Transaction
 
 PLAN = laplace(32.0)
@@ -38,8 +38,8 @@ def test_clients_in_processes_and_threads_never_overspend(url, tmp_path):
     assert len(told) == 72
     assert sum(told.values()) == len(releases(book)) == 32
     assert (
-        remaining_budget(book)[0].left[0].total
-        == remaining_budget(book)[0].left[0].budget.limit.bounds
+        remaining_budgets(book)[0].left[0].total
+        == remaining_budgets(book)[0].left[0].budget.limit.bounds
     )
     assert 20 < verify_book(book)["refused"] <= 40  # the 1st, 2nd, 4th … of each have a line
 
@@ -159,7 +159,7 @@ def test_a_budget_counts_what_was_reserved_while_it_waited(book):
     asked += [partial(book.add, later, by="officer"), *[reserve] * 4]
     one_by_one(store, asked, entered, go)
     assert len(releases(book)) == 6
-    main, found = remaining_budget(book)[0].left
+    main, found = remaining_budgets(book)[0].left
     assert main.total == found.total == found.budget.limit.bounds
     verify_book(book)
 

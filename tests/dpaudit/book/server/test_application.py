@@ -23,7 +23,7 @@ from dpaudit.book import (
     issue,
     limit_of,
     publish,
-    remaining_budget,
+    remaining_budgets,
     revoke,
     verify_book,
 )
@@ -54,7 +54,7 @@ def lines(book, event):
 
 
 def used(book, dataset="visits"):
-    return remaining_budget(book, dataset)[0].left[0].share
+    return remaining_budgets(book, dataset)[0].left[0].share
 
 
 def test_from_a_request_to_its_end(guarded, people, tmp_path):
@@ -261,7 +261,7 @@ def test_requests_that_come_at_once_are_charged_once(guarded, people):
     for each in asking:
         each.join(30)
     assert {answer.json["id"] for answer in found if answer.status == 200} == {found[0].json["id"]}
-    assert remaining_budget(guarded, "sales")[0].releases == {"reserved": 1}
+    assert remaining_budgets(guarded, "sales")[0].releases == {"reserved": 1}
 
 
 WRONG = [

@@ -5,13 +5,13 @@ from __future__ import annotations
 import pytest
 from booking import ask, filled, laplace
 
-from dpaudit.book import BudgetRecord, decide, limit_of, remaining_budget
+from dpaudit.book import BudgetRecord, decide, limit_of, remaining_budgets
 from dpaudit.book.server.budget_history import BudgetHistory, Point, drawing, thinned
 
 
 def told(course, book, name):
     budget = next(
-        each.budget for each in remaining_budget(book)[0].left if each.budget.name == name
+        each.budget for each in remaining_budgets(book)[0].left if each.budget.name == name
     )
     return [(point.at, round(point.used, 9)) for point in course.of(budget)]
 
@@ -34,7 +34,7 @@ def test_budgets_of_every_window(book, clock):
     assert told(course, book, "monthly") == [("2026-11", 0.1875), ("2026-12", 0.0625)]
     rolling = [0.0625, 0.125, 0.125, 0.0625]
     assert told(course, book, "rolling") == list(zip(days, rolling, strict=True))
-    for left in remaining_budget(book)[0].left:
+    for left in remaining_budgets(book)[0].left:
         assert course.of(left.budget)[-1].used == left.share
 
 

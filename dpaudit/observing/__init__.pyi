@@ -1,0 +1,13 @@
+from .calls import Call as Call
+from .calls import Charge as Charge
+from .calls import Reading as Reading
+from .notes import KNOWN as KNOWN
+from .notes import Noted as Noted
+from .notes import Notes as Notes
+from .notes import plan_of as plan_of
+from .recorder import Adapter as Adapter
+from .recorder import Patch as Patch
+from .recorder import Recorder as Recorder
+from .recorder import following as following
+from .recorder import noting as noting
+from .recorder import through as through
