@@ -29,15 +29,16 @@ losses, mass is rounded up, and mass at one point is split to both neighbours wi
 Q-mass kept (Jensen: (1 − tu)₊ is convex in u = e^−x).
 """
 
-from __future__ import annotations
-
 import sys
 
+if sys.version_info < (3, 11):
+    sys.exit("checker.py needs Python 3.11 or newer.")
 if __name__ == "__main__" and not sys.flags.safe_path:
     del sys.path[0]  # the folder of this file, so that nothing beside it is imported
 
 import json
 import math
+import threading
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -54,8 +55,8 @@ MOST_POINTS = 40_000
 MOST_BITS = 4096
 """Of a mass."""
 MOST_WORK = 6 * 10**7
-"""Of a set of invocations, in about microseconds."""
-MOST_TEXT = 64 * 2**20
+"""Of a proof, in about microseconds."""
+MOST_TEXT = 16 * 2**20
 """Bytes of a certificate."""
 LEAST = Fraction(1, 10**300)
 SLACK = 1 + Fraction(1, 10**12)
@@ -106,6 +107,26 @@ def stop(wrong: object, sentence: str, kind: type[Exception]) -> None:
     """Raises where something is wrong."""
     if wrong:
         raise kind(sentence)
+
+
+class Work(threading.local):
+    """What is left of MOST_WORK; only a proof has a limit."""
+
+    left = math.inf
+
+
+WORK = Work()
+
+
+def spend(work: float) -> None:
+    """Counts about so many microseconds, so that no file takes longer, whatever is in it."""
+    WORK.left -= work
+    stop(WORK.left < 0, "the proof takes too much work.", MissingError)
+
+
+def printable(text: str) -> str:
+    """Without what moves a terminal, as names of a file stand in sentences."""
+    return "".join(each if each.isprintable() else "?" for each in text)
 
 
 def decimal_up(value: Fraction, digits: int = 17) -> str:
@@ -161,6 +182,7 @@ def exp(numerator: int, denominator: int, w: int) -> Ends:
     k-th is short by e_k with e_{k+1} ≤ e_k y/(k + 1) + 2, so by 5 at most; and what follows the
     last is at most twice that. An error of y counts e² < 8 times.
     """
+    spend(4 + w / 8 + (w / 200) ** 2)
     if numerator < -w * denominator:
         return 0, 1
     stop(numerator > _FAR * denominator, f"a loss above {_FAR} is not computed.", MissingError)
@@ -184,6 +206,7 @@ def log(value: int, w: int) -> Ends:
     m 2^e with 1 ≤ m < 2, and ln m = 2 Σ z^(2k+1)/(2k + 1), z = (m − 1)/(m + 1) < 1/3. Powers are
     short by e with e' ≤ e/9 + 1 + 1/9 < 3, quotients by 1 more, and what is left is below 4.
     """
+    spend(4 + w / 4 + (w / 150) ** 2)
     e = value.bit_length() - 1 - w
     one, g = 1 << (w + e), w + 24
     z = (value - one << g) // (value + one)
@@ -492,15 +515,17 @@ def product(one: Losses, other: Losses, bits: int) -> Losses:
     count = len(one.masses) + len(other.masses) - 1
     widest = max(one.masses).bit_length() + max(other.masses).bit_length() + count.bit_length()
     size = widest // 8 + 1
+    spend(count + math.isqrt((size * count) ** 3) / 80)
     packed = [b"".join(m.to_bytes(size, "little") for m in each.masses) for each in (one, other)]
     first, second = (int.from_bytes(each, "little") for each in packed)
     digits = (first * second).to_bytes(size * count, "little")
     places = range(0, size * count, size)
     masses = [-(-int.from_bytes(digits[at : at + size], "little") >> bits) for at in places]
     sums = sum(one.masses), sum(other.masses)
-    rest = one.rest * (sums[1] + other.rest) + other.rest * sums[0]
+    rest = -(-(one.rest * (sums[1] + other.rest) + other.rest * sums[0]) >> bits)
     stop(sum(masses) >> (bits + 1), "the witness has too few bits for a product.", RefusedError)
-    return Losses(one.k, one.low + other.low, masses, -(-rest >> bits))
+    stop(rest >> bits, "all mass of the witness is at infinity.", MissingError)
+    return Losses(one.k, one.low + other.low, masses, rest)
 
 
 def trimmed(law: Losses, allowed: int) -> Losses:
@@ -519,6 +544,7 @@ def coarser(law: Losses, bits: int) -> Losses:
     That keeps the Q-mass: e^h r/(1 + r) + r/(1 + r) = 1, with r = e^−h. What goes up is rounded up.
     """
     one = 1 << bits
+    spend(len(law.masses) + 4)
     share = up(one << bits, one + exp(*step_of(law.k, -1), bits)[0])
     start = law.low // 2
     masses = [0] * ((law.low + len(law.masses)) // 2 + 1 - start)
@@ -715,6 +741,8 @@ SUMS: dict[str, tuple[str, Maker]] = {
 }
 """Noise that is added to a sum, by its fields and the distance of neighbours. Who contributes zero
 is as one who is absent."""
+NUMBERS = {kind for kind in SUMS if not kind.endswith("-vector")}
+"""Those whose sensitivity is a distance; of a box it is 0 or 1, as of whatever takes an input."""
 
 
 def keys(m: Fields, _: Fraction) -> Uses:
@@ -724,7 +752,8 @@ def keys(m: Fields, _: Fraction) -> Uses:
     of 1 is told with probability δ = e^−c(τ−1)/(1 + e^−c) ≤ 1/2 and one of 0 never: it is (0, δ)-
     private for who leaves, and for who joins.
     """
-    c, far = 1 / m["scale"], max(math.ceil(m["threshold"]), 2) - 1
+    c, far = 1 / m["scale"], math.ceil(m["threshold"]) - 1
+    stop(far < 1, "threshold must be above 1, or a single count would be told.", InputError)
     told = Fraction(decay(c * far, 1200)[1], (1 << 1200) + decay(c, 1200)[0])
     return use("response", c, told, times=m["key_sensitivity"])
 
@@ -786,6 +815,7 @@ def column(own: Fields) -> list[int]:
     """
     steps, one = own["steps"], 1 << 96
     stop(steps > 10**5, "a stream of more than 100 000 steps has no rule here.", MissingError)
+    spend(steps * len(own.get("pole_rates", "1")) / 4)
     entries = [one] + [0] * (steps - 1)
     if own["kind"] != "buffered-toeplitz":
         for k in range(1, min(own.get("bands", steps), steps)):
@@ -856,11 +886,22 @@ def stream(own: Fields, moved: Fraction, scale: str) -> Uses:
     return use("normal", square / 2 if own["symmetric"] else square)
 
 
+def rounded_up(value: Fraction, bits: int) -> Fraction:
+    """To so many significant bits."""
+    unit = Fraction(2) ** (value.numerator.bit_length() - value.denominator.bit_length() - bits)
+    return math.ceil(value / unit) * unit
+
+
+def sum_of(values: list[Fraction]) -> Fraction:
+    """A sum, of many numbers rounded up, as exact denominators would grow with each."""
+    return sum((rounded_up(each, 256) if len(values) > 99 else each for each in values), Fraction())
+
+
 def in_all(cost: Callable[[Any], Fraction | None], uses: Iterable[tuple[Any, int]]) -> Any:
     """What a cost of laws or parts adds up to, None if any has none."""
     found = [(cost(each), times) for each, times in uses]
     known = [value * times for value, times in found if value is not None]
-    return sum(known, Fraction(0)) if len(known) == len(found) else None
+    return sum_of(known) if len(known) == len(found) else None
 
 
 def together(uses: Uses) -> Law:
@@ -887,7 +928,7 @@ def uses_of(mechanism: Fields, sensitivity: Fraction, steps: int, *, drawn: bool
     """
     kind = mechanism["kind"]
     stop(kind not in SUMS and kind not in INPUTS, f"{kind} has no rule here.", MissingError)
-    change = kind in INPUTS or kind.endswith("-vector")
+    change = kind not in NUMBERS
     stop(change and sensitivity != 1, f"sensitivity of {kind} must be 0 or 1.", InputError)
     broken = kind.startswith("discrete-") and sensitivity.denominator != 1
     stop(broken, f"sensitivity of {kind} must be whole.", InputError)
@@ -951,15 +992,18 @@ def charges_of(own: Fields) -> Costs:
         open_draw = own["sampling"] is not None or relation == "add-remove"
         stop(open_draw, "under local trust nothing hides who takes part.", RefusedError)
         needed = clipped(own["mechanism"], factor)
-        less = (min(needed, radius) if radius else needed) > moved * (1 + Fraction(1, 10**9))
+        needed = min(needed, radius) if radius else needed
+        less = needed > moved * (1 + Fraction(1, 10**9))
         stop(less, "the sensitivity is below what the clip allows.", RefusedError)
+        moved = max(moved, needed)
     stop((own["total"] or own["count"]) < own["count"], "total is below the count.", InputError)
     if own["contribution"] is not None:
         bound = fields(own["contribution"], "contribution", "bound> ?rows#")["bound"]
-        bound = bound if kind in SUMS and not kind.endswith("-vector") else None
+        bound = bound if kind in NUMBERS else None
         less = bound is not None and moved < factor * bound
         stop(less, "the sensitivity is below what the contribution allows.", RefusedError)
-    return charged(own, moved, bound) if moved else []
+    found = charged(own, moved or Fraction(kind not in NUMBERS), bound)
+    return found if moved else []
 
 
 def charged(own: Fields, moved: Fraction, bound: Fraction | None) -> Costs:
@@ -1012,8 +1056,10 @@ def charged(own: Fields, moved: Fraction, bound: Fraction | None) -> Costs:
         clash = given["rows"] and own["contribution"] is not None
         stop(clash, "rows that are drawn have no contribution of a whole unit.", RefusedError)
         rows, bound = given["rows"] or 1, given["contribution"] or bound
+        clash = replaces and given["contribution"] is not None and moved > 2 * bound
+        stop(clash, "the sensitivity is above twice the contribution of the sample.", RefusedError)
         rate = min(given["rate"] * rows, every)
-        if replaces and bound is not None and sums and not kind.endswith("-vector") and rate < 1:
+        if replaces and bound is not None and kind in NUMBERS and rate < 1:
             return parts("half", rate, rows, 2 * bound)
         return parts("poisson" if absent else "known", rate, rows)
     if scheme == "fixed-size":
@@ -1051,14 +1097,15 @@ def added_up(*charges: Mapping[Part, int]) -> Charges:
 
     Their losses add up to that of Σ μ² (Dong, Roth and Su 2022, Corollary 3.3).
     """
-    total, square = Charges(), Fraction(0)
+    total, squares = Charges(), list[Fraction]()
+    spend(3 * sum(map(len, charges)))
     for part, times in (pair for each in charges for pair in each.items()):
         if part.law.rule == "normal" and part.scheme == "all":
-            square += part.law.numbers[0] * times
+            squares.append(part.law.numbers[0] * times)
         else:
             total[part] = total.get(part, 0) + times
-    if square:
-        total[Part(Law("normal", (square,)), "all", Fraction(1))] = 1
+    if squares:
+        total[Part(Law("normal", (sum_of(squares),)), "all", Fraction(1))] = 1
     return total
 
 
@@ -1080,27 +1127,31 @@ def sets_of(plan: object) -> list[Charges]:
 
     Groups of units are disjoint, so that a unit is charged what concerns all, and one group; or two
     of those groups that its own value decides, where it may change (McSherry 2009, *Privacy
-    integrated queries*, Theorem 4). The worst counts.
+    integrated queries*, Theorem 4). The worst counts. A unit that is zeroed is in no other group of
+    sums, and may be in one of other mechanisms, which see it there.
     """
     invocations = fields(plan, "plan", "invocations=")["invocations"]
     few = isinstance(invocations, list) and 1 <= len(invocations) <= 20_000
     stop(not few, "plan has no list of invocations.", InputError)
-    groups: dict[tuple[str, bool] | None, Charges] = {None: {}}
-    alike = set()
+    groups: dict[tuple[str, bool] | None, list[Charges]] = {None: []}
+    alike, seen = set(), set()
     for record in invocations:
         own = fields(record, "invocation", INVOCATION)
         alike.add((relation_of(own["relation"]), own["unit"]))
         group = None if own["group"] is None else group_of(own["group"])
-        found = [{part: times} for part, times in charges_of(own)]
-        groups[group] = added_up(groups.get(group, {}), *found)
-    everyone = groups.pop(None)
+        groups.setdefault(group, []).extend({part: times} for part, times in charges_of(own))
+        if own["mechanism"]["kind"] not in SUMS:
+            seen.add(group)
+    everyone = added_up(*groups.pop(None))
     stop(len(alike) > 1, "the plan mixes relations or units.", RefusedError)
     both = len({group and group[0] for group in groups}) < len(groups)
     stop(both, "a group is by position and by value.", RefusedError)
-    replaces = alike.pop()[0][0] in ("replace-one", "metric-ball")
+    relation = alike.pop()[0][0]
     stay, move = list[Charges](), list[Charges]()
-    for group, charges in groups.items():
-        kind, twice = (move, 2) if group and group[1] and replaces else (stay, 1)
+    for group, parts in groups.items():
+        charges, moves = added_up(*parts), relation in ("replace-one", "metric-ball")
+        moves |= relation == "zero-out" and group in seen
+        kind, twice = (move, 2) if group and group[1] and moves else (stay, 1)
         if kind.count(charges) < twice:
             kind.append(charges)
         stop(len(kind) > 60, "the groups are too many.", MissingError)
@@ -1234,7 +1285,7 @@ def by_grid(charges: Mapping[Part, int], delta: Fraction, witness: object) -> Fr
     bits, limit, rounded = own["bits"], own["limit"], rounded_charges(charges, own["round"])
     wrong = bits > MOST_BITS or not 16 <= limit <= MOST_POINTS
     stop(wrong, "the witness has too many bits, or too few or many points.", RefusedError)
-    wrong = not isinstance(own["grids"], list) or len(own["grids"]) != len(rounded)
+    wrong = not isinstance(own["grids"], list) or not 0 < len(own["grids"]) == len(rounded)
     stop(wrong, f"the witness has no grids for each of {len(rounded)} laws.", RefusedError)
     plans = {}
     for at, way in enumerate(ways_of(rounded)):
@@ -1272,9 +1323,7 @@ def rounded_charges(charges: Mapping[Part, int], bits: int) -> Charges:
     for part, times in charges.items():
         law, value = part.law, part.law.numbers[0]
         if law.rule in ("normal", "laplace", "bounded range") and value:
-            length = value.numerator.bit_length() - value.denominator.bit_length()
-            unit = Fraction(2) ** (length - min(bits, 64))
-            part = part._replace(law=Law(law.rule, (math.ceil(value / unit) * unit,)))
+            part = part._replace(law=Law(law.rule, (rounded_up(value, min(bits, 64)),)))
         total[part] = total.get(part, 0) + times
     return total
 
@@ -1283,7 +1332,8 @@ def proof_of(record: Mapping[str, Any]) -> Proof:
     """As :func:`prove`; NoProofError says why nothing is proved."""
     given = [each for key in ("claim", "guarantee") if (each := record.get(key)) is not None]
     stop(not given, "the file has neither claim nor guarantee.", InputError)
-    odd = isinstance(record.get("claim"), dict) and not {"epsilon", "delta"} <= {*record["claim"]}
+    claim = record.get("claim")
+    odd = isinstance(claim, dict) and {*claim} | {"source"} != {"epsilon", "delta", "source"}
     stop(odd, "the claim is none of an ε and a δ, of which alone there are rules.", MissingError)
     delta = min(stated(each, "delta") for each in given)
     sets = sets_of(record.get("plan"))
@@ -1320,10 +1370,14 @@ def prove(record: Mapping[str, Any]) -> Proof:
     Raises:
         InputError: if it is no certificate.
     """
+    WORK.left = MOST_WORK
     try:
         return proof_of(record)
     except NoProofError as error:
-        return Proof(None, Fraction(0), (), str(error), isinstance(error, RefusedError))
+        sentence, refused = printable(str(error)), isinstance(error, RefusedError)
+        return Proof(None, Fraction(0), (), sentence, refused)
+    finally:
+        WORK.left = math.inf
 
 
 def decimal_of(text: str) -> Decimal:
@@ -1364,9 +1418,10 @@ def main(arguments: Sequence[str]) -> int:
     try:
         stop(len(arguments) != 1, "usage: checker.py certificate.json", InputError)
         proof, claim = prove(record := read(Path(arguments[0]))), record.get("claim")
-        exceeded = bool(proof.epsilon and claim) and not proof.holds(stated(claim, "epsilon"))
+        judged = proof.epsilon is not None and claim is not None
+        exceeded = judged and not proof.holds(stated(claim, "epsilon"))
     except InputError as error:
-        say(f"no certificate: {error}\n")
+        say(f"no certificate: {printable(str(error))}\n")
         return 3
     if proof.epsilon is None:
         say(f"{'refused' if proof.refused else 'no proof'}: {proof.reason}\n")
@@ -1377,4 +1432,5 @@ def main(arguments: Sequence[str]) -> int:
 
 
 if __name__ == "__main__":
+    sys.stdout.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
     sys.exit(main(sys.argv[1:]))
