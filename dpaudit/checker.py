@@ -31,7 +31,7 @@ Q-mass kept (Jensen: (1 − tu)₊ is convex in u = e^−x).
 
 import sys
 
-if sys.version_info < (3, 11):
+if sys.version_info < (3, 11):  # noqa: UP036
     sys.exit("checker.py needs Python 3.11 or newer.")
 if __name__ == "__main__" and not sys.flags.safe_path:
     del sys.path[0]  # the folder of this file, so that nothing beside it is imported

@@ -20,6 +20,7 @@ from dpaudit.certificate import (
     load_certificate,
     verify,
 )
+from dpaudit.certificate.schema import SCHEMA_VERSION
 from dpaudit.ledger import FileAnchor, JournalSummary, summarise_journal
 from dpaudit.ledger.journal import FORMAT as JOURNAL_FORMAT
 
@@ -131,6 +132,11 @@ def verification(certificate: Certificate, *, opinion_on: Opinion | None = None)
     it = "1 audit is" if audits == 1 else f"{audits} audits are"
     remark = f"{it} taken as stated and compared with claim and proof, not re-run."
     remarks = [remark] if audits else []
+    if certificate.schema != SCHEMA_VERSION:
+        remarks.append(
+            f"the file is of {certificate.schema}, in which no premise rests on another; certify "
+            "anew to see what each rests on."
+        )
     opinion = None if opinion_on is None else opinion_on(certificate)
     if opinion is not None and opinion.contradicts:
         remarks.append(opinion.reason)
