@@ -50,19 +50,13 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 SCHEMA = "dpaudit-witness/1"
-MOST_POINTS = 40_000
-"""Points of a grid, at most."""
-MOST_BITS = 4096
-"""Of a mass."""
-MOST_WORK = 6 * 10**7
-"""Of a proof, in about microseconds."""
-MOST_TEXT = 16 * 2**20
-"""Bytes of a certificate."""
-LEAST = Fraction(1, 10**300)
-SLACK = 1 + Fraction(1, 10**12)
-"""By which a stated ε may be exceeded: it is a decimal, which floats meet only nearly."""
-_FAR = 4000
-"""Losses beyond are not computed."""
+MOST_POINTS, MOST_BITS = 40_000, 4096
+"""Of a grid and of a mass."""
+MOST_WORK, MOST_TEXT = 6 * 10**7, 16 * 2**20
+"""Of a proof in about microseconds, and characters of a certificate."""
+LEAST, SLACK = Fraction(1, 10**300), 1 + Fraction(1, 10**12)
+"""The least ρ that a search starts from; and by how much a stated ε may be exceeded, as it is a
+decimal, which floats meet only nearly."""
 
 
 class NoProofError(Exception):
@@ -109,19 +103,14 @@ def stop(wrong: object, sentence: str, kind: type[Exception]) -> None:
         raise kind(sentence)
 
 
-class Work(threading.local):
-    """What is left of MOST_WORK; only a proof has a limit."""
-
-    left = math.inf
-
-
-WORK = Work()
+LEFT = threading.local()
+"""What a proof may still spend of MOST_WORK."""
 
 
 def spend(work: float) -> None:
     """Counts about so many microseconds, so that no file takes longer, whatever is in it."""
-    WORK.left -= work
-    stop(WORK.left < 0, "the proof takes too much work.", MissingError)
+    LEFT.work = getattr(LEFT, "work", math.inf) - work
+    stop(LEFT.work < 0, "the proof takes too much work.", MissingError)
 
 
 def printable(text: str) -> str:
@@ -182,10 +171,10 @@ def exp(numerator: int, denominator: int, w: int) -> Ends:
     k-th is short by e_k with e_{k+1} ≤ e_k y/(k + 1) + 2, so by 5 at most; and what follows the
     last is at most twice that. An error of y counts e² < 8 times.
     """
-    spend(4 + w / 8 + (w / 200) ** 2)
+    spend(4 + (w / 65) ** 2)
     if numerator < -w * denominator:
         return 0, 1
-    stop(numerator > _FAR * denominator, f"a loss above {_FAR} is not computed.", MissingError)
+    stop(numerator > 4000 * denominator, "a loss above 4000 is not computed.", MissingError)
     n = numerator * 14426950 // (denominator * 10**7) - (numerator < 0)
     g = w + max(n, 0) + 24
     both = [n * end for end in log_two(g)]
@@ -206,7 +195,7 @@ def log(value: int, w: int) -> Ends:
     m 2^e with 1 ≤ m < 2, and ln m = 2 Σ z^(2k+1)/(2k + 1), z = (m − 1)/(m + 1) < 1/3. Powers are
     short by e with e' ≤ e/9 + 1 + 1/9 < 3, quotients by 1 more, and what is left is below 4.
     """
-    spend(4 + w / 4 + (w / 150) ** 2)
+    spend(4 + (w / 55) ** 2)
     e = value.bit_length() - 1 - w
     one, g = 1 << (w + e), w + 24
     z = (value - one << g) // (value + one)
@@ -229,6 +218,7 @@ def odd_series(z: int, g: int, *, above: bool) -> int:
     while term > 4 * above or (above and k << g < 2 * square):
         total, k = total + term, k + 2
         term = (term * square >> g) // k + 2 * above
+    spend(k * g / 2000)
     return total + 2 * term * above
 
 
@@ -385,15 +375,13 @@ def staircase(numbers: tuple[Fraction, ...], t: int, w: int) -> int:
     two neighbours is the likelier: (1 − r)p = P[|noise| < s/2], which is the largest for s = Δ.
     Then p = (γ + r(1/2 − γ))/(γ + (1 − γ)r) = 1 − e^(−ε/2)/2, with γ = b/(1 + b) and r = b².
     """
-    low, one = decay(numbers[0], w)[0], 1 << w
-    share = 2 * one - decay(numbers[0] / 2, w)[0]
-    return max(up(share * ((one << w) - t * low), 2 * one << w), 0)
+    low, half, one = decay(numbers[0], w)[0], decay(numbers[0] / 2, w)[0], 1 << w
+    return max(up((2 * one - half) * ((one << w) - t * low), 2 * one << w), 0)
 
 
 Rule = Callable[[tuple[Fraction, ...], int, int], int]
-CONTINUOUS: tuple[Rule, ...] = (normal, laplace, bounded_range, staircase)
-DISCRETE: tuple[Rule, ...] = (response, two_sided, geometric, lattice)
-RULES = {rule.__name__.replace("_", " "): rule for rule in CONTINUOUS + DISCRETE}
+_RULES: tuple[Rule, ...] = (normal, laplace, bounded_range, staircase, response, two_sided)
+RULES = {rule.__name__.replace("_", " "): rule for rule in (*_RULES, geometric, lattice)}
 
 
 def base_curve(law: Law, t: int, w: int) -> int:
@@ -401,9 +389,8 @@ def base_curve(law: Law, t: int, w: int) -> int:
 
     Below 1 by h(t) = 1 − t + t h(1/t), as A and its complement change places.
     """
-    one, rule = 1 << w, RULES.get(law.rule)
-    if rule is None:
-        raise MissingError(f"{law.rule} has no curve.")
+    stop(law.rule not in RULES, f"{law.rule} has no curve.", MissingError)
+    one, rule = 1 << w, RULES[law.rule]
     if t >= one or t <= 0:
         return min(rule(law.numbers, t, w), one) if t > 0 else one - t
     return one - t + up(t * min(rule(law.numbers, (one << w) // t, w), one), one)
@@ -515,7 +502,7 @@ def product(one: Losses, other: Losses, bits: int) -> Losses:
     count = len(one.masses) + len(other.masses) - 1
     widest = max(one.masses).bit_length() + max(other.masses).bit_length() + count.bit_length()
     size = widest // 8 + 1
-    spend(count + math.isqrt((size * count) ** 3) / 80)
+    spend(count + (size * count) ** 1.5 / 1800)
     packed = [b"".join(m.to_bytes(size, "little") for m in each.masses) for each in (one, other)]
     first, second = (int.from_bytes(each, "little") for each in packed)
     digits = (first * second).to_bytes(size * count, "little")
@@ -608,8 +595,7 @@ def epsilon_of(law: Losses, delta: Fraction, bits: int) -> Fraction:
 # What is not known here is missing, never left out: every key, kind, scheme and relation.
 
 Fields = dict[str, Any]
-_NUMBERS = (int, float, Decimal)
-_RANGE = 10**308
+_NUMBERS, _RANGE = (int, float, Decimal), 10**308
 
 READERS: dict[str, tuple[str, Callable[[Any], bool]]] = {
     "+": ("a number of at least 0", lambda x: type(x) in _NUMBERS and 0 <= x <= _RANGE),
@@ -798,8 +784,7 @@ FACTORS |= {"buffered-toeplitz": "pole_rates* ?zero_rates*"}
 
 def factors_of(mechanism: Fields) -> Fields:
     """The fields of a factorisation."""
-    record = mechanism.get("factorization")
-    kind = name_in(record, "kind")
+    kind = name_in(record := mechanism.get("factorization"), "kind")
     stop(kind not in FACTORS, f"the factorization {kind} has no rule here.", MissingError)
     return fields(record, kind, "kind~ steps# " + FACTORS[kind])
 
@@ -815,7 +800,7 @@ def column(own: Fields) -> list[int]:
     """
     steps, one = own["steps"], 1 << 96
     stop(steps > 10**5, "a stream of more than 100 000 steps has no rule here.", MissingError)
-    spend(steps * len(own.get("pole_rates", "1")) / 4)
+    spend(steps * len(own.get("pole_rates", "1")) / 6)
     entries = [one] + [0] * (steps - 1)
     if own["kind"] != "buffered-toeplitz":
         for k in range(1, min(own.get("bands", steps), steps)):
@@ -855,8 +840,7 @@ def moved_nodes(mechanism: Fields, norm: int) -> Fraction:
             return Fraction(levels * count)
         total = 0
         for level in range(levels):
-            halved = own["kind"] == "binary-tree" and level < levels - 1
-            nodes = up(steps >> level, 2 if halved else 1)
+            nodes = up(steps >> level, 1 + (own["kind"] == "binary-tree" and level < levels - 1))
             fits = up(1 << level, gap)
             full = min(count // fits, nodes)
             rest = min(fits, count - full * fits) if full < nodes else 0
@@ -928,8 +912,7 @@ def uses_of(mechanism: Fields, sensitivity: Fraction, steps: int, *, drawn: bool
     """
     kind = mechanism["kind"]
     stop(kind not in SUMS and kind not in INPUTS, f"{kind} has no rule here.", MissingError)
-    change = kind not in NUMBERS
-    stop(change and sensitivity != 1, f"sensitivity of {kind} must be 0 or 1.", InputError)
+    stop(kind not in NUMBERS and sensitivity != 1, f"{kind} has sensitivity 0 or 1.", InputError)
     broken = kind.startswith("discrete-") and sensitivity.denominator != 1
     stop(broken, f"sensitivity of {kind} must be whole.", InputError)
     spec, made = SUMS[kind] if kind in SUMS else INPUTS[kind]
@@ -968,8 +951,7 @@ RELATIONS = ("add-remove", "replace-one", "zero-out", "metric-ball")
 
 def relation_of(record: Any) -> tuple[str, Fraction]:
     """The name of a relation, and the radius of a metric ball."""
-    named = {"kind": record} if isinstance(record, str) else record
-    own = fields(named, "relation", "kind~ ?radius>")
+    own = fields({"kind": record} if type(record) is str else record, "relation", "kind~ ?radius>")
     name, radius = own["kind"], own["radius"] or Fraction(0)
     wrong = name not in RELATIONS or (name == "metric-ball") != bool(radius)
     stop(wrong, "the relation has no rule here.", MissingError)
@@ -991,16 +973,14 @@ def charges_of(own: Fields) -> Costs:
     if own["trust"] == "local":
         open_draw = own["sampling"] is not None or relation == "add-remove"
         stop(open_draw, "under local trust nothing hides who takes part.", RefusedError)
-        needed = clipped(own["mechanism"], factor)
-        needed = min(needed, radius) if radius else needed
+        needed = min(clipped(own["mechanism"], factor), radius or Fraction(3 * _RANGE))
         less = needed > moved * (1 + Fraction(1, 10**9))
         stop(less, "the sensitivity is below what the clip allows.", RefusedError)
         moved = max(moved, needed)
     stop((own["total"] or own["count"]) < own["count"], "total is below the count.", InputError)
     if own["contribution"] is not None:
         bound = fields(own["contribution"], "contribution", "bound> ?rows#")["bound"]
-        bound = bound if kind in NUMBERS else None
-        less = bound is not None and moved < factor * bound
+        less = kind in NUMBERS and moved < factor * bound
         stop(less, "the sensitivity is below what the contribution allows.", RefusedError)
     found = charged(own, moved or Fraction(kind not in NUMBERS), bound)
     return found if moved else []
@@ -1034,16 +1014,13 @@ def charged(own: Fields, moved: Fraction, bound: Fraction | None) -> Costs:
     absent = relation == "add-remove" or (relation == "zero-out" and sums)
     scheme = "none" if sampling is None else name_in(sampling, "scheme")
     streams = kind in ("continual-gaussian", "continual-laplace")
-    elsewhere = streams and replaces
-    elsewhere &= scheme == "fixed-size" or mechanism.get("fixed_steps") is not True
+    strays = streams and replaces and (scheme == "fixed-size" or not mechanism.get("fixed_steps"))
 
-    def parts(
-        way: str, q: Fraction, steps: int = 1, far: Fraction = moved, n: int = count
-    ) -> Costs:
+    def parts(way: str, q: Fraction, k: int = 1, far: Fraction = moved, n: int = count) -> Costs:
         stop(not q, "the rate of a sample must be above 0.", InputError)
         drawn, found = way != "all" and q < 1, []
-        for law, uses in uses_of(mechanism, far, steps, drawn=drawn):
-            if elsewhere:
+        for law, uses in uses_of(mechanism, far, k, drawn=drawn):
+            if strays:
                 law = Law(law.rule, (2 * law.numbers[0],))  # of normal laws the square of μ
             found.append((Part(law, way if drawn else "all", q), uses * n))
         return found
@@ -1056,7 +1033,7 @@ def charged(own: Fields, moved: Fraction, bound: Fraction | None) -> Costs:
         clash = given["rows"] and own["contribution"] is not None
         stop(clash, "rows that are drawn have no contribution of a whole unit.", RefusedError)
         rows, bound = given["rows"] or 1, given["contribution"] or bound
-        clash = replaces and given["contribution"] is not None and moved > 2 * bound
+        clash = replaces and kind in NUMBERS and moved > 2 * (given["contribution"] or moved)
         stop(clash, "the sensitivity is above twice the contribution of the sample.", RefusedError)
         rate = min(given["rate"] * rows, every)
         if replaces and bound is not None and kind in NUMBERS and rate < 1:
@@ -1071,8 +1048,7 @@ def charged(own: Fields, moved: Fraction, bound: Fraction | None) -> Costs:
     if scheme == "random-allocation":
         given = fields(sampling, scheme, "scheme~ steps# ?times#")
         steps, drawn = given["steps"], given["times"] or 1
-        wrong = count % steps or drawn > steps
-        stop(wrong, "count must be a multiple of the steps, and times at most these.", InputError)
+        stop(count % steps or drawn > steps, "count or times do not fit the steps.", InputError)
         return parts("all", every, n=count // steps * drawn)
     if scheme == "cyclic-poisson" and streams:
         given = fields(sampling, scheme, "scheme~ rate% groups#")
@@ -1082,7 +1058,7 @@ def charged(own: Fields, moved: Fraction, bound: Fraction | None) -> Costs:
         fewer = read_as("#", mechanism.get("participations"), "participations") < turns
         apart = fewer or read_as("#", gap, "min_separation") > groups
         stop(apart, "the participations are not those of groups that take turns.", RefusedError)
-        if elsewhere or matrix.get("bands", steps) > groups:
+        if strays or matrix.get("bands", steps) > groups:
             return parts("all", every)
         mechanism = mechanism | {"participations": 1, "min_separation": 1}
         return parts("poisson" if absent else "known", given["rate"], n=count * turns)
@@ -1134,14 +1110,13 @@ def sets_of(plan: object) -> list[Charges]:
     few = isinstance(invocations, list) and 1 <= len(invocations) <= 20_000
     stop(not few, "plan has no list of invocations.", InputError)
     groups: dict[tuple[str, bool] | None, list[Charges]] = {None: []}
-    alike, seen = set(), set()
+    alike, seen = set[Any](), set[Any]()
     for record in invocations:
         own = fields(record, "invocation", INVOCATION)
         alike.add((relation_of(own["relation"]), own["unit"]))
         group = None if own["group"] is None else group_of(own["group"])
         groups.setdefault(group, []).extend({part: times} for part, times in charges_of(own))
-        if own["mechanism"]["kind"] not in SUMS:
-            seen.add(group)
+        seen.update({group} if own["mechanism"]["kind"] not in SUMS else ())
     everyone = added_up(*groups.pop(None))
     stop(len(alike) > 1, "the plan mixes relations or units.", RefusedError)
     both = len({group and group[0] for group in groups}) < len(groups)
@@ -1266,13 +1241,6 @@ def closed(charges: Mapping[Part, int], delta: Fraction) -> Iterator[tuple[Fract
 # -- proof ----------------------------------------------------------------------------------------
 
 
-def work_of(part: Part, grid: Grid, bits: int) -> int:
-    """About how many microseconds the curve takes on a grid."""
-    k, low, high = grid
-    wide = bits + 96 + max(k, 0) + (3 * abs(low) + 3 * abs(high)) * Fraction(1, 2) ** (k + 1)
-    return int((high - low) * wide * (1 + wide / 500))
-
-
 def by_grid(charges: Mapping[Part, int], delta: Fraction, witness: object) -> Fraction:
     """ε by the grids that a witness names, both ways.
 
@@ -1287,20 +1255,12 @@ def by_grid(charges: Mapping[Part, int], delta: Fraction, witness: object) -> Fr
     stop(wrong, "the witness has too many bits, or too few or many points.", RefusedError)
     wrong = not isinstance(own["grids"], list) or not 0 < len(own["grids"]) == len(rounded)
     stop(wrong, f"the witness has no grids for each of {len(rounded)} laws.", RefusedError)
-    plans = {}
-    for at, way in enumerate(ways_of(rounded)):
-        grids = (grid_of(each, at) for each in own["grids"])
-        plans[way] = [(*pair, grid) for pair, grid in zip(rounded.items(), grids, strict=True)]
-    products = sum(2 * times.bit_length() for times in rounded.values())
-    work = sum(work_of(part, grid, bits) for plan in plans.values() for part, _, grid in plan)
-    work += products * math.isqrt((limit * (bits + 16)) ** 3) // 2000
-    stop(work > MOST_WORK, "the witness asks for too much work.", RefusedError)
     found = []
-    for way, plan in plans.items():
+    for at, way in enumerate(ways_of(rounded)):
         laws = []
-        for part, times, grid in plan:
-            share = Fraction((1 << bits) >> own["cut"], times)
-            laws.append(composed(grid_law(part, way, grid, bits), times, limit, bits, share))
+        for (part, times), both in zip(rounded.items(), own["grids"], strict=True):
+            law, share = grid_law(part, way, grid_of(both, at), bits), (1 << bits) >> own["cut"]
+            laws.append(composed(law, times, limit, bits, Fraction(share, times)))
         total = reduce(lambda one, other: joined(one, other, limit, bits), laws)
         found.append(epsilon_of(total, delta, bits))
     return max(found)
@@ -1332,8 +1292,8 @@ def proof_of(record: Mapping[str, Any]) -> Proof:
     """As :func:`prove`; NoProofError says why nothing is proved."""
     given = [each for key in ("claim", "guarantee") if (each := record.get(key)) is not None]
     stop(not given, "the file has neither claim nor guarantee.", InputError)
-    claim = record.get("claim")
-    odd = isinstance(claim, dict) and {*claim} | {"source"} != {"epsilon", "delta", "source"}
+    said = record.get("claim")
+    odd = isinstance(said, dict) and {*said} - {"source"} != {"epsilon", "delta"}
     stop(odd, "the claim is none of an ε and a δ, of which alone there are rules.", MissingError)
     delta = min(stated(each, "delta") for each in given)
     sets = sets_of(record.get("plan"))
@@ -1343,18 +1303,16 @@ def proof_of(record: Mapping[str, Any]) -> Proof:
     stop(own["schema"] != SCHEMA, "the witness has a schema that has no rule here.", MissingError)
     wrong = not isinstance(own["sets"], list) or len(own["sets"]) != len(sets)
     stop(wrong, f"the witness is not of the {len(sets)} sets of this plan.", RefusedError)
-    rules, worst = [], Fraction(0)
+    found = []
     for charges, witness in zip(sets, own["sets"], strict=True):
         ways = list(closed(charges, delta))
         if witness is not None:
-            rule = f"a grid, composed, of {len(charges)} laws"
-            ways.append((by_grid(charges, delta, witness), rule))
+            ways.append((by_grid(charges, delta, witness), f"grids of {len(charges)} laws"))
         names = ", ".join(sorted({part.law.rule for part in charges}))
         stop(not ways, f"no rule gives an ε of {names} at that δ without a witness.", MissingError)
-        epsilon, rule = min(ways)
-        worst = max(worst, epsilon)
-        rules.append(f"{rule}: ε ≤ {decimal_up(epsilon)}")
-    proof = Proof(worst, delta, tuple(rules))
+        found.append(min(ways))
+    rules = tuple(f"{rule}: ε ≤ {decimal_up(epsilon)}" for epsilon, rule in found)
+    proof = Proof(worst := max(found)[0], delta, rules)
     less = own["epsilon"] is not None and not proof.holds(stated(own, "epsilon"))
     stop(less, f"the witness says less than ε ≤ {decimal_up(worst)}, as is proved.", RefusedError)
     return proof
@@ -1370,17 +1328,16 @@ def prove(record: Mapping[str, Any]) -> Proof:
     Raises:
         InputError: if it is no certificate.
     """
-    WORK.left = MOST_WORK
+    LEFT.work = MOST_WORK
     try:
         return proof_of(record)
     except NoProofError as error:
-        sentence, refused = printable(str(error)), isinstance(error, RefusedError)
-        return Proof(None, Fraction(0), (), sentence, refused)
+        return Proof(None, Fraction(0), (), printable(str(error)), isinstance(error, RefusedError))
     finally:
-        WORK.left = math.inf
+        LEFT.work = math.inf
 
 
-def decimal_of(text: str) -> Decimal:
+def number(text: str) -> Decimal:
     """A number that is not whole, as it is written; below the least of floats it is 0."""
     value = float(text)
     stop(len(text) > 400 or not math.isfinite(value), "a number has no use.", InputError)
@@ -1404,8 +1361,7 @@ def read(path: Path) -> dict[str, Any]:
         with path.open(encoding="utf-8") as file:
             text = file.read(MOST_TEXT + 1)
         stop(len(text) > MOST_TEXT, "the file is too long.", InputError)
-        read_number: Any = {"parse_float": decimal_of, "parse_constant": decimal_of}
-        record = json.loads(text, object_pairs_hook=once, **read_number)
+        record = json.loads(text, object_pairs_hook=once, parse_float=number, parse_constant=number)
     except (OSError, ValueError, RecursionError) as error:
         raise InputError(f"the file cannot be read as JSON: {type(error).__name__}.") from None
     stop(not isinstance(record, dict), "the file is no JSON object.", InputError)
@@ -1418,8 +1374,7 @@ def main(arguments: Sequence[str]) -> int:
     try:
         stop(len(arguments) != 1, "usage: checker.py certificate.json", InputError)
         proof, claim = prove(record := read(Path(arguments[0]))), record.get("claim")
-        judged = proof.epsilon is not None and claim is not None
-        exceeded = judged and not proof.holds(stated(claim, "epsilon"))
+        exceeded = claim is not None and not proof.holds(stated(claim, "epsilon"))
     except InputError as error:
         say(f"no certificate: {printable(str(error))}\n")
         return 3

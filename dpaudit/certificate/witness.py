@@ -76,6 +76,8 @@ def _of_set(charges: Charges, delta: Fraction, wanted: float, gain: float) -> di
     for fineness, limit in _FINENESS:
         try:
             witness = _grids(charges, delta, fineness, limit)
+            if _work(charges, witness) > checker.MOST_WORK:
+                continue
             found = float(checker.by_grid(charges, delta, witness))
         except (checker.NoProofError, OverflowError):
             continue
@@ -85,6 +87,18 @@ def _of_set(charges: Charges, delta: Fraction, wanted: float, gain: float) -> di
         if least <= wanted:
             break
     return best
+
+
+def _work(charges: Charges, witness: dict[str, Any]) -> float:
+    """About how many microseconds a witness takes, so that none is tried that is not worth it."""
+    bits, together = witness["bits"], checker.rounded_charges(charges, witness["round"])
+    work: float = sum(2 * n.bit_length() for n in together.values()) * (
+        (witness["limit"] * (bits + 16)) ** 1.5 / 2000
+    )
+    for k, low, high in (grid for both in witness["grids"] for grid in both):
+        wide = bits + 96 + max(k, 0) + 3 * (abs(low) + abs(high)) * 2.0 ** -(k + 1)
+        work += (high - low) * wide * (1 + wide / 500)
+    return work
 
 
 def _grids(charges: Charges, delta: Fraction, fineness: float, limit: int) -> dict[str, Any]:
