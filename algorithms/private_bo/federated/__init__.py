@@ -11,10 +11,16 @@ claimed. The agents' own posteriors are in ``agent`` and ``own``, the public wei
 ``experiments``.
 """
 
-from private_bo.federated.agent import AgentModel
-from private_bo.federated.algorithms import Agents, Server
-from private_bo.federated.comparators import FTS, FTSDE, PlainTS
-from private_bo.federated.dp_fts_de import DPFTS, DPFTSDE
+from private_bo.federated.agents import AgentModel, Streams
+from private_bo.federated.algorithms import (
+    Agents,
+    InProcess,
+    Recorded,
+    Refusal,
+    Selected,
+    Server,
+    Transport,
+)
 from private_bo.federated.messages import Broadcast, Report
 from private_bo.federated.problems import (
     FederatedProblem,
@@ -23,12 +29,16 @@ from private_bo.federated.problems import (
     landmines,
     synthetic,
 )
-from private_bo.federated.server import Refusal, Transport
-from private_bo.federated.settings import Reliance
-from private_bo.federated.streams import Streams
-from private_bo.federated.subject import SamplingScheme, Sensitivity
-from private_bo.federated.transports import InProcess, Recorded, Selected
-from private_bo.federated.weights import Weights
+from private_bo.federated.settings import Reliance, Weights
+from private_bo.federated.subjects import (
+    DPFTS,
+    DPFTSDE,
+    FTS,
+    FTSDE,
+    PlainTS,
+    SamplingScheme,
+    Sensitivity,
+)
 
 __all__ = [
     "DPFTS",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from private_bo.gp.domains import FiniteDomain
+from private_bo.gp.domains import Ball, Box, FeatureDomain, FiniteDomain
 from private_bo.gp.features import (
     AdditiveFeatures,
     EigenFeatures,
@@ -10,7 +10,6 @@ from private_bo.gp.features import (
     QuadratureFeatures,
     RandomFourierFeatures,
 )
-from private_bo.gp.information import InformationGain, greedy_information_gain
 from private_bo.gp.kernels import ARD, Kernel, Matern, SquaredExponential, TableKernel
 from private_bo.gp.nystrom import (
     Coordinates,
@@ -20,8 +19,12 @@ from private_bo.gp.nystrom import (
     oversampling,
     variance_ratio,
 )
-from private_bo.gp.posterior import FinitePosterior, Storage
-from private_bo.gp.regions import Ball, Box, FeatureDomain
+from private_bo.gp.posterior import (
+    FinitePosterior,
+    InformationGain,
+    Storage,
+    greedy_information_gain,
+)
 
 __all__ = [
     "ARD",

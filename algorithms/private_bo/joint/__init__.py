@@ -12,10 +12,9 @@ code, then ``statistics`` for what is released and ``learner`` for what is made 
 
 from private_bo.joint.central import JointGPUCB
 from private_bo.joint.learner import Estimate, Width
-from private_bo.joint.local_joint import LocalJointGPUCB
-from private_bo.joint.local_joint_parties import Client, LocalServer, Parameters, Report
-from private_bo.joint.noise import ContinualNoise, Noise
+from private_bo.joint.local_joint import Client, LocalJointGPUCB, LocalServer, Parameters, Report
 from private_bo.joint.parties import JointPrivatiser, JointServer, OutOfRange
+from private_bo.joint.statistics import ContinualNoise, Noise
 
 __all__ = [
     "Client",

@@ -32,10 +32,17 @@ from dpaudit.mechanisms import BinaryTree, ContinualGaussian
 from dpaudit.mechanisms.continual import Factorization
 from dpaudit.plan import Group, Invocation, Plan, PrivacyUnit, ReplaceOne, TrustModel
 from dpaudit.project import RunResult
-from private_bo.joint.noise import ContinualNoise, Noise, lemma_2_sigma, lemma_3_shift
 from private_bo.joint.parties import JointPrivatiser, JointServer, Period
 from private_bo.joint.problems import DecisionProblem
-from private_bo.joint.statistics import CentredStatistics, PaperStatistics, Statistics
+from private_bo.joint.statistics import (
+    CentredStatistics,
+    ContinualNoise,
+    Noise,
+    PaperStatistics,
+    Statistics,
+    lemma_2_sigma,
+    lemma_3_shift,
+)
 from private_bo.joint.subject import PrivateApproximateGPUCB
 
 _LONGEST_AUDIT = 4096

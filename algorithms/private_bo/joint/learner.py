@@ -9,8 +9,7 @@ from enum import StrEnum
 import numpy as np
 
 from private_bo.gp.types import Array
-from private_bo.joint.noise import noise_norm
-from private_bo.joint.statistics import Sums
+from private_bo.joint.statistics import Sums, noise_norm
 
 _CAUTION = 2.0
 """How much of the matrix's squared deviation must be more than noise before any of it is used: the

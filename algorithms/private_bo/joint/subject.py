@@ -25,7 +25,6 @@ from private_bo.gp import (
 )
 from private_bo.gp.types import Array
 from private_bo.joint.learner import Estimate, Learner, Width
-from private_bo.joint.noise import Noise
 from private_bo.joint.parties import OutOfRange, RewardGate
 from private_bo.joint.problems import (
     BENCHMARKS,
@@ -35,7 +34,7 @@ from private_bo.joint.problems import (
     benchmark,
     bump,
 )
-from private_bo.joint.statistics import FREE_WEIGHT, CentredStatistics, Encoding
+from private_bo.joint.statistics import FREE_WEIGHT, CentredStatistics, Encoding, Noise
 
 _Centred = TypeVar("_Centred", bound=CentredStatistics)
 

@@ -19,15 +19,28 @@ import numpy as np
 
 from dpaudit.fields import Checked, Count, OpenProbability, Positive
 from dpaudit.project import RunResult
-from private_bo.local.algorithm import Algorithm, Epochs, bandit_problem
-from private_bo.local.ata import adaptively_truncated_gp_ucb
-from private_bo.local.heavy_tails import FeatureTruncation, RewardTruncation, SubGaussian
-from private_bo.local.lookahead import ask_ahead
-from private_bo.local.moma import median_of_means_gp_ucb
-from private_bo.local.results import run_result
-from private_bo.local.schedules import Constants, MedianOfMeans, MomentOrder, Schedule
-from private_bo.local.tgp import truncated_gp_ucb
-from private_bo.local.users import Outcome, Users, in_the_clear
+from private_bo.local.policies import (
+    Algorithm,
+    Epochs,
+    Outcome,
+    Users,
+    adaptively_truncated_gp_ucb,
+    ask_ahead,
+    bandit_problem,
+    in_the_clear,
+    median_of_means_gp_ucb,
+    run_result,
+    truncated_gp_ucb,
+)
+from private_bo.local.schedules import (
+    Constants,
+    FeatureTruncation,
+    MedianOfMeans,
+    MomentOrder,
+    RewardTruncation,
+    Schedule,
+    SubGaussian,
+)
 from private_bo.problems import BanditProblem
 
 
@@ -110,7 +123,7 @@ def _ask_ahead(users: Users, schedule: Schedule, rng: np.random.Generator) -> Ou
 
 @dataclass(frozen=True)
 class LookaheadGP(Baseline):
-    """The Bayesian lookahead of :mod:`~private_bo.local.lookahead`, without truncation or widths.
+    """The Bayesian lookahead of :mod:`~private_bo.local.policies`, without truncation or widths.
 
     Of the fields only ``steps`` has a use. It is no algorithm of the paper: in Figure 2 it stands
     for what is lost where one width multiplier must serve panels whose noise differs from their

@@ -9,13 +9,17 @@ every entry, and is certified; its modeller knows the law of that noise. Begin w
 ``modeller`` (Algorithm 2); ``subject`` holds plan and protocol. The tables are in ``experiments``.
 """
 
-from private_bo.outsourced.curators import CertifiedCurator, Curator, RowNoise
-from private_bo.outsourced.inputs import InputModel
-from private_bo.outsourced.likelihood import Hyperparameters
-from private_bo.outsourced.modeller import Modeller, Search
+from private_bo.outsourced.curators import CertifiedCurator, Curator, OutsourcingCurator, RowNoise
+from private_bo.outsourced.modeller import (
+    AnswerDesk,
+    Hyperparameters,
+    InputModel,
+    Modeller,
+    Query,
+    Release,
+    Search,
+)
 from private_bo.outsourced.problems import OutsourcedProblem, grid_problem, loans, properties
-from private_bo.outsourced.protocol import AnswerDesk, Query, Release
-from private_bo.outsourced.subject import OutsourcingCurator
 
 __all__ = [
     "AnswerDesk",

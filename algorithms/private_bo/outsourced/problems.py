@@ -16,9 +16,9 @@ from dpaudit import validate
 from dpaudit.errors import InputError
 from dpaudit.fields import Checked, NonNegative
 from private_bo.gp.types import Array, Indices, array_of
-from private_bo.outsourced.likelihood import Hyperparameters
+from private_bo.outsourced.modeller import Hyperparameters
 from private_bo.problems import recorded_sales
-from private_bo.problems.files import data_file
+from private_bo.problems.sources import data_file
 
 NORM = 25.0
 """Largest norm of the rows in every experiment of the paper."""

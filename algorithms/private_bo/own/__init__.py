@@ -9,13 +9,12 @@ example of each.
 """
 
 from private_bo.own.call import Optimised, optimise, study
-from private_bo.own.features import LandmarkFeatures
 from private_bo.own.federated import Agent, FederatedStudy
 from private_bo.own.joint import JointStudy, Privatiser
 from private_bo.own.local import Device, LocalStudy
 from private_bo.own.local_joint import LocalJointServer, LocalJointStudy
 from private_bo.own.outsourced import OutsourcedModeller, OutsourcedStudy
-from private_bo.own.server import Question, Released, Server
+from private_bo.own.server import LandmarkFeatures, Question, Released, Server
 from private_bo.own.spaces import BoxSpace, PointSpace
 
 __all__ = [

@@ -24,10 +24,9 @@ from dpaudit.ledger import Ledger
 from dpaudit.plan import PrivacyUnit
 from dpaudit.project import Move, RunResult
 from private_bo.federated import DPFTS, Broadcast, Report, Server
-from private_bo.federated.agent import posterior_draws
+from private_bo.federated.agents import posterior_draws
 from private_bo.gp.types import Array
-from private_bo.own.features import LandmarkFeatures
-from private_bo.own.server import Question
+from private_bo.own.server import LandmarkFeatures, Question
 from private_bo.own.studies import Fixed, Study, asked_between, clipped
 
 _TRUST = (0.0, 1.0, 2.0, 4.0)

@@ -22,9 +22,7 @@ from dpaudit.plan import PrivacyUnit
 from dpaudit.project import Move, RunResult, read_data
 from private_bo.gp.types import Array, point_set
 from private_bo.outsourced import CertifiedCurator, Release
-from private_bo.outsourced.inputs import InputModel
-from private_bo.outsourced.likelihood import Hyperparameters, most_likely
-from private_bo.outsourced.protocol import AnswerDesk
+from private_bo.outsourced.modeller import AnswerDesk, Hyperparameters, InputModel, most_likely
 from private_bo.own.server import Released
 from private_bo.own.spaces import BoxSpace
 from private_bo.own.studies import NUMBERED, Between, Study, asked_between, clipped

@@ -21,8 +21,7 @@ from dpaudit.project import AuditPair, Move, RunResult, Subject, read_data
 from private_bo.federated.settings import Bounded, between
 from private_bo.gp import Kernel, SquaredExponential
 from private_bo.gp.types import Array
-from private_bo.own.features import LandmarkFeatures
-from private_bo.own.server import Server
+from private_bo.own.server import LandmarkFeatures, Server
 from private_bo.own.spaces import BoxSpace, Named, Space, named
 
 NUMBERED = "numbered"

@@ -2,17 +2,26 @@
 
 from __future__ import annotations
 
-from private_bo.problems.another import AnotherAnswer
-from private_bo.problems.base import BanditProblem, RecordedRewards, Response, RewardSource
-from private_bo.problems.housing import (
+from private_bo.problems.bandit import (
+    AnotherAnswer,
+    BanditProblem,
+    Noise,
+    RecordedRewards,
+    Response,
+    RewardSource,
+    StudentNoise,
+    UniformNoise,
+    synthetic,
+)
+from private_bo.problems.sources import (
     RealSellers,
     Sale,
+    light_sensors,
     neighbourhood_prices,
     price_of_reward,
     recorded_sales,
+    stocks,
 )
-from private_bo.problems.recorded import light_sensors, stocks
-from private_bo.problems.synthetic import Noise, StudentNoise, UniformNoise, synthetic
 
 __all__ = [
     "AnotherAnswer",

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from dpaudit.errors import InputError
 from private_bo.federated import Weights
-from private_bo.federated.weights import contrasts, region_of_agent, region_of_point, splits
+from private_bo.federated.settings import contrasts, region_of_agent, region_of_point, splits
 
 
 def test_the_schedule_is_the_one_of_the_landmine_experiment() -> None:

@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from private_bo.joint.noise import lemma_2_sigma, lemma_3_shift, lemma_6_shift, noise_norm
+from private_bo.joint.statistics import lemma_2_sigma, lemma_3_shift, lemma_6_shift, noise_norm
 
 
 def test_shift_bounds_hold_for_the_noise() -> None:

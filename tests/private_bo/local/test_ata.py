@@ -16,12 +16,11 @@ from scripted import (
     script,
 )
 
-from private_bo.local.ata import adaptively_truncated_gp_ucb
-from private_bo.local.heavy_tails import FeatureTruncation
+from private_bo.local.policies import Users, adaptively_truncated_gp_ucb, in_the_clear
 from private_bo.local.schedules import (
+    FeatureTruncation,
     LaplaceFeatureTruncation,
 )
-from private_bo.local.users import Users, in_the_clear
 
 
 def literal_ata(answer: Callable[[int], float], steps: int, b: Callable, beta: Callable) -> list:

@@ -10,7 +10,7 @@ from scripted import (
     constants,
 )
 
-from private_bo.local.heavy_tails import FeatureTruncation, RewardTruncation
+from private_bo.local.schedules import FeatureTruncation, RewardTruncation
 
 
 @pytest.mark.parametrize("alpha", [1.0, 0.6])

@@ -10,8 +10,7 @@ from crowds import F, problem
 from scipy import stats
 
 from private_bo.gp import FiniteDomain, SquaredExponential
-from private_bo.local.lookahead import ask_ahead, prior_covariance, worth
-from private_bo.local.users import Users, in_the_clear
+from private_bo.local.policies import Users, ask_ahead, in_the_clear, prior_covariance, worth
 
 
 def test_the_prior_has_three_equal_parts() -> None:

@@ -15,11 +15,10 @@ from scripted import (
     script,
 )
 
-from private_bo.local.moma import central_estimate, median_of_means_gp_ucb
+from private_bo.local.policies import Users, central_estimate, in_the_clear, median_of_means_gp_ucb
 from private_bo.local.schedules import (
     MedianOfMeans,
 )
-from private_bo.local.users import Users, in_the_clear
 
 
 def literal_moma(answer: Callable[[int], float], epochs: int, k: int, beta: Callable) -> list:

@@ -15,11 +15,10 @@ from scripted import (
     script,
 )
 
+from private_bo.local.policies import Users, in_the_clear, truncated_gp_ucb
 from private_bo.local.schedules import (
     LaplaceTruncation,
 )
-from private_bo.local.tgp import truncated_gp_ucb
-from private_bo.local.users import Users, in_the_clear
 
 
 def literal_tgp(answer: Callable[[int], float], steps: int, b: Callable, beta: Callable) -> list:

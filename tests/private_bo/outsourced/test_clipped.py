@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from private_bo.gp import FiniteDomain, FinitePosterior, SquaredExponential
-from private_bo.outsourced.clipped import ClippedPosterior
+from private_bo.outsourced.modeller import ClippedPosterior
 
 RNG = np.random.default_rng(7)
 POINTS = RNG.uniform(-10.0, 10.0, size=(60, 2))

@@ -9,7 +9,7 @@ import pytest
 
 from private_bo.gp import SquaredExponential
 from private_bo.outsourced import InputModel, Release
-from private_bo.outsourced.inputs import DebiasedSquaredExponential, PosteriorInputs
+from private_bo.outsourced.modeller import DebiasedSquaredExponential, PosteriorInputs
 
 RNG = np.random.default_rng(7)
 POINTS = RNG.uniform(-10.0, 10.0, size=(60, 2))

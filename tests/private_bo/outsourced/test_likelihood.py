@@ -6,7 +6,7 @@ import numpy as np
 from scipy.stats import multivariate_normal
 
 from private_bo.outsourced import Hyperparameters, InputModel, Release
-from private_bo.outsourced.likelihood import most_likely
+from private_bo.outsourced.modeller import most_likely
 
 RNG = np.random.default_rng(7)
 POINTS = RNG.uniform(-10.0, 10.0, size=(60, 2))

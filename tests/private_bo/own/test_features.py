@@ -9,7 +9,7 @@ from scipy.stats import multivariate_normal
 from dpaudit.errors import UnsupportedError
 from private_bo.gp import ARD, Matern, SquaredExponential
 from private_bo.own import BoxSpace, LandmarkFeatures, PointSpace
-from private_bo.own.features import Belief
+from private_bo.own.server import Belief
 
 BOX = BoxSpace((0.0, 10.0), (1.0, 30.0))
 RNG = np.random.default_rng(0)

@@ -23,8 +23,7 @@ from private_bo.federated import (
     Selected,
     Streams,
 )
-from private_bo.federated.flower.app import write_app
-from private_bo.federated.flower.parties import CHOICES, ERROR, RESULT, generators, hand_out
+from private_bo.federated.flower.app import CHOICES, ERROR, RESULT, generators, hand_out, write_app
 from private_bo.federated.flower.processes import (
     FederationError,
     Loopback,

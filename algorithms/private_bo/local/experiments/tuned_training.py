@@ -57,7 +57,7 @@ from dpaudit.project import Move
 from private_bo.gp import FiniteDomain, SquaredExponential
 from private_bo.gp.types import Array
 from private_bo.local import LDPTGPUCB
-from private_bo.local.users import Outcome, Users
+from private_bo.local.policies import Outcome, Users
 from private_bo.problems import BanditProblem, Response, RewardSource
 
 if TYPE_CHECKING:

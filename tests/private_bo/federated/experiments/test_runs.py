@@ -5,8 +5,9 @@ import numpy as np
 from private_bo.federated import DPFTS, DPFTSDE, FTSDE, PlainTS
 from private_bo.federated.experiments.cells import (
     Task,
+    problem_of,
+    regrets_of,
 )
-from private_bo.federated.experiments.runs import problem_of, regrets_of
 
 SMALL = DPFTSDE(agents=6, rate=0.5, features=10, rounds=3, initial=3)
 

@@ -10,8 +10,7 @@ import pytest
 from flower_grid import identify, parties
 
 from private_bo.federated import Broadcast
-from private_bo.federated.flower.agent import memory_of, resume
-from private_bo.federated.flower.parties import setup_in
+from private_bo.federated.flower.app import memory_of, resume, setup_in
 
 # Flower's own imports warn; nothing of it is called in this process but its message types.
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")

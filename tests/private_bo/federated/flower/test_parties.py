@@ -10,7 +10,7 @@ from flower_grid import ALGORITHM, SEED, parties, problem
 
 from dpaudit.errors import InputError
 from private_bo.federated import Streams
-from private_bo.federated.flower.parties import AgentSetup, ServerSetup, generators, setup_in
+from private_bo.federated.flower.app import AgentSetup, ServerSetup, generators, setup_in
 
 
 def state(generator: np.random.Generator) -> int:

@@ -26,7 +26,7 @@ from flower_grid import (
 from dpaudit.certificate import load_certificate
 from dpaudit.errors import InputError
 from dpaudit.ledger import read_journal
-from private_bo.federated.flower.parties import CERTIFICATE, CHOICES, ERROR, JOURNAL, RESULT
+from private_bo.federated.flower.app import CERTIFICATE, CHOICES, ERROR, JOURNAL, RESULT
 from private_bo.federated.flower.run import Trajectory, in_process
 
 # Flower's own imports warn; nothing of it is called in this process but its message types.

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from dpaudit.errors import InputError
 from private_bo.federated import FederatedProblem
-from private_bo.federated.problems.base import (
+from private_bo.federated.problems import (
     Distorted,
     EvaluatedObjective,
     TabledObjective,

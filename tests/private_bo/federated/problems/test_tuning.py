@@ -18,7 +18,7 @@ from sklearn.svm import SVC
 
 from dpaudit.errors import InputError
 from private_bo.federated import FederatedProblem, digits, landmines
-from private_bo.federated.problems.tuning import _rows_by_agent
+from private_bo.federated.problems import _rows_by_agent
 from private_bo.gp.types import Array
 
 REAL = Path(os.environ.get("DPAUDIT_DATA", "")) / "landmine" / "LandmineData.mat"

@@ -5,8 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from private_bo.local.experiments.panels import PANELS, Algorithm, Setting, Trial
-from private_bo.local.experiments.report import Curve, verdict
+from private_bo.local.experiments.panels import PANELS, Algorithm, Curve, Setting, Trial, verdict
 
 
 @pytest.mark.parametrize(
