@@ -21,10 +21,16 @@ import numpy as np
 
 from dpaudit.errors import InputError
 from dpaudit.fields import Checked, Count
-from private_bo import problems
 from private_bo.gp import FiniteDomain, Kernel, Matern, SquaredExponential, TableKernel
 from private_bo.gp.types import Array
-from private_bo.problems.bandit import BanditProblem, RecordedRewards, Response, RewardSource
+from private_bo.problems.bandit import (
+    BanditProblem,
+    RecordedRewards,
+    Response,
+    RewardSource,
+    UniformNoise,
+    synthetic,
+)
 
 _DATA_VARIABLE = "DPAUDIT_DATA"
 
@@ -322,7 +328,7 @@ SOURCES = {
 
 def load_problem(
     source: str, rng: np.random.Generator, *, answers_per_user: int = 1
-) -> problems.BanditProblem:
+) -> BanditProblem:
     """The problem of that name, or read from that path.
 
     Args:
@@ -333,19 +339,19 @@ def load_problem(
     Raises:
         InputError: if there is no such problem, or its file is missing or malformed.
     """
-    makers: dict[str, Callable[[], problems.BanditProblem]] = {
+    makers: dict[str, Callable[[], BanditProblem]] = {
         "synthetic": lambda: _synthetic(Matern(0.2, nu=2.5), rng),
         "synthetic-se": lambda: _synthetic(SquaredExponential(0.2), rng),
-        "taipei": problems.neighbourhood_prices,
-        "taipei-sellers": lambda: problems.neighbourhood_prices(
+        "taipei": neighbourhood_prices,
+        "taipei-sellers": lambda: neighbourhood_prices(
             real=True, answers_per_user=answers_per_user
         ),
-        "sensors": problems.light_sensors,
-        "stocks": problems.stocks,
+        "sensors": light_sensors,
+        "stocks": stocks,
     }
     if source in makers:
         return makers[source]()
-    readers = {".mat": problems.light_sensors, ".csv": problems.stocks}
+    readers = {".mat": light_sensors, ".csv": stocks}
     if reader := readers.get(Path(source).suffix):
         return reader(source)
     raise InputError(
@@ -354,5 +360,5 @@ def load_problem(
     )
 
 
-def _synthetic(kernel: Kernel, rng: np.random.Generator) -> problems.BanditProblem:
-    return problems.synthetic(kernel, problems.UniformNoise(), rng)
+def _synthetic(kernel: Kernel, rng: np.random.Generator) -> BanditProblem:
+    return synthetic(kernel, UniformNoise(), rng)

@@ -6,12 +6,7 @@ import numpy as np
 import pytest
 
 from dpaudit.errors import InputError
-from private_bo.outsourced import (
-    CertifiedCurator,
-    OutsourcedProblem,
-    loans,
-    properties,
-)
+from private_bo.outsourced import CertifiedCurator, OutsourcedProblem, loans, properties
 from private_bo.outsourced.problems import in_public_box, load_problem, to_norm
 
 RNG = np.random.default_rng(20200712)

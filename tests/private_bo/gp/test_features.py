@@ -1,13 +1,16 @@
-"""Fourier features against the kernels that they approximate."""
+"""What all feature maps have in common, and additive ones."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
 
+from dpaudit.errors import InputError, UnsupportedError
 from private_bo.gp import (
+    AdditiveFeatures,
     Ball,
     Box,
+    EigenFeatures,
     FeatureMap,
     Kernel,
     Matern,
@@ -28,6 +31,48 @@ def observed_error(features: FeatureMap, kernel: Kernel, domain: Ball | Box) -> 
     Phi = features(X)
     assert np.linalg.norm(Phi, axis=1).max() <= 1 + 1e-12
     return float(np.abs(Phi @ Phi.T - kernel(X, X)).max())
+
+
+def additive(X: np.ndarray, Y: np.ndarray) -> np.ndarray:
+    """The mean over the coordinates of a kernel on the line."""
+    return np.mean(
+        [SquaredExponential(0.5)(x[:, None], y[:, None]) for x, y in zip(X.T, Y.T, strict=True)], 0
+    )
+
+
+def test_additive_features_are_those_of_the_additive_kernel() -> None:
+    part = QuadratureFeatures(SquaredExponential(0.5), Box((-0.5, 0.5), 1), 8)
+    features, domain = AdditiveFeatures(part, 20), Box((-0.5, 0.5), 20)
+    assert features.size == 160
+    assert observed_error(features, additive, domain) <= features.uniform_error < 1e-3
+
+
+def test_unsound_features_are_refused() -> None:
+    with pytest.raises(UnsupportedError, match="product on the line"):
+        QuadratureFeatures(Matern(1.0, 1.5), BALL, 4)
+    with pytest.raises(InputError, match="20000"):
+        QuadratureFeatures(SE, Ball(1.0, 6), 10)
+    with pytest.raises(InputError, match="fewer features"):
+        EigenFeatures(SE, BALL, 5000)
+    with pytest.raises(InputError, match="dimension 3"):
+        QuadratureFeatures(SE, BALL, 4)(np.zeros((1, 3)))
+    with pytest.raises(InputError, match="must be 1"):
+        AdditiveFeatures(QuadratureFeatures(SE, BALL, 4), 3)
+
+
+@pytest.mark.parametrize(("size", "most"), [(28, 3e-3), (78, 1e-6)])
+def test_eigenfeatures_reach_the_printed_errors(size: int, most: float) -> None:
+    features = EigenFeatures(SE, BALL, size)
+    observed = observed_error(features, SE, BALL)
+    assert 0.2 * features.uniform_error < observed <= features.uniform_error <= most
+
+
+def test_eigenfeatures_of_a_matern_kernel() -> None:
+    kernel = Matern(1.0, 2.5)
+    features = EigenFeatures(kernel, Box((0.0, 1.0), 2), 40)
+    assert observed_error(features, kernel, Box((0.0, 1.0), 2)) <= features.uniform_error < 0.05
+    with pytest.raises(UnsupportedError, match="nu above 2"):
+        _ = EigenFeatures(Matern(1.0, 1.5), Box((0.0, 1.0), 1), 5).uniform_error
 
 
 @pytest.mark.parametrize(
