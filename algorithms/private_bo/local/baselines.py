@@ -2,7 +2,7 @@
 
 They share the code of the locally private algorithms; the learner sees rewards in the clear, and
 the bounds B, v and c are those of the problem. ATA- and TGP-GP-UCB are of Chowdhury & Gopalan
-2019, with the parameters of their experiments; MoMA-GP-UCB is Algorithm 3 of Zhou & Tan 2021.
+2019, with the parameters of their experiments; MoMA-GP-UCB is Policy 3 of Zhou & Tan 2021.
 
 >>> from private_bo.problems import neighbourhood_prices
 >>> result = GPUCB(steps=50).run(neighbourhood_prices(), np.random.default_rng(0))
@@ -17,16 +17,16 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from dpaudit import validate
 from dpaudit.fields import Checked, Count, OpenProbability, Positive
 from dpaudit.project import RunResult
 from private_bo.local.policies import (
-    Algorithm,
     Epochs,
     Outcome,
+    Policy,
     Users,
     adaptively_truncated_gp_ucb,
     ask_ahead,
-    bandit_problem,
     in_the_clear,
     median_of_means_gp_ucb,
     run_result,
@@ -58,7 +58,7 @@ class Baseline(Checked):
         InputError: if a field is out of its range.
     """
 
-    algorithm: ClassVar[Algorithm[Any]]
+    policy: ClassVar[Policy[Any]]
 
     steps: Count = 1000
     confidence: OpenProbability = 0.1
@@ -75,8 +75,10 @@ class Baseline(Checked):
         Raises:
             InputError: if ``problem`` is none, a reward is no finite number, or users run out.
         """
-        users = Users(bandit_problem(problem=problem), in_the_clear, rng, self.plays)
-        outcome = self.algorithm.play(users, self.constants(problem), rng)
+        users = Users(
+            validate.instance(BanditProblem, problem=problem), in_the_clear, rng, self.plays
+        )
+        outcome = self.policy.play(users, self.constants(problem), rng)
         return run_result(type(self).__name__, problem, outcome, self._settings())
 
     def constants(self, problem: BanditProblem) -> Constants:
@@ -109,7 +111,7 @@ class GPUCB(Baseline):
     not hold for heavy tails.
     """
 
-    algorithm: ClassVar[Algorithm[Any]] = Algorithm(truncated_gp_ucb, SubGaussian)
+    policy: ClassVar[Policy[Any]] = Policy(truncated_gp_ucb, SubGaussian)
 
 
 def _ask_ahead(users: Users, schedule: Schedule, rng: np.random.Generator) -> Outcome:
@@ -130,7 +132,7 @@ class LookaheadGP(Baseline):
     means by factors from 0.1 to 1.7 (√c/B), as MoMA-GP-UCB's does in panel d.
     """
 
-    algorithm: ClassVar[Algorithm[Any]] = Algorithm(_ask_ahead, Schedule)
+    policy: ClassVar[Policy[Any]] = Policy(_ask_ahead, Schedule)
 
 
 @dataclass(frozen=True)
@@ -155,25 +157,25 @@ class HeavyTailed(Baseline):
 class TGPUCB(HeavyTailed):
     """TGP-UCB (Chowdhury & Gopalan 2019): truncates each reward once."""
 
-    algorithm: ClassVar[Algorithm[Any]] = Algorithm(truncated_gp_ucb, RewardTruncation)
+    policy: ClassVar[Policy[Any]] = Policy(truncated_gp_ucb, RewardTruncation)
 
 
 @dataclass(frozen=True)
 class ATAGPUCB(HeavyTailed):
     """ATA-GP-UCB (Chowdhury & Gopalan 2019): truncates the history by feature, every round."""
 
-    algorithm: ClassVar[Algorithm[Any]] = Algorithm(adaptively_truncated_gp_ucb, FeatureTruncation)
+    policy: ClassVar[Policy[Any]] = Policy(adaptively_truncated_gp_ucb, FeatureTruncation)
 
 
 @dataclass(frozen=True)
 class MoMAGPUCB(Epochs, HeavyTailed):
-    """MoMA-GP-UCB, Algorithm 3 of Zhou & Tan 2021, with the parameters of Theorem 4.
+    """MoMA-GP-UCB, Policy 3 of Zhou & Tan 2021, with the parameters of Theorem 4.
 
     Attributes:
         plays_per_epoch: k, or None for the theorem's ⌈24 ln(4eT/δ)⌉.
     """
 
-    algorithm: ClassVar[Algorithm[Any]] = Algorithm(median_of_means_gp_ucb, MedianOfMeans)
+    policy: ClassVar[Policy[Any]] = Policy(median_of_means_gp_ucb, MedianOfMeans)
 
     plays_per_epoch: Count | None = None
 

@@ -17,7 +17,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Generic, Protocol, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Generic, TypeAlias, TypeVar
 
 import numpy as np
 
@@ -33,7 +33,14 @@ from private_bo.gp import (
     TableKernel,
 )
 from private_bo.gp.types import Array, Indices
-from private_bo.local.schedules import Constants, Schedule, theorem_plays_per_epoch
+from private_bo.local.schedules import (
+    Constants,
+    FeatureTruncations,
+    MedianOfMeans,
+    RewardTruncations,
+    Schedule,
+    theorem_plays_per_epoch,
+)
 from private_bo.problems import BanditProblem, RealSellers, RewardSource
 from private_bo.threads import single_threaded
 
@@ -134,22 +141,8 @@ class Users:
         return Outcome(np.array(self._choices, dtype=np.intp), np.array(mean))
 
 
-class TruncationSchedule(Protocol):
-    """Parameters that follow from the number of responses t."""
-
-    @property
-    def constants(self) -> Constants:
-        """The public constants T and λ."""
-
-    def threshold(self, t: int) -> float:
-        """b_t, for t >= 1: larger responses count as zero."""
-
-    def width(self, t: int, gain: float) -> float:
-        """β_{t+1}, for t >= 0 responses with information gain γ_t."""
-
-
 def truncated_gp_ucb(
-    users: Users, schedule: TruncationSchedule, rng: np.random.Generator
+    users: Users, schedule: RewardTruncations, rng: np.random.Generator
 ) -> Outcome:
     """Play T rounds on the exact posterior; each response is truncated once, on arrival.
 
@@ -172,26 +165,8 @@ def truncated_gp_ucb(
     return users.outcome(posterior.mean)
 
 
-class FeatureTruncationSchedule(Protocol):
-    """Parameters that follow from the number of responses t and of features m_t."""
-
-    @property
-    def constants(self) -> Constants:
-        """The public constants T and λ."""
-
-    @property
-    def oversampling(self) -> float:
-        """The q of the Nyström embedding."""
-
-    def threshold(self, t: int, m: int) -> float:
-        """b_t, for t >= 1: larger terms u_{i,t} y_t count as zero."""
-
-    def width(self, t: int, m: int) -> float:
-        """β_{t+1}, for t >= 0."""
-
-
 def adaptively_truncated_gp_ucb(
-    users: Users, schedule: FeatureTruncationSchedule, rng: np.random.Generator
+    users: Users, schedule: FeatureTruncations, rng: np.random.Generator
 ) -> Outcome:
     """Play T rounds; every round truncates the whole history anew, feature by feature.
 
@@ -228,23 +203,8 @@ def adaptively_truncated_gp_ucb(
     return users.outcome(mean)
 
 
-class EpochSchedule(Protocol):
-    """Parameters that follow from the number of epochs n and of features m_n."""
-
-    @property
-    def constants(self) -> Constants:
-        """The public constants T and λ."""
-
-    @property
-    def oversampling(self) -> float:
-        """The q of the Nyström embedding."""
-
-    def width(self, n: int, m: int) -> float:
-        """β_{n+1}, for n >= 0."""
-
-
 def median_of_means_gp_ucb(
-    users: Users, schedule: EpochSchedule, rng: np.random.Generator
+    users: Users, schedule: MedianOfMeans, rng: np.random.Generator
 ) -> Outcome:
     """Play N = ⌊T/k⌋ epochs of k rounds each (line 3); ``users.plays`` is k.
 
@@ -363,8 +323,8 @@ _Schedule = TypeVar("_Schedule", bound=Schedule)
 
 
 @dataclass(frozen=True)
-class Algorithm(Generic[_Schedule]):
-    """A learner with its schedule.
+class Policy(Generic[_Schedule]):
+    """A learner with its schedule: all of an algorithm but the way that rewards come to it.
 
     Attributes:
         learner: plays all rounds, given users, schedule and a generator without privacy role.
@@ -418,18 +378,6 @@ class Epochs:
                 f"{self.plays}."
             )
         return self.steps // self.plays
-
-
-def bandit_problem(**field: object) -> BanditProblem:
-    """The value as a problem whose users can be asked.
-
-    Raises:
-        InputError: if it is none.
-    """
-    ((name, value),) = field.items()
-    if not isinstance(value, BanditProblem):
-        raise InputError(f"{name} is a {type(value).__name__}; it must be a BanditProblem.")
-    return value
 
 
 def run_result(

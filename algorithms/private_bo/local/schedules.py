@@ -197,3 +197,9 @@ class SubGaussian(Schedule):
         public = self.constants
         noise = public.R if math.isfinite(public.R) else math.sqrt(public.c)
         return self.scaled(public.B, noise * math.sqrt(2.0 * (gain - math.log(public.confidence))))
+
+
+RewardTruncations: TypeAlias = LaplaceTruncation | RewardTruncation | SubGaussian
+"""Of :func:`~private_bo.local.policies.truncated_gp_ucb`: b_t and β_{t+1} by t and the gain."""
+FeatureTruncations: TypeAlias = LaplaceFeatureTruncation | FeatureTruncation
+"""Of :func:`~private_bo.local.policies.adaptively_truncated_gp_ucb`: by t and m."""

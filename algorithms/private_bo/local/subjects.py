@@ -23,7 +23,7 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -34,20 +34,20 @@ from numpy.typing import NDArray
 from dpaudit import validate
 from dpaudit.certificate import Claim, Finding, Severity
 from dpaudit.errors import InputError
-from dpaudit.fields import Checked, Count, Finite, NonNegative, OpenProbability, Positive
+from dpaudit.fields import Count, Finite, NonNegative, OpenProbability, Positive
 from dpaudit.ledger import Ledger
 from dpaudit.mechanisms import Laplace, Mechanism, RandomizedResponse
-from dpaudit.plan import Invocation, Plan, PrivacyUnit, ReplaceOne, TrustModel
-from dpaudit.project import AuditPair, Move, RunResult, Subject
+from dpaudit.plan import Invocation, PrivacyUnit, TrustModel
+from dpaudit.project import AuditPair, Move, RunResult
+from private_bo.base import Study, off_theorem
 from private_bo.local.policies import (
-    Algorithm,
     Channel,
     Epochs,
     Outcome,
+    Policy,
     Users,
     adaptively_truncated_gp_ucb,
     ask_ahead,
-    bandit_problem,
     median_of_means_gp_ucb,
     run_result,
     truncated_gp_ucb,
@@ -66,7 +66,7 @@ from private_bo.problems.sources import load_problem
 _AT = "reward"
 
 
-class LocalAnswers(Checked, Subject):
+class LocalAnswers(Study):
     """Base of the algorithms whose users randomise their own reward, clipped to a public range.
 
     The dataclass has the fields ``epsilon``, ``steps``, ``answers_per_user`` and
@@ -79,8 +79,8 @@ class LocalAnswers(Checked, Subject):
         answers_per_user: int
         bounds_are_public: bool
 
-    source: ClassVar[str] = ""
-    """Where the claim is made."""
+    trust: ClassVar[TrustModel] = TrustModel.LOCAL
+    problem: ClassVar[type[BanditProblem]] = BanditProblem
     bounds: ClassVar[tuple[str, str]]
     """What a finding calls the public bounds, at the head of a sentence and within one."""
 
@@ -138,23 +138,18 @@ class LocalAnswers(Checked, Subject):
 
     # -- privacy ---------------------------------------------------------------------------------
 
-    def plan(self) -> Plan:
+    def releases(self) -> Iterator[Invocation]:
         """One invocation: each user's reward, released by the user's own device.
 
         Different rounds are different users, so that composition is over the answers of one user.
         """
-        unit = PrivacyUnit("response" if self.answers_per_user == 1 else "user")
-        return Plan.of(
-            Invocation(
-                mechanism=self.mechanism,
-                sensitivity=self.sensitivity,
-                unit=unit,
-                relation=ReplaceOne(),
-                trust=TrustModel.LOCAL,
-                count=self.answers_per_user,
-                total=self.responses,
-                at=_AT,
-            )
+        yield self.released(
+            self.mechanism,
+            self.sensitivity,
+            unit=PrivacyUnit("response" if self.answers_per_user == 1 else "user"),
+            count=self.answers_per_user,
+            total=self.responses,
+            at=_AT,
         )
 
     def claim(self) -> Claim:
@@ -244,10 +239,6 @@ class LocalAnswers(Checked, Subject):
         for reward in self.range:
             yield reward, AnotherAnswer.of(problem, turn=0, value=reward)
 
-    def statistic(self, releases: Sequence[Any]) -> NDArray[Any]:
-        """The first answer."""
-        return np.asarray(releases[0])
-
     # -- run -------------------------------------------------------------------------------------
 
     def load(self, source: str, rng: np.random.Generator) -> BanditProblem:
@@ -285,7 +276,7 @@ class LocalAnswers(Checked, Subject):
                 out.
             PlanMismatchError: if a user answers more often than ``answers_per_user``.
         """
-        problem = bandit_problem(data=data)
+        problem = self.fitting(data)
         outcome = self.play(Users(problem, self.channel(ledger, rng), rng, self.plays), rng)
         notes = {"epsilon of one response": self.epsilon} | self._settings()
         return run_result(type(self).__name__, problem, outcome, notes)
@@ -335,7 +326,7 @@ class LocallyPrivate(LocalAnswers):
     """
 
     bounds: ClassVar[tuple[str, str]] = ("The reward bound B and the noise bound R", "B and R")
-    algorithm: ClassVar[Algorithm[Any]]
+    policy: ClassVar[Policy[Any]]
 
     epsilon: Positive = 1.0
     reward_bound: Positive = 1.0
@@ -385,14 +376,9 @@ class LocallyPrivate(LocalAnswers):
         """Data-dependent bounds, and settings for which the regret theorem does not speak."""
         findings = list(super().findings())
         if departures := self._departures():
+            changed = f"The regret bound is not the paper's: {', '.join(departures)}."
             findings.append(
-                Finding(
-                    "off-theorem",
-                    Severity.NOTE,
-                    f"The regret bound is not the paper's: {', '.join(departures)}. Privacy is "
-                    "not affected.",
-                    "Keep the defaults where the regret bound matters.",
-                )
+                off_theorem(changed, "Keep the defaults where the regret bound matters.")
             )
         if reasons := self._obstacles():
             findings.append(
@@ -414,7 +400,7 @@ class LocallyPrivate(LocalAnswers):
         """
         rounds = self.responses // self.plays
         reasons = ["all users are asked about one point, in a single epoch"]
-        width = self.algorithm.schedule(self.constants).width(rounds, 1)
+        width = self.policy.schedule(self.constants).width(rounds, 1)
         least = width / math.sqrt(1.0 + rounds / self.regularisation)
         if least > 2.0 * self.reward_bound:
             reasons.append(
@@ -456,7 +442,7 @@ class LocallyPrivate(LocalAnswers):
             users: whom to ask, over :meth:`channel`.
             rng: source of the dictionaries.
         """
-        return self.algorithm.play(users, self.constants, rng)
+        return self.policy.play(users, self.constants, rng)
 
     def channel(self, ledger: Ledger, rng: np.random.Generator | None = None) -> Channel:
         """CTL(ε), Curator 1: the learner sees what the ledger releases."""
@@ -465,32 +451,30 @@ class LocallyPrivate(LocalAnswers):
 
 @dataclass(frozen=True)
 class LDPATAGPUCB(LocallyPrivate):
-    """LDP-ATA-GP-UCB, Algorithm 1: truncates the whole history anew in every round, by feature.
+    """LDP-ATA-GP-UCB, Policy 1: truncates the whole history anew in every round, by feature.
 
     Fields as in the base class; the parameters are those of Theorem 2.
     """
 
-    source: ClassVar[str] = "Zhou & Tan 2021, Lemma 1 and Algorithm 1"
-    algorithm: ClassVar[Algorithm[Any]] = Algorithm(
-        adaptively_truncated_gp_ucb, LaplaceFeatureTruncation
-    )
+    source: ClassVar[str] = "Zhou & Tan 2021, Lemma 1 and Policy 1"
+    policy: ClassVar[Policy[Any]] = Policy(adaptively_truncated_gp_ucb, LaplaceFeatureTruncation)
 
 
 @dataclass(frozen=True)
 class LDPTGPUCB(LocallyPrivate):
-    """LDP-TGP-UCB, Algorithm 2: truncates each response once, at a threshold of order ln t.
+    """LDP-TGP-UCB, Policy 2: truncates each response once, at a threshold of order ln t.
 
     Fields as in the base class (``dictionary_accuracy`` has no use, the posterior is exact); the
     parameters are those of Theorem 3.
     """
 
-    source: ClassVar[str] = "Zhou & Tan 2021, Lemma 1 and Algorithm 2"
-    algorithm: ClassVar[Algorithm[Any]] = Algorithm(truncated_gp_ucb, LaplaceTruncation)
+    source: ClassVar[str] = "Zhou & Tan 2021, Lemma 1 and Policy 2"
+    policy: ClassVar[Policy[Any]] = Policy(truncated_gp_ucb, LaplaceTruncation)
 
 
 @dataclass(frozen=True)
 class LDPMoMAGPUCB(Epochs, LocallyPrivate):
-    """LDP-MoMA-GP-UCB, Algorithm 3: asks k users about each point and takes a median of k fits.
+    """LDP-MoMA-GP-UCB, Policy 3: asks k users about each point and takes a median of k fits.
 
     Fields as in the base class, and two more; the parameters are those of Corollary 1. Only
     N = ⌊T/k⌋ whole epochs are played, so that kN users answer.
@@ -501,8 +485,8 @@ class LDPMoMAGPUCB(Epochs, LocallyPrivate):
         moment: α in (0, 1], the order 1 + α of the noise moment that the widths rest on.
     """
 
-    source: ClassVar[str] = "Zhou & Tan 2021, Lemma 1 and Algorithm 3"
-    algorithm: ClassVar[Algorithm[Any]] = Algorithm(median_of_means_gp_ucb, MedianOfMeans)
+    source: ClassVar[str] = "Zhou & Tan 2021, Lemma 1 and Policy 3"
+    policy: ClassVar[Policy[Any]] = Policy(median_of_means_gp_ucb, MedianOfMeans)
 
     plays_per_epoch: Count | None = None
     moment: MomentOrder = 1.0

@@ -27,7 +27,7 @@ from private_bo.federated import DPFTS, Broadcast, Report, Server
 from private_bo.federated.agents import posterior_draws
 from private_bo.gp.types import Array
 from private_bo.own.server import LandmarkFeatures, Question
-from private_bo.own.studies import Fixed, Study, asked_between, clipped
+from private_bo.own.studies import Fixed, OwnStudy, asked_between, clipped
 
 _TRUST = (0.0, 1.0, 2.0, 4.0)
 """Multiples of the broadcast that an agent tries: means of few data are too short."""
@@ -37,7 +37,7 @@ _LEAST_VARIANCE = 1e-6
 
 
 @dataclass(frozen=True)
-class FederatedStudy(Study):
+class FederatedStudy(OwnStudy):
     """Agents keep their data; the trusted server averages vectors and broadcasts with noise.
 
     An agent is protected over the whole run: its vectors may as well have been zero. Fields as in

@@ -23,13 +23,13 @@ from private_bo.gp.types import Array
 from private_bo.hushed import Hushed
 from private_bo.joint import Client, Estimate, LocalJointGPUCB, LocalServer, Parameters, Report
 from private_bo.own.spaces import Named, Space, named
-from private_bo.own.studies import Between, Fixed, Study, clipped
+from private_bo.own.studies import Between, Fixed, OwnStudy, clipped
 
 _FEATURES = 15
 
 
 @dataclass(frozen=True)
-class LocalJointStudy(Study):
+class LocalJointStudy(OwnStudy):
     """Users choose among options of their own and send noisy statistics. Fields as in the base.
 
     The first kernel is used, with 15 features at most: the noise grows with their number.

@@ -25,14 +25,14 @@ from private_bo.outsourced import CertifiedCurator, Release
 from private_bo.outsourced.modeller import AnswerDesk, Hyperparameters, InputModel, most_likely
 from private_bo.own.server import Released
 from private_bo.own.spaces import BoxSpace
-from private_bo.own.studies import NUMBERED, Between, Study, asked_between, clipped
+from private_bo.own.studies import NUMBERED, Between, OwnStudy, asked_between, clipped
 
 _INITIAL = 10
 _WIDTH = 1.0
 
 
 @dataclass(frozen=True)
-class OutsourcedStudy(Study):
+class OutsourcedStudy(OwnStudy):
     """The curator publishes noisy rows; the modeller asks for noisy outputs, by row number.
 
     Neighbours differ in one row, which moves by at most ``protected`` half-diagonals of the box and

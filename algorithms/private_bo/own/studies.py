@@ -116,7 +116,7 @@ def _kernels(**given: Any) -> tuple[Kernel, ...]:
 
 
 @dataclass(frozen=True)
-class Study(Checked, Subject):
+class OwnStudy(Checked, Subject):
     """Base: public configuration of a search for the point that an unknown objective likes best.
 
     Attributes:
@@ -318,7 +318,7 @@ class Study(Checked, Subject):
 
 
 @dataclass(frozen=True)
-class AnsweringStudy(Study):
+class AnsweringStudy(OwnStudy):
     """Base of studies in which a user sends one answer."""
 
     @property
