@@ -50,10 +50,10 @@ class Study(Checked, Subject):
         return ReplaceOne()
 
     @abstractmethod
-    def releases(self) -> Iterable[Invocation]:
+    def invocations(self) -> Iterable[Invocation]:
         """All that leaves the ledger, from the fields alone."""
 
-    def released(self, mechanism: Mechanism, sensitivity: float, **more: Any) -> Invocation:
+    def invocation(self, mechanism: Mechanism, sensitivity: float, **more: Any) -> Invocation:
         """An invocation for this unit, relation and trust.
 
         Args:
@@ -66,7 +66,7 @@ class Study(Checked, Subject):
 
     def plan(self) -> Plan:
         """Of all releases."""
-        return Plan.of(*self.releases())
+        return Plan.of(*self.invocations())
 
     def claim(self) -> Claim:
         """(ε, δ) of one unit; δ is 0 where there is no such field."""

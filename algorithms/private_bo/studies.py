@@ -27,7 +27,7 @@ from dpaudit.ledger import Ledger
 from dpaudit.mechanisms import Gaussian, Laplace
 from dpaudit.plan import Invocation, Plan, PrivacyUnit, ReplaceOne, TrustModel
 from dpaudit.project import AuditPair, Move, RunResult, Subject
-from private_bo.hushed import hushed
+from private_bo.redacted_errors import redacted
 
 _AT = "objective"
 _ATTRIBUTE = "dpaudit certificate"
@@ -198,7 +198,7 @@ class PrivateStudy:
         while len(self.study.trials) < self.private.trials:
             trial = self.study.ask()
             try:
-                found = hushed(objective)(space(trial))
+                found = redacted(objective)(space(trial))
                 told = found if isinstance(found, tuple) else (found,)
                 if len(told) not in {1, 2}:
                     raise InputError(f"objective gave {len(told)} things; give values, or a pair.")

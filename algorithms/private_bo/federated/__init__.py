@@ -11,59 +11,6 @@ claimed. The agents' own posteriors are in ``agent`` and ``own``, the public wei
 ``experiments``.
 """
 
-from private_bo.federated.agents import AgentModel, Streams
-from private_bo.federated.algorithms import (
-    Agents,
-    InProcess,
-    Recorded,
-    Refusal,
-    Selected,
-    Server,
-    Transport,
-)
-from private_bo.federated.messages import Broadcast, Report
-from private_bo.federated.problems import (
-    FederatedProblem,
-    WithoutAgent,
-    digits,
-    landmines,
-    synthetic,
-)
-from private_bo.federated.settings import Reliance, Weights
-from private_bo.federated.subjects import (
-    DPFTS,
-    DPFTSDE,
-    FTS,
-    FTSDE,
-    PlainTS,
-    SamplingScheme,
-    Sensitivity,
-)
+import lazy_loader
 
-__all__ = [
-    "DPFTS",
-    "DPFTSDE",
-    "FTS",
-    "FTSDE",
-    "AgentModel",
-    "Agents",
-    "Broadcast",
-    "FederatedProblem",
-    "InProcess",
-    "PlainTS",
-    "Recorded",
-    "Refusal",
-    "Reliance",
-    "Report",
-    "SamplingScheme",
-    "Selected",
-    "Sensitivity",
-    "Server",
-    "Streams",
-    "Transport",
-    "Weights",
-    "WithoutAgent",
-    "digits",
-    "landmines",
-    "synthetic",
-]
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

@@ -50,7 +50,8 @@ from dpaudit.plan import (
     TrustModel,
     ZeroOut,
 )
-from dpaudit.project import AuditPair, Move, RunResult, Subject
+from dpaudit.project import AuditPair, Move, RunResult
+from private_bo.base import Study, data_named, off_theorem
 from private_bo.federated.agents import AgentModel, Streams
 from private_bo.federated.algorithms import (
     Agents,
@@ -110,17 +111,20 @@ class Federation(Settings):
         Raises:
             InputError: if there is no such problem, or it has another number of agents.
         """
-        if source == "synthetic":
-            return synthetic(self.agents, seed=rng)
-        if source == "digits":
-            return digits(self.agents, seed=int(rng.integers(2**31)))
-        if source == "landmines" or source.endswith(".mat"):
-            path = None if source == "landmines" else Path(source)
-            return self.fitting(landmines(path, seed=int(rng.integers(2**31))))
-        raise InputError(
-            f"data is {source!r:.80}; it must be synthetic, digits, landmines, or the path of a "
-            ".mat file of landmine fields."
+        return data_named(
+            source,
+            {
+                "synthetic": lambda: synthetic(self.agents, seed=rng),
+                "digits": lambda: digits(self.agents, seed=int(rng.integers(2**31))),
+                "landmines": lambda: self._landmines(None, rng),
+            },
+            {".mat": lambda path: self._landmines(path, rng)},
+            files=", or the path of a .mat file of landmine fields",
         )
+
+    def _landmines(self, path: str | None, rng: np.random.Generator) -> FederatedProblem:
+        seed = int(rng.integers(2**31))
+        return self.fitting(landmines(None if path is None else Path(path), seed=seed))
 
     def fitting(self, problem: Any) -> FederatedProblem:
         """The problem, if it has as many agents as this federation.
@@ -128,13 +132,12 @@ class Federation(Settings):
         Raises:
             InputError: if it has another number, or is no problem.
         """
-        if not isinstance(problem, FederatedProblem):
-            raise InputError(f"data is a {type(problem).__name__}; it must be a FederatedProblem.")
-        if problem.agents != self.agents:
+        found = validate.instance(FederatedProblem, data=problem)
+        if found.agents != self.agents:
             raise InputError(
-                f"data has {problem.agents} agents; agents is {self.agents}, so set it to that."
+                f"data has {found.agents} agents; agents is {self.agents}, so set it to that."
             )
-        return problem
+        return found
 
     def result(self, problem: FederatedProblem, agents: Agents) -> RunResult:
         """What ran; and for the owner how well it went, such as the simple regret of all agents.
@@ -224,9 +227,6 @@ class PlainTS(FTS):
     reliance: Reliance = Reliance.NEVER
 
 
-_AGENT = PrivacyUnit("agent")
-
-
 class SamplingScheme(StrEnum):
     """How the server draws the agents of a round."""
 
@@ -246,7 +246,7 @@ class Sensitivity(StrEnum):
 
 
 @dataclass(frozen=True)
-class PrivateFederation(Federation, Subject):
+class PrivateFederation(Federation, Study):
     """Base of DP-FTS-DE: fields as in the base class, and those of privacy.
 
     One agent is protected over the whole run: its vectors may as well have been zero. N and the
@@ -269,6 +269,9 @@ class PrivateFederation(Federation, Subject):
     Raises:
         InputError: if a field is out of its range, or q N < 1.
     """
+
+    trust: ClassVar[TrustModel] = TrustModel.CENTRAL
+    unit: ClassVar[PrivacyUnit] = PrivacyUnit("agent")
 
     rate: Rate = 0.25
     noise_multiplier: Annotated[float, between(1e-18, 1e18)] = 1.0
@@ -348,23 +351,12 @@ class PrivateFederation(Federation, Subject):
             start += count
         return tuple(found)
 
-    def plan(self) -> Plan:
+    def invocations(self) -> Iterator[Invocation]:
         """One subsampled Gaussian of the joint vector for every round, with its own sensitivity."""
-        return Plan.of(
-            *(
-                Invocation(
-                    mechanism=mechanism,
-                    sensitivity=sensitivity,
-                    unit=_AGENT,
-                    relation=self.relation,
-                    trust=TrustModel.CENTRAL,
-                    count=count,
-                    sampling=self.scheme,
-                    at=_label(start, count),
-                )
-                for start, count, mechanism, sensitivity in self._stretches
+        for start, count, mechanism, sensitivity in self._stretches:
+            yield self.invocation(
+                mechanism, sensitivity, count=count, sampling=self.scheme, at=_label(start, count)
             )
-        )
 
     @cached_property
     def releases(self) -> tuple[Release, ...]:
@@ -378,12 +370,10 @@ class PrivateFederation(Federation, Subject):
     @cached_property
     def published_loss(self) -> float:
         """ε of the classic moments accountant at T rounds of noise z: what the paper prints."""
-        once = Invocation(
+        once = self.invocation(
             Gaussian(self.noise_multiplier),
             1.0,
-            _AGENT,
-            ZeroOut(),
-            TrustModel.CENTRAL,
+            relation=ZeroOut(),
             count=self.rounds,
             sampling=PoissonSampling(self.rate),
         )
@@ -475,7 +465,7 @@ def _theorem_finding(algorithm: PrivateFederation) -> Finding:
         remedy = "Set beta, and reliance to 1/t^2, where the regret bound matters."
     if algorithm.refit_every is not None:
         message += "Its kernel is known; here every agent fits that of its own process. "
-    return Finding("off-theorem", Severity.NOTE, message + "Privacy is not affected.", remedy)
+    return off_theorem(message.rstrip(), remedy)
 
 
 def _sensitivity_finding(algorithm: PrivateFederation) -> list[Finding]:

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
-from enum import Enum
 
 import numpy as np
 
@@ -19,20 +18,6 @@ from dpaudit.validate import integer_at_least, open_fraction, positive
 from private_bo.gp.domains import FiniteDomain
 from private_bo.gp.kernels import Kernel
 from private_bo.gp.types import Array, Indices, read_only
-
-
-class Coordinates(Enum):
-    """The basis of the feature space; inner products of features are the same in both.
-
-    Attributes:
-        SYMMETRIC: (K_D^{1/2})^† k_D(x) as the text has it, one feature a dictionary point.
-        SPECTRAL: the same in the eigenbasis of K_D, one feature an eigenvalue above rounding.
-            On smooth kernels that is far fewer (about 15 instead of 100 on the unit interval),
-            and every confidence width that grows with the dimension m is smaller.
-    """
-
-    SYMMETRIC = "symmetric"
-    SPECTRAL = "spectral"
 
 
 def variance_ratio(accuracy: float) -> float:
@@ -91,12 +76,10 @@ class NystromEmbedder:
     Attributes:
         domain: the n points.
         kernel: the prior covariance.
-        coordinates: basis of the feature space.
     """
 
     domain: FiniteDomain
     kernel: Kernel
-    coordinates: Coordinates = Coordinates.SYMMETRIC
     _prior: Array = field(init=False, repr=False)
     _last: NystromEmbedding | None = field(init=False, repr=False, default=None)
 
@@ -137,7 +120,7 @@ class NystromEmbedder:
         if self._last is not None and np.array_equal(self._last.dictionary, distinct):
             return self._last
         columns = self.domain.kernel_columns(self.kernel, distinct)
-        features = columns @ _inverse_root(columns[distinct], self.coordinates)
+        features = columns @ _inverse_root(columns[distinct])
         residual = self._prior - np.einsum("ij,ij->i", features, features)
         self._last = NystromEmbedding(
             dictionary=distinct,
@@ -160,7 +143,7 @@ def _drawn(
     return np.asarray(rng.random(included.size) < included)
 
 
-def _inverse_root(gram: Array, coordinates: Coordinates) -> Array:
+def _inverse_root(gram: Array) -> Array:
     """A matrix A with A Aᵀ = K_D^†, eigenvalues below rounding taken as 0."""
     size = gram.shape[0]
     if size == 0:
@@ -169,8 +152,7 @@ def _inverse_root(gram: Array, coordinates: Coordinates) -> Array:
     kept = values > values[-1] * size * np.finfo(np.float64).eps
     vectors = vectors[:, kept]
     scaled = vectors / np.sqrt(values[kept])
-    root: Array = scaled if coordinates is Coordinates.SPECTRAL else scaled @ vectors.T
-    return root
+    return np.asarray(scaled @ vectors.T)
 
 
 @dataclass(frozen=True)
@@ -183,14 +165,12 @@ class NystromPosterior:
 
     Attributes:
         embedding: the features.
-        factor: L, lower triangular, (m, m).
         whitened: L⁻¹ φ̃(x) of every point, (m, n): column x_τ holds u_{·τ}.
         variance: σ̃²(x) = k(x, x) - ‖φ̃‖² + λ φ̃ᵀ Ṽ⁻¹ φ̃ of every point, (n,), >= 0.
         noise_variance: λ.
     """
 
     embedding: NystromEmbedding
-    factor: Array
     whitened: Array
     variance: Array
     noise_variance: float
@@ -214,7 +194,7 @@ class NystromPosterior:
         regulariser = positive(noise_variance=noise_variance)
         if embedding.dimension == 0:
             empty = np.empty((0, embedding.residual.size))
-            return cls(embedding, np.empty((0, 0)), empty, embedding.residual, regulariser)
+            return cls(embedding, empty, embedding.residual, regulariser)
         played = np.flatnonzero(counts)
         weights: Array = np.sqrt(counts[played].astype(np.float64))
         weighted = embedding.features[played] * weights[:, np.newaxis]
@@ -224,12 +204,4 @@ class NystromPosterior:
         whitened = dtrsm(1.0, factor, embedding.features.T, lower=1)
         explained = np.einsum("ij,ij->j", whitened, whitened)
         variance = embedding.residual + regulariser * explained
-        return cls(embedding, factor, whitened, variance, regulariser)
-
-    def solve(self, right: Array) -> Array:
-        """Ṽ⁻¹ ``right`` for a vector (m,) or a matrix (m, k) of right-hand sides."""
-        from scipy.linalg import cho_solve
-
-        if self.embedding.dimension == 0:
-            return np.zeros_like(right)
-        return np.asarray(cho_solve((self.factor, True), right, check_finite=False))
+        return cls(embedding, whitened, variance, regulariser)

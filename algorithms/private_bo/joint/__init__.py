@@ -10,24 +10,6 @@ noise are options, and ``experiments.ablation`` says what each is worth. Begin w
 code, then ``statistics`` for what is released and ``learner`` for what is made of it.
 """
 
-from private_bo.joint.central import JointGPUCB
-from private_bo.joint.learner import Estimate, Width
-from private_bo.joint.local_joint import Client, LocalJointGPUCB, LocalServer, Parameters, Report
-from private_bo.joint.parties import JointPrivatiser, JointServer, OutOfRange
-from private_bo.joint.statistics import ContinualNoise, Noise
+import lazy_loader
 
-__all__ = [
-    "Client",
-    "ContinualNoise",
-    "Estimate",
-    "JointGPUCB",
-    "JointPrivatiser",
-    "JointServer",
-    "LocalJointGPUCB",
-    "LocalServer",
-    "Noise",
-    "OutOfRange",
-    "Parameters",
-    "Report",
-    "Width",
-]
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

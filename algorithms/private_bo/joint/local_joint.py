@@ -17,7 +17,7 @@ statistics alone; then the algorithm.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from functools import cached_property, partial
 from typing import Any, ClassVar, Self
@@ -30,10 +30,9 @@ from dpaudit.certificate import Finding, Severity
 from dpaudit.errors import InputError
 from dpaudit.ledger import Ledger
 from dpaudit.mechanisms import Gaussian
-from dpaudit.plan import Invocation, Plan, PrivacyUnit, ReplaceOne, TrustModel
+from dpaudit.plan import Invocation, TrustModel
 from dpaudit.project import AuditPair, RunResult
 from private_bo.gp.types import Array
-from private_bo.hushed import hushed
 from private_bo.joint.parties import JointServer, RewardGate, unit_features
 from private_bo.joint.statistics import (
     CentredStatistics,
@@ -44,6 +43,7 @@ from private_bo.joint.statistics import (
     lemma_6_shift,
 )
 from private_bo.joint.subject import PrivateApproximateGPUCB
+from private_bo.redacted_errors import redacted
 
 
 @dataclass(frozen=True)
@@ -227,7 +227,7 @@ class Client:
         server = validate.instance(Parameters, parameters=parameters).server
         arm, phi = server.choose(validate.private(decision_set))  # lines 9-13
         features = unit_features(phi, self.statistics.size)
-        reward = self.gate(hushed(play)(arm))  # line 14
+        reward = self.gate(redacted(play)(arm))  # line 14
         value = self.statistics.encode(features, reward)
         noisy = self.ledger.release(self.mechanism, value, unit=self.name, at="statistics")  # 15
         self.arm = arm
@@ -312,7 +312,8 @@ class LocalJointGPUCB(PrivateApproximateGPUCB):
     reward is then clipped to the lemma's bound L, and ``reward_range`` is not used.
     """
 
-    paper_place: ClassVar[str] = "Lemma 5 and Algorithm 3"
+    trust: ClassVar[TrustModel] = TrustModel.LOCAL
+    source: ClassVar[str] = "Dubey 2021, Lemma 5 and Algorithm 3"
     lemma_finding: ClassVar[Finding] = Finding(
         "sensitivity-miscounted",
         Severity.WARNING,
@@ -352,19 +353,10 @@ class LocalJointGPUCB(PrivateApproximateGPUCB):
             self.statistics.sigma_x, steps=self.steps, size=self.size, confidence=self.confidence
         )
 
-    def plan(self) -> Plan:
+    def invocations(self) -> Iterator[Invocation]:
         """One release of each client; different clients are different users."""
-        return Plan.of(
-            Invocation(
-                mechanism=self.mechanism,
-                sensitivity=self.statistics.sensitivity,
-                unit=PrivacyUnit("user"),
-                relation=ReplaceOne(),
-                trust=TrustModel.LOCAL,
-                count=1,
-                total=self.steps,
-                at="statistics",
-            )
+        yield self.invocation(
+            self.mechanism, self.statistics.sensitivity, count=1, total=self.steps, at="statistics"
         )
 
     def audit_pairs(self) -> tuple[AuditPair, ...]:
@@ -399,10 +391,6 @@ class LocalJointGPUCB(PrivateApproximateGPUCB):
         """
         return self.mechanism.release_many(self.contribution(data), size, rng)
 
-    def statistic(self, releases: Sequence[Any]) -> NDArray[Any]:
-        """What the first client sends."""
-        return np.asarray(releases[0])
-
     def gate(self) -> RewardGate:
         """As in the base class, and ±L under Lemma 5."""
         if isinstance(self.statistics, Lemma5Statistics):
@@ -432,7 +420,7 @@ class LocalJointGPUCB(PrivateApproximateGPUCB):
         Raises:
             InputError: if ``data`` is no such problem, is too long, or holds invalid values.
         """
-        problem = self._problem(data)
+        problem = self.fitting(data)
         server, gate = self.server(), self.gate()  # line 2
         choices: list[int] = []
         for turn in range(problem.rounds):  # line 3

@@ -11,17 +11,6 @@ in ``experiments``. No algorithm of the paper is :mod:`~private_bo.local.subject
 one bit of a reward at the same ε and looks ahead, without widths.
 """
 
-from private_bo.local.baselines import ATAGPUCB, GPUCB, TGPUCB, LookaheadGP, MoMAGPUCB
-from private_bo.local.subjects import LDPATAGPUCB, LDPTGPUCB, LDPMoMAGPUCB, LDPOneBitGP
+import lazy_loader
 
-__all__ = [
-    "ATAGPUCB",
-    "GPUCB",
-    "LDPATAGPUCB",
-    "LDPTGPUCB",
-    "TGPUCB",
-    "LDPMoMAGPUCB",
-    "LDPOneBitGP",
-    "LookaheadGP",
-    "MoMAGPUCB",
-]
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

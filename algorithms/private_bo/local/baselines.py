@@ -2,7 +2,7 @@
 
 They share the code of the locally private algorithms; the learner sees rewards in the clear, and
 the bounds B, v and c are those of the problem. ATA- and TGP-GP-UCB are of Chowdhury & Gopalan
-2019, with the parameters of their experiments; MoMA-GP-UCB is Policy 3 of Zhou & Tan 2021.
+2019, with the parameters of their experiments; MoMA-GP-UCB is Algorithm 3 of Zhou & Tan 2021.
 
 >>> from private_bo.problems import neighbourhood_prices
 >>> result = GPUCB(steps=50).run(neighbourhood_prices(), np.random.default_rng(0))
@@ -169,7 +169,7 @@ class ATAGPUCB(HeavyTailed):
 
 @dataclass(frozen=True)
 class MoMAGPUCB(Epochs, HeavyTailed):
-    """MoMA-GP-UCB, Policy 3 of Zhou & Tan 2021, with the parameters of Theorem 4.
+    """MoMA-GP-UCB, Algorithm 3 of Zhou & Tan 2021, with the parameters of Theorem 4.
 
     Attributes:
         plays_per_epoch: k, or None for the theorem's ⌈24 ln(4eT/δ)⌉.

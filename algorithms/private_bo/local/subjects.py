@@ -138,12 +138,12 @@ class LocalAnswers(Study):
 
     # -- privacy ---------------------------------------------------------------------------------
 
-    def releases(self) -> Iterator[Invocation]:
+    def invocations(self) -> Iterator[Invocation]:
         """One invocation: each user's reward, released by the user's own device.
 
         Different rounds are different users, so that composition is over the answers of one user.
         """
-        yield self.released(
+        yield self.invocation(
             self.mechanism,
             self.sensitivity,
             unit=PrivacyUnit("response" if self.answers_per_user == 1 else "user"),
@@ -451,30 +451,30 @@ class LocallyPrivate(LocalAnswers):
 
 @dataclass(frozen=True)
 class LDPATAGPUCB(LocallyPrivate):
-    """LDP-ATA-GP-UCB, Policy 1: truncates the whole history anew in every round, by feature.
+    """LDP-ATA-GP-UCB, Algorithm 1: truncates the whole history anew in every round, by feature.
 
     Fields as in the base class; the parameters are those of Theorem 2.
     """
 
-    source: ClassVar[str] = "Zhou & Tan 2021, Lemma 1 and Policy 1"
+    source: ClassVar[str] = "Zhou & Tan 2021, Lemma 1 and Algorithm 1"
     policy: ClassVar[Policy[Any]] = Policy(adaptively_truncated_gp_ucb, LaplaceFeatureTruncation)
 
 
 @dataclass(frozen=True)
 class LDPTGPUCB(LocallyPrivate):
-    """LDP-TGP-UCB, Policy 2: truncates each response once, at a threshold of order ln t.
+    """LDP-TGP-UCB, Algorithm 2: truncates each response once, at a threshold of order ln t.
 
     Fields as in the base class (``dictionary_accuracy`` has no use, the posterior is exact); the
     parameters are those of Theorem 3.
     """
 
-    source: ClassVar[str] = "Zhou & Tan 2021, Lemma 1 and Policy 2"
+    source: ClassVar[str] = "Zhou & Tan 2021, Lemma 1 and Algorithm 2"
     policy: ClassVar[Policy[Any]] = Policy(truncated_gp_ucb, LaplaceTruncation)
 
 
 @dataclass(frozen=True)
 class LDPMoMAGPUCB(Epochs, LocallyPrivate):
-    """LDP-MoMA-GP-UCB, Policy 3: asks k users about each point and takes a median of k fits.
+    """LDP-MoMA-GP-UCB, Algorithm 3: asks k users about each point and takes a median of k fits.
 
     Fields as in the base class, and two more; the parameters are those of Corollary 1. Only
     N = ⌊T/k⌋ whole epochs are played, so that kN users answer.
@@ -485,7 +485,7 @@ class LDPMoMAGPUCB(Epochs, LocallyPrivate):
         moment: α in (0, 1], the order 1 + α of the noise moment that the widths rest on.
     """
 
-    source: ClassVar[str] = "Zhou & Tan 2021, Lemma 1 and Policy 3"
+    source: ClassVar[str] = "Zhou & Tan 2021, Lemma 1 and Algorithm 3"
     policy: ClassVar[Policy[Any]] = Policy(median_of_means_gp_ucb, MedianOfMeans)
 
     plays_per_epoch: Count | None = None

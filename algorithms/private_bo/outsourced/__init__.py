@@ -9,32 +9,6 @@ every entry, and is certified; its modeller knows the law of that noise. Begin w
 ``modeller`` (Algorithm 2); ``subject`` holds plan and protocol. The tables are in ``experiments``.
 """
 
-from private_bo.outsourced.curators import CertifiedCurator, Curator, OutsourcingCurator, RowNoise
-from private_bo.outsourced.modeller import (
-    AnswerDesk,
-    Hyperparameters,
-    InputModel,
-    Modeller,
-    Query,
-    Release,
-    Search,
-)
-from private_bo.outsourced.problems import OutsourcedProblem, grid_problem, loans, properties
+import lazy_loader
 
-__all__ = [
-    "AnswerDesk",
-    "CertifiedCurator",
-    "Curator",
-    "Hyperparameters",
-    "InputModel",
-    "Modeller",
-    "OutsourcedProblem",
-    "OutsourcingCurator",
-    "Query",
-    "Release",
-    "RowNoise",
-    "Search",
-    "grid_problem",
-    "loans",
-    "properties",
-]
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

@@ -21,7 +21,7 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Annotated, Any, ClassVar
@@ -31,11 +31,12 @@ from numpy.typing import NDArray
 
 from dpaudit.certificate import Claim, Finding, Severity
 from dpaudit.errors import InputError
-from dpaudit.fields import Checked, Count, Natural, OpenProbability, Positive, Probability, at_least
+from dpaudit.fields import Count, Natural, OpenProbability, Positive, Probability, at_least
 from dpaudit.ledger import Ledger
 from dpaudit.mechanisms import Gaussian, Laplace, Mechanism, Opaque
-from dpaudit.plan import Invocation, MetricBall, Plan, PrivacyUnit, TrustModel
-from dpaudit.project import AuditPair, Move, RunResult, Subject
+from dpaudit.plan import Invocation, MetricBall, PrivacyUnit, TrustModel
+from dpaudit.project import AuditPair, Move, RunResult
+from private_bo.base import Study
 from private_bo.gp.types import Array
 from private_bo.outsourced.modeller import (
     AnswerDesk,
@@ -58,12 +59,11 @@ from private_bo.outsourced.rows import (
 )
 
 RELEASE, OUTPUT = "release", "output"
-_UNIT = PrivacyUnit("row")
 _EPSILON = math.exp(1.1)  # of the paper's synthetic experiment
 
 
 @dataclass(frozen=True)
-class OutsourcingCurator(Checked, Subject):
+class OutsourcingCurator(Study):
     """The owner of n private rows who publishes a transformed copy and then answers queries.
 
     Neighbours differ in one row, by at most 1 in Euclidean norm (Definition 1 of the paper).
@@ -85,11 +85,12 @@ class OutsourcingCurator(Checked, Subject):
 
     default_data: ClassVar[str] = "grid"
 
+    trust: ClassVar[TrustModel] = TrustModel.CURATOR
+    unit: ClassVar[PrivacyUnit] = PrivacyUnit("row")
+    problem: ClassVar[type[OutsourcedProblem]] = OutsourcedProblem
+
     public_scale: ClassVar[bool]
     """Whether :meth:`load` scales recorded rows by public constants or by their own statistics."""
-
-    source: ClassVar[str]
-    """Where the claim is stated."""
 
     width_multiplier: ClassVar[float] = 1.0
     """Of the modeller in a run: 1 for the theory's width."""
@@ -134,21 +135,20 @@ class OutsourcingCurator(Checked, Subject):
             epsilon=self.output_epsilon, sensitivity=2.0 * bound, clip=(-bound, bound)
         )
 
-    def plan(self) -> Plan:
+    @property
+    def relation(self) -> MetricBall:
+        """One row that moves by at most 1."""
+        return MetricBall(1.0)
+
+    def invocations(self) -> Iterator[Invocation]:
         """The release of all rows and, if declared, that of each output asked for.
 
         A row that moves may change its output in any way, so an output costs its whole range.
         """
-        place: dict[str, Any] = {
-            "unit": _UNIT,
-            "relation": MetricBall(1.0),
-            "trust": TrustModel.CURATOR,
-        }
-        invocations = [Invocation(self.mechanism, self.sensitivity, at=RELEASE, **place)]
+        yield self.invocation(self.mechanism, self.sensitivity, at=RELEASE)
         if (outputs := self.output_mechanism) is not None:
             width = 2.0 * self.output_bound
-            invocations.append(Invocation(outputs, width, total=self.queries, at=OUTPUT, **place))
-        return Plan.of(*invocations)
+            yield self.invocation(outputs, width, total=self.queries, at=OUTPUT)
 
     def claim(self) -> Claim:
         """(ε, δ) of the release, and the ε of one output where outputs are released privately."""
@@ -267,8 +267,7 @@ class OutsourcingCurator(Checked, Subject):
         Raises:
             InputError: if a check of the rows fails; nothing has been released then.
         """
-        if not isinstance(data, OutsourcedProblem):
-            raise InputError(f"data is a {type(data).__name__}; it must be an OutsourcedProblem.")
+        data = self.fitting(data)
         if self.queries > data.size:
             raise InputError(
                 f"queries is {self.queries}; it must be at most the {data.size} rows of the data."
@@ -331,10 +330,6 @@ class OutsourcingCurator(Checked, Subject):
             rows = np.concatenate([rows, middle])
             known = Hyperparameters(length_scale=1.0)
             yield rows, OutsourcedProblem("small", rows, np.zeros(len(rows)), 0.0, known)
-
-    def statistic(self, releases: Sequence[Any]) -> NDArray[Any]:
-        """The rows that are published."""
-        return np.asarray(releases[0])
 
     def releases(self, rows: Any, size: int, rng: np.random.Generator) -> Iterator[Array]:
         """The same, one (n, r) at a time, so that no more than one is in memory."""
@@ -473,7 +468,6 @@ class CertifiedCurator(OutsourcingCurator):
     """
 
     public_scale: ClassVar[bool] = True
-    source: ClassVar[str] = "calibrated for it"
     # The theory's width explores for longer than 50 rounds allow where inputs are noisy; a public
     # constant, see the tables in reports/outsourced.md.
     width_multiplier: ClassVar[float] = 0.7

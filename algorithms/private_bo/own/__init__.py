@@ -8,33 +8,6 @@ the parties, of which only the one at the ledger's door holds anything private. 
 example of each.
 """
 
-from private_bo.own.call import Optimised, optimise, study
-from private_bo.own.federated import Agent, FederatedStudy
-from private_bo.own.joint import JointStudy, Privatiser
-from private_bo.own.local import Device, LocalStudy
-from private_bo.own.local_joint import LocalJointServer, LocalJointStudy
-from private_bo.own.outsourced import OutsourcedModeller, OutsourcedStudy
-from private_bo.own.server import LandmarkFeatures, Question, Released, Server
-from private_bo.own.spaces import BoxSpace, PointSpace
+import lazy_loader
 
-__all__ = [
-    "Agent",
-    "BoxSpace",
-    "Device",
-    "FederatedStudy",
-    "JointStudy",
-    "LandmarkFeatures",
-    "LocalJointServer",
-    "LocalJointStudy",
-    "LocalStudy",
-    "Optimised",
-    "OutsourcedModeller",
-    "OutsourcedStudy",
-    "PointSpace",
-    "Privatiser",
-    "Question",
-    "Released",
-    "Server",
-    "optimise",
-    "study",
-]
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

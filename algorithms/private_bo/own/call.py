@@ -15,9 +15,8 @@ from dpaudit.certificate import Certificate, SubjectRecord, certify
 from dpaudit.errors import InputError
 from dpaudit.ledger import FloatNoise, Ledger
 from dpaudit.project import RunResult
+from private_bo.own.answers import JointStudy, LocalStudy
 from private_bo.own.federated import FederatedStudy
-from private_bo.own.joint import JointStudy
-from private_bo.own.local import LocalStudy
 from private_bo.own.local_joint import LocalJointStudy
 from private_bo.own.outsourced import OutsourcedStudy
 from private_bo.own.spaces import Space

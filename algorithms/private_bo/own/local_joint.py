@@ -20,10 +20,10 @@ from dpaudit.fields import OpenProbability
 from dpaudit.ledger import Ledger
 from dpaudit.project import RunResult
 from private_bo.gp.types import Array
-from private_bo.hushed import Hushed
 from private_bo.joint import Client, Estimate, LocalJointGPUCB, LocalServer, Parameters, Report
-from private_bo.own.spaces import Named, Space, named
+from private_bo.own.spaces import Space
 from private_bo.own.studies import Between, Fixed, OwnStudy, clipped
+from private_bo.redacted_errors import Named, Redacted, named
 
 _FEATURES = 15
 
@@ -82,7 +82,7 @@ class LocalJointStudy(OwnStudy):
 
 
 @dataclass(eq=False)
-class _Played(Hushed):
+class _Played(Redacted):
     """A user's answer about an option, of whose errors the study's own sentence is told."""
 
     study: LocalJointStudy

@@ -6,23 +6,24 @@ from abc import abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpaudit import validate
-from dpaudit.certificate import Claim
 from dpaudit.errors import InputError
-from dpaudit.fields import Checked, Count, Interval, NonNegative, Rate
+from dpaudit.fields import Count, Interval, NonNegative, Rate
 from dpaudit.ledger import Ledger
-from dpaudit.plan import Plan, PrivacyUnit
+from dpaudit.plan import Invocation
 from dpaudit.project import AuditPair, Move, RunResult, Subject, read_data
+from private_bo.base import Study
 from private_bo.federated.settings import Bounded, between
 from private_bo.gp import Kernel, SquaredExponential
 from private_bo.gp.types import Array
 from private_bo.own.server import LandmarkFeatures, Server
-from private_bo.own.spaces import BoxSpace, Named, Space, named
+from private_bo.own.spaces import BoxSpace, Space
+from private_bo.redacted_errors import Named, named
 
 NUMBERED = "numbered"
 """The data where none are named: user 0, user 1, …"""
@@ -116,7 +117,7 @@ def _kernels(**given: Any) -> tuple[Kernel, ...]:
 
 
 @dataclass(frozen=True)
-class OwnStudy(Checked, Subject):
+class OwnStudy(Study):
     """Base: public configuration of a search for the point that an unknown objective likes best.
 
     Attributes:
@@ -138,8 +139,6 @@ class OwnStudy(Checked, Subject):
     Raises:
         InputError: if a field is out of its range.
     """
-
-    unit: ClassVar[PrivacyUnit] = PrivacyUnit("user")
 
     space: Annotated[Space, _space] = field(default_factory=BoxSpace)
     objective: Annotated[Named | None, named] = None
@@ -168,13 +167,9 @@ class OwnStudy(Checked, Subject):
     def inner(self) -> Subject:
         """The published algorithm whose mechanism and plan it has."""
 
-    def plan(self) -> Plan:
-        """That of the published algorithm."""
-        return self.inner.plan()
-
-    def claim(self) -> Claim:
-        """(ε, δ) of one user; δ is 0 where there is no such field."""
-        return Claim(self.epsilon, getattr(self, "delta", 0.0), "calibrated for it")
+    def invocations(self) -> Iterable[Invocation]:
+        """Those of the published algorithm."""
+        return self.inner.plan().invocations
 
     def not_covered(self) -> tuple[str, ...]:
         """What the claim leaves out."""
@@ -315,26 +310,3 @@ class OwnStudy(Checked, Subject):
     def audit_release(self, data: Any, size: int, rng: np.random.Generator) -> NDArray[Any]:
         """As the published algorithm's."""
         return self.inner.audit_release(data, size, rng)
-
-
-@dataclass(frozen=True)
-class AnsweringStudy(OwnStudy):
-    """Base of studies in which a user sends one answer."""
-
-    @property
-    def inner(self) -> Subject:
-        """Itself."""
-        return self
-
-    @property
-    @abstractmethod
-    def mechanism(self) -> Any:
-        """What an answer scaled to [−½, ½], or a sum of them, passes."""
-
-    def audit_pairs(self) -> tuple[AuditPair, ...]:
-        """The ends of what the mechanism is given for one user."""
-        return (AuditPair(-0.5, 0.5, "the ends of the range"),)
-
-    def audit_release(self, data: Any, size: int, rng: np.random.Generator) -> NDArray[Any]:
-        """What is released of one user's scaled answer; other users contribute nothing."""
-        return np.asarray(self.mechanism.release_many(data, size, rng))

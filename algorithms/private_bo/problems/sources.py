@@ -21,6 +21,7 @@ import numpy as np
 
 from dpaudit.errors import InputError
 from dpaudit.fields import Checked, Count
+from private_bo.base import data_named
 from private_bo.gp import FiniteDomain, Kernel, Matern, SquaredExponential, TableKernel
 from private_bo.gp.types import Array
 from private_bo.problems.bandit import (
@@ -103,15 +104,6 @@ class Sale:
     def reward(self) -> float:
         """The price on the public scale, (price - 40)/40; not clipped."""
         return (self.price - _PRICE_CENTRE) / _PRICE_SCALE
-
-
-def price_of_reward(reward: float) -> float:
-    """The price, in 10 000 TWD per ping, of a reward of this problem.
-
-    >>> price_of_reward(0.25)
-    50.0
-    """
-    return _PRICE_CENTRE + _PRICE_SCALE * reward
 
 
 def recorded_sales() -> tuple[Sale, ...]:
@@ -349,14 +341,12 @@ def load_problem(
         "sensors": light_sensors,
         "stocks": stocks,
     }
-    if source in makers:
-        return makers[source]()
     readers = {".mat": light_sensors, ".csv": stocks}
-    if reader := readers.get(Path(source).suffix):
-        return reader(source)
-    raise InputError(
-        f"data is {source!r:.80}; it must be one of {', '.join(SOURCES)}, or the path of a .mat "
-        "file of light sensors or a .csv file of stock prices."
+    return data_named(
+        source,
+        makers,
+        readers,
+        files=", or the path of a .mat file of light sensors or a .csv file of stock prices",
     )
 
 

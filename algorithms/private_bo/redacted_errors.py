@@ -1,20 +1,23 @@
-"""Functions of users, whose errors may hold private values in their words."""
+"""Functions of users: their errors may hold private values in their words, and are not told."""
 
 from __future__ import annotations
 
+import hashlib
+import inspect
 from collections.abc import Callable
 from typing import Any
 
+from dpaudit import validate
 from dpaudit.errors import InputError
 
 
-class Hushed:
+class Redacted:
     """A function of which an error tells no more than its kind.
 
     Args:
         function: what is called.
 
-    >>> Hushed(lambda age: age / 0)(39)
+    >>> Redacted(lambda age: age / 0)(39)
     Traceback (most recent call last):
         ...
     dpaudit.errors.InputError: <lambda> raised ZeroDivisionError; it must take whatever it is given.
@@ -45,6 +48,35 @@ class Hushed:
         return str(getattr(self.function, "__qualname__", type(self.function).__name__))
 
 
-def hushed(function: Callable[..., Any]) -> Hushed:
-    """A function hushed, once."""
-    return function if isinstance(function, Hushed) else Hushed(function)
+def redacted(function: Callable[..., Any]) -> Redacted:
+    """A function redacted, once."""
+    return function if isinstance(function, Redacted) else Redacted(function)
+
+
+class Named(Redacted):
+    """A function that a certificate tells by its name and the hash of its source.
+
+    Args:
+        function: what is called.
+    """
+
+    def __repr__(self) -> str:
+        try:
+            source = inspect.getsource(self.function)
+        except (OSError, TypeError):
+            return f"{self.name}, without source"
+        return f"{self.name}, sha256 of its source {hashlib.sha256(source.encode()).hexdigest()}"
+
+
+def named(**given: Any) -> Named | None:
+    """The value as a named function, or None.
+
+    Raises:
+        InputError: if it is neither a function nor None.
+    """
+    ((name, value),) = given.items()
+    if value is None or isinstance(value, Named):
+        return value
+    if not callable(value):
+        raise InputError(f"{name} is {validate.shown(value)}; it must be a function.")
+    return Named(value)

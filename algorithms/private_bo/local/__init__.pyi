@@ -1,0 +1,9 @@
+from .baselines import ATAGPUCB as ATAGPUCB
+from .baselines import GPUCB as GPUCB
+from .baselines import TGPUCB as TGPUCB
+from .baselines import LookaheadGP as LookaheadGP
+from .baselines import MoMAGPUCB as MoMAGPUCB
+from .subjects import LDPATAGPUCB as LDPATAGPUCB
+from .subjects import LDPTGPUCB as LDPTGPUCB
+from .subjects import LDPMoMAGPUCB as LDPMoMAGPUCB
+from .subjects import LDPOneBitGP as LDPOneBitGP
