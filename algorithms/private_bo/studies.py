@@ -344,11 +344,7 @@ class PrivateSearch(Checked, Subject):
         return self.private.mechanism.release_many(accuracies, size, rng)
 
     def load(self, source: str, rng: np.random.Generator) -> tuple[NDArray[Any], NDArray[Any]]:
-        """Pixels in [0, 1], shape (1797, 64), and digits, in a public random order.
-
-        Raises:
-            InputError: if the source is another one.
-        """
+        """Pixels in [0, 1], shape (1797, 64), and digits, in a public random order."""
         if source != self.default_data:
             raise InputError(f"data is {source!r:.80}; it must be digits.")
         datasets = needed("learn", "sklearn.datasets", what="a private search")
@@ -372,17 +368,7 @@ class PrivateSearch(Checked, Subject):
         yield Move((far, y), f"row {len(y) - 1} has inputs far from all others", extreme=True)
 
     def run(self, data: Any, ledger: Ledger, rng: np.random.Generator) -> RunResult:
-        """Search; each accuracy leaves only through the ledger.
-
-        Args:
-            data: inputs (n, d) and classes (n,), of which the last ``held_out`` rows score.
-            ledger: a ledger of :meth:`plan`.
-            rng: seeds Optuna's sampler.
-
-        Raises:
-            InputError: if there are too few rows.
-            UnsupportedError: if Optuna or scikit-learn is not installed.
-        """
+        """Search; each accuracy leaves only through the ledger."""
         x, y = (np.asarray(part) for part in data)
         if len(x) != len(y) or len(y) <= self.held_out:
             raise InputError(

@@ -106,11 +106,7 @@ class Federation(Settings):
     # -- data and result -------------------------------------------------------------------------
 
     def load(self, source: str, rng: np.random.Generator) -> FederatedProblem:
-        """``synthetic``, ``digits``, ``landmines`` (from DPAUDIT_DATA) or the path of its file.
-
-        Raises:
-            InputError: if there is no such problem, or it has another number of agents.
-        """
+        """``synthetic``, ``digits``, ``landmines`` (from DPAUDIT_DATA) or the path of its file."""
         return data_named(
             source,
             {
@@ -127,11 +123,7 @@ class Federation(Settings):
         return self.fitting(landmines(None if path is None else Path(path), seed=seed))
 
     def fitting(self, problem: Any) -> FederatedProblem:
-        """The problem, if it has as many agents as this federation.
-
-        Raises:
-            InputError: if it has another number, or is no problem.
-        """
+        """The problem, if it has as many agents as this federation."""
         found = validate.instance(FederatedProblem, data=problem)
         if found.agents != self.agents:
             raise InputError(
@@ -197,15 +189,7 @@ class FTSDE(Federation):
     """Modified FTS with distributed exploration, without privacy (Section 5.1, Figure 2a)."""
 
     def run(self, data: Any, rng: np.random.Generator) -> RunResult:
-        """Play every round without privacy.
-
-        Args:
-            data: a :class:`~private_bo.federated.FederatedProblem`.
-            rng: seeds the agents' generators.
-
-        Raises:
-            InputError: if ``data`` is none, or has another number of agents.
-        """
+        """Play every round without privacy."""
         problem = self.fitting(data)
         with single_threaded():
             agents = self.team(problem, Streams.of(rng))
@@ -245,13 +229,20 @@ class Sensitivity(StrEnum):
     """φ_max S/q, the paper's bound."""
 
 
+_FAR = 1e6
+_PRESENT = {"agent", "present"}
+
+
 @dataclass(frozen=True)
-class PrivateFederation(Federation, Study):
-    """Base of DP-FTS-DE: fields as in the base class, and those of privacy.
+class DPFTSDE(Federation, Study):
+    """DP-FTS-DE, Algorithms 1 and 2: fields as in the base class, and those of privacy.
 
     One agent is protected over the whole run: its vectors may as well have been zero. N and the
     weights are public. The claim is the privacy loss that the paper publishes: the classic moments
     accountant at T rounds. The plan declares what the public weights really allow, round by round.
+
+    ``dpaudit audit`` tests the claim, and few runs cannot refute a large one: ε = 9.91, that of the
+    defaults, takes at least 80 521. ``--set epsilon=4.1`` tests what the plan proves; 10 000 do.
 
     Attributes:
         rate: q.
@@ -272,6 +263,7 @@ class PrivateFederation(Federation, Study):
 
     trust: ClassVar[TrustModel] = TrustModel.CENTRAL
     unit: ClassVar[PrivacyUnit] = PrivacyUnit("agent")
+    server_class: ClassVar[type[Server]] = Server
 
     rate: Rate = 0.25
     noise_multiplier: Annotated[float, between(1e-18, 1e18)] = 1.0
@@ -423,127 +415,6 @@ class PrivateFederation(Federation, Study):
             raise InputError(f"no noise multiplier meets epsilon {target}; choose a larger one.")
         return replace(self, noise_multiplier=found, epsilon=target)
 
-
-def _label(start: int, count: int) -> str:
-    return f"iteration {start}" if count == 1 else f"iterations {start} to {start + count - 1}"
-
-
-def federated_findings(algorithm: PrivateFederation) -> tuple[Finding, ...]:
-    """Findings of DP-FTS-DE: assumptions first, then what differs from the paper."""
-    found = [
-        Finding(
-            "public-weights",
-            Severity.WARNING,
-            "Neighbours differ in one agent's vectors, which are zero in one of them; N and all "
-            "weights are public and stay. If an agent's removal changed the softmax's sum, every "
-            "other agent's weight would move too, and the claim would not cover that.",
-            "Fix the list of agents before the run, and publish it.",
-        ),
-        Finding(
-            "data-dependent-clip",
-            Severity.WARNING,
-            "The paper chose S by looking at how many vectors of the same agents are clipped, and "
-            "its other settings by experiments on them; that choice is outside the claim.",
-            "Choose clip and all other settings from public facts.",
-        ),
-    ]
-    found += _sensitivity_finding(algorithm)
-    found += _broadcast_finding(algorithm)
-    found.append(_theorem_finding(algorithm))
-    return tuple(found)
-
-
-def _theorem_finding(algorithm: PrivateFederation) -> Finding:
-    """What the regret theorem asks for, and is not so here."""
-    message = (
-        "The regret theorem multiplies the deviation of an agent's own draws by a β_t that grows "
-        f"(Algorithm 2, line 6); here it is {algorithm.beta:g} in every round. "
-    )
-    remedy = "Set beta where the regret bound matters."
-    if algorithm.reliance not in (Reliance.INVERSE_SQUARE, Reliance.NEVER):
-        message += f"It asks for 1 − p_t = O(1/t²); here it is {algorithm.reliance}. "
-        remedy = "Set beta, and reliance to 1/t^2, where the regret bound matters."
-    if algorithm.refit_every is not None:
-        message += "Its kernel is known; here every agent fits that of its own process. "
-    return off_theorem(message.rstrip(), remedy)
-
-
-def _sensitivity_finding(algorithm: PrivateFederation) -> list[Finding]:
-    """How much smaller the true sensitivity is than what the noise is scaled to."""
-    if algorithm.noise_scaled_to is Sensitivity.JOINT:
-        return []
-    shares = algorithm.sensitivity(Sensitivity.JOINT) / algorithm.sensitivity(Sensitivity.PAPER)
-    if shares.min() > 1 - 1e-9:
-        return []
-    true, paper = (algorithm.certified(kind) for kind in (Sensitivity.JOINT, Sensitivity.PAPER))
-    return [
-        Finding(
-            "noise-above-sensitivity",
-            Severity.NOTE,
-            "The noise is scaled to φ_max S/q, but by the public weights one agent moves the joint "
-            f"release by {100 * float(shares.min()):.3g} % to {100 * float(shares.max()):.3g} % of "
-            f"that: ε = {true:.4g} with the true sensitivity of every round, {paper:.4g} with the "
-            f"paper's bound. The plan declares the {algorithm.declared} one.",
-            "Set noise_scaled_to to joint, or calibrate the noise to the certified ε.",
-        )
-    ]
-
-
-def _broadcast_finding(algorithm: PrivateFederation) -> list[Finding]:
-    """Algorithm 1 counts one release more than its accounting."""
-    T = algorithm.rounds
-    if algorithm.last_broadcast:
-        message = (
-            f"Algorithm 1 releases for t = 0…{T}, which is {T + 1} times; the published loss "
-            f"counts {T}. No agent acts on the last broadcast."
-        )
-    else:
-        message = (
-            f"Algorithm 1 releases for t = 0…{T}, but no agent acts on the broadcast of t = {T}: "
-            f"it is not made, so that {T} releases run and are counted, as in the published loss."
-        )
-    remedy = "Leave last_broadcast false." if algorithm.last_broadcast else ""
-    return [Finding("unused-broadcast", Severity.NOTE, message, remedy)]
-
-
-def limits_of_claim(algorithm: PrivateFederation) -> tuple[str, ...]:
-    """What the claim of DP-FTS-DE leaves out, one sentence each."""
-    expected = float(algorithm.reliance.shares(algorithm.rounds).sum())
-    return (
-        f"All {algorithm.exchanges} broadcasts are counted, since every agent sees them all; an "
-        f"agent acts on {expected:.3g} of them on average.",
-        f"δ = {algorithm.target_delta:.3g} is the probability of any loss above ε; with "
-        f"{algorithm.agents} agents it is not small.",
-        f"An audit tests the claim of ε = {algorithm.claim().epsilon:.4g}, and few runs cannot "
-        "refute a large one: set epsilon to the certified ε to test that, or raise the runs.",
-        "The server is trusted: it sees every vector, and its samples must stay secret.",
-        "That an agent takes part in the federation is not hidden, and neither is N.",
-        "Agents are not authenticated: whoever can report in another agent's name replaces it.",
-        "How many reports were missing, refused or clipped is no release; the server keeps it.",
-        "What an agent's own queries show to whoever can watch them is outside the claim.",
-        "The regret comes from the true objectives, and how often agents followed a broadcast from "
-        "their draws; a run shows both to the owner of the data alone.",
-    )
-
-
-_FAR = 1e6
-_PRESENT = {"agent", "present"}
-
-
-@dataclass(frozen=True)
-class DPFTSDE(PrivateFederation):
-    """DP-FTS-DE, Algorithms 1 and 2: fields as in the base classes.
-
-    One agent is protected over the whole run: its vectors may as well have been zero. N and the
-    weights are public. The claim is the privacy loss that the paper publishes: the classic moments
-    accountant at T rounds. The plan declares what the public weights really allow, round by round.
-
-    ``dpaudit audit`` tests the claim, and few runs cannot refute a large one: ε = 9.91, that of the
-    defaults, takes at least 80 521. ``--set epsilon=4.1`` tests what the plan proves; 10 000 do.
-    """
-
-    server_class: ClassVar[type[Server]] = Server
-
     def findings(self) -> tuple[Finding, ...]:
         """Public weights, the two sensitivities, the unused broadcast, and the choice of S."""
         return federated_findings(self)
@@ -655,17 +526,7 @@ class DPFTSDE(PrivateFederation):
         )
 
     def run(self, data: Any, ledger: Ledger, rng: np.random.Generator) -> RunResult:
-        """Play every round; an agent's vectors leave the server only through the ledger.
-
-        Args:
-            data: a :class:`FederatedProblem`, or a :class:`WithoutAgent`, its neighbour; or a
-                :class:`Canary`, which tests the server alone.
-            ledger: a ledger of :meth:`plan`.
-            rng: seeds the agents' generators.
-
-        Raises:
-            InputError: if ``data`` is neither, or has another number of agents.
-        """
+        """Play every round; an agent's vectors leave the server only through the ledger."""
         if isinstance(data, Canary):
             self.play(self.server(ledger), data)
             return RunResult(summary={"agents": 1})
@@ -692,3 +553,105 @@ class DPFTS(DPFTSDE):
     """DP-FTS: one region, the whole domain (Section 3.1). Fields as in :class:`DPFTSDE`."""
 
     regions: OneRegion = 1
+
+
+def _label(start: int, count: int) -> str:
+    return f"iteration {start}" if count == 1 else f"iterations {start} to {start + count - 1}"
+
+
+def federated_findings(algorithm: DPFTSDE) -> tuple[Finding, ...]:
+    """Findings of DP-FTS-DE: assumptions first, then what differs from the paper."""
+    found = [
+        Finding(
+            "public-weights",
+            Severity.WARNING,
+            "Neighbours differ in one agent's vectors, which are zero in one of them; N and all "
+            "weights are public and stay. If an agent's removal changed the softmax's sum, every "
+            "other agent's weight would move too, and the claim would not cover that.",
+            "Fix the list of agents before the run, and publish it.",
+        ),
+        Finding(
+            "data-dependent-clip",
+            Severity.WARNING,
+            "The paper chose S by looking at how many vectors of the same agents are clipped, and "
+            "its other settings by experiments on them; that choice is outside the claim.",
+            "Choose clip and all other settings from public facts.",
+        ),
+    ]
+    found += _sensitivity_finding(algorithm)
+    found += _broadcast_finding(algorithm)
+    found.append(_theorem_finding(algorithm))
+    return tuple(found)
+
+
+def _theorem_finding(algorithm: DPFTSDE) -> Finding:
+    """What the regret theorem asks for, and is not so here."""
+    message = (
+        "The regret theorem multiplies the deviation of an agent's own draws by a β_t that grows "
+        f"(Algorithm 2, line 6); here it is {algorithm.beta:g} in every round. "
+    )
+    remedy = "Set beta where the regret bound matters."
+    if algorithm.reliance not in (Reliance.INVERSE_SQUARE, Reliance.NEVER):
+        message += f"It asks for 1 − p_t = O(1/t²); here it is {algorithm.reliance}. "
+        remedy = "Set beta, and reliance to 1/t^2, where the regret bound matters."
+    if algorithm.refit_every is not None:
+        message += "Its kernel is known; here every agent fits that of its own process. "
+    return off_theorem(message.rstrip(), remedy)
+
+
+def _sensitivity_finding(algorithm: DPFTSDE) -> list[Finding]:
+    """How much smaller the true sensitivity is than what the noise is scaled to."""
+    if algorithm.noise_scaled_to is Sensitivity.JOINT:
+        return []
+    shares = algorithm.sensitivity(Sensitivity.JOINT) / algorithm.sensitivity(Sensitivity.PAPER)
+    if shares.min() > 1 - 1e-9:
+        return []
+    true, paper = (algorithm.certified(kind) for kind in (Sensitivity.JOINT, Sensitivity.PAPER))
+    return [
+        Finding(
+            "noise-above-sensitivity",
+            Severity.NOTE,
+            "The noise is scaled to φ_max S/q, but by the public weights one agent moves the joint "
+            f"release by {100 * float(shares.min()):.3g} % to {100 * float(shares.max()):.3g} % of "
+            f"that: ε = {true:.4g} with the true sensitivity of every round, {paper:.4g} with the "
+            f"paper's bound. The plan declares the {algorithm.declared} one.",
+            "Set noise_scaled_to to joint, or calibrate the noise to the certified ε.",
+        )
+    ]
+
+
+def _broadcast_finding(algorithm: DPFTSDE) -> list[Finding]:
+    """Algorithm 1 counts one release more than its accounting."""
+    T = algorithm.rounds
+    if algorithm.last_broadcast:
+        message = (
+            f"Algorithm 1 releases for t = 0…{T}, which is {T + 1} times; the published loss "
+            f"counts {T}. No agent acts on the last broadcast."
+        )
+    else:
+        message = (
+            f"Algorithm 1 releases for t = 0…{T}, but no agent acts on the broadcast of t = {T}: "
+            f"it is not made, so that {T} releases run and are counted, as in the published loss."
+        )
+    remedy = "Leave last_broadcast false." if algorithm.last_broadcast else ""
+    return [Finding("unused-broadcast", Severity.NOTE, message, remedy)]
+
+
+def limits_of_claim(algorithm: DPFTSDE) -> tuple[str, ...]:
+    """What the claim of DP-FTS-DE leaves out, one sentence each."""
+    expected = float(algorithm.reliance.shares(algorithm.rounds).sum())
+    return (
+        f"All {algorithm.exchanges} broadcasts are counted, since every agent sees them all; an "
+        f"agent acts on {expected:.3g} of them on average.",
+        f"δ = {algorithm.target_delta:.3g} is the probability of any loss above ε; with "
+        f"{algorithm.agents} agents it is not small.",
+        f"An audit tests the claim of ε = {algorithm.claim().epsilon:.4g}, and few runs cannot "
+        "refute a large one: set epsilon to the certified ε to test that, or raise the runs.",
+        "The server is trusted: it sees every vector, and its samples must stay secret.",
+        "That an agent takes part in the federation is not hidden, and neither is N.",
+        "Agents are not authenticated: whoever can report in another agent's name replaces it.",
+        "How many reports were missing, refused or clipped is no release; the server keeps it.",
+        "What an agent's own queries show to whoever can watch them is outside the claim.",
+        "The regret comes from the true objectives, and how often agents followed a broadcast from "
+        "their draws; a run shows both to the owner of the data alone.",
+    )

@@ -7,7 +7,7 @@ each with the noise of the paper's lemma, whose real cost the certificate states
 least noise for the claim, the default. Statistics, factorisations and estimates that need less
 noise are options, and ``experiments.ablation`` says what each is worth. Begin with
 :mod:`~private_bo.joint.central` and ``parties``, where the pseudocode's lines stand beside the
-code, then ``statistics`` for what is released and ``learner`` for what is made of it.
+code, ``local_joint`` likewise, then ``statistics`` for what is released and ``learner`` for what is made of it.
 """
 
 import lazy_loader

@@ -211,16 +211,7 @@ class JointGPUCB(PrivateApproximateGPUCB):
         return server, privatiser
 
     def run(self, data: Any, ledger: Ledger, rng: np.random.Generator) -> RunResult:
-        """Play every round of a problem; one user's data leave only through the ledger.
-
-        Args:
-            data: a :class:`~private_bo.joint.problems.DecisionProblem`.
-            ledger: a ledger of :meth:`plan`.
-            rng: not used: the server is deterministic.
-
-        Raises:
-            InputError: if ``data`` is no such problem, is too long, or holds invalid values.
-        """
+        """Play every round of a problem; one user's data leave only through the ledger."""
         problem = self.fitting(data)
         server, privatiser = self.parties(ledger)  # Algorithm 1, lines 1-2
         choices: list[int] = []

@@ -410,16 +410,7 @@ class LocalJointGPUCB(PrivateApproximateGPUCB):
         return Client(name, self.statistics, self.mechanism, ledger, gate or self.gate())
 
     def run(self, data: Any, ledger: Ledger, rng: np.random.Generator) -> RunResult:
-        """Play ``steps`` rounds: the problem must have that many, since each client is declared.
-
-        Args:
-            data: a :class:`~private_bo.joint.problems.DecisionProblem`.
-            ledger: a ledger of :meth:`plan`.
-            rng: not used: server and clients are deterministic but for their noise.
-
-        Raises:
-            InputError: if ``data`` is no such problem, is too long, or holds invalid values.
-        """
+        """Play ``steps`` rounds: the problem must have that many, since each client is declared."""
         problem = self.fitting(data)
         server, gate = self.server(), self.gate()  # line 2
         choices: list[int] = []

@@ -268,11 +268,7 @@ class PrivateApproximateGPUCB(Study):
         return None
 
     def load(self, source: str, rng: np.random.Generator) -> DecisionProblem:
-        """``bump``, the synthetic problem of the paper, or a benchmark of its Table 1.
-
-        Raises:
-            InputError: if there is no such problem.
-        """
+        """``bump``, the synthetic problem of the paper, or a benchmark of its Table 1."""
         problems: dict[str, Callable[[], DecisionProblem]] = {
             "bump": lambda: bump(rng, self.steps),
             **{name: partial(benchmark, name, rng, self.steps) for name in BENCHMARKS},
@@ -299,11 +295,7 @@ class PrivateApproximateGPUCB(Study):
             yield Move(other, f"the user of round {turn + 1} has {what}", extreme)
 
     def fitting(self, data: Any) -> DecisionProblem:
-        """The data, if they are such a problem, and not too long.
-
-        Raises:
-            InputError: if not.
-        """
+        """The data, if they are such a problem, and not too long."""
         problem: DecisionProblem = super().fitting(data)
         if problem.rounds > self.steps:
             raise InputError(

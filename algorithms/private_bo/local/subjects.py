@@ -264,18 +264,7 @@ class LocalAnswers(Study):
             yield Move(other, f"the reward of the user of round {turn + 1} is {what}", extreme)
 
     def run(self, data: BanditProblem, ledger: Ledger, rng: np.random.Generator) -> RunResult:
-        """Find the point of largest mean reward; each reward leaves only through the ledger.
-
-        Args:
-            data: the problem whose users are asked.
-            ledger: a ledger of :meth:`plan`; it is charged by user.
-            rng: source of the users' answers and of the dictionaries.
-
-        Raises:
-            InputError: if ``data`` is no problem, a reward is no finite number, or the users run
-                out.
-            PlanMismatchError: if a user answers more often than ``answers_per_user``.
-        """
+        """Find the point of largest mean reward; each reward leaves only through the ledger."""
         problem = self.fitting(data)
         outcome = self.play(Users(problem, self.channel(ledger, rng), rng, self.plays), rng)
         notes = {"epsilon of one response": self.epsilon} | self._settings()

@@ -224,11 +224,7 @@ class OutsourcingCurator(Study):
     # -- run -------------------------------------------------------------------------------------
 
     def load(self, source: str, rng: np.random.Generator) -> OutsourcedProblem:
-        """Private rows and their outputs, by name or path.
-
-        Raises:
-            InputError: if there are none of that name, or a file is missing or malformed.
-        """
+        """Private rows and their outputs, by name or path."""
         return load_problem(source, rng, public_scale=self.public_scale)
 
     def neighbours(self, data: OutsourcedProblem, rng: np.random.Generator) -> Iterator[Move]:
@@ -257,16 +253,7 @@ class OutsourcingCurator(Study):
             yield Move(replace(data, rows=moved, f=f), recipe, extreme)
 
     def run(self, data: OutsourcedProblem, ledger: Ledger, rng: np.random.Generator) -> RunResult:
-        """Publish the rows and let a modeller look for the largest output.
-
-        Args:
-            data: private rows and their outputs.
-            ledger: a ledger of :meth:`plan`.
-            rng: initial rows and measurement noise.
-
-        Raises:
-            InputError: if a check of the rows fails; nothing has been released then.
-        """
+        """Publish the rows and let a modeller look for the largest output."""
         data = self.fitting(data)
         if self.queries > data.size:
             raise InputError(

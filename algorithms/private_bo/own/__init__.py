@@ -4,7 +4,7 @@ Beside the papers' algorithms, and with their parts, this is what people use: sp
 or lists of points, objectives that nobody knows, users who answer late or never. Each trust model
 is a study: public configuration that can be certified, rehearsed, run and audited, and that makes
 the parties, of which only the one at the ledger's door holds anything private. Begin with
-:mod:`~private_bo.own.call`, then ``local`` and ``server``; ``docs/own-problems.md`` has an
+:mod:`~private_bo.own.call`, then ``answers`` and ``server``; ``docs/own-problems.md`` has an
 example of each.
 """
 

@@ -219,11 +219,7 @@ class OwnStudy(Study):
     # -- run -------------------------------------------------------------------------------------
 
     def load(self, source: str, rng: np.random.Generator) -> Sequence[Any]:
-        """One record a user: of a data file (CSV, JSON, …), or where none is named a number.
-
-        Raises:
-            InputError: if the file cannot be read or has another number of records.
-        """
+        """One record a user: of a data file (CSV, JSON, …), or where none is named a number."""
         return self.people(range(self.users) if source == NUMBERED else read_data(source))
 
     def people(self, records: Any) -> Sequence[Any]:
@@ -277,16 +273,7 @@ class OwnStudy(Study):
         """All rounds; what users answer leaves only through the ledger. Returns who knows."""
 
     def run(self, data: Any, ledger: Ledger, rng: np.random.Generator) -> RunResult:
-        """Play all rounds, and recommend a point.
-
-        Args:
-            data: a record a user.
-            ledger: a ledger of :meth:`plan`.
-            rng: of what has no privacy role.
-
-        Raises:
-            InputError: if there is another number of records, or an answer is no finite number.
-        """
+        """Play all rounds, and recommend a point."""
         return self.shown(self.play(self.people(data), ledger, rng))
 
     def shown(self, server: Any) -> RunResult:

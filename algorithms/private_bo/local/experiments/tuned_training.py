@@ -183,11 +183,7 @@ class TunedTraining(Checked, Subject):
         )
 
     def load(self, source: str, rng: np.random.Generator) -> tuple[Array, Array]:
-        """Pixels in [0, 1], shape (1797, 64), and digits; in a public random order.
-
-        Raises:
-            InputError: if the source is another one.
-        """
+        """Pixels in [0, 1], shape (1797, 64), and digits; in a public random order."""
         if source != self.default_data:
             raise InputError(f"data is {source!r:.80}; it must be digits.")
         from sklearn.datasets import load_digits
@@ -209,17 +205,7 @@ class TunedTraining(Checked, Subject):
             yield Move(_changed(data, row, x[row], _ZEROED), recipe, extreme=True, base=other)
 
     def run(self, data: tuple[Array, Array], ledger: Ledger, rng: np.random.Generator) -> RunResult:
-        """Search; every score and every noisy gradient goes through the ledger.
-
-        Args:
-            data: inputs (n, d) and classes (n,); the first ``training_rows`` train.
-            ledger: a ledger of :meth:`plan`.
-            rng: source of initial weights and of batches, which must stay secret; the noise of
-                gradients is opacus' own.
-
-        Raises:
-            InputError: if there are too few rows.
-        """
+        """Search; every score and every noisy gradient goes through the ledger."""
         return self._run(data, ledger, rng)[0]
 
     def _run(
