@@ -283,9 +283,6 @@ class PrivateSearch(Checked, Subject):
         delta: its δ; 0 for Laplace noise.
         trials: how many models are scored.
         held_out: how many rows score, a public number; they are the last ones.
-
-    Raises:
-        InputError: if a field is out of its range.
     """
 
     default_data: ClassVar[str] = "digits"

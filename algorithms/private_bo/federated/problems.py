@@ -37,9 +37,6 @@ def unit_grid(per_axis: int, dimensions: int = 1) -> Array:
         per_axis: m >= 2, the number of values of each coordinate.
         dimensions: d >= 1.
 
-    Raises:
-        InputError: if an argument is out of range.
-
     >>> unit_grid(2, dimensions=2).tolist()
     [[0.0, 0.0], [0.0, 1.0], [1.0, 0.0], [1.0, 1.0]]
     """
@@ -243,9 +240,6 @@ class FederatedProblem(Checked):
 
         Args:
             workers: processes; the values do not depend on them.
-
-        Raises:
-            InputError: if ``workers`` is not a positive integer.
         """
         jobs = validate.integer_at_least(1, workers=workers)
         return self.tabled(self.name, self.domain, self._rows(jobs), self.noise)
@@ -335,9 +329,6 @@ def synthetic(
         length_scale: of the kernel.
         perturbation: max |g_n|; 0 gives all agents the same function.
         noise: standard deviation of an observation.
-
-    Raises:
-        InputError: if an argument is out of range.
 
     >>> problem = synthetic(agents=3, points=100)
     >>> problem.agents, problem.domain.shape

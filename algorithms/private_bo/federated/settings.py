@@ -281,9 +281,6 @@ class Settings(Record):
         noise_variance: λ, variance of an observation in those units. For the own process it is
             where refitted the largest candidate, beside a tenth and a hundredth of it.
         feature_seed: of φ.
-
-    Raises:
-        InputError: if a field is out of its range.
     """
 
     agents: Count = 200

@@ -70,11 +70,7 @@ class FiniteDomain(Checked):
 
     @classmethod
     def indices(cls, size: int) -> FiniteDomain:
-        """The row numbers 0, ..., size - 1 as points, for a :class:`TableKernel`.
-
-        Raises:
-            InputError: if ``size`` is not a positive integer.
-        """
+        """The row numbers 0, ..., size - 1 as points, for a :class:`TableKernel`."""
         count = integer_at_least(1, size=size)
         return cls(np.arange(count, dtype=np.float64)[:, np.newaxis])
 

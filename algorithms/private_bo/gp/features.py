@@ -504,9 +504,6 @@ class RandomFourierFeatures(_FourierMap):
         pairs: number of frequencies; there are twice as many features.
         seed: of the frequencies.
         confidence: probability, over seeds, that the uniform error does not hold.
-
-    Raises:
-        InputError: if a field is out of range.
     """
 
     kernel: SquaredExponential | Matern

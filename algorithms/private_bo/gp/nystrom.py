@@ -38,9 +38,6 @@ def oversampling(accuracy: float, horizon: int, confidence: float) -> float:
         horizon: T >= 1, the number of embeddings.
         confidence: δ in (0, 1), the probability that one of them is not accurate.
 
-    Raises:
-        InputError: if an argument is outside its range.
-
     >>> round(oversampling(accuracy=0.1, horizon=1000, confidence=0.1), 1)
     7770.9
     """
@@ -185,9 +182,6 @@ class NystromPosterior:
             embedding: features of the n points.
             counts: how often each point has been played, (n,).
             noise_variance: λ > 0.
-
-        Raises:
-            InputError: if ``noise_variance`` is not positive.
         """
         from scipy.linalg.blas import dtrsm
 

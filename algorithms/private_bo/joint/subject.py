@@ -95,9 +95,6 @@ class PrivateApproximateGPUCB(Study):
         norm_bound: B, bound of |f|.
         out_of_range: whether a reward outside the range is clipped or refused.
         refresh: share by which the number of rounds grows until V is factorised again.
-
-    Raises:
-        InputError: if a field is out of its range.
     """
 
     default_data: ClassVar[str] = "bump"

@@ -53,9 +53,6 @@ class Baseline(Checked):
         confidence: δ, the failure probability of the regret bound.
         regularisation: λ.
         width_multiplier: factor on every confidence width; 1 is the published setting.
-
-    Raises:
-        InputError: if a field is out of its range.
     """
 
     policy: ClassVar[Policy[Any]]

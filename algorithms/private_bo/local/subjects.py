@@ -309,9 +309,6 @@ class LocallyPrivate(LocalAnswers):
         answers_per_user: how often one user may answer; c answers cost cε.
         width_multiplier: factor on every confidence width β; 1 is the theorem's.
         bounds_are_public: whether B and R were chosen without looking at the rewards.
-
-    Raises:
-        InputError: if a field is out of its range.
     """
 
     bounds: ClassVar[tuple[str, str]] = ("The reward bound B and the noise bound R", "B and R")
@@ -519,9 +516,6 @@ class LDPOneBitGP(LocalAnswers):
         steps: T, the number of responses.
         answers_per_user: how often one user may answer; c answers cost cε.
         bounds_are_public: whether the range was chosen without looking at the rewards.
-
-    Raises:
-        InputError: if a field is out of its range.
     """
 
     source: ClassVar[str] = "Duchi, Jordan & Wainwright 2018, Section 4.2.1"

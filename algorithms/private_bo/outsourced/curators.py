@@ -78,9 +78,6 @@ class OutsourcingCurator(Study):
         output_epsilon: ε of each released output, or None to hand outputs out in the clear, which
             is outside the claim.
         output_bound: magnitude to which an output is clipped before noise is added.
-
-    Raises:
-        InputError: if a field is outside its range.
     """
 
     default_data: ClassVar[str] = "grid"

@@ -305,9 +305,6 @@ class Hyperparameters(Checked):
         mean: of f.
         signal_variance: σ_y² > 0.
         noise_variance: σ_n² > 0 of an output.
-
-    Raises:
-        InputError: if one is outside its range.
     """
 
     length_scale: Positive
@@ -398,9 +395,6 @@ class Modeller(Checked):
         confidence: δ' in (0, 1), of the regret bound (not a privacy parameter).
         width_multiplier: 1 for the theory's width.
         inputs: what is made of the declared noise.
-
-    Raises:
-        InputError: if a parameter is outside its range.
 
     >>> release = Release(np.linspace(0.0, 3.0, 50)[:, np.newaxis])
     >>> modeller = Modeller(Hyperparameters(length_scale=1.0), steps=10, initial=2)

@@ -135,9 +135,6 @@ class OwnStudy(Study):
         exploration: least factor on the deviation of a Thompson draw; it falls from 1 evenly.
         constant: prior share of a common level of the objective.
         default_data: file of the users' records; without one users are numbers.
-
-    Raises:
-        InputError: if a field is out of its range.
     """
 
     space: Annotated[Space, _space] = field(default_factory=BoxSpace)

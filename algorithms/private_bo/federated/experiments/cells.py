@@ -263,9 +263,6 @@ def regrets_of(
         trials: at least 2, for standard errors.
         seed: of everything.
         workers: processes.
-
-    Raises:
-        InputError: if a number is out of its range.
     """
     validate.integer_at_least(2, trials=trials)
     _, entropy, workers = trial_numbers(trials, seed, workers)

@@ -131,11 +131,7 @@ def over_flower(
 def in_process(
     algorithm: DPFTSDE, problem: FederatedProblem, seed: int, *, stops: Stops | None = None
 ) -> Trajectory:
-    """The same run with all parties in this process.
-
-    Raises:
-        InputError: if an argument is wrong.
-    """
+    """The same run with all parties in this process."""
     stops = _checked(algorithm, problem, stops or {})
     _, own, noise = generators(seed)
     streams = Streams.of(own)

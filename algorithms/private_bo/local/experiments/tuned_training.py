@@ -86,9 +86,6 @@ class TunedTraining(Checked, Subject):
         training_rows: how many rows train; public under zero-out.
         hidden: width of the model.
         all_rows: whether all validation rows score every trial.
-
-    Raises:
-        InputError: if a field is out of range.
     """
 
     default_data: ClassVar[str] = "digits"
