@@ -66,6 +66,7 @@ TESTED_BY = {
     ),
     "extension/test_accountant.py": "dpaudit/extensions",
     "private_bo/gp/test_posterior.py": "private_bo/gp/types",
+    "private_bo/local/test_ldp.py": "private_bo/local/one_bit",
     "private_bo/joint/experiments/test_trials.py": (
         "private_bo/joint/experiments/ablation private_bo/joint/experiments/figures "
         "private_bo/joint/experiments/table1"

@@ -22,9 +22,10 @@ from dpaudit import validate
 from dpaudit.certificate import Claim, Finding, Severity
 from dpaudit.errors import InputError
 from dpaudit.fields import Checked
+from dpaudit.ledger import Ledger
 from dpaudit.mechanisms import Mechanism
 from dpaudit.plan import Invocation, Plan, PrivacyUnit, Relation, ReplaceOne, TrustModel
-from dpaudit.project import Subject
+from dpaudit.project import RunResult, Subject
 
 _Data = TypeVar("_Data")
 
@@ -76,6 +77,8 @@ class Study(Checked, Subject):
         """The first release, as :meth:`audit_release` draws it."""
         return np.asarray(releases[0])
 
+    # -- run -------------------------------------------------------------------------------------
+
     def fitting(self, data: Any) -> Any:
         """The data, if they are such a problem.
 
@@ -83,6 +86,32 @@ class Study(Checked, Subject):
             InputError: if not; the sentence tells their class alone.
         """
         return validate.instance(self.problem, data=data)
+
+    @abstractmethod
+    def search(self, problem: Any, ledger: Ledger, rng: np.random.Generator) -> Any:
+        """Let the policy ask until it is done; private data leave through the ledger alone.
+
+        Args:
+            problem: whose units are asked.
+            ledger: a ledger of :meth:`plan`, which is charged by unit.
+            rng: source of what has no privacy role.
+
+        Returns:
+            What :meth:`result` tells of.
+
+        Raises:
+            InputError: if an answer is none, or the units run out.
+            PlanMismatchError: if a unit answers more often than is declared.
+        """
+
+    @abstractmethod
+    def result(self, problem: Any, found: Any) -> RunResult:
+        """What everybody may see of a search, and beside it what the owner of the data may."""
+
+    def run(self, data: Any, ledger: Ledger, rng: np.random.Generator) -> RunResult:
+        """Search on data that fit, and tell the result."""
+        problem = self.fitting(data)
+        return self.result(problem, self.search(problem, ledger, rng))
 
 
 def off_theorem(message: str, remedy: str) -> Finding:

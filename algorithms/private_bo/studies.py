@@ -26,7 +26,8 @@ from dpaudit.fields import Checked, Count, Interval, Name, Positive, Probability
 from dpaudit.ledger import Ledger
 from dpaudit.mechanisms import Gaussian, Laplace
 from dpaudit.plan import Invocation, Plan, PrivacyUnit, ReplaceOne, TrustModel
-from dpaudit.project import AuditPair, Move, RunResult, Subject
+from dpaudit.project import AuditPair, Move, RunResult
+from private_bo.base import Study, data_named
 from private_bo.redacted_errors import redacted
 
 _AT = "objective"
@@ -270,7 +271,7 @@ class PrivateStudy:
 
 
 @dataclass(frozen=True)
-class PrivateSearch(Checked, Subject):
+class PrivateSearch(Study):
     """Optuna chooses hyperparameters by the noisy accuracy on held-out rows, which are protected.
 
     The rows before them train, and are public, or else trained on with privacy of their own. Every
@@ -286,6 +287,9 @@ class PrivateSearch(Checked, Subject):
     """
 
     default_data: ClassVar[str] = "digits"
+    trust: ClassVar[TrustModel] = TrustModel.CENTRAL
+    unit: ClassVar[PrivacyUnit] = PrivacyUnit("row")
+    source: ClassVar[str] = "calibrated over all trials"
 
     epsilon: Positive = 1.0
     delta: Probability = 1e-5
@@ -310,16 +314,12 @@ class PrivateSearch(Checked, Subject):
     @property
     def private(self) -> PrivateTrials:
         """What is released."""
-        about = {"unit": "row", "trust": TrustModel.CENTRAL, "units": self.held_out}
+        about = {"unit": self.unit.name, "trust": self.trust, "units": self.held_out}
         return PrivateTrials(self.epsilon, self.delta, self.trials, **about)  # type: ignore[arg-type]
 
-    def plan(self) -> Plan:
+    def invocations(self) -> Iterable[Invocation]:
         """One noisy accuracy a trial."""
-        return self.private.plan()
-
-    def claim(self) -> Claim:
-        """ε and δ over all trials."""
-        return Claim(self.epsilon, self.delta, "calibrated over all trials")
+        return self.private.plan().invocations
 
     def not_covered(self) -> tuple[str, ...]:
         """What the claim leaves out."""
@@ -342,15 +342,15 @@ class PrivateSearch(Checked, Subject):
 
     def load(self, source: str, rng: np.random.Generator) -> tuple[NDArray[Any], NDArray[Any]]:
         """Pixels in [0, 1], shape (1797, 64), and digits, in a public random order."""
-        if source != self.default_data:
-            raise InputError(f"data is {source!r:.80}; it must be digits.")
+        return data_named(source, {"digits": lambda: self._digits(rng)})
+
+    def _digits(self, rng: np.random.Generator) -> tuple[NDArray[Any], NDArray[Any]]:
         datasets = needed("learn", "sklearn.datasets", what="a private search")
         x, y = datasets.load_digits(return_X_y=True)
         order = rng.permutation(len(y))
         x, y = x[order] / 16.0, y[order]
-        self.model({}).fit(x[:50], y[:50]).predict(
-            x[:1]
-        )  # reads its plugins' files once, not in a run
+        once = self.model({}).fit(x[:50], y[:50])
+        once.predict(x[:1])  # reads its plugins' files once, not in a run
         return x, y
 
     def neighbours(self, data: Any, rng: np.random.Generator) -> Iterator[Move]:
@@ -364,14 +364,19 @@ class PrivateSearch(Checked, Subject):
         far[-1] = 1e6
         yield Move((far, y), f"row {len(y) - 1} has inputs far from all others", extreme=True)
 
-    def run(self, data: Any, ledger: Ledger, rng: np.random.Generator) -> RunResult:
-        """Search; each accuracy leaves only through the ledger."""
+    def fitting(self, data: Any) -> tuple[NDArray[Any], NDArray[Any]]:
+        """Inputs (n, d) and classes (n,), if more rows than ``held_out`` have both."""
         x, y = (np.asarray(part) for part in data)
         if len(x) != len(y) or len(y) <= self.held_out:
             raise InputError(
                 f"data has {len(x)} inputs and {len(y)} classes; it must have as many of both, and "
                 f"more than the {self.held_out} that are held out."
             )
+        return x, y
+
+    def search(self, problem: Any, ledger: Ledger, rng: np.random.Generator) -> PrivateStudy:
+        """Score the last ``held_out`` rows in every trial; the generator seeds Optuna's sampler."""
+        x, y = problem
         samplers = needed("optuna", "optuna.samplers", what="a private search")
         sampler = samplers.TPESampler(seed=int(rng.integers(2**31)))
         study = PrivateStudy(self.private, sampler=sampler, ledger=ledger)
@@ -382,4 +387,8 @@ class PrivateSearch(Checked, Subject):
             return self.scores(model, x[split:], y[split:])
 
         study.optimize(self.space, score)
-        return study.result()
+        return study
+
+    def result(self, problem: Any, found: PrivateStudy) -> RunResult:
+        """The best trial by releases, and all of them."""
+        return found.result()

@@ -5,7 +5,7 @@ trusted server samples agents, clips, and broadcasts noisy averages, one for eac
 Shipped are DP-FTS-DE and DP-FTS with the loss that the paper publishes as their claim and the true
 sensitivity of every round as their plan, and FTS-DE, FTS and plain Thompson sampling as
 comparators. Begin with :mod:`~private_bo.federated.algorithms`, which holds Algorithms 1 and 2 one
-below the other; ``settings`` has the public configuration and weights, ``subjects`` what is
+below the other; ``settings`` has the public configuration and weights, ``dp_fts_de`` what is
 declared and claimed, ``agents`` the agents' own posteriors. The same run over real processes is in
 ``flower``, and Figures 2 to 4 in ``experiments``.
 """

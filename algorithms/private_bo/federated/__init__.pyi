@@ -7,6 +7,13 @@ from .algorithms import Refusal as Refusal
 from .algorithms import Selected as Selected
 from .algorithms import Server as Server
 from .algorithms import Transport as Transport
+from .dp_fts_de import DPFTS as DPFTS
+from .dp_fts_de import DPFTSDE as DPFTSDE
+from .dp_fts_de import FTS as FTS
+from .dp_fts_de import FTSDE as FTSDE
+from .dp_fts_de import PlainTS as PlainTS
+from .dp_fts_de import SamplingScheme as SamplingScheme
+from .dp_fts_de import Sensitivity as Sensitivity
 from .messages import Broadcast as Broadcast
 from .messages import Report as Report
 from .problems import FederatedProblem as FederatedProblem
@@ -16,10 +23,3 @@ from .problems import landmines as landmines
 from .problems import synthetic as synthetic
 from .settings import Reliance as Reliance
 from .settings import Weights as Weights
-from .subjects import DPFTS as DPFTS
-from .subjects import DPFTSDE as DPFTSDE
-from .subjects import FTS as FTS
-from .subjects import FTSDE as FTSDE
-from .subjects import PlainTS as PlainTS
-from .subjects import SamplingScheme as SamplingScheme
-from .subjects import Sensitivity as Sensitivity

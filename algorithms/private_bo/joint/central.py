@@ -31,7 +31,6 @@ from dpaudit.ledger import Ledger
 from dpaudit.mechanisms import BinaryTree, ContinualGaussian
 from dpaudit.mechanisms.continual import Factorization
 from dpaudit.plan import Group, Invocation, TrustModel
-from dpaudit.project import RunResult
 from private_bo.joint.parties import JointPrivatiser, JointServer, Period
 from private_bo.joint.problems import DecisionProblem
 from private_bo.joint.statistics import (
@@ -210,9 +209,8 @@ class JointGPUCB(PrivateApproximateGPUCB):
         privatiser = JointPrivatiser(self.statistics, self.periods, ledger, self.gate())
         return server, privatiser
 
-    def run(self, data: Any, ledger: Ledger, rng: np.random.Generator) -> RunResult:
-        """Play every round of a problem; one user's data leave only through the ledger."""
-        problem = self.fitting(data)
+    def search(self, problem: DecisionProblem, ledger: Ledger, rng: np.random.Generator) -> Any:
+        """Play every round; the server is deterministic."""
         server, privatiser = self.parties(ledger)  # Algorithm 1, lines 1-2
         choices: list[int] = []
         for turn in range(problem.rounds):  # line 3
@@ -224,7 +222,7 @@ class JointGPUCB(PrivateApproximateGPUCB):
             privatiser.update(features, reward)  # lines 11 and 17-19
             choices.append(arm)
         privatiser.close()
-        return self._result(problem, choices)
+        return choices
 
 
 @lru_cache(maxsize=8)

@@ -31,9 +31,10 @@ from dpaudit.errors import InputError
 from dpaudit.ledger import Ledger
 from dpaudit.mechanisms import Gaussian
 from dpaudit.plan import Invocation, TrustModel
-from dpaudit.project import AuditPair, RunResult
+from dpaudit.project import AuditPair
 from private_bo.gp.types import Array
 from private_bo.joint.parties import JointServer, RewardGate, unit_features
+from private_bo.joint.problems import DecisionProblem
 from private_bo.joint.statistics import (
     CentredStatistics,
     Encoding,
@@ -409,9 +410,8 @@ class LocalJointGPUCB(PrivateApproximateGPUCB):
         """The client of one user, with a gate of its own unless one is given."""
         return Client(name, self.statistics, self.mechanism, ledger, gate or self.gate())
 
-    def run(self, data: Any, ledger: Ledger, rng: np.random.Generator) -> RunResult:
-        """Play ``steps`` rounds: the problem must have that many, since each client is declared."""
-        problem = self.fitting(data)
+    def search(self, problem: DecisionProblem, ledger: Ledger, rng: np.random.Generator) -> Any:
+        """Play every round; there must be ``steps``, since each client is declared."""
         server, gate = self.server(), self.gate()  # line 2
         choices: list[int] = []
         for turn in range(problem.rounds):  # line 3
@@ -423,4 +423,4 @@ class LocalJointGPUCB(PrivateApproximateGPUCB):
             server.receive(report)  # line 5
             assert client.arm is not None
             choices.append(client.arm)
-        return self._result(problem, choices)
+        return choices

@@ -300,8 +300,9 @@ class PrivateApproximateGPUCB(Study):
             )
         return problem
 
-    def _result(self, problem: DecisionProblem, choices: list[int]) -> RunResult:
-        regret = problem.regret(choices)
+    def result(self, problem: DecisionProblem, found: list[int]) -> RunResult:
+        """How many users came; and for the owner the regret of the arms that were chosen."""
+        regret = problem.regret(found)
         owner = RunResult(
             summary={
                 "final regret": float(regret[-1]),
@@ -312,7 +313,7 @@ class PrivateApproximateGPUCB(Study):
         summary = {
             "algorithm": type(self).__name__,
             "problem": problem.name,
-            "users": len(choices),
+            "users": len(found),
             "features": self.size,
         }
         return RunResult(summary=summary, owner=owner)

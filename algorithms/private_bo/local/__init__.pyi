@@ -3,7 +3,7 @@ from .baselines import GPUCB as GPUCB
 from .baselines import TGPUCB as TGPUCB
 from .baselines import LookaheadGP as LookaheadGP
 from .baselines import MoMAGPUCB as MoMAGPUCB
-from .subjects import LDPATAGPUCB as LDPATAGPUCB
-from .subjects import LDPTGPUCB as LDPTGPUCB
-from .subjects import LDPMoMAGPUCB as LDPMoMAGPUCB
-from .subjects import LDPOneBitGP as LDPOneBitGP
+from .ldp import LDPATAGPUCB as LDPATAGPUCB
+from .ldp import LDPTGPUCB as LDPTGPUCB
+from .ldp import LDPMoMAGPUCB as LDPMoMAGPUCB
+from .one_bit import LDPOneBitGP as LDPOneBitGP

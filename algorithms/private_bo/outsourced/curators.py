@@ -45,6 +45,7 @@ from private_bo.outsourced.modeller import (
     Modeller,
     Query,
     Release,
+    Search,
 )
 from private_bo.outsourced.problems import OutsourcedProblem, load_problem
 from private_bo.outsourced.rows import (
@@ -249,21 +250,35 @@ class OutsourcingCurator(Study):
                 f[row] = output
             yield Move(replace(data, rows=moved, f=f), recipe, extreme)
 
-    def run(self, data: OutsourcedProblem, ledger: Ledger, rng: np.random.Generator) -> RunResult:
-        """Publish the rows and let a modeller look for the largest output."""
-        data = self.fitting(data)
-        if self.queries > data.size:
+    def fitting(self, data: Any) -> OutsourcedProblem:
+        """The data, if they are such a problem, with enough rows."""
+        problem: OutsourcedProblem = super().fitting(data)
+        if self.queries > problem.size:
             raise InputError(
-                f"queries is {self.queries}; it must be at most the {data.size} rows of the data."
+                f"queries is {self.queries}; it must be at most the {problem.size} rows of the "
+                "data."
             )
-        release = self.publish(data.rows, ledger)
-        desk = self.desk(release.size, lambda row: data.measure(row, rng), ledger)
-        search = self.modeller(data.hyperparameters).run(release, desk.ask, rng)
-        regret = data.regret(search.rows)
+        return problem
+
+    def search(
+        self, problem: OutsourcedProblem, ledger: Ledger, rng: np.random.Generator
+    ) -> tuple[Release, Search]:
+        """Publish the rows, unless a check fails, and let a modeller look for the largest output.
+
+        The generator draws initial rows and the noise of measurements.
+        """
+        release = self.publish(problem.rows, ledger)
+        desk = self.desk(release.size, lambda row: problem.measure(row, rng), ledger)
+        return release, self.modeller(problem.hyperparameters).run(release, desk.ask, rng)
+
+    def result(self, problem: OutsourcedProblem, found: tuple[Release, Search]) -> RunResult:
+        """The best row by what was told; and for the owner the simple regret."""
+        release, search = found
+        regret = problem.regret(search.rows)
         summary = {
             "algorithm": type(self).__name__,
-            "problem": data.name,
-            "rows": data.size,
+            "problem": problem.name,
+            "rows": problem.size,
             "queries": int(search.rows.size),
             "released columns": int(release.points.shape[1]),
             "noise variance of a released entry": self.noise_variance,

@@ -99,11 +99,11 @@ class LocalStudy(AnsweringStudy):
         """A user's device; ``rng`` makes coins of answers, which privacy does not rest on."""
         return Device(self, user, ledger, rng)
 
-    def play(self, people: Sequence[Any], ledger: Ledger, rng: np.random.Generator) -> Server:
+    def search(self, problem: Sequence[Any], ledger: Ledger, rng: np.random.Generator) -> Server:
         """Ask one user after the other."""
         draws, coins = rng.spawn(2)
         server = self.server(draws)
-        for number, record in enumerate(people, start=1):
+        for number, record in enumerate(problem, start=1):
             question = server.ask()
             device = self.device(f"user {number}", ledger, coins)
             server.tell(device.answer(question, self.measure(question.point, record)))
@@ -204,10 +204,10 @@ class JointStudy(AnsweringStudy):
         """The only party that sees answers."""
         return Privatiser(self, ledger)
 
-    def play(self, people: Sequence[Any], ledger: Ledger, rng: np.random.Generator) -> Server:
+    def search(self, problem: Sequence[Any], ledger: Ledger, rng: np.random.Generator) -> Server:
         """Ask group after group."""
         server, privatiser = self.server(rng), self.privatiser(ledger)
-        for number, record in enumerate(people, start=1):
+        for number, record in enumerate(problem, start=1):
             question = server.ask()
             answer = self.measure(question.point, record)
             if released := privatiser.collect(question, f"user {number}", answer):

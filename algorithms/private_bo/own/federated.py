@@ -89,12 +89,12 @@ class FederatedStudy(OwnStudy):
 
     # -- run -------------------------------------------------------------------------------------
 
-    def play(self, people: Sequence[Any], ledger: Ledger, rng: np.random.Generator) -> Any:
+    def search(self, problem: Sequence[Any], ledger: Ledger, rng: np.random.Generator) -> Any:
         """Agents evaluate, report, and receive, round by round; returns the last broadcast."""
         server = self.server(ledger)
-        agents = [self.agent(n, own) for n, own in enumerate(rng.spawn(len(people)))]
+        agents = [self.agent(n, own) for n, own in enumerate(rng.spawn(len(problem)))]
         for turn in range(self.rounds + 1):
-            for agent, record in zip(agents, people, strict=True):
+            for agent, record in zip(agents, problem, strict=True):
                 for _ in range(self.evaluations):
                     question = agent.ask()
                     agent.tell(question.number, self.measure(question.point, record))
@@ -104,9 +104,9 @@ class FederatedStudy(OwnStudy):
                     agent.receive(broadcast)
         return agents, broadcast
 
-    def shown(self, parties: Any) -> RunResult:
+    def result(self, problem: Any, found: Any) -> RunResult:
         """What the last broadcast recommends; each agent's best is for the owner alone."""
-        agents, broadcast = parties
+        agents, broadcast = found
         common = self.maps[0].argmax(broadcast.vectors[0, : self.maps[0].size])
         owner = RunResult({"best of each agent": [agent.best().tolist() for agent in agents]})
         return RunResult(self.summary(common.tolist()), owner=owner)

@@ -64,10 +64,10 @@ class LocalJointStudy(OwnStudy):
         """
         return self.inner.client(validate.text(user=user), validate.instance(Ledger, ledger=ledger))
 
-    def play(self, people: Sequence[Any], ledger: Ledger, rng: np.random.Generator) -> Any:
+    def search(self, problem: Sequence[Any], ledger: Ledger, rng: np.random.Generator) -> Any:
         """Ask one user after the other."""
         server = self.server(rng)
-        for number, record in enumerate(people, start=1):
+        for number, record in enumerate(problem, start=1):
             options = self.space.candidates
             if self.options is not None and not isinstance(record, Fixed):
                 own = record.record if isinstance(record, Between) else record
@@ -76,9 +76,9 @@ class LocalJointStudy(OwnStudy):
             server.tell(device.answer(server.ask(), options, _Played(self, record, options)))
         return server
 
-    def shown(self, server: Any) -> RunResult:
+    def result(self, problem: Any, found: Any) -> RunResult:
         """The recommended point; reports are long vectors and are not shown."""
-        return RunResult(self.summary(server.best().tolist()))
+        return RunResult(self.summary(found.best().tolist()))
 
 
 @dataclass(eq=False)

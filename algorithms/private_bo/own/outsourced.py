@@ -83,11 +83,11 @@ class OutsourcedStudy(OwnStudy):
             InputError: if the rows are no (users, d) of finite numbers.
         """
         validate.instance(Ledger, ledger=ledger)
-        return self.inner.publish(self._scaled(self.people(rows)), ledger)
+        return self.inner.publish(self._scaled(self.fitting(rows)), ledger)
 
     def desk(self, rows: Any, ledger: Ledger) -> AnswerDesk:
         """The curator's counter: ``ask(row)`` measures a row once and releases its output."""
-        records = self.people(rows)
+        records = self.fitting(rows)
         validate.instance(Ledger, ledger=ledger)
 
         def ask(row: int) -> Any:
@@ -126,7 +126,7 @@ class OutsourcedStudy(OwnStudy):
         """The rows: of a file, its columns in order; without one, random points of the box."""
         if source == NUMBERED:
             low, high = self.space.bounds.T
-            return self.people(low + rng.random((self.users, len(low))) * (high - low))
+            return self.fitting(low + rng.random((self.users, len(low))) * (high - low))
         rows = [list(r.values()) if isinstance(r, dict) else r for r in read_data(source)]
         wide = self.space.dimensions
         for number, row in enumerate(rows, start=1):
@@ -134,22 +134,22 @@ class OutsourcedStudy(OwnStudy):
                 if validate.private(row).shape == (wide,):
                     continue
             raise InputError(f"row {number} of {source} must hold {wide} finite numbers.")
-        return self.people(point_set(rows=validate.private(rows)))
+        return self.fitting(point_set(rows=validate.private(rows)))
 
-    def play(self, people: Sequence[Any], ledger: Ledger, rng: np.random.Generator) -> Any:
+    def search(self, problem: Sequence[Any], ledger: Ledger, rng: np.random.Generator) -> Any:
         """Publish, ask, and be told."""
-        modeller = self.modeller(self.publish(people, ledger), rng)
-        desk = self.desk(people, ledger)
+        modeller = self.modeller(self.publish(problem, ledger), rng)
+        desk = self.desk(problem, ledger)
         for _ in range(self.queries):
             row = modeller.ask()
             modeller.tell(row, desk.ask(row))
         return modeller
 
-    def shown(self, modeller: Any) -> RunResult:
+    def result(self, problem: Any, found: Any) -> RunResult:
         """The number of the recommended row, and all rows with what was released of them."""
-        rows = [float(each.group) for each in modeller.trace]
-        released = [each.value for each in modeller.trace]
-        return RunResult(self.summary(modeller.best()), {"row": rows, "released": released})
+        rows = [float(each.group) for each in found.trace]
+        released = [each.value for each in found.trace]
+        return RunResult(self.summary(found.best()), {"row": rows, "released": released})
 
     def neighbours(self, data: Any, rng: np.random.Generator) -> Iterator[Move]:
         """One row moved as far as is protected, with another output."""

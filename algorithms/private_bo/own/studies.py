@@ -14,7 +14,6 @@ from numpy.typing import NDArray
 from dpaudit import validate
 from dpaudit.errors import InputError
 from dpaudit.fields import Count, Interval, NonNegative, Rate
-from dpaudit.ledger import Ledger
 from dpaudit.plan import Invocation
 from dpaudit.project import AuditPair, Move, RunResult, Subject, read_data
 from private_bo.base import Study
@@ -217,15 +216,15 @@ class OwnStudy(Study):
 
     def load(self, source: str, rng: np.random.Generator) -> Sequence[Any]:
         """One record a user: of a data file (CSV, JSON, …), or where none is named a number."""
-        return self.people(range(self.users) if source == NUMBERED else read_data(source))
+        return self.fitting(range(self.users) if source == NUMBERED else read_data(source))
 
-    def people(self, records: Any) -> Sequence[Any]:
+    def fitting(self, data: Any) -> Sequence[Any]:
         """The records, if there are as many as users.
 
         Raises:
             InputError: if not.
         """
-        found = listed(data=records)
+        found = listed(data=data)
         if len(found) != self.users:
             raise InputError(f"data has {len(found)} records; users is {self.users}, so set it so.")
         return found
@@ -265,21 +264,13 @@ class OwnStudy(Study):
         order = (*range(begin, len(data)), *range(begin))
         return next((each for each in order if repr(data[each]) != repr(data[place])), begin)
 
-    @abstractmethod
-    def play(self, people: Sequence[Any], ledger: Ledger, rng: np.random.Generator) -> Any:
-        """All rounds; what users answer leaves only through the ledger. Returns who knows."""
-
-    def run(self, data: Any, ledger: Ledger, rng: np.random.Generator) -> RunResult:
-        """Play all rounds, and recommend a point."""
-        return self.shown(self.play(self.people(data), ledger, rng))
-
-    def shown(self, server: Any) -> RunResult:
+    def result(self, problem: Any, found: Any) -> RunResult:
         """The recommended point and all releases: what everybody may see."""
-        trace = server.trace
+        trace = found.trace
         axes = range(self.space.dimensions)
         curves = {f"x{axis + 1}": [float(point[axis]) for point, _ in trace] for axis in axes}
         released = [each.value for _, each in trace]
-        return RunResult(self.summary(server.best().tolist()), {"released": released} | curves)
+        return RunResult(self.summary(found.best().tolist()), {"released": released} | curves)
 
     def summary(self, recommended: Any) -> dict[str, Any]:
         """What ran, and what it recommends."""

@@ -9,8 +9,8 @@ from scipy.stats import multivariate_normal
 from dpaudit.errors import InputError
 from private_bo.federated import AgentModel, Agents, Broadcast, Reliance, Streams, synthetic
 from private_bo.federated.agents import OwnProcess, kernel_root, posterior_draws
+from private_bo.federated.dp_fts_de import Federation
 from private_bo.federated.problems import unit_grid
-from private_bo.federated.subjects import Federation
 from private_bo.gp import SquaredExponential
 
 

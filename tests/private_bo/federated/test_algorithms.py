@@ -23,8 +23,8 @@ from private_bo.federated import (
     synthetic,
 )
 from private_bo.federated.algorithms import clipped
+from private_bo.federated.dp_fts_de import Federation
 from private_bo.federated.settings import region_of_point
-from private_bo.federated.subjects import Federation
 
 SUBJECT = DPFTSDE(agents=6, regions=2, rate=0.5, features=4, rounds=5, clip=3.0, delta=0.01)
 ROUNDS = range(5)

@@ -127,7 +127,7 @@ def test_the_server_holds_no_answer(epsilon):
     study = LocalStudy(objective=lambda x, user: SECRET, users=20, epsilon=epsilon)
     rng = np.random.default_rng(0)
     with closing(Ledger(study.plan(), rng=rng)) as ledger:
-        server = study.play(study.people([0] * 20), ledger, rng)
+        server = study.search(study.fitting([0] * 20), ledger, rng)
     held = np.array(reachable(server))
     assert len(held) > 100
     for private in (SECRET, SECRET - 0.5):

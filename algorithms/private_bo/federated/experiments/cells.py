@@ -24,7 +24,7 @@ from private_bo.federated import (
     landmines,
     synthetic,
 )
-from private_bo.federated.subjects import Federation
+from private_bo.federated.dp_fts_de import Federation
 from private_bo.gp.types import Array
 
 Algorithm: TypeAlias = DPFTSDE | FTSDE

@@ -525,21 +525,37 @@ class DPFTSDE(Federation, Study):
             ledger=ledger,
         )
 
-    def run(self, data: Any, ledger: Ledger, rng: np.random.Generator) -> RunResult:
-        """Play every round; an agent's vectors leave the server only through the ledger."""
+    def fitting(self, data: Any) -> Any:
+        """The problem, or its neighbour without an agent; or a canary, which tests the server."""
         if isinstance(data, Canary):
-            self.play(self.server(ledger), data)
-            return RunResult(summary={"agents": 1})
-        silent = data.agent if isinstance(data, WithoutAgent) else None
-        problem = self.fitting(data.problem if isinstance(data, WithoutAgent) else data)
-        streams = Streams.of(rng)
+            return data
+        if isinstance(data, WithoutAgent):
+            self.fitting(data.problem)
+            return data
+        return super().fitting(data)
+
+    def search(self, problem: Any, ledger: Ledger, rng: np.random.Generator) -> Agents | None:
+        """Play every round; an agent's vectors leave the server only through the ledger."""
+        server = self.server(ledger)
+        if isinstance(problem, Canary):
+            self.play(server, problem)
+            return None
+        silent = problem.agent if isinstance(problem, WithoutAgent) else None
         with single_threaded():
-            agents = self.team(problem, streams)
+            agents = self.team(problem if silent is None else problem.problem, Streams.of(rng))
             transport: Transport = InProcess(agents)
             if silent is not None:
                 transport = Selected(transport, lambda sent: getattr(sent, "agent", None) != silent)
-            self.play(self.server(ledger), transport)
-            return self.result(problem, agents)
+            self.play(server, transport)
+        return agents
+
+    def result(self, problem: Any, found: Agents | None) -> RunResult:
+        """As in the base class; of a canary nothing."""
+        if found is None:
+            return RunResult(summary={"agents": 1})
+        with single_threaded():
+            truth = problem.problem if isinstance(problem, WithoutAgent) else problem
+            return super().result(truth, found)
 
 
 def _zeroed(problem: FederatedProblem, agent: int) -> WithoutAgent:

@@ -46,7 +46,7 @@ def test_wrong_data_are_refused_before_anything_is_released() -> None:
         assert len(ledger) == 0
     with pytest.raises(InputError, match="agent is 8"):
         WithoutAgent(PROBLEM, 8)
-    with pytest.raises(InputError, match="must be synthetic"):
+    with pytest.raises(InputError, match="must be one of synthetic"):
         SMALL.load("nowhere", np.random.default_rng(0))
     with pytest.raises(InputError):
         SMALL.load("/nowhere.mat", np.random.default_rng(0))
