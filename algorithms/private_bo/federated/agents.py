@@ -130,8 +130,7 @@ class OwnProcess:
         factor = np.linalg.cholesky(bordered)
         misfit = np.square(factor[:, :, t, :t]).sum(axis=2)
         volume = np.log(factor[:, :, steps, steps]).sum(axis=2)
-        found: Array = -0.5 * misfit - volume
-        return found
+        return np.asarray(-0.5 * misfit - volume)
 
     def likeliest(self, points: Array, targets: Array) -> tuple[int, int]:
         """Places of the length scale and the noise variance with the largest likelihood."""
@@ -351,8 +350,7 @@ class Histories:
             return (seen - public.offset) / public.scale
         centred = seen - seen.mean(axis=1, keepdims=True)
         spread = np.sqrt(np.square(centred).mean(axis=1, keepdims=True))
-        standardised: Array = centred / np.maximum(spread, _LEAST_SPREAD)
-        return standardised
+        return np.asarray(centred / np.maximum(spread, _LEAST_SPREAD))
 
 
 def posterior_draws(

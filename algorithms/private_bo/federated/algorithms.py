@@ -134,8 +134,7 @@ def clipped(vector: Array, limit: float) -> Array:
     norm = float(np.linalg.norm(relative))
     if norm * min(largest, 1e300) <= limit:
         return vector
-    shortened: Array = relative * (limit / norm)
-    return shortened
+    return np.asarray(relative * (limit / norm))
 
 
 # -- Algorithm 1 ---------------------------------------------------------------------------------

@@ -167,8 +167,7 @@ def simple_regret(problem: FederatedProblem, agents: Agents, initial: int) -> Ar
         ]
     )
     best = np.maximum.accumulate(found, axis=1)[:, initial - 1 :]
-    regret: Array = problem.optimum[:, None] - best
-    return regret
+    return np.asarray(problem.optimum[:, None] - best)
 
 
 class NonPrivateServer(Aggregator):
@@ -328,8 +327,7 @@ class DPFTSDE(Federation, Study):
     @cached_property
     def sigmas(self) -> Array:
         """Standard deviation of the noise of each round, (T,)."""
-        sigmas: Array = self.noise_multiplier * self.sensitivity(self.noise_scaled_to)
-        return sigmas
+        return np.asarray(self.noise_multiplier * self.sensitivity(self.noise_scaled_to))
 
     @cached_property
     def _stretches(self) -> tuple[tuple[int, int, Gaussian, float], ...]:
@@ -456,8 +454,7 @@ class DPFTSDE(Federation, Study):
         # One agent takes part independently from round to round, with probability q either way.
         taking_part = rng.random((size, self.exchanges)) < self.rate
         noise = rng.standard_normal((size, *shift.shape)) * self.sigmas[:, None]
-        seen: NDArray[Any] = noise + present * taking_part[:, :, None] * shift
-        return seen
+        return np.asarray(noise + present * taking_part[:, :, None] * shift)
 
     def modelled(self) -> Iterator[tuple[dict[str, Any], Canary]]:
         """The canary of the first pair, present and zero: a test of the server, no agent acts."""

@@ -154,13 +154,11 @@ class Weights(Checked):
     @property
     def largest(self) -> Array:
         """φ_max of each round, (T,)."""
-        largest: Array = self.values.max(axis=(1, 2))
-        return largest
+        return np.asarray(self.values.max(axis=(1, 2)))
 
     def paper_sensitivity(self, clip: float, rate: float) -> Array:
         """φ_max S/q of each round, (T,): the paper's bound (Section 3.3)."""
-        bound: Array = self.largest * (clip / rate) * _UP
-        return bound
+        return np.asarray(self.largest * (clip / rate) * _UP)
 
     def true_sensitivity(self, clip: float, rate: float) -> Array:
         """max_n (S/(q√P)) √(Σ_i φ_n^(i)²) of each round, (T,).
@@ -175,8 +173,7 @@ class Weights(Checked):
     @property
     def norms(self) -> Array:
         """√(Σ_i φ_n^(i)²) of each round and agent, (T, N)."""
-        norms: Array = np.sqrt(np.square(self.values).sum(axis=1))
-        return norms
+        return np.asarray(np.sqrt(np.square(self.values).sum(axis=1)))
 
 
 _MOST_FEATURES = 10_000

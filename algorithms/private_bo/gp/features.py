@@ -367,8 +367,7 @@ def _remainder(s: Array, nodes: int) -> Array:
     """m̄! s^2m̄/(2m̄)!, by logarithms."""
     constant = math.lgamma(nodes + 1) - math.lgamma(2 * nodes + 1)
     with np.errstate(divide="ignore", over="ignore"):
-        bound: Array = np.exp(constant + 2 * nodes * np.log(s)) * (1 + 1e-9)
-    return bound
+        return np.asarray(np.exp(constant + 2 * nodes * np.log(s)) * (1 + 1e-9))
 
 
 _MOST_FEATURES = 20_000

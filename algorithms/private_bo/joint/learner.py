@@ -50,8 +50,7 @@ class Belief:
 
     def scores(self, features: Array) -> Array:
         """Mean plus width of each row of features (n, m), shape (n,)."""
-        scores: Array = features @ self.theta + np.linalg.norm(features @ self.root, axis=1)
-        return scores
+        return np.asarray(features @ self.theta + np.linalg.norm(features @ self.root, axis=1))
 
 
 @dataclass(frozen=True)
@@ -153,8 +152,7 @@ class Learner:
         factor = self.width_multiplier
         if self.width is Width.THEOREM:
             factor *= self.theorem_factor(sums, values)
-        bonus: Array = factor * np.sqrt(variances)
-        return bonus
+        return np.asarray(factor * np.sqrt(variances))
 
     def theorem_factor(self, sums: Sums, values: Array) -> float:
         """β_t^½ of Theorem 1, with λ_min = Λ, λ_max = 3Λ, and κ of Lemma 3 for the actual noise.

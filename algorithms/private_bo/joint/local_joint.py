@@ -148,8 +148,7 @@ def _packed_shape(size: int) -> tuple[int, ...]:
 def triangle(phi: Array) -> Array:
     """The upper triangle of φφᵀ, (m(m+1)/2,), row by row."""
     rows, columns = np.triu_indices(len(phi))
-    upper: Array = phi[rows] * phi[columns]
-    return upper
+    return np.asarray(phi[rows] * phi[columns])
 
 
 def symmetric(upper: Array, size: int) -> Array:

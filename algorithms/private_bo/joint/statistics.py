@@ -301,8 +301,7 @@ class PaperStatistics(Statistics):
         """The outer product (line 8)."""
         low, high = self.reward_range
         column = np.append(phi, min(high, max(low, reward)))
-        product: Array = np.outer(column, column)
-        return product
+        return np.asarray(np.outer(column, column))
 
     @property
     def sensitivity(self) -> float:

@@ -94,11 +94,8 @@ class OutsourcedStudy(OwnStudy):
             return self.measure(_place(records[row]), row)
 
         def measure(row: int) -> float:
-            own = records[row]
-            found = own.between.asked(ask) if isinstance(own, _Asked) else None
-            if found is None:
-                found = own.answer if isinstance(own, _Moved) else ask(row)
-            return clipped(found, self.answers)
+            own = records[row].answer if isinstance(records[row], _Row) else ask(row)
+            return clipped(own.asked(ask) if isinstance(own, Between) else own, self.answers)
 
         return self.inner.desk(len(records), measure, ledger)
 
@@ -154,7 +151,7 @@ class OutsourcedStudy(OwnStudy):
     def neighbours(self, data: Any, rng: np.random.Generator) -> Iterator[Move]:
         """One row moved as far as is protected, with another output."""
         for asked in asked_between(range(len(data)), self.answers, rng):
-            rows = [_Asked(*each) for each in zip(data, asked, strict=True)]
+            rows = [_Row(*each) for each in zip(data, asked, strict=True)]
             yield Move(rows, "every row asked after others", hops=0)
         half = np.diff(self.space.bounds)[:, 0] / 2
         step = self.protected * np.sqrt(self.space.dimensions) * half * (1 - 1e-9)
@@ -163,28 +160,20 @@ class OutsourcedStudy(OwnStudy):
             place, way = int(rng.integers(len(data))), rng.standard_normal(len(half))
             moved = [*data]
             at = np.asarray(data[place]) + step * way / np.linalg.norm(way)
-            moved[place] = _Moved(self.space.project(at), value)
+            moved[place] = _Row(self.space.project(at), value)
             yield Move(moved, f"row {place} moved, with another output", extreme)
 
 
 @dataclass(frozen=True, eq=False)
-class _Moved:
-    """A neighbour's row."""
+class _Row:
+    """A neighbour's row, with what it answers, or after whom it is asked."""
 
     place: Array
-    answer: float
-
-
-@dataclass(frozen=True, eq=False)
-class _Asked:
-    """A row whose output is asked for after others."""
-
-    place: Array
-    between: Between
+    answer: float | Between
 
 
 def _place(record: Any) -> Any:
-    return record.place if isinstance(record, _Moved | _Asked) else record
+    return record.place if isinstance(record, _Row) else record
 
 
 @dataclass(eq=False)
