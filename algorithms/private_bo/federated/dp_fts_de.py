@@ -73,8 +73,8 @@ from private_bo.federated.problems import (
     landmines,
     synthetic,
 )
-from private_bo.federated.settings import Bounded, OneRegion, Reliance, Settings, between
-from private_bo.gp.types import Array
+from private_bo.federated.settings import OneRegion, Reliance, Settings
+from private_bo.gp.types import Array, Bounded, between
 from private_bo.threads import single_threaded
 
 

@@ -14,10 +14,9 @@ from typing import Annotated, Any, TypeAlias
 
 import numpy as np
 
-from dpaudit import validate
 from dpaudit.errors import InputError
 from dpaudit.fields import Checked, Count, Natural, NonNegative, Record, at_least
-from private_bo.gp.types import Array, Indices, array_of
+from private_bo.gp.types import Array, Bounded, Indices, array_of, between
 
 _ROUNDING = 1e-9
 _UP = 1 + 1e-12
@@ -180,35 +179,6 @@ _MOST_FEATURES = 10_000
 _MOST_ROUNDS = 1_000_000
 _MOST_NUMBERS = 20_000_000
 """In one array: 160 MB."""
-
-
-def between(low: float, high: float) -> Any:
-    """The check of a number within [low, high], for an annotation.
-
-    >>> between(1e-6, 1e6)(scale=1e7)
-    Traceback (most recent call last):
-        ...
-    dpaudit.errors.InputError: scale is 1e7; it must be from 1e-6 to 1e6.
-    """
-
-    def check(**field: Any) -> float:
-        number = validate.finite(**field)
-        if not low <= number <= high:
-            (name,) = field
-            raise InputError(
-                f"{name} is {_short(number)}; it must be from {_short(low)} to {_short(high)}."
-            )
-        return number
-
-    return check
-
-
-def _short(number: float) -> str:
-    return f"{number:g}".replace("e+0", "e").replace("e-0", "e-").replace("e+", "e")
-
-
-Bounded: TypeAlias = Annotated[float, between(1e-6, 1e6)]
-"""None of its squares and quotients leaves the range of floats."""
 
 
 def _one_region(**field: Any) -> int:
