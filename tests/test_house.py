@@ -106,6 +106,15 @@ WITHOUT_SOURCE = {
     "dpaudit/reporting/checklists/test_label.py": "label.toml",
     "dpaudit/reporting/checklists/test_nist.py": "nist.toml",
     "private_bo/federated/flower/test_main.py": "__main__.py",
+    # The rows of the papers name these: an algorithm beside a transcription of its own.
+    "private_bo/federated/test_agent.py": "Algorithm 2 of agents.py and algorithms.py",
+    "private_bo/federated/test_server.py": "what the server of algorithms.py takes no notice of",
+    "private_bo/federated/test_weights.py": "the weights of settings.py",
+    "private_bo/joint/test_local_joint_parties.py": "the parties of local_joint.py",
+    "private_bo/joint/test_local_joint_statistics.py": "the statistics of local_joint.py",
+    "private_bo/local/test_ata.py": "Algorithm 1 of policies.py",
+    "private_bo/local/test_moma.py": "Algorithm 3 of policies.py",
+    "private_bo/local/test_tgp.py": "Algorithm 2 of policies.py",
 }
 """Tests that mirror no single source, and what they test."""
 

@@ -12,6 +12,7 @@ from .kernels import Kernel as Kernel
 from .kernels import Matern as Matern
 from .kernels import SquaredExponential as SquaredExponential
 from .kernels import TableKernel as TableKernel
+from .nystrom import Coordinates as Coordinates
 from .nystrom import NystromEmbedder as NystromEmbedder
 from .nystrom import NystromEmbedding as NystromEmbedding
 from .nystrom import NystromPosterior as NystromPosterior
