@@ -202,7 +202,11 @@ class TunedTraining(Checked, Subject):
             yield Move(_changed(data, row, x[row], _ZEROED), recipe, extreme=True, base=other)
 
     def run(self, data: tuple[Array, Array], ledger: Ledger, rng: np.random.Generator) -> RunResult:
-        """Search; every score and every noisy gradient goes through the ledger."""
+        """Search; every score and every noisy gradient goes through the ledger.
+
+        The first ``training_rows`` train. From the generator come initial weights and batches,
+        which must stay secret; the noise of gradients is opacus' own.
+        """
         return self._run(data, ledger, rng)[0]
 
     def _run(
