@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from dpaudit import Gaussian, Ledger, Plan
 from private_bo.federated import DPFTSDE, Broadcast, Report, Server
-from private_bo.federated.server import Release
+from private_bo.federated.algorithms import Release
 
 __all__ = [
     "ClippedToWhole",

@@ -19,7 +19,7 @@ from dpaudit import AuditPair, AuditRecord, InputError, Ledger, privacy_curve
 from dpaudit.auditing import audit_release
 from private_bo.gp import Ball, EigenFeatures, SquaredExponential
 from private_bo.joint import JointGPUCB, JointServer
-from private_bo.joint.local_joint_statistics import PackedStatistics
+from private_bo.joint.local_joint import PackedStatistics
 from private_bo.joint.problems import TabledProblem
 from private_bo.joint.statistics import Sums
 

@@ -21,12 +21,10 @@ from private_bo.local.experiments.panels import (
     Trial,
     run_trial,
 )
-from private_bo.local.heavy_tails import RewardTruncation
-from private_bo.local.schedules import Constants
-from private_bo.local.tgp import truncated_gp_ucb
-from private_bo.local.users import Users, in_the_clear
+from private_bo.local.policies import Users, in_the_clear, truncated_gp_ucb
+from private_bo.local.schedules import Constants, RewardTruncation
 from private_bo.problems import BanditProblem, synthetic
-from private_bo.problems.synthetic import Noise
+from private_bo.problems.bandit import Noise
 
 __all__ = ["ALL_PANELS", "EXPERIMENTS", "STEPS", "THETAS", "SubWeibull", "label"]
 

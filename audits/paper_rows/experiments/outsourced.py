@@ -20,8 +20,7 @@ from private_bo.outsourced import (
     loans,
     properties,
 )
-from private_bo.outsourced.experiments.cells import Cell
-from private_bo.outsourced.experiments.trials import curves_of
+from private_bo.outsourced.experiments.tables import Cell, curves_of
 from private_bo.outsourced.problems import grid_rows
 
 __all__ = [

@@ -27,9 +27,8 @@ from private_bo.joint.experiments.costs import Cost, lemma_2_cost, lemma_5_cost
 from private_bo.joint.experiments.table1 import ALPHAS as TABLE_ALPHAS
 from private_bo.joint.experiments.table1 import PRINTED
 from private_bo.joint.learner import Width
-from private_bo.joint.noise import lemma_2_sigma, lemma_3_shift, lemma_6_shift
 from private_bo.joint.problems import bump
-from private_bo.joint.statistics import Sums
+from private_bo.joint.statistics import Sums, lemma_2_sigma, lemma_3_shift, lemma_6_shift
 
 __all__ = [
     "concentration", "doubling", "figure_1", "figure_2", "growth", "larger_effect", "lemma_2",
