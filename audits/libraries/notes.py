@@ -11,30 +11,10 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from audits.libraries.verdicts import Judged
+from audits.result_table import render
 from dpaudit import files
 
 PLACE = Path("out/libraries/notes")
-_NOTE = """\
-# {name}
-
-*Not published. For the maintainers of {library} alone, until they have answered.*
-
-**What.** {offers} of {library} {version} states {claim}{stated}.
-Of neighbours by {relation}: {evidence}.{note}
-
-**Where.** The pipeline is `{target}`; it uses the library as its documentation shows.
-
-**How to replay.**
-
-```sh
-{replay}
-```
-
-**What it means.** Two data sets that differ in one row are told apart better than the claim allows.
-The attack holds with confidence 95 %; its data sets and its event are in what the command prints.
-
-**How to mend.** {mend}
-"""
 MENDS = {
     "linear regression": "Clip X and y to their bounds also where no intercept is fitted.",
     "naive Bayes": "Ask for the classes, as the decision tree does, and do not make the noisy "
@@ -66,17 +46,7 @@ def write(found: Iterable[Judged], place: Path | None = None) -> list[Path]:
 def note(judged: Judged) -> str:
     """One note, as Markdown."""
     row = judged.row
-    return _NOTE.format(
-        name=row.name,
-        library=row.library,
-        version=judged.found["version"],
-        offers=row.offers,
-        claim=row.claim,
-        stated=_OPEN if row.stated == "open" else f" ({row.stated})",
-        relation=row.relation,
-        evidence=judged.evidence,
-        note=f" {row.note}" if row.note else "",
-        target=row.target,
-        replay="\n".join(judged.replay),
-        mend=MENDS.get(row.kind, _GENERAL),
-    )
+    stated = _OPEN if row.stated == "open" else f" ({row.stated})"
+    mend = MENDS.get(row.kind, _GENERAL)
+    template = Path(__file__).parent / "note.md.j2"
+    return render(template, row=row, each=judged, stated=stated, mend=mend)
