@@ -45,6 +45,11 @@ def say(line: str) -> None:
 # -- cells and records -----------------------------------------------------------------------------
 
 
+def failed(record: Record) -> bool:
+    """Whether a record says what stopped a cell; of another kind is ``error`` as a number."""
+    return isinstance(record.get("error"), str)
+
+
 def _nothing(_: Any) -> Record:
     return {}
 
@@ -101,9 +106,11 @@ class ResultTable:
     def missing(self) -> list[str]:
         """The cells without a record of their own, or with one that says what stopped it."""
         table = self.load()
-        fine = [name for name, found in table.items() if "error" not in found]
-        known = {name for name in fine if name in self.cells and self.is_of(name, table[name])}
-        return [name for name in self.cells if name not in known]
+        return [
+            name
+            for name in self.cells
+            if name not in table or failed(table[name]) or not self.is_of(name, table[name])
+        ]
 
     def measure(
         self,
@@ -133,13 +140,16 @@ class ResultTable:
         return measured
 
     def keep(self, name: str, record: Record) -> None:
-        """Write a record beside those that are there; the file is whole at any time."""
-        if self.path is None:
-            return
-        table = self.load() | {name: record}
+        """Write a record beside those that are there."""
+        if self.path is not None:
+            self.write(self.load() | {name: record})
+
+    def write(self, table: Mapping[str, Record]) -> None:
+        """Write records in place of all that are there; the file is whole at any time."""
         order = dict.fromkeys([*(cell for cell in self.cells if cell in table), *table])
         dumps = json.JSONEncoder(ensure_ascii=False).encode
         lines = (f"{dumps(each)}: {dumps(table[each])}" for each in order)
+        assert self.path is not None
         files.write(self.path, "{\n" + ",\n".join(lines) + "\n}\n")
 
 

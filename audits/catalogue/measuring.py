@@ -19,7 +19,7 @@ from typing import Any
 
 from scipy.stats import binom
 
-from audits.result_table import Record, ResultTable
+from audits.result_table import Record, ResultTable, failed
 from dpaudit import validate
 from dpaudit.auditing.distinguishing import experiment
 from dpaudit.auditing.distinguishing.blackbox import BlackBox
@@ -265,7 +265,7 @@ def run_catalogue(
     rows: dict[str, Row] = {}
 
     def told(name: str, record: Record) -> None:
-        if "error" in record:
+        if failed(record):
             raise InputError(record["error"])
         rows[name] = Row.recorded(cells[name].entry, record)
         progress(rows[name])

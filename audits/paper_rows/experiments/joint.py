@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from audits.paper_rows.experiments.base import Experiment
+from audits.paper_rows.experiments import Experiment
 from private_bo.gp.types import Array
 from private_bo.joint import JointGPUCB, LocalJointGPUCB, Noise
 from private_bo.joint.experiments.table1 import ALPHAS as TABLE_ALPHAS

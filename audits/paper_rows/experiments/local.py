@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from audits.paper_rows.experiments.base import Experiment
+from audits.paper_rows.experiments import Experiment
 from dpaudit.fields import Positive
 from private_bo.gp import Matern
 from private_bo.gp.types import Array

@@ -8,7 +8,7 @@ from functools import lru_cache, partial
 
 import numpy as np
 
-from audits.paper_rows.experiments.base import Experiment
+from audits.paper_rows.experiments import Experiment
 from private_bo.gp.types import Array
 from private_bo.outsourced import (
     CertifiedCurator,
