@@ -5,14 +5,13 @@ from __future__ import annotations
 import contextlib
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import ProcessPoolExecutor
 from functools import partial
-from multiprocessing import get_context
 from pathlib import Path
 
 from audits.papers.attacks import attacks
-from audits.papers.index import index_html, index_markdown, require_places
-from dpaudit import files, validate
+from audits.papers.index import index, require_places
+from audits.result_table import in_order
+from dpaudit import files
 from dpaudit.certificate import Certificate
 from dpaudit.project.entries import SubjectEntry
 from dpaudit.project.project_file import ProjectFile, read_project_file
@@ -59,8 +58,7 @@ def generate(
         certificates[name] = certificate
         progress(name, certificate)
     contents: dict[str, str | bytes] = {
-        "index.html": index_html(certificates, listed.formats),
-        "index.md": index_markdown(certificates, listed.formats),
+        f"index{ending}": index(certificates, listed.formats, ending) for ending in (".html", ".md")
     }
     for name, certificate in certificates.items():
         contents |= rendered(name, certificate, listed.formats)
@@ -89,20 +87,15 @@ def certificates_of(
     for name in names:
         chosen(listed, subject=name)
     entries = [entry for name, entry in listed.items() if not names or name in names]
-    made = partial(_certificate, project=project)
-    if min(validate.integer_at_least(1, workers=workers), len(entries)) <= 1:
-        yield from ((entry.name, made(entry)) for entry in entries)
-        return
-    context = get_context("spawn")  # not fork, which copies locks that other threads hold
-    with ProcessPoolExecutor(workers, context, warnings.simplefilter, ("ignore",)) as pool:
-        try:
-            yield from zip((entry.name for entry in entries), pool.map(made, entries), strict=True)
-        finally:
-            pool.shutdown(wait=False, cancel_futures=True)
+    made = partial(_certificate, project=project, quiet=workers > 1)
+    names = [entry.name for entry in entries]
+    yield from zip(names, in_order(made, entries, workers), strict=True)
 
 
-def _certificate(entry: SubjectEntry, project: ProjectFile) -> Certificate:
-    """What ``dpaudit check`` makes of it, after the attacks of its own."""
+def _certificate(entry: SubjectEntry, project: ProjectFile, quiet: bool) -> Certificate:
+    """What ``dpaudit check`` makes of it, after the attacks of its own; quiet in a process."""
+    if quiet:
+        warnings.simplefilter("ignore")
     with contextlib.chdir(project.root):
         certificate = checked_certificate(entry)
         subject = find_target(entry.target, entry.settings).subject
