@@ -1,5 +1,6 @@
 """The page beside other auditors: needs none of them."""
 
+import contextlib
 import itertools
 import json
 import math
@@ -14,7 +15,7 @@ from scipy.stats import binom
 
 from audits.peers.__main__ import RESULTS, main
 from audits.peers.cells import CELLS, HERE, ROWS, TOOLS, Cell, Row, read
-from audits.peers.measuring import audited, measure, own, wanted
+from audits.peers.measuring import FAILED, ToolEndedError, audited, measure, own, wanted
 from audits.peers.page import Measured, page
 from audits.result_table import ResultTable
 from dpaudit.errors import InputError
@@ -49,6 +50,22 @@ def test_a_tool_that_cannot_be_run_is_said_with_its_reason(tmp_path, monkeypatch
     table = ResultTable(tmp_path / "some.json", CELLS)
     measure(table, runs=(1_000,), only="StatDP")
     assert "StatDP: out/peers/statdp/source is missing" in page(table.load())
+
+
+def test_a_tool_that_ends_by_itself_leaves_its_cells_to_be_measured(tmp_path, monkeypatch):
+    @contextlib.contextmanager
+    def gone(tool):
+        yield lambda row, runs, seed: _gone(tool)
+
+    monkeypatch.setattr("audits.peers.measuring.auditor", gone)
+    table = ResultTable(tmp_path / "some.json", CELLS)
+    measure(table, runs=(1_000,), only="StatDP")
+    assert list(table.load()) == [FAILED]
+    assert "StatDP ended" in page(table.load())
+
+
+def _gone(tool):
+    raise ToolEndedError(f"{tool.name} ended by itself.")
 
 
 def test_a_cell_goes_on_where_it_ended():
