@@ -16,8 +16,6 @@ from dpaudit.errors import InputError
 from dpaudit.fields import Checked, Natural
 from dpaudit.project import AuditPair
 
-__all__ = ["Entry", "FloatEntry"]
-
 Curve = Callable[[ArrayLike], NDArray[np.float64]]
 
 

@@ -15,8 +15,6 @@ from dpaudit.mechanisms import GaussianPair
 from .claims import APPROXIMATE, SIGMA, gaussian_epsilon
 from .entry import Entry
 
-__all__ = ["RIGHT", "WRONG"]
-
 Floats = NDArray[np.float64]
 Release = Callable[[Any, int, np.random.Generator], Floats]
 

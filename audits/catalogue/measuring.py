@@ -30,18 +30,6 @@ from dpaudit.errors import InputError
 
 from .entry import Entry, FloatEntry
 
-__all__ = [
-    "FOUND",
-    "Audit",
-    "FloatRow",
-    "Rate",
-    "Row",
-    "Summary",
-    "audit_entry",
-    "run_catalogue",
-    "run_floats",
-]
-
 CONFIDENCE = 0.95
 """Of each audit, and of the intervals of what they amount to, both ends together."""
 FOUND = 0.95

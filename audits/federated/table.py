@@ -33,8 +33,6 @@ from audits.federated.servers import (
 from dpaudit.auditing import audit_release
 from private_bo.federated import DPFTSDE, Sensitivity
 
-__all__ = ["ALPHA", "SETTINGS", "Row", "entries", "judged", "rows", "small"]
-
 ALPHA = 1e-6
 """Error rate of every verdict on a server."""
 

@@ -23,8 +23,6 @@ from private_bo.joint.local_joint_statistics import PackedStatistics
 from private_bo.joint.problems import TabledProblem
 from private_bo.joint.statistics import Sums
 
-__all__ = ["JointTranscripts", "TranscriptLikelihoodRatio", "audit", "small"]
-
 Floats = NDArray[np.float64]
 
 

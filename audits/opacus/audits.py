@@ -18,12 +18,12 @@ from audits.opacus.audited import (
     PATHS,
     PIXELS,
     PLAIN,
+    JaxPath,
     Path,
     Setting,
     digits,
     rows,
 )
-from audits.opacus.jaxed import JaxPath
 from audits.opacus.reachable import chance
 from audits.opacus.shown import Shown, shown
 from dpaudit.auditing import audit_scores

@@ -14,8 +14,6 @@ from dpaudit import AuditPair
 from dpaudit.errors import InputError
 from private_bo.outsourced import Curator, OutsourcingCurator
 
-__all__ = ["Neighbours", "inward", "problem_rows"]
-
 Floats = NDArray[np.float64]
 
 

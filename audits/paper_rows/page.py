@@ -16,8 +16,6 @@ from audits.paper_rows.recording import Recording, Spot, command_of
 from audits.paper_rows.rows import PAPERS, Outcome, Paper
 from audits.result_table import render
 
-__all__ = ["Page", "headlines", "number_text", "value_text"]
-
 TITLE = "What four papers state, and what comes out here"
 HEADS = ("row", "statement", "what came out", "verdict", "command")
 NOTES = (

@@ -19,8 +19,6 @@ from audits.paper_rows.recording import Cell, Recording
 from private_bo.gp.types import Array
 from private_bo.local.experiments.panels import Algorithm
 
-__all__ = ["Line", "drawn", "pictures_of"]
-
 WIDTH, HEIGHT = 350, 210
 LEFT, RIGHT, TOP, BOTTOM = 52, 18, 22, 34
 COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#b8860b", "#56b4e9", "#7f7f7f")

@@ -17,18 +17,6 @@ from dpaudit.errors import InputError
 from private_bo.experiments import mean_and_error
 from private_bo.gp.types import Array
 
-__all__ = [
-    "FOLDER",
-    "VARIABLE",
-    "Cell",
-    "Recording",
-    "Spot",
-    "command_of",
-    "record",
-    "spot_checks",
-    "table_of",
-]
-
 FOLDER = Path(__file__).parents[2] / "reports" / "papers"
 VARIABLE = "DPAUDIT_DATA"
 _POINTS = 41

@@ -20,19 +20,6 @@ from audits.paper_rows.recording import FOLDER, VARIABLE, Recording
 from audits.result_table import Record, ResultTable, in_order
 from dpaudit.errors import InputError
 
-__all__ = [
-    "PAPERS",
-    "Outcome",
-    "Paper",
-    "Row",
-    "changes",
-    "measure",
-    "measure_all",
-    "measuring",
-    "rows_of",
-    "table_in",
-]
-
 FILES = Path(__file__).parent / "claims"
 MEASURES = "audits.paper_rows.measures"
 TIMINGS = frozenset({"local.cheaper"})

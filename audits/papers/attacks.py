@@ -20,8 +20,6 @@ from private_bo.federated import DPFTSDE
 from private_bo.joint import JointGPUCB, LocalJointGPUCB
 from private_bo.outsourced import CertifiedCurator, Curator
 
-__all__ = ["CONFIDENCE", "attacks", "farthest", "likelihood_ratio_audit"]
-
 CONFIDENCE = 1 - 1e-6
 """Of every verdict: these reports are made anew again and again, and must not cry wolf."""
 

@@ -1,4 +1,4 @@
-"""From the project file to a folder of certificates, reports and an index."""
+"""From the project file to a folder of certificates, reports and an index, and where it changes."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 
+from audits.differences import ABSENT, Difference, differences
 from audits.papers.attacks import attacks
 from audits.papers.index import index, require_places
 from audits.result_table import in_order
@@ -20,8 +21,6 @@ from dpaudit.reporting import suffixes
 from dpaudit.tables import chosen
 from dpaudit.workflow.checking import checked_certificate
 from dpaudit.workflow.publishing import refuse_unwritable, rendered
-
-__all__ = ["PROJECT", "REPORTS", "certificates_of", "generate"]
 
 PROJECT = Path(__file__).parents[1] / "dpaudit.toml"
 REPORTS = Path(__file__).parents[2] / "reports"
@@ -108,3 +107,45 @@ def _obsolete(folder: Path, project: ProjectFile) -> Iterator[Path]:
     for path in folder.glob("*.json"):
         if path.stem not in names:
             yield from (path.with_suffix(ending) for ending in project.formats)
+
+
+# -- what is shipped, and what the code makes today ------------------------------------------------
+
+
+def compare(
+    names: Sequence[str] = (),
+    project: Path = PROJECT,
+    folder: Path = REPORTS,
+    *,
+    workers: int = 1,
+) -> Iterator[tuple[str, tuple[Difference, ...]]]:
+    """Certify and attack again, and compare with what is shipped; writes nothing.
+
+    Only certificates are compared: every other report is a rendering of one.
+
+    Args:
+        names: of the subjects; all, and what is left of former ones, where none is given.
+        project: the project file.
+        folder: of the reports.
+        workers: processes.
+
+    Yields:
+        The name of a certificate's file, and its differences, as soon as they are known.
+
+    Raises:
+        DpAuditError: if a name is not listed, anything cannot be certified or attacked, or a
+            certificate cannot be read.
+    """
+    listed = read_project_file(project, suffixes())
+    for name, certificate in certificates_of(listed, names, workers):
+        path = folder / f"{name}.json"
+        old = files.load_json(path, what="certificate") if path.exists() else {}
+        new = files.parse_json(files.pretty_json(certificate.to_dict()), what="certificate")
+        yield path.name, differences(old, new) if old else (_whole(ABSENT, "a certificate"),)
+    former = {path.stem for path in folder.glob("*.json")} - {each.name for each in listed.subjects}
+    for name in sorted(former) if not names else ():
+        yield f"{name}.json", (_whole("a certificate", ABSENT),)
+
+
+def _whole(shipped: str, regenerated: str) -> Difference:
+    return Difference("file", shipped, regenerated)

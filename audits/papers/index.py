@@ -17,8 +17,6 @@ from dpaudit.reporting.text import visible
 from dpaudit.reporting.wording.words import ACCOUNTANTS
 from dpaudit.workflow.outcomes import Status, status_of
 
-__all__ = ["HEADS", "Row", "index", "require_places", "row_of"]
-
 TITLE = "Four papers on private Bayesian optimisation, audited"
 HEADS = ("algorithm", "published claim", "proved at that δ", "strongest attack", "verdict", "files")
 _SIGN = re.compile(r" ([=≥]) ")

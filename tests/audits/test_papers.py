@@ -11,10 +11,10 @@ import pytest
 from examples import gaussian_invocation
 from paper_certificates import DELTA, PROVED, WORDS, audit, certificate
 
+from audits.differences import TOLERANCE, differences
 from audits.paper_rows.rows import PAPERS
 from audits.papers.__main__ import main
-from audits.papers.comparing import TOLERANCE, compare, differences
-from audits.papers.generating import PROJECT, REPORTS, certificates_of, generate
+from audits.papers.generating import PROJECT, REPORTS, certificates_of, compare, generate
 from audits.papers.index import index, row_of
 from dpaudit import AccountantName, Plan, Verdict, guarantee
 from dpaudit.certificate import SubjectRecord, certify, load_certificate

@@ -27,8 +27,6 @@ from private_bo.federated.experiments.runs import one_run
 from private_bo.federated.streams import Streams
 from private_bo.gp.types import Array, Indices
 
-__all__ = ["EXPERIMENTS", "FLAT", "SCATTERED"]
-
 FLAT = "FTS-DE, P = 4, uniform weights"
 SCATTERED = "FTS-DE, P = 4, initial points anywhere"
 

@@ -18,8 +18,6 @@ from private_bo.joint.experiments.trials import Configurations, run_trial
 from private_bo.joint.learner import Width
 from private_bo.joint.problems import BENCHMARKS, benchmark, bump
 
-__all__ = ["ALPHAS", "BETAS", "EXPERIMENTS", "NON_PRIVATE", "figure_label"]
-
 ALPHAS, BETAS = (0.1, 0.5, 1.0, 10.0), (0.01, 0.1, 0.5, 0.99)
 NON_PRIVATE, UNIFORM = "non-private", "uniform play"
 _REFRESH = 0.1  # V is factorised 97 times in 10 000 rounds, not 465: a third less work

@@ -28,8 +28,6 @@ from private_bo.local.users import Users, in_the_clear
 from private_bo.problems import BanditProblem, synthetic
 from private_bo.problems.synthetic import Noise
 
-__all__ = ["ALL_PANELS", "EXPERIMENTS", "STEPS", "THETAS", "SubWeibull", "label"]
-
 STEPS, TRIALS = 1000, 30
 APPENDIX = (
     Panel("A", "synthetic-se", 1.0, "synthetic, SE"),

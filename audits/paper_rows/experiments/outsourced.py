@@ -24,10 +24,6 @@ from private_bo.outsourced.experiments.cells import Cell
 from private_bo.outsourced.experiments.trials import curves_of
 from private_bo.outsourced.problems import grid_rows
 
-__all__ = [
-    "CLEAR", "EXPERIMENTS", "EXPONENTS", "TABLES", "certified_label", "label", "problem_of",
-]  # fmt: skip
-
 CLEAR = "rows in the clear"
 TABLES: Mapping[str, Mapping[float, tuple[tuple[int, float], ...]]] = {
     "grid": {

@@ -31,11 +31,6 @@ from private_bo.joint.noise import lemma_2_sigma, lemma_3_shift, lemma_6_shift
 from private_bo.joint.problems import bump
 from private_bo.joint.statistics import Sums
 
-__all__ = [
-    "concentration", "doubling", "figure_1", "figure_2", "growth", "larger_effect", "lemma_2",
-    "lemma_3", "lemma_4", "lemma_5", "lemma_6", "quadrature", "table_1", "tight_noise",
-]  # fmt: skip
-
 _T, _ZETA = 1024, 0.1
 
 

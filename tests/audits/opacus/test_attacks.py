@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from audits.opacus.attacks import expected_batch_audit
+from audits.opacus.defects import expected_batch_audit
 
 
 @pytest.fixture(autouse=True)

@@ -1,19 +1,16 @@
-"""Whether the shipped certificates are what the code makes today."""
+"""Where two records in JSON differ by more than rounding: what is shipped, and what is made now.
+
+Certificates of the papers and replayed counterexamples are compared alike.
+"""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
-from audits.papers.generating import PROJECT, REPORTS, certificates_of
 from dpaudit import files
-from dpaudit.project.project_file import read_project_file
-from dpaudit.reporting import suffixes
-
-__all__ = ["TOLERANCE", "Difference", "compare", "differences"]
 
 TOLERANCE = 1e-9
 """Relative difference of two numbers that counts as none.
@@ -75,49 +72,10 @@ class Difference:
         return f"{self.path}: {self.shipped} -> {self.regenerated}"
 
 
-def compare(
-    names: Sequence[str] = (),
-    project: Path = PROJECT,
-    folder: Path = REPORTS,
-    *,
-    workers: int = 1,
-) -> Iterator[tuple[str, tuple[Difference, ...]]]:
-    """Certify and attack again, and compare with what is shipped; writes nothing.
-
-    Only certificates are compared: every other report is a rendering of one.
-
-    Args:
-        names: of the subjects; all, and what is left of former ones, where none is given.
-        project: the project file.
-        folder: of the reports.
-        workers: processes.
-
-    Yields:
-        The name of a certificate's file, and its differences, as soon as they are known.
-
-    Raises:
-        DpAuditError: if a name is not listed, anything cannot be certified or attacked, or a
-            certificate cannot be read.
-    """
-    listed = read_project_file(project, suffixes())
-    for name, certificate in certificates_of(listed, names, workers):
-        path = folder / f"{name}.json"
-        old = files.load_json(path, what="certificate") if path.exists() else {}
-        new = files.parse_json(files.pretty_json(certificate.to_dict()), what="certificate")
-        yield path.name, differences(old, new) if old else (_whole(ABSENT, "a certificate"),)
-    former = {path.stem for path in folder.glob("*.json")} - {each.name for each in listed.subjects}
-    for name in sorted(former) if not names else ():
-        yield f"{name}.json", (_whole("a certificate", ABSENT),)
-
-
-def _whole(shipped: str, regenerated: str) -> Difference:
-    return Difference("file", shipped, regenerated)
-
-
 def differences(
     shipped: Mapping[str, Any], regenerated: Mapping[str, Any]
 ) -> tuple[Difference, ...]:
-    """Where two JSON records of a certificate differ by more than rounding.
+    """Where two JSON records, of a certificate or of an audit, differ by more than rounding.
 
     Floats are the same within :data:`TOLERANCE`, relative to the larger of the two or, in a list of
     numbers, to the largest of the list: the zero of a point (488.03, 3e-14) is a rounding error.
