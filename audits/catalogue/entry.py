@@ -16,7 +16,10 @@ from dpaudit.errors import InputError
 from dpaudit.fields import Checked, Natural
 from dpaudit.project import AuditPair
 
-Curve = Callable[[ArrayLike], NDArray[np.float64]]
+Floats = NDArray[np.float64]
+Curve = Callable[[ArrayLike], Floats]
+Release = Callable[[Any, int, np.random.Generator], Any]
+"""From data, how many releases, and randomness, to as many outputs."""
 
 
 @dataclass(frozen=True)
@@ -48,7 +51,7 @@ class Entry(Checked):
     x_prime: Any
     true_epsilon: float
     runs: Natural = 0
-    release: Callable[[Any, int, np.random.Generator], Any] | None = None
+    release: Release | None = None
     curve: Curve | None = None
     score: Score | None = None
     exact: Callable[[], AuditRecord] | None = None
@@ -92,7 +95,7 @@ class FloatEntry:
     leaks: bool
     claim: Claim
     draws: int
-    release: Callable[[Any, int, np.random.Generator], Any]
+    release: Release
 
     def audit(self, seed: int, draws: int | None = None) -> FloatReport:
         """Look for findings, with at most ``draws`` on each side."""

@@ -6,22 +6,18 @@ The samplers are a verdict class of their own, as nothing is refuted of the law 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from functools import cache
 from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dpaudit import AddRemove, DiscreteLaplace, Invocation, Laplace, Mechanism, TrustModel
 from dpaudit.auditing.distinguishing.scores import FixedScore, Identity
 
 from .claims import APPROXIMATE, PURE, ROW, SIGMA
-from .entry import Entry, FloatEntry
+from .entry import Entry, FloatEntry, Floats, Release
 
-Floats = NDArray[np.float64]
-Release = Callable[[Any, int, np.random.Generator], Any]
 SEEDS = 2**16
 
 
