@@ -87,17 +87,11 @@ class Row:
             sum(each.epsilon_lower > limit for each in audits),
         )
 
-    @property
-    def record(self) -> Record:
-        """What is kept of it."""
-        own = {key: value for key, value in vars(self).items() if key != "entry"}
-        return own | {"epsilon_lower": _finite(self.epsilon_lower)}
-
     @classmethod
     def recorded(cls, entry: Entry, record: Record) -> Row:
-        """The line of a record."""
-        own = {key: record[key] for key in cls.__dataclass_fields__ if key != "entry"}
-        return cls(entry, **own | {"epsilon_lower": float(record["epsilon_lower"])})
+        """The line that :meth:`to_dict` has written."""
+        counts = [record[key] for key in ("refuted", "audits", "runs", "seconds")]
+        return cls(entry, *counts, float(record["epsilon_lower"]), record["above_truth"])
 
     @property
     def sampled(self) -> bool:
@@ -147,13 +141,22 @@ def _finite(number: float) -> float | str:
     return "infinity" if number == math.inf else number
 
 
-def audit_entry(entry: Entry, seed: int, *, runs: int | None = None) -> AuditRecord:
+def audit_entry(
+    entry: Entry,
+    seed: int,
+    *,
+    runs: int | None = None,
+    confidence: float = CONFIDENCE,
+    whole: bool = False,
+) -> AuditRecord:
     """One audit of an entry: sequential for wrong ones, with the whole budget for all others.
 
     Args:
         entry: what to audit.
         seed: of the experiment.
         runs: at most so many runs, where less than the entry's budget is wanted.
+        confidence: of verdict and bound.
+        whole: whether wrong ones have the whole budget too.
     """
     if entry.exact is not None:
         return entry.exact()
@@ -165,14 +168,25 @@ def audit_entry(entry: Entry, seed: int, *, runs: int | None = None) -> AuditRec
         epsilon=entry.claim.epsilon,
         delta=entry.claim.delta,
         runs=entry.runs if runs is None else min(runs, entry.runs),
-        confidence=CONFIDENCE,
+        confidence=confidence,
         seed=seed,
         curve=entry.curve,
         score=entry.score,
         learn=entry.score is None,
-        stop_early=not (entry.right or entry.rare),
+        stop_early=not (entry.right or entry.rare or whole),
         timeout=None,
     )
+
+
+def audited(entry: Entry, seed: int, seeds: int, **how: Any) -> Row:
+    """So many audits of an entry, by seeds from the first on, as :func:`audit_entry` makes them."""
+    audits = []
+    for number in range(seeds):
+        start = time.perf_counter()
+        record = audit_entry(entry, seed + number, **how)
+        took = time.perf_counter() - start
+        audits.append(Audit(record.refuted, record.runs, record.epsilon_lower or 0.0, took))
+    return Row.of(entry, audits)
 
 
 # -- the table -------------------------------------------------------------------------------------
@@ -192,15 +206,9 @@ class _Cell:
         return {"seed": self.seed, "seeds": self.seeds, "most": self.runs}
 
     def measured(self) -> Record:
-        audits = [self._audited(self.seed + number) for number in range(self.seeds)]
-        return Row.of(self.entry, audits).record
-
-    def _audited(self, seed: int) -> Audit:
-        start = time.perf_counter()
         with _without_children():
-            record = audit_entry(self.entry, seed, runs=self.runs)
-        took = time.perf_counter() - start
-        return Audit(record.refuted, record.runs, record.epsilon_lower or 0.0, took)
+            row = audited(self.entry, self.seed, self.seeds, runs=self.runs)
+        return row.to_dict()
 
 
 @contextlib.contextmanager

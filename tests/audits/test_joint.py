@@ -6,11 +6,11 @@ import math
 from dataclasses import dataclass, replace
 from typing import Any
 
+import joint_transcript as transcript
 import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from audits.joint import transcript
 from dpaudit import Plan
 from dpaudit.accounting.closed_forms.gaussian import GaussianComposition
 from dpaudit.auditing import audit_subject

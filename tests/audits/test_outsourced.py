@@ -21,8 +21,8 @@ from audits.outsourced.column_space import (
     disjoint_supports,
 )
 from audits.outsourced.counterexample import attacked, replayed
-from audits.outsourced.neighbours import Neighbours, Referenced, inward, problem_rows
-from dpaudit import Verdict
+from audits.outsourced.neighbours import Neighbours, inward, problem_rows
+from dpaudit import AuditPair, Verdict
 from dpaudit.auditing import audit_release
 from dpaudit.certificate import load_certificate
 from dpaudit.errors import InputError
@@ -101,9 +101,13 @@ def test_the_score_serves_the_engine():
     neighbours = Neighbours.of("taipei")
     score = ColumnSpaceScore.of(*(neighbours.data(moved=moved) for moved in (False, True)))
     curator = paper(0.1, dimension=3)
+
+    def release(moved, size, rng):
+        return curator.audit_release(neighbours.data(moved=moved), size, rng)
+
     record = audit_release(
-        Referenced(curator),
-        neighbours.pair(),
+        release,
+        AuditPair(False, True),
         epsilon=curator.epsilon,
         delta=curator.delta,
         runs=60,

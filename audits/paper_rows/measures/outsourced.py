@@ -33,7 +33,6 @@ from private_bo.outsourced import CertifiedCurator, Curator
 from private_bo.outsourced.rows import inflated
 
 _DELTA = {"properties": 1e-4}
-_SPELT = {"properties": "taipei"}
 
 
 def theorem_1(records: Records, exponents: list[float]) -> Measured:
