@@ -29,6 +29,7 @@ from dpaudit.errors import InputError
 from dpaudit.reporting.environment import strict_environment
 from dpaudit.reporting.text import escaped
 
+_JSON = json.JSONEncoder(ensure_ascii=False, allow_nan=False)
 LONGEST = 600
 """Seconds that a command of a cell may take."""
 Record = dict[str, Any]
@@ -147,8 +148,7 @@ class ResultTable:
     def write(self, table: Mapping[str, Record]) -> None:
         """Write records in place of all that are there; the file is whole at any time."""
         order = dict.fromkeys([*(cell for cell in self.cells if cell in table), *table])
-        dumps = json.JSONEncoder(ensure_ascii=False).encode
-        lines = (f"{dumps(each)}: {dumps(table[each])}" for each in order)
+        lines = (f"{_JSON.encode(each)}: {_JSON.encode(table[each])}" for each in order)
         assert self.path is not None
         files.write(self.path, "{\n" + ",\n".join(lines) + "\n}\n")
 
@@ -156,9 +156,14 @@ class ResultTable:
 def _measured(cells: Mapping[str, Any], measure: Measure, asked: tuple[str, Record]) -> Record:
     name, known = asked
     try:
-        return measure(cells[name], known)
+        found = measure(cells[name], known)
     except InputError as error:
         return {"error": str(error)}
+    try:
+        _JSON.encode(found)
+    except ValueError:
+        return {"error": "what was found holds a number that is not finite."}
+    return found
 
 
 def in_order(task: Callable[[Any], Any], items: Sequence[Any], processes: int) -> Iterator[Any]:

@@ -7,8 +7,8 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from audits.libraries import accountants, notes
-from audits.libraries.page import judged, page
+from audits.libraries import accountants
+from audits.libraries.page import judged, page, write_notes
 from audits.libraries.row import Row, environment
 from audits.libraries.rows import ROWS
 from audits.result_table import Record, ResultTable, say
@@ -51,7 +51,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             measure(table, _chosen(table, given), given.workers)
         found = judged(table.found())
         files.write(given.results.with_suffix(".md"), page(found, table.load()))
-        for file in notes.write(found):
+        for file in write_notes(found):
             say(f"wrote {file}, which is for the authors of the library")
     except DpAuditError as error:
         sys.stderr.write(f"{error}\n")

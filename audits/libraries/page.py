@@ -1,8 +1,13 @@
-"""The page: what was found, in tables; its sentences stand in ``page.md.j2``."""
+"""The page of what was found, and private notes, one for each violation that nobody has published.
+
+Their sentences stand in ``page.md.j2`` and ``note.md.j2``. Notes stand in ``out/libraries/notes``
+and are no part of the repository: who maintains a library hears of it before anybody else.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -19,6 +24,7 @@ from audits.libraries.accountants import (
 from audits.libraries.rows import ROWS
 from audits.libraries.verdicts import Fault, Judged, Standing
 from audits.result_table import Record, render
+from dpaudit import files
 
 UNTRIED = (
     "SmartNoise's covariance and odometer (opendp/smartnoise-sdk issues 622 and 621, mended in "
@@ -149,3 +155,43 @@ def page(found: Sequence[Judged], table: Mapping[str, Record]) -> str:
         close=CLOSE,
         targets=[accountants.target(each) for each in TARGETS if each.key in table],
     )
+
+
+# -- notes -----------------------------------------------------------------------------------------
+
+NOTES = Path("out/libraries/notes")
+MENDS = {
+    "linear regression": "Clip X and y to their bounds also where no intercept is fitted.",
+    "naive Bayes": "Ask for the classes, as the decision tree does, and do not make the noisy "
+    "counts add up to the true number of rows.",
+    "forest": "Assign each row to a tree by a draw of its own, which no other row can change.",
+    "tree": "Say that neighbours add or remove a row, or halve ε where they replace one.",
+    "k-means": "Do not keep inertia_ and labels_, or give them noise and a share of the budget.",
+}
+_OPEN = "; which neighbours it means, its documentation does not say"
+_GENERAL = "Calibrate the noise to how far the neighbours of the command move the value."
+
+
+def write_notes(found: Iterable[Judged], place: Path | None = None) -> list[Path]:
+    """Write the notes of what is unpublished, and say which.
+
+    Args:
+        found: rows with what was found.
+        place: folder of the notes; ``NOTES`` where not given.
+    """
+    written = []
+    for each in found:
+        if each.unpublished:
+            name = re.sub(r"\W+", "-", each.row.name).strip("-").lower()
+            (place or NOTES).mkdir(parents=True, exist_ok=True)
+            written.append(files.write((place or NOTES) / f"{name}.md", note(each)))
+    return written
+
+
+def note(judged: Judged) -> str:
+    """One note, as Markdown."""
+    row = judged.row
+    stated = _OPEN if row.stated == "open" else f" ({row.stated})"
+    mend = MENDS.get(row.kind, _GENERAL)
+    template = Path(__file__).parent / "note.md.j2"
+    return render(template, row=row, each=judged, stated=stated, mend=mend)

@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from audits.libraries import accountants, notes
+from audits.libraries import accountants
 from audits.libraries.__main__ import RESULTS, main, measure, table_of
 from audits.libraries.accountants import SETTINGS, SUBJECTS
-from audits.libraries.page import judged, page, verdict
+from audits.libraries.page import judged, page, verdict, write_notes
 from audits.libraries.row import Attack, Published, Row, unique
 from audits.libraries.rows import ROWS
 from audits.libraries.verdicts import Fault, Judged, Standing
@@ -301,7 +301,7 @@ def test_the_truth_of_whole_batches_is_the_closed_form():
 
 
 def test_notes_are_of_what_nobody_has_published(tmp_path):
-    written = notes.write(judged(results()), tmp_path)
+    written = write_notes(judged(results()), tmp_path)
     assert [file.name for file in written] == ["diffprivlib-inertia-of-k-means.md"]
     text = written[0].read_text(encoding="utf-8")
     for part in ("**What.**", "**Where.**", "dpaudit audit ", "**How to mend.** Do not keep"):
@@ -310,7 +310,7 @@ def test_notes_are_of_what_nobody_has_published(tmp_path):
 
 
 def test_render_alone_measures_nothing_and_says_what_is_wrong(tmp_path, monkeypatch, capsys):
-    monkeypatch.setattr("audits.libraries.notes.PLACE", tmp_path / "notes")
+    monkeypatch.setattr("audits.libraries.page.NOTES", tmp_path / "notes")
     file = tmp_path / "some.json"
     table = table_of(file)
     for name, found in results().items():

@@ -53,6 +53,15 @@ def test_what_stopped_a_cell_is_kept_and_the_rest_stands(tmp_path):
     assert made.missing() == ["d"]
 
 
+@pytest.mark.parametrize("number", [float("inf"), float("nan")])
+def test_a_number_that_json_has_not_stops_its_cell_alone(number, tmp_path):
+    made = table(tmp_path / "some.json")
+    made.measure(lambda cell, known: {"found": number if cell == 1 else cell}, ["a", "b", "c"])
+    found = made.found()
+    assert (found["a"]["found"], found["c"]["found"]) == (0, 2)
+    assert found["b"]["error"] == "what was found holds a number that is not finite."
+
+
 def test_an_error_that_is_a_number_stopped_nothing(tmp_path):
     made = table(tmp_path / "some.json", {"a": 0})
     made.measure(lambda cell, known: {"error": [0.5]})
