@@ -104,6 +104,11 @@ class ResultTable:
                 )
         return known
 
+    def known(self, name: str) -> Record:
+        """What was found of a cell already; nothing where there is no record, or another cell's."""
+        record = self.load().get(name, {})
+        return record if self.is_of(name, record) else {}
+
     def missing(self) -> list[str]:
         """The cells without a record of their own, or with one that says what stopped it."""
         table = self.load()
@@ -130,11 +135,10 @@ class ResultTable:
             workers: processes; the records do not depend on them.
             told: is given each record.
         """
-        table, chosen, measured = self.load(), list(self.cells if names is None else names), {}
-        known = {name: table.get(name, {}) for name in chosen}
-        asked = [(name, own if self.is_of(name, own) else {}) for name, own in known.items()]
+        chosen, measured = list(self.cells if names is None else names), dict[str, Record]()
+        known = [(name, self.known(name)) for name in chosen]
         task = partial(_measured, dict(self.cells), measure)
-        for name, found in zip(chosen, in_order(task, asked, workers), strict=True):
+        for name, found in zip(chosen, in_order(task, known, workers), strict=True):
             measured[name] = self.asked(self.cells[name]) | found
             self.keep(name, measured[name])
             told(name, measured[name])

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from audits.libraries import accountants
 from audits.libraries.page import judged, page, write_notes
-from audits.libraries.row import Row, environment
+from audits.libraries.row import environment
 from audits.libraries.rows import ROWS
 from audits.result_table import Record, ResultTable, say
 from dpaudit import files
@@ -27,7 +27,7 @@ CELLS = {
 def table_of(results: Path) -> ResultTable:
     """The rows and accountants, with what was found of them."""
     cells = dict(sorted(CELLS.items()))
-    return ResultTable(results, cells, lambda cell: cell.asked if isinstance(cell, Row) else {})
+    return ResultTable(results, cells, lambda cell: cell.asked)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -8,9 +8,11 @@ down.
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
+from typing import ClassVar
 
 from audits.libraries.row import WORKER, environment
 from audits.result_table import Record
+from dpaudit import files
 from dpaudit.accounting import compose
 from dpaudit.plan import Plan
 
@@ -63,8 +65,14 @@ def truth(setting: Setting) -> tuple[float, float]:
     return max(each.lower for each in found), min(each.upper for each in found)
 
 
+SETTINGS_ASKED = {"settings": files.digest([asdict(each) for each in SETTINGS])}
+"""What the records of all that is asked in these settings repeat."""
+
+
 class Truths:
     """The intervals of all settings, as a cell."""
+
+    asked = SETTINGS_ASKED
 
     def measured(self) -> Record:
         """By the names of the settings."""
@@ -88,6 +96,8 @@ class Subject:
     call: str
     environment: str = ""
     states: str = "upper bound"
+
+    asked: ClassVar[Record] = SETTINGS_ASKED
 
     @property
     def key(self) -> str:
@@ -136,6 +146,11 @@ class Target:
     def key(self) -> str:
         """Its name in the results."""
         return f"{PREFIX}{self.name}, ε = {self.epsilon:g}"
+
+    @property
+    def asked(self) -> Record:
+        """What a record of it repeats."""
+        return {"delta": self.delta, "rate": self.rate, "steps": self.steps}
 
     def measured(self) -> Record:
         """The noise, and the interval of what it costs."""

@@ -16,7 +16,7 @@ import numpy as np
 
 from audits.catalogue import ENTRIES
 from audits.catalogue.entry import Entry
-from audits.result_table import Environment
+from audits.result_table import Environment, Record, ResultTable
 from dpaudit import files
 from dpaudit.auditing.distinguishing.scores import Identity, score_outputs
 from dpaudit.errors import InputError
@@ -171,6 +171,11 @@ class Cell:
         """Of its record."""
         return f"{self.tool.name} | {self.row.name} | {self.runs}"
 
+    @property
+    def asked(self) -> Record:
+        """What a record of it repeats."""
+        return {"version": self.tool.version, "claim": str(self.row.entry.claim)}
+
 
 CELLS = {
     cell.name: cell
@@ -178,3 +183,8 @@ CELLS = {
     for tool in TOOLS
     for cell in (Cell(tool, row, runs) for row in tool.taken)
 }
+
+
+def table_of(results: Path) -> ResultTable:
+    """All cells, with what was measured of them."""
+    return ResultTable(results, CELLS, lambda cell: cell.asked)

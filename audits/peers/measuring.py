@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 
-from audits.peers.cells import HERE, PLACE, ROWS, RUNS, TOOLS, Cell, Row, Tool
+from audits.peers.cells import CELLS, HERE, PLACE, ROWS, RUNS, TOOLS, Cell, Row, Tool
 from audits.result_table import Record, ResultTable
 from dpaudit.auditing import audit_release
 from dpaudit.errors import DpAuditError
@@ -89,15 +89,11 @@ def measure(table: ResultTable, *, runs: Sequence[int] = RUNS, only: str = "") -
         only: tools whose name contains this text.
     """
     for tool in (each for each in TOOLS if only in each.name):
-        known = table.load()
-        missing = [
-            name
-            for name, cell in table.cells.items()
-            if cell.tool is tool and cell.runs in runs and wanted(known.get(name, {}), cell.row)
-        ]
+        cells = [each for each in CELLS.values() if each.tool is tool and each.runs in runs]
+        missing = [each.name for each in cells if wanted(table.known(each.name), each.row)]
         if not missing:
             continue
-        failed = known.get(FAILED, {})
+        failed = table.load().get(FAILED, {})
         try:
             with auditor(tool) as audit:
                 if failed.pop(tool.name, None) is not None:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from statistics import median
 
 from audits.peers.cells import HERE, ROWS, RUNS, TOOLS, Cell, Row, Tool
-from audits.peers.measuring import CONFIDENCE, FAILED
+from audits.peers.measuring import CONFIDENCE
 from audits.result_table import Record, render
 from dpaudit.auditing.evidence.nuisance import clopper_pearson
 from dpaudit.errors import InputError
@@ -109,8 +109,8 @@ def _times(ratios: list[float]) -> str:
     return "–" if ratio < 0 else f"×{ratio:.0f}" if ratio >= 100 else f"×{ratio:.2g}"
 
 
-def page(table: dict[str, Record]) -> str:
-    """The page of one file of results, as Markdown; InputError for a wrong cell."""
+def page(table: dict[str, Record], failed: Record) -> str:
+    """The page of cells, and of what failed and why, as Markdown; InputError for a wrong cell."""
     failures = {name: found["error"] for name, found in table.items() if "error" in found}
     measured = Measured(table)
     return render(
@@ -124,5 +124,5 @@ def page(table: dict[str, Record]) -> str:
         measured=measured,
         broken=[tool for tool in TOOLS if not measured.holds(tool)],
         ours=OURS,
-        failures={**failures, **table.get(FAILED, {})},
+        failures={**failures, **failed},
     )

@@ -14,10 +14,9 @@ from scipy.optimize import brentq
 from scipy.stats import binom
 
 from audits.peers.__main__ import RESULTS, main
-from audits.peers.cells import CELLS, HERE, ROWS, TOOLS, Cell, Row, read
+from audits.peers.cells import HERE, ROWS, TOOLS, Cell, Row, read, table_of
 from audits.peers.measuring import FAILED, ToolEndedError, audited, measure, own, wanted
 from audits.peers.page import Measured, page
-from audits.result_table import ResultTable
 from dpaudit.errors import InputError
 
 ROOT = Path(__file__).parents[2]
@@ -27,7 +26,8 @@ BY_NAME = {tool.name: tool for tool in TOOLS}
 
 def test_the_page_is_what_the_results_render_to():
     shown = (ROOT / RESULTS).with_suffix(".md").read_text(encoding="utf-8")
-    assert page(ResultTable(ROOT / RESULTS, CELLS).load()) == shown
+    table = table_of(ROOT / RESULTS)
+    assert page(table.found(), table.load()[FAILED]) == shown
 
 
 def test_render_alone_measures_nothing(tmp_path):
@@ -35,8 +35,11 @@ def test_render_alone_measures_nothing(tmp_path):
     cell = {"bounds": [1.5, 2.5, "infinity"], "refuted": 3, "seconds": [2.0, 2.0, 2.0]}
     ours = {"bounds": [1.0, 1.0], "refuted": 0, "seconds": [8.0, 8.0]}
     table = {
-        Cell(BY_NAME["PrivacyGuard"], ROWS[0], 1_000).name: cell,
-        Cell(TOOLS[0], ROWS[0], 1_000).name: ours,
+        each.name: each.asked | found
+        for each, found in (
+            (Cell(BY_NAME["PrivacyGuard"], ROWS[0], 1_000), cell),
+            (Cell(TOOLS[0], ROWS[0], 1_000), ours),
+        )
     }
     results.write_text(json.dumps(table), encoding="utf-8")
     assert main(["--render", "--results", str(results)]) == 0
@@ -47,9 +50,9 @@ def test_render_alone_measures_nothing(tmp_path):
 def test_a_tool_that_cannot_be_run_is_said_with_its_reason(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "out/peers").mkdir(parents=True)
-    table = ResultTable(tmp_path / "some.json", CELLS)
+    table = table_of(tmp_path / "some.json")
     measure(table, runs=(1_000,), only="StatDP")
-    assert "StatDP: out/peers/statdp/source is missing" in page(table.load())
+    assert "StatDP: out/peers/statdp/source is missing" in page({}, table.load()[FAILED])
 
 
 def test_a_tool_that_ends_by_itself_leaves_its_cells_to_be_measured(tmp_path, monkeypatch):
@@ -58,10 +61,18 @@ def test_a_tool_that_ends_by_itself_leaves_its_cells_to_be_measured(tmp_path, mo
         yield lambda row, runs, seed: _gone(tool)
 
     monkeypatch.setattr("audits.peers.measuring.auditor", gone)
-    table = ResultTable(tmp_path / "some.json", CELLS)
+    table = table_of(tmp_path / "some.json")
     measure(table, runs=(1_000,), only="StatDP")
     assert list(table.load()) == [FAILED]
-    assert "StatDP ended" in page(table.load())
+    assert "StatDP ended" in page({}, table.load()[FAILED])
+
+
+def test_audits_of_another_version_are_refused_and_not_gone_on_with(tmp_path):
+    cell, table = Cell(BY_NAME["StatDP"], ROWS[0], 1_000), table_of(tmp_path / "some.json")
+    table.keep(cell.name, cell.asked | {"version": "0", "bounds": [], "seconds": [9.0] * 3})
+    with pytest.raises(InputError, match="another cell"):
+        table.found()
+    assert wanted(table.known(cell.name), cell.row)
 
 
 def _gone(tool):
@@ -95,7 +106,7 @@ def test_bounds_and_alarms_are_counted_against_the_truth():
 
 def test_intervals_against_binomial_tails():
     found = {"bounds": [0.5] * 40, "refuted": 3, "seconds": [1.0] * 40}
-    shown = page({Cell(BY_NAME["PrivacyGuard"], RIGHT, 1_000).name: found})
+    shown = page({Cell(BY_NAME["PrivacyGuard"], RIGHT, 1_000).name: found}, {})
     low, high = (brentq(tail, 1e-6, 0.999) for tail in (
         lambda p: binom.sf(2, 40, p) - 0.025, lambda p: binom.cdf(3, 40, p) - 0.025,
     ))  # fmt: skip
@@ -200,7 +211,7 @@ def test_wrong_results_are_one_sentence(content, tmp_path, capsys):
 
 def test_a_cell_without_findings_is_refused():
     with pytest.raises(InputError, match="measure it anew"):
-        page({Cell(TOOLS[0], ROWS[0], 1_000).name: {"bounds": [1.0]}})
+        page({Cell(TOOLS[0], ROWS[0], 1_000).name: {"bounds": [1.0]}}, {})
 
 
 ADAPTER = """
