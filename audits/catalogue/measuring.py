@@ -203,7 +203,8 @@ class _Cell:
 
     @property
     def asked(self) -> Record:
-        return {"seed": self.seed, "seeds": self.seeds, "most": self.runs}
+        stated = {"claim": str(self.entry.claim), "budget": self.entry.runs}
+        return stated | {"seed": self.seed, "seeds": self.seeds, "most": self.runs}
 
     def measured(self) -> Record:
         with _without_children():

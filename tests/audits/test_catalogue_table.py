@@ -106,6 +106,8 @@ def test_a_table_goes_on_with_the_rows_that_are_recorded(tmp_path):
     assert told == list(again)
     other = run_catalogue([SOUND], seed=1, results=results)
     assert other[0].seconds != first[0].seconds
+    longer = run_catalogue([replace(SOUND, runs=500)], seed=1, results=results)
+    assert longer[0].runs == 500
     with pytest.raises(InputError, match="runs is 0"):
         run_catalogue([SOUND], runs=0)
 
