@@ -14,7 +14,8 @@ SOURCES := pyproject.toml constraints.txt
 help:
 	@echo "make demo        install, then certify, run, audit and report one algorithm on real data"
 	@echo "make test        install with the development extras and run every test (twelve minutes on two cores)"
-	@echo "make processors  the tests that compute, and two reports, as on other processors (a quarter of an hour)"
+	@echo "make processors [CORES=\"Haswell SkylakeX Nehalem\"]"
+	@echo "                 the tests that compute, and two reports, as on these (a quarter of an hour)"
 	@echo "make thorough    the same with many more examples in the randomised tests"
 	@echo "make lint        ruff, mypy --strict and the import contracts"
 	@echo "make docs        the site, into out/site/html, with warnings as errors"
@@ -51,7 +52,7 @@ test: $(VENV)/.dev
 	$(BIN)/python -m pytest -n auto --dist worksteal  # neighbours share imports and fixtures
 
 processors: $(VENV)/.dev
-	PYTHON=$(BIN)/python tests/processors.sh
+	PYTHON=$(BIN)/python tests/processors.sh $(CORES)
 
 thorough: export DPAUDIT_TESTS := thorough
 thorough: test

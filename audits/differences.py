@@ -95,6 +95,9 @@ def differences(
 CURVE = ("guarantee", "curve")
 """Its ε are compared within the error bound that the accountant states for its own."""
 
+EXERCISED = ("rehearsal", "exercised")
+"""How many neighbours moved a release, a last bit may decide; whether any did is compared."""
+
 
 def _apart(
     old: Any,
@@ -112,6 +115,8 @@ def _apart(
         absolute = max(absolute, bound)
     if place == CHECKED:
         relative = NEAR
+    if place[:2] == EXERCISED and isinstance(old, int) and isinstance(new, int):
+        old, new = old > 0, new > 0
     if place == LOCATION:
         old, new = (_file(each) for each in (old, new))
     if isinstance(old, dict) and isinstance(new, dict):

@@ -71,7 +71,7 @@ class Rehearsal(Record):
         external: other libraries that drew noise.
         reason: why nothing was rehearsed; empty where it was.
         exercised: by premise and label, how many neighbours could have shown that it does not hold;
-            empty in older records, which count none.
+            of noise that others draw, how many draws were tested. Empty in older records.
         laws: by label, draws of a mechanism of others whose stated curve was attacked in vain.
         public: how often import and plan ran while the data file was out of reach.
     """
@@ -175,13 +175,14 @@ def _unexercised(rehearsal: Rehearsal | None) -> Known:
     ]
     for premise in tested:
         counts = rehearsal.exercised.get(premise, {})
-        idle = [repr(label) for label, number in counts.items() if not number]
+        drawn = premise is Premise.NOISE
+        least = ENOUGH_DRAWS if drawn else 1
+        idle = [repr(label) for label, number in counts.items() if number < least]
         if idle:
             more = f" and {len(idle) - 3} more" if len(idle) > 3 else ""
-            why = (
-                f"No neighbour of {len(rehearsal.neighbours)} exercised it at "
-                f"{', '.join(idle[:3])}{more}: other data may."
-            )
+            tried = f"No neighbour of {len(rehearsal.neighbours)} exercised it"
+            tried = f"Fewer than {least} draws were tested" if drawn else tried
+            why = f"{tried} at {', '.join(idle[:3])}{more}{'' if drawn else ': other data may'}."
             known[premise] = (Standing.NOT_EXERCISED, why)
     return known
 

@@ -155,6 +155,9 @@ def _check_guarantee(stated: Guarantee, proved: Guarantee, plan: Plan, same: boo
         for name in record:
             if not _alike(record[name], again[name]):
                 raise _unfounded(name)
+        both = zip(stated.curve, proved.curve, strict=True)
+        if not all(math.isclose(one.delta, own.delta, rel_tol=_DIGITS) for one, own in both):
+            raise _unfounded("curve")  # however small, though the plan may prove it
     if stated.accountant not in (proved.accountant, FILTER):
         proved = _by(plan, stated.delta, stated.accountant, "accountant")
         if _stronger(stated.epsilon, proved.epsilon):

@@ -8,7 +8,7 @@ likes. So lists never become arrays here, and no other type is a name.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
@@ -54,7 +54,7 @@ def labels_of(units: object) -> NDArray[Any] | list[Name]:
     Raises:
         InputError: if they are of no or several types, or no list.
     """
-    listed = list(units) if isinstance(units, list | tuple) else _of_array(units)
+    listed = _entries(units)
     if isinstance(listed, np.ndarray):
         return listed
     plain = [_plain(each) for each in listed]
@@ -74,16 +74,18 @@ def _plain(label: Any) -> Any:
     return label.item() if numpys else label
 
 
-def _of_array(units: object) -> NDArray[Any] | list[Any]:
-    array = None
-    with suppress(Exception):  # conversion may run foreign code, whose words may show a label
-        array = np.asarray(units)
-    if array is None or array.ndim != 1:
-        shape = "" if array is None else f" of shape {array.shape}"
-        raise InputError(
-            f"units is a {type(units).__name__:.60}{shape}; it must have one entry a row."
-        )
-    return array if array.dtype.kind in "iu" else list(array.tolist())
+def _entries(units: object) -> NDArray[Any] | list[Any]:
+    """Of a sequence what it holds, as numpy would make one type of it; else those of an array."""
+    shape = ""
+    with suppress(Exception):  # foreign code may run, whose words may show a label
+        if isinstance(units, Sequence) and not isinstance(units, str | bytes | bytearray):
+            return list(units)
+        if hasattr(units, "__array__"):
+            array = np.asarray(units)
+            if array.ndim == 1:
+                return array if array.dtype.kind in "iu" else list(array.tolist())
+            shape = f" of shape {array.shape}"
+    raise InputError(f"units is a {type(units).__name__:.60}{shape}; it must have one entry a row.")
 
 
 def distinct_names(units: object) -> tuple[list[Name], Whole]:

@@ -10,7 +10,7 @@ import numpy as np
 from dpaudit.auditing import progress_bar
 from dpaudit.auditing.rehearsal.loading import kept_by_load, loading_findings
 from dpaudit.auditing.rehearsal.public import public_findings
-from dpaudit.auditing.rehearsal.rehearse import MOST, Rehearsed, rehearse
+from dpaudit.auditing.rehearsal.rehearse import LONGEST, MOST, Rehearsed, rehearse
 from dpaudit.certificate import Certificate
 from dpaudit.errors import DpAuditError
 from dpaudit.plan import Plan
@@ -43,7 +43,7 @@ def rehearsed(
     plan: Plan | None = None,
     data: str | None = None,
     seed: int = 0,
-    timeout: float | None = 60.0,
+    timeout: float | None = LONGEST,
 ) -> Rehearsed:
     """Load the data of a subject and rehearse its run; what prevents it becomes the reason.
 
@@ -85,7 +85,7 @@ def rehearsed_on(
     plan: Plan | None = None,
     seed: int = 0,
     most: int = MOST,
-    timeout: float | None = 60.0,
+    timeout: float | None = LONGEST,
 ) -> Rehearsed:
     """Rehearse the run of a subject on data that are loaded; as :func:`rehearsed`."""
     command = replay_command(subject, name, source, seed) if ":" in name else ""

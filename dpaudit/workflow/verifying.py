@@ -18,6 +18,7 @@ from dpaudit.certificate import (
     load_certificate,
     verify,
 )
+from dpaudit.certificate.schema import SCHEMA_VERSION
 from dpaudit.errors import InputError, TamperedError
 from dpaudit.extras import needed
 from dpaudit.ledger import FileAnchor, JournalSummary, summarise_journal
@@ -131,6 +132,11 @@ def verification(certificate: Certificate, *, with_second_opinion: bool = False)
     it = "1 audit is" if audits == 1 else f"{audits} audits are"
     remark = f"{it} taken as stated and compared with claim and proof, not re-run."
     remarks = [remark] if audits else []
+    if certificate.schema != SCHEMA_VERSION:
+        remarks.append(
+            f"the file is of {certificate.schema}, in which no premise rests on another; certify "
+            "anew to see what each rests on."
+        )
     opinion = opinion_on(certificate) if with_second_opinion else None
     if opinion is not None and opinion.contradicts:
         remarks.append(opinion.reason)

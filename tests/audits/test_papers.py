@@ -392,6 +392,16 @@ def test_a_checked_epsilon_is_compared_as_near_as_its_witness_was_found(factor, 
     assert (differences(old, new) == ()) is same
 
 
+@pytest.mark.parametrize(("count", "same"), [(5, True), (0, False)])
+def test_of_neighbours_that_moved_a_release_is_compared_whether_there_were_any(count, same):
+    old, new = record("dp-fts"), record("dp-fts")
+    counts = new["rehearsal"]["exercised"]["values within the sensitivity"]
+    label = next(iter(counts))
+    assert counts[label] not in (0, count)
+    counts[label] = count
+    assert (differences(old, new) == ()) is same
+
+
 SHORT = """
 [project]
 formats = ["md"]

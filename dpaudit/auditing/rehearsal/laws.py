@@ -35,7 +35,8 @@ DELTA = 1e-3
 WIDE = 64
 """Entries of a value, at most."""
 SECONDS = 20.0
-"""After which no further mechanism is attacked; those that are not are assumed."""
+"""Of the processor, so that a busy machine decides nothing, after which no further mechanism is
+attacked; those that are not are assumed."""
 
 Draw = Callable[[Any, int, np.random.Generator], NDArray[Any]]
 
@@ -56,7 +57,7 @@ def law_findings(
         each other label whose mechanism could be drawn.
     """
     foreign = [each for each in plan.invocations if not is_defined_here(type(each.mechanism))]
-    findings, drawn, end = list[Finding](), dict[str, int](), time.monotonic() + SECONDS
+    findings, drawn, end = list[Finding](), dict[str, int](), time.process_time() + SECONDS
     for each in foreign:
         one = replace(each, count=1, total=1, group=None, sampling=None)
         share = error_rate / len(foreign)
@@ -78,7 +79,7 @@ def _attacked(
     pairs = [*_pairs(one, value)]
     attacks = [(draw, pair) for draw in _samplers(one) for pair in pairs]
     for number, (draw, pair) in enumerate(attacks, 1):
-        if time.monotonic() > end:
+        if time.process_time() > end:
             return False, 0
         if _refuted(one, draw, pair, share / len(attacks), seed):
             return True, 2 * RUNS * number

@@ -26,6 +26,8 @@ _found = FindingTable(__name__)
 
 MOST = 24
 """Neighbours that are tried, unless more are asked for; further ones only where runs are quick."""
+LONGEST = 300.0
+"""Seconds that one run may take if nothing else is said: a busy machine is to decide nothing."""
 
 
 @dataclass(frozen=True)
@@ -66,7 +68,7 @@ def rehearse(
     plan: Plan | None = None,
     seed: int = 0,
     most: int = MOST,
-    timeout: float | None = 300.0,
+    timeout: float | None = LONGEST,
     progress: Progress | None = None,
     command: str = "",
 ) -> Rehearsed:

@@ -66,8 +66,15 @@ class Samples:
 
     @property
     def followed(self) -> int:
-        """In how many samples a unit could have been that was followed through further runs."""
-        return sum(each.made for each in self._seen if not each.one_run and not each.others)
+        """In how many samples a unit could have been that was followed through further runs.
+
+        None where it could not have been in one of some label, as that is not tested then.
+        """
+        made = Counter[str]()
+        for each in self._seen:
+            if not each.one_run and not each.others:
+                made[each.at] += each.made
+        return made.total() if all(made[at] for at in self.rates) else 0
 
     def first(self, report: ReplayReport) -> int:
         """Count the run in which a unit was seen first.

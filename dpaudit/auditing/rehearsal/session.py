@@ -31,6 +31,7 @@ from dpaudit.auditing.replaying.runs import TEXT, Run, equal
 from dpaudit.certificate import Finding, Premise, Rehearsal
 from dpaudit.errors import DpAuditError, PlanMismatchError, UnsupportedError
 from dpaudit.finding_table import FindingTable
+from dpaudit.ledger.entry import is_own
 from dpaudit.plan import Plan, TrustModel
 from dpaudit.project import Move, Subject
 from dpaudit.project.execution import Progress
@@ -99,7 +100,7 @@ class Session:
     _moved: Counter[str] = field(default_factory=Counter)
     _reached: Counter[str] = field(default_factory=Counter)
     _laws: dict[str, int] = field(default_factory=dict)
-    _draws: int = 0
+    _draws: dict[str, int] = field(default_factory=dict)
     _patience: float = math.inf
     _shared: str = ""
     _beside: bool = False
@@ -146,7 +147,7 @@ class Session:
         self._follow_samples()
         self._require_same_plan()
         noise = judged(self._recorded, error_rate=ERROR_RATE, seed=self.seed)
-        self._draws = sum(each.draws for each in noise.tested)
+        self._draws = {each.at: each.draws for each in noise.tested}
         self.findings += noise.findings
 
     def compare_model(self) -> None:
@@ -183,6 +184,11 @@ class Session:
         exercised[Premise.CONTROL_FLOW.value] = {at: self._reached[at] for at in labels}
         steps = [step for run in self._recorded for step in run]
         external = {step.external for step in steps if step.external}
+        others = {
+            s.invocation.at for s in steps if s.external or not is_own(s.invocation.mechanism)
+        }
+        if others:  # what the ledger draws by laws of this package needs no test
+            exercised[Premise.NOISE.value] = {at: self._draws.get(at, 0) for at in sorted(others)}
         return Rehearsal(
             data=name,
             seed=self.seed,
@@ -190,7 +196,7 @@ class Session:
             neighbours=tuple(self._neighbours),
             elsewhere=tuple(self._elsewhere),
             refused=tuple(self._refused),
-            draws=self._draws,
+            draws=sum(self._draws.values()),
             shared=self._shared,
             samples=0 if any(each.drawn_alone for each in steps) else self._samples.followed,
             external=tuple(sorted(external)),

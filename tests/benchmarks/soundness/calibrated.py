@@ -13,6 +13,7 @@ import mpmath as mp
 from dpaudit import Claim, Gaussian, Laplace, RandomizedResponse
 from dpaudit.errors import InputError, UnsupportedError
 from dpaudit.mechanisms import BinaryTree, ContinualGaussian, ContinualLaplace, HonakerTree
+from dpaudit.numbers import most
 from dpaudit.workflow.calibrating import calibrated
 from tests.benchmarks.soundness.draws import between
 from tests.benchmarks.soundness.judging import LONGEST, TooLongError, time_limit
@@ -135,7 +136,7 @@ def laplace_stream(epsilon: float, shift: float, matrix: Any, participations: in
 
 
 def planned(epsilon: float, delta: float, kind: str, count: int) -> str:
-    """A whole plan, as ``dpaudit calibrate`` does."""
+    """A whole plan, as ``dpaudit calibrate`` does; it meets its target as a claim is met."""
     field = "sigma" if kind == "gaussian" else "scale"
     head = {"unit": "row", "relation": "add-remove", "trust": "central"}
     use = {"mechanism": kind, field: 1.0, "sensitivity": 1.0, "count": count}
@@ -143,4 +144,4 @@ def planned(epsilon: float, delta: float, kind: str, count: int) -> str:
     ((_, value),) = found.noise.values()
     met = Case(kind, "add-remove", (Use(kind, {field: value}, 1.0, count),), delta)
     curve = truth(met, delta, deep=False)
-    return "" if curve is None else _above(mp.mpf(curve.lower(epsilon)), delta)
+    return "" if curve is None else _above(mp.mpf(curve.lower(float(most(epsilon)))), delta)

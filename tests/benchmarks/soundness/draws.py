@@ -53,6 +53,20 @@ def facts(rng: random.Random, kind: str) -> tuple[dict[str, Any], float]:
         "discrete-laplace": lambda: ({"scale": between(rng, 0.02, 300.0)}, whole),
         "randomized-response": lambda: ({"p": p, "k": rng.choice([2, 2, 3, 50])}, 1.0),
         "exponential": lambda: ({"epsilon": epsilon(rng)}, 1.0),
+        "permute-and-flip": lambda: ({"epsilon": epsilon(rng)}, 1.0),
+        "noisy-max": lambda: ({"epsilon": epsilon(rng)}, 1.0),
+        "sparse-vector": lambda: (
+            {"epsilon": epsilon(rng), "threshold": 0.0, "threshold_share": 0.25},
+            1.0,
+        ),
+        "unary-encoding": lambda: (
+            {"k": rng.choice([2, 3, 50]), "lie": rng.uniform(0.01, 0.49)},
+            1.0,
+        ),
+        "subset-selection": lambda: (
+            {"k": rng.choice([3, 4, 50]), "p": max(p, 1e-9), "members": rng.choice([1, 2])},
+            1.0,
+        ),
         "top-k": lambda: ({"epsilon": epsilon(rng), "k": rng.choice([1, 2, 3, 10])}, 1.0),
         "laplace-vector": lambda: (_box(rng), 1.0),
         "gaussian-vector": lambda: (_box(rng), 1.0),

@@ -19,8 +19,10 @@ KINDS = (
     "gaussian", "laplace", "discrete-gaussian", "discrete-laplace", "randomized-response",
     "exponential", "pure-black-box", "approximate-black-box", "concentrated-black-box", "top-k",
     "laplace-vector", "gaussian-vector", "staircase", "truncated-laplace", "stable-histogram",
-    "individual-gaussian", "continual-gaussian", "continual-laplace",
+    "individual-gaussian", "continual-gaussian", "continual-laplace", "permute-and-flip",
+    "noisy-max", "sparse-vector", "unary-encoding", "subset-selection",
 )  # fmt: skip
+"""All but what is shuffled, of which one report of many is no unit's, and what states no law."""
 SCHEMES = ("poisson", "subset", "rows", "replaced", "truncated", "again", "allocated")
 TRIPLES = tuple(itertools.product(SCHEMES, KINDS, RELATIONS))
 _DELTAS = (0.0, 1e-20, 1e-12, 1e-9, 1e-6, 1e-6, 1e-5, 1e-3, 0.1)

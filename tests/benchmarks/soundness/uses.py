@@ -40,13 +40,18 @@ from dpaudit.mechanisms import (
     GaussianVector,
     HonakerTree,
     LaplaceVector,
+    NoisyMax,
+    PermuteAndFlip,
     PureBlackBox,
     Shuffled,
+    SparseVector,
     SquareRootToeplitz,
     StableHistogram,
     Staircase,
+    SubsetSelection,
     TopK,
     TruncatedLaplace,
+    UnaryEncoding,
 )
 from dpaudit.plan import (
     Contribution,
@@ -82,6 +87,11 @@ _MECHANISMS: dict[str, type[Mechanism]] = {
     "continual-gaussian": ContinualGaussian,
     "continual-laplace": ContinualLaplace,
     "shuffled": Shuffled,
+    "permute-and-flip": PermuteAndFlip,
+    "noisy-max": NoisyMax,
+    "sparse-vector": SparseVector,
+    "unary-encoding": UnaryEncoding,
+    "subset-selection": SubsetSelection,
 }
 _FACTORIZATIONS = {
     "binary-tree": BinaryTree,

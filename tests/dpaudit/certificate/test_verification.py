@@ -5,7 +5,16 @@ import copy
 import pytest
 from examples import gaussian_invocation, response_plan
 
-from dpaudit import AddRemove, Claim, Finding, Gaussian, Plan, PoissonSampling, Severity
+from dpaudit import (
+    AddRemove,
+    Claim,
+    DiscreteLaplace,
+    Finding,
+    Gaussian,
+    Plan,
+    PoissonSampling,
+    Severity,
+)
 from dpaudit.certificate import AuditRecord, Certificate, SubjectRecord, certify, verify
 from dpaudit.errors import TamperedError
 from dpaudit.files import digest
@@ -14,10 +23,14 @@ SUBJECT = SubjectRecord("tests:Answers")
 SAMPLED = gaussian_invocation(
     mechanism=Gaussian(1.0), relation=AddRemove(), sampling=PoissonSampling(0.1), count=20
 )
+DISCRETE = Plan.of(
+    gaussian_invocation(mechanism=DiscreteLaplace(3.0), relation=AddRemove(), count=20)
+)
 MADE = {
     "pure": certify(response_plan(), subject=SUBJECT, claim=Claim(1.0)).to_dict(),
     "gaussian": certify(Plan.of(gaussian_invocation()), subject=SUBJECT, delta=1e-5).to_dict(),
     "pld": certify(Plan.of(SAMPLED), subject=SUBJECT, delta=1e-5).to_dict(),
+    "discrete": certify(DISCRETE, subject=SUBJECT, delta=1e-6).to_dict(),
     "rdp": certify(Plan.of(SAMPLED), subject=SUBJECT, delta=1e-5, accountant="rdp").to_dict(),
 }
 OTHER = {"dpaudit": "0.0.9", "python": "3.12.0"}
@@ -117,6 +130,14 @@ def test_what_follows_for_readers_is_checked_when_it_is_read() -> None:
 def test_nothing_stronger_than_is_proved(kind, change, message, versions):
     with pytest.raises(TamperedError, match=message):
         verify(forged(kind, change, versions))
+
+
+def test_small_points_of_these_versions_are_the_same_digits_though_less_would_be_true():
+    """Near its largest loss a discrete law has a δ far below the one that rounded ε is told at."""
+    shrink = below(1e-10, 0.99)
+    verify(forged("discrete", shrink, OTHER))
+    with pytest.raises(TamperedError, match=r"guarantee\.curve"):
+        verify(forged("discrete", shrink, None))
 
 
 @pytest.mark.parametrize("kind", MADE)

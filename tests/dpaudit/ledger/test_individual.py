@@ -160,7 +160,7 @@ def test_it_is_one_invocation_of_as_many_steps_as_declared(tmp_path):
             None,
             "units has labels of type NoneType; give",
         ),
-        ([1.0], "ann", None, r"units is a str of shape \(\); it must have one entry a row"),
+        ([1.0], "ann", None, r"units is a str; it must have one entry a row"),
         ([[1.0]], ["ann"], None, r"value has shape \(1,\); it must be \(\)"),
         (["x"], ["ann"], None, "rows are of type str_; they must be an array of numbers"),
         ([1.0], ["ann"], 0.0, "most must be a finite number above 0"),

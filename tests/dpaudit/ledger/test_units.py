@@ -1,6 +1,7 @@
 """Two units are never one, and one is never two."""
 
 import json
+from collections import UserList, deque
 from contextlib import suppress
 from enum import StrEnum
 
@@ -54,6 +55,19 @@ class Thing:
     pass
 
 
+class Pair:
+    """Two labels, which numpy takes for an array of one type."""
+
+    def __init__(self, *labels):
+        self.labels = labels
+
+    def __len__(self):
+        return len(self.labels)
+
+    def __getitem__(self, place):
+        return self.labels[place]
+
+
 NO_NAMES = [7, True, None, 1.0, b"ann", "", "\ud800", Alike("ann"), Colour.RED, Thing(), ["ann"]]
 CONFUSED = [
     [1, "1"],
@@ -80,6 +94,11 @@ CONFUSED = [
     np.array([1, np.timedelta64(1)], dtype=object),
     np.array(["NaT", "2020-01-01"], dtype="datetime64[D]"),
     np.array([[1, 2]]),
+    deque([1, "1"]),
+    UserList([True, 1]),
+    Pair(1, "1"),
+    "ab",
+    b"ab",
 ]
 
 
@@ -175,6 +194,7 @@ def test_labels_that_may_be_confused_are_refused_by_every_query(labels):
 
 
 def test_units_are_labels_or_codes():
+    assert Units.of(deque(["a", "a\0", "a"]), 3).codes.tolist() == [0, 1, 0]
     assert Units.of(["b", "a", "b"], 3).codes.tolist() == [0, 1, 0]
     assert Units.of(np.array([2, 0, 2]), 3).codes.tolist() == [2, 0, 2]
     assert Units.of(np.array([10**12, -5]), 2).codes.tolist() == [1, 0]

@@ -1,15 +1,17 @@
 """From a subject to a rehearsal on its own data."""
 
 from dataclasses import dataclass
+from inspect import signature
 
 import pytest
 from examples import Answers
 
 from dpaudit import InputError, Subject, certify
+from dpaudit.auditing.rehearsal.rehearse import LONGEST, rehearse
 from dpaudit.certificate import Scope
 from dpaudit.project.targets import find_target
 from dpaudit.workflow.certifying import certify_target
-from dpaudit.workflow.rehearsing import rehearsed, with_rehearsal
+from dpaudit.workflow.rehearsing import rehearsed, rehearsed_on, with_rehearsal
 
 
 @dataclass(frozen=True)
@@ -77,3 +79,9 @@ def test_the_command_s_options_go_together(tmp_path):
     )
     with pytest.raises(InputError, match="is a plan; only the code of a subject"):
         certify_target(str(plan), [], None, "best", rehearse=True)
+
+
+def test_all_doors_give_a_run_the_same_time():
+    """A minute was not enough on a machine that others use, and accused a right run."""
+    doors = rehearse, rehearsed, rehearsed_on
+    assert {signature(each).parameters["timeout"].default for each in doors} == {LONGEST}

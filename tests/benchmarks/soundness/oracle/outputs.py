@@ -6,6 +6,7 @@ that is drawn adds to a value, or moves a choice, by one declared step; drawn v 
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -55,6 +56,11 @@ def outputs(kind: str, facts: Any, shift: float, moves: Sequence[float], few: bo
     if kind in ("exponential", "top-k"):  # the first choice, of two sets of candidates
         odds = facts["epsilon"] * (np.array(moves) - 0.5)
         return Outputs(np.stack([expit(-odds), expit(odds)], axis=1), np.zeros(2, bool))
+    if kind in _AHEAD:  # the first of two candidates, or one query, that moves up by a step
+        ahead = np.array([_AHEAD[kind](facts["epsilon"], 2 * (move - 1)) for move in moves])
+        return Outputs(np.stack([1 - ahead, ahead], axis=1), np.zeros(2, bool))
+    if kind in ("unary-encoding", "subset-selection"):
+        return _encoded(kind, facts, moves)
     noise = _noise(kind, facts, shift)
     made = _cells(noise, moves, few)
     failure = facts.get("delta", 0.0) if kind == "approximate-black-box" else 0.0
@@ -62,6 +68,53 @@ def outputs(kind: str, facts: Any, shift: float, moves: Sequence[float], few: bo
         return made
     told = np.concatenate([made.masses * (1 - failure), np.eye(len(moves)) * failure], axis=1)
     return Outputs(told, np.append(made.ends, np.ones(len(moves), bool)))
+
+
+def _flipped(epsilon: float, ahead: float) -> float:
+    """That permute-and-flip chooses a candidate so many units before the other, per e^−ε/2."""
+    behind = math.exp(-epsilon / 2 * abs(ahead)) / 2
+    return 1 - behind if ahead > 0 else behind
+
+
+def _noisier(epsilon: float, ahead: float) -> float:
+    """The same by two Laplace noises of scale 2/ε: P[their difference > x] for x ≥ 0 is known."""
+    x = epsilon / 2 * abs(ahead)
+    behind = math.exp(-x) * (0.5 + x / 4)
+    return 1 - behind if ahead > 0 else behind
+
+
+def _above(epsilon: float, ahead: float) -> float:
+    """That one query so many half units above is, by noise on the threshold and on the query."""
+    x, one, two = abs(ahead) / 2 * epsilon, 1 / 0.25, 2 / 0.75
+    top = one**2 * math.exp(-x / one) - two**2 * math.exp(-x / two)
+    behind = top / (2 * (one**2 - two**2))
+    return 1 - behind if ahead > 0 else behind
+
+
+_AHEAD: dict[str, Callable[[float, float], float]] = {
+    "permute-and-flip": _flipped, "noisy-max": _noisier, "sparse-vector": _above,
+}  # fmt: skip
+
+
+def _encoded(kind: str, facts: Any, moves: Sequence[float]) -> Outputs:
+    """The bits of three answers at most: of whoever is not drawn, and of those on either side."""
+    k, shown = facts["k"], min(facts["k"], 3)
+    size, p, rows = facts.get("members", 1), facts.get("p", 0.0), []
+    for move in moves:
+        truth = 0 if move == 0 else 1 if move > 0 else shown - 1 if k > 2 else 0
+        row = []
+        for bits in itertools.product((0, 1), repeat=shown):
+            if kind == "unary-encoding":
+                ones = [0.5 if at == truth else facts["lie"] for at in range(shown)]
+                chances = [q if bit else 1 - q for q, bit in zip(ones, bits, strict=True)]
+                row.append(math.prod(chances))
+                continue
+            sets = math.comb(k - shown, size - sum(bits)) if sum(bits) <= size else 0
+            own = bits[truth] / math.comb(k - 1, size - 1)
+            row.append(sets * (p / math.comb(k, size) + (1 - p) * own))
+        rows.append(row)
+    masses = np.array(rows)
+    return Outputs(masses, np.zeros(masses.shape[1], bool))
 
 
 def _response(p: float, k: int, moves: Sequence[float]) -> Outputs:

@@ -166,3 +166,36 @@ def test_what_cannot_be_drawn_is_assumed():
 
 def test_laws_of_this_package_are_not_drawn():
     assert law_findings(plan_of(Laplace(1.0)), {}, 1e-6, 0) == ([], {})
+
+
+@dataclass(frozen=True)
+class Twice(Total):
+    """The sum, and as often noise of the same mechanism at another label as is said."""
+
+    entries: int
+
+    def plan(self):
+        facts = (PrivacyUnit("row"), AddRemove(), TrustModel.CENTRAL)
+        labels = ("sum", "more")
+        return Plan.of(*(Invocation(self.mechanism, 1.0, *facts, at=label) for label in labels))
+
+    def run(self, rows, ledger, rng):
+        more = np.clip(np.nan_to_num(rows), 0, 1).sum() * np.eye(1, self.entries)
+        ledger.release(self.mechanism, more, at="more")
+        return super().run(rows, ledger, rng)
+
+
+@pytest.mark.parametrize(
+    ("mechanism", "stands"),
+    [(Laplace(1.0), Standing.ENFORCED), (LaplaceAgain(1.0), Standing.NOT_EXERCISED)],
+    ids=lambda each: type(each).__name__,
+)
+def test_noise_that_was_drawn_once_is_not_tested_by_what_was_drawn_elsewhere(mechanism, stands):
+    """Fewer than 100 draws of a label say little, however many there are of another."""
+    made = certified(Twice(mechanism, 2000))
+    assert made.rehearsal.draws > 2000
+    (found,) = (each for each in made.assumptions if each.premise is Premise.NOISE)
+    assert found.standing is stands
+    if stands is Standing.NOT_EXERCISED:
+        assert made.rehearsal.exercised[Premise.NOISE]["more"] > 2000
+        assert "Fewer than 100 draws were tested at 'sum'" in found.evidence
