@@ -16,15 +16,6 @@ from dpaudit import Gaussian, Ledger, Plan
 from private_bo.federated import DPFTSDE, Broadcast, Report, Server
 from private_bo.federated.algorithms import Release
 
-__all__ = [
-    "ClippedToWhole",
-    "EveryoneSampled",
-    "ForgottenLargestWeight",
-    "Others",
-    "Served",
-    "SilentWhenEmpty",
-]
-
 Floats = NDArray[np.float64]
 
 
