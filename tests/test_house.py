@@ -63,19 +63,8 @@ TESTED_BY = {
     "dpaudit/project/test_project_file.py": "dpaudit/project/entries",
     "dpaudit/rehearsal/test_rehearse.py": ("dpaudit/rehearsal/constants dpaudit/rehearsal/session"),
     "extension/test_accountant.py": "dpaudit/base/extensions",
-    "private_bo/federated/test_algorithms.py": (
-        "private_bo/federated/streams private_bo/federated/transports"
-    ),
-    "private_bo/gp/features/test_fourier.py": "private_bo/gp/features/fourier_error",
     "private_bo/gp/test_posterior.py": "private_bo/gp/types",
-    "private_bo/local/test_subject.py": (
-        "private_bo/local/algorithm private_bo/local/answers private_bo/local/results "
-        "private_bo/problems/another private_bo/problems/sources"
-    ),
-    "private_bo/outsourced/test_subject.py": "private_bo/outsourced/pairs",
-    "private_bo/outsourced/experiments/test_tables.py": (
-        "private_bo/outsourced/experiments/cells private_bo/outsourced/experiments/trials"
-    ),
+    "private_bo/local/test_ldp.py": "private_bo/local/one_bit",
     "private_bo/joint/experiments/test_trials.py": (
         "private_bo/joint/experiments/ablation private_bo/joint/experiments/figures "
         "private_bo/joint/experiments/table1"
@@ -115,13 +104,24 @@ WITHOUT_SOURCE = {
     "dpaudit/reporting/checklists/test_label.py": "label.toml",
     "dpaudit/reporting/checklists/test_nist.py": "nist.toml",
     "private_bo/federated/flower/test_main.py": "__main__.py",
+    # The rows of the papers name these: an algorithm beside a transcription of its own.
+    "private_bo/federated/test_agent.py": "Algorithm 2 of agents.py and algorithms.py",
+    "private_bo/federated/test_server.py": "what the server of algorithms.py takes no notice of",
+    "private_bo/federated/test_weights.py": "the weights of settings.py",
+    "private_bo/joint/test_local_joint_parties.py": "the parties of local_joint.py",
+    "private_bo/joint/test_local_joint_statistics.py": "the statistics of local_joint.py",
+    "private_bo/local/test_ata.py": "Algorithm 1 of policies.py",
+    "private_bo/local/test_moma.py": "Algorithm 3 of policies.py",
+    "private_bo/local/test_tgp.py": "Algorithm 2 of policies.py",
 }
 """Tests that mirror no single source, and what they test."""
+
+_MOST_LINES = {"dpaudit": 400, "private_bo": 700}
+"""Of a file: one concept, in ``private_bo`` an algorithm with all that is its own."""
 
 LONG = {
     "dpaudit/checker": "one file that a reader takes to another machine",
     "dpaudit/ledger/ledger": "the one door for private data",
-    "private_bo/local/experiments/tuned_training": "one table, printed by one command",
 }
 """Sources of more than 400 lines, and why."""
 
@@ -174,7 +174,7 @@ def test_every_test_has_its_source():
 
 def test_files_are_short():
     lines = {name: len(path.read_text("utf-8").splitlines()) for name, path in sources().items()}
-    assert {name for name, count in lines.items() if count > 400} == set(LONG)
+    assert {n for n, count in lines.items() if count > _MOST_LINES[n.split("/")[0]]} == set(LONG)
 
 
 def imports(node: ast.AST) -> Iterator[str]:
